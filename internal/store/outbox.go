@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// ActionStatus says what became of an action.
+type ActionStatus string
+
+// The statuses of an action.
+const (
+	Pending   ActionStatus = "pending"
+	Delivered ActionStatus = "delivered"
+	Refused   ActionStatus = "refused"
+)
+
+// Action is one write to a forge. It is stored before it is tried.
+type Action struct {
+	ID   string
+	Item task.Key // actions on one item are delivered in the order in which they were put
+	// Task and Generation are the run that the write belongs to. An action
+	// without a task is the server's own and is never stale.
+	Task       task.ID
+	Generation int64
+	// IdempotencyKey is unique: putting an action again changes nothing.
+	IdempotencyKey string
+	// Coalesce names what the action overwrites, for example the progress
+	// comment: while an earlier action on the item with the same name has not
+	// been tried, the newer one takes its place. Empty means never.
+	Coalesce string
+	Kind     string
+	Payload  json.RawMessage
+	DueAt    time.Time
+
+	Sequence  int64 // of the item's actions
+	Status    ActionStatus
+	Attempts  int
+	LastError string
+	Reason    task.Reason     // why it was refused
+	Result    json.RawMessage // what the forge answered, as far as it matters
+}
+
+// Outbox keeps forge writes until they are delivered or refused.
+type Outbox interface {
+	// Put stores an action. If its idempotency key is there already it returns
+	// the action that has it, and put is false. An action of an older generation
+	// than its task's is refused with StaleGeneration and not stored.
+	Put(ctx context.Context, action Action) (stored Action, put bool, err error)
+	// Take returns actions that are due, of each item only the first that is
+	// still pending, and holds them for the caller until the given time: no
+	// other caller gets them before. Each Take counts as an attempt.
+	Take(ctx context.Context, now, until time.Time, limit int) ([]Action, error)
+	// Deliver records that the forge has taken the action, with what it said.
+	Deliver(ctx context.Context, id string, result json.RawMessage) error
+	// Retry puts the action back, to be taken again at the given time.
+	Retry(ctx context.Context, id string, at time.Time, cause string) error
+	// Refuse ends the action without delivery.
+	Refuse(ctx context.Context, id string, reason task.Reason, cause string) error
+	// Action returns one action by its idempotency key.
+	Action(ctx context.Context, idempotencyKey string) (Action, error)
+	// PendingActions returns what is still to be delivered for an item, in order.
+	PendingActions(ctx context.Context, item task.Key) ([]Action, error)
+}
+
+// CachedAnswer is an answer of a forge kept for conditional requests.
+type CachedAnswer struct {
+	Key          string // forge and request, as the adapter chooses
+	ETag         string
+	LastModified string
+	Status       int
+	Header       json.RawMessage
+	Body         []byte
+	StoredAt     time.Time
+}
+
+// ForgeCache keeps answers of forges. Losing them costs requests, nothing else.
+type ForgeCache interface {
+	// CachedAnswer returns the answer under the key, or NotFound.
+	CachedAnswer(ctx context.Context, key string) (CachedAnswer, error)
+	// CacheAnswer stores an answer in place of what was under its key.
+	CacheAnswer(ctx context.Context, answer CachedAnswer) error
+	// PruneAnswers forgets what was stored before the given time and returns how
+	// many answers that were.
+	PruneAnswers(ctx context.Context, before time.Time) (int, error)
+}

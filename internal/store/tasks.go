@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// NewTask is what intake knows of a task that it wants done.
+type NewTask struct {
+	Key      task.Key
+	Type     task.Type
+	Role     task.Role
+	Title    string
+	URL      string
+	Priority int
+	ReadyAt  time.Time // not handed out before; zero means at once
+	Reason   task.Reason
+}
+
+// Effects returns the forge writes that go with a move, given the task before
+// and after it. They are put into the outbox in the same transaction, so that a
+// crash can lose neither. It must not do anything else, and may be called again
+// when the transaction has to be repeated. Nil means none.
+type Effects func(before, after task.Task) []Action
+
+// Change is a request to move a task.
+type Change struct {
+	Task task.ID
+	// Generation is the one that the caller works in. If the task has another
+	// by now the change is refused as stale. Zero means any: for what a person
+	// or the server decides.
+	Generation int64
+	Trigger    task.Trigger
+	Reason     task.Reason
+	Effects    Effects
+}
+
+// TaskFilter narrows a listing. Zero fields do not narrow.
+type TaskFilter struct {
+	States     []task.State
+	Forge      task.Forge
+	Repository string
+	Type       task.Type
+	Limit      int // 0 means all
+}
+
+// Tasks keeps tasks and moves them along the state machine. There is one task
+// per item and type.
+type Tasks interface {
+	// Assign makes the task, or, if the item has one of this type that has
+	// ended, queues it again in a new generation. If the task is active already,
+	// nothing changes and queued is false.
+	Assign(ctx context.Context, want NewTask, effects Effects) (t task.Task, queued bool, err error)
+	// Move applies a trigger to a task and returns it as it is afterwards. It
+	// fails with NotFound, StaleGeneration or an *task.IllegalMoveError, and
+	// then nothing has changed. A move that begins a new generation also refuses
+	// the writes of older ones that wait in the outbox. Each move is an event in
+	// the task's journal. Claiming goes through Leases.
+	Move(ctx context.Context, change Change) (task.Task, error)
+	// SetPhase records the phase of the run; it fails with StaleGeneration if
+	// the run is over.
+	SetPhase(ctx context.Context, id task.ID, generation int64, phase task.Phase) error
+	// Task returns one task.
+	Task(ctx context.Context, id task.ID) (task.Task, error)
+	// TaskOf returns the task of an item.
+	TaskOf(ctx context.Context, key task.Key, kind task.Type) (task.Task, error)
+	// ListTasks returns the tasks that pass the filter.
+	ListTasks(ctx context.Context, filter TaskFilter) ([]task.Task, error)
+}
+
+// Claim is one agent's wish for one queued task.
+type Claim struct {
+	Task       task.ID
+	Generation int64
+	Agent      string
+	TokenHash  []byte // of the lease's token; see package access
+	ExpiresAt  time.Time
+}
+
+// Leases hands tasks to agents. Whoever decides what is next reads the
+// candidates, chooses, and claims; if another server was quicker the claim
+// yields nothing for that task and the next one is chosen.
+type Leases interface {
+	// Candidates returns queued tasks that are ready at the given moment: the
+	// highest priority first, then the oldest.
+	Candidates(ctx context.Context, now time.Time, limit int) ([]task.Task, error)
+	// Claim makes each of the tasks running, held by its agent, and returns
+	// those for which that succeeded, in the order given. A task that is no
+	// longer queued in that generation, or that another caller is claiming at
+	// this moment, is left out. Of any number of callers in any number of
+	// processes, one at most is given a task's generation.
+	Claim(ctx context.Context, claims []Claim, effects Effects) ([]task.Task, error)
+	// Renew extends a lease. It fails with LeaseLost if the task is not running
+	// in that generation under that token.
+	Renew(ctx context.Context, id task.ID, generation int64, tokenHash []byte, until time.Time) error
+	// Holds reports, as nil or LeaseLost, whether the token holds the task's
+	// lease in that generation at the given moment.
+	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
+	// Expired returns running tasks whose lease ended before the given moment,
+	// longest ago first.
+	Expired(ctx context.Context, now time.Time, limit int) ([]task.Task, error)
+}
+
+// Events keeps the journals of all tasks.
+type Events interface {
+	// Append stores events and gives each its position. An event whose task,
+	// generation, source and sequence are there already is left as it is, so
+	// that a sender may repeat what it is not sure of. It returns how many were
+	// new. All events of one call belong to one task; NotFound if there is none.
+	Append(ctx context.Context, events []task.Event) (added int, err error)
+	// EventsAfter returns events of a task whose position is greater than the
+	// given one, in order.
+	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+	// LastSequence returns the greatest sequence stored of a source in a
+	// generation, 0 if none: where a sender that starts again goes on.
+	LastSequence(ctx context.Context, id task.ID, generation int64, source task.EventSource) (int64, error)
+}

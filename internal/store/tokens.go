@@ -1,0 +1,30 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Token is an API token. The token itself is shown once, when it is made; only
+// its hash is kept.
+type Token struct {
+	ID        string
+	Name      string
+	Role      string // of package access
+	Hash      []byte
+	CreatedAt time.Time
+	RevokedAt time.Time // zero while it is valid
+}
+
+// Tokens keeps API tokens.
+type Tokens interface {
+	// AddToken stores a token and returns it with its id; Conflict if the hash
+	// is there already.
+	AddToken(ctx context.Context, t Token) (Token, error)
+	// TokenByHash returns the token with the hash, revoked or not.
+	TokenByHash(ctx context.Context, hash []byte) (Token, error)
+	// ListTokens returns all tokens.
+	ListTokens(ctx context.Context) ([]Token, error)
+	// RevokeToken ends a token. Revoking twice changes nothing.
+	RevokeToken(ctx context.Context, id string, at time.Time) error
+}

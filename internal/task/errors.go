@@ -1,0 +1,148 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code says what kind of error something is. [Codes] gives each an HTTP status
+// and an exit code.
+type Code string
+
+// The error codes.
+const (
+	Internal        Code = "internal"
+	Usage           Code = "usage"
+	Invalid         Code = "invalid"
+	NotFound        Code = "not_found"
+	Conflict        Code = "conflict"
+	IllegalMove     Code = "illegal_move"
+	StaleGeneration Code = "stale_generation"
+	LeaseLost       Code = "lease_lost"
+	Unauthorized    Code = "unauthorized"
+	Forbidden       Code = "forbidden"
+	TooLarge        Code = "too_large"
+	Unsupported     Code = "unsupported"
+	Unavailable     Code = "unavailable"
+	BadConfig       Code = "bad_config"
+	DatabaseDown    Code = "database_down"
+	DatabaseNewer   Code = "database_newer"
+	DataDir         Code = "data_dir"
+	AddressInUse    Code = "address_in_use"
+	NotReady        Code = "not_ready"
+	Interrupted     Code = "interrupted"
+)
+
+// CodeInfo is what a code means to the outside.
+type CodeInfo struct {
+	Code    Code
+	Status  int // HTTP
+	Exit    int // of the process
+	Meaning string
+}
+
+// Codes is the one table from an error's code to its HTTP status and the exit
+// code of the process. Exit codes are distinct and never change their meaning.
+var Codes = []CodeInfo{
+	{Internal, 500, 1, "a fault of Toryo itself; the log has the details"},
+	{Usage, 400, 2, "the command line is wrong"},
+	{BadConfig, 500, 3, "the configuration is wrong"},
+	{DatabaseDown, 503, 4, "the database cannot be reached"},
+	{DatabaseNewer, 503, 5, "the database was written by a newer version"},
+	{DataDir, 500, 6, "the data directory cannot be used"},
+	{AddressInUse, 500, 7, "the address to listen on is taken or not allowed"},
+	{NotFound, 404, 8, "there is no such thing"},
+	{Invalid, 422, 9, "what was given is not valid"},
+	{Conflict, 409, 10, "it contradicts what is there already"},
+	{IllegalMove, 409, 11, "the task cannot go there from its state"},
+	{StaleGeneration, 409, 12, "the run is over: a newer one has begun"},
+	{LeaseLost, 409, 13, "the lease is held by someone else or has run out"},
+	{Unauthorized, 401, 14, "no valid token was given"},
+	{Forbidden, 403, 15, "the token does not allow this"},
+	{TooLarge, 413, 16, "it is larger than the limit"},
+	{Unsupported, 501, 17, "not supported"},
+	{Unavailable, 503, 18, "a service that this needs does not answer"},
+	{NotReady, 503, 19, "something that Toryo needs is missing"},
+	{Interrupted, 503, 130, "interrupted"},
+}
+
+// Info returns the row of the table for the code; an unknown code is Internal.
+func (c Code) Info() CodeInfo {
+	for _, info := range Codes {
+		if info.Code == c {
+			return info
+		}
+	}
+	return Codes[0]
+}
+
+// Error is an error with a code. Message is one line for the person who sees it
+// and Mend says what that person can do; Err is for the log and is never shown
+// to anyone over the network.
+type Error struct {
+	Code    Code
+	Message string
+	Mend    string
+	Err     error
+}
+
+// Error gives everything in one line.
+func (e *Error) Error() string {
+	text := e.Message
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Mend != "" {
+		text += "; " + e.Mend
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an error with a code and a message.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Wrap makes an error with a code and a message from its cause.
+func Wrap(code Code, err error, message string) *Error {
+	return &Error{Code: code, Message: message, Err: err}
+}
+
+// WithMend says what the person can do about the error.
+func (e *Error) WithMend(format string, args ...any) *Error {
+	e.Mend = fmt.Sprintf(format, args...)
+	return e
+}
+
+// IllegalMoveError says that a trigger makes no move from a state.
+type IllegalMoveError struct {
+	From    State
+	Trigger Trigger
+}
+
+func (e *IllegalMoveError) Error() string {
+	if e.From == none {
+		return fmt.Sprintf("a task that does not exist cannot be %s", e.Trigger)
+	}
+	return fmt.Sprintf("a task that is %s cannot be %s", e.From, e.Trigger)
+}
+
+// CodeOf returns the code of the first error in the chain that has one. An error
+// without a code is Internal; nil has the code "".
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var coded *Error
+	if errors.As(err, &coded) {
+		return coded.Code
+	}
+	var illegal *IllegalMoveError
+	if errors.As(err, &illegal) {
+		return IllegalMove
+	}
+	return Internal
+}

@@ -1,0 +1,52 @@
+package task
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventKind says what a journal entry records.
+type EventKind string
+
+// The kinds of journal entry.
+const (
+	StateChanged EventKind = "state"   // the task moved; Data is a [StateChange]
+	PhaseChanged EventKind = "phase"   // the run entered a phase
+	MessageSent  EventKind = "message" // a message to or from the model
+	ToolCalled   EventKind = "tool"    // a tool call or its result
+	SignalTaken  EventKind = "signal"  // a signal was acted on
+	NoteTaken    EventKind = "note"    // something for people to read
+)
+
+// Event is one entry of a task's journal. The run that writes it numbers its
+// entries 1, 2, 3… within its generation (Sequence), so that an entry that is
+// sent twice is stored once. Position is given by the store: 1, 2, 3… over the
+// whole life of the task, without gaps.
+type Event struct {
+	Task       ID
+	Generation int64
+	Source     EventSource
+	Sequence   int64
+	Position   int64
+	Kind       EventKind
+	At         time.Time
+	Data       json.RawMessage
+}
+
+// EventSource tells the entries that the server writes from the agent's: each
+// numbers its own.
+type EventSource string
+
+// The sources of events.
+const (
+	FromServer EventSource = "server"
+	FromAgent  EventSource = "agent"
+)
+
+// StateChange is the data of a [StateChanged] event.
+type StateChange struct {
+	Trigger Trigger `json:"trigger"`
+	From    State   `json:"from"`
+	To      State   `json:"to"`
+	Reason  Reason  `json:"reason,omitempty"`
+}

@@ -1,0 +1,67 @@
+package task
+
+// Reason is a stable code for why something happened to a task. It is chosen
+// where the decision is made, stored with the task, counted in the metrics and
+// shown to people in words.
+type Reason string
+
+// The reasons for a state.
+const (
+	ReasonAssigned          Reason = "assigned"
+	ReasonReviewDue         Reason = "review_due"
+	ReasonChangesRequested  Reason = "changes_requested"
+	ReasonRetried           Reason = "retried"
+	ReasonClaimed           Reason = "claimed"
+	ReasonAgentStopping     Reason = "agent_stopping"
+	ReasonLeaseExpired      Reason = "lease_expired"
+	ReasonAttemptsExhausted Reason = "attempts_exhausted"
+	ReasonPauseRequested    Reason = "pause_requested"
+	ReasonBudgetExhausted   Reason = "budget_exhausted"
+	ReasonAwaitingAnswer    Reason = "awaiting_answer"
+	ReasonResumed           Reason = "resumed"
+	ReasonUnassigned        Reason = "unassigned"
+	ReasonItemClosed        Reason = "item_closed"
+	ReasonPausedTooLong     Reason = "paused_too_long"
+	ReasonCompleted         Reason = "completed"
+	ReasonRunFailed         Reason = "run_failed"
+)
+
+// The reasons for which a write is refused.
+const (
+	ReasonStaleGeneration Reason = "stale_generation"
+	ReasonRejectedByForge Reason = "rejected_by_forge"
+)
+
+var reasonTexts = map[Reason]string{
+	ReasonAssigned:          "the bot was assigned",
+	ReasonReviewDue:         "the pull request has waited for a review long enough",
+	ReasonChangesRequested:  "a reviewer asked for changes",
+	ReasonRetried:           "a person asked for another try",
+	ReasonClaimed:           "an agent took it",
+	ReasonAgentStopping:     "the agent was shut down and handed it back",
+	ReasonLeaseExpired:      "the agent was not heard of in time",
+	ReasonAttemptsExhausted: "every attempt was used up",
+	ReasonPauseRequested:    "a person asked for a pause",
+	ReasonBudgetExhausted:   "the budget is used up",
+	ReasonAwaitingAnswer:    "a question to a person is open",
+	ReasonResumed:           "the pause was lifted",
+	ReasonUnassigned:        "the bot was unassigned",
+	ReasonItemClosed:        "the item was closed",
+	ReasonPausedTooLong:     "it was paused for too long",
+	ReasonCompleted:         "the work was verified and handed over",
+	ReasonRunFailed:         "the run failed",
+	ReasonStaleGeneration:   "it belongs to a run that is over",
+	ReasonRejectedByForge:   "the forge will not take it",
+}
+
+// Text is the reason in words.
+func (r Reason) Text() string { return reasonTexts[r] }
+
+// Reasons returns every reason, in no particular order.
+func Reasons() []Reason {
+	all := make([]Reason, 0, len(reasonTexts))
+	for reason := range reasonTexts {
+		all = append(all, reason)
+	}
+	return all
+}
