@@ -51,8 +51,7 @@ const (
 )
 
 func codeOf(err error) string {
-	var known *pgconn.PgError
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return known.Code
 	}
 	return ""
@@ -67,8 +66,7 @@ func classify(err error) relational.Fault {
 	case serializationFailed, deadlockDetected:
 		return relational.Passing
 	}
-	var connecting *pgconn.ConnectError
-	if lost(err) && !errors.As(err, &connecting) {
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting && lost(err) {
 		return relational.Lost
 	}
 	return relational.Ordinary
@@ -79,9 +77,9 @@ func lost(err error) bool {
 	if code := codeOf(err); code != "" {
 		return strings.HasPrefix(code, classConnection) || strings.HasPrefix(code, classShutdown)
 	}
-	var network net.Error
-	var connecting *pgconn.ConnectError
-	return errors.As(err, &connecting) || errors.As(err, &network) ||
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, network := errors.AsType[net.Error](err)
+	return connecting || network ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, sql.ErrConnDone)
@@ -90,7 +88,7 @@ func lost(err error) bool {
 // explain says of an error that is about the database what is wrong with it.
 func explain(place string, err error) *task.Error {
 	wrong := func(code task.Code, what, mend string) *task.Error {
-		return task.Wrap(code, oneLine{err}, "the database "+place+" "+what).WithMend("%s", mend)
+		return task.Wrap(code, oneLineError{err}, "the database "+place+" "+what).WithMend("%s", mend)
 	}
 	code := codeOf(err)
 	switch {
@@ -115,8 +113,7 @@ func explain(place string, err error) *task.Error {
 
 // explained gives an error that was met while opening its code.
 func explained(ctx context.Context, dialect relational.Dialect, err error) error {
-	var coded *task.Error
-	if errors.As(err, &coded) {
+	if _, coded := task.AsError(err); coded {
 		return err
 	}
 	if ended := ctx.Err(); ended != nil {
@@ -125,14 +122,14 @@ func explained(ctx context.Context, dialect relational.Dialect, err error) error
 	if known := dialect.Explain(err); known != nil {
 		return known
 	}
-	return task.Wrap(task.Internal, oneLine{err}, "the database cannot be used")
+	return task.Wrap(task.Internal, oneLineError{err}, "the database cannot be used")
 }
 
-// oneLine is an error whose text is kept to one line.
-type oneLine struct{ error }
+// oneLineError is an error whose text is kept to one line.
+type oneLineError struct{ error }
 
 // Error implements error.
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLineError) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
 
 // Unwrap returns the error as it was.
-func (e oneLine) Unwrap() error { return e.error }
+func (e oneLineError) Unwrap() error { return e.error }

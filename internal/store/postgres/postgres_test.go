@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"sync/atomic"
 	"testing"
 
@@ -17,6 +18,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	database := testkit.Postgres(t)
 	storetest.Run(t, func(t *testing.T) func() store.Store {
+		t.Helper()
 		address := newSchema(t, database)
 		return func() store.Store { return opened(t, address) }
 	})
@@ -66,4 +68,20 @@ func opened(t testing.TB, address string) store.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m, Open)) }
+
+func TestHandOut(t *testing.T) {
+	t.Parallel()
+	storetest.HandOut{
+		Address: testkit.Postgres(t), Open: Open,
+		Tasks: 10_000, Workers: 8, Kills: 6, Batch: 20,
+	}.Prove(t)
+}
+
+func BenchmarkClaim(b *testing.B) {
+	s := opened(b, testkit.Postgres(b))
+	defer func() { _ = s.Close() }()
+	storetest.BenchmarkClaim(b, s, 16)
 }

@@ -265,7 +265,7 @@ func insertActions(ctx context.Context, q session, all []placed, fresh []int) er
 		_, err := q.exec(ctx, `INSERT INTO actions (`+actionColumns+`, held_until)
 			VALUES `+rowsOf(len(some), `(`+listOf(16)+`)`), args...)
 		if q.dialect.Classify(err) == Duplicate {
-			return &again{err} // someone else has just put one with the same key
+			return &againError{err} // someone else has just put one with the same key
 		}
 		if err != nil {
 			return err

@@ -133,7 +133,7 @@ func arguments[T any](all []T) []any {
 // is not there.
 func find[T any](ctx context.Context, s *Store, missing error, scan func(row) (T, error), query string, args ...any) (one T, err error) {
 	err = s.read(ctx, func(q session) error {
-		found := false
+		var found bool
 		one, found, err = first(ctx, q, scan, query, args...)
 		if err == nil && !found {
 			err = missing

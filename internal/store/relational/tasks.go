@@ -55,7 +55,7 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	if !exists {
 		if err := insertTask(ctx, q, m.after); err != nil {
 			if q.dialect.Classify(err) == Duplicate {
-				return task.Task{}, false, &again{err}
+				return task.Task{}, false, &againError{err}
 			}
 			return task.Task{}, false, err
 		}

@@ -10,15 +10,21 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// tries bounds how often a transaction is tried that only chance made fail.
-const tries = 6
+// tries bounds how often a transaction is tried that only chance made fail, and
+// deadConnections how many connections are given up that broke while they lay in
+// the pool. Each is given up once, so that there are at most as many as the pool
+// holds.
+const (
+	tries           = 6
+	deadConnections = 100
+)
 
-// again asks for the transaction to be rolled back and tried once more: another
+// againError asks for the transaction to be rolled back and tried once more: another
 // one was quicker, and what it did will be found the next time.
-type again struct{ cause error }
+type againError struct{ cause error }
 
-func (e *again) Error() string { return e.cause.Error() }
-func (e *again) Unwrap() error { return e.cause }
+func (e *againError) Error() string { return e.cause.Error() }
+func (e *againError) Unwrap() error { return e.cause }
 
 // write runs do in a transaction and commits it. Do may be called several times,
 // so it must do nothing but speak to the database and set what it returns.
@@ -59,36 +65,36 @@ func (s *Store) transaction(ctx context.Context, db *sql.DB, options sql.TxOptio
 // begun is repeated only if the engine says that it rolled everything back: a
 // connection that is lost during a commit leaves open whether it happened.
 func (s *Store) try(ctx context.Context, attempt func() (begun bool, err error)) error {
-	for n := 1; ; n++ {
+	failed, dead := 0, 0
+	for {
 		begun, err := attempt()
 		if err == nil {
 			return nil
 		}
-		if n == tries || ctx.Err() != nil || !s.repeatable(err, begun) || !pause(ctx, n) {
+		if ctx.Err() != nil {
+			return s.explain(ctx, err)
+		}
+		if !begun && dead < deadConnections && s.dialect.Classify(err) == Lost {
+			dead++
+			continue
+		}
+		failed++
+		if failed == tries || !s.chance(err) || !pause(ctx, failed) {
 			return s.explain(ctx, err)
 		}
 	}
 }
 
-func (s *Store) repeatable(err error, begun bool) bool {
-	var wish *again
-	if errors.As(err, &wish) {
-		return true
-	}
-	switch s.dialect.Classify(err) {
-	case Passing:
-		return true
-	case Lost:
-		return !begun
-	default:
-		return false
-	}
+// chance reports whether the same transaction may well succeed next time.
+func (s *Store) chance(err error) bool {
+	_, asked := errors.AsType[*againError](err)
+	return asked || s.dialect.Classify(err) == Passing
 }
 
 // pause waits a little, longer each time and never the same for two callers that
 // met, and reports whether the context is still alive.
 func pause(ctx context.Context, n int) bool {
-	timer := time.NewTimer(rand.N(time.Millisecond << n))
+	timer := time.NewTimer(rand.N(time.Millisecond << n)) //nolint:gosec // nobody gains by guessing it
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -100,9 +106,7 @@ func pause(ctx context.Context, n int) bool {
 
 // explain gives an error its code. Errors that have one stay as they are.
 func (s *Store) explain(ctx context.Context, err error) error {
-	var coded *task.Error
-	var illegal *task.IllegalMoveError
-	if errors.As(err, &coded) || errors.As(err, &illegal) {
+	if hasCode(err) {
 		return err
 	}
 	if ended := ctx.Err(); ended != nil {
@@ -120,4 +124,10 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	default:
 		return task.Wrap(task.Internal, err, "the database failed")
 	}
+}
+
+func hasCode(err error) bool {
+	_, coded := task.AsError(err)
+	_, illegal := errors.AsType[*task.IllegalMoveError](err)
+	return coded || illegal
 }

@@ -23,8 +23,8 @@ func dialect(path string) relational.Dialect {
 
 // codeOf returns the engine's code, with and without what makes it more exact.
 func codeOf(err error) (exact, primary int) {
-	var known *sqlite.Error
-	if !errors.As(err, &known) {
+	known, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
 		return 0, 0
 	}
 	return known.Code(), known.Code() & 0xff
@@ -70,8 +70,7 @@ func explain(path string, err error) *task.Error {
 
 // unusable is the error for a file that cannot even be tried.
 func unusable(path string, err error) error {
-	var coded *task.Error
-	if errors.As(err, &coded) {
+	if _, coded := task.AsError(err); coded {
 		return err
 	}
 	return task.Wrap(task.DataDir, err, "the database file "+path+" cannot be used").
@@ -80,8 +79,7 @@ func unusable(path string, err error) error {
 
 // explained gives an error that was met while opening its code.
 func explained(ctx context.Context, path string, err error) error {
-	var coded *task.Error
-	if errors.As(err, &coded) {
+	if _, coded := task.AsError(err); coded {
 		return err
 	}
 	if ended := ctx.Err(); ended != nil {

@@ -40,7 +40,7 @@ func Open(ctx context.Context, path string) (store.Store, error) {
 		return nil, err
 	}
 	dialect := dialect(path)
-	writes, err := connect(path, 1, "immediate", "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(67108864)")
+	writes, err := writer(path)
 	if err != nil {
 		return nil, unusable(path, err)
 	}
@@ -49,10 +49,20 @@ func Open(ctx context.Context, path string) (store.Store, error) {
 		return nil, errors.Join(unusable(path, err), writes.Close())
 	}
 	opened := relational.New(dialect, writes, reads)
-	if err := opened.Ping(ctx); err != nil {
+	if err := errors.Join(opened.Ping(ctx), checkWritable(ctx, path, writes)); err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
 	return opened, nil
+}
+
+// checkWritable finds out now, not at the first write, whether the file can be
+// written.
+func checkWritable(ctx context.Context, path string, writes *sql.DB) error {
+	tx, err := writes.BeginTx(ctx, nil)
+	if err != nil {
+		return explained(ctx, path, err)
+	}
+	return tx.Rollback()
 }
 
 // probe makes sure that the file holds a database of this program's schema. It
@@ -91,7 +101,8 @@ func Look(ctx context.Context, path string) (found store.Inspection, err error) 
 	if err != nil {
 		return found, unusable(path, err)
 	}
-	db, err := open(path, 1, url.Values{"mode": {"ro"}, "_pragma": {busyPragma()}})
+	// A connection that may only read would leave files of its own behind.
+	db, err := open(path, 1, url.Values{"mode": {"rw"}, "_pragma": {busyPragma(), "query_only(1)"}})
 	if err != nil {
 		return found, unusable(path, err)
 	}
@@ -132,7 +143,7 @@ func migrate(ctx context.Context, path string) (err error) {
 	if err := create(path); err != nil {
 		return unusable(path, err)
 	}
-	db, err := connect(path, 1, "immediate", "journal_mode(WAL)", "synchronous(FULL)")
+	db, err := writer(path)
 	if err != nil {
 		return unusable(path, err)
 	}
@@ -153,6 +164,13 @@ func create(path string) error {
 		return err
 	}
 	return file.Close()
+}
+
+// writer makes the one connection that writes. It waits for its turn when it
+// begins, and a commit has been synced when it returns. A log that has grown
+// large is cut back to 64 MB.
+func writer(path string) (*sql.DB, error) {
+	return connect(path, 1, "immediate", "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(67108864)")
 }
 
 // connect makes a pool of connections, each with the given settings.

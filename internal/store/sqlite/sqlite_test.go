@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) func() store.Store {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "toryo.db")
 		return func() store.Store {
 			s, err := Open(t.Context(), path)
@@ -20,4 +22,23 @@ func TestStore(t *testing.T) {
 			return s
 		}
 	})
+}
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m, Open)) }
+
+func TestHandOut(t *testing.T) {
+	t.Parallel()
+	storetest.HandOut{
+		Address: filepath.Join(t.TempDir(), "toryo.db"), Open: Open,
+		Tasks: 500, Workers: 4, Kills: 3, Batch: 5,
+	}.Prove(t)
+}
+
+func BenchmarkClaim(b *testing.B) {
+	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "toryo.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	storetest.BenchmarkClaim(b, s, 4)
 }

@@ -81,7 +81,7 @@ func appendUnnumbered(t *testing.T, s store.Store) {
 func appendTogether(t *testing.T, s store.Store) {
 	x := running(t, s)
 	var added atomic.Int64
-	together(8, func(i int) {
+	together(8, func(int) {
 		for sequence := int64(1); sequence <= 10; sequence++ {
 			n, err := s.Append(t.Context(), []task.Event{eventOf(x, task.FromAgent, sequence), eventOf(x, task.FromAgent, sequence+1), eventOf(x, task.FromServer, 0)})
 			if err != nil {

@@ -97,7 +97,7 @@ func badClaim(t *testing.T, s store.Store) {
 
 func claimMany(t *testing.T, s store.Store) {
 	var claims []store.Claim
-	for range 600 {
+	for range 300 {
 		claims = append(claims, claimOf(assigned(t, s)))
 	}
 	held := got[[]task.Task](t)(s.Claim(t.Context(), claims, nil))
@@ -173,7 +173,7 @@ func claimEffects(t *testing.T, s store.Store) {
 
 func claimFails(t *testing.T, s store.Store) {
 	x := assigned(t, s)
-	_, err := s.Claim(t.Context(), []store.Claim{claimOf(x)}, func(before, after task.Task) []store.Action {
+	_, err := s.Claim(t.Context(), []store.Claim{claimOf(x)}, func(_, after task.Task) []store.Action {
 		after.Generation = 0
 		return []store.Action{actionOf(after, "label")}
 	})

@@ -83,8 +83,7 @@ func wantCode(t testing.TB, err error, code task.Code) {
 
 func wantIllegal(t testing.TB, err error) {
 	t.Helper()
-	var illegal *task.IllegalMoveError
-	if !errors.As(err, &illegal) {
+	if _, illegal := errors.AsType[*task.IllegalMoveError](err); !illegal {
 		t.Fatalf("error is %v, want an illegal move", err)
 	}
 }

@@ -128,11 +128,11 @@ func (w *walker) compare(*rapid.T) {
 		stored.Reason != w.model.Reason || stored.Lease != w.model.Lease || stored.Phase != w.model.Phase {
 		w.r.Fatalf("stored is\n%+v\nthe machine says\n%+v", stored, w.model)
 	}
-	events, err := w.s.EventsAfter(w.t.Context(), w.model.ID, 0, 0)
+	last, err := w.s.EventsAfter(w.t.Context(), w.model.ID, int64(w.moves-1), 0)
 	if err != nil {
 		w.r.Fatal(err)
 	}
-	if len(events) != w.moves {
-		w.r.Fatalf("%d moves left %d events", w.moves, len(events))
+	if len(last) != 1 || last[0].Generation != w.model.Generation {
+		w.r.Fatalf("after %d moves, in generation %d, the last events are %+v", w.moves, w.model.Generation, last)
 	}
 }

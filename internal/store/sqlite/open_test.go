@@ -1,0 +1,292 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// refused opens and looks at a file that must be refused, and checks that this
+// has changed nothing in its directory.
+func refused(t *testing.T, path string, code task.Code) {
+	t.Helper()
+	before := contents(t, filepath.Dir(path))
+	for name, try := range map[string]func() error{
+		"Open": func() error { _, err := Open(t.Context(), path); return err },
+		"Look": func() error { _, err := Look(t.Context(), path); return err },
+	} {
+		err := try()
+		if task.CodeOf(err) != code {
+			t.Errorf("%s: error has the code %q, want %q: %v", name, task.CodeOf(err), code, err)
+		}
+		checkMessage(t, err)
+		if after := contents(t, filepath.Dir(path)); len(after) != len(before) {
+			t.Errorf("%s left %d files where %d were", name, len(after), len(before))
+		} else {
+			for file, sum := range before {
+				if after[file] != sum {
+					t.Errorf("%s changed %s", name, file)
+				}
+			}
+		}
+	}
+}
+
+// checkMessage wants one line that says how to mend it.
+func checkMessage(t *testing.T, err error) {
+	t.Helper()
+	coded, found := task.AsError(err)
+	if !found || coded.Mend == "" {
+		t.Errorf("the error does not say how to mend it: %v", err)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %v", err)
+	}
+}
+
+func contents(t *testing.T, dir string) map[string][32]byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string][32]byte{}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.IsDir() {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[file] = sha256.Sum256(data)
+	}
+	return sums
+}
+
+func newPath(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "toryo.db")
+}
+
+func opened(t testing.TB, path string) store.Store {
+	t.Helper()
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closed(t testing.TB, s store.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raw runs a statement on a file, as another program would.
+func raw(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNotADatabase(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	if err := os.WriteFile(path, []byte(strings.Repeat("this is not a database\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, task.DataDir)
+}
+
+func TestDamagedDatabase(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	closed(t, opened(t, path))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 100; i < 4096; i++ { // the root page after the header
+		data[i] = 0xa5
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, task.DataDir)
+}
+
+func TestOtherProgramsDatabase(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	raw(t, path, `CREATE TABLE recipes (name TEXT)`)
+	refused(t, path, task.DataDir)
+}
+
+func TestNewerDatabase(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	closed(t, opened(t, path))
+	raw(t, path, `INSERT INTO toryo_schema (version_id, is_applied) VALUES (9999, 1)`)
+	refused(t, path, task.DatabaseNewer)
+}
+
+func TestUnusablePaths(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, filepath.Join(dir, "missing", "toryo.db"), task.DataDir)
+	refused(t, filepath.Join(file, "toryo.db"), task.DataDir)
+	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, filepath.Join(dir, "directory"), task.DataDir)
+}
+
+func TestLookChangesNothing(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	closed(t, opened(t, path))
+	before := contents(t, filepath.Dir(path))
+	found, err := Look(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.Schema == 0 || found.Schema != found.Newest || !strings.HasPrefix(found.Engine, "SQLite 3.") {
+		t.Errorf("found %+v", found)
+	}
+	for file, sum := range contents(t, filepath.Dir(path)) {
+		if before[file] != sum {
+			t.Errorf("%s was changed", file)
+		}
+	}
+	if _, err := Look(t.Context(), newPath(t)); task.CodeOf(err) != task.DataDir {
+		t.Errorf("looking at nothing: %v", err)
+	}
+}
+
+func TestStrangeNames(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a b?c=d&e#f%20g 棟梁")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "it's ?mode=memory.db")
+	closed(t, opened(t, path))
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() == 0 || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has %d bytes and the mode %v", info.Size(), info.Mode())
+	}
+}
+
+func TestOpenTogether(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			s, err := Open(t.Context(), path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := s.AddQuestion(t.Context(), store.Question{}); err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	s := opened(t, path)
+	defer closed(t, s)
+	questions, err := s.ListQuestions(t.Context())
+	if err != nil || len(questions) != 8 {
+		t.Errorf("%d questions: %v", len(questions), err)
+	}
+}
+
+// TestWaitsForOther: a writer in another process is waited for, and readers do not
+// wait.
+func TestWaitsForOther(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := opened(t, path)
+	defer closed(t, s)
+	other, err := connect(path, 1, "immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := make(chan error, 1)
+	go func() {
+		_, err := s.AddQuestion(t.Context(), store.Question{})
+		added <- err
+	}()
+	if found, err := s.ListQuestions(t.Context()); err != nil || len(found) != 0 {
+		t.Errorf("%d questions while another process writes: %v", len(found), err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-added; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := opened(t, path)
+	defer closed(t, s)
+	db, err := writer(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
+		var is string
+		if err := db.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&is); err != nil || is != want {
+			t.Errorf("%s is %q, want %q: %v", pragma, is, want, err)
+		}
+	}
+}
+
+func TestOpenBrokenOff(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, newPath(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want that of the context", err)
+	}
+}
