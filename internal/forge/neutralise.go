@@ -40,7 +40,11 @@ const invisible = "\u200b"
 
 // Text makes a body safe and cuts it to [MaxText].
 func (n Neutraliser) Text(raw string) Text {
-	return Text{cut(n.neutralise(raw), MaxText)}
+	// What is far too long is cut first as well, to save the work.
+	if limit := 4 * MaxText; len(raw) > limit {
+		return Text{cut(n.neutralise(raw[:limit]), MaxText, true)}
+	}
+	return Text{cut(n.neutralise(raw), MaxText, false)}
 }
 
 // Title makes a title safe: one line, and not longer than every forge takes.

@@ -57,14 +57,15 @@ func unwanted(r rune) bool {
 const cutNote = "\n\n*(cut: the rest was too long for a comment)*"
 
 // cut shortens text to the limit, at a line if there is one near, and says so. A
-// code fence that the cut leaves open is closed, so that the note is seen.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
+// code fence that the cut leaves open is closed, so that the note is seen. If
+// part of it is missing already, it says so in any case.
+func cut(text string, limit int, missing bool) string {
+	if len(text) <= limit && !missing {
 		return text
 	}
 	const fenceRoom = 64
-	end := limit - len(cutNote) - fenceRoom
-	for !utf8.RuneStart(text[end]) {
+	end := min(len(text), limit-len(cutNote)-fenceRoom)
+	for end < len(text) && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	kept := text[:end]
