@@ -37,7 +37,7 @@ func (c Call) Failure(answer *http.Response, err error) error {
 	if err == nil {
 		err = errors.New("the forge's answer was not what was asked for")
 	}
-	err = redact(err)
+	err = shorten(redact(err))
 	var tooLarge *answerTooLarge
 	switch {
 	case errors.As(err, &tooLarge):
@@ -156,6 +156,29 @@ func redact(err error) error {
 	return &url.Error{Op: request.Op, URL: address.String(), Err: request.Err}
 }
 
+// maxReason is how much of a client library's error is kept: it may hold the
+// whole answer.
+const maxReason = 500
+
+// shortened is an error whose text is cut and cleaned.
+type shortened struct {
+	text string
+	err  error
+}
+
+func (e *shortened) Error() string { return e.text }
+
+func (e *shortened) Unwrap() error { return e.err }
+
+func shorten(err error) error {
+	text := err.Error()
+	if len(text) > maxReason {
+		text = text[:maxReason] + "..."
+	}
+	text = strings.Join(strings.Fields(Clean(text)), " ")
+	return &shortened{text, err}
+}
+
 // answerTooLarge says that an answer passed its limit.
 type answerTooLarge struct{ limit int64 }
 
@@ -209,21 +232,13 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SamePlace is the redirection policy of a forge's client: a redirection to
-// another host is not followed, so that a credential goes to its forge only.
-func SamePlace(request *http.Request, via []*http.Request) error {
-	if len(via) >= 5 {
-		return errors.New("too many redirections")
-	}
-	first := via[0].URL
-	if !strings.EqualFold(first.Host, request.URL.Host) || first.Scheme != request.URL.Scheme {
-		return http.ErrUseLastResponse
-	}
-	return nil
-}
+// stay is the redirection policy of a forge's client: none is followed. A forge
+// redirects when an item or repository was moved, which is NotFound; and a
+// credential goes to its forge only.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // HTTPClient returns the client that an adapter uses by default: with a limit on
-// answers, a time limit on each request, and no redirections to elsewhere. next
+// answers, a time limit on each request, and no redirections followed. next
 // is what comes below, such as a cache; nil means the network.
 func HTTPClient(next http.RoundTripper) *http.Client {
 	if next == nil {
@@ -231,7 +246,7 @@ func HTTPClient(next http.RoundTripper) *http.Client {
 	}
 	return &http.Client{
 		Transport:     LimitAnswers(next, MaxAnswer),
-		CheckRedirect: SamePlace,
+		CheckRedirect: stay,
 		Timeout:       2 * time.Minute,
 	}
 }

@@ -153,35 +153,29 @@ func TestLimitAnswers(t *testing.T) {
 	}
 }
 
-func TestSamePlace(t *testing.T) {
+func TestNoRedirectionIsFollowed(t *testing.T) {
 	t.Parallel()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("the redirection was followed to another host")
-	}))
-	t.Cleanup(elsewhere.Close)
 	mux := http.NewServeMux()
-	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/there", http.StatusFound) })
-	mux.HandleFunc("/there", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, elsewhere.URL, http.StatusMovedPermanently)
-	})
-	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/round", http.StatusFound) })
+	mux.HandleFunc("/old", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/new", http.StatusMovedPermanently) })
+	mux.HandleFunc("/new", func(http.ResponseWriter, *http.Request) { t.Error("the redirection was followed") })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-
-	client := forge.HTTPClient(nil)
-	for path, want := range map[string]int{"/here": 200, "/away": 301} {
-		answer, err := client.Get(server.URL + path) //nolint:noctx // a test
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("%s: status %d, want %d", path, answer.StatusCode, want)
-		}
+	answer, err := forge.HTTPClient(nil).Get(server.URL + "/old") //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := client.Get(server.URL + "/round"); err == nil { //nolint:noctx,bodyclose // it fails
-		t.Error("a redirection in a circle ended well")
+	_ = answer.Body.Close()
+	if err := (forge.Call{What: "read"}).Failure(answer, nil); task.CodeOf(err) != task.NotFound {
+		t.Errorf("a redirection is %v, want not_found", err)
+	}
+}
+
+func TestFailureIsShort(t *testing.T) {
+	t.Parallel()
+	cause := errors.New(strings.Repeat("x\x00\n", 10<<20/3))
+	err := forge.Call{What: "read"}.Failure(&http.Response{StatusCode: 500}, cause)
+	if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x00\n") || !errors.Is(err, cause) {
+		t.Errorf("an error of %d bytes: %.100q", len(err.Error()), err.Error())
 	}
 }
 

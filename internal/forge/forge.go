@@ -37,12 +37,16 @@ type Reader interface {
 	// given the right. A login that does not exist has NoAccess and is no error.
 	Access(ctx context.Context, repository, login string) (Access, error)
 	// List returns the open items that pass the query, by creation and then by
-	// number. Their AuthorAccess and LinkedPulls are not filled in, and of a pull
-	// request the HeadCommit may be missing: each would cost a request per item.
+	// number. Of pull requests, what a forge's listing does not have may be
+	// missing: Head, HeadCommit, Base and Fork.
 	List(ctx context.Context, query Query) ([]Item, error)
-	// Item returns one item, with everything in it. If the number belongs to an
-	// item of the other kind, that is NotFound.
+	// Item returns one item, at the price of one request where the forge allows
+	// it. If the number belongs to an item of the other kind, that is NotFound.
 	Item(ctx context.Context, key task.Key) (Item, error)
+	// LinkedPulls returns the pull requests, open, closed or merged, that are
+	// about the issue: by a closing keyword, a reference in their text, or the
+	// forge's own link. Of pull requests it returns none.
+	LinkedPulls(ctx context.Context, key task.Key) ([]LinkedPull, error)
 	// Comments returns the comments in the item's conversation: what people and
 	// bots wrote, not what the forge notes by itself, nor comments on lines.
 	Comments(ctx context.Context, key task.Key) ([]task.Comment, error)

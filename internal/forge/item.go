@@ -30,24 +30,21 @@ const (
 	Merged ItemState = "merged"
 )
 
-// Item is an issue or a pull (merge) request.
+// Item is an issue or a pull (merge) request. [ReadDetails] reads what belongs to
+// it besides.
 type Item struct {
-	Key          task.Key
-	Title        string // without the prefix by which some forges mark a draft
-	Body         string
-	State        ItemState
-	Labels       []string
-	Assignees    []string
-	Author       string
-	AuthorAccess Access // not in listings
-	URL          string // for people
-	// LinkedPulls are the pull requests, open, closed or merged, that say they
-	// are about this issue: by a closing keyword, a reference in their text, or
-	// the forge's own link. They are of the same forge, oldest first. Not in
-	// listings.
-	LinkedPulls []LinkedPull
-	CreatedAt   time.Time
-	UpdatedAt   time.Time // moves with everything that happens to the item
+	Key       task.Key
+	Title     string // without the prefix by which some forges mark a draft
+	Body      string
+	State     ItemState
+	Labels    []string
+	Assignees []string
+	Author    string
+	URL       string // for people
+	CreatedAt time.Time
+	// UpdatedAt moves with what happens to the item, new comments included. An
+	// edited comment or a reaction does not move it on every forge.
+	UpdatedAt time.Time
 
 	// Of a pull request only. Head is a branch of the repository itself; for a
 	// pull request from a fork it is empty and Fork says so.
