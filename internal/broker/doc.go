@@ -1,0 +1,10 @@
+// Package broker decides what is next: it takes in work from the forges, hands tasks
+// to agents with leases and generations, delivers signals, sends what is in the
+// outbox and lets runs go on that were cut off.
+//
+// What stands here so far, bottom-up:
+//
+//	Snapshots   items as they were read last, with their age: one reading for all
+//	Action…     what can be written to a forge, as entries of the outbox
+//	Sender      takes entries out of the outbox and performs them on the forges
+package broker
