@@ -71,11 +71,12 @@ type Sender struct {
 
 	wake chan struct{} // has room for one: someone has put something
 
-	mu      sync.Mutex
-	cancel  context.CancelFunc // ends what is being performed
-	stop    chan struct{}      // closed to begin no more
-	stopped chan struct{}      // closed when all has ended
-	due     []time.Time        // when there is something to do again, as far as we know
+	mu       sync.Mutex
+	cancel   context.CancelFunc // ends what is being performed
+	stop     chan struct{}      // closed to begin no more
+	stopping bool
+	stopped  chan struct{} // closed when all has ended
+	due      []time.Time   // when there is something to do again, as far as we know
 }
 
 // NewSender makes a sender. It does nothing until it is started.
@@ -147,15 +148,18 @@ func (s *Sender) Start(ctx context.Context) {
 
 // Stop begins no more actions and waits for those that are being performed. When
 // the context ends they are cut off, and will be tried again after the next
-// start. It returns when all has ended.
+// start. It returns when all has ended, and may be called again.
 func (s *Sender) Stop(ctx context.Context) {
 	s.mu.Lock()
-	cancel, stop, stopped := s.cancel, s.stop, s.stopped
-	s.mu.Unlock()
-	if stop == nil {
-		return
+	cancel, stopped := s.cancel, s.stopped
+	if s.stop != nil && !s.stopping {
+		s.stopping = true
+		close(s.stop)
 	}
-	close(stop)
+	s.mu.Unlock()
+	if stopped == nil {
+		return // it was never started
+	}
 	select {
 	case <-stopped:
 	case <-ctx.Done():
