@@ -117,6 +117,9 @@ func (e *Error) WithMend(format string, args ...any) *Error {
 	return e
 }
 
+// AsError returns the first [Error] in the chain.
+func AsError(err error) (coded *Error, found bool) { return errors.AsType[*Error](err) }
+
 // IllegalMoveError says that a trigger makes no move from a state.
 type IllegalMoveError struct {
 	From    State
@@ -136,12 +139,10 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	var coded *Error
-	if errors.As(err, &coded) {
+	if coded, found := AsError(err); found {
 		return coded.Code
 	}
-	var illegal *IllegalMoveError
-	if errors.As(err, &illegal) {
+	if _, found := errors.AsType[*IllegalMoveError](err); found {
 		return IllegalMove
 	}
 	return Internal

@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -67,14 +68,7 @@ func (k Key) Validate() error {
 	return validateRepository(k.Repository)
 }
 
-func (f Forge) known() bool {
-	for _, known := range Forges {
-		if f == known {
-			return true
-		}
-	}
-	return false
-}
+func (f Forge) known() bool { return slices.Contains(Forges, f) }
 
 func validateRepository(name string) error {
 	parts := strings.Split(name, "/")

@@ -13,7 +13,6 @@ const (
 	FailedLabel     Label = "failed_label"
 )
 
-// stateLabels is in the order of [States].
 var stateLabels = map[State]Label{
 	Queued:  BotLabel,
 	Running: ProcessingLabel,

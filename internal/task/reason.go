@@ -56,12 +56,3 @@ var reasonTexts = map[Reason]string{
 
 // Text is the reason in words.
 func (r Reason) Text() string { return reasonTexts[r] }
-
-// Reasons returns every reason, in no particular order.
-func Reasons() []Reason {
-	all := make([]Reason, 0, len(reasonTexts))
-	for reason := range reasonTexts {
-		all = append(all, reason)
-	}
-	return all
-}

@@ -1,5 +1,7 @@
 package task
 
+import "slices"
+
 // Signal is something that reaches a run from outside while it works.
 type Signal string
 
@@ -18,10 +20,8 @@ var Signals = []Signal{SignalStop, SignalPause, SignalComments}
 // arrived, or "" when none has.
 func FirstSignal(arrived ...Signal) Signal {
 	for _, signal := range Signals {
-		for _, a := range arrived {
-			if a == signal {
-				return signal
-			}
+		if slices.Contains(arrived, signal) {
+			return signal
 		}
 	}
 	return ""

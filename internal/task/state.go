@@ -1,5 +1,7 @@
 package task
 
+import "slices"
+
 // State is where a task stands. A task is in exactly one state, and the forge
 // shows it as exactly one label.
 type State string
@@ -18,14 +20,7 @@ const (
 var States = []State{Queued, Running, Paused, Stopped, Done, Failed}
 
 // Valid reports whether the state is one that exists.
-func (s State) Valid() bool {
-	for _, known := range States {
-		if s == known {
-			return true
-		}
-	}
-	return false
-}
+func (s State) Valid() bool { return slices.Contains(States, s) }
 
 // Terminal reports whether the state ends its generation: only a new generation
 // leads out of it.

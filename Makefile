@@ -1,0 +1,40 @@
+# The product needs no C compiler, and grpcnotrace keeps it small: gRPC's tracing
+# makes the linker keep every exported method of the program.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X github.com/toryo-dev/toryo/internal/app.version=$(VERSION)
+GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+# What to test and lint: make test PACKAGES=./internal/store/...
+PACKAGES ?= ./...
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-quick lint fmt generate bench clean
+
+help: ## Print this list
+	@awk -F ': *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build the static program bin/toryo
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
+
+test: ## Install and start what the tests need, run every test, stop it again
+	@scripts/install-needs gcc git postgresql bubblewrap
+	@scripts/with-services scripts/test $(PACKAGES)
+
+test-quick: ## Run the tests that need no service
+	go test $(PACKAGES)
+
+lint: ## Check the Go code and the scripts
+	@scripts/lint $(PACKAGES)
+
+fmt: ## Format the Go code
+	@$$($(GOLANGCI_LINT)) fmt
+
+generate: ## Write the generated files anew
+	go generate ./...
+
+bench: ## Measure start, memory, size and the speed of both stores
+	@scripts/install-needs postgresql
+	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
+
+clean: ## Remove what was built
+	rm -rf bin dist

@@ -1,0 +1,55 @@
+// Package toryo is only this page: a tour of the system, from the ground up.
+// Nothing imports it. The program is in cmd/toryo.
+//
+// # What it is
+//
+// Toryo takes an issue that a team assigns to it on GitHub, GitLab,
+// Gitea/Forgejo or its built-in board, and carries it to a reviewed pull
+// request. One server decides what is next; agents on any number of machines
+// take tasks and become the role that each task needs; code runs in sandboxes
+// only.
+//
+// # The words
+//
+// Package [github.com/toryo-dev/toryo/internal/task] holds the words that every
+// other package speaks in: a task, its key, type, role, phase and state, the
+// signals that reach it, its comments and events, and errors with codes. It
+// imports the standard library only. Begin there: the state machine is one
+// table, and docs/state_machine.md is drawn from it.
+//
+// Package [github.com/toryo-dev/toryo/internal/redact] masks secrets in whatever
+// leaves the process.
+//
+// # What lasts
+//
+// Package [github.com/toryo-dev/toryo/internal/store] is the port to the
+// database, cut into small interfaces by need. Its adapters sqlite (one file,
+// the default) and postgres (for several servers) say the same SQL, which is in
+// store/relational, and pass the same suite, store/storetest.
+//
+// Package [github.com/toryo-dev/toryo/internal/access] makes and checks API
+// tokens and knows what each role may do.
+//
+// # Who decides
+//
+// Package [github.com/toryo-dev/toryo/internal/broker] decides what is next.
+// Package [github.com/toryo-dev/toryo/internal/review] makes reviews and talks
+// about them. Package [github.com/toryo-dev/toryo/internal/server] offers all of
+// that over HTTP, and package [github.com/toryo-dev/toryo/internal/web] as
+// pages.
+//
+// # Who works
+//
+// Package [github.com/toryo-dev/toryo/internal/wire] is the protocol between
+// server and agents, and its client. Package
+// [github.com/toryo-dev/toryo/internal/agent] is an agent, and package
+// [github.com/toryo-dev/toryo/internal/phase] the phases of its run.
+//
+// # The program
+//
+// Package [github.com/toryo-dev/toryo/internal/app] holds the commands and wires
+// everything by configuration; cmd/toryo only calls it.
+//
+// Which package may import which is a table in internal/testkit, and a test
+// fails when the code does not keep to it.
+package toryo

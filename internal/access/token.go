@@ -1,0 +1,99 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// tokenPrefix makes tokens easy to find for programs that look for secrets in
+// places where they should not be.
+const tokenPrefix = "toryo_"
+
+const tokenBytes = 32
+
+// Tokens makes, checks and ends API tokens.
+type Tokens struct {
+	Store store.Tokens
+	Now   func() time.Time
+}
+
+// Create makes a token and returns it in the clear, which is the only time that
+// it can be seen.
+func (t Tokens) Create(ctx context.Context, role Role, name string) (string, error) {
+	if _, err := ParseRole(string(role)); err != nil {
+		return "", err
+	}
+	secret := NewSecret()
+	_, err := t.Store.AddToken(ctx, store.Token{
+		Name:      name,
+		Role:      string(role),
+		Hash:      Hash(secret),
+		CreatedAt: t.Now(),
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// Replace makes a token and revokes those of the same name: for a program that
+// makes itself a new one at every start.
+func (t Tokens) Replace(ctx context.Context, role Role, name string) (string, error) {
+	old, err := t.Store.ListTokens(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, token := range old {
+		if token.Name == name && token.Role == string(role) && token.RevokedAt.IsZero() {
+			if err := t.Store.RevokeToken(ctx, token.ID, t.Now()); err != nil {
+				return "", err
+			}
+		}
+	}
+	return t.Create(ctx, role, name)
+}
+
+// Check returns the token that the secret is, or Unauthorized. It does not tell
+// an unknown token from a revoked one.
+func (t Tokens) Check(ctx context.Context, secret string) (store.Token, error) {
+	if !strings.HasPrefix(secret, tokenPrefix) {
+		return store.Token{}, errUnauthorized()
+	}
+	token, err := t.Store.TokenByHash(ctx, Hash(secret))
+	if task.CodeOf(err) == task.NotFound {
+		return store.Token{}, errUnauthorized()
+	}
+	if err != nil {
+		return store.Token{}, err
+	}
+	if !token.RevokedAt.IsZero() {
+		return store.Token{}, errUnauthorized()
+	}
+	return token, nil
+}
+
+func errUnauthorized() error {
+	return task.Errorf(task.Unauthorized, "no valid token was given").
+		WithMend("make one with toryo token create and send it as Authorization: Bearer TOKEN")
+}
+
+// NewSecret makes a random token.
+func NewSecret() string {
+	random := make([]byte, tokenBytes)
+	_, _ = rand.Read(random) // never fails: it ends the program instead
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
+}
+
+// Hash is what is stored of a token. Looking a token up by its hash tells
+// nothing about other tokens however long it takes.
+func Hash(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}

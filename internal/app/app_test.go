@@ -1,0 +1,58 @@
+package app
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// The test binary is the program too, when a script or a test calls it so.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"toryo": func() { os.Exit(Main()) }})
+}
+
+// The scripts in testdata are what a user types and sees.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			taken, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { _ = taken.Close() })
+			e.Setenv("TAKEN", taken.Addr().String())
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
+
+// exits runs toryo and checks for the exit code that belongs to the code of an
+// error: "exits bad_config config check x.yaml". Whatever the error is, standard
+// error has one line about it at most.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits code arguments...")
+	}
+	want := task.Code(args[0]).Info()
+	if string(want.Code) != args[0] {
+		ts.Fatalf("there is no code %s", args[0])
+	}
+	err := ts.Exec("toryo", args[1:]...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != want.Exit {
+		ts.Fatalf("ended with %v, want exit code %d", err, want.Exit)
+	}
+	if said := ts.ReadFile("stderr"); strings.Count(said, "\n") > 1 || strings.Contains(said, "goroutine ") {
+		ts.Fatalf("more than one line on standard error")
+	}
+}

@@ -1,0 +1,70 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/toryo-dev/toryo/internal/redact"
+)
+
+// Setting is one key as it is in force.
+type Setting struct {
+	Key    string
+	Value  string // a secret is masked; "" when nothing is set
+	Origin Origin
+}
+
+// Settings lists the whole configuration as it is in force, in the order of the
+// template, with secrets masked. The configuration must be the one that came with
+// the report.
+func (r Report) Settings(c Config) []Setting {
+	redactor := c.Redactor()
+	var all []Setting
+	for _, k := range keys().inForce(&c) {
+		all = append(all, Setting{
+			Key:    k.path,
+			Value:  redactor.String(shown(k.load(&c))),
+			Origin: r.Origin(k.path),
+		})
+	}
+	return all
+}
+
+// Print writes the settings as lines of "key = value  (origin)".
+func (r Report) Print(w io.Writer, c Config) error {
+	for _, setting := range r.Settings(c) {
+		value := setting.Value
+		if value == "" || strings.ContainsFunc(value, unicode.IsControl) || strings.TrimSpace(value) != value {
+			value = strconv.Quote(value)
+		}
+		if _, err := fmt.Fprintf(w, "%s = %s  (%s)\n", setting.Key, value, setting.Origin); err != nil {
+			return fmt.Errorf("write the settings: %w", err)
+		}
+	}
+	return nil
+}
+
+// shown writes a value as it is written in a variable; a secret is masked.
+func shown(value any) string {
+	switch value := value.(type) {
+	case redact.Secret:
+		if value == "" {
+			return ""
+		}
+		return redact.Mask
+	case []string:
+		return strings.Join(value, ",")
+	case *float64:
+		if value == nil {
+			return ""
+		}
+		return plain(*value)
+	case float64:
+		return plain(value)
+	default:
+		return fmt.Sprint(value)
+	}
+}

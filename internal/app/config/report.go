@@ -1,0 +1,140 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Problem is one thing that is wrong with the configuration.
+type Problem struct {
+	File    string // the file, the environment variable or "command line"
+	Line    int    // 0 when there is none
+	Column  int
+	Key     string // "github.owner"; "" when it is about the whole file
+	Message string
+	Mend    string // what to do about it; may be ""
+	source  source
+}
+
+// String is the problem in one line, in the form in which compilers report:
+// editors can jump to it.
+func (p Problem) String() string {
+	var text strings.Builder
+	text.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&text, ":%d:%d", p.Line, p.Column)
+	}
+	if p.File != "" {
+		text.WriteString(": ")
+	}
+	if p.Key != "" {
+		text.WriteString(p.Key + ": ")
+	}
+	text.WriteString(p.Message)
+	if p.Mend != "" {
+		text.WriteString("; " + p.Mend)
+	}
+	return text.String()
+}
+
+// source is where a value comes from. A later one goes over an earlier one.
+type source int
+
+const (
+	fromDefault source = iota
+	fromFile
+	fromEnvironment
+	fromFlag
+)
+
+const commandLine = "command line"
+
+// Origin says where the value of a key comes from.
+type Origin struct {
+	source source
+	name   string // file or variable
+	line   int
+	column int
+	via    string // the key that named a file, for a secret
+}
+
+// String is "default", "toryo.yaml:12", the name of a variable, or "flag". For a
+// secret that was read from a file it names the key which said so.
+func (o Origin) String() string {
+	text := "default"
+	switch o.source {
+	case fromFile:
+		text = fmt.Sprintf("%s:%d", o.name, o.line)
+	case fromEnvironment:
+		text = o.name
+	case fromFlag:
+		text = "flag"
+	}
+	if o.via != "" {
+		return o.via + ", " + text
+	}
+	return text
+}
+
+// IsDefault says that nobody set the value.
+func (o Origin) IsDefault() bool { return o.source == fromDefault }
+
+// Report is what [Load] found: problems, for which Toryo does not start, and
+// warnings, with which it does, both in the order of the file's lines; what
+// concerns variables and flags comes after.
+type Report struct {
+	Problems []Problem
+	Warnings []Problem
+	file     string
+	origins  map[string]Origin
+}
+
+// Origin says where the value of a key ("github.owner") comes from.
+func (r Report) Origin(key string) Origin { return r.origins[key] }
+
+// Err is nil when there are no problems, and otherwise an error of the code
+// [task.BadConfig] that names the first and counts the others.
+func (r Report) Err() error {
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	first := r.Problems[0]
+	mend := first.Mend
+	first.Mend = ""
+	if more := len(r.Problems) - 1; more > 0 {
+		check := "toryo config check"
+		if r.file != "" {
+			check += " " + r.file
+		}
+		if mend != "" {
+			mend += "; "
+		}
+		mend += fmt.Sprintf("%q shows this and %d more", check, more)
+	}
+	return &task.Error{Code: task.BadConfig, Message: first.String(), Mend: mend}
+}
+
+// sortLine puts what has no line last.
+func (p Problem) sortLine() int {
+	if p.Line == 0 {
+		return math.MaxInt
+	}
+	return p.Line
+}
+
+func sortProblems(list []Problem) {
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(
+			cmp.Compare(a.source, b.source),
+			cmp.Compare(a.sortLine(), b.sortLine()),
+			cmp.Compare(a.Column, b.Column),
+			strings.Compare(a.File, b.File),
+			strings.Compare(a.Key, b.Key),
+		)
+	})
+}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/postgres"
+	"github.com/toryo-dev/toryo/internal/store/sqlite"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// databaseFile is the name of the SQLite database in the data directory.
+const databaseFile = "toryo.db"
+
+// openStore opens the database that the configuration names, and brings its
+// schema up to date.
+func openStore(ctx context.Context, c config.Config) (store.Store, error) {
+	if c.Database.Driver == "postgres" {
+		return postgres.Open(ctx, c.Database.URL.Reveal())
+	}
+	if err := makeDataDir(c.DataDir); err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, filepath.Join(c.DataDir, databaseFile))
+}
+
+// makeDataDir makes the data directory. What is in it is nobody else's business.
+func makeDataDir(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return task.Wrap(task.DataDir, err, "the data directory cannot be made").
+			WithMend("choose another with --data or data_dir")
+	}
+	return nil
+}
+
+// lookAtDatabase says what is there without changing anything.
+func lookAtDatabase(c config.Config) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		if c.Database.Driver == "postgres" {
+			return described(postgres.Look(ctx, c.Database.URL.Reveal()))
+		}
+		file := filepath.Join(c.DataDir, databaseFile)
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return file + " (will be made)", nil
+		}
+		return described(sqlite.Look(ctx, file))
+	}
+}
+
+func described(found store.Inspection, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("%s, schema %d", found.Engine, found.Schema)
+	if found.Schema < found.Newest {
+		text += fmt.Sprintf(" (will be brought to %d)", found.Newest)
+	}
+	return text, nil
+}

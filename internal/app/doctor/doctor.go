@@ -1,0 +1,81 @@
+// Package doctor looks at the machine and the configuration and says what is
+// there, what is missing and how to mend it. It changes nothing.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Status is how serious a finding is.
+type Status string
+
+// The statuses.
+const (
+	OK      Status = "ok"
+	Warning Status = "warning" // Toryo works without it, but less well
+	Missing Status = "missing" // Toryo does not work without it
+)
+
+// Finding is what one check found.
+type Finding struct {
+	Name   string `json:"name"`
+	Status Status `json:"status"`
+	Found  string `json:"found"`
+	Mend   string `json:"mend,omitempty"`
+}
+
+// Check looks at one thing.
+type Check func(ctx context.Context) Finding
+
+// checkTimeout is how long one check may take: something that hangs is a finding
+// too.
+const checkTimeout = 5 * time.Second
+
+// Examine runs the checks side by side and returns their findings in order.
+func Examine(ctx context.Context, checks []Check) []Finding {
+	findings := make([]Finding, len(checks))
+	var running sync.WaitGroup
+	for i, check := range checks {
+		running.Go(func() {
+			limited, cancel := context.WithTimeout(ctx, checkTimeout)
+			defer cancel()
+			findings[i] = check(limited)
+		})
+	}
+	running.Wait()
+	return findings
+}
+
+// Healthy reports whether nothing that Toryo needs is missing.
+func Healthy(findings []Finding) bool {
+	for _, finding := range findings {
+		if finding.Status == Missing {
+			return false
+		}
+	}
+	return true
+}
+
+var marks = map[Status]string{OK: "✓", Warning: "!", Missing: "✗"}
+
+// Print writes the findings for people.
+func Print(to io.Writer, findings []Finding) error {
+	width := 0
+	for _, finding := range findings {
+		width = max(width, len(finding.Name))
+	}
+	var text strings.Builder
+	for _, finding := range findings {
+		fmt.Fprintf(&text, "%s %-*s  %s\n", marks[finding.Status], width, finding.Name, finding.Found)
+		if finding.Mend != "" {
+			fmt.Fprintf(&text, "  %-*s  → %s\n", width, "", finding.Mend)
+		}
+	}
+	_, err := io.WriteString(to, text.String())
+	return err
+}

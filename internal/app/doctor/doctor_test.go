@@ -1,0 +1,180 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// engine answers on a socket as a container engine does.
+func engine(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "engine") //nolint:usetesting // the path of a socket has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+	server.Start()
+	t.Cleanup(server.Close)
+	return "unix://" + socket
+}
+
+func TestContainerEngine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		address string
+		status  doctor.Status
+		found   string
+	}{
+		"there":           {engine(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"Version":"20.10.24"}`)) }), doctor.OK, "20.10.24"},
+		"something else":  {engine(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), doctor.Warning, "does not speak the Docker API"},
+		"not there":       {"unix:///no/such/socket", doctor.Warning, "/no/such/socket"},
+		"not an address":  {"://", doctor.Warning, "://"},
+		"nobody on a tcp": {"tcp://127.0.0.1:1", doctor.Warning, "127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := doctor.ContainerEngine(c.address)(t.Context())
+			if got.Status != c.status || !strings.Contains(got.Found, c.found) || (got.Status != doctor.OK && got.Mend == "") {
+				t.Errorf("found %+v", got)
+			}
+		})
+	}
+}
+
+// A check that hangs is cut off by its context, and that is a finding.
+func TestEngineThatHangs(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	address := engine(t, func(http.ResponseWriter, *http.Request) { <-release })
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := doctor.ContainerEngine(address)(ctx); got.Status != doctor.Warning {
+		t.Errorf("found %+v", got)
+	}
+}
+
+func TestSandboxNeedsOneWay(t *testing.T) {
+	t.Parallel()
+	there := doctor.Finding{Name: "bubblewrap", Status: doctor.OK}
+	gone := doctor.Finding{Name: "container engine", Status: doctor.Warning}
+	if got := doctor.Sandbox(there, gone); got.Status != doctor.OK || got.Found != "bubblewrap" {
+		t.Errorf("with one way: %+v", got)
+	}
+	if got := doctor.Sandbox(gone, gone); got.Status != doctor.Missing || got.Mend == "" {
+		t.Errorf("with none: %+v", got)
+	}
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		llm    config.LLM
+		status doctor.Status
+	}{
+		"none":                  {config.LLM{}, doctor.Warning},
+		"no model":              {config.LLM{Provider: "anthropic", APIKey: "k"}, doctor.Warning},
+		"no key":                {config.LLM{Provider: "anthropic", Model: "m"}, doctor.Warning},
+		"all":                   {config.LLM{Provider: "anthropic", Model: "m", APIKey: "k"}, doctor.OK},
+		"a server of one's own": {config.LLM{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:11434/v1"}, doctor.OK},
+		"scripted":              {config.LLM{Provider: "script"}, doctor.OK},
+	} {
+		if got := doctor.Model(c.llm); got.Status != c.status || (got.Mend == "") != (c.status == doctor.OK) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestForges(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	if got := doctor.Forges(c); len(got) != 1 || got[0].Status != doctor.Warning {
+		t.Errorf("with none: %+v", got)
+	}
+	c.GitHub.Owner = "team"
+	c.Gitea.Token, c.Gitea.BotName = "hunter2hunter2", "bot"
+	c.GitLab.Token = "hunter2hunter2"
+	got := doctor.Forges(c)
+	want := []struct {
+		name   string
+		status doctor.Status
+		says   string
+	}{
+		{"github", doctor.Missing, "TORYO_GITHUB_TOKEN"},
+		{"gitlab", doctor.Missing, "gitlab.bot_name"},
+		{"gitea", doctor.OK, "bot"},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("found %+v", got)
+	}
+	for i, w := range want {
+		said := got[i].Found + got[i].Mend
+		if got[i].Name != w.name || got[i].Status != w.status || !strings.Contains(said, w.says) || strings.Contains(said, "hunter2") {
+			t.Errorf("found %+v, want %+v", got[i], w)
+		}
+	}
+}
+
+func TestDataDir(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, status := range map[string]doctor.Status{
+		folder:                              doctor.OK,
+		filepath.Join(folder, "new", "one"): doctor.OK,
+		file:                                doctor.Missing,
+		filepath.Join(file, "below"):        doctor.Missing,
+	} {
+		if got := doctor.DataDir(path)(t.Context()); got.Status != status {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) != 1 {
+		t.Errorf("the checks left %v, %v", left, err)
+	}
+}
+
+func TestDatabase(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want doctor.Finding
+	}{
+		"there":      {nil, doctor.Finding{Name: "database", Status: doctor.OK, Found: "postgres, seen"}},
+		"with words": {task.Errorf(task.DatabaseDown, "it is down").WithMend("start it"), doctor.Finding{Name: "database", Status: doctor.Missing, Found: "postgres, it is down", Mend: "start it"}},
+		"without":    {errors.New("odd"), doctor.Finding{Name: "database", Status: doctor.Missing, Found: "postgres, odd", Mend: "see database in toryo.yaml"}},
+	} {
+		got := doctor.Database("postgres", func(context.Context) (string, error) { return "seen", c.err })(t.Context())
+		if got != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestHealthyMeansNothingMissing(t *testing.T) {
+	t.Parallel()
+	if !doctor.Healthy([]doctor.Finding{{Status: doctor.OK}, {Status: doctor.Warning}}) || doctor.Healthy([]doctor.Finding{{Status: doctor.OK}, {Status: doctor.Missing}}) {
+		t.Error("a warning is not an illness, something missing is")
+	}
+}

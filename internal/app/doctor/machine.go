@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Git checks for the git program, which the server also serves repositories
+// with.
+func Git(ctx context.Context) Finding {
+	finding := Finding{Name: "git", Status: Missing, Mend: "install git 2.30 or newer, for example: apt-get install git"}
+	version, err := output(ctx, "git", "version")
+	if err != nil {
+		finding.Found = "not found: " + err.Error()
+		return finding
+	}
+	programs, err := output(ctx, "git", "--exec-path")
+	if err != nil {
+		finding.Found = version + ", but it does not say where its programs are: " + err.Error()
+		return finding
+	}
+	if _, err := os.Stat(filepath.Join(programs, "git-http-backend")); err != nil {
+		finding.Found = version + ", but without git http-backend"
+		return finding
+	}
+	return Finding{Name: finding.Name, Status: OK, Found: strings.TrimPrefix(version, "git version ")}
+}
+
+// Bubblewrap checks that a sandbox can be started without a container engine.
+func Bubblewrap(ctx context.Context) Finding {
+	finding := Finding{Name: "bubblewrap", Status: Warning, Mend: "install it, for example: apt-get install bubblewrap"}
+	version, err := output(ctx, "bwrap", "--version")
+	if err != nil {
+		finding.Found = "not found: " + err.Error()
+		return finding
+	}
+	if _, err := output(ctx, "bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"); err != nil {
+		finding.Found = version + ", but it cannot start a sandbox: " + err.Error()
+		finding.Mend = "allow user namespaces to ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0)"
+		return finding
+	}
+	return Finding{Name: finding.Name, Status: OK, Found: strings.TrimPrefix(version, "bubblewrap ")}
+}
+
+const defaultEngine = "unix:///var/run/docker.sock"
+
+// ContainerEngine checks for a container engine that speaks the Docker API, at
+// the address in DOCKER_HOST or at the usual one.
+func ContainerEngine(address string) Check {
+	if address == "" {
+		address = defaultEngine
+	}
+	return func(ctx context.Context) Finding {
+		finding := Finding{
+			Name: "container engine", Status: Warning,
+			Mend: "install one, for example: apt-get install docker.io, and let this user use it; or set DOCKER_HOST",
+		}
+		version, err := engineVersion(ctx, address)
+		if err != nil {
+			finding.Found = fmt.Sprintf("none at %s: %v", address, err)
+			return finding
+		}
+		return Finding{Name: finding.Name, Status: OK, Found: fmt.Sprintf("%s at %s", version, address)}
+	}
+}
+
+func engineVersion(ctx context.Context, address string) (string, error) {
+	engine, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	network, at := "tcp", engine.Host
+	if engine.Scheme == "unix" {
+		network, at = "unix", engine.Path
+	}
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, at)
+		},
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine/version", nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var said struct{ Version string }
+	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil {
+		return "", fmt.Errorf("it does not speak the Docker API: %w", err)
+	}
+	return said.Version, nil
+}
+
+// Sandbox says whether there is at least one way to run a repository's code
+// apart from the machine, given what the checks of the ways found.
+func Sandbox(ways ...Finding) Finding {
+	var names []string
+	for _, way := range ways {
+		if way.Status == OK {
+			names = append(names, way.Name)
+		}
+	}
+	if len(names) == 0 {
+		return Finding{
+			Name: "sandbox", Status: Missing, Found: "no way to run code apart from this machine",
+			Mend: "install bubblewrap or a container engine",
+		}
+	}
+	return Finding{Name: "sandbox", Status: OK, Found: strings.Join(names, " or ")}
+}
+
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	said, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+	if err != nil && line != "" {
+		return "", fmt.Errorf("%w: %s", err, line)
+	}
+	return line, err
+}

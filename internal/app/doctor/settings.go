@@ -1,0 +1,152 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/redact"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Configuration says whether the configuration has problems.
+func Configuration(file string, report config.Report) Finding {
+	if file == "" {
+		file = "no file, only defaults and environment"
+	}
+	finding := Finding{Name: "configuration"}
+	problems := report.Problems
+	switch {
+	case len(report.Problems) > 0:
+		finding.Status = Missing
+	case len(report.Warnings) > 0:
+		finding.Status, problems = Warning, report.Warnings
+	default:
+		return Finding{Name: finding.Name, Status: OK, Found: file}
+	}
+	first := problems[0]
+	finding.Mend, first.Mend = first.Mend, ""
+	finding.Found = first.String()
+	if more := len(problems) - 1; more > 0 {
+		finding.Found += fmt.Sprintf(" (and %d more: see toryo config check)", more)
+	}
+	return finding
+}
+
+// Model says whether a model is configured, with a key if its provider wants one.
+func Model(llm config.LLM) Finding {
+	finding := Finding{
+		Name: "model", Status: Warning,
+		Mend: "set llm.provider and llm.model in toryo.yaml and the key in TORYO_LLM_API_KEY",
+	}
+	switch {
+	case llm.Provider == "":
+		finding.Found = "none is configured"
+	case llm.Model == "" && llm.Provider != "script":
+		finding.Found = llm.Provider + ", but llm.model is not set"
+	case llm.APIKey == "" && llm.BaseURL == "" && llm.Provider != "script":
+		finding.Found = llm.Provider + " " + llm.Model + ", but no key is set"
+	default:
+		return Finding{Name: finding.Name, Status: OK, Found: llm.Provider + " " + llm.Model + " (not tried)"}
+	}
+	return finding
+}
+
+// Forges says for each configured forge whether its credentials are there, or
+// that no forge is configured.
+func Forges(c config.Config) []Finding {
+	tokens := map[task.Forge]redact.Secret{task.GitHub: c.GitHub.Token, task.GitLab: c.GitLab.Token, task.Gitea: c.Gitea.Token}
+	bots := map[task.Forge]string{task.GitHub: c.GitHub.BotName, task.GitLab: c.GitLab.BotName, task.Gitea: c.Gitea.BotName}
+	var findings []Finding
+	for _, forge := range c.ConfiguredForges() {
+		findings = append(findings, forgeFinding(forge, tokens[forge], bots[forge]))
+	}
+	if len(findings) > 0 {
+		return findings
+	}
+	return []Finding{{
+		Name: "forge", Status: Warning, Found: "none is configured; there is only the built-in board",
+		Mend: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN",
+	}}
+}
+
+func forgeFinding(forge task.Forge, token redact.Secret, bot string) Finding {
+	name := string(forge)
+	switch {
+	case token == "":
+		return Finding{
+			Name: name, Status: Missing, Found: "configured, but without a token",
+			Mend: fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", config.Variable(name+".token"), name),
+		}
+	case bot == "":
+		return Finding{
+			Name: name, Status: Missing, Found: "a token is set, but not whose it is",
+			Mend: fmt.Sprintf("set %s.bot_name in toryo.yaml to the login of the bot", name),
+		}
+	default:
+		return Finding{Name: name, Status: OK, Found: fmt.Sprintf("token %s of %s (not tried)", token, bot)}
+	}
+}
+
+// DataDir checks that the data directory, or the nearest folder above it that
+// exists, can be written to.
+func DataDir(path string) Check {
+	return func(context.Context) Finding {
+		finding := Finding{Name: "data directory", Status: Missing, Mend: "choose another with --data or data_dir, or change its owner"}
+		existing, err := nearestFolder(path)
+		if err != nil {
+			finding.Found = err.Error()
+			return finding
+		}
+		probe, err := os.CreateTemp(existing, ".toryo-doctor-*")
+		if err != nil {
+			finding.Found = fmt.Sprintf("%s cannot be written to: %v", existing, err)
+			return finding
+		}
+		_ = probe.Close()
+		if err := os.Remove(probe.Name()); err != nil {
+			finding.Found = fmt.Sprintf("cannot remove a file in %s: %v", existing, err)
+			return finding
+		}
+		if existing != path {
+			return Finding{Name: finding.Name, Status: OK, Found: path + " (will be made)"}
+		}
+		return Finding{Name: finding.Name, Status: OK, Found: path}
+	}
+}
+
+func nearestFolder(path string) (string, error) {
+	for {
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && !info.IsDir():
+			return "", fmt.Errorf("%s is not a folder", path)
+		case err == nil:
+			return path, nil
+		case !os.IsNotExist(err):
+			return "", err
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return "", err
+		}
+		path = parent
+	}
+}
+
+// Database checks the database with a look that changes nothing.
+func Database(driver string, look func(context.Context) (string, error)) Check {
+	return func(ctx context.Context) Finding {
+		found, err := look(ctx)
+		if err == nil {
+			return Finding{Name: "database", Status: OK, Found: driver + ", " + found}
+		}
+		finding := Finding{Name: "database", Status: Missing, Found: driver + ", " + err.Error(), Mend: "see database in toryo.yaml"}
+		if coded, isCoded := task.AsError(err); isCoded && coded.Mend != "" {
+			finding.Found, finding.Mend = driver+", "+coded.Message, coded.Mend
+		}
+		return finding
+	}
+}

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+type examination struct {
+	program
+	settings settings
+	json     bool
+}
+
+func (p program) doctorCommand() *cobra.Command {
+	o := examination{program: p}
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is there, what is missing and how to mend it",
+		Long:  "Look at the machine and the configuration. Nothing is changed. The exit code is 0 when\nnothing is missing that Toryo cannot do without.",
+		Args:  arguments(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+	}
+	o.settings.bind(c, dataFlag)
+	c.Flags().BoolVar(&o.json, "json", false, "print the findings as JSON")
+	return c
+}
+
+func (o examination) run(ctx context.Context) error {
+	file := o.settings.fileOrDefault()
+	loaded, report := config.Load(file, o.environ, o.settings.given())
+	machine := doctor.Examine(ctx, []doctor.Check{
+		doctor.Git,
+		doctor.DataDir(loaded.DataDir),
+		doctor.Database(loaded.Database.Driver, lookAtDatabase(loaded)),
+		doctor.ContainerEngine(o.variable("DOCKER_HOST")),
+		doctor.Bubblewrap,
+	})
+	findings := slices.Concat(
+		[]doctor.Finding{doctor.Configuration(file, report)},
+		machine,
+		[]doctor.Finding{doctor.Sandbox(machine[3], machine[4]), doctor.Model(loaded.LLM)},
+		doctor.Forges(loaded),
+	)
+	if err := o.print(findings); err != nil {
+		return err
+	}
+	if !doctor.Healthy(findings) {
+		return task.Wrap(task.NotReady, errReported, "something that Toryo needs is missing")
+	}
+	return nil
+}
+
+func (o examination) print(findings []doctor.Finding) error {
+	if !o.json {
+		return doctor.Print(o.stdout, findings)
+	}
+	out := json.NewEncoder(o.stdout)
+	out.SetIndent("", "  ")
+	return out.Encode(findings)
+}
+
+// variable is the value of an environment variable.
+func (p program) variable(name string) string {
+	for _, entry := range p.environ {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,188 @@
+package app
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// place is where a process keeps its things: the database is the driver's.
+type place struct {
+	environ []string
+	data    string
+}
+
+func newPlace(t *testing.T, driver string) place {
+	t.Helper()
+	p := place{data: filepath.Join(t.TempDir(), "data"), environ: append(os.Environ(), "TORYO_LOG_LEVEL=warn")}
+	if driver == "postgres" {
+		p.environ = append(p.environ, "TORYO_DATABASE_DRIVER=postgres", "TORYO_DATABASE_URL="+testkit.Postgres(t))
+	}
+	return p
+}
+
+func (p place) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "toryo", append(args, "--data", p.data)...)
+	command.Env = p.environ
+	command.Dir = t.TempDir()
+	return command
+}
+
+func (p place) output(t *testing.T, args ...string) string {
+	t.Helper()
+	said, err := p.command(t, args...).Output()
+	if err != nil {
+		t.Fatalf("toryo %s: %v", args, err)
+	}
+	return string(said)
+}
+
+// process is a toryo that listens.
+type process struct {
+	*exec.Cmd
+	url    string
+	stdout *bufio.Reader
+	stderr *strings.Builder
+}
+
+func (p place) start(t *testing.T, command string) process {
+	t.Helper()
+	started := process{Cmd: p.command(t, command, "--addr", "127.0.0.1:0"), stderr: new(strings.Builder)}
+	started.Stderr = started.stderr
+	stdout, err := started.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := started.Start(); err != nil {
+		t.Fatal(err)
+	}
+	started.stdout = bufio.NewReader(stdout)
+	line, err := started.stdout.ReadString('\n')
+	url, listening := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
+	if err != nil || !listening {
+		_ = started.Wait()
+		t.Fatalf("toryo %s says %q, %v, %s", command, line, err, started.stderr)
+	}
+	started.url = url
+	return started
+}
+
+// stop sends SIGTERM and waits. It returns what the process still said.
+func (p process) stop(t *testing.T) string {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(p.stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("on SIGTERM it ends with %v and says %s", err, p.stderr)
+	}
+	return string(rest)
+}
+
+func (p process) client(token string) *wire.Client {
+	return &wire.Client{Server: p.url, Token: token, HTTP: new(http.Client)}
+}
+
+// A token made on the command line opens the API of a server that runs already.
+// When it is revoked it opens it no more. What the server knew is there after a
+// restart.
+func TestTokensOpenARunningServer(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"sqlite", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			here := newPlace(t, driver)
+			server := here.start(t, "serve")
+			token, alone := strings.CutSuffix(here.output(t, "token", "create", "--role", "viewer", "--name", "night shift"), "\n")
+			if !alone || strings.ContainsAny(token, " \n") {
+				t.Fatalf("%q is not a token alone", token)
+			}
+			if me, err := server.client(token).Me(t.Context()); err != nil || me.Name != "night shift" || me.Role != "viewer" {
+				t.Fatalf("the token is that of %+v, %v", me, err)
+			}
+			if rest := server.stop(t); rest != "" {
+				t.Errorf("at its end the server says %q", rest)
+			}
+
+			server = here.start(t, "serve")
+			if _, err := server.client(token).Me(t.Context()); err != nil {
+				t.Errorf("after a restart: %v", err)
+			}
+			list := here.output(t, "token", "list")
+			if strings.Contains(list, token) || !strings.Contains(list, "night shift") {
+				t.Errorf("the list is %s", list)
+			}
+			id := strings.Fields(strings.Split(list, "\n")[1])[0]
+			here.output(t, "token", "revoke", id)
+			if _, err := server.client(token).Me(t.Context()); task.CodeOf(err) != task.Unauthorized {
+				t.Errorf("when it was revoked: %v", err)
+			}
+			server.stop(t)
+		})
+	}
+}
+
+func TestUpHasAnAgent(t *testing.T) {
+	t.Parallel()
+	here := newPlace(t, "sqlite")
+	for range 2 { // the second start must not leave a second valid token
+		up := here.start(t, "up")
+		line, err := up.stdout.ReadString('\n')
+		if err != nil || !strings.Contains(line, "agent has checked in") {
+			t.Errorf("says %q, %v", line, err)
+		}
+		up.stop(t)
+	}
+}
+
+// Several servers may be started at once on a database that is empty.
+func TestServersStartTogether(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"sqlite", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			here := newPlace(t, driver)
+			ready := make(chan process)
+			for range 4 {
+				go func() { ready <- here.start(t, "serve") }()
+			}
+			for range 4 {
+				(<-ready).stop(t)
+			}
+		})
+	}
+}
+
+func TestDatabaseThatIsDown(t *testing.T) {
+	t.Parallel()
+	here := newPlace(t, "sqlite")
+	here.environ = append(here.environ, "TORYO_DATABASE_DRIVER=postgres", "TORYO_DATABASE_URL=postgres://toryo:hunter2secret@127.0.0.1:1/toryo")
+	for _, args := range [][]string{{"serve", "--addr", "127.0.0.1:0"}, {"token", "list"}} {
+		command := here.command(t, args...)
+		said, _ := command.CombinedOutput()
+		if code := command.ProcessState.ExitCode(); code != task.DatabaseDown.Info().Exit {
+			t.Errorf("toryo %s exits with %d", args, code)
+		}
+		if strings.Contains(string(said), "hunter2secret") || strings.Count(string(said), "\n") != 1 {
+			t.Errorf("toryo %s says %s", args, said)
+		}
+	}
+	if _, err := os.Stat(here.data); !os.IsNotExist(err) {
+		t.Errorf("something was left in %s: %v", here.data, err)
+	}
+}

@@ -1,0 +1,53 @@
+// Bench measures what Toryo promises about its own cost and prints a table. Run
+// it with make bench, which gives it a PostgreSQL server in the environment.
+//
+// The numbers are of one machine at one moment. They are for comparing within one
+// run, and for seeing what got worse; no test depends on them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+// row is one line of the table.
+type row struct{ measure, value, aim string }
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	folder, err := os.MkdirTemp("", "toryo-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	var rows []row
+	for _, measure := range []func(context.Context, string) ([]row, error){measureProgram, measureClaims} {
+		measured, err := measure(ctx, folder)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, measured...)
+	}
+	fmt.Print(table(rows))
+	return nil
+}
+
+func table(rows []row) string {
+	var text strings.Builder
+	text.WriteString("| measure | seen | aim |\n| --- | --- | --- |\n")
+	for _, r := range rows {
+		fmt.Fprintf(&text, "| %s | %s | %s |\n", r.measure, r.value, r.aim)
+	}
+	return text.String()
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// stopTimeout is how long requests that are under way have to finish when the
+// server stops.
+const stopTimeout = 20 * time.Second
+
+// Listen takes the address. Its errors say what to do about them.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		return listener, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, task.Errorf(task.AddressInUse, "the address %s is in use", address).
+			WithMend("stop what listens there, or choose another with --addr")
+	case errors.Is(err, syscall.EACCES):
+		return nil, task.Errorf(task.AddressInUse, "this user may not listen on %s", address).
+			WithMend("choose a port above 1023 with --addr")
+	default:
+		return nil, task.Wrap(task.AddressInUse, err, "cannot listen on "+address).
+			WithMend("give --addr as HOST:PORT, for example 127.0.0.1:8750")
+	}
+}
+
+// Serve answers requests on the listener until the context ends. Then it stops
+// taking new ones, lets those under way finish, and returns nil. It may be called
+// once.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	web := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return task.Wrap(task.Internal, err, "the server stopped listening")
+	case <-ctx.Done():
+	}
+	close(s.stopping)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err := web.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.WarnContext(ctx, "some requests did not finish in time and were cut off", "after", stopTimeout)
+		err = web.Close()
+	}
+	<-failed
+	if err != nil {
+		return task.Wrap(task.Internal, err, "stop the server")
+	}
+	return nil
+}

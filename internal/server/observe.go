@@ -1,0 +1,99 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+type requestMetrics struct {
+	seconds *prometheus.HistogramVec
+}
+
+func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
+	metrics := requestMetrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "toryo_http_request_seconds",
+			Help:    "How long requests took, by route and status.",
+			Buckets: []float64{.001, .005, .025, .1, .5, 2.5, 10, 30, 60},
+		}, []string{"route", "status"}),
+	}
+	registry.MustRegister(metrics.seconds)
+	return metrics
+}
+
+// observe counts and logs every request, and turns a panic into an error of the
+// one request that caused it.
+func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		answer := &observedWriter{ResponseWriter: w}
+		defer func() {
+			if fault := recover(); fault != nil {
+				s.panicked(answer, r, fault)
+			}
+			took := time.Since(begun)
+			metrics.seconds.WithLabelValues(route(r), strconv.Itoa(answer.code())).Observe(took.Seconds())
+			s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", answer.code(), "took", took)
+		}()
+		r.Body = http.MaxBytesReader(answer, r.Body, maxBody)
+		next.ServeHTTP(answer, r)
+	})
+}
+
+func (s *Server) panicked(answer *observedWriter, r *http.Request, fault any) {
+	if fault == http.ErrAbortHandler { //nolint:errorlint,err113 // recovered values are compared as they are, as net/http does
+		panic(fault)
+	}
+	err := task.Wrap(task.Internal, fmt.Errorf("panic: %v\n%s", fault, debug.Stack()), "a request caused a panic")
+	if answer.status != 0 {
+		s.log.ErrorContext(r.Context(), "a request failed half-way", "error", err)
+		return
+	}
+	s.writeProblem(answer, r, err)
+}
+
+// route is the pattern that the request matched, not its path: paths are
+// without number, and would be as many metrics.
+func route(r *http.Request) string {
+	if r.Pattern == "" {
+		return "none"
+	}
+	return r.Pattern
+}
+
+// observedWriter remembers the status of the answer.
+type observedWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *observedWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *observedWriter) Write(body []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(body)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *observedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *observedWriter) code() int {
+	if w.status == 0 {
+		return http.StatusOK
+	}
+	return w.status
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// bearer names the security scheme in the OpenAPI document.
+const bearer = "bearer"
+
+// register adds an operation to the API. Only a token that includes the role
+// gets through to the handler.
+func register[Input, Output any](s *Server, role access.Role, operation huma.Operation, handler func(context.Context, *Input) (*Output, error)) {
+	operation.Security = []map[string][]string{{bearer: {}}}
+	operation.Middlewares = append(operation.Middlewares, s.demand(role))
+	operation.MaxBodyBytes = maxBody
+	operation.Errors = append(operation.Errors, http.StatusUnauthorized, http.StatusForbidden)
+	huma.Register(s.api, operation, func(ctx context.Context, input *Input) (*Output, error) {
+		output, err := handler(ctx, input)
+		if err != nil {
+			return nil, s.problem(ctx, err)
+		}
+		return output, nil
+	})
+}
+
+type tokenKey struct{}
+
+// caller is the token of the request, which the middleware has checked.
+func caller(ctx context.Context) store.Token {
+	token, _ := ctx.Value(tokenKey{}).(store.Token)
+	return token
+}
+
+// demand lets only those through whose token includes the role.
+func (s *Server) demand(role access.Role) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		token, err := s.tokens.Check(ctx.Context(), bearerToken(ctx.Header("Authorization")))
+		if err == nil && !access.Role(token.Role).Includes(role) {
+			err = task.Errorf(task.Forbidden, "a token with the role %s does not allow this", token.Role).
+				WithMend("use a token with the role %s", role)
+		}
+		if err != nil {
+			s.refuse(ctx, err)
+			return
+		}
+		next(huma.WithValue(ctx, tokenKey{}, token))
+	}
+}
+
+func bearerToken(header string) string {
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+func (s *Server) refuse(ctx huma.Context, err error) {
+	answer := s.problem(ctx.Context(), err)
+	if answer.Status == http.StatusUnauthorized {
+		ctx.SetHeader("WWW-Authenticate", `Bearer realm="toryo"`)
+	}
+	ctx.SetHeader("Content-Type", answer.ContentType(""))
+	ctx.SetStatus(answer.Status)
+	if err := answer.write(ctx.BodyWriter()); err != nil {
+		s.log.DebugContext(ctx.Context(), "the caller went away", "error", err)
+	}
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+type (
+	tasksInput struct {
+		State      []string `query:"state" doc:"Only tasks in these states" enum:"queued,running,paused,stopped,done,failed"`
+		Repository string   `query:"repository" doc:"Only tasks of this repository"`
+		Type       string   `query:"type" doc:"Only tasks of this type" enum:"development,review"`
+		Limit      int      `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	}
+	tasksOutput struct{ Body wire.Tasks }
+
+	taskInput struct {
+		ID string `path:"id"`
+	}
+	taskOutput struct{ Body wire.Task }
+
+	eventsInput struct {
+		ID    string `path:"id"`
+		After int64  `query:"after" doc:"Only entries after this position" minimum:"0"`
+		Limit int    `query:"limit" default:"500" minimum:"1" maximum:"5000"`
+	}
+	eventsOutput struct{ Body wire.Events }
+)
+
+func (s *Server) registerTasks() {
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "list-tasks", Method: http.MethodGet, Path: "/v1/tasks", Summary: "Tasks, oldest first",
+	}, s.listTasks)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "get-task", Method: http.MethodGet, Path: "/v1/tasks/{id}", Summary: "One task",
+		Errors: []int{http.StatusNotFound},
+	}, s.getTask)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/tasks/{id}/events", Summary: "The journal of a task",
+		Errors: []int{http.StatusNotFound},
+	}, s.listEvents)
+}
+
+func (s *Server) listTasks(ctx context.Context, input *tasksInput) (*tasksOutput, error) {
+	filter := store.TaskFilter{Repository: input.Repository, Type: task.Type(input.Type), Limit: input.Limit}
+	for _, state := range input.State {
+		filter.States = append(filter.States, task.State(state))
+	}
+	found, err := s.store.ListTasks(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	output := tasksOutput{wire.Tasks{Tasks: make([]wire.Task, 0, len(found))}}
+	for _, t := range found {
+		output.Body.Tasks = append(output.Body.Tasks, wire.TaskOf(t))
+	}
+	return &output, nil
+}
+
+func (s *Server) getTask(ctx context.Context, input *taskInput) (*taskOutput, error) {
+	found, err := s.store.Task(ctx, task.ID(input.ID))
+	if err != nil {
+		return nil, err
+	}
+	return &taskOutput{wire.TaskOf(found)}, nil
+}
+
+func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOutput, error) {
+	id := task.ID(input.ID)
+	if _, err := s.store.Task(ctx, id); err != nil {
+		return nil, err
+	}
+	found, err := s.store.EventsAfter(ctx, id, input.After, input.Limit)
+	if err != nil {
+		return nil, err
+	}
+	output := eventsOutput{wire.Events{Events: make([]wire.Event, 0, len(found))}}
+	for _, e := range found {
+		output.Body.Events = append(output.Body.Events, wire.EventOf(e))
+	}
+	return &output, nil
+}

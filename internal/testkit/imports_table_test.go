@@ -1,0 +1,111 @@
+package testkit
+
+// module is the path of this module, which every package of it begins with.
+const module = "github.com/toryo-dev/toryo"
+
+// row says what the code of one package may import. Its tests may import more:
+// see checker.testMayImport.
+type row struct {
+	// imports are packages of this module, named as in the table.
+	imports []string
+	// any is for the programs that put everything together: they may import all
+	// but what belongs to tests, and but other programs.
+	any bool
+	// standardOnly forbids packages outside the standard library.
+	standardOnly bool
+	// program is a main package. Nobody imports one.
+	program bool
+	// testing is for packages that only tests import.
+	testing bool
+}
+
+// importTable is the import table of the design. Packages are named below
+// internal/; the others by their path in the module, "." being its root.
+//
+// An adapter is a leaf below its port: it imports the port, never a sibling, and
+// the port never imports it. A package below app is part of app.
+var importTable = map[string]row{
+	".":         {standardOnly: true},
+	"cmd/toryo": {imports: []string{"app"}, program: true},
+	"bench":     {any: true, program: true},
+	"app":       {any: true},
+
+	"server":      {imports: []string{"broker", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"broker":      {imports: []string{"store", "forge", "task"}},
+	"review":      {imports: []string{"access", "store", "forge", "llm", "task"}},
+	"web":         {imports: []string{"access", "review", "task"}},
+	"access":      {imports: []string{"store", "task"}},
+	"agent":       {imports: []string{"phase", "wire", "sandbox", "llm", "task"}},
+	"phase":       {imports: []string{"environment", "llm", "sandbox", "task"}},
+	"environment": {imports: []string{"sandbox", "llm", "task"}},
+	"wire":        {imports: []string{"task"}},
+
+	"store":            {imports: []string{"task"}},
+	"store/relational": {imports: []string{"store", "task"}},
+	"store/sqlite":     {imports: []string{"store", "store/relational", "task"}},
+	"store/postgres":   {imports: []string{"store", "store/relational", "task"}},
+	"store/storetest":  {imports: []string{"store", "task", "testkit"}, testing: true},
+
+	"forge":           {imports: []string{"task"}},
+	"forge/github":    {imports: []string{"forge", "task"}},
+	"forge/gitlab":    {imports: []string{"forge", "task"}},
+	"forge/gitea":     {imports: []string{"forge", "task"}},
+	"forge/board":     {imports: []string{"forge", "task"}},
+	"forge/forgetest": {imports: []string{"forge", "task", "testkit"}, testing: true},
+
+	"sandbox":             {imports: []string{"task"}},
+	"sandbox/docker":      {imports: []string{"sandbox", "task"}},
+	"sandbox/bubblewrap":  {imports: []string{"sandbox", "task"}},
+	"sandbox/sandboxtest": {imports: []string{"sandbox", "task", "testkit"}, testing: true},
+
+	"llm":           {imports: []string{"task"}},
+	"llm/anthropic": {imports: []string{"llm", "task"}},
+	"llm/openai":    {imports: []string{"llm", "task"}},
+	"llm/gemini":    {imports: []string{"llm", "task"}},
+	"llm/script":    {imports: []string{"llm", "task"}},
+	"llm/llmtest":   {imports: []string{"llm", "task", "testkit"}, testing: true},
+
+	"redact":          {standardOnly: true},
+	"task":            {standardOnly: true},
+	"task/machinedoc": {imports: []string{"task"}, standardOnly: true, program: true},
+	"testkit":         {imports: []string{"task"}, testing: true},
+}
+
+// forAll may be imported by every package, except by those in notFor.
+const (
+	forAll = "redact"
+	notFor = "task"
+)
+
+// confined are the modules of other projects that only some packages may import,
+// so that a change of library stays a change of one package. A name covers all
+// that is below it.
+var confined = map[string][]string{
+	"github.com/jackc/pgx":                       {"store/postgres", "testkit"},
+	"modernc.org":                                {"store/sqlite"},
+	"github.com/pressly/goose":                   {"store/relational", "store/postgres", "store/sqlite"},
+	"github.com/google/go-github":                {"forge/github"},
+	"github.com/bradleyfalzon/ghinstallation":    {"forge/github"},
+	"github.com/gofri/go-github-ratelimit":       {"forge/github"},
+	"gitlab.com/gitlab-org/api/client-go":        {"forge/gitlab"},
+	"code.gitea.io/sdk/gitea":                    {"forge/gitea"},
+	"github.com/moby/moby":                       {"sandbox/docker"},
+	"github.com/anthropics/anthropic-sdk-go":     {"llm/anthropic"},
+	"github.com/openai/openai-go":                {"llm/openai"},
+	"github.com/sashabaranov/go-openai":          {"llm/openai"},
+	"google.golang.org/genai":                    {"llm/gemini"},
+	"github.com/danielgtaylor/huma":              {"server"},
+	"github.com/a-h/templ":                       {"web"},
+	"github.com/spf13/cobra":                     {"app"},
+	"github.com/knadh/koanf":                     {"app"},
+	"go.opentelemetry.io/otel/sdk":               {"app"},
+	"go.opentelemetry.io/otel/exporters":         {"app"},
+	"github.com/google/go-cmp":                   testsOnly,
+	"pgregory.net/rapid":                         testsOnly,
+	"github.com/rogpeppe/go-internal/testscript": testsOnly,
+	"github.com/chromedp":                        testsOnly,
+	"github.com/getkin/kin-openapi":              testsOnly,
+}
+
+// testsOnly confines a module to test files and to the packages for tests.
+var testsOnly = []string{}

@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// maxAnswer is the most that the client reads of an answer: a server that sends
+// without end must not fill the memory of an agent.
+const maxAnswer = 64 << 20
+
+// Client speaks to a Toryo server. It may be used by many goroutines.
+type Client struct {
+	Server string // for example http://127.0.0.1:8750
+	Token  string
+	HTTP   *http.Client
+}
+
+// Me asks who the token belongs to.
+func (c *Client) Me(ctx context.Context) (Me, error) {
+	var me Me
+	err := c.get(ctx, "/v1/me", &me)
+	return me, err
+}
+
+// Task asks for one task.
+func (c *Client) Task(ctx context.Context, id task.ID) (Task, error) {
+	var t Task
+	err := c.get(ctx, "/v1/tasks/"+url.PathEscape(string(id)), &t)
+	return t, err
+}
+
+func (c *Client) get(ctx context.Context, path string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Server, "/")+path, nil)
+	if err != nil {
+		return task.Wrap(task.Usage, err, "the server's address is not valid").WithMend("give it like http://127.0.0.1:8750")
+	}
+	request.Header.Set("Authorization", "Bearer "+c.Token)
+	request.Header.Set("Accept", "application/json")
+	answer, err := c.HTTP.Do(request)
+	if err != nil {
+		return task.Wrap(task.Unavailable, err, "the server does not answer").WithMend("is toryo serve running at %s?", c.Server)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return read(answer, into)
+}
+
+func read(answer *http.Response, into any) error {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err != nil {
+		return task.Wrap(task.Unavailable, err, "the server's answer was cut off")
+	}
+	if len(body) > maxAnswer {
+		return task.Errorf(task.TooLarge, "the server's answer is larger than %d bytes", maxAnswer)
+	}
+	if answer.StatusCode >= http.StatusBadRequest {
+		return problemFrom(answer, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read").WithMend("is this a Toryo server?")
+	}
+	return nil
+}
+
+func problemFrom(answer *http.Response, body []byte) error {
+	var problem Problem
+	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil || media != ProblemType {
+		err = errors.Join(err, fmt.Errorf("%s with %q", answer.Status, answer.Header.Get("Content-Type")))
+		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read").WithMend("is this a Toryo server?")
+	}
+	if err := json.Unmarshal(body, &problem); err != nil {
+		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read")
+	}
+	return problem.Err()
+}

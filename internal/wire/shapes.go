@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Me is who a token belongs to.
+type Me struct {
+	Name    string `json:"name" doc:"The name that the token was given"`
+	Role    string `json:"role" doc:"What the token may do" enum:"admin,operator,viewer,agent"`
+	Version string `json:"version" doc:"The version of the server"`
+}
+
+// Task is a task as clients see it.
+type Task struct {
+	ID         string    `json:"id"`
+	Item       string    `json:"item" doc:"The item, for example github:owner/name#12" example:"github:owner/name#12"`
+	Type       string    `json:"type" enum:"development,review"`
+	Role       string    `json:"required_role,omitempty" doc:"The role that the task asks for"`
+	Title      string    `json:"title"`
+	URL        string    `json:"url,omitempty"`
+	State      string    `json:"state" enum:"queued,running,paused,stopped,done,failed"`
+	Generation int64     `json:"generation" doc:"Counts the runs of the task"`
+	Phase      string    `json:"phase,omitempty"`
+	Reason     string    `json:"reason,omitempty" doc:"Why the task is in this state, as a stable code"`
+	ReasonText string    `json:"reason_text,omitempty" doc:"The same in words"`
+	Agent      string    `json:"agent,omitempty" doc:"Who is working on it"`
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+}
+
+// TaskOf is the task as clients see it.
+func TaskOf(t task.Task) Task {
+	return Task{
+		ID:         string(t.ID),
+		Item:       t.Key.String(),
+		Type:       string(t.Type),
+		Role:       string(t.Role),
+		Title:      t.Title,
+		URL:        t.URL,
+		State:      string(t.State),
+		Generation: t.Generation,
+		Phase:      string(t.Phase),
+		Reason:     string(t.Reason),
+		ReasonText: t.Reason.Text(),
+		Agent:      t.Lease.Agent,
+		CreatedAt:  t.CreatedAt,
+		UpdatedAt:  t.UpdatedAt,
+	}
+}
+
+// Tasks is a listing of tasks.
+type Tasks struct {
+	Tasks []Task `json:"tasks"`
+}
+
+// Event is an entry of a task's journal as clients see it.
+type Event struct {
+	Position   int64           `json:"position" doc:"Counts the entries of the task from 1"`
+	Generation int64           `json:"generation"`
+	Kind       string          `json:"kind"`
+	At         time.Time       `json:"at"`
+	Data       json.RawMessage `json:"data,omitempty"`
+}
+
+// Events is a part of a journal.
+type Events struct {
+	Events []Event `json:"events"`
+}
+
+// EventOf is the event as clients see it.
+func EventOf(e task.Event) Event {
+	return Event{Position: e.Position, Generation: e.Generation, Kind: string(e.Kind), At: e.At, Data: e.Data}
+}
+
+// Problem is an error as it travels (RFC 9457).
+type Problem struct {
+	Type   string `json:"type,omitempty"`
+	Title  string `json:"title" doc:"What kind of problem it is"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty" doc:"What happened"`
+	Code   string `json:"code" doc:"A stable code for programs" example:"not_found"`
+	Mend   string `json:"mend,omitempty" doc:"What can be done about it"`
+}
+
+// ProblemType is the media type of a [Problem].
+const ProblemType = "application/problem+json"
+
+// ProblemOf is the error as the outside may see it: the message that was
+// written for people, never its cause.
+func ProblemOf(err error) Problem {
+	info := task.CodeOf(err).Info()
+	problem := Problem{Title: info.Meaning, Status: info.Status, Code: string(info.Code)}
+	coded, isCoded := task.AsError(err)
+	switch {
+	case info.Code == task.IllegalMove:
+		problem.Detail = err.Error()
+	case isCoded && info.Code != task.Internal:
+		problem.Detail = coded.Message
+		problem.Mend = coded.Mend
+	}
+	return problem
+}
+
+// Err is the problem as the error that it was on the other side.
+func (p Problem) Err() error {
+	message := p.Detail
+	if message == "" {
+		message = p.Title
+	}
+	return &task.Error{Code: task.Code(p.Code), Message: message, Mend: p.Mend}
+}
