@@ -24,13 +24,13 @@ const PublicAPI = "https://api.github.com/"
 // perPage is the most that GitHub gives at once.
 const perPage = 100
 
-// Config says which GitHub to work with, and as whom: with a token or as an App.
-type Config struct {
-	// BaseURL is the root of the API. Empty means [PublicAPI]; of an Enterprise
+// Options says which GitHub to work with, and as whom: with a token or as an App.
+type Options struct {
+	// URL is the root of the API. Empty means [PublicAPI]; of an Enterprise
 	// server it is "https://HOST/api/v3/".
-	BaseURL string
-	Token   string
-	App     *App
+	URL   string
+	Token string
+	App   *App
 	// HTTP does the requests. Nil means [forge.HTTPClient] on the network. Its
 	// redirection policy is not used: no redirection is followed.
 	HTTP *http.Client
@@ -52,12 +52,12 @@ type Forge struct {
 var _ forge.Forge = (*Forge)(nil)
 
 // New makes the adapter. It makes no request.
-func New(config Config) (*Forge, error) {
-	base, err := parseBase(config.BaseURL)
+func New(options Options) (*Forge, error) {
+	base, err := parseBase(options.URL)
 	if err != nil {
 		return nil, err
 	}
-	client := config.HTTP
+	client := options.HTTP
 	if client == nil {
 		client = forge.HTTPClient(nil)
 	}
@@ -69,16 +69,16 @@ func New(config Config) (*Forge, error) {
 
 	f := &Forge{base: base, graphql: graphqlOf(base), web: webOf(base)}
 	switch {
-	case (config.Token == "") == (config.App == nil):
+	case (options.Token == "") == (options.App == nil):
 		return nil, task.Errorf(task.BadConfig, "GitHub needs either a token or an App").
 			WithMend("set one of them")
-	case config.App != nil:
-		if f.app, err = newAppTokens(*config.App, base, client, transport); err != nil {
+	case options.App != nil:
+		if f.app, err = newAppTokens(*options.App, base, client, transport); err != nil {
 			return nil, err
 		}
 		f.tokens = f.app
 	default:
-		f.tokens = fixedToken(config.Token)
+		f.tokens = fixedToken(options.Token)
 	}
 	f.client, err = sdkClient(base, client.Timeout, authorising{transport, f.tokens})
 	return f, err

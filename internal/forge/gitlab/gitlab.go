@@ -24,11 +24,11 @@ const PublicServer = "https://gitlab.com/"
 // perPage is the most that GitLab gives at once.
 const perPage = 100
 
-// Config says which GitLab to work with, and as whom.
-type Config struct {
-	// BaseURL is the server's address, with the folder that it may be installed
+// Options says which GitLab to work with, and as whom.
+type Options struct {
+	// URL is the server's address, with the folder that it may be installed
 	// in. Empty means [PublicServer].
-	BaseURL string
+	URL string
 	// Token is a personal, group or project access token with the scope "api".
 	Token string
 	// HTTP does the requests. Nil means [forge.HTTPClient] on the network. Its
@@ -56,8 +56,8 @@ type account struct {
 var _ forge.Forge = (*Forge)(nil)
 
 // New makes the adapter. It makes no request.
-func New(config Config) (*Forge, error) {
-	address := config.BaseURL
+func New(options Options) (*Forge, error) {
+	address := options.URL
 	if address == "" {
 		address = PublicServer
 	}
@@ -68,19 +68,19 @@ func New(config Config) (*Forge, error) {
 	}
 	base.User, base.RawQuery, base.Fragment = nil, "", ""
 	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/api/v4") + "/"
-	if config.Token == "" {
+	if options.Token == "" {
 		return nil, task.Errorf(task.BadConfig, "GitLab needs a token").
 			WithMend("make one with the scope api")
 	}
 	client := forge.HTTPClient(nil)
-	if config.HTTP != nil {
-		copied := *config.HTTP
+	if options.HTTP != nil {
+		copied := *options.HTTP
 		client = &copied
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	f := &Forge{base: base, token: config.Token}
+	f := &Forge{base: base, token: options.Token}
 	// The transport below decides when to wait and the caller whether to repeat.
-	f.client, err = gl.NewClient(config.Token,
+	f.client, err = gl.NewClient(options.Token,
 		gl.WithBaseURL(base.String()),
 		gl.WithHTTPClient(client),
 		gl.WithoutRetries(),
