@@ -64,7 +64,9 @@ func Gitea(t testing.TB) *GiteaServer {
 			}
 			t.Fatalf("gitea %s: %v", args[0], err)
 		}
-		return strings.TrimSpace(string(out))
+		// Warnings may come before what was asked for.
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return lines[len(lines)-1]
 	}
 	run("migrate")
 	run("admin", "user", "create", "--admin", "--username", giteaAdmin, "--password", giteaPassword,

@@ -136,6 +136,24 @@ func failure(call forge.Call, answer *sdk.Response, err error) error {
 	return err
 }
 
+// faulted reports whether Gitea answered with a fault of its own. It often does so
+// where it means that something is not there.
+func faulted(err error) bool {
+	var failed *forge.Error
+	return errors.As(err, &failed) && failed.Status == http.StatusInternalServerError
+}
+
+// explain looks, when Gitea answered with a fault of its own, whether the item is
+// there at all.
+func (f *Forge) explain(ctx context.Context, key task.Key, err error) error {
+	if faulted(err) {
+		if _, findErr := f.Item(ctx, key); task.CodeOf(findErr) == task.NotFound {
+			return findErr
+		}
+	}
+	return err
+}
+
 // movedItem matches the address to which Gitea sends whoever asks for an item of
 // a repository by its old name.
 var movedItem = regexp.MustCompile(`/repos/([^/]+/[^/]+)/(issues|pulls)/(\d+)$`)

@@ -8,6 +8,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // React adds a reaction.
@@ -115,7 +116,16 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 		State: sdk.StatusState(status.State), TargetURL: status.URL,
 		Description: status.ShortDescription(), Context: status.Context,
 	})
-	return write("set the status of a commit in "+repository, answer, err)
+	err = write("set the status of a commit in "+repository, answer, err)
+	if faulted(err) {
+		// So Gitea answers as well when it does not have the commit.
+		if _, answer, findErr := f.client(ctx).GetSingleCommit(owner, name, status.Commit); findErr != nil {
+			if findErr = read("find a commit in "+repository, answer, findErr); task.CodeOf(findErr) == task.NotFound {
+				return findErr
+			}
+		}
+	}
+	return err
 }
 
 // Statuses returns the last status of each context.

@@ -269,7 +269,7 @@ func (f *Forge) Comments(ctx context.Context, key task.Key) ([]task.Comment, err
 			return f.client(ctx).ListIssueComments(at.owner, at.name, at.number, sdk.ListIssueCommentOptions{ListOptions: page})
 		})
 	if err != nil {
-		return nil, read("read the comments on "+key.String(), answer, err)
+		return nil, f.explain(ctx, key, read("read the comments on "+key.String(), answer, err))
 	}
 	var comments []task.Comment
 	for _, one := range found {

@@ -33,7 +33,7 @@ func (f *Forge) CreateComment(ctx context.Context, key task.Key, post forge.Post
 	}
 	comment, answer, err := f.client(ctx).CreateIssueComment(at.owner, at.name, at.number, sdk.CreateIssueCommentOption{Body: post.Body()})
 	if err != nil {
-		return task.Comment{}, write("comment on "+key.String(), answer, err)
+		return task.Comment{}, f.explain(ctx, key, write("comment on "+key.String(), answer, err))
 	}
 	return commentOf(comment), nil
 }
@@ -52,7 +52,14 @@ func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post f
 	if err != nil {
 		return task.Comment{}, write("edit a comment on "+key.String(), answer, err)
 	}
-	return commentOf(comment), nil
+	edited := commentOf(comment)
+	if comment.Poster == nil {
+		// Gitea leaves it out of this answer. Only an author can edit.
+		if edited.Author, err = f.Self(ctx); err != nil {
+			return task.Comment{}, err
+		}
+	}
+	return edited, nil
 }
 
 // FindComment looks for a comment of ours by its marker.
@@ -218,7 +225,14 @@ func (f *Forge) assign(ctx context.Context, key task.Key, login string, on bool)
 		wanted = []string{}
 	}
 	_, answer, err = f.client(ctx).EditIssue(at.owner, at.name, at.number, sdk.EditIssueOption{Assignees: wanted})
-	return write("change the assignees of "+key.String(), answer, err)
+	err = write("change the assignees of "+key.String(), answer, err)
+	if faulted(err) {
+		// So Gitea answers as well when the account does not exist.
+		if _, answer, findErr := f.client(ctx).GetUserInfo(login); task.CodeOf(read("look for "+login, answer, findErr)) == task.NotFound {
+			return task.Errorf(task.Invalid, "there is no %s on Gitea who could be assigned", login)
+		}
+	}
+	return err
 }
 
 // Remote returns where git finds the repository.
