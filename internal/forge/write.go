@@ -2,6 +2,7 @@ package forge
 
 import (
 	"log/slog"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -110,3 +111,16 @@ func (r Remote) GoString() string { return r.URL }
 
 // LogValue leaves the password out.
 func (r Remote) LogValue() slog.Value { return slog.StringValue(r.URL) }
+
+// maxDescription is how long the description of a status may be on every forge,
+// in characters.
+const maxDescription = 140
+
+// ShortDescription is the description as one line that is not too long.
+func (s CommitStatus) ShortDescription() string {
+	line := []rune(strings.Join(strings.Fields(Clean(s.Description)), " "))
+	if len(line) > maxDescription {
+		line = append(line[:maxDescription-1], '…')
+	}
+	return string(line)
+}
