@@ -35,6 +35,10 @@ type Delivery struct {
 	Repository string // empty if it is about none
 	Items      []task.Key
 	Branch     string
+	Actor      string // login of who did it; empty if the forge does not say
+	// CommentEdited says that all that happened is that the actor changed a
+	// comment in the item's conversation.
+	CommentEdited bool
 }
 
 // A WebhookParser verifies a webhook and says what it is about. The secret is the

@@ -9,6 +9,7 @@ type Store interface {
 	Events
 	Outbox
 	ForgeCache
+	Deliveries
 	Questions
 	Reviews
 	Threads

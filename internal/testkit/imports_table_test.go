@@ -30,8 +30,9 @@ var importTable = map[string]row{
 	"bench":     {any: true, program: true},
 	"app":       {any: true},
 
-	"server":      {imports: []string{"broker", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
-	"broker":      {imports: []string{"store", "forge", "task"}},
+	"server":      {imports: []string{"broker", "mirror", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"broker":      {imports: []string{"store", "forge", "forge/transport", "task"}},
+	"mirror":      {imports: []string{"forge", "task"}},
 	"review":      {imports: []string{"access", "store", "forge", "llm", "task"}},
 	"web":         {imports: []string{"access", "review", "task"}},
 	"access":      {imports: []string{"store", "task"}},
@@ -51,6 +52,8 @@ var importTable = map[string]row{
 	"forge/gitlab":    {imports: []string{"forge", "task"}},
 	"forge/gitea":     {imports: []string{"forge", "task"}},
 	"forge/board":     {imports: []string{"forge", "task"}},
+	"forge/transport": {imports: []string{"forge", "task"}},
+	"forge/dummy":     {imports: []string{"forge", "task"}, testing: true},
 	"forge/forgetest": {imports: []string{"forge", "task", "testkit"}, testing: true},
 
 	"sandbox":             {imports: []string{"task"}},

@@ -14,11 +14,16 @@ var _ forge.WebhookParser = ParseWebhook
 
 // hookBody is what we read of a webhook.
 type hookBody struct {
+	Action     string `json:"action"`
 	Ref        string `json:"ref"`
 	IsPull     bool   `json:"is_pull"`
 	Repository struct {
 		FullName string `json:"full_name"`
 	} `json:"repository"`
+	Sender struct {
+		Login string `json:"login"`
+	} `json:"sender"`
+	Comment     *struct{} `json:"comment"`
 	Issue       *hookItem `json:"issue"`
 	PullRequest *hookItem `json:"pull_request"`
 }
@@ -49,7 +54,9 @@ func ParseWebhook(secret string, header http.Header, body []byte) (forge.Deliver
 		Kind:       forge.NothingChanged,
 		Event:      forge.Clean(cmp.Or(header.Get("X-Gitea-Event"), header.Get("X-Forgejo-Event"))),
 		Repository: hook.Repository.FullName,
+		Actor:      hook.Sender.Login,
 	}
+	delivery.CommentEdited = hook.Comment != nil && hook.Action == "edited"
 	return hook.tell(delivery)
 }
 

@@ -16,6 +16,7 @@ type hookBody struct {
 	Action      string     `json:"action"`
 	Ref         string     `json:"ref"`
 	Repository  hookRepo   `json:"repository"`
+	Sender      hookUser   `json:"sender"`
 	Issue       *hookIssue `json:"issue"`
 	PullRequest *hookIssue `json:"pull_request"`
 	Changes     struct {
@@ -26,6 +27,10 @@ type hookBody struct {
 
 type hookRepo struct {
 	FullName string `json:"full_name"`
+}
+
+type hookUser struct {
+	Login string `json:"login"`
 }
 
 type hookIssue struct {
@@ -56,7 +61,9 @@ func ParseWebhook(secret string, header http.Header, body []byte) (forge.Deliver
 		Kind:       forge.NothingChanged,
 		Event:      forge.Clean(header.Get("X-Github-Event")),
 		Repository: hook.Repository.FullName,
+		Actor:      hook.Sender.Login,
 	}
+	delivery.CommentEdited = delivery.Event == "issue_comment" && hook.Action == "edited"
 	return hook.tell(delivery)
 }
 

@@ -23,8 +23,12 @@ type hookBody struct {
 	Project          hookProject `json:"project"`
 	ObjectAttributes struct {
 		IID    int64       `json:"iid"`
+		Action string      `json:"action"`
 		Target hookProject `json:"target"`
 	} `json:"object_attributes"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
 	Issue        *hookItem `json:"issue"`
 	MergeRequest *hookItem `json:"merge_request"`
 }
@@ -54,7 +58,9 @@ func ParseWebhook(secret string, header http.Header, body []byte) (forge.Deliver
 		Kind:       forge.NothingChanged,
 		Event:      forge.Clean(kind),
 		Repository: cmp.Or(hook.Project.Path, hook.OldPath, hook.Path),
+		Actor:      hook.User.Username,
 	}
+	delivery.CommentEdited = kind == "note" && hook.ObjectAttributes.Action == "update"
 	return hook.tell(delivery, kind)
 }
 
