@@ -20,11 +20,9 @@ type Publication struct {
 	Commit     string
 }
 
-// Publisher publishes branches. Publishing again what is there already succeeds.
+// Publish publishes a branch. Publishing again what is there already succeeds.
 // Its errors have the codes of package forge.
-type Publisher interface {
-	Publish(ctx context.Context, p Publication) error
-}
+type Publish func(ctx context.Context, p Publication) error
 
 // delivery is one attempt to perform an action.
 type delivery struct {
@@ -200,10 +198,10 @@ func performSetStatus(ctx context.Context, d delivery, p SetStatus) (any, error)
 }
 
 func performPublish(ctx context.Context, d delivery, p PublishBranch) (any, error) {
-	if d.sender.options.Publisher == nil {
+	if d.sender.options.Publish == nil {
 		return nil, task.Errorf(task.Unsupported, "this server publishes no branches")
 	}
-	err := d.sender.options.Publisher.Publish(ctx, Publication{
+	err := d.sender.options.Publish(ctx, Publication{
 		Item: d.Item, Task: d.Task, Generation: d.Generation, Branch: p.Branch, Commit: p.Commit,
 	})
 	return Published{p.Commit}, err

@@ -24,7 +24,7 @@ type SenderOptions struct {
 	Tasks     Generations
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *Snapshots
-	Publisher Publisher
+	Publish   Publish // nil means that no branches are published
 	Log       *slog.Logger
 
 	Workers int // how many actions are performed at once; 0 means 8

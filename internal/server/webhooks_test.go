@@ -44,9 +44,11 @@ func (h *heard) add(format string, args ...any) {
 	h.all = append(h.all, fmt.Sprintf(format, args...))
 }
 
-func (h *heard) Heard(of task.Forge, repository string)      { h.add("heard %s:%s", of, repository) }
-func (h *heard) Changed(key task.Key)                        { h.add("changed %s", key) }
-func (h *heard) ChangedAll(of task.Forge, repository string) { h.add("changed all of %s:%s", of, repository) }
+func (h *heard) Heard(of task.Forge, repository string) { h.add("heard %s:%s", of, repository) }
+func (h *heard) Changed(key task.Key)                   { h.add("changed %s", key) }
+func (h *heard) ChangedAll(of task.Forge, repository string) {
+	h.add("changed all of %s:%s", of, repository)
+}
 
 func (h *heard) take() []string {
 	h.mu.Lock()

@@ -91,7 +91,7 @@ var confined = map[string][]string{
 	"github.com/bradleyfalzon/ghinstallation":    {"forge/github"},
 	"github.com/gofri/go-github-ratelimit":       {"forge/github"},
 	"gitlab.com/gitlab-org/api/client-go":        {"forge/gitlab"},
-	"code.gitea.io/sdk/gitea":                    {"forge/gitea"},
+	"code.gitea.io/sdk/gitea":                    {"forge/gitea", "testkit"},
 	"github.com/moby/moby":                       {"sandbox/docker"},
 	"github.com/anthropics/anthropic-sdk-go":     {"llm/anthropic"},
 	"github.com/openai/openai-go":                {"llm/openai"},
