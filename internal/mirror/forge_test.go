@@ -130,15 +130,17 @@ func run(t testing.TB, dir string, args ...string) string {
 type leases struct {
 	mu      sync.Mutex
 	holders map[string]mirror.Holder
-	asked   func() // before each answer
+	asked   int // since watch
+	watched func(asked int, holders map[string]mirror.Holder)
 }
 
 func (l *leases) authenticate(_ context.Context, token string) (mirror.Holder, error) {
-	if l.asked != nil {
-		l.asked()
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asked++
+	if l.watched != nil {
+		l.watched(l.asked, l.holders)
+	}
 	holder, found := l.holders[token]
 	if !found {
 		return mirror.Holder{}, task.Errorf(task.LeaseLost, "the run is over")
@@ -152,10 +154,17 @@ func (l *leases) give(token string, holder mirror.Holder) {
 	l.holders[token] = holder
 }
 
-func (l *leases) end(token string) {
+// watch lets the test change who holds what just before the n-th question.
+func (l *leases) watch(watched func(asked int, holders map[string]mirror.Holder)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.holders, token)
+	l.asked, l.watched = 0, watched
+}
+
+func (l *leases) questions() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
 }
 
 // site is a forge, a mirror of it, and the mirror's server.

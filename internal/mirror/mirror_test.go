@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,18 +134,17 @@ func TestPushOfARunThatIsOver(t *testing.T) {
 	run(t, "", "clone", "--quiet", address, work)
 	commit(t, work, "b.txt")
 
-	asked := 0
-	s.leases.asked = func() {
-		asked++
-		if asked == 3 { // for the refs, for the push, and again before refs move
-			s.leases.end("token-task1")
+	// It is asked for the refs, for the push, and again before refs move.
+	s.leases.watch(func(asked int, holders map[string]mirror.Holder) {
+		if asked == 3 {
+			delete(holders, "token-task1")
 		}
-	}
+	})
 	output, err := try(t, work, "push", "origin", "HEAD:refs/heads/zombie")
 	if err == nil || !strings.Contains(output, "the run is over") {
 		t.Errorf("the push ended with %v: %s", err, output)
 	}
-	if asked != 3 {
+	if asked := s.leases.questions(); asked != 3 {
 		t.Errorf("the lease was asked for %d times, want 3", asked)
 	}
 	if output, err := try(t, work, "push", "origin", "HEAD:refs/heads/zombie"); err == nil {
@@ -153,16 +153,13 @@ func TestPushOfARunThatIsOver(t *testing.T) {
 	if output, err := try(t, work, "fetch", "origin"); err == nil {
 		t.Errorf("a later fetch was served: %s", output)
 	}
-	s.leases.asked = nil
-	s.leases.give("token-task1", mirror.Holder{Task: "task1", Generation: 1, Repository: repository})
 	// Likewise when the token is of another generation by then.
-	asked = 0
-	s.leases.asked = func() {
-		asked++
+	s.leases.give("token-task1", mirror.Holder{Task: "task1", Generation: 1, Repository: repository})
+	s.leases.watch(func(asked int, holders map[string]mirror.Holder) {
 		if asked == 3 {
-			s.leases.give("token-task1", mirror.Holder{Task: "task1", Generation: 2, Repository: repository})
+			holders["token-task1"] = mirror.Holder{Task: "task1", Generation: 2, Repository: repository}
 		}
-	}
+	})
 	if output, err := try(t, work, "push", "origin", "HEAD:refs/heads/zombie"); err == nil {
 		t.Errorf("a push of the generation before was taken: %s", output)
 	}
@@ -257,7 +254,7 @@ func must(t testing.TB, err error) {
 func TestCredentialIsOutOfSight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	looked := 0
+	var looked atomic.Int64
 	s.origin.watch = func(*http.Request) {
 		processes, _ := filepath.Glob("/proc/[0-9]*")
 		for _, process := range processes {
@@ -267,12 +264,12 @@ func TestCredentialIsOutOfSight(t *testing.T) {
 					t.Errorf("%s/%s shows the credential", process, file)
 				}
 			}
-			looked++
+			looked.Add(1)
 		}
 	}
 	s.begin(t, "task1")
 	publish(t, s, "task1", "toryo/1")
-	if looked == 0 {
+	if looked.Load() == 0 {
 		t.Fatal("nothing was looked at")
 	}
 	err := filepath.WalkDir(s.root, func(path string, entry os.DirEntry, err error) error {

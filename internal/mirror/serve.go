@@ -109,7 +109,8 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 	cmd.Env = append(m.git.environment(), m.variables(r, holder, strings.TrimSuffix(strings.TrimPrefix(space, "refs/namespaces/"), "/"))...)
 	cmd.Dir = m.options.Root
 	if r.Method == http.MethodPost {
-		cmd.Stdin = http.MaxBytesReader(w, r.Body, limit)
+		// Not told of the writer, which the copying of the answer is using.
+		cmd.Stdin = http.MaxBytesReader(nil, r.Body, limit)
 	}
 	var trouble strings.Builder
 	cmd.Stderr = &shortText{to: &trouble}
