@@ -144,8 +144,8 @@ func (w *World) NextID() int64 {
 	return 1000 + w.lastID
 }
 
-// Now is the time as forges keep it.
-func Now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+// Now is the time. Forges keep it to the millisecond at best.
+func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // User finds an account by its login.
 func (w *World) User(login string) *User {
