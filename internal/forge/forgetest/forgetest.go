@@ -8,6 +8,9 @@ type Options struct {
 	Comments int
 	// Items is how many items the long listing has; 0 means 110.
 	Items int
+	// SilentReviews says that what people write with a review is a comment like
+	// any other on this forge, so that theirs are tested without a text.
+	SilentReviews bool
 }
 
 // Run runs the suite. Each test makes a repository of its own, and they run in

@@ -5,16 +5,12 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 
 	gh "github.com/google/go-github/v92/github"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// maxDescription is how many characters GitHub takes in a status.
-const maxDescription = 140
 
 // SetStatus sets the state of a commit under a context.
 func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.CommitStatus) error {
@@ -25,7 +21,7 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 	if !hash.MatchString(status.Commit) {
 		return task.Errorf(task.Invalid, "%q is not a full commit hash", status.Commit)
 	}
-	state, description := string(status.State), oneLine(status.Description)
+	state, description := string(status.State), status.ShortDescription()
 	body := gh.RepoStatus{State: &state, Context: &status.Context, Description: &description}
 	if status.URL != "" {
 		body.TargetURL = &status.URL
@@ -34,14 +30,6 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 		return writing(err, "set the status %s of a commit in %s", status.Context, repository)
 	}
 	return nil
-}
-
-func oneLine(text string) string {
-	runes := []rune(strings.Join(strings.Fields(forge.Clean(text)), " "))
-	if len(runes) > maxDescription {
-		runes = append(runes[:maxDescription-1], '…')
-	}
-	return string(runes)
 }
 
 // Statuses returns the last status of each context on a commit.

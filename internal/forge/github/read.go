@@ -158,6 +158,12 @@ func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, erro
 	}
 	var items []forge.Item
 	for issue, err := range f.client.Issues.ListByRepoIter(ctx, at.owner, at.name, &options) {
+		if status(err) == http.StatusUnprocessableEntity && query.Assignee != "" {
+			// GitHub refuses to look for someone who does not exist.
+			if exists, findErr := f.exists(ctx, query.Assignee); findErr != nil || !exists {
+				return nil, findErr
+			}
+		}
 		if err != nil {
 			return nil, reading(err, "list the items of %s", query.Repository)
 		}
@@ -169,6 +175,21 @@ func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, erro
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key.Number, b.Key.Number))
 	})
 	return items, nil
+}
+
+// exists reports whether there is such an account.
+func (f *Forge) exists(ctx context.Context, name string) (bool, error) {
+	if !login.MatchString(name) {
+		return false, nil
+	}
+	_, _, err := f.client.Users.Get(ctx, url.PathEscape(name))
+	if status(err) == http.StatusNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, reading(err, "look for the account %s on GitHub", name)
+	}
+	return true, nil
 }
 
 // passes checks what could not be asked for.

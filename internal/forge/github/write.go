@@ -117,7 +117,8 @@ func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
 	if strings.TrimSpace(name) == "" {
 		return task.Errorf(task.Invalid, "a label on GitHub needs a name")
 	}
-	if _, _, err := f.client.Issues.AddLabelsToIssue(ctx, at.owner, at.name, at.number, []string{name}); err != nil {
+	body := map[string][]string{"labels": {name}}
+	if err := f.do(ctx, http.MethodPost, at.path("issues", at.number, "labels"), body, nil); err != nil {
 		return writing(err, "put the label %q on %s", name, key)
 	}
 	return nil

@@ -60,7 +60,7 @@ func issueItem(repository string, issue *gl.Issue) forge.Item {
 		Title:     forge.Clean(issue.Title),
 		Body:      forge.Clean(issue.Description),
 		State:     stateOf(issue.State),
-		Labels:    []string(issue.Labels),
+		Labels:    labelsOf(issue.Labels),
 		Author:    forge.Ghost,
 		URL:       issue.WebURL,
 		CreatedAt: timeOf(issue.CreatedAt),
@@ -83,7 +83,7 @@ func pullItem(repository string, request *gl.BasicMergeRequest) forge.Item {
 		Title:      forge.Clean(request.Title),
 		Body:       forge.Clean(request.Description),
 		State:      stateOf(request.State),
-		Labels:     []string(request.Labels),
+		Labels:     labelsOf(request.Labels),
 		Author:     userLogin(request.Author),
 		URL:        request.WebURL,
 		CreatedAt:  timeOf(request.CreatedAt),
@@ -148,3 +148,6 @@ func oldestFirst(a, b task.Comment) int {
 	}
 	return cmp.Compare(len(a.ID), len(b.ID))
 }
+
+// labelsOf returns nil for no labels, as every adapter does.
+func labelsOf(labels gl.Labels) []string { return append([]string(nil), labels...) }

@@ -5,16 +5,12 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// maxDescription is how many characters of a status all forges take.
-const maxDescription = 140
 
 // buildStates are the states as GitLab has them: it does not tell an error from a
 // failure.
@@ -34,7 +30,7 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, wanted forge.C
 	if !known || !hash.MatchString(wanted.Commit) || wanted.Context == "" {
 		return task.Errorf(task.Invalid, "a status needs a full commit hash, a context and a known state")
 	}
-	description := oneLine(wanted.Description)
+	description := wanted.ShortDescription()
 	options := gl.SetCommitStatusOptions{State: state, Name: &wanted.Context, Description: &description}
 	if wanted.URL != "" {
 		options.TargetURL = &wanted.URL
@@ -57,14 +53,6 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, wanted forge.C
 		return nil
 	}
 	return failed
-}
-
-func oneLine(text string) string {
-	runes := []rune(strings.Join(strings.Fields(forge.Clean(text)), " "))
-	if len(runes) > maxDescription {
-		runes = append(runes[:maxDescription-1], '…')
-	}
-	return string(runes)
 }
 
 // Statuses returns the last status of each context on a commit: of the project's

@@ -220,14 +220,14 @@ func (f *Forge) publish(ctx context.Context, key task.Key, request *gl.MergeRequ
 	return review, published(err)
 }
 
-// draft makes a draft note. Nobody else sees it, so a lost answer does no harm.
+// draft makes a draft note, which nobody else sees.
 func (f *Forge) draft(ctx context.Context, key task.Key, options gl.CreateDraftNoteOptions) error {
 	note, _, err := f.client.DraftNotes.CreateDraftNote(key.Repository, key.Number, &options, in(ctx))
 	if err == nil && (note == nil || note.ID == 0) {
 		err = errNonsense
 	}
 	if err != nil {
-		return reading(err, "write a draft of a review of %s", key)
+		return writing(err, "write a draft of a review of %s", key)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (f *Forge) dropDrafts(ctx context.Context, key task.Key) error {
 	for _, draft := range drafts {
 		_, err := f.client.DraftNotes.DeleteDraftNote(key.Repository, key.Number, draft.ID, in(ctx))
 		if err != nil && status(err) != http.StatusNotFound {
-			return reading(err, "drop a draft of a review of %s", key)
+			return writing(err, "drop a draft of a review of %s", key)
 		}
 	}
 	return nil
