@@ -16,6 +16,9 @@ type Store interface {
 	BoardItems
 	BoardComments
 	BoardReviews
+	BoardUsers
+	BoardReactions
+	BoardStatuses
 	Tokens
 
 	// Ping reports whether the database answers.
