@@ -135,7 +135,7 @@ func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"/close", "a\r\n/close", "fixes #12", "@carol `@carol` <!-- x -->", "```\n@x\n", "|`|@a`|",
 		"\x00", "&#64;carol", "<!<!----", "@@carol", "closes #5 fixes #6 @alice", "> - /close\n\u2028/lock",
-		"&&#64;#64;x", "<!-\x00-", "@" + z + "carol", "[^1]:\n\n\t@carol", "fix fix #1", "/a/b\n/a b",
+		"&&#64;#64;x", "<!-\x00-", "@" + z + "carol", "[^1]:\n\n\t@carol", "fix the fix #1", "/a/b\n/a b",
 	} {
 		f.Add(seed)
 	}

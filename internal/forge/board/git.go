@@ -19,7 +19,7 @@ import (
 // configuration but the repository's own, asks nobody anything, and clones from
 // nowhere but the usual places.
 func git(ctx context.Context, folder string, environment []string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are ours
+	command := exec.CommandContext(ctx, "git", args...)
 	command.Dir = folder
 	command.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "LC_ALL=C",
@@ -65,8 +65,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 
 // exitCode returns with which code git ended, or -1.
 func exitCode(err error) int {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
 	return -1

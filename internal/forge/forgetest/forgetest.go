@@ -8,6 +8,8 @@ type Options struct {
 	Comments int
 	// Items is how many items the long listing has; 0 means 110.
 	Items int
+	// Without names tests that have no meaning on this forge, and says why.
+	Without map[string]string
 }
 
 // Run runs the suite. Each test makes a repository of its own, and they run in
@@ -59,6 +61,10 @@ func Run(t *testing.T, fixture Fixture, options Options) {
 		{"Statuses", (*suite).statuses},
 		{"Context", (*suite).context},
 	} {
+		if why, without := options.Without[one.name]; without {
+			t.Logf("without %s: %s", one.name, why)
+			continue
+		}
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
 			one.test(all, t)

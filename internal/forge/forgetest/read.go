@@ -364,7 +364,7 @@ func (s *suite) commentsAreComplete(t *testing.T) {
 	author := s.Person(t, name, forge.WriteAccess)
 	key := s.Issue(t, name, author, "A long conversation", "")
 	var want []string
-	for i := range s.Options.Comments {
+	for i := range s.Comments {
 		want = append(want, s.Comment(t, key, author, fmt.Sprint("Comment ", i)))
 	}
 	var ids []string
