@@ -58,6 +58,10 @@ func TestText(t *testing.T) {
 		{"indented code, which a footnote would read as text", "[^1]: x\n\n    @carol", "[^1]: x\n\n    @" + z + "carol"},
 		{"a fence that is not closed", "```\n@cache", "```\n@cache"},
 		{"a mention behind a fence", "```\na\n```\n@carol", "```\na\n```\n@" + z + "carol"},
+		{"a tag that swallows a backtick", "<a title=\"`\"> @carol `", "<a title=\"`\"> @" + z + "carol `"},
+		{"an escaped backtick", "\\`@carol`", "\\`@" + z + "carol`"},
+		{"code in a link", "[`@cache`](x)", "[`@cache`](x)"},
+		{"code in emphasis", "**`@cache`**", "**`@cache`**"},
 		{"an address with an at sign", "https://example.com/@carol/1", "https://example.com/%40carol/1"},
 
 		{"closes another", "Fixes #12", "Fixes" + z + " #12"},
@@ -121,6 +125,18 @@ func TestTextIsCut(t *testing.T) {
 		}
 		if strings.HasPrefix(raw, "````") && !strings.Contains(got, "\n````\n\n*(cut") {
 			t.Errorf("%s: the fence is not closed: %q", name, got[len(got)-80:])
+		}
+	}
+}
+
+// What takes Markdown parsers long must not hold us up: this test would not end in
+// time.
+func TestTextOfAnAttacker(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{"[a](", "[", "![", "*a_ ", "a_b*", "`a``b", "<a ", "> ", "- ", "1. ", "@a ", "fixes #1 ", "/a\n", "[a]: b\n", "<!--", "\\"} {
+		got := forge.Neutraliser{}.Text("@carol " + strings.Repeat(piece, 1<<20)).String()
+		if len(got) > forge.MaxText || !strings.HasPrefix(got, "@"+z+"carol") {
+			t.Errorf("%q: %d bytes, starts with %.20q", piece, len(got), got)
 		}
 	}
 }

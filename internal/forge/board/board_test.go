@@ -1,6 +1,7 @@
 package board_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/forge/forgetest"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -303,6 +305,47 @@ func TestOutdatedThreads(t *testing.T) {
 	wantCode(t, "a comment on a line that is not there", err, task.Invalid)
 	_, err = f.bot.SubmitReview(ctx, pull, forge.ReviewPost{Verdict: forge.Remark, Text: forge.Neutraliser{}.Text("c"), Commit: strings.Repeat("0", 40)})
 	wantCode(t, "a review of another commit", err, task.Conflict)
+}
+
+// downStore is a store whose database has gone away.
+type downStore struct{ board.Store }
+
+func (downStore) BoardUser(context.Context, string) (store.BoardUser, error) {
+	return store.BoardUser{Login: "bot", Access: store.BoardWrite}, nil
+}
+
+func (downStore) BoardRepository(context.Context, string) (store.BoardRepository, error) {
+	return store.BoardRepository{Name: "owner/name"}, nil
+}
+
+func (downStore) BoardItem(context.Context, string, int64) (store.BoardItem, error) {
+	return store.BoardItem{Kind: task.Issue}, nil
+}
+
+func (downStore) BoardComments(context.Context, string, int64) ([]store.BoardComment, error) {
+	return nil, task.Errorf(task.DatabaseDown, "gone")
+}
+
+func (downStore) AddBoardComment(context.Context, store.BoardComment) (store.BoardComment, error) {
+	return store.BoardComment{}, task.Errorf(task.DatabaseDown, "gone")
+}
+
+// A board without its database is a forge that does not answer.
+func TestDatabaseDown(t *testing.T) {
+	t.Parallel()
+	made, err := board.Open(board.Options{Store: downStore{}, Folder: t.TempDir()})
+	check(t, err)
+	key := task.Key{Forge: task.Board, Repository: "owner/name", Kind: task.Issue, Number: 1}
+	_, err = made.As("bot").Comments(t.Context(), key)
+	wantCode(t, "reading", err, task.Unavailable)
+	if forge.OutcomeUnknown(err) {
+		t.Error("the outcome of reading is unknown")
+	}
+	_, err = made.As("bot").Say(t.Context(), key, "hello")
+	wantCode(t, "writing", err, task.Unavailable)
+	if !forge.OutcomeUnknown(err) {
+		t.Error("the outcome of writing is known")
+	}
 }
 
 func TestOpen(t *testing.T) {
