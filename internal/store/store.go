@@ -17,6 +17,9 @@ type Store interface {
 	BoardItems
 	BoardComments
 	BoardReviews
+	BoardUsers
+	BoardReactions
+	BoardStatuses
 	Tokens
 
 	// Ping reports whether the database answers.

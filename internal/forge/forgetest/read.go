@@ -364,7 +364,7 @@ func (s *suite) commentsAreComplete(t *testing.T) {
 	author := s.Person(t, name, forge.WriteAccess)
 	key := s.Issue(t, name, author, "A long conversation", "")
 	var want []string
-	for i := range s.Options.Comments {
+	for i := range s.Comments {
 		want = append(want, s.Comment(t, key, author, fmt.Sprint("Comment ", i)))
 	}
 	var ids []string
@@ -393,6 +393,7 @@ func (s *suite) strangeText(t *testing.T) {
 		{"emoji", "👍🏽 👨‍👩‍👧 日本語", "👍🏽 👨‍👩‍👧 日本語"},
 		{"line ends of another system", "a\r\n\r\nb", "a\n\nb"},
 		{"control characters", "a\x1b[31mb\x07c\td", "a[31mbc\td"},
+		{"a NUL character", "a\x00b", "ab"},
 		{"markup", "<script>alert(1)</script> <!-- hidden --> &amp; \\u0000", "<script>alert(1)</script> <!-- hidden --> &amp; \\u0000"},
 		{"right to left", "a\u202eb\u200bc", "a\u202eb\u200bc"},
 	}
