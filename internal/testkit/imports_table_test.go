@@ -51,7 +51,7 @@ var importTable = map[string]row{
 	"forge/github":    {imports: []string{"forge", "task"}},
 	"forge/gitlab":    {imports: []string{"forge", "task"}},
 	"forge/gitea":     {imports: []string{"forge", "task"}},
-	"forge/board":     {imports: []string{"forge", "task"}},
+	"forge/board":     {imports: []string{"forge", "store", "task"}},
 	"forge/transport": {imports: []string{"forge", "task"}},
 	"forge/dummy":     {imports: []string{"forge", "task"}, testing: true},
 	"forge/forgetest": {imports: []string{"forge", "task", "testkit"}, testing: true},
@@ -72,6 +72,8 @@ var importTable = map[string]row{
 	"task":            {standardOnly: true},
 	"task/machinedoc": {imports: []string{"task"}, standardOnly: true, program: true},
 	"testkit":         {imports: []string{"task"}, testing: true},
+
+	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
 }
 
 // forAll may be imported by every package, except by those in notFor.
