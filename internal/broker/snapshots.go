@@ -98,12 +98,16 @@ func NewSnapshots(forges map[task.Forge]forge.Reader, ages Ages, now func() time
 }
 
 // Get returns a snapshot that is not older than maxAge and that was read after
-// every change that [Snapshots.Changed] told of before the call. If the item
-// cannot be read, the error is the forge's, and the last snapshot that there is
-// comes with it.
+// every change that [Snapshots.Changed] told of before the call. Only edits of
+// comments, which some forges do not show in the item, may be up to two minutes
+// late; with a maxAge of 0 everything is read anew. If the item cannot be read,
+// the error is the forge's, and the last snapshot that there is comes with it.
 func (s *Snapshots) Get(ctx context.Context, key task.Key, maxAge time.Duration) (Snapshot, error) {
 	if err := key.Validate(); err != nil {
 		return Snapshot{}, err
+	}
+	if maxAge <= 0 {
+		s.Changed(key)
 	}
 	oldest := s.now().Add(-maxAge)
 	last, change, good := s.last(key, oldest)

@@ -110,6 +110,16 @@ func TestSnapshotSeesChanges(t *testing.T) {
 		if got := get(t, s, key, time.Second); len(got.Comments) != 2 {
 			t.Fatalf("the second comment of the same second is missing: %d", len(got.Comments))
 		}
+		// An edit does not move the item; it is seen when all is read anew, and
+		// after two minutes in any case.
+		comment := get(t, s, key, time.Second).Comments[0]
+		for _, age := range []time.Duration{0, time.Minute} {
+			time.Sleep(3 * time.Minute)
+			d.Edit(key, comment.ID, "go on: "+age.String())
+			if got := get(t, s, key, age).Comments[0]; got.Body != "go on: "+age.String() {
+				t.Errorf("the comment is %q", got.Body)
+			}
+		}
 		calls := len(d.Calls())
 		s.ChangedAll(task.Gitea, repo)
 		s.ChangedAll(task.Gitea, "someone/else")

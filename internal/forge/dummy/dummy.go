@@ -138,6 +138,18 @@ func (f *Forge) Say(key task.Key, author, body string) task.Comment {
 	return f.comment(f.items[key], author, body)
 }
 
+// Edit changes a comment as its author. As on some forges, the item does not
+// show it.
+func (f *Forge) Edit(key task.Key, id, body string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.items[key].comments {
+		if comment := &f.items[key].comments[i]; comment.ID == id {
+			comment.Body, comment.UpdatedAt = forge.Clean(body), f.moment()
+		}
+	}
+}
+
 // Close closes an item.
 func (f *Forge) Close(key task.Key) {
 	f.mu.Lock()
