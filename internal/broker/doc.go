@@ -2,5 +2,9 @@
 // to agents with leases and generations, delivers signals, sends what is in the
 // outbox and lets runs go on that were cut off.
 //
-// Nothing stands here yet but its place in the import table.
+// What stands here so far, bottom-up:
+//
+//	Snapshots   items as they were read last, with their age: one reading for all
+//	Action…     what can be written to a forge, as entries of the outbox
+//	Sender      takes entries out of the outbox and performs them on the forges
 package broker

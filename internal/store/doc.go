@@ -5,8 +5,10 @@
 //	Events            the journal of every task
 //	Outbox            forge writes that are durable before they are tried
 //	ForgeCache        answers of a forge, kept with their ETags
+//	Deliveries        webhooks that were dealt with
 //	Questions, Reviews, Threads   reviews and the chat about them
-//	BoardRepositories, BoardItems, BoardComments, BoardReviews   the built-in board
+//	BoardRepositories, BoardItems, BoardComments, BoardReviews,
+//	BoardUsers, BoardReactions, BoardStatuses   the built-in board
 //	Tokens            API tokens, hashed
 //
 // [Store] is all of them together, and is what an adapter implements. Callers

@@ -9,6 +9,7 @@ type Store interface {
 	Events
 	Outbox
 	ForgeCache
+	Deliveries
 	Questions
 	Reviews
 	Threads
@@ -16,6 +17,9 @@ type Store interface {
 	BoardItems
 	BoardComments
 	BoardReviews
+	BoardUsers
+	BoardReactions
+	BoardStatuses
 	Tokens
 
 	// Ping reports whether the database answers.

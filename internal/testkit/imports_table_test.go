@@ -30,8 +30,9 @@ var importTable = map[string]row{
 	"bench":     {any: true, program: true},
 	"app":       {any: true},
 
-	"server":      {imports: []string{"broker", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
-	"broker":      {imports: []string{"store", "forge", "task"}},
+	"server":      {imports: []string{"broker", "mirror", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"broker":      {imports: []string{"store", "forge", "forge/transport", "task"}},
+	"mirror":      {imports: []string{"forge", "task"}},
 	"review":      {imports: []string{"access", "store", "forge", "llm", "task"}},
 	"web":         {imports: []string{"access", "review", "task"}},
 	"access":      {imports: []string{"store", "task"}},
@@ -50,7 +51,9 @@ var importTable = map[string]row{
 	"forge/github":    {imports: []string{"forge", "task"}},
 	"forge/gitlab":    {imports: []string{"forge", "task"}},
 	"forge/gitea":     {imports: []string{"forge", "task"}},
-	"forge/board":     {imports: []string{"forge", "task"}},
+	"forge/board":     {imports: []string{"forge", "store", "task"}},
+	"forge/transport": {imports: []string{"forge", "task"}},
+	"forge/dummy":     {imports: []string{"forge", "task"}, testing: true},
 	"forge/forgetest": {imports: []string{"forge", "task", "testkit"}, testing: true},
 
 	"sandbox":             {imports: []string{"task"}},
@@ -69,6 +72,8 @@ var importTable = map[string]row{
 	"task":            {standardOnly: true},
 	"task/machinedoc": {imports: []string{"task"}, standardOnly: true, program: true},
 	"testkit":         {imports: []string{"task"}, testing: true},
+
+	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
 }
 
 // forAll may be imported by every package, except by those in notFor.
@@ -88,7 +93,7 @@ var confined = map[string][]string{
 	"github.com/bradleyfalzon/ghinstallation":    {"forge/github"},
 	"github.com/gofri/go-github-ratelimit":       {"forge/github"},
 	"gitlab.com/gitlab-org/api/client-go":        {"forge/gitlab"},
-	"code.gitea.io/sdk/gitea":                    {"forge/gitea"},
+	"code.gitea.io/sdk/gitea":                    {"forge/gitea", "testkit"},
 	"github.com/moby/moby":                       {"sandbox/docker"},
 	"github.com/anthropics/anthropic-sdk-go":     {"llm/anthropic"},
 	"github.com/openai/openai-go":                {"llm/openai"},

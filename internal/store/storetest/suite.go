@@ -26,8 +26,8 @@ type check struct {
 func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
 		"Tasks": taskChecks, "Leases": leaseChecks, "Events": eventChecks, "Outbox": outboxChecks, "Coalescing": coalesceChecks,
-		"ForgeCache": cacheChecks, "Reviews": reviewChecks, "Threads": threadChecks,
-		"Board": boardChecks, "BoardTalk": boardTalkChecks, "Tokens": tokenChecks, "Values": valueChecks,
+		"ForgeCache": cacheChecks, "Deliveries": deliveryChecks, "Reviews": reviewChecks, "Threads": threadChecks,
+		"Board": boardChecks, "BoardTalk": boardTalkChecks, "BoardPeople": boardPeopleChecks, "Tokens": tokenChecks, "Values": valueChecks,
 	}
 	for area, checks := range areas {
 		t.Run(area, func(t *testing.T) {

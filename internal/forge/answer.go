@@ -1,0 +1,251 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// MaxAnswer is how many bytes an answer of a forge has at most. A comment with a
+// body of 10 MB is well within it.
+const MaxAnswer = 64 << 20
+
+// longestWait is the longest that we let a forge ask us to wait: no forge has
+// windows longer than an hour, and a wrong clock must not stop us for days.
+const longestWait = time.Hour
+
+// Call is a request to a forge whose failure is to be told.
+type Call struct {
+	What  string // for people: "comment on github:owner/name#12"
+	Write bool   // whether it changes anything
+	Now   time.Time
+}
+
+// Failure makes the error of a failed call from the forge's answer, which may be
+// nil, and the error of the client library: the one table from HTTP to the codes
+// of this port. It keeps no more of the answer than its status and headers.
+func (c Call) Failure(answer *http.Response, err error) error {
+	if err == nil {
+		err = errors.New("the forge's answer was not what was asked for")
+	}
+	err = shorten(redact(err))
+	_, tooLarge := errors.AsType[*tooLargeError](err)
+	switch {
+	case tooLarge:
+		return c.failure(task.TooLarge, answer, err, c.Write)
+	case answer == nil:
+		return c.failure(task.Unavailable, nil, err, c.Write && !neverSent(err))
+	case answer.StatusCode < 300:
+		// It said yes, but the rest was cut off or is not what it should be.
+		return c.failure(task.Unavailable, answer, err, c.Write)
+	case limited(answer):
+		failure := c.failure(task.Unavailable, answer, err, false)
+		failure.RetryAfter = c.wait(answer.Header)
+		return failure
+	}
+	code, unknown := codeOf(answer.StatusCode)
+	failure := c.failure(code, answer, err, c.Write && unknown)
+	if code == task.Unavailable {
+		failure.RetryAfter = c.wait(answer.Header)
+	}
+	return failure
+}
+
+func (c Call) failure(code task.Code, answer *http.Response, err error, unknown bool) *Error {
+	failure := &Error{Err: task.Wrap(code, err, "cannot "+c.What), OutcomeUnknown: unknown}
+	if answer != nil {
+		failure.Status = answer.StatusCode
+	}
+	return failure
+}
+
+// codeOf gives the code of a refusal, and whether a write may have happened.
+func codeOf(status int) (code task.Code, unknown bool) {
+	switch status {
+	case http.StatusUnauthorized:
+		return task.Unauthorized, false
+	case http.StatusForbidden:
+		return task.Forbidden, false
+	case http.StatusNotFound, http.StatusGone, http.StatusUnavailableForLegalReasons:
+		return task.NotFound, false
+	case http.StatusConflict, http.StatusLocked, http.StatusMethodNotAllowed,
+		http.StatusNotAcceptable, http.StatusPreconditionFailed:
+		return task.Conflict, false
+	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong:
+		return task.TooLarge, false
+	case http.StatusNotImplemented:
+		return task.Unsupported, false
+	case http.StatusRequestTimeout:
+		return task.Unavailable, true
+	}
+	switch {
+	case status >= 500:
+		return task.Unavailable, true
+	case status >= 400:
+		return task.Invalid, false
+	default: // a redirection that was not followed: it is somewhere else
+		return task.NotFound, false
+	}
+}
+
+// limited reports whether the forge refused because of too many requests. GitHub
+// says so with 403 and headers, everyone else with 429.
+func limited(answer *http.Response) bool {
+	if answer.StatusCode == http.StatusTooManyRequests {
+		return true
+	}
+	return answer.StatusCode == http.StatusForbidden &&
+		(answer.Header.Get("Retry-After") != "" || answer.Header.Get("X-Ratelimit-Remaining") == "0")
+}
+
+// wait returns how long the forge asks us to wait: Retry-After in seconds or as a
+// date, or the moment at which the quota is filled again.
+func (c Call) wait(header http.Header) time.Duration {
+	now := c.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	if after := header.Get("Retry-After"); after != "" {
+		if seconds, err := strconv.ParseInt(after, 10, 64); err == nil {
+			return clampWait(time.Duration(min(seconds, int64(longestWait/time.Second))) * time.Second)
+		}
+		if date, err := http.ParseTime(after); err == nil {
+			return clampWait(date.Sub(now))
+		}
+	}
+	for _, name := range []string{"X-Ratelimit-Reset", "Ratelimit-Reset"} {
+		if at, err := strconv.ParseInt(header.Get(name), 10, 64); err == nil {
+			return clampWait(time.Unix(at, 0).Sub(now))
+		}
+	}
+	return 0
+}
+
+func clampWait(wait time.Duration) time.Duration { return max(0, min(wait, longestWait)) }
+
+// neverSent reports whether the request cannot have reached the forge.
+func neverSent(err error) bool {
+	if _, lookup := errors.AsType[*net.DNSError](err); lookup || errors.Is(err, syscall.ECONNREFUSED) {
+		return true
+	}
+	operation, ok := errors.AsType[*net.OpError](err)
+	return ok && operation.Op == "dial"
+}
+
+// redact takes out of a URL in an error what could be a credential.
+func redact(err error) error {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
+	}
+	address, parseErr := url.Parse(request.URL)
+	if parseErr != nil {
+		return request.Err
+	}
+	address.User, address.RawQuery = nil, ""
+	return &url.Error{Op: request.Op, URL: address.String(), Err: request.Err}
+}
+
+// maxReason is how much of a client library's error is kept: it may hold the
+// whole answer.
+const maxReason = 500
+
+// shortenedError is an error whose text is cut and cleaned.
+type shortenedError struct {
+	text string
+	err  error
+}
+
+func (e *shortenedError) Error() string { return e.text }
+
+func (e *shortenedError) Unwrap() error { return e.err }
+
+func shorten(err error) error {
+	text := err.Error()
+	if len(text) > maxReason {
+		text = text[:maxReason] + "..."
+	}
+	text = strings.Join(strings.Fields(Clean(text)), " ")
+	return &shortenedError{text, err}
+}
+
+// tooLargeError says that an answer passed its limit.
+type tooLargeError struct{ limit int64 }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("the answer is larger than %d MB", e.limit>>20)
+}
+
+// LimitAnswers returns a transport that fails when an answer is larger than the
+// limit, instead of reading until memory is full.
+func LimitAnswers(next http.RoundTripper, limit int64) http.RoundTripper {
+	return limiting{next, limit}
+}
+
+type limiting struct {
+	next  http.RoundTripper
+	limit int64
+}
+
+func (l limiting) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := l.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.ContentLength > l.limit {
+		_ = answer.Body.Close()
+		return nil, &tooLargeError{l.limit}
+	}
+	answer.Body = &limitedBody{answer.Body, l.limit, l.limit}
+	return answer, nil
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	left, limit int64
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, &tooLargeError{b.limit}
+	}
+	// One byte more than is allowed tells an answer that just fits from one
+	// that does not.
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	if b.left < 0 {
+		return n, &tooLargeError{b.limit}
+	}
+	return n, err
+}
+
+// stay is the redirection policy of a forge's client: none is followed. A forge
+// redirects when an item or repository was moved, which is NotFound; and a
+// credential goes to its forge only.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// HTTPClient returns the client that an adapter uses by default: with a limit on
+// answers, a time limit on each request, and no redirections followed. next
+// is what comes below, such as a cache; nil means the network.
+func HTTPClient(next http.RoundTripper) *http.Client {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return &http.Client{
+		Transport:     LimitAnswers(next, MaxAnswer),
+		CheckRedirect: stay,
+		Timeout:       2 * time.Minute,
+	}
+}

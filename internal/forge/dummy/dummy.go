@@ -1,0 +1,266 @@
+package dummy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Fault is how a call misbehaves.
+type Fault int
+
+// The faults.
+const (
+	None   Fault = iota
+	Refuse       // fails for now, nothing was done
+	Lose         // is done, but the answer is lost
+	Hang         // is not done; ends with its context
+	Panic        // is not done
+)
+
+// Call is a call that was made.
+type Call struct {
+	Method string
+	Key    task.Key // of the item, if it is about one
+	Detail string   // a label, login, text…
+}
+
+// Forge is a forge in memory. Use [New].
+type Forge struct {
+	name task.Forge
+	self string
+	now  func() time.Time
+
+	mu           sync.Mutex
+	fault        func(Call) Fault
+	calls        []Call
+	lastID       int
+	repositories map[string]*repository
+	items        map[task.Key]*item
+}
+
+type repository struct {
+	forge.Repository
+	labels   map[string]forge.Label
+	branches map[string]forge.Branch
+	access   map[string]forge.Access
+	statuses map[string]map[string]forge.CommitStatus // by commit and context
+	remote   forge.Remote
+	last     int64
+}
+
+type item struct {
+	forge.Item
+	comments  []task.Comment
+	labeled   []forge.LabelEvent
+	reviews   []forge.Review
+	threads   []forge.ReviewThread
+	reactions map[string][]forge.ReactionBy // by comment
+	diff      forge.Diff
+}
+
+// New makes an empty forge that we use under the login self.
+func New(name task.Forge, self string) *Forge {
+	return &Forge{name: name, self: self, now: time.Now, repositories: map[string]*repository{}, items: map[task.Key]*item{}}
+}
+
+var _ forge.Forge = (*Forge)(nil)
+
+// Misbehave sets what decides, for each call, how it misbehaves.
+func (f *Forge) Misbehave(fault func(Call) Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+// Calls returns the calls that reached the forge, in order.
+func (f *Forge) Calls() []Call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
+}
+
+// Count returns how many calls of a method reached the forge.
+func (f *Forge) Count(method string) int {
+	count := 0
+	for _, call := range f.Calls() {
+		if call.Method == method {
+			count++
+		}
+	}
+	return count
+}
+
+// AddRepository makes a repository; git finds it at the remote.
+func (f *Forge) AddRepository(name string, remote forge.Remote) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.repositories[name] = &repository{
+		Repository: forge.Repository{Name: name, DefaultBranch: "main", URL: "https://forge.invalid/" + name},
+		labels:     map[string]forge.Label{}, branches: map[string]forge.Branch{}, access: map[string]forge.Access{},
+		statuses: map[string]map[string]forge.CommitStatus{}, remote: remote,
+	}
+}
+
+// AddItem makes an open item by an author.
+func (f *Forge) AddItem(repository string, kind task.ItemKind, author, title string) task.Key {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.add(repository, kind, author, title).Key
+}
+
+func (f *Forge) add(repository string, kind task.ItemKind, author, title string) *item {
+	r := f.repositories[repository]
+	r.last++
+	key := task.Key{Forge: f.name, Repository: repository, Kind: kind, Number: r.last}
+	now := f.moment()
+	made := &item{
+		Item: forge.Item{
+			Key: key, Title: title, State: forge.Open, Author: author, CreatedAt: now, UpdatedAt: now,
+			URL: r.URL + "/" + string(kind) + "/" + strconv.FormatInt(r.last, 10),
+		},
+		reactions: map[string][]forge.ReactionBy{},
+	}
+	f.items[key] = made
+	return made
+}
+
+// Say writes a comment as someone else.
+func (f *Forge) Say(key task.Key, author, body string) task.Comment {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.comment(f.items[key], author, body)
+}
+
+// Edit changes a comment as its author. As on some forges, the item does not
+// show it.
+func (f *Forge) Edit(key task.Key, id, body string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.items[key].comments {
+		if comment := &f.items[key].comments[i]; comment.ID == id {
+			comment.Body, comment.UpdatedAt = forge.Clean(body), f.moment()
+		}
+	}
+}
+
+// Close closes an item.
+func (f *Forge) Close(key task.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.items[key].State = forge.Closed
+	f.items[key].UpdatedAt = f.moment()
+}
+
+// SetBranch puts a branch at a commit.
+func (f *Forge) SetBranch(repository, name, commit string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.repositories[repository].branches[name] = forge.Branch{Name: name, Commit: commit}
+}
+
+// SetAccess says what a login may do.
+func (f *Forge) SetAccess(repository, login string, access forge.Access) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.repositories[repository].access[login] = access
+}
+
+// SetDiff says what a pull request changes.
+func (f *Forge) SetDiff(key task.Key, diff forge.Diff) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.items[key].diff = diff
+}
+
+// moment is the time as forges keep it: to the second.
+func (f *Forge) moment() time.Time { return f.now().UTC().Truncate(time.Second) }
+
+func (f *Forge) id() string {
+	f.lastID++
+	return strconv.Itoa(f.lastID)
+}
+
+func (f *Forge) comment(on *item, author, body string) task.Comment {
+	now := f.moment()
+	made := task.Comment{ID: f.id(), Kind: task.ItemComment, Author: author, Body: forge.Clean(body), CreatedAt: now, UpdatedAt: now}
+	on.comments = append(on.comments, made)
+	on.UpdatedAt = now
+	return made
+}
+
+var errLost = errors.New("the answer was lost")
+
+// do makes a call: records it, misbehaves if asked to, and holds the lock while
+// it is done.
+func (f *Forge) do(ctx context.Context, call Call, write bool, body func() error) error {
+	if err := ctx.Err(); err != nil {
+		return unavailable(call, err, false)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, call)
+	fault := None
+	if f.fault != nil {
+		fault = f.fault(call)
+	}
+	switch fault {
+	case None:
+		return body()
+	case Refuse:
+		return unavailable(call, errors.New("not now"), false)
+	case Hang:
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		return unavailable(call, ctx.Err(), write)
+	case Lose:
+		if err := body(); err != nil {
+			return err
+		}
+		return unavailable(call, errLost, write)
+	default:
+		panic("the forge panics in " + call.Method)
+	}
+}
+
+func unavailable(call Call, err error, unknown bool) error {
+	return &forge.Error{Err: task.Wrap(task.Unavailable, err, "cannot do "+call.Method), OutcomeUnknown: unknown}
+}
+
+func notFound(what string) error {
+	return &forge.Error{Err: task.Errorf(task.NotFound, "there is no %s", what), Status: 404}
+}
+
+func invalid(format string, args ...any) error {
+	return &forge.Error{Err: task.Errorf(task.Invalid, format, args...), Status: 422}
+}
+
+func (f *Forge) onItem(ctx context.Context, method string, key task.Key, detail string, write bool, body func(*item) error) error {
+	if key.Forge != f.name {
+		return invalid("%s is of another forge", key)
+	}
+	return f.do(ctx, Call{method, key, detail}, write, func() error {
+		found, ok := f.items[key]
+		if !ok {
+			return notFound("item " + key.String())
+		}
+		return body(found)
+	})
+}
+
+func (f *Forge) onRepository(ctx context.Context, method, name, detail string, write bool, body func(*repository) error) error {
+	return f.do(ctx, Call{Method: method, Detail: detail}, write, func() error {
+		found, ok := f.repositories[name]
+		if !ok {
+			return notFound("repository " + name)
+		}
+		return body(found)
+	})
+}

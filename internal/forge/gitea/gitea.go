@@ -1,0 +1,255 @@
+package gitea
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Options says which server to speak to, and as whom.
+type Options struct {
+	URL   string // of the server, such as https://gitea.example/ or https://example.com/git
+	Token string
+	// HTTP is the client that every request goes through. Nil means
+	// [forge.HTTPClient]. It must not follow redirections.
+	HTTP *http.Client
+}
+
+// Forge is one Gitea or Forgejo server.
+type Forge struct {
+	url   string
+	token string
+	http  *http.Client
+
+	selfLock sync.Mutex
+	self     string // the login behind the token; it cannot change
+}
+
+var _ forge.Forge = (*Forge)(nil)
+
+// New returns the adapter. It makes no request.
+func New(options Options) (*Forge, error) {
+	address, err := url.Parse(options.URL)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return nil, task.Errorf(task.BadConfig, "the address of the Gitea server, %q, is not an http or https URL", options.URL)
+	}
+	if options.Token == "" {
+		return nil, task.Errorf(task.BadConfig, "there is no token for the Gitea server at %s", address.Host)
+	}
+	client := options.HTTP
+	if client == nil {
+		client = forge.HTTPClient(nil)
+	}
+	return &Forge{url: strings.TrimRight(options.URL, "/"), token: options.Token, http: client}, nil
+}
+
+// Name is Gitea.
+func (f *Forge) Name() task.Forge { return task.Gitea }
+
+// client returns an SDK client for one call: the SDK keeps the context in the
+// client.
+func (f *Forge) client(ctx context.Context) *sdk.Client {
+	client, err := sdk.NewClient(f.url, sdk.SetToken(f.token), sdk.SetHTTPClient(f.http),
+		sdk.SetContext(ctx), sdk.SetUserAgent("toryo"), sdk.SetGiteaVersion(""))
+	if err != nil { // only options can fail, and these do not
+		panic(err)
+	}
+	return client
+}
+
+// request does what the SDK does not offer. in and out may be nil.
+func (f *Forge) request(ctx context.Context, method, path string, in, out any) (*sdk.Response, error) {
+	var body io.Reader
+	if in != nil {
+		encoded, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		body = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, f.url+"/api/v1"+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	request.Header.Set("Authorization", "token "+f.token)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "toryo")
+	answer, err := f.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("send the request: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	response := &sdk.Response{Response: answer}
+	if answer.StatusCode/100 != 2 {
+		reason, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+		return response, fmt.Errorf("status %d: %s", answer.StatusCode, reason)
+	}
+	if out == nil {
+		return response, nil
+	}
+	if err := json.NewDecoder(answer.Body).Decode(out); err != nil {
+		return response, fmt.Errorf("read the answer: %w", err)
+	}
+	return response, nil
+}
+
+// read makes the error of a call that changes nothing; write of one that does.
+func read(what string, answer *sdk.Response, err error) error {
+	return failure(forge.Call{What: what}, answer, err)
+}
+
+func write(what string, answer *sdk.Response, err error) error {
+	return failure(forge.Call{What: what, Write: true}, answer, err)
+}
+
+func failure(call forge.Call, answer *sdk.Response, err error) error {
+	if err == nil {
+		return nil
+	}
+	if answer == nil || answer.Response == nil {
+		if _, network := errors.AsType[*url.Error](err); !network {
+			// The SDK did not send it at all.
+			return task.Wrap(task.Invalid, err, "cannot "+call.What)
+		}
+		return call.Failure(nil, err)
+	}
+	err = call.Failure(answer.Response, err)
+	if failed, ok := errors.AsType[*forge.Error](err); ok {
+		failed.MovedTo = movedTo(answer.Header.Get("Location"))
+	}
+	return err
+}
+
+// faulted reports whether Gitea answered with a fault of its own. It often does so
+// where it means that something is not there.
+func faulted(err error) bool {
+	failed, ok := errors.AsType[*forge.Error](err)
+	return ok && failed.Status == http.StatusInternalServerError
+}
+
+// explain looks, when Gitea answered with a fault of its own, whether the item is
+// there at all.
+func (f *Forge) explain(ctx context.Context, key task.Key, err error) error {
+	if faulted(err) {
+		if _, findErr := f.Item(ctx, key); task.CodeOf(findErr) == task.NotFound {
+			return findErr
+		}
+	}
+	return err
+}
+
+// movedItem matches the address to which Gitea sends whoever asks for an item of
+// a repository by its old name.
+var movedItem = regexp.MustCompile(`/repos/([^/]+/[^/]+)/(issues|pulls)/(\d+)$`)
+
+func movedTo(location string) task.Key {
+	found := movedItem.FindStringSubmatch(location)
+	if found == nil {
+		return task.Key{}
+	}
+	number, err := strconv.ParseInt(found[3], 10, 64)
+	if err != nil {
+		return task.Key{}
+	}
+	kind := task.Issue
+	if found[2] == "pulls" {
+		kind = task.Pull
+	}
+	return task.Key{Forge: task.Gitea, Repository: found[1], Kind: kind, Number: number}
+}
+
+// split returns the two parts of a repository's name.
+func split(repository string) (owner, name string, err error) {
+	owner, name, found := strings.Cut(repository, "/")
+	if !found || owner == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", task.Errorf(task.Invalid, "%q is not the name of a repository on Gitea: it is of the form owner/name", repository)
+	}
+	return owner, name, nil
+}
+
+// address is a key taken apart.
+type address struct {
+	owner, name string
+	number      int64
+}
+
+func locate(key task.Key) (address, error) {
+	if key.Forge != task.Gitea {
+		return address{}, task.Errorf(task.Invalid, "%s is not an item on Gitea", key)
+	}
+	if err := key.Validate(); err != nil {
+		return address{}, err
+	}
+	owner, name, err := split(key.Repository)
+	return address{owner, name, key.Number}, err
+}
+
+func locatePull(key task.Key) (address, error) {
+	if key.Kind != task.Pull {
+		return address{}, task.Errorf(task.Invalid, "%s is not a pull request", key)
+	}
+	return locate(key)
+}
+
+func (a address) path(kind string) string {
+	return fmt.Sprintf("/repos/%s/%s/%s/%d", url.PathEscape(a.owner), url.PathEscape(a.name), kind, a.number)
+}
+
+// commentID reads the id of a comment, which on Gitea is a number.
+func commentID(id string) (int64, error) {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return 0, task.Errorf(task.NotFound, "there is no comment %q", id)
+	}
+	return number, nil
+}
+
+// perPage is the most that Gitea gives by default. A server may give less.
+const perPage = 50
+
+// pages reads a listing page by page until it is complete. Some of Gitea's
+// listings ignore the page and give everything each time; others do not say how
+// many there are: the end is where nothing new comes.
+func pages[T any](id func(T) int64, page func(sdk.ListOptions) ([]T, *sdk.Response, error)) ([]T, *sdk.Response, error) {
+	var all []T
+	seen := map[int64]bool{}
+	for number := 1; ; number++ {
+		got, answer, err := page(sdk.ListOptions{Page: number, PageSize: perPage})
+		if err != nil {
+			return nil, answer, err
+		}
+		before := len(all)
+		for _, one := range got {
+			if !seen[id(one)] {
+				seen[id(one)] = true
+				all = append(all, one)
+			}
+		}
+		total, counted := strconv.Atoi(answer.Header.Get("X-Total-Count"))
+		if len(all) == before || counted == nil && len(all) >= total {
+			return all, answer, nil
+		}
+	}
+}
+
+// login returns an account's name as the port wants it.
+func login(user *sdk.User) string {
+	if user == nil || user.ID <= 0 || user.UserName == "" {
+		return forge.Ghost
+	}
+	return user.UserName
+}

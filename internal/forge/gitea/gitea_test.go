@@ -1,0 +1,61 @@
+package gitea_test
+
+import (
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/forge/forgetest"
+	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// TestGitea runs everything that needs the server against one instance.
+func TestGitea(t *testing.T) {
+	t.Parallel()
+	server := testkit.Gitea(t)
+	t.Run("Conformance", func(t *testing.T) {
+		t.Parallel()
+		forgetest.Run(t, newFixture(t, server, server.URL), forgetest.Options{})
+	})
+	t.Run("Faults", func(t *testing.T) {
+		t.Parallel()
+		proxy := testkit.Faults(t, server.URL)
+		forgetest.RunFaults(t, newFixture(t, server, proxy.URL), proxy, forgetest.Faults{
+			Answer: testkit.Answer, FailAfter: testkit.FailAfter, CutBefore: testkit.CutBefore, CutAfter: testkit.CutAfter,
+			CutWithin: testkit.CutWithin, HalfJSON: testkit.HalfJSON, Hang: testkit.Hang,
+		}, forgetest.Paths{Item: "/issues/", Comments: "/comments", Pulls: "/pulls"})
+	})
+	for name, test := range map[string]func(*testing.T, *testkit.GiteaServer){
+		"AccessAsAdministrator": testAccessAsAdministrator,
+		"BadToken":              testBadToken,
+		"OrganisationLabels":    testOrganisationLabels,
+		"LongReview":            testLongReview,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, server)
+		})
+	}
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]gitea.Options{
+		"no address":          {Token: "t"},
+		"an address of files": {URL: "file:///etc", Token: "t"},
+		"no host":             {URL: "http:///x", Token: "t"},
+		"no token":            {URL: "https://gitea.example"},
+	} {
+		if _, err := gitea.New(options); task.CodeOf(err) != task.BadConfig {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	made, err := gitea.New(gitea.Options{URL: "https://example.com/git/", Token: "t"})
+	if err != nil || made.Name() != task.Gitea {
+		t.Fatalf("%v, %v", made, err)
+	}
+	remote, err := made.Remote(t.Context(), "owner/name")
+	if err != nil || remote.URL != "https://example.com/git/owner/name.git" {
+		t.Errorf("remote %v, %v", remote, err)
+	}
+}

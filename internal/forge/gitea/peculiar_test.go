@@ -1,0 +1,139 @@
+package gitea_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// as returns an adapter that acts with a token.
+func as(t *testing.T, server *testkit.GiteaServer, token string) *gitea.Forge {
+	t.Helper()
+	made, err := gitea.New(gitea.Options{URL: server.URL, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// testAccessAsAdministrator asks as someone whom Gitea tells everything.
+func testAccessAsAdministrator(t *testing.T, server *testkit.GiteaServer) {
+	f := newFixture(t, server, server.URL)
+	name := f.Repository(t)
+	owner := as(t, server, server.Token(t, f.owner))
+	for _, want := range []forge.Access{forge.NoAccess, forge.ReadAccess, forge.WriteAccess, forge.AdminAccess} {
+		login := f.Person(t, name, want)
+		if got, err := owner.Access(t.Context(), name, strings.ToUpper(login)); err != nil || got != want {
+			t.Errorf("access of %s is %s, %v, want %s", login, got, err, want)
+		}
+	}
+	if got, err := owner.Access(t.Context(), name, "no-such-person-here"); err != nil || got != forge.NoAccess {
+		t.Errorf("access of nobody is %s, %v", got, err)
+	}
+	if _, err := owner.Access(t.Context(), name+"-not", f.bot); task.CodeOf(err) != task.NotFound {
+		t.Errorf("access to nothing: %v", err)
+	}
+}
+
+func testBadToken(t *testing.T, server *testkit.GiteaServer) {
+	f := newFixture(t, server, server.URL)
+	key := f.Issue(t, f.Repository(t), f.owner, "An issue", "")
+	stranger := as(t, server, "0123456789012345678901234567890123456789")
+	if _, err := stranger.Self(t.Context()); task.CodeOf(err) != task.Unauthorized {
+		t.Errorf("a bad token: %v", err)
+	}
+	if _, err := stranger.CreateComment(t.Context(), key, forge.Post{Text: forge.Neutraliser{}.Text("x")}); task.CodeOf(err) != task.Unauthorized {
+		t.Errorf("a write with a bad token: %v", err)
+	}
+	reader := as(t, server, server.Token(t, f.Person(t, key.Repository, forge.ReadAccess)))
+	if err := reader.AddLabel(t.Context(), key, "x"); task.CodeOf(err) != task.Forbidden {
+		t.Errorf("a label by someone who may only read: %v", err)
+	}
+	outsider := as(t, server, server.Token(t, server.User(t, "Outsider")))
+	if _, err := outsider.Item(t.Context(), key); task.CodeOf(err) != task.NotFound {
+		t.Errorf("an item that we may not know of: %v", err)
+	}
+}
+
+// testOrganisationLabels uses labels that belong to the organisation.
+func testOrganisationLabels(t *testing.T, server *testkit.GiteaServer) {
+	ctx := t.Context()
+	f := newFixture(t, server, server.URL)
+	client := server.Client(t, f.owner)
+	organisation := server.User(t, "Org") + "-org"
+	check[*sdk.Organization](t)(client.CreateOrg(sdk.CreateOrgOption{Name: organisation}))
+	check[*sdk.Label](t)(client.CreateOrgLabel(organisation, sdk.CreateOrgLabelOption{Name: "needs-review", Color: "#ff0000"}))
+	repository := check[*sdk.Repository](t)(client.CreateOrgRepo(organisation, sdk.CreateRepoOption{Name: "name", AutoInit: true}))
+	write := sdk.AccessModeWrite
+	if _, err := client.AddCollaborator(organisation, "name", f.bot, sdk.AddCollaboratorOption{Permission: &write}); err != nil {
+		t.Fatal(err)
+	}
+	name := repository.FullName
+	key := f.Issue(t, name, f.owner, "An issue", "")
+	f.Issue(t, name, f.owner, "Another", "")
+	if err := f.forge.EnsureLabels(ctx, name, []forge.Label{{Name: "needs-review"}}); err != nil {
+		t.Fatal(err)
+	}
+	if own := check[[]*sdk.Label](t)(client.ListRepoLabels(organisation, "name", sdk.ListLabelsOptions{})); len(own) != 0 {
+		t.Errorf("the organisation's label was made again: %v", own)
+	}
+	if err := f.forge.AddLabel(ctx, key, "needs-review"); err != nil {
+		t.Fatal(err)
+	}
+	items, err := f.forge.List(ctx, forge.Query{Repository: name, Labels: []string{"needs-review"}})
+	if err != nil || len(items) != 1 || items[0].Key != key {
+		t.Errorf("listed %+v, %v", items, err)
+	}
+	if err := f.forge.RemoveLabel(ctx, key, "needs-review"); err != nil {
+		t.Fatal(err)
+	}
+	if item, err := f.forge.Item(ctx, key); err != nil || len(item.Labels) != 0 {
+		t.Errorf("labels %q, %v", item.Labels, err)
+	}
+}
+
+// testLongReview has a review of several pages between two labels: Gitea takes
+// its comments out of the timeline after it has cut it into pages, which leaves
+// empty ones.
+func testLongReview(t *testing.T, server *testkit.GiteaServer) {
+	ctx := t.Context()
+	f := newFixture(t, server, server.URL)
+	name := f.Repository(t)
+	const lines = 120
+	var content strings.Builder
+	comments := map[forge.Anchor]string{}
+	for line := 1; line <= lines; line++ {
+		fmt.Fprintln(&content, "line", line)
+		comments[forge.Anchor{Path: "long.txt", Side: forge.NewSide, Line: line}] = fmt.Sprint("About ", line)
+	}
+	f.Commit(t, name, "topic", map[string]string{"long.txt": content.String()})
+	author := f.Person(t, name, forge.WriteAccess)
+	key := f.Pull(t, name, author, "topic", "main", "Long", "")
+	f.Label(t, key, author, true, "before")
+	f.Review(t, key, f.owner, forge.Remark, "At length.", comments)
+	f.Label(t, key, author, true, "after")
+
+	events, err := f.forge.LabelEvents(ctx, key)
+	if err != nil || len(events) != 2 || events[1].Label != "after" {
+		t.Errorf("label events %+v, %v", events, err)
+	}
+	threads, err := f.forge.ReviewThreads(ctx, key)
+	if err != nil || len(threads) != lines {
+		t.Errorf("%d threads, %v, want %d", len(threads), err, lines)
+	}
+	ids := make([]string, 0, lines)
+	for _, comment := range forge.ReviewComments(threads) {
+		ids = append(ids, comment.ID)
+	}
+	if slices.Sort(ids); len(slices.Compact(ids)) != lines {
+		t.Errorf("%d different comments, want %d", len(slices.Compact(ids)), lines)
+	}
+}

@@ -1,0 +1,85 @@
+package gitea
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var _ forge.WebhookParser = ParseWebhook
+
+// hookBody is what we read of a webhook.
+type hookBody struct {
+	Action     string `json:"action"`
+	Ref        string `json:"ref"`
+	IsPull     bool   `json:"is_pull"`
+	Repository struct {
+		FullName string `json:"full_name"`
+	} `json:"repository"`
+	Sender struct {
+		Login string `json:"login"`
+	} `json:"sender"`
+	Comment     *struct{} `json:"comment"`
+	Issue       *hookItem `json:"issue"`
+	PullRequest *hookItem `json:"pull_request"`
+}
+
+type hookItem struct {
+	Number      int64     `json:"number"`
+	PullRequest *struct{} `json:"pull_request"` // there if the issue is one
+}
+
+// ParseWebhook verifies a webhook of Gitea or Forgejo and says what it is about.
+func ParseWebhook(secret string, header http.Header, body []byte) (forge.Delivery, error) {
+	// Forgejo sends Gitea's headers as well as its own.
+	signature := cmp.Or(header.Get("X-Gitea-Signature"), header.Get("X-Forgejo-Signature"))
+	if err := forge.CheckSignature(secret, body, signature); err != nil {
+		return forge.Delivery{}, err
+	}
+	text, err := forge.WebhookJSON(header, body)
+	if err != nil {
+		return forge.Delivery{}, err
+	}
+	var hook hookBody
+	if err := json.Unmarshal(text, &hook); err != nil {
+		return forge.Delivery{}, task.Wrap(task.Invalid, err, "the webhook of Gitea cannot be read")
+	}
+	delivery := forge.Delivery{
+		ID:         cmp.Or(forge.DeliveryID(header, "X-Gitea-Delivery"), forge.DeliveryID(header, "X-Forgejo-Delivery")),
+		Forge:      task.Gitea,
+		Kind:       forge.NothingChanged,
+		Event:      forge.Clean(cmp.Or(header.Get("X-Gitea-Event"), header.Get("X-Forgejo-Event"))),
+		Repository: hook.Repository.FullName,
+		Actor:      hook.Sender.Login,
+	}
+	delivery.CommentEdited = hook.Comment != nil && hook.Action == "edited"
+	return hook.tell(delivery)
+}
+
+// tell says what the event is about. The names of events differ between versions;
+// what is in the body does not.
+func (h hookBody) tell(delivery forge.Delivery) (forge.Delivery, error) {
+	item := task.Key{Forge: task.Gitea, Repository: delivery.Repository, Kind: task.Issue}
+	switch {
+	case h.PullRequest != nil:
+		item.Kind, item.Number = task.Pull, h.PullRequest.Number
+		return delivery.About(item)
+	case h.Issue != nil:
+		item.Number = h.Issue.Number
+		if h.IsPull || h.Issue.PullRequest != nil {
+			item.Kind = task.Pull
+		}
+		return delivery.About(item)
+	case delivery.Event == "push":
+		if branch, found := strings.CutPrefix(h.Ref, "refs/heads/"); found {
+			delivery.Kind, delivery.Branch = forge.Pushed, branch
+		}
+	case delivery.Event == "repository":
+		delivery.Kind = forge.RepositoryChanged
+	}
+	return delivery, nil
+}

@@ -1,0 +1,125 @@
+package gitea_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+const hookSecret = "a secret"
+
+// hookHeader returns the headers of a webhook, those of Gitea or Forgejo's own.
+func hookHeader(event string, body []byte, name string) http.Header {
+	mac := hmac.New(sha256.New, []byte(hookSecret))
+	mac.Write(body)
+	header := http.Header{}
+	header.Set("X-"+name+"-Event", event)
+	header.Set("X-"+name+"-Delivery", "f6266f16-1bf3-46a5-9ea4-602e06ead473")
+	header.Set("X-"+name+"-Signature", hex.EncodeToString(mac.Sum(nil)))
+	return header
+}
+
+func TestWebhookExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(testkit.Contracts(t, "webhooks", "gitea"), "*.json"))
+	if err != nil || len(files) < 15 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), "-event.json"), "-", "_")
+		for _, name := range []string{"Gitea", "Forgejo"} {
+			got, err := gitea.ParseWebhook(hookSecret, hookHeader(event, body, name), body)
+			if err != nil || got.ID == "" || got.Event != event || got.Forge != task.Gitea {
+				t.Errorf("%s: %+v, %v", file, got, err)
+				continue
+			}
+			var kind task.ItemKind
+			switch {
+			case strings.HasPrefix(event, "pull_request"):
+				kind = task.Pull
+			case strings.HasPrefix(event, "issue"):
+				kind = task.Issue
+			}
+			if kind != "" && (len(got.Items) != 1 || got.Items[0].Kind != kind || got.Items[0].Repository != got.Repository) {
+				t.Errorf("%s is about %v", file, got.Items)
+			}
+			if kind == "" && got.Kind == forge.ItemsChanged {
+				t.Errorf("%s is about items: %v", file, got.Items)
+			}
+		}
+	}
+}
+
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	const repository = `"repository":{"full_name":"o/n"}`
+	item := func(kind task.ItemKind) forge.Delivery {
+		return forge.Delivery{Kind: forge.ItemsChanged, Items: []task.Key{{Forge: task.Gitea, Repository: "o/n", Kind: kind, Number: 7}}}
+	}
+	tests := []struct {
+		name, event, body string
+		want              forge.Delivery
+		code              task.Code
+	}{
+		{"an issue", "issues", `{"issue":{"number":7,"pull_request":null},` + repository + `}`, item(task.Issue), ""},
+		{"a comment on a pull request", "issue_comment", `{"is_pull":true,"issue":{"number":7},` + repository + `}`, item(task.Pull), ""},
+		{"an approval", "pull_request_approved", `{"pull_request":{"number":7},` + repository + `}`, item(task.Pull), ""},
+		{"pushed", "push", `{"ref":"refs/heads/a/b",` + repository + `}`, forge.Delivery{Kind: forge.Pushed, Branch: "a/b"}, ""},
+		{"something else", "package", `{` + repository + `}`, forge.Delivery{Kind: forge.NothingChanged}, ""},
+		{"a number below one", "issues", `{"issue":{"number":0},` + repository + `}`, forge.Delivery{}, task.Invalid},
+		{"not JSON", "issues", `[`, forge.Delivery{}, task.Invalid},
+	}
+	for _, test := range tests {
+		header := hookHeader(test.event, []byte(test.body), "Gitea")
+		got, err := gitea.ParseWebhook(hookSecret, header, []byte(test.body))
+		if task.CodeOf(err) != test.code {
+			t.Errorf("%s: %v, want %q", test.name, err, test.code)
+		}
+		if test.code == "" {
+			test.want.ID, test.want.Forge, test.want.Event, test.want.Repository = got.ID, task.Gitea, test.event, "o/n"
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+		header.Set("X-Gitea-Signature", strings.Repeat("0", 64))
+		if _, err := gitea.ParseWebhook(hookSecret, header, []byte(test.body)); task.CodeOf(err) != task.Unauthorized {
+			t.Errorf("%s, not signed: %v", test.name, err)
+		}
+	}
+}
+
+func FuzzWebhook(f *testing.F) {
+	f.Add("issues", []byte(`{"issue":{"number":7},"repository":{"full_name":"o/n"}}`))
+	f.Add("push", []byte(`{"ref":"refs/heads/x","repository":{"full_name":"o/n"}}`))
+	f.Add("", []byte(`null`))
+	f.Fuzz(func(t *testing.T, event string, body []byte) {
+		delivery, err := gitea.ParseWebhook(hookSecret, hookHeader(event, body, "Gitea"), body)
+		if err != nil {
+			if task.CodeOf(err) != task.Invalid {
+				t.Errorf("%v has the code %s", err, task.CodeOf(err))
+			}
+			return
+		}
+		for _, item := range delivery.Items {
+			if err := item.Validate(); err != nil || item.Forge != task.Gitea {
+				t.Errorf("%v: %v", item, err)
+			}
+		}
+	})
+}

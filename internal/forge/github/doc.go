@@ -1,0 +1,7 @@
+// Package github is the adapter to GitHub and GitHub Enterprise. It speaks the
+// REST API, and GraphQL where REST cannot say it: whether a review thread is
+// resolved, links that were made by hand, and turning a draft into a pull request
+// that is ready, or back.
+//
+// It authenticates as a GitHub App's installation or with a token.
+package github

@@ -1,0 +1,104 @@
+package github
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var _ forge.WebhookParser = ParseWebhook
+
+// hookBody is what we read of a webhook.
+type hookBody struct {
+	Action      string     `json:"action"`
+	Ref         string     `json:"ref"`
+	Repository  hookRepo   `json:"repository"`
+	Sender      hookUser   `json:"sender"`
+	Issue       *hookIssue `json:"issue"`
+	PullRequest *hookIssue `json:"pull_request"`
+	Changes     struct {
+		NewIssue      *hookIssue `json:"new_issue"`
+		NewRepository hookRepo   `json:"new_repository"`
+	} `json:"changes"`
+}
+
+type hookRepo struct {
+	FullName string `json:"full_name"`
+}
+
+type hookUser struct {
+	Login string `json:"login"`
+}
+
+type hookIssue struct {
+	Number      int       `json:"number"`
+	PullRequest *struct{} `json:"pull_request"` // there if the issue is one
+}
+
+// ParseWebhook verifies a webhook of GitHub and says what it is about.
+func ParseWebhook(secret string, header http.Header, body []byte) (forge.Delivery, error) {
+	signature, found := strings.CutPrefix(header.Get("X-Hub-Signature-256"), "sha256=")
+	if !found {
+		signature = ""
+	}
+	if err := forge.CheckSignature(secret, body, signature); err != nil {
+		return forge.Delivery{}, err
+	}
+	text, err := forge.WebhookJSON(header, body)
+	if err != nil {
+		return forge.Delivery{}, err
+	}
+	var hook hookBody
+	if err := json.Unmarshal(text, &hook); err != nil {
+		return forge.Delivery{}, task.Wrap(task.Invalid, err, "the webhook of GitHub cannot be read")
+	}
+	delivery := forge.Delivery{
+		ID:         forge.DeliveryID(header, "X-Github-Delivery"),
+		Forge:      task.GitHub,
+		Kind:       forge.NothingChanged,
+		Event:      forge.Clean(header.Get("X-Github-Event")),
+		Repository: hook.Repository.FullName,
+		Actor:      hook.Sender.Login,
+	}
+	delivery.CommentEdited = delivery.Event == "issue_comment" && hook.Action == "edited"
+	return hook.tell(delivery)
+}
+
+// tell says what the event is about.
+func (h hookBody) tell(delivery forge.Delivery) (forge.Delivery, error) {
+	switch delivery.Event {
+	case "issues", "issue_comment":
+		return h.tellIssue(delivery)
+	case "pull_request", "pull_request_target", "pull_request_review",
+		"pull_request_review_comment", "pull_request_review_thread":
+		if h.PullRequest == nil {
+			return forge.Delivery{}, task.Errorf(task.Invalid, "the webhook %s of GitHub names no pull request", delivery.Event)
+		}
+		return delivery.About(key(h.Repository.FullName, task.Pull, h.PullRequest.Number))
+	case "push":
+		if branch, found := strings.CutPrefix(h.Ref, "refs/heads/"); found {
+			delivery.Kind, delivery.Branch = forge.Pushed, branch
+		}
+	case "label", "repository", "member", "team_add":
+		delivery.Kind = forge.RepositoryChanged
+	}
+	return delivery, nil
+}
+
+func (h hookBody) tellIssue(delivery forge.Delivery) (forge.Delivery, error) {
+	if h.Issue == nil {
+		return forge.Delivery{}, task.Errorf(task.Invalid, "the webhook %s of GitHub names no issue", delivery.Event)
+	}
+	kind := task.Issue
+	if h.Issue.PullRequest != nil {
+		kind = task.Pull
+	}
+	items := []task.Key{key(h.Repository.FullName, kind, h.Issue.Number)}
+	if to := h.Changes.NewIssue; to != nil && h.Changes.NewRepository.FullName != "" {
+		items = append(items, key(h.Changes.NewRepository.FullName, kind, to.Number))
+	}
+	return delivery.About(items...)
+}

@@ -1,0 +1,179 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	gh "github.com/google/go-github/v92/github"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// CreateComment writes a comment.
+func (f *Forge) CreateComment(ctx context.Context, key task.Key, post forge.Post) (task.Comment, error) {
+	at, err := placeOfKey(key)
+	if err != nil {
+		return task.Comment{}, err
+	}
+	if post.Repeat {
+		comment, found, err := f.FindComment(ctx, key, post.Marker)
+		if found || err != nil {
+			return comment, err
+		}
+	}
+	body := gh.IssueCommentRequest{Body: post.Body()}
+	comment, _, err := f.client.Issues.CreateComment(ctx, at.owner, at.name, at.number, body)
+	return written(comment, err, "comment on %s", key)
+}
+
+// EditComment replaces the text of a comment of ours.
+func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post forge.Post) (task.Comment, error) {
+	at, err := placeOfKey(key)
+	if err != nil {
+		return task.Comment{}, err
+	}
+	comment, err := number(id)
+	if err != nil {
+		return task.Comment{}, err
+	}
+	edited, _, err := f.client.Issues.UpdateComment(ctx, at.owner, at.name, comment, gh.IssueCommentRequest{Body: post.Body()})
+	return written(edited, err, "edit a comment on %s", key)
+}
+
+func written(comment *gh.IssueComment, err error, what string, key task.Key) (task.Comment, error) {
+	if err == nil && comment.GetID() == 0 {
+		err = errNonsense
+	}
+	if err != nil {
+		return task.Comment{}, writing(err, what, key)
+	}
+	return issueComment(comment), nil
+}
+
+// FindComment returns the oldest comment of ours with the marker.
+func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Marker) (task.Comment, bool, error) {
+	self, err := f.Self(ctx)
+	if err != nil {
+		return task.Comment{}, false, err
+	}
+	comments, err := f.Comments(ctx, key)
+	if err != nil {
+		return task.Comment{}, false, err
+	}
+	comment, found := forge.FindMarked(comments, self, marker)
+	return comment, found, nil
+}
+
+// EnsureLabels creates the labels that the repository does not have.
+func (f *Forge) EnsureLabels(ctx context.Context, repository string, labels []forge.Label) error {
+	at, err := placeOf(repository)
+	if err != nil {
+		return err
+	}
+	has := map[string]bool{}
+	for label, err := range f.client.Issues.ListLabelsIter(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage}) {
+		if err != nil {
+			return reading(err, "list the labels of %s", repository)
+		}
+		has[strings.ToLower(label.GetName())] = true
+	}
+	for _, label := range labels {
+		name := strings.ToLower(label.Name)
+		if has[name] {
+			continue
+		}
+		if err := f.createLabel(ctx, at, label); err != nil {
+			return writing(err, "create the label %q in %s", label.Name, repository)
+		}
+		has[name] = true
+	}
+	return nil
+}
+
+func (f *Forge) createLabel(ctx context.Context, at place, label forge.Label) error {
+	color := strings.TrimPrefix(label.Color, "#")
+	if color == "" {
+		color = forge.DefaultColor
+	}
+	body := gh.CreateIssueLabelRequest{Name: label.Name, Color: &color}
+	if label.Description != "" {
+		body.Description = &label.Description
+	}
+	_, _, err := f.client.Issues.CreateLabel(ctx, at.owner, at.name, body)
+	if status(err) == http.StatusUnprocessableEntity && says(err, "already_exists") {
+		return nil
+	}
+	return err
+}
+
+// AddLabel puts a label on the item. GitHub creates one that is missing.
+func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
+	at, err := placeOfKey(key)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(name) == "" {
+		return task.Errorf(task.Invalid, "a label on GitHub needs a name")
+	}
+	body := map[string][]string{"labels": {name}}
+	if err := f.do(ctx, http.MethodPost, at.path("issues", at.number, "labels"), body, nil); err != nil {
+		return writing(err, "put the label %q on %s", name, key)
+	}
+	return nil
+}
+
+// RemoveLabel takes a label off the item.
+func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) error {
+	at, err := placeOfKey(key)
+	if err != nil {
+		return err
+	}
+	if name == "" || name == "." || name == ".." {
+		return nil // cannot be on it, and would be another address
+	}
+	err = f.do(ctx, http.MethodDelete, at.path("issues", at.number, "labels", name), nil, nil)
+	if status(err) == http.StatusNotFound {
+		// The label is not on it, or the item itself is missing.
+		_, err := f.Item(ctx, key)
+		return err
+	}
+	if err != nil {
+		return writing(err, "take the label %q off %s", name, key)
+	}
+	return nil
+}
+
+// Assign adds a login to the assignees. GitHub leaves out without a word whom it
+// does not let be assigned.
+func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
+	at, err := placeOfKey(key)
+	if err != nil {
+		return err
+	}
+	issue, _, err := f.client.Issues.AddAssignees(ctx, at.owner, at.name, at.number, []string{login})
+	if err == nil && issue.GetNumber() != at.number {
+		err = errNonsense
+	}
+	if err != nil {
+		return writing(err, "assign %s to %s", login, key)
+	}
+	if !(forge.Item{Assignees: loginsOf(issue.Assignees)}).AssignedTo(login) {
+		return task.Errorf(task.Invalid, "GitHub does not let %s be assigned to %s", login, key).
+			WithMend("give %s access to the repository", login)
+	}
+	return nil
+}
+
+// Unassign removes a login from the assignees.
+func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error {
+	at, err := placeOfKey(key)
+	if err != nil {
+		return err
+	}
+	if _, _, err := f.client.Issues.RemoveAssignees(ctx, at.owner, at.name, at.number, []string{login}); err != nil {
+		return writing(err, "unassign %s from %s", login, key)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package gitlab
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var _ forge.WebhookParser = ParseWebhook
+
+// hookBody is what we read of a webhook. System hooks have an event name in place
+// of the kind, and for some events the project's path on the outside.
+type hookBody struct {
+	ObjectKind       string      `json:"object_kind"`
+	EventName        string      `json:"event_name"`
+	Ref              string      `json:"ref"`
+	Path             string      `json:"path_with_namespace"`
+	OldPath          string      `json:"old_path_with_namespace"`
+	Project          hookProject `json:"project"`
+	ObjectAttributes struct {
+		IID    int64       `json:"iid"`
+		Action string      `json:"action"`
+		Target hookProject `json:"target"`
+	} `json:"object_attributes"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Issue        *hookItem `json:"issue"`
+	MergeRequest *hookItem `json:"merge_request"`
+}
+
+type hookProject struct {
+	Path string `json:"path_with_namespace"`
+}
+
+type hookItem struct {
+	IID int64 `json:"iid"`
+}
+
+// ParseWebhook verifies a webhook of GitLab and says what it is about. Older
+// servers send no id, and failed deliveries are not sent again by any.
+func ParseWebhook(secret string, header http.Header, body []byte) (forge.Delivery, error) {
+	if err := forge.CheckToken(secret, header.Get("X-Gitlab-Token")); err != nil {
+		return forge.Delivery{}, err
+	}
+	var hook hookBody
+	if err := json.Unmarshal(body, &hook); err != nil {
+		return forge.Delivery{}, task.Wrap(task.Invalid, err, "the webhook of GitLab cannot be read")
+	}
+	kind := cmp.Or(hook.ObjectKind, hook.EventName)
+	delivery := forge.Delivery{
+		ID:         forge.DeliveryID(header, "Idempotency-Key"),
+		Forge:      task.GitLab,
+		Kind:       forge.NothingChanged,
+		Event:      forge.Clean(kind),
+		Repository: cmp.Or(hook.Project.Path, hook.OldPath, hook.Path),
+		Actor:      hook.User.Username,
+	}
+	delivery.CommentEdited = kind == "note" && hook.ObjectAttributes.Action == "update"
+	return hook.tell(delivery, kind)
+}
+
+// tell says what the event is about.
+func (h hookBody) tell(delivery forge.Delivery, kind string) (forge.Delivery, error) {
+	about := func(kind task.ItemKind, number int64) (forge.Delivery, error) {
+		return delivery.About(task.Key{Forge: task.GitLab, Repository: delivery.Repository, Kind: kind, Number: number})
+	}
+	switch kind {
+	case "issue", "work_item":
+		return about(task.Issue, h.ObjectAttributes.IID)
+	case "merge_request":
+		delivery.Repository = cmp.Or(h.ObjectAttributes.Target.Path, delivery.Repository)
+		return about(task.Pull, h.ObjectAttributes.IID)
+	case "note", "emoji":
+		switch {
+		case h.MergeRequest != nil:
+			return about(task.Pull, h.MergeRequest.IID)
+		case h.Issue != nil:
+			return about(task.Issue, h.Issue.IID)
+		}
+	case "push":
+		if branch, found := strings.CutPrefix(h.Ref, "refs/heads/"); found {
+			delivery.Kind, delivery.Branch = forge.Pushed, branch
+		}
+	case "project_rename", "project_transfer", "project_update", "project_destroy",
+		"user_add_to_team", "user_remove_from_team", "user_update_for_team":
+		if delivery.Repository != "" {
+			delivery.Kind = forge.RepositoryChanged
+		}
+	}
+	return delivery, nil
+}

@@ -1,0 +1,482 @@
+package transport_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// clock is a clock on which waiting takes no time: it moves on at once.
+type clock struct {
+	mu    sync.Mutex
+	now   time.Time
+	waits []time.Duration
+}
+
+func newClock() *clock { return &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Wait(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	c.waits = append(c.waits, d)
+	return nil
+}
+
+// memory is a cache in memory, which fails on request.
+type memory struct {
+	mu      sync.Mutex
+	answers map[string]transport.Answer
+	broken  atomic.Bool
+}
+
+func (m *memory) Answer(_ context.Context, key string) (transport.Answer, bool, error) {
+	if m.broken.Load() {
+		return transport.Answer{}, false, errors.New("the cache is broken")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	answer, found := m.answers[key]
+	return answer, found, nil
+}
+
+func (m *memory) Keep(_ context.Context, key string, answer transport.Answer) error {
+	if m.broken.Load() {
+		return errors.New("the cache is broken")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.answers == nil {
+		m.answers = map[string]transport.Answer{}
+	}
+	m.answers[key] = answer
+	return nil
+}
+
+// way is a transport to a real server that answers as the test says.
+type way struct {
+	*transport.Transport
+	clock  *clock
+	cache  *memory
+	client *http.Client
+	url    string
+	log    *bytes.Buffer
+}
+
+func newWay(t *testing.T, change func(*transport.Options), handler http.HandlerFunc) *way {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	w := &way{clock: newClock(), cache: &memory{}, url: server.URL, log: &bytes.Buffer{}}
+	options := transport.Options{Name: "github", Cache: w.cache, Clock: w.clock, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	if change != nil {
+		change(&options)
+	}
+	w.Transport = transport.New(options)
+	w.client = forge.HTTPClient(w.Transport)
+	return w
+}
+
+func (w *way) do(t *testing.T, method, path string) (*http.Response, string, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, w.url+path, strings.NewReader(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer hunter2")
+	answer, err := w.client.Do(request)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	return answer, string(body), err
+}
+
+func (w *way) get(t *testing.T, path string, status int, body string) *http.Response {
+	t.Helper()
+	answer, got, err := w.do(t, http.MethodGet, path)
+	if err != nil {
+		t.Fatalf("GET %s: %v", path, err)
+	}
+	if answer.StatusCode != status || got != body {
+		t.Fatalf("GET %s: %d %q, want %d %q", path, answer.StatusCode, got, status, body)
+	}
+	return answer
+}
+
+func TestConditionalRequests(t *testing.T) {
+	t.Parallel()
+	var version atomic.Int64
+	for _, by := range []string{"ETag", "Last-Modified"} {
+		w := newWay(t, nil, func(w http.ResponseWriter, r *http.Request) {
+			value := fmt.Sprintf(`"v%d"`, version.Load())
+			w.Header().Set("X-RateLimit-Remaining", "77")
+			w.Header().Set("X-RateLimit-Reset", "1893553505")
+			w.Header().Set(by, value)
+			if r.Header.Get("If-None-Match") == value || r.Header.Get("If-Modified-Since") == value {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Link", `<next>; rel="next"`)
+			w.Header().Set("Set-Cookie", "session=1")
+			_, _ = fmt.Fprintf(w, `[%d]`, version.Load())
+		})
+		before := version.Load()
+		first := fmt.Sprintf("[%d]", before)
+		w.get(t, "/a?page=1", 200, first)
+		answer := w.get(t, "/a?page=1", 200, first)
+		if answer.Header.Get("Link") == "" || answer.Header.Get("Content-Type") != "application/json" || answer.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: the headers of the kept answer are %v", by, answer.Header)
+		}
+		w.get(t, "/a?page=2", 200, first) // another page is another answer
+		version.Add(1)
+		w.get(t, "/a?page=1", 200, fmt.Sprintf("[%d]", before+1))
+		w.get(t, "/a?page=1", 200, fmt.Sprintf("[%d]", before+1))
+		if got := w.Counts(); got.Requests != 5 || got.NotModified != 2 {
+			t.Errorf("%s: %+v, want 5 requests, 2 of them not modified", by, got)
+		}
+		for key := range w.cache.answers {
+			if strings.Contains(key, "page") || strings.Contains(key, "hunter2") {
+				t.Errorf("the key %q shows the request", key)
+			}
+		}
+	}
+}
+
+func TestNotKept(t *testing.T) {
+	t.Parallel()
+	tests := map[string]http.HandlerFunc{
+		"half-written JSON": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", `"1"`)
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			_, _ = io.WriteString(w, `{"a":`)
+		},
+		"an error": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", `"1"`)
+			w.WriteHeader(http.StatusNotFound)
+		},
+		"no-store": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", `"1"`)
+			w.Header().Set("Cache-Control", "private, no-store")
+		},
+		"nothing to compare": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") },
+	}
+	for name, handler := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWay(t, nil, handler)
+			if _, _, err := w.do(t, http.MethodGet, "/"); err != nil {
+				t.Fatal(err)
+			}
+			if len(w.cache.answers) != 0 {
+				t.Errorf("kept %v", w.cache.answers)
+			}
+		})
+	}
+}
+
+func TestBrokenCacheCostsRequestsOnly(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		_, _ = io.WriteString(w, "x")
+	})
+	w.cache.broken.Store(true)
+	w.get(t, "/", 200, "x")
+	w.get(t, "/", 200, "x")
+}
+
+// TestReadsAreRepeated makes the forge fail in many ways before it answers.
+func TestReadsAreRepeated(t *testing.T) {
+	t.Parallel()
+	tests := map[string]http.HandlerFunc{
+		"fault":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"bad gateway": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) },
+		"timeout":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(504) },
+		"cut":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"cut in the body": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "half")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"limited": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(429)
+		},
+	}
+	for name, fail := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) < 3 {
+					fail(w, r)
+					return
+				}
+				_, _ = io.WriteString(w, "whole")
+			}
+			w := newWay(t, nil, handler)
+			w.get(t, "/", 200, "whole")
+			if got := w.Counts().Repeats; got != 2 {
+				t.Errorf("%d repeats, want 2", got)
+			}
+			if len(w.clock.waits) < 2 {
+				t.Errorf("waited %v, want a pause before each repeat", w.clock.waits)
+			}
+			asked.Store(-100)
+			if _, _, err := w.do(t, http.MethodPost, "/"); err == nil && asked.Load() != -99 {
+				t.Errorf("a write was sent %d times", asked.Load()+100)
+			}
+		})
+	}
+}
+
+func TestReadsGiveUp(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, func(o *transport.Options) { o.Tries = 3 }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
+	w.get(t, "/", 503, "")
+	if got := w.Counts().Requests; got != 3 {
+		t.Errorf("%d requests, want 3", got)
+	}
+}
+
+func TestTooLargeIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(forge.MaxAnswer+1))
+	})
+	_, _, err := w.do(t, http.MethodGet, "/")
+	if got := task.CodeOf(forge.Call{What: "read"}.Failure(nil, err)); got != task.TooLarge {
+		t.Errorf("code %s of %v", got, err)
+	}
+	if got := w.Counts().Requests; got != 1 {
+		t.Errorf("%d requests, want 1", got)
+	}
+}
+
+func TestLargeAnswersPass(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 10<<20)
+	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		_, _ = io.WriteString(w, large)
+	})
+	w.get(t, "/", 200, large)
+	if len(w.cache.answers) != 0 {
+		t.Error("an answer of 10 MB was kept")
+	}
+}
+
+// TestForgeLimits checks that one refusal holds for all requests after it.
+func TestForgeLimits(t *testing.T) {
+	t.Parallel()
+	type header = map[string]string
+	tests := []struct {
+		name   string
+		status int
+		header header
+		body   string
+		wait   string
+	}{
+		{"quota used up", 403, header{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1893554045", "Date": "Wed, 02 Jan 2030 03:04:05 GMT"}, "", "600"},
+		{"quota, clocks apart", 403, header{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1893554045", "Date": "Wed, 02 Jan 2030 03:04:35 GMT"}, "", "570"},
+		{"GitLab's quota", 429, header{"RateLimit-Remaining": "0", "RateLimit-Reset": "1893554045", "Date": "Wed, 02 Jan 2030 03:04:05 GMT"}, "", "600"},
+		{"quota in seconds", 429, header{"RateLimit-Remaining": "0", "RateLimit-Reset": "90"}, "", "90"},
+		{"asked to wait", 429, header{"Retry-After": "120"}, "", "120"},
+		{"secondary, told by its text", 403, nil, `{"message":"You have exceeded a secondary rate limit."}`, "60"},
+		{"maintenance", 503, header{"Retry-After": "300"}, "", "300"},
+		{"an absurd wait", 429, header{"Retry-After": "9999999999"}, "", "3600"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+				if asked.Add(1) > 1 {
+					_, _ = io.WriteString(w, "ok")
+					return
+				}
+				for name, value := range test.header {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.body)
+			})
+			w.get(t, "/a", test.status, test.body)
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				answer, _, err := w.do(t, method, "/b")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if answer.StatusCode != 429 || answer.Header.Get("Retry-After") != test.wait {
+					t.Errorf("%s in the pause: %d, wait %q, want 429 and %s", method, answer.StatusCode, answer.Header.Get("Retry-After"), test.wait)
+				}
+			}
+			if asked.Load() != 1 {
+				t.Errorf("the forge was asked %d times, want once", asked.Load())
+			}
+			_ = w.clock.Wait(t.Context(), time.Hour)
+			w.get(t, "/b", 200, "ok")
+			if got := w.Counts(); got.Withheld != 2 || got.Limited != 1 {
+				t.Errorf("%+v, want 2 withheld, 1 limited", got)
+			}
+		})
+	}
+}
+
+func TestReserveIsForWrites(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, func(o *transport.Options) { o.Reserve = 50 }, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-RateLimit-Remaining", "50")
+		w.Header().Set("X-RateLimit-Reset", "600")
+	})
+	w.get(t, "/", 200, "")
+	if answer, _, err := w.do(t, http.MethodGet, "/"); err != nil || answer.StatusCode != 429 {
+		t.Errorf("a read into the reserve: %v %v", answer, err)
+	}
+	if answer, _, err := w.do(t, http.MethodPost, "/"); err != nil || answer.StatusCode != 200 {
+		t.Errorf("a write from the reserve: %v %v", answer, err)
+	}
+}
+
+func TestWriteLimitsHoldInEveryWindow(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var at []time.Time
+	limits := []transport.Limit{{Count: 8, Per: time.Minute}, {Count: 30, Per: time.Hour}}
+	var w *way
+	w = newWay(t, func(o *transport.Options) { o.Writes = limits; o.LongestWait = 2 * time.Hour },
+		func(http.ResponseWriter, *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, w.clock.Now())
+		})
+	for range 100 {
+		if _, _, err := w.do(t, http.MethodPost, "/"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, limit := range limits {
+		for i := range at {
+			if j := i + limit.Count; j < len(at) && at[j].Sub(at[i]) < limit.Per {
+				t.Fatalf("writes %d to %d came within %s", i, j, at[j].Sub(at[i]))
+			}
+		}
+	}
+	if span := at[len(at)-1].Sub(at[0]); span > 4*time.Hour {
+		t.Errorf("100 writes took %s: more than the limits ask for", span)
+	}
+}
+
+func TestWritesBeyondTheLimitAreWithheld(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, func(o *transport.Options) { o.Writes = transport.GitHubWrites }, func(http.ResponseWriter, *http.Request) {})
+	for i := range 81 {
+		answer, _, err := w.do(t, http.MethodPost, "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{true: 200, false: 429}[i < 80]; answer.StatusCode != want {
+			t.Fatalf("write %d: status %d, want %d", i+1, answer.StatusCode, want)
+		}
+		if i == 80 && answer.Header.Get("Retry-After") != "60" {
+			t.Errorf("wait %q, want 60", answer.Header.Get("Retry-After"))
+		}
+	}
+}
+
+func TestQueriesAreNoWrites(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, func(o *transport.Options) { o.Writes = []transport.Limit{{Count: 1, Per: time.Hour}} }, func(http.ResponseWriter, *http.Request) {})
+	post := func(query string) int {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/graphql", strings.NewReader(`{"query":"`+query+`"}`))
+		answer, err := w.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	for _, step := range []struct {
+		query string
+		want  int
+	}{{"query { viewer { login } }", 200}, {"mutation { x }", 200}, {"{ viewer { login } }", 200}, {"mutation { x }", 429}} {
+		if got := post(step.query); got != step.want {
+			t.Errorf("%s: %d, want %d", step.query, got, step.want)
+		}
+	}
+}
+
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	w := newWay(t, func(o *transport.Options) {
+		o.Clock = nil // the real one
+		o.Writes = []transport.Limit{{Count: 1, Per: 20 * time.Second}}
+	}, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Method == http.MethodGet {
+			w.WriteHeader(503)
+		}
+	})
+	if _, _, err := w.do(t, http.MethodPost, "/"); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		ctx, cancel := context.WithCancel(t.Context())
+		request, _ := http.NewRequestWithContext(ctx, method, w.url, strings.NewReader("{}"))
+		go cancel()
+		answer, err := w.client.Do(request)
+		if err == nil {
+			_ = answer.Body.Close()
+			t.Fatalf("%s answered %d after its context ended", method, answer.StatusCode)
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	// The moment that the write did not use is free for another.
+	if got := w.Counts().Writes; got != 1 {
+		t.Errorf("%d writes, want 1", got)
+	}
+}
+
+func TestNoCredentialShows(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3000")
+		w.WriteHeader(429)
+	})
+	w.get(t, "/x?private_token=hunter2", 429, "")
+	w.cache.broken.Store(true)
+	w.get(t, "/x?private_token=hunter2", 429, `{"message":"not sent: the limit of requests to this forge is reached"}`)
+	if strings.Contains(w.log.String(), "hunter2") || !strings.Contains(w.log.String(), "path=/x") {
+		t.Errorf("the log is %s", w.log)
+	}
+}

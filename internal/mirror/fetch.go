@@ -1,0 +1,234 @@
+package mirror
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Fetch brings the mirror up to date, unless the last fetch began no longer than
+// maxAge ago and nothing was said to have changed since. Those who ask for one
+// repository at the same time share one fetch. When it fails the mirror is as it
+// was.
+func (m *Mirrors) Fetch(ctx context.Context, r Repository, maxAge time.Duration) error {
+	oldest := time.Now().Add(-maxAge)
+	e := m.entry(r)
+	m.mu.Lock()
+	change := e.changes
+	m.mu.Unlock()
+	for {
+		m.mu.Lock()
+		good := !e.fetchedAt.IsZero() && !e.fetchedAt.Before(oldest) && e.included >= change
+		m.mu.Unlock()
+		if good {
+			return nil
+		}
+		flight := m.flights.DoChan(r.String(), func() (any, error) { return nil, m.fetch(ctx, r, e) })
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.stop:
+			return errStopped
+		case result := <-flight:
+			if result.Err != nil {
+				return result.Err
+			}
+		}
+	}
+}
+
+// fetch fetches for everyone who waits for it. It does not end with the context
+// of the one caller who happened to be first.
+func (m *Mirrors) fetch(ctx context.Context, r Repository, e *entry) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFetch)
+	defer cancel()
+	if !m.begin(ctx, cancel) {
+		return errStopped
+	}
+	defer m.running.Done()
+	dir, err := m.ensure(ctx, r)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.fetches++
+	at, change := time.Now(), e.changes
+	m.mu.Unlock()
+	if err := m.fetchRefs(ctx, r, dir, "--prune", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	e.fetchedAt, e.included = at, change
+	m.mu.Unlock()
+	return nil
+}
+
+// fetchRefs fetches by refspecs. Flags come before them.
+func (m *Mirrors) fetchRefs(ctx context.Context, r Repository, dir string, specs ...string) error {
+	remote, err := m.options.Remote(ctx, r)
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+		"--no-auto-maintenance", "--no-show-forced-updates", "--atomic",
+	}
+	for len(specs) > 0 && strings.HasPrefix(specs[0], "--") {
+		args, specs = append(args, specs[0]), specs[1:]
+	}
+	args = append(append(args, "--end-of-options", remote.URL), specs...)
+	_, err = m.git.run(ctx, command{dir: dir, args: args, remote: &remote})
+	if err != nil && ctx.Err() == nil {
+		_ = removeUnfinishedPacks(dir)
+	}
+	return coded(err, "cannot fetch "+r.String())
+}
+
+// removeUnfinishedPacks removes what a fetch that failed has left. Only one fetch
+// of a mirror runs at a time, and pushes write elsewhere until they are done.
+func removeUnfinishedPacks(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, "objects", "pack", "tmp_*"))
+	if err != nil {
+		return err
+	}
+	return removeAll(left)
+}
+
+// Seed is what the namespace of a task begins with.
+type Seed struct {
+	Repository Repository
+	Task       task.ID
+	Base       string   // the branch that the work starts from
+	Branches   []string // more branches that the task is to see, if they exist
+	// Refs are further refs of the forge that the task is to see, such as the
+	// head of a pull request from a fork: "refs/pull/12/head".
+	Refs []string
+}
+
+// Seed puts the branches into the task's namespace as the mirror has them, and
+// makes the base its HEAD. What the task has pushed stays, except to the base.
+// It fails with NotFound if the base does not exist. Fetch first.
+func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
+	space, err := namespace(seed.Task)
+	if err != nil {
+		return err
+	}
+	dir, err := m.ensure(ctx, seed.Repository)
+	if err != nil {
+		return err
+	}
+	base, err := m.commit(ctx, dir, "refs/heads/"+seed.Base)
+	if err != nil {
+		return err
+	}
+	if base == "" {
+		return task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
+	}
+	updates := "update " + space + "refs/heads/" + seed.Base + " " + base + "\n"
+	for _, branch := range seed.Branches {
+		commit, err := m.commit(ctx, dir, "refs/heads/"+branch)
+		if err != nil {
+			return err
+		}
+		own, err := m.commit(ctx, dir, space+"refs/heads/"+branch)
+		if err != nil {
+			return err
+		}
+		if commit != "" && own == "" && branch != seed.Base {
+			updates += "update " + space + "refs/heads/" + branch + " " + commit + "\n"
+		}
+	}
+	if err := m.update(ctx, dir, updates); err != nil {
+		return err
+	}
+	if err := m.seedRefs(ctx, seed, dir, space); err != nil {
+		return err
+	}
+	_, err = m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", space + "HEAD", space + "refs/heads/" + seed.Base}})
+	return internal(err, "cannot seed the namespace of task "+string(seed.Task))
+}
+
+// seedRefs fetches single refs right into the namespace.
+func (m *Mirrors) seedRefs(ctx context.Context, seed Seed, dir, space string) error {
+	if len(seed.Refs) == 0 {
+		return nil
+	}
+	var specs []string
+	for _, ref := range seed.Refs {
+		if err := m.checkRef(ctx, ref); err != nil {
+			return err
+		}
+		specs = append(specs, "+"+ref+":"+space+ref)
+	}
+	return m.fetchRefs(ctx, seed.Repository, dir, specs...)
+}
+
+// commit returns what a ref points to, or "" if there is no such ref.
+func (m *Mirrors) commit(ctx context.Context, dir, ref string) (string, error) {
+	if err := m.checkRef(ctx, ref); err != nil {
+		return "", err
+	}
+	output, err := m.git.run(ctx, command{dir: dir, args: []string{"for-each-ref", "--format=%(objectname) %(refname)", ref}})
+	if err != nil {
+		return "", internal(err, "cannot read the mirror")
+	}
+	for line := range strings.Lines(output) {
+		if hash, name, _ := strings.Cut(strings.TrimSpace(line), " "); name == ref {
+			return hash, nil
+		}
+	}
+	return "", nil
+}
+
+// checkRef refuses what git would not take for the name of a ref.
+func (m *Mirrors) checkRef(ctx context.Context, ref string) error {
+	if strings.HasPrefix(ref, "refs/") && !strings.ContainsAny(ref, "\x00\n") {
+		if _, err := m.git.run(ctx, command{args: []string{"check-ref-format", ref}}); err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return task.Errorf(task.Invalid, "%q is no name for a branch or ref", ref)
+}
+
+// update changes refs, all or none.
+func (m *Mirrors) update(ctx context.Context, dir, updates string) error {
+	if updates == "" {
+		return nil
+	}
+	_, err := m.git.run(ctx, command{dir: dir, args: []string{"update-ref", "--stdin"}, input: strings.NewReader(updates)})
+	return internal(err, "cannot change the refs of the mirror")
+}
+
+// Drop removes the namespace of a task that is over for good.
+func (m *Mirrors) Drop(ctx context.Context, r Repository, id task.ID) error {
+	space, err := namespace(id)
+	if err != nil {
+		return err
+	}
+	dir, err := m.ensure(ctx, r)
+	if err != nil {
+		return err
+	}
+	if _, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", "--delete", space + "HEAD"}}); err != nil {
+		m.options.Log.DebugContext(ctx, "the namespace has no HEAD", "task", id, "error", err)
+	}
+	output, err := m.git.run(ctx, command{dir: dir, args: []string{"for-each-ref", "--format=delete %(refname)", space, publishedRef(id, "")}})
+	if err != nil {
+		return internal(err, "cannot read the mirror")
+	}
+	return m.update(ctx, dir, output)
+}
+
+// Maintain packs the mirror and removes what nobody can reach any more, if there
+// is enough to gain. It is called now and then.
+func (m *Mirrors) Maintain(ctx context.Context, r Repository) error {
+	dir, err := m.ensure(ctx, r)
+	if err != nil {
+		return err
+	}
+	_, err = m.git.run(ctx, command{dir: dir, args: []string{"-c", "gc.auto=2000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"}})
+	return internal(err, "cannot pack the mirror of "+r.String())
+}

@@ -1,0 +1,272 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Repository names a repository on a forge.
+type Repository struct {
+	Forge task.Forge
+	Name  string // as in [task.Key]
+}
+
+func (r Repository) String() string { return string(r.Forge) + ":" + r.Name }
+
+// Options is what mirrors need. Root and Remote have to be set.
+type Options struct {
+	// Root is the directory that the mirrors are in. One process only uses it.
+	Root string
+	// Remote returns where git finds a repository, with a fresh credential.
+	Remote func(ctx context.Context, r Repository) (forge.Remote, error)
+	// MaxFetch is how large a single file that is fetched may be, which is how
+	// large a pack may be; 0 means 8 GB.
+	MaxFetch int64
+	// MaxPush is how many bytes an agent may push at once; 0 means 1 GB.
+	MaxPush int64
+	// MaxServed is how many requests of agents are served at once; 0 means 16.
+	MaxServed int
+	Log       *slog.Logger
+}
+
+// longestFetch bounds one fetch or push to the forge.
+const longestFetch = 15 * time.Minute
+
+// Mirrors keeps the mirrors. Its methods may be called by any number of
+// goroutines. Errors have the codes of package forge.
+type Mirrors struct {
+	options Options
+	git     git
+	serving chan struct{} // one for each request that may still be served
+	flights singleflight.Group
+
+	mu      sync.Mutex
+	entries map[Repository]*entry
+	fetches int64
+	stopped bool
+	stop    chan struct{}
+	running sync.WaitGroup
+}
+
+// entry is what is known of a mirror.
+type entry struct {
+	made      sync.Mutex // held while the mirror is made
+	ready     bool
+	fetchedAt time.Time // when the last fetch that succeeded began
+	changes   int64     // how often the repository was said to have changed
+	included  int64     // how many of these the last fetch has seen
+}
+
+// Open prepares the directory. It fails with NotReady if there is no git program
+// and with DataDir if the directory cannot be used.
+func Open(ctx context.Context, options Options) (*Mirrors, error) {
+	if options.MaxFetch == 0 {
+		options.MaxFetch = 8 << 30
+	}
+	if options.MaxPush == 0 {
+		options.MaxPush = 1 << 30
+	}
+	if options.MaxServed == 0 {
+		options.MaxServed = 16
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	program, err := exec.LookPath("git")
+	if err != nil {
+		return nil, task.Wrap(task.NotReady, err, "the git program is missing").WithMend("install git 2.31 or newer")
+	}
+	root, err := filepath.Abs(options.Root)
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
+	}
+	options.Root = root
+	hooks := filepath.Join(root, "hooks")
+	if err := writeHook(hooks); err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
+	}
+	m := &Mirrors{
+		options: options, git: git{program: program, hooks: hooks, maxFile: options.MaxFetch},
+		serving: make(chan struct{}, options.MaxServed),
+		entries: map[Repository]*entry{}, stop: make(chan struct{}),
+	}
+	if _, err := m.git.run(ctx, command{args: []string{"version"}}); err != nil {
+		return nil, task.Wrap(task.NotReady, err, "the git program does not run")
+	}
+	return m, nil
+}
+
+// Stop ends what is being fetched and waits for it. What agents fetch and push
+// ends with their requests.
+func (m *Mirrors) Stop() {
+	m.mu.Lock()
+	if !m.stopped {
+		m.stopped = true
+		close(m.stop)
+	}
+	m.mu.Unlock()
+	m.running.Wait()
+}
+
+// Fetches returns how many fetches from forges were begun.
+func (m *Mirrors) Fetches() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.fetches
+}
+
+// Changed says that something was pushed to the repository on the forge.
+func (m *Mirrors) Changed(r Repository) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, found := m.entries[r]; found {
+		e.changes++
+	}
+}
+
+func (m *Mirrors) entry(r Repository) *entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, found := m.entries[r]
+	if !found {
+		e = &entry{}
+		m.entries[r] = e
+	}
+	return e
+}
+
+// dir is where the mirror of a repository is.
+func (m *Mirrors) dir(r Repository) string {
+	return filepath.Join(m.options.Root, string(r.Forge), url.PathEscape(r.Name)+".git")
+}
+
+// settings are written into each mirror.
+var settings = [][2]string{
+	{"http.receivepack", "true"}, // who may push is decided by us, before git is asked
+	{"http.getanyfile", "false"},
+	{"receive.autogc", "false"},
+	{"receive.denyDeleteCurrent", "ignore"},
+	{"core.logAllRefUpdates", "false"},
+	{"uploadpack.allowFilter", "true"},
+	{"gc.pruneExpire", "2.weeks.ago"},
+}
+
+// ensure makes the mirror, empty, if there is none, and sees to it that one that
+// was left in the middle of something can be used.
+func (m *Mirrors) ensure(ctx context.Context, r Repository) (string, error) {
+	key := task.Key{Forge: r.Forge, Repository: r.Name, Kind: task.Issue, Number: 1}
+	if err := key.Validate(); err != nil {
+		return "", err
+	}
+	dir := m.dir(r)
+	e := m.entry(r)
+	e.made.Lock()
+	defer e.made.Unlock()
+	if e.ready {
+		return dir, nil
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := m.make(ctx, dir); err != nil {
+			return "", task.Wrap(task.DataDir, err, "cannot make the mirror of "+r.String())
+		}
+	} else if err != nil {
+		return "", task.Wrap(task.DataDir, err, "cannot use the mirror of "+r.String())
+	}
+	if err := removeLeftovers(dir); err != nil {
+		return "", task.Wrap(task.DataDir, err, "cannot use the mirror of "+r.String())
+	}
+	e.ready = true
+	return dir, nil
+}
+
+// make makes the mirror beside its place and moves it there whole.
+func (m *Mirrors) make(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	making, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(making) }()
+	if _, err := m.git.run(ctx, command{args: []string{"init", "--quiet", "--bare", "--template=", "--initial-branch=main", making}}); err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		if _, err := m.git.run(ctx, command{dir: making, args: []string{"config", setting[0], setting[1]}}); err != nil {
+			return err
+		}
+	}
+	return os.Rename(making, dir)
+}
+
+// removeLeftovers removes the locks and unfinished packs of git processes that
+// were killed. Nothing else uses the mirror when it is called.
+func removeLeftovers(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		switch {
+		case entry.IsDir() && strings.HasPrefix(name, "tmp_objdir-"):
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+			return fs.SkipDir
+		case entry.IsDir() && len(name) == 2 && filepath.Base(filepath.Dir(path)) == "objects":
+			return fs.SkipDir // loose objects: there are many, and no locks
+		case !entry.IsDir() && (strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_")):
+			return os.Remove(path)
+		}
+		return nil
+	})
+}
+
+// begin counts something that is being done and that cancel ends, unless the
+// mirrors are stopped.
+func (m *Mirrors) begin(ctx context.Context, cancel context.CancelFunc) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped {
+		return false
+	}
+	m.running.Add(1)
+	go func() {
+		select {
+		case <-m.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return true
+}
+
+var errStopped = task.Errorf(task.Interrupted, "the server is stopping")
+
+// taskName is what the id of a task may look like: it is part of the names of
+// refs.
+var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+
+// namespace returns where the refs of a task are.
+func namespace(id task.ID) (string, error) {
+	if !taskName.MatchString(string(id)) {
+		return "", task.Errorf(task.Invalid, "the task id %q cannot be a git namespace", id)
+	}
+	return "refs/namespaces/" + string(id) + "/", nil
+}

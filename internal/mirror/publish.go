@@ -1,0 +1,145 @@
+package mirror
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Publication is a branch of a task that is to be published to the forge.
+type Publication struct {
+	Item       task.Key // names the forge and the repository
+	Task       task.ID
+	Generation int64
+	Branch     string
+	Commit     string
+}
+
+// publishedRef is where the mirror keeps what was last published of a task.
+func publishedRef(id task.ID, branch string) string {
+	return "refs/published/" + string(id) + "/" + branch
+}
+
+// Publish makes the forge's branch what the task has under that name: that one
+// branch and nothing else. If the forge has it already, nothing happens. Commits
+// on the forge that the task does not have are never thrown away, unless the task
+// itself has published them before.
+//
+// It fails with Conflict if the task's branch is not at the commit, or if the
+// forge's branch has commits that are not ours; with Forbidden for the branch
+// that the task started from, or if the forge does not let us; with NotFound if
+// the task has no such branch.
+func (m *Mirrors) Publish(ctx context.Context, p Publication) error {
+	ctx, cancel := context.WithTimeout(ctx, longestFetch)
+	defer cancel()
+	if !m.begin(ctx, cancel) {
+		return errStopped
+	}
+	defer m.running.Done()
+	r := Repository{p.Item.Forge, p.Item.Repository}
+	dir, err := m.ensure(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := m.checkPublication(ctx, dir, p); err != nil {
+		return err
+	}
+	remote, err := m.options.Remote(ctx, r)
+	if err != nil {
+		return err
+	}
+	there, err := m.remoteBranch(ctx, remote, p.Branch)
+	if err != nil {
+		return err
+	}
+	if there != p.Commit {
+		if err := m.push(ctx, dir, remote, p, there); err != nil {
+			return err
+		}
+	}
+	return m.update(ctx, dir, "update "+publishedRef(p.Task, p.Branch)+" "+p.Commit+"\n")
+}
+
+// checkPublication makes sure that the task has what it wants published.
+func (m *Mirrors) checkPublication(ctx context.Context, dir string, p Publication) error {
+	space, err := namespace(p.Task)
+	if err != nil {
+		return err
+	}
+	commit, err := m.commit(ctx, dir, space+"refs/heads/"+p.Branch)
+	if err != nil {
+		return err
+	}
+	if commit == "" {
+		return task.Errorf(task.NotFound, "the task has not pushed a branch %q", p.Branch)
+	}
+	if commit != p.Commit {
+		return task.Errorf(task.Conflict, "the task's branch %q is at %s, not at %s", p.Branch, commit, p.Commit)
+	}
+	base, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", space + "HEAD"}})
+	if err != nil {
+		return internal(err, "cannot read the namespace of the task")
+	}
+	if strings.TrimSpace(base) == space+"refs/heads/"+p.Branch {
+		return task.Errorf(task.Forbidden, "the branch %q is the one that the task started from", p.Branch)
+	}
+	return nil
+}
+
+// remoteBranch asks the forge which commit a branch has; "" if there is none.
+func (m *Mirrors) remoteBranch(ctx context.Context, remote forge.Remote, branch string) (string, error) {
+	ref := "refs/heads/" + branch
+	output, err := m.git.run(ctx, command{args: []string{"ls-remote", "--quiet", "--end-of-options", remote.URL, ref}, remote: &remote})
+	if err != nil {
+		return "", coded(err, "cannot ask the forge for the branch "+branch)
+	}
+	for line := range strings.Lines(output) {
+		if hash, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == ref {
+			return hash, nil
+		}
+	}
+	return "", nil
+}
+
+// push pushes the commit in place of what is there, and only of that.
+func (m *Mirrors) push(ctx context.Context, dir string, remote forge.Remote, p Publication, there string) error {
+	if there != "" && !m.mayReplace(ctx, dir, p, there) {
+		return task.Errorf(task.Conflict, "the branch %q on the forge has commits that are not the task's", p.Branch)
+	}
+	ref := "refs/heads/" + p.Branch
+	_, err := m.git.run(ctx, command{dir: dir, remote: &remote, args: []string{
+		"push", "--quiet", "--no-verify", "--no-follow-tags", "--no-signed", "--force-with-lease=" + ref + ":" + there,
+		"--end-of-options", remote.URL, p.Commit + ":" + ref,
+	}})
+	return coded(err, "cannot publish the branch "+p.Branch)
+}
+
+// mayReplace reports whether no commit of anyone else is lost.
+func (m *Mirrors) mayReplace(ctx context.Context, dir string, p Publication, there string) bool {
+	published, err := m.commit(ctx, dir, publishedRef(p.Task, p.Branch))
+	if err == nil && published == there {
+		return true
+	}
+	_, err = m.git.run(ctx, command{dir: dir, args: []string{"merge-base", "--is-ancestor", there, p.Commit}})
+	return err == nil
+}
+
+// internal gives errors of git on a mirror, where no forge is involved, a code.
+func internal(err error, message string) error {
+	if err == nil {
+		return nil
+	}
+	return task.Wrap(task.Internal, err, message)
+}
+
+func removeAll(paths []string) error {
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package mirror
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/textproto"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Holder is the run that a token belongs to.
+type Holder struct {
+	Task       task.ID
+	Generation int64
+	Repository Repository
+}
+
+// Authenticate tells whose token it is. It fails, with any error, for a token
+// that is not known or whose run is over, and is asked anew each time.
+type Authenticate func(ctx context.Context, token string) (Holder, error)
+
+// maxRequest is the most that is read of a request which is not a push.
+const maxRequest = 16 << 20
+
+// Handler serves git to agents, below any prefix that was stripped, as
+// /<task>.git. The token is the password of basic authentication, under any user
+// name.
+func (m *Mirrors) Handler(authenticate Authenticate) http.Handler {
+	mux := http.NewServeMux()
+	serve := func(service func(*http.Request) string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			m.answer(w, r, service(r), authenticate)
+		}
+	}
+	mux.HandleFunc("GET /{task}/info/refs", serve(func(r *http.Request) string { return r.URL.Query().Get("service") }))
+	mux.HandleFunc("POST /{task}/git-upload-pack", serve(func(*http.Request) string { return uploadPack }))
+	mux.HandleFunc("POST /{task}/git-receive-pack", serve(func(*http.Request) string { return receivePack }))
+	return mux
+}
+
+const (
+	uploadPack  = "git-upload-pack"  // what an agent fetches with
+	receivePack = "git-receive-pack" // and pushes with
+)
+
+// answer serves one request.
+func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string, authenticate Authenticate) {
+	if service != uploadPack && service != receivePack {
+		http.Error(w, "only git's smart protocol is served", http.StatusForbidden)
+		return
+	}
+	_, token, given := r.BasicAuth()
+	if !given {
+		w.Header().Set("WWW-Authenticate", `Basic realm="toryo"`)
+		http.Error(w, "the token of the task's lease is needed", http.StatusUnauthorized)
+		return
+	}
+	holder, err := authenticate(r.Context(), token)
+	if err == nil && string(holder.Task)+".git" != r.PathValue("task") {
+		err = task.Errorf(task.Forbidden, "the token is of another task")
+	}
+	if err != nil {
+		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
+		http.Error(w, "the run is over, or the token is not of this task", http.StatusForbidden)
+		return
+	}
+	select {
+	case m.serving <- struct{}{}:
+		defer func() { <-m.serving }()
+	case <-r.Context().Done():
+		return
+	}
+	again := func(ctx context.Context) error {
+		now, err := authenticate(ctx, token)
+		if err == nil && now != holder {
+			err = task.Errorf(task.StaleGeneration, "the token is of another run by now")
+		}
+		return err
+	}
+	if err := m.backend(w, r, service, holder, again); err != nil {
+		m.options.Log.WarnContext(r.Context(), "an agent's git failed", "task", holder.Task, "service", service, "error", err)
+	}
+}
+
+// backend lets git http-backend answer. Its errors come too late to be shown, or
+// are shown already.
+func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string, holder Holder, again func(context.Context) error) error {
+	space, err := namespace(holder.Task)
+	if err == nil {
+		_, err = m.ensure(r.Context(), holder.Repository)
+	}
+	if err != nil {
+		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		return err
+	}
+	limit := int64(maxRequest)
+	if service == receivePack {
+		limit = m.options.MaxPush
+	}
+	cmd := exec.CommandContext(r.Context(), m.git.program, append(m.servingSettings(), "http-backend")...)
+	cmd.Env = append(m.git.environment(), m.variables(r, holder, strings.TrimSuffix(strings.TrimPrefix(space, "refs/namespaces/"), "/"))...)
+	cmd.Dir = m.options.Root
+	if r.Method == http.MethodPost {
+		// Not told of the writer, which the copying of the answer is using.
+		cmd.Stdin = http.MaxBytesReader(nil, r.Body, limit)
+	}
+	var trouble strings.Builder
+	cmd.Stderr = &shortText{to: &trouble}
+	endGently(cmd)
+	gate, err := openGate(cmd)
+	if err != nil {
+		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		return err
+	}
+	defer gate.close()
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		return err
+	}
+	gate.watch(r.Context(), again)
+	copyErr := copyAnswer(w, output)
+	if copyErr != nil {
+		_ = cmd.Cancel() // nobody reads what it still has to say
+	}
+	err = errors.Join(copyErr, cmd.Wait())
+	if err != nil {
+		return &failure{what: "http-backend", trouble: trouble.String(), err: err}
+	}
+	return nil
+}
+
+// servingSettings are for the processes that serve agents.
+func (m *Mirrors) servingSettings() []string {
+	settings := append([]string{}, safety...)
+	settings = append(settings, tolerance("receive")...)
+	return append(settings,
+		"-c", "core.hooksPath="+m.git.hooks,
+		"-c", "receive.maxInputSize="+strconv.FormatInt(m.options.MaxPush, 10),
+		"-c", "pack.threads=2", "-c", "pack.windowMemory=128m",
+	)
+}
+
+// variables is what CGI wants to know of a request.
+func (m *Mirrors) variables(r *http.Request, holder Holder, space string) []string {
+	_, action, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	dir := m.dir(holder.Repository)
+	variables := []string{
+		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_PROTOCOL=HTTP/1.1",
+		"REQUEST_METHOD=" + r.Method, "QUERY_STRING=" + r.URL.RawQuery, "CONTENT_TYPE=" + r.Header.Get("Content-Type"),
+		"GIT_PROJECT_ROOT=" + filepath.Dir(dir), "PATH_INFO=/" + filepath.Base(dir) + "/" + action,
+		"GIT_HTTP_EXPORT_ALL=1", "GIT_NAMESPACE=" + space, "REMOTE_USER=task", "REMOTE_ADDR=agent",
+		"GIT_COMMITTER_NAME=toryo", "GIT_COMMITTER_EMAIL=toryo@localhost",
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
+		variables = append(variables, "HTTP_CONTENT_ENCODING="+encoding)
+	}
+	if version := r.Header.Get("Git-Protocol"); protocolVersion(version) {
+		variables = append(variables, "HTTP_GIT_PROTOCOL="+version)
+	}
+	if r.ContentLength >= 0 && r.Method == http.MethodPost {
+		variables = append(variables, "CONTENT_LENGTH="+strconv.FormatInt(r.ContentLength, 10))
+	}
+	return variables
+}
+
+// protocolVersion reports whether the header is one that git understands.
+func protocolVersion(header string) bool {
+	return header == "version=1" || header == "version=2"
+}
+
+// copyAnswer gives the client what a CGI program answers.
+func copyAnswer(w http.ResponseWriter, output io.Reader) error {
+	reader := bufio.NewReaderSize(output, 64<<10)
+	header, err := textproto.NewReader(reader).ReadMIMEHeader()
+	if err != nil {
+		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		return err
+	}
+	status := http.StatusOK
+	if text := header.Get("Status"); text != "" {
+		header.Del("Status")
+		code, _, _ := strings.Cut(text, " ")
+		if status, err = strconv.Atoi(code); err != nil || status < 200 || status > 599 {
+			http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+			return errors.New("git answers the status " + strconv.Quote(text))
+		}
+	}
+	for name, values := range header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(status)
+	_, err = io.Copy(flushing{w, http.NewResponseController(w)}, reader)
+	return err
+}
+
+// flushing passes on at once what is written: progress is to be seen.
+type flushing struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(p)
+	if err != nil {
+		return n, err
+	}
+	if err := f.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return n, err
+	}
+	return n, nil
+}
+
+// shortText keeps the start of what is written to it.
+type shortText struct{ to *strings.Builder }
+
+func (s *shortText) Write(p []byte) (int, error) {
+	if room := maxTail - s.to.Len(); room > 0 {
+		s.to.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// writeHook writes the one hook that we have.
+func writeHook(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "pre-receive")
+	making := path + ".new"
+	if err := os.WriteFile(making, []byte(preReceive), 0o700); err != nil { //nolint:gosec // a hook has to be executable
+		return err
+	}
+	return os.Rename(making, path)
+}

@@ -1,0 +1,145 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// maxWebhook is the most that is read of a webhook. GitHub, which sends the
+// largest, stops at 25 MB.
+const maxWebhook = 25 << 20
+
+// rememberDeliveries is how long a delivery is known as dealt with. GitHub lets
+// people send one again for three days.
+const rememberDeliveries = 7 * 24 * time.Hour
+
+// Webhook is one forge's side of the intake.
+type Webhook struct {
+	Parse  forge.WebhookParser
+	Secret string
+	Self   string // the login that we write as; empty if it is not known yet
+}
+
+// Changes is told what webhooks say. Each call is a hint and may be made twice.
+type Changes interface {
+	// Heard says that a webhook of the repository was delivered.
+	Heard(of task.Forge, repository string)
+	// Changed says that something happened to the item.
+	Changed(key task.Key)
+	// ChangedAll says that something happened in the repository.
+	ChangedAll(of task.Forge, repository string)
+}
+
+// Webhooks takes in webhooks: POST /webhooks/github, /webhooks/gitlab and
+// /webhooks/gitea. A delivery that is not signed with the forge's secret is
+// answered 401 and has no effect; one that was dealt with before is answered as
+// if it were new and has no effect either.
+type Webhooks struct {
+	Forges  map[task.Forge]Webhook
+	Seen    store.Deliveries
+	Changes Changes
+	// Deliver is given every new delivery that is about something, for those who
+	// look for new work; nil means nobody. If it fails the forge is told so, and
+	// may send the delivery again.
+	Deliver func(ctx context.Context, delivery forge.Delivery) error
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Register adds the paths to the mux.
+func (w *Webhooks) Register(mux *http.ServeMux) {
+	for name := range w.Forges {
+		mux.HandleFunc("POST /webhooks/"+string(name), func(to http.ResponseWriter, r *http.Request) { w.receive(to, r, name) })
+	}
+}
+
+// receive answers one webhook. It says no more than the status: who sends it is
+// not known before the signature is checked.
+func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forge) {
+	delivery, err := w.read(to, r, of)
+	if err == nil {
+		err = w.handle(r.Context(), delivery)
+	}
+	status := http.StatusNoContent
+	if err != nil {
+		status = task.CodeOf(err).Info().Status
+		w.Log.WarnContext(r.Context(), "a webhook was not taken", "forge", of, "event", delivery.Event, "status", status, "error", err)
+	}
+	to.WriteHeader(status)
+}
+
+func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) (forge.Delivery, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(to, r.Body, maxWebhook))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return forge.Delivery{}, task.Wrap(task.TooLarge, err, "the webhook is too large")
+	case err != nil:
+		return forge.Delivery{}, task.Wrap(task.Invalid, err, "the webhook breaks off")
+	}
+	hook := w.Forges[of]
+	if hook.Secret == "" {
+		return forge.Delivery{}, task.Errorf(task.Unauthorized, "no secret is set for webhooks of %s", of)
+	}
+	return hook.Parse(hook.Secret, r.Header, body)
+}
+
+// handle does what a delivery asks for, once. It is recorded when it is done, not
+// before: better twice than never.
+func (w *Webhooks) handle(ctx context.Context, delivery forge.Delivery) error {
+	if delivery.ID != "" {
+		seen, err := w.Seen.DeliverySeen(ctx, delivery.Forge, delivery.ID)
+		if err != nil {
+			return err
+		}
+		if seen {
+			w.Log.InfoContext(ctx, "a webhook was sent again and is dropped", "forge", delivery.Forge, "event", delivery.Event)
+			return nil
+		}
+	}
+	if delivery.Repository != "" {
+		w.Changes.Heard(delivery.Forge, delivery.Repository)
+	}
+	if err := w.tell(ctx, delivery); err != nil {
+		return err
+	}
+	if delivery.ID == "" {
+		return nil
+	}
+	_, err := w.Seen.RecordDelivery(ctx, delivery.Forge, delivery.ID, w.Now())
+	return err
+}
+
+// tell passes on what the delivery is about. Our own edits of comments are not
+// worth reading again: they are the progress that we have just written.
+func (w *Webhooks) tell(ctx context.Context, delivery forge.Delivery) error {
+	own := task.SameLogin(delivery.Actor, w.Forges[delivery.Forge].Self)
+	if delivery.Kind == forge.NothingChanged || delivery.CommentEdited && own {
+		return nil
+	}
+	for _, item := range delivery.Items {
+		w.Changes.Changed(item)
+	}
+	if delivery.Kind == forge.RepositoryChanged {
+		w.Changes.ChangedAll(delivery.Forge, delivery.Repository)
+	}
+	if w.Deliver == nil {
+		return nil
+	}
+	return w.Deliver(ctx, delivery)
+}
+
+// Prune forgets deliveries that nobody will send again. It is called now and
+// then.
+func (w *Webhooks) Prune(ctx context.Context) error {
+	_, err := w.Seen.PruneDeliveries(ctx, w.Now().Add(-rememberDeliveries))
+	return err
+}

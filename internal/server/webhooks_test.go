@@ -1,0 +1,297 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/forge/gitlab"
+	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/sqlite"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const secret = "hunter2"
+
+// heard records what webhooks say.
+type heard struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *heard) add(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, fmt.Sprintf(format, args...))
+}
+
+func (h *heard) Heard(of task.Forge, repository string) { h.add("heard %s:%s", of, repository) }
+func (h *heard) Changed(key task.Key)                   { h.add("changed %s", key) }
+func (h *heard) ChangedAll(of task.Forge, repository string) {
+	h.add("changed all of %s:%s", of, repository)
+}
+
+func (h *heard) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.all
+	h.all = nil
+	return all
+}
+
+func newWebhooks(seen store.Deliveries, changes server.Changes) (*server.Webhooks, http.Handler) {
+	hooks := &server.Webhooks{
+		Forges: map[task.Forge]server.Webhook{
+			task.GitHub: {Parse: github.ParseWebhook, Secret: secret, Self: "toryo-bot"},
+			task.GitLab: {Parse: gitlab.ParseWebhook, Secret: secret, Self: "toryo-bot"},
+			task.Gitea:  {Parse: gitea.ParseWebhook, Secret: secret, Self: "toryo-bot"},
+		},
+		Seen: seen, Changes: changes, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	}
+	mux := http.NewServeMux()
+	hooks.Register(mux)
+	return hooks, mux
+}
+
+func openStore(t testing.TB) store.Store {
+	t.Helper()
+	opened, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = opened.Close() })
+	return opened
+}
+
+func signature(body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// signed is a webhook of each forge, signed as that forge does.
+func signed(of task.Forge, id, event, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/webhooks/"+string(of), strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	switch of {
+	case task.GitHub:
+		r.Header.Set("X-Hub-Signature-256", "sha256="+signature(body))
+		r.Header.Set("X-GitHub-Event", event)
+		r.Header.Set("X-GitHub-Delivery", id)
+	case task.Gitea:
+		r.Header.Set("X-Gitea-Signature", signature(body))
+		r.Header.Set("X-Gitea-Event", event)
+		r.Header.Set("X-Gitea-Delivery", id)
+	default:
+		r.Header.Set("X-Gitlab-Token", secret)
+		r.Header.Set("X-Gitlab-Event", event)
+		r.Header.Set("Idempotency-Key", id)
+	}
+	return r
+}
+
+func send(handler http.Handler, r *http.Request) int {
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, r)
+	return answer.Code
+}
+
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	const (
+		githubIssue  = `{"action":"labeled","issue":{"number":7},"repository":{"full_name":"o/n"},"sender":{"login":"alice"}}`
+		githubEdit   = `{"action":"edited","issue":{"number":7},"comment":{"id":1},"repository":{"full_name":"o/n"},"sender":{"login":"%s"}}`
+		githubPull   = `{"action":"created","issue":{"number":8,"pull_request":{}},"repository":{"full_name":"o/n"}}`
+		giteaComment = `{"action":"created","is_pull":false,"issue":{"number":3},"comment":{"id":1},"repository":{"full_name":"o/n"}}`
+		gitlabNote   = `{"object_kind":"note","user":{"username":"alice"},"project":{"path_with_namespace":"g/s/n"},"object_attributes":{"action":"update"},"merge_request":{"iid":5}}`
+	)
+	tests := []struct {
+		name    string
+		request *http.Request
+		status  int
+		heard   []string
+	}{
+		{"an issue", signed(task.GitHub, "1", "issues", githubIssue), 204, []string{"heard github:o/n", "changed github:o/n#7"}},
+		{"the same again", signed(task.GitHub, "1", "issues", githubIssue), 204, nil},
+		{"the same on another forge", signed(task.Gitea, "1", "issue_comment", giteaComment), 204, []string{"heard gitea:o/n", "changed gitea:o/n#3"}},
+		{"a comment on a pull request", signed(task.GitHub, "2", "issue_comment", githubPull), 204, []string{"heard github:o/n", "changed github:o/n!8"}},
+		{"our own edit", signed(task.GitHub, "3", "issue_comment", fmt.Sprintf(githubEdit, "Toryo-Bot")), 204, []string{"heard github:o/n"}},
+		{"an edit by someone else", signed(task.GitHub, "4", "issue_comment", fmt.Sprintf(githubEdit, "alice")), 204, []string{"heard github:o/n", "changed github:o/n#7"}},
+		{"GitLab without an id", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"heard gitlab:g/s/n", "changed gitlab:g/s/n!5"}},
+		{"GitLab again", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"heard gitlab:g/s/n", "changed gitlab:g/s/n!5"}},
+		{"a label renamed", signed(task.GitHub, "5", "label", `{"repository":{"full_name":"o/n"}}`), 204, []string{"heard github:o/n", "changed all of github:o/n"}},
+		{"a test", signed(task.GitHub, "6", "ping", `{"zen":"x"}`), 204, nil},
+		{"half a body", signed(task.GitHub, "7", "issues", `{"action":`), 422, nil},
+		{"an item that cannot be", signed(task.GitHub, "8", "issues", `{"issue":{"number":-1},"repository":{"full_name":"o/n"}}`), 422, nil},
+	}
+	changes := &heard{}
+	_, handler := newWebhooks(openStore(t), changes)
+	for _, test := range tests { // one after the other: they tell a story
+		if got := send(handler, test.request); got != test.status {
+			t.Errorf("%s: status %d, want %d", test.name, got, test.status)
+		}
+		if diff := cmp.Diff(test.heard, changes.take()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestWebhooksThatAreNotTaken(t *testing.T) {
+	t.Parallel()
+	changes := &heard{}
+	hooks, handler := newWebhooks(openStore(t), changes)
+	const body = `{"action":"labeled","issue":{"number":7},"repository":{"full_name":"o/n"}}`
+	for of := range hooks.Forges {
+		for name, spoil := range map[string]func(*http.Request){
+			"no signature": func(r *http.Request) { r.Header = http.Header{} },
+			"wrong": func(r *http.Request) {
+				for _, header := range []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Gitlab-Token"} {
+					if r.Header.Get(header) != "" {
+						r.Header.Set(header, "sha256="+strings.Repeat("00", 32))
+					}
+				}
+			},
+		} {
+			r := signed(of, "1", "issues", body)
+			spoil(r)
+			if got := send(handler, r); got != 401 {
+				t.Errorf("%s, %s: status %d, want 401", of, name, got)
+			}
+		}
+	}
+	altered := signed(task.GitHub, "1", "issues", body)
+	altered.Body = io.NopCloser(strings.NewReader(strings.Replace(body, "7", "8", 1)))
+	if got := send(handler, altered); got != 401 {
+		t.Errorf("an altered body: status %d, want 401", got)
+	}
+	large := httptest.NewRequest(http.MethodPost, "/webhooks/github", bytes.NewReader(make([]byte, 26<<20)))
+	if got := send(handler, large); got != 413 {
+		t.Errorf("26 MB: status %d, want 413", got)
+	}
+	if got := send(handler, httptest.NewRequest(http.MethodGet, "/webhooks/github", nil)); got != 405 {
+		t.Errorf("GET: status %d, want 405", got)
+	}
+	if got := send(handler, httptest.NewRequest(http.MethodPost, "/webhooks/board", nil)); got != 404 {
+		t.Errorf("a forge without webhooks: status %d, want 404", got)
+	}
+	hooks.Forges[task.GitHub] = server.Webhook{Parse: github.ParseWebhook}
+	unset := signed(task.GitHub, "1", "issues", body)
+	mac := hmac.New(sha256.New, nil)
+	mac.Write([]byte(body))
+	unset.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	if got := send(handler, unset); got != 401 {
+		t.Errorf("signed with no secret: status %d, want 401", got)
+	}
+	if got := changes.take(); got != nil {
+		t.Errorf("heard %v", got)
+	}
+}
+
+// A delivery that could not be dealt with is not taken for a replay when the
+// forge sends it again.
+func TestFailedDeliveryMayComeAgain(t *testing.T) {
+	t.Parallel()
+	changes := &heard{}
+	hooks, handler := newWebhooks(openStore(t), changes)
+	fail := true
+	hooks.Deliver = func(_ context.Context, delivery forge.Delivery) error {
+		if fail {
+			return task.Wrap(task.DatabaseDown, errors.New("no"), "the database is down")
+		}
+		changes.add("delivered %s", delivery.ID)
+		return nil
+	}
+	const body = `{"action":"labeled","issue":{"number":7},"repository":{"full_name":"o/n"}}`
+	if got := send(handler, signed(task.GitHub, "1", "issues", body)); got != 503 {
+		t.Errorf("status %d, want 503", got)
+	}
+	fail = false
+	changes.take()
+	for range 2 {
+		if got := send(handler, signed(task.GitHub, "1", "issues", body)); got != 204 {
+			t.Errorf("status %d, want 204", got)
+		}
+	}
+	want := []string{"heard github:o/n", "changed github:o/n#7", "delivered 1"}
+	if diff := cmp.Diff(want, changes.take()); diff != "" {
+		t.Error(diff)
+	}
+	hooks.Now = func() time.Time { return time.Now().AddDate(0, 1, 0) }
+	if err := hooks.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := hooks.Seen.DeliverySeen(t.Context(), task.GitHub, "1"); seen || err != nil {
+		t.Errorf("still known after a month: %v %v", seen, err)
+	}
+}
+
+// nowhere remembers no delivery.
+type nowhere struct{}
+
+func (nowhere) DeliverySeen(context.Context, task.Forge, string) (bool, error) { return false, nil }
+func (nowhere) RecordDelivery(context.Context, task.Forge, string, time.Time) (bool, error) {
+	return true, nil
+}
+func (nowhere) PruneDeliveries(context.Context, time.Time) (int, error) { return 0, nil }
+
+// valid fails the test if an item that cannot exist is said to have changed.
+type valid struct{ t *testing.T }
+
+func (v valid) Heard(task.Forge, string)      {}
+func (v valid) ChangedAll(task.Forge, string) {}
+func (v valid) Changed(key task.Key) {
+	if err := key.Validate(); err != nil {
+		v.t.Errorf("changed %q: %v", key, err)
+	}
+}
+
+func FuzzWebhooks(f *testing.F) {
+	for _, seed := range []string{
+		`{"action":"labeled","issue":{"number":7},"repository":{"full_name":"o/n"},"sender":{"login":"alice"}}`,
+		`{"object_kind":"note","project":{"path_with_namespace":"g/s/n"},"merge_request":{"iid":5}}`,
+		`{"ref":"refs/heads/main","repository":{"full_name":"o/n"}}`,
+		`payload=%7B%22issue%22%3A%7B%22number%22%3A1%7D%7D`, `[]`, `null`, `{"issue":null}`, "\x00", `{"repository":{"full_name":"../.."},"issue":{"number":1}}`,
+	} {
+		for _, event := range []string{"issues", "issue_comment", "pull_request", "push", "label"} {
+			f.Add(event, "application/json", "id", seed, true)
+		}
+		f.Add("issues", "application/x-www-form-urlencoded", "", seed, false)
+	}
+	f.Fuzz(func(t *testing.T, event, kind, id, body string, good bool) {
+		hooks, handler := newWebhooks(nowhere{}, valid{t})
+		for of := range hooks.Forges {
+			r := signed(of, id, event, body)
+			r.Header.Set("Content-Type", kind)
+			if !good {
+				for _, header := range []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Gitlab-Token"} {
+					r.Header.Del(header)
+				}
+			}
+			switch status := send(handler, r); {
+			case !good && status != http.StatusUnauthorized:
+				t.Errorf("%s: an unsigned webhook is answered %d", of, status)
+			case good && status != http.StatusNoContent && status != http.StatusUnprocessableEntity:
+				t.Errorf("%s: a signed webhook is answered %d", of, status)
+			}
+		}
+	})
+}

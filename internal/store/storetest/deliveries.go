@@ -1,0 +1,50 @@
+package storetest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var deliveryChecks = []check{
+	{"a delivery is recorded once", recordDelivery},
+	{"of many that record one delivery, one is first", recordTogether},
+	{"old deliveries are pruned", pruneDeliveries},
+}
+
+func recordDelivery(t *testing.T, s store.Store) {
+	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.GitHub, "a")), false)
+	equal(t, got[bool](t)(s.RecordDelivery(t.Context(), task.GitHub, "a", noon)), true)
+	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.GitHub, "a")), true)
+	equal(t, got[bool](t)(s.RecordDelivery(t.Context(), task.GitHub, "a", noon)), false)
+	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.GitLab, "a")), false)
+	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.GitHub, "A")), false)
+	_, err := s.RecordDelivery(t.Context(), task.GitHub, "", noon)
+	wantCode(t, err, task.Invalid)
+}
+
+func recordTogether(t *testing.T, s store.Store) {
+	var firsts atomic.Int64
+	together(8, func(int) {
+		first, err := s.RecordDelivery(t.Context(), task.GitHub, "a", noon)
+		if err != nil {
+			t.Error(err)
+		}
+		if first {
+			firsts.Add(1)
+		}
+	})
+	equal(t, firsts.Load(), 1)
+}
+
+func pruneDeliveries(t *testing.T, s store.Store) {
+	for i, id := range []string{"a", "b", "c"} {
+		got[bool](t)(s.RecordDelivery(t.Context(), task.Gitea, id, noon.Add(time.Duration(i)*time.Hour)))
+	}
+	equal(t, got[int](t)(s.PruneDeliveries(t.Context(), noon.Add(2*time.Hour))), 2)
+	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.Gitea, "b")), false)
+	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.Gitea, "c")), true)
+}
