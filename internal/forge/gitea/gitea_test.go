@@ -30,6 +30,7 @@ func TestGitea(t *testing.T) {
 		"BadToken":              testBadToken,
 		"OrganisationLabels":    testOrganisationLabels,
 		"LongReview":            testLongReview,
+		"DraftByTitle":          testDraftByTitle,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

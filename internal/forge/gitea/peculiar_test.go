@@ -137,3 +137,16 @@ func testLongReview(t *testing.T, server *testkit.GiteaServer) {
 		t.Errorf("%d different comments, want %d", len(slices.Compact(ids)), lines)
 	}
 }
+
+// testDraftByTitle opens a pull request whose title says that it is a draft.
+func testDraftByTitle(t *testing.T, server *testkit.GiteaServer) {
+	f := newFixture(t, server, server.URL)
+	name := f.Repository(t)
+	f.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	item, opened, err := f.forge.OpenPull(t.Context(), name, forge.PullPost{
+		Title: forge.Neutraliser{}.Title("wip: [WIP] WIP: A change"), Head: "topic", Base: "main",
+	})
+	if err != nil || !opened || item.Draft || item.Title != "A change" {
+		t.Errorf("opened %+v, %v, %v", item, opened, err)
+	}
+}
