@@ -29,6 +29,7 @@ type peculiar struct{ server *testkit.GiteaServer }
 
 // accessAsAdministrator asks as someone whom Gitea tells everything.
 func (p peculiar) accessAsAdministrator(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, p.server, p.server.URL)
 	name := f.Repository(t)
 	owner := as(t, p.server, p.server.Token(t, f.owner))
@@ -47,6 +48,7 @@ func (p peculiar) accessAsAdministrator(t *testing.T) {
 }
 
 func (p peculiar) badToken(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, p.server, p.server.URL)
 	key := f.Issue(t, f.Repository(t), f.owner, "An issue", "")
 	stranger := as(t, p.server, "0123456789012345678901234567890123456789")
@@ -68,6 +70,7 @@ func (p peculiar) badToken(t *testing.T) {
 
 // organisationLabels uses labels that belong to the organisation.
 func (p peculiar) organisationLabels(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	f := newFixture(t, p.server, p.server.URL)
 	client := p.server.Client(t, f.owner)
@@ -107,6 +110,7 @@ func (p peculiar) organisationLabels(t *testing.T) {
 // its comments out of the timeline after it has cut it into pages, which leaves
 // empty ones.
 func (p peculiar) longReview(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	f := newFixture(t, p.server, p.server.URL)
 	name := f.Repository(t)
@@ -143,6 +147,7 @@ func (p peculiar) longReview(t *testing.T) {
 
 // draftByTitle opens a pull request whose title says that it is a draft.
 func (p peculiar) draftByTitle(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, p.server, p.server.URL)
 	name := f.Repository(t)
 	f.Commit(t, name, "topic", map[string]string{"x": "x\n"})
