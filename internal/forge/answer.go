@@ -38,9 +38,9 @@ func (c Call) Failure(answer *http.Response, err error) error {
 		err = errors.New("the forge's answer was not what was asked for")
 	}
 	err = shorten(redact(err))
-	var tooLarge *answerTooLarge
+	_, tooLarge := errors.AsType[*tooLargeError](err)
 	switch {
-	case errors.As(err, &tooLarge):
+	case tooLarge:
 		return c.failure(task.TooLarge, answer, err, c.Write)
 	case answer == nil:
 		return c.failure(task.Unavailable, nil, err, c.Write && !neverSent(err))
@@ -134,18 +134,17 @@ func clampWait(wait time.Duration) time.Duration { return max(0, min(wait, longe
 
 // neverSent reports whether the request cannot have reached the forge.
 func neverSent(err error) bool {
-	var lookup *net.DNSError
-	if errors.As(err, &lookup) || errors.Is(err, syscall.ECONNREFUSED) {
+	if _, lookup := errors.AsType[*net.DNSError](err); lookup || errors.Is(err, syscall.ECONNREFUSED) {
 		return true
 	}
-	var operation *net.OpError
-	return errors.As(err, &operation) && operation.Op == "dial"
+	operation, ok := errors.AsType[*net.OpError](err)
+	return ok && operation.Op == "dial"
 }
 
 // redact takes out of a URL in an error what could be a credential.
 func redact(err error) error {
-	var request *url.Error
-	if !errors.As(err, &request) {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok {
 		return err
 	}
 	address, parseErr := url.Parse(request.URL)
@@ -160,15 +159,15 @@ func redact(err error) error {
 // whole answer.
 const maxReason = 500
 
-// shortened is an error whose text is cut and cleaned.
-type shortened struct {
+// shortenedError is an error whose text is cut and cleaned.
+type shortenedError struct {
 	text string
 	err  error
 }
 
-func (e *shortened) Error() string { return e.text }
+func (e *shortenedError) Error() string { return e.text }
 
-func (e *shortened) Unwrap() error { return e.err }
+func (e *shortenedError) Unwrap() error { return e.err }
 
 func shorten(err error) error {
 	text := err.Error()
@@ -176,13 +175,13 @@ func shorten(err error) error {
 		text = text[:maxReason] + "..."
 	}
 	text = strings.Join(strings.Fields(Clean(text)), " ")
-	return &shortened{text, err}
+	return &shortenedError{text, err}
 }
 
-// answerTooLarge says that an answer passed its limit.
-type answerTooLarge struct{ limit int64 }
+// tooLargeError says that an answer passed its limit.
+type tooLargeError struct{ limit int64 }
 
-func (e *answerTooLarge) Error() string {
+func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the answer is larger than %d MB", e.limit>>20)
 }
 
@@ -204,7 +203,7 @@ func (l limiting) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if answer.ContentLength > l.limit {
 		_ = answer.Body.Close()
-		return nil, &answerTooLarge{l.limit}
+		return nil, &tooLargeError{l.limit}
 	}
 	answer.Body = &limitedBody{answer.Body, l.limit, l.limit}
 	return answer, nil
@@ -217,7 +216,7 @@ type limitedBody struct {
 
 func (b *limitedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
-		return 0, &answerTooLarge{b.limit}
+		return 0, &tooLargeError{b.limit}
 	}
 	// One byte more than is allowed tells an answer that just fits from one
 	// that does not.
@@ -227,7 +226,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return n, &answerTooLarge{b.limit}
+		return n, &tooLargeError{b.limit}
 	}
 	return n, err
 }

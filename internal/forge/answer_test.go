@@ -107,7 +107,7 @@ func TestFailureOfTheNetwork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, cause := http.DefaultClient.Do(request) //nolint:bodyclose // it fails
+			_, cause := forge.HTTPClient(nil).Do(request) //nolint:bodyclose // it fails
 			err = forge.Call{What: "do it", Write: true}.Failure(nil, cause)
 			if task.CodeOf(err) != task.Unavailable || forge.OutcomeUnknown(err) != test.unknown {
 				t.Errorf("code %s, unknown %v: %v", task.CodeOf(err), forge.OutcomeUnknown(err), err)
@@ -135,7 +135,7 @@ func TestLimitAnswers(t *testing.T) {
 		t.Cleanup(server.Close)
 		client := &http.Client{Transport: forge.LimitAnswers(http.DefaultTransport, 10)}
 		read := func(path string) error {
-			answer, err := client.Get(server.URL + path) //nolint:noctx // a test
+			answer, err := client.Get(server.URL + path)
 			if err != nil {
 				return err
 			}
@@ -160,7 +160,7 @@ func TestNoRedirectionIsFollowed(t *testing.T) {
 	mux.HandleFunc("/new", func(http.ResponseWriter, *http.Request) { t.Error("the redirection was followed") })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	answer, err := forge.HTTPClient(nil).Get(server.URL + "/old") //nolint:noctx // a test
+	answer, err := forge.HTTPClient(nil).Get(server.URL + "/old")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestNoRedirectionIsFollowed(t *testing.T) {
 func TestFailureIsShort(t *testing.T) {
 	t.Parallel()
 	cause := errors.New(strings.Repeat("x\x00\n", 10<<20/3))
-	err := forge.Call{What: "read"}.Failure(&http.Response{StatusCode: 500}, cause)
+	err := forge.Call{What: "read"}.Failure(&http.Response{StatusCode: http.StatusInternalServerError}, cause)
 	if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x00\n") || !errors.Is(err, cause) {
 		t.Errorf("an error of %d bytes: %.100q", len(err.Error()), err.Error())
 	}

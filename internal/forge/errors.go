@@ -26,8 +26,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // RetryAfter returns how long the forge asked us to wait before the next try. It
 // is 0 if it did not say.
 func RetryAfter(err error) time.Duration {
-	var failure *Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*Error](err); ok {
 		return failure.RetryAfter
 	}
 	return 0
@@ -36,15 +35,14 @@ func RetryAfter(err error) time.Duration {
 // OutcomeUnknown reports whether the error is of a write that may have happened
 // all the same, because the answer to it was lost or unreadable.
 func OutcomeUnknown(err error) bool {
-	var failure *Error
-	return errors.As(err, &failure) && failure.OutcomeUnknown
+	failure, ok := errors.AsType[*Error](err)
+	return ok && failure.OutcomeUnknown
 }
 
 // MovedTo returns the key under which an item is found now, if it was moved and
 // the forge said where.
 func MovedTo(err error) (task.Key, bool) {
-	var failure *Error
-	if errors.As(err, &failure) && failure.MovedTo != (task.Key{}) {
+	if failure, ok := errors.AsType[*Error](err); ok && failure.MovedTo != (task.Key{}) {
 		return failure.MovedTo, true
 	}
 	return task.Key{}, false

@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -41,7 +42,7 @@ const invisible = "\u200b"
 // Text makes a body safe and cuts it to [MaxText].
 func (n Neutraliser) Text(raw string) Text {
 	// What is far too long is cut first as well, to save the work.
-	if limit := 4 * MaxText; len(raw) > limit {
+	if limit := 2 * MaxText; len(raw) > limit {
 		return Text{cut(n.neutralise(raw[:limit]), MaxText, true)}
 	}
 	return Text{cut(n.neutralise(raw), MaxText, false)}
@@ -165,13 +166,26 @@ func (r ranges) contains(at int) bool {
 	return slices.ContainsFunc(r, func(span [2]int) bool { return span[0] <= at && at < span[1] })
 }
 
+// markdown reads as much of Markdown as decides what is code: blocks, code spans,
+// and what binds as tightly as those. Links and emphasis do not, and to read them
+// takes time that grows with the square of what an attacker writes.
+var markdown = parser.NewParser(
+	parser.WithBlockParsers(parser.DefaultBlockParsers()...),
+	parser.WithInlineParsers(
+		util.Prioritized(parser.NewCodeSpanParser(), 100),
+		util.Prioritized(parser.NewAutoLinkParser(), 300),
+		util.Prioritized(parser.NewRawHTMLParser(), 400),
+	),
+	parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+)
+
 // codeRanges returns where the body is code on every forge: fenced blocks and
 // code spans. Indented blocks are left out, and spans with a bar in them, because
 // in a footnote or a table a forge reads them as text.
 func codeRanges(body string) ranges {
 	source := []byte(body)
 	var found ranges
-	document := goldmark.DefaultParser().Parse(text.NewReader(source))
+	document := markdown.Parse(text.NewReader(source))
 	walk := func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil

@@ -58,6 +58,10 @@ func TestText(t *testing.T) {
 		{"indented code, which a footnote would read as text", "[^1]: x\n\n    @carol", "[^1]: x\n\n    @" + z + "carol"},
 		{"a fence that is not closed", "```\n@cache", "```\n@cache"},
 		{"a mention behind a fence", "```\na\n```\n@carol", "```\na\n```\n@" + z + "carol"},
+		{"a tag that swallows a backtick", "<a title=\"`\"> @carol `", "<a title=\"`\"> @" + z + "carol `"},
+		{"an escaped backtick", "\\`@carol`", "\\`@" + z + "carol`"},
+		{"code in a link", "[`@cache`](x)", "[`@cache`](x)"},
+		{"code in emphasis", "**`@cache`**", "**`@cache`**"},
 		{"an address with an at sign", "https://example.com/@carol/1", "https://example.com/%40carol/1"},
 
 		{"closes another", "Fixes #12", "Fixes" + z + " #12"},
@@ -125,6 +129,18 @@ func TestTextIsCut(t *testing.T) {
 	}
 }
 
+// What takes Markdown parsers long must not hold us up: this test would not end in
+// time.
+func TestTextOfAnAttacker(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{"[a](", "[", "![", "*a_ ", "a_b*", "`a``b", "<a ", "> ", "- ", "1. ", "@a ", "fixes #1 ", "/a\n", "[a]: b\n", "<!--", "\\"} {
+		got := forge.Neutraliser{}.Text("@carol " + strings.Repeat(piece, 1<<20)).String()
+		if len(got) > forge.MaxText || !strings.HasPrefix(got, "@"+z+"carol") {
+			t.Errorf("%q: %d bytes, starts with %.20q", piece, len(got), got)
+		}
+	}
+}
+
 // The forges' own patterns, as far as they are known, written apart from ours.
 var (
 	gitlabCommand = regexp.MustCompile(`(?m)^[ \t>]*/[A-Za-z_]+( |$)`)
@@ -135,7 +151,7 @@ func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"/close", "a\r\n/close", "fixes #12", "@carol `@carol` <!-- x -->", "```\n@x\n", "|`|@a`|",
 		"\x00", "&#64;carol", "<!<!----", "@@carol", "closes #5 fixes #6 @alice", "> - /close\n\u2028/lock",
-		"&&#64;#64;x", "<!-\x00-", "@" + z + "carol", "[^1]:\n\n\t@carol", "fix fix #1", "/a/b\n/a b",
+		"&&#64;#64;x", "<!-\x00-", "@" + z + "carol", "[^1]:\n\n\t@carol", "fix the fix #1", "/a/b\n/a b",
 	} {
 		f.Add(seed)
 	}

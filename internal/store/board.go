@@ -79,7 +79,7 @@ type BoardFilter struct {
 type BoardEvent struct {
 	Actor   string
 	Kind    BoardEventKind
-	Subject string // the label, the assignee, the new state
+	Subject string // the label, the assignee, the new state, the field that was edited
 	At      time.Time
 }
 
@@ -100,13 +100,15 @@ const (
 // is an entry in the timeline if it changed anything.
 type BoardItems interface {
 	// AddBoardItem stores an open item and returns it with its number; NotFound
-	// if the repository does not exist.
+	// if the repository does not exist. Labels and assignees that it comes with
+	// are entries in the timeline, made by the author.
 	AddBoardItem(ctx context.Context, item BoardItem) (BoardItem, error)
 	// BoardItem returns one item.
 	BoardItem(ctx context.Context, repository string, number int64) (BoardItem, error)
 	// ListBoardItems returns the items that pass the filter.
 	ListBoardItems(ctx context.Context, filter BoardFilter) ([]BoardItem, error)
-	// EditBoardItem changes fields of an item and returns it as it is then.
+	// EditBoardItem changes fields of an item and returns it as it is then. What
+	// is merged stays so: another state is a Conflict then.
 	EditBoardItem(ctx context.Context, repository string, number int64, edit BoardEdit, actor string) (BoardItem, error)
 	// SetBoardLabel puts a label on an item or takes it off.
 	SetBoardLabel(ctx context.Context, repository string, number int64, label string, on bool, actor string) error

@@ -6,7 +6,8 @@
 //	Outbox            forge writes that are durable before they are tried
 //	ForgeCache        answers of a forge, kept with their ETags
 //	Questions, Reviews, Threads   reviews and the chat about them
-//	BoardRepositories, BoardItems, BoardComments, BoardReviews   the built-in board
+//	BoardRepositories, BoardItems, BoardComments, BoardReviews,
+//	BoardUsers, BoardReactions, BoardStatuses   the built-in board
 //	Tokens            API tokens, hashed
 //
 // [Store] is all of them together, and is what an adapter implements. Callers
@@ -16,13 +17,28 @@
 //
 //   - A write is durable when the call returns: it survives the loss of power.
 //   - A call is one transaction. It takes effect whole or not at all.
-//   - Calls may come from any number of goroutines and, on PostgreSQL, from any
-//     number of processes. A context that ends makes the call return its error;
-//     the write may or may not have happened.
-//   - Times are kept to the microsecond and come back in UTC.
+//   - Calls may come from any number of goroutines and of processes; on SQLite
+//     those are on one machine. A context that ends makes the call return its
+//     error; the write may or may not have happened.
+//   - Times are kept to the microsecond and come back in UTC. What is added
+//     without the time at which it was made is made now.
+//   - Ids are given by the store. An id in what is added is not looked at.
+//   - Text is kept exactly, of any length, line ends and all. Only text with a
+//     NUL character or that is not UTF-8 is refused, with Invalid: PostgreSQL
+//     cannot keep it, and both adapters behave alike. (In JSON the NUL is written
+//     \u0000 and is kept.) The causes given to Outbox.Retry and Outbox.Refuse are
+//     kept with such characters replaced, since losing them would be worse.
+//   - Text by which things are looked up (keys, names, labels, logins) may have
+//     2000 bytes; more is refused with TooLarge.
+//   - JSON is kept as text and comes back byte for byte; what is not JSON is
+//     refused with Invalid. Empty lists, JSON and data come back as nil.
+//   - A limit of 0 means all; one below is refused with Invalid.
 //   - Errors carry a code of package task: NotFound for something that is not
-//     there, Conflict for something that is there already, DatabaseDown when the
-//     database cannot be reached.
+//     there, Conflict for something that is there already, Invalid for what
+//     cannot be stored, DatabaseDown when the database cannot be reached, DataDir
+//     when its file cannot be used, Interrupted (around the context's own error)
+//     when the context has ended. DatabaseDown leaves open whether a write
+//     happened.
 //   - Listings come in the order in which things were made, oldest first.
 //
 // The adapters are sqlite (one file, the default) and postgres (for several

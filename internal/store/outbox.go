@@ -16,6 +16,7 @@ const (
 	Pending   ActionStatus = "pending"
 	Delivered ActionStatus = "delivered"
 	Refused   ActionStatus = "refused"
+	Replaced  ActionStatus = "replaced" // a newer one took its place; see Action.Coalesce
 )
 
 // Action is one write to a forge. It is stored before it is tried.
@@ -30,7 +31,9 @@ type Action struct {
 	IdempotencyKey string
 	// Coalesce names what the action overwrites, for example the progress
 	// comment: while an earlier action on the item with the same name has not
-	// been tried, the newer one takes its place. Empty means never.
+	// been tried, the newer one takes its place: its number in the order, and its
+	// due time if that is earlier. The earlier one is then Replaced. Empty means
+	// never.
 	Coalesce string
 	Kind     string
 	Payload  json.RawMessage
@@ -48,17 +51,23 @@ type Action struct {
 type Outbox interface {
 	// Put stores an action. If its idempotency key is there already it returns
 	// the action that has it, and put is false. An action of an older generation
-	// than its task's is refused with StaleGeneration and not stored.
+	// than its task's is refused with StaleGeneration and not stored; NotFound if
+	// there is no such task.
 	Put(ctx context.Context, action Action) (stored Action, put bool, err error)
 	// Take returns actions that are due, of each item only the first that is
 	// still pending, and holds them for the caller until the given time: no
-	// other caller gets them before. Each Take counts as an attempt.
+	// other caller gets them before. Each Take counts as an attempt. An action
+	// whose task is in a newer generation by now is not returned but refused with
+	// ReasonStaleGeneration.
 	Take(ctx context.Context, now, until time.Time, limit int) ([]Action, error)
-	// Deliver records that the forge has taken the action, with what it said.
+	// Deliver records that the forge has taken the action, with what it said,
+	// even if the action was refused meanwhile. Delivering twice changes nothing.
 	Deliver(ctx context.Context, id string, result json.RawMessage) error
-	// Retry puts the action back, to be taken again at the given time.
+	// Retry puts the action back, to be taken again at the given time; Conflict
+	// if it has ended.
 	Retry(ctx context.Context, id string, at time.Time, cause string) error
-	// Refuse ends the action without delivery.
+	// Refuse ends the action without delivery; Conflict if it was delivered.
+	// Refusing twice changes nothing.
 	Refuse(ctx context.Context, id string, reason task.Reason, cause string) error
 	// Action returns one action by its idempotency key.
 	Action(ctx context.Context, idempotencyKey string) (Action, error)

@@ -22,7 +22,8 @@ type NewTask struct {
 // Effects returns the forge writes that go with a move, given the task before
 // and after it. They are put into the outbox in the same transaction, so that a
 // crash can lose neither. It must not do anything else, and may be called again
-// when the transaction has to be repeated. Nil means none.
+// when the transaction has to be repeated. A task that is new has no state and
+// generation 0 before. Nil means none.
 type Effects func(before, after task.Task) []Action
 
 // Change is a request to move a task.
@@ -56,8 +57,10 @@ type Tasks interface {
 	// Move applies a trigger to a task and returns it as it is afterwards. It
 	// fails with NotFound, StaleGeneration or an *task.IllegalMoveError, and
 	// then nothing has changed. A move that begins a new generation also refuses
-	// the writes of older ones that wait in the outbox. Each move is an event in
-	// the task's journal. Claiming goes through Leases.
+	// the writes of older ones that wait in the outbox, except those that a
+	// sender has taken. Each move is an event in the task's journal, in the
+	// generation that the move leads to. Claiming goes through Leases; here it is
+	// Invalid.
 	Move(ctx context.Context, change Change) (task.Task, error)
 	// SetPhase records the phase of the run; it fails with StaleGeneration if
 	// the run is over.
@@ -92,14 +95,14 @@ type Leases interface {
 	// this moment, is left out. Of any number of callers in any number of
 	// processes, one at most is given a task's generation.
 	Claim(ctx context.Context, claims []Claim, effects Effects) ([]task.Task, error)
-	// Renew extends a lease. It fails with LeaseLost if the task is not running
-	// in that generation under that token.
+	// Renew extends a lease, and never shortens it. It fails with LeaseLost if the
+	// task is not running in that generation under that token.
 	Renew(ctx context.Context, id task.ID, generation int64, tokenHash []byte, until time.Time) error
 	// Holds reports, as nil or LeaseLost, whether the token holds the task's
 	// lease in that generation at the given moment.
 	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
-	// Expired returns running tasks whose lease ended before the given moment,
-	// longest ago first.
+	// Expired returns running tasks whose lease is no longer held at the given
+	// moment, longest ago first.
 	Expired(ctx context.Context, now time.Time, limit int) ([]task.Task, error)
 }
 
@@ -107,8 +110,11 @@ type Leases interface {
 type Events interface {
 	// Append stores events and gives each its position. An event whose task,
 	// generation, source and sequence are there already is left as it is, so
-	// that a sender may repeat what it is not sure of. It returns how many were
-	// new. All events of one call belong to one task; NotFound if there is none.
+	// that a sender may repeat what it is not sure of. Sequence 0 asks for the
+	// next one of the source, and such an event is always new: the server's own
+	// entries are numbered so, since moves put entries of the server there too.
+	// It returns how many were new. All events of one call belong to one task;
+	// NotFound if there is none.
 	Append(ctx context.Context, events []task.Event) (added int, err error)
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.

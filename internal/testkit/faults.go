@@ -3,6 +3,7 @@ package testkit
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -147,8 +148,6 @@ func copyAnswer(w http.ResponseWriter, r *http.Request, forward http.Handler) *h
 	r.Header.Set("Accept-Encoding", "identity")
 	answer := httptest.NewRecorder()
 	forward.ServeHTTP(answer, r)
-	for name, values := range answer.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	return answer
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,11 +21,11 @@ import (
 	gitea "code.gitea.io/sdk/gitea"
 )
 
-// giteaFolder names the folder that scripts/gitea.sh makes: the server program
+// giteaFolder names the folder that scripts/gitea makes: the server program
 // and its static files.
 const giteaFolder = "TORYO_TEST_GITEA"
 
-// giteaVersion is the one that scripts/gitea.sh builds.
+// giteaVersion is the one that scripts/gitea builds.
 const giteaVersion = "1.26.0"
 
 const (
@@ -54,12 +55,11 @@ func Gitea(t testing.TB) *GiteaServer {
 	}
 	server := &GiteaServer{URL: fmt.Sprintf("http://127.0.0.1:%d", port), log: &tail{}}
 	run := func(args ...string) string {
-		command := exec.Command(program, append([]string{"--config", config}, args...)...) //nolint:gosec,noctx // our own
+		command := exec.Command(program, append([]string{"--config", config}, args...)...) //nolint:noctx // ends by itself
 		command.Env = giteaEnvironment(folder)
 		out, err := command.Output()
 		if err != nil {
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 				t.Logf("%s", exit.Stderr)
 			}
 			t.Fatalf("gitea %s: %v", args[0], err)
@@ -89,7 +89,7 @@ func giteaProgram(t testing.TB) (program, static string) {
 	}
 	program = filepath.Join(folder, "gitea")
 	if _, err := os.Stat(program); err != nil {
-		LeaveOut(t, "the Gitea server ("+giteaFolder+", made by scripts/gitea.sh)")
+		LeaveOut(t, "the Gitea server ("+giteaFolder+", made by scripts/gitea)")
 	}
 	return program, filepath.Join(folder, "static")
 }
@@ -101,7 +101,15 @@ func freePort(t testing.TB) int {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	_, text, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func giteaEnvironment(folder string) []string {
@@ -160,7 +168,7 @@ ENABLED = false
 // start runs the server until the test ends, and waits until it answers.
 func (g *GiteaServer) start(t testing.TB, program, config, folder string) {
 	t.Helper()
-	command := exec.Command(program, "--config", config, "web") //nolint:gosec,noctx // stopped below
+	command := exec.Command(program, "--config", config, "web") //nolint:noctx // stopped below
 	command.Env = giteaEnvironment(folder)
 	command.Stdout, command.Stderr = g.log, g.log
 	if err := command.Start(); err != nil {
@@ -186,6 +194,7 @@ func (g *GiteaServer) await(t testing.TB, ended chan error) {
 	t.Helper()
 	deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	client := &http.Client{Timeout: 10 * time.Second}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -193,7 +202,7 @@ func (g *GiteaServer) await(t testing.TB, ended chan error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := http.DefaultClient.Do(request); err == nil {
+		if answer, err := client.Do(request); err == nil {
 			_, _ = io.Copy(io.Discard, answer.Body)
 			_ = answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {

@@ -11,6 +11,8 @@ type Options struct {
 	// SilentReviews says that what people write with a review is a comment like
 	// any other on this forge, so that theirs are tested without a text.
 	SilentReviews bool
+	// Without names tests that have no meaning on this forge, and says why.
+	Without map[string]string
 }
 
 // Run runs the suite. Each test makes a repository of its own, and they run in
@@ -62,6 +64,10 @@ func Run(t *testing.T, fixture Fixture, options Options) {
 		{"Statuses", (*suite).statuses},
 		{"Context", (*suite).context},
 	} {
+		if why, without := options.Without[one.name]; without {
+			t.Logf("without %s: %s", one.name, why)
+			continue
+		}
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
 			one.test(all, t)

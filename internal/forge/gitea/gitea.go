@@ -121,16 +121,14 @@ func failure(call forge.Call, answer *sdk.Response, err error) error {
 		return nil
 	}
 	if answer == nil || answer.Response == nil {
-		var network *url.Error
-		if !errors.As(err, &network) {
+		if _, network := errors.AsType[*url.Error](err); !network {
 			// The SDK did not send it at all.
 			return task.Wrap(task.Invalid, err, "cannot "+call.What)
 		}
 		return call.Failure(nil, err)
 	}
 	err = call.Failure(answer.Response, err)
-	var failed *forge.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*forge.Error](err); ok {
 		failed.MovedTo = movedTo(answer.Header.Get("Location"))
 	}
 	return err
@@ -139,8 +137,8 @@ func failure(call forge.Call, answer *sdk.Response, err error) error {
 // faulted reports whether Gitea answered with a fault of its own. It often does so
 // where it means that something is not there.
 func faulted(err error) bool {
-	var failed *forge.Error
-	return errors.As(err, &failed) && failed.Status == http.StatusInternalServerError
+	failed, ok := errors.AsType[*forge.Error](err)
+	return ok && failed.Status == http.StatusInternalServerError
 }
 
 // explain looks, when Gitea answered with a fault of its own, whether the item is

@@ -25,6 +25,12 @@ func TestGitea(t *testing.T) {
 			CutWithin: testkit.CutWithin, HalfJSON: testkit.HalfJSON, Hang: testkit.Hang,
 		}, forgetest.Paths{Item: "/issues/", Comments: "/comments", Pulls: "/pulls"})
 	})
+	only := peculiar{server}
+	t.Run("AccessAsAdministrator", only.accessAsAdministrator)
+	t.Run("BadToken", only.badToken)
+	t.Run("OrganisationLabels", only.organisationLabels)
+	t.Run("LongReview", only.longReview)
+	t.Run("DraftByTitle", only.draftByTitle)
 }
 
 func TestNew(t *testing.T) {

@@ -17,7 +17,8 @@ func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.R
 	if err != nil {
 		return err
 	}
-	client, answer := f.client(ctx), (*sdk.Response)(nil)
+	client := f.client(ctx)
+	var answer *sdk.Response
 	if comment != 0 {
 		_, answer, err = client.PostIssueCommentReaction(at.owner, at.name, comment, string(reaction))
 	} else {
@@ -32,7 +33,8 @@ func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge
 	if err != nil {
 		return err
 	}
-	client, answer := f.client(ctx), (*sdk.Response)(nil)
+	client := f.client(ctx)
+	var answer *sdk.Response
 	if comment != 0 {
 		answer, err = client.DeleteIssueCommentReaction(at.owner, at.name, comment, string(reaction))
 	} else {

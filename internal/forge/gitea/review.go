@@ -47,6 +47,11 @@ var reviewStates = map[forge.Verdict]sdk.ReviewStateType{
 // reviews returns the submitted reviews, without those that are still being
 // written or were only asked for.
 func (f *Forge) reviews(ctx context.Context, key task.Key) ([]*sdk.PullReview, error) {
+	found, err := f.allReviews(ctx, key)
+	return slices.DeleteFunc(found, func(r *sdk.PullReview) bool { return verdicts[r.State] == "" }), err
+}
+
+func (f *Forge) allReviews(ctx context.Context, key task.Key) ([]*sdk.PullReview, error) {
 	at, err := locatePull(key)
 	if err != nil {
 		return nil, err
@@ -58,7 +63,6 @@ func (f *Forge) reviews(ctx context.Context, key task.Key) ([]*sdk.PullReview, e
 	if err != nil {
 		return nil, read("read the reviews of "+key.String(), answer, err)
 	}
-	found = slices.DeleteFunc(found, func(r *sdk.PullReview) bool { return verdicts[r.State] == "" })
 	slices.SortFunc(found, func(a, b *sdk.PullReview) int { return int(a.ID - b.ID) })
 	return found, nil
 }

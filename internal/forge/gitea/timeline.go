@@ -26,14 +26,15 @@ type event struct {
 
 // timeline reads what happened to an item. Gitea leaves comments on lines out of
 // it, but only after it has cut it into pages. So an empty page is not the end
-// yet if the item has such comments: up to hidden of them may make empty pages.
+// yet if the item has such comments: as many as hidden of them may make empty
+// pages. One more empty page is looked behind for those that nobody tells us of.
 func (f *Forge) timeline(ctx context.Context, key task.Key, hidden int) ([]event, error) {
 	at, err := locate(key)
 	if err != nil {
 		return nil, err
 	}
 	var all []event
-	empty, allowed := 0, 1+hidden/smallestPage
+	empty, allowed := 0, 2+hidden/smallestPage
 	for number := 1; empty < allowed; number++ {
 		var page []event
 		path := fmt.Sprintf("%s/timeline?page=%d&limit=%d", at.path("issues"), number, perPage)
@@ -56,15 +57,13 @@ const smallestPage = 10
 func (f *Forge) LabelEvents(ctx context.Context, key task.Key) ([]forge.LabelEvent, error) {
 	hidden := 0
 	if key.Kind == task.Pull {
-		at, err := locate(key)
+		reviews, err := f.allReviews(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		pull, answer, err := f.client(ctx).GetPullRequest(at.owner, at.name, at.number)
-		if err != nil {
-			return nil, read("read "+key.String(), answer, err)
+		for _, review := range reviews {
+			hidden += review.CodeCommentsCount
 		}
-		hidden = pull.ReviewComments
 	}
 	happened, err := f.timeline(ctx, key, hidden)
 	if err != nil {

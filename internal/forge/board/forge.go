@@ -1,0 +1,305 @@
+package board
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Forge is the board in the hands of one user. It implements the forge port, and
+// has besides what people do and the port does not need.
+type Forge struct {
+	board *Board
+	self  string
+}
+
+var _ forge.Forge = (*Forge)(nil)
+
+// Name is Board.
+func (f *Forge) Name() task.Forge { return task.Board }
+
+var accessLevels = map[store.BoardAccess]forge.Access{
+	store.BoardRead: forge.ReadAccess, store.BoardWrite: forge.WriteAccess, store.BoardAdmin: forge.AdminAccess,
+}
+
+func accessOf(user store.BoardUser) forge.Access {
+	if !user.RemovedAt.IsZero() {
+		return forge.NoAccess
+	}
+	return accessLevels[user.Access]
+}
+
+// require refuses the call if the user may not do it. Who may not even read does
+// not learn what is there.
+func (f *Forge) require(ctx context.Context, repository string, needed forge.Access) error {
+	user, err := f.board.store.BoardUser(ctx, f.self)
+	switch code := task.CodeOf(err); {
+	case code == task.NotFound || err == nil && !user.RemovedAt.IsZero():
+		return task.Errorf(task.Unauthorized, "there is no user %q on the board", f.self)
+	case err != nil:
+		return told("ask what "+f.self+" may do", false, err)
+	}
+	switch access := accessOf(user); {
+	case access == forge.NoAccess:
+		return noRepository(repository)
+	case access < needed:
+		return task.Errorf(task.Forbidden, "%s may not do this: it takes %s access", f.self, needed)
+	default:
+		return nil
+	}
+}
+
+func noRepository(name string) error {
+	return task.Errorf(task.NotFound, "there is no repository %q on the board", name)
+}
+
+// enter checks a call that is about a repository.
+func (f *Forge) enter(ctx context.Context, repository string, needed forge.Access) error {
+	if err := checkRepository(repository); err != nil {
+		return err
+	}
+	if err := f.require(ctx, repository, needed); err != nil {
+		return err
+	}
+	_, err := f.board.store.BoardRepository(ctx, repository)
+	return told("find the repository", false, err)
+}
+
+// item checks a call that is about an item, and returns the item.
+func (f *Forge) item(ctx context.Context, key task.Key, needed forge.Access) (store.BoardItem, error) {
+	if key.Forge != task.Board {
+		return store.BoardItem{}, task.Errorf(task.Invalid, "%s is not an item on the board", key)
+	}
+	if err := key.Validate(); err != nil {
+		return store.BoardItem{}, err
+	}
+	if err := f.enter(ctx, key.Repository, needed); err != nil {
+		return store.BoardItem{}, err
+	}
+	found, err := f.board.store.BoardItem(ctx, key.Repository, key.Number)
+	if err == nil && found.Kind != key.Kind {
+		err = task.Errorf(task.NotFound, "%s is not of that kind", key)
+	}
+	return found, told("find "+key.String(), false, err)
+}
+
+// pull is item for pull requests only.
+func (f *Forge) pull(ctx context.Context, key task.Key, needed forge.Access) (store.BoardItem, error) {
+	if key.Kind != task.Pull {
+		return store.BoardItem{}, task.Errorf(task.Invalid, "%s is not a pull request", key)
+	}
+	return f.item(ctx, key, needed)
+}
+
+// Self returns the login as it was registered.
+func (f *Forge) Self(ctx context.Context) (string, error) {
+	user, err := f.board.store.BoardUser(ctx, f.self)
+	if task.CodeOf(err) == task.NotFound {
+		return "", task.Errorf(task.Unauthorized, "there is no user %q on the board", f.self)
+	}
+	return user.Login, told("ask who we are", false, err)
+}
+
+// Repositories returns all repositories.
+func (f *Forge) Repositories(ctx context.Context) ([]forge.Repository, error) {
+	if err := f.require(ctx, "", forge.ReadAccess); err != nil {
+		if task.CodeOf(err) == task.NotFound {
+			return nil, nil
+		}
+		return nil, err
+	}
+	found, err := f.board.store.ListBoardRepositories(ctx)
+	if err != nil {
+		return nil, told("list the repositories", false, err)
+	}
+	var all []forge.Repository
+	for _, one := range found {
+		repository, err := f.board.repository(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, repository)
+	}
+	return all, nil
+}
+
+// Repository returns one repository.
+func (f *Forge) Repository(ctx context.Context, name string) (forge.Repository, error) {
+	if err := f.enter(ctx, name, forge.ReadAccess); err != nil {
+		return forge.Repository{}, err
+	}
+	found, err := f.board.store.BoardRepository(ctx, name)
+	if err != nil {
+		return forge.Repository{}, told("find the repository", false, err)
+	}
+	return f.board.repository(ctx, found)
+}
+
+// Access says what a login may do.
+func (f *Forge) Access(ctx context.Context, repository, login string) (forge.Access, error) {
+	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+		return forge.NoAccess, err
+	}
+	user, err := f.board.store.BoardUser(ctx, login)
+	if task.CodeOf(err) == task.NotFound {
+		return forge.NoAccess, nil
+	}
+	return accessOf(user), told("ask what "+login+" may do", false, err)
+}
+
+// people returns a function that gives a login as it is to be shown.
+func (f *Forge) people(ctx context.Context) (func(login string) string, error) {
+	users, err := f.board.store.ListBoardUsers(ctx)
+	if err != nil {
+		return nil, told("list the users of the board", false, err)
+	}
+	shown := make(map[string]string, len(users))
+	for _, user := range users {
+		if user.RemovedAt.IsZero() {
+			shown[strings.ToLower(user.Login)] = user.Login
+		}
+	}
+	return func(login string) string {
+		if name, found := shown[strings.ToLower(login)]; found {
+			return name
+		}
+		return forge.Ghost
+	}, nil
+}
+
+// List returns open items.
+func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, error) {
+	if err := f.enter(ctx, query.Repository, forge.ReadAccess); err != nil {
+		return nil, err
+	}
+	filter := store.BoardFilter{Repository: query.Repository, Kind: query.Kind, State: store.BoardOpen, Assignee: query.Assignee}
+	if len(query.Labels) > 0 {
+		filter.Label = query.Labels[0]
+	}
+	found, err := f.board.store.ListBoardItems(ctx, filter)
+	if err != nil {
+		return nil, told("list the items of "+query.Repository, false, err)
+	}
+	show, err := f.people(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var items []forge.Item
+	for _, one := range found {
+		item := f.shown(one, show)
+		lacks := func(label string) bool { return !item.HasLabel(label) }
+		if !slices.ContainsFunc(query.Labels, lacks) && !item.UpdatedAt.Before(query.UpdatedSince) {
+			items = append(items, item)
+		}
+	}
+	return items, nil
+}
+
+// shown is an item as the port has it, but for the commit at its head.
+func (f *Forge) shown(x store.BoardItem, show func(string) string) forge.Item {
+	key := task.Key{Forge: task.Board, Repository: x.Repository, Kind: x.Kind, Number: x.Number}
+	item := forge.Item{
+		Key: key, Title: x.Title, Body: x.Body, State: forge.ItemState(x.State), Labels: x.Labels, Author: show(x.Author),
+		URL: f.board.itemURL(key), CreatedAt: x.CreatedAt, UpdatedAt: x.UpdatedAt, Head: x.Head, Base: x.Base, Draft: x.Draft,
+	}
+	for _, login := range x.Assignees {
+		item.Assignees = append(item.Assignees, show(login))
+	}
+	return item
+}
+
+// Item returns one item.
+func (f *Forge) Item(ctx context.Context, key task.Key) (forge.Item, error) {
+	found, err := f.item(ctx, key, forge.ReadAccess)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	return f.whole(ctx, found)
+}
+
+func (f *Forge) whole(ctx context.Context, x store.BoardItem) (forge.Item, error) {
+	show, err := f.people(ctx)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	item := f.shown(x, show)
+	if x.Kind == task.Pull {
+		item.HeadCommit, err = f.board.head(ctx, x)
+	}
+	return item, err
+}
+
+// LinkedPulls returns the pull requests whose text refers to the issue.
+func (f *Forge) LinkedPulls(ctx context.Context, key task.Key) ([]forge.LinkedPull, error) {
+	if _, err := f.item(ctx, key, forge.ReadAccess); err != nil || key.Kind == task.Pull {
+		return nil, err
+	}
+	pulls, err := f.board.store.ListBoardItems(ctx, store.BoardFilter{Kind: task.Pull})
+	if err != nil {
+		return nil, told("list the pull requests", false, err)
+	}
+	var linked []forge.LinkedPull
+	for _, pull := range pulls {
+		if refersTo(pull, key) {
+			at := task.Key{Forge: task.Board, Repository: pull.Repository, Kind: task.Pull, Number: pull.Number}
+			linked = append(linked, forge.LinkedPull{Key: at, State: forge.ItemState(pull.State), URL: f.board.itemURL(at)})
+		}
+	}
+	return linked, nil
+}
+
+var reference = regexp.MustCompile(`(?:^|[^\w/#&])((?:[\w.-]+/[\w.-]+)?)#(\d+)\b`)
+
+// refersTo reports whether the text of a pull request names the issue.
+func refersTo(pull store.BoardItem, issue task.Key) bool {
+	for _, found := range reference.FindAllStringSubmatch(" "+pull.Title+"\n"+pull.Body, -1) {
+		repository := found[1]
+		if repository == "" {
+			repository = pull.Repository
+		}
+		if repository == issue.Repository && found[2] == strconv.FormatInt(issue.Number, 10) {
+			return true
+		}
+	}
+	return false
+}
+
+// LabelEvents returns when labels were put on and taken off.
+func (f *Forge) LabelEvents(ctx context.Context, key task.Key) ([]forge.LabelEvent, error) {
+	timeline, err := f.Timeline(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	var events []forge.LabelEvent
+	for _, one := range timeline {
+		if one.Kind == store.BoardLabeled || one.Kind == store.BoardUnlabeled {
+			events = append(events, forge.LabelEvent{Label: one.Subject, On: one.Kind == store.BoardLabeled, Actor: one.Actor, At: one.At})
+		}
+	}
+	return events, nil
+}
+
+// Timeline returns everything that happened to an item but comments and reviews.
+func (f *Forge) Timeline(ctx context.Context, key task.Key) ([]store.BoardEvent, error) {
+	if _, err := f.item(ctx, key, forge.ReadAccess); err != nil {
+		return nil, err
+	}
+	timeline, err := f.board.store.BoardTimeline(ctx, key.Repository, key.Number)
+	if err != nil {
+		return nil, told("read the timeline of "+key.String(), false, err)
+	}
+	show, err := f.people(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range timeline {
+		timeline[i].Actor = show(timeline[i].Actor)
+	}
+	return timeline, nil
+}

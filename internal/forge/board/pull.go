@@ -1,0 +1,273 @@
+package board
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// kept is where the head and the base of a merged pull request are kept.
+func kept(x store.BoardItem, what string) string {
+	return fmt.Sprintf("refs/pull/%d/%s", x.Number, what)
+}
+
+// head returns the commit at the head of a pull request: of its branch, or, once
+// it is merged, the one that was merged. It is "" if the branch is gone.
+func (b *Board) head(ctx context.Context, x store.BoardItem) (string, error) {
+	reference := "refs/heads/" + x.Head
+	if x.State == store.BoardMerged {
+		reference = kept(x, "head")
+	}
+	commit, _, err := b.resolve(ctx, x.Repository, reference)
+	return commit, err
+}
+
+// OpenPull opens a pull request, or returns the one that is open.
+func (f *Forge) OpenPull(ctx context.Context, repository string, post forge.PullPost) (forge.Item, bool, error) {
+	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+		return forge.Item{}, false, err
+	}
+	if strings.TrimSpace(post.Title.String()) == "" {
+		return forge.Item{}, false, task.Errorf(task.Invalid, "a pull request needs a title")
+	}
+	if err := f.board.checkChange(ctx, repository, post.Head, post.Base); err != nil {
+		return forge.Item{}, false, err
+	}
+	f.board.opening.Lock()
+	defer f.board.opening.Unlock()
+	if item, found, err := f.FindPull(ctx, repository, post.Head, post.Base); err != nil || found {
+		return item, false, err
+	}
+	made, err := f.board.store.AddBoardItem(ctx, store.BoardItem{
+		Repository: repository, Kind: task.Pull, Title: post.Title.String(), Body: post.Text.String(), Author: f.self,
+		Head: post.Head, Base: post.Base, Draft: post.Draft,
+	})
+	if err != nil {
+		return forge.Item{}, false, told("open a pull request in "+repository, true, err)
+	}
+	item, err := f.whole(ctx, made)
+	return item, err == nil, err
+}
+
+// checkChange refuses branches that are not there or between which there is
+// nothing to merge.
+func (b *Board) checkChange(ctx context.Context, repository, head, base string) error {
+	from, err := b.requireBranch(ctx, repository, head)
+	if err != nil {
+		return err
+	}
+	to, err := b.requireBranch(ctx, repository, base)
+	if err != nil {
+		return err
+	}
+	parted, err := b.mergeBase(ctx, repository, to, from)
+	if err == nil && parted == from {
+		err = task.Errorf(task.Invalid, "%s has nothing that is not in %s", head, base)
+	}
+	return err
+}
+
+// FindPull looks for the open pull request of a branch.
+func (f *Forge) FindPull(ctx context.Context, repository, head, base string) (forge.Item, bool, error) {
+	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+		return forge.Item{}, false, err
+	}
+	if head == "" {
+		return forge.Item{}, false, nil
+	}
+	found, err := f.board.store.ListBoardItems(ctx, store.BoardFilter{Repository: repository, Kind: task.Pull, State: store.BoardOpen, Head: head})
+	if err != nil {
+		return forge.Item{}, false, told("list the pull requests of "+repository, false, err)
+	}
+	for _, one := range found {
+		if base == "" || one.Base == base {
+			item, err := f.whole(ctx, one)
+			return item, err == nil, err
+		}
+	}
+	return forge.Item{}, false, nil
+}
+
+// EditPull changes a pull request.
+func (f *Forge) EditPull(ctx context.Context, key task.Key, edit forge.PullEdit) (forge.Item, error) {
+	if _, err := f.pull(ctx, key, forge.WriteAccess); err != nil {
+		return forge.Item{}, err
+	}
+	change := store.BoardEdit{Draft: edit.Draft}
+	if edit.Title != nil {
+		title := edit.Title.String()
+		if title == "" {
+			return forge.Item{}, task.Errorf(task.Invalid, "a pull request needs a title")
+		}
+		change.Title = &title
+	}
+	if edit.Text != nil {
+		body := edit.Text.String()
+		change.Body = &body
+	}
+	edited, err := f.board.store.EditBoardItem(ctx, key.Repository, key.Number, change, f.self)
+	if err != nil {
+		return forge.Item{}, told("edit "+key.String(), true, err)
+	}
+	return f.whole(ctx, edited)
+}
+
+// Merge merges a pull request with a commit of its own, and closes the issues that
+// its text says it closes. It fails with Conflict if it is not open, if git cannot
+// merge it by itself, or if a branch moves at the same moment.
+func (f *Forge) Merge(ctx context.Context, key task.Key) (forge.Item, error) {
+	pull, err := f.pull(ctx, key, forge.WriteAccess)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	if pull.State != store.BoardOpen {
+		return forge.Item{}, task.Errorf(task.Conflict, "%s is %s", key, pull.State)
+	}
+	if err := f.board.merge(ctx, pull, f.self); err != nil {
+		return forge.Item{}, err
+	}
+	merged := store.BoardMerged
+	done, err := f.board.store.EditBoardItem(ctx, key.Repository, key.Number, store.BoardEdit{State: &merged}, f.self)
+	if err != nil {
+		return forge.Item{}, told("note that "+key.String()+" is merged", true, err)
+	}
+	if err := f.closeLinked(ctx, done); err != nil {
+		return forge.Item{}, err
+	}
+	return f.whole(ctx, done)
+}
+
+// merge makes the merge in git. If it was made before and only not noted, nothing
+// is left to merge, and that is well.
+func (b *Board) merge(ctx context.Context, pull store.BoardItem, author string) error {
+	head, err := b.requireBranch(ctx, pull.Repository, pull.Head)
+	if err != nil {
+		return err
+	}
+	base, err := b.requireBranch(ctx, pull.Repository, pull.Base)
+	if err != nil {
+		return err
+	}
+	parted, err := b.mergeBase(ctx, pull.Repository, base, head)
+	if err != nil || parted == head {
+		return err
+	}
+	message := fmt.Sprintf("Merge pull request #%d from %s\n\n%s", pull.Number, pull.Head, pull.Title)
+	commit, err := b.mergeCommit(ctx, pull.Repository, base, head, author, message)
+	if err != nil {
+		return err
+	}
+	for what, at := range map[string]string{"head": head, "base": parted} {
+		was, _, err := b.resolve(ctx, pull.Repository, kept(pull, what))
+		if err != nil {
+			return err
+		}
+		if err := b.setReference(ctx, pull.Repository, kept(pull, what), at, was); err != nil {
+			return err
+		}
+	}
+	return b.setReference(ctx, pull.Repository, "refs/heads/"+pull.Base, commit, base)
+}
+
+var closingWords = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)\b`)
+
+func (f *Forge) closeLinked(ctx context.Context, pull store.BoardItem) error {
+	repository, err := f.board.store.BoardRepository(ctx, pull.Repository)
+	if err != nil || repository.DefaultBranch != pull.Base {
+		return told("find the repository", false, err)
+	}
+	closed := store.BoardClosed
+	for _, found := range closingWords.FindAllStringSubmatch(pull.Title+"\n"+pull.Body, -1) {
+		number, err := strconv.ParseInt(found[1], 10, 64)
+		if err != nil {
+			continue // no item has such a number
+		}
+		issue, err := f.board.store.BoardItem(ctx, pull.Repository, number)
+		if task.CodeOf(err) == task.NotFound || err == nil && issue.Kind != task.Issue {
+			continue
+		}
+		if err == nil {
+			_, err = f.board.store.EditBoardItem(ctx, pull.Repository, number, store.BoardEdit{State: &closed}, f.self)
+		}
+		if err != nil {
+			return told("close what was merged", true, err)
+		}
+	}
+	return nil
+}
+
+// Remote returns where git finds the repository: on this machine's disk.
+func (f *Forge) Remote(ctx context.Context, repository string) (forge.Remote, error) {
+	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+		return forge.Remote{}, err
+	}
+	return forge.Remote{URL: f.board.path(repository)}, nil
+}
+
+// Branch returns a branch.
+func (f *Forge) Branch(ctx context.Context, repository, name string) (forge.Branch, error) {
+	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+		return forge.Branch{}, err
+	}
+	commit, err := f.board.requireBranch(ctx, repository, name)
+	return forge.Branch{Name: name, Commit: commit}, err
+}
+
+// CreateBranch makes a branch at a commit.
+func (f *Forge) CreateBranch(ctx context.Context, repository, name, commit string) (forge.Branch, error) {
+	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+		return forge.Branch{}, err
+	}
+	if err := checkBranch(ctx, name); err != nil {
+		return forge.Branch{}, err
+	}
+	if err := f.board.requireCommit(ctx, repository, commit); err != nil {
+		return forge.Branch{}, err
+	}
+	err := f.board.setReference(ctx, repository, "refs/heads/"+name, commit, "")
+	if task.CodeOf(err) == task.Conflict {
+		there, findErr := f.Branch(ctx, repository, name)
+		if findErr == nil && there.Commit == commit {
+			return there, nil
+		}
+	}
+	return forge.Branch{Name: name, Commit: commit}, err
+}
+
+// SetStatus sets the state of a commit.
+func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.CommitStatus) error {
+	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+		return err
+	}
+	if err := f.board.requireCommit(ctx, repository, status.Commit); err != nil {
+		return err
+	}
+	return told("set the status of a commit", true, f.board.store.SetBoardStatus(ctx, store.BoardStatus{
+		Repository: repository, Commit: status.Commit, Context: status.Context, State: string(status.State),
+		Description: status.ShortDescription(), URL: status.URL,
+	}))
+}
+
+// Statuses returns the last status of each context.
+func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forge.CommitStatus, error) {
+	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+		return nil, err
+	}
+	found, err := f.board.store.BoardStatuses(ctx, repository, commit)
+	if err != nil {
+		return nil, told("read the statuses of a commit", false, err)
+	}
+	var statuses []forge.CommitStatus
+	for _, one := range found {
+		statuses = append(statuses, forge.CommitStatus{
+			Commit: one.Commit, Context: one.Context, State: forge.StatusState(one.State), Description: one.Description, URL: one.URL,
+		})
+	}
+	return statuses, nil
+}

@@ -1,0 +1,284 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Diff returns what a pull request changes.
+func (f *Forge) Diff(ctx context.Context, key task.Key) (forge.Diff, error) {
+	pull, err := f.pull(ctx, key, forge.ReadAccess)
+	if err != nil {
+		return forge.Diff{}, err
+	}
+	return f.board.diff(ctx, pull)
+}
+
+func (b *Board) diff(ctx context.Context, pull store.BoardItem) (forge.Diff, error) {
+	head, err := b.head(ctx, pull)
+	if err != nil {
+		return forge.Diff{}, err
+	}
+	if head == "" {
+		return forge.Diff{}, task.Errorf(task.NotFound, "the branch %s of pull request %d is gone", pull.Head, pull.Number)
+	}
+	base, err := b.parting(ctx, pull, head)
+	if err != nil {
+		return forge.Diff{}, err
+	}
+	patch, err := git(ctx, b.path(pull.Repository), nil,
+		"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/", base, head, "--")
+	return forge.Diff{Base: base, Head: head, Patch: patch}, err
+}
+
+// parting returns the commit at which a pull request left its base.
+func (b *Board) parting(ctx context.Context, pull store.BoardItem, head string) (string, error) {
+	if pull.State == store.BoardMerged {
+		commit, found, err := b.resolve(ctx, pull.Repository, kept(pull, "base"))
+		if err != nil || found {
+			return commit, err
+		}
+	}
+	base, err := b.requireBranch(ctx, pull.Repository, pull.Base)
+	if err != nil {
+		return "", err
+	}
+	return b.mergeBase(ctx, pull.Repository, base, head)
+}
+
+// remark is a comment on a line, as it is kept with its review. A reply names the
+// thread that it belongs to.
+type remark struct {
+	Path   string     `json:"path"`
+	Side   forge.Side `json:"side"`
+	Line   int        `json:"line"`
+	Body   string     `json:"body"`
+	Thread string     `json:"thread,omitempty"`
+}
+
+func (r remark) anchor() forge.Anchor { return forge.Anchor{Path: r.Path, Side: r.Side, Line: r.Line} }
+
+// remarkID is the id of a comment on a line: that of its review and its place
+// there.
+func remarkID(review string, place int) string { return fmt.Sprintf("%s-%d", review, place) }
+
+// Reviews returns the submitted reviews. One that has only comments on lines is
+// left to the threads.
+func (f *Forge) Reviews(ctx context.Context, key task.Key) ([]forge.Review, error) {
+	found, show, err := f.reviews(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	var reviews []forge.Review
+	for _, one := range found {
+		if one.Body != "" || one.Verdict != store.BoardRemark {
+			reviews = append(reviews, reviewOf(one, show))
+		}
+	}
+	return reviews, nil
+}
+
+func (f *Forge) reviews(ctx context.Context, key task.Key) ([]store.BoardReview, func(string) string, error) {
+	if _, err := f.pull(ctx, key, forge.ReadAccess); err != nil {
+		return nil, nil, err
+	}
+	found, err := f.board.store.BoardReviews(ctx, key.Repository, key.Number)
+	if err != nil {
+		return nil, nil, told("read the reviews of "+key.String(), false, err)
+	}
+	show, err := f.people(ctx)
+	return found, show, err
+}
+
+func reviewOf(r store.BoardReview, show func(string) string) forge.Review {
+	return forge.Review{
+		ID: r.ID, Author: show(r.Author), Verdict: forge.Verdict(r.Verdict), Body: r.Body, Commit: r.Commit, At: r.CreatedAt,
+	}
+}
+
+// ReviewThreads returns the conversations on lines.
+func (f *Forge) ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error) {
+	reviews, show, err := f.reviews(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	var threads []forge.ReviewThread
+	of := map[string]int{} // from the id of a thread to its place
+	reviewed := map[string]string{}
+	for _, review := range reviews {
+		var remarks []remark
+		if len(review.Comments) > 0 {
+			if err := json.Unmarshal(review.Comments, &remarks); err != nil {
+				return nil, task.Wrap(task.Internal, err, "the comments of a review cannot be read")
+			}
+		}
+		for place, one := range remarks {
+			id := remarkID(review.ID, place)
+			thread := one.Thread
+			if thread == "" {
+				thread, of[id] = id, len(threads)
+				reviewed[id] = review.Commit
+				threads = append(threads, forge.ReviewThread{ID: id, Anchor: one.anchor()})
+			}
+			at := of[thread]
+			threads[at].Comments = append(threads[at].Comments, task.Comment{
+				ID: id, Kind: task.ReviewComment, Author: show(review.Author), Body: one.Body,
+				CreatedAt: review.CreatedAt, UpdatedAt: review.CreatedAt,
+			})
+		}
+	}
+	return threads, f.markOutdated(ctx, key, threads, reviewed)
+}
+
+// markOutdated marks threads on lines that the diff no longer has.
+func (f *Forge) markOutdated(ctx context.Context, key task.Key, threads []forge.ReviewThread, reviewed map[string]string) error {
+	if len(threads) == 0 {
+		return nil
+	}
+	diff, err := f.Diff(ctx, key)
+	if code := task.CodeOf(err); code == task.NotFound || code == task.TooLarge {
+		return nil // then it cannot be told
+	}
+	if err != nil {
+		return err
+	}
+	anchors, err := diff.Anchors()
+	if err != nil {
+		return err
+	}
+	for i := range threads {
+		if reviewed[threads[i].ID] != diff.Head && !anchors[threads[i].Anchor] {
+			threads[i].Outdated, threads[i].Anchor.Line = true, 0
+		}
+	}
+	return nil
+}
+
+// SubmitReview submits a review.
+func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.ReviewPost) (forge.Review, error) {
+	if post.Repeat {
+		if review, found, err := f.findReview(ctx, key, post.Marker); err != nil || found {
+			return review, err
+		}
+	}
+	pull, err := f.pull(ctx, key, forge.ReadAccess)
+	if err != nil {
+		return forge.Review{}, err
+	}
+	diff, err := f.board.diff(ctx, pull)
+	if err != nil {
+		return forge.Review{}, err
+	}
+	remarks, err := f.judge(ctx, key, pull, diff, post)
+	if err != nil {
+		return forge.Review{}, err
+	}
+	return f.addReview(ctx, key, store.BoardReview{
+		Repository: key.Repository, Number: key.Number, Author: f.self, Verdict: store.BoardVerdict(post.Verdict),
+		Body: post.Body(), Commit: diff.Head,
+	}, remarks)
+}
+
+// judge refuses a review that cannot be, and returns its comments on lines.
+func (f *Forge) judge(ctx context.Context, key task.Key, pull store.BoardItem, diff forge.Diff, post forge.ReviewPost) ([]remark, error) {
+	if post.Verdict != forge.Remark {
+		if task.SameLogin(pull.Author, f.self) {
+			return nil, task.Errorf(task.Invalid, "%s is your own: you cannot judge it", key)
+		}
+		if err := f.require(ctx, key.Repository, forge.WriteAccess); err != nil {
+			return nil, err
+		}
+	}
+	if post.Commit != "" && post.Commit != diff.Head {
+		return nil, task.Errorf(task.Conflict, "%s is at %s by now, not at %s", key, diff.Head, post.Commit)
+	}
+	if post.Body() == "" && len(post.Comments) == 0 {
+		return nil, task.Errorf(task.Invalid, "a review needs a text or a comment on a line")
+	}
+	anchors, err := diff.Anchors()
+	if err != nil {
+		return nil, err
+	}
+	var remarks []remark
+	for _, comment := range post.Comments {
+		at, body := comment.Anchor, comment.Text.String()
+		if !anchors[at] {
+			return nil, task.Errorf(task.Invalid, "the diff of %s has no line %s", key, at)
+		}
+		if strings.TrimSpace(body) == "" {
+			return nil, task.Errorf(task.Invalid, "the comment on %s is empty", at)
+		}
+		remarks = append(remarks, remark{Path: at.Path, Side: at.Side, Line: at.Line, Body: body})
+	}
+	return remarks, nil
+}
+
+func (f *Forge) addReview(ctx context.Context, key task.Key, review store.BoardReview, remarks []remark) (forge.Review, error) {
+	if len(remarks) > 0 {
+		encoded, err := json.Marshal(remarks)
+		if err != nil {
+			return forge.Review{}, task.Wrap(task.Internal, err, "cannot review "+key.String())
+		}
+		review.Comments = encoded
+	}
+	made, err := f.board.store.AddBoardReview(ctx, review)
+	if err != nil {
+		return forge.Review{}, told("review "+key.String(), true, err)
+	}
+	show, err := f.people(ctx)
+	if err != nil {
+		return forge.Review{}, err
+	}
+	return reviewOf(made, show), nil
+}
+
+func (f *Forge) findReview(ctx context.Context, key task.Key, marker forge.Marker) (forge.Review, bool, error) {
+	reviews, err := f.Reviews(ctx, key)
+	if err != nil {
+		return forge.Review{}, false, err
+	}
+	for _, review := range reviews {
+		if task.SameLogin(review.Author, f.self) && marker.In(review.Body) {
+			return review, true, nil
+		}
+	}
+	return forge.Review{}, false, nil
+}
+
+// Reply writes a comment into a review thread.
+func (f *Forge) Reply(ctx context.Context, key task.Key, id string, post forge.Post) (task.Comment, error) {
+	threads, err := f.ReviewThreads(ctx, key)
+	if err != nil {
+		return task.Comment{}, err
+	}
+	at := slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return t.ID == id })
+	if at < 0 {
+		return task.Comment{}, task.Errorf(task.NotFound, "%s has no review thread %q", key, id)
+	}
+	if post.Repeat {
+		if comment, found := forge.FindMarked(threads[at].Comments, f.self, post.Marker); found {
+			return comment, nil
+		}
+	}
+	body := post.Body()
+	if strings.TrimSpace(body) == "" {
+		return task.Comment{}, task.Errorf(task.Invalid, "a comment needs a text")
+	}
+	anchor := threads[at].Anchor
+	made, err := f.addReview(ctx, key, store.BoardReview{
+		Repository: key.Repository, Number: key.Number, Author: f.self, Verdict: store.BoardRemark,
+	}, []remark{{Path: anchor.Path, Side: anchor.Side, Line: anchor.Line, Body: body, Thread: id}})
+	if err != nil {
+		return task.Comment{}, err
+	}
+	return task.Comment{
+		ID: remarkID(made.ID, 0), Kind: task.ReviewComment, Author: made.Author, Body: body, CreatedAt: made.At, UpdatedAt: made.At,
+	}, nil
+}

@@ -1,0 +1,275 @@
+package board
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// CreateIssue opens an issue.
+func (f *Forge) CreateIssue(ctx context.Context, repository, title, body string) (forge.Item, error) {
+	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+		return forge.Item{}, err
+	}
+	title = strings.TrimSpace(forge.Clean(title))
+	if title == "" {
+		return forge.Item{}, task.Errorf(task.Invalid, "an issue needs a title")
+	}
+	made, err := f.board.store.AddBoardItem(ctx, store.BoardItem{
+		Repository: repository, Kind: task.Issue, Title: title, Body: forge.Clean(body), Author: f.self,
+	})
+	if err != nil {
+		return forge.Item{}, told("open an issue in "+repository, true, err)
+	}
+	return f.whole(ctx, made)
+}
+
+// SetState closes an item or opens it again. It is for the author and for who may
+// write.
+func (f *Forge) SetState(ctx context.Context, key task.Key, state forge.ItemState) error {
+	found, err := f.item(ctx, key, forge.ReadAccess)
+	if err != nil {
+		return err
+	}
+	if !task.SameLogin(found.Author, f.self) {
+		if err := f.require(ctx, key.Repository, forge.WriteAccess); err != nil {
+			return err
+		}
+	}
+	if state != forge.Open && state != forge.Closed {
+		return task.Errorf(task.Invalid, "an item can be opened or closed, not %q", string(state))
+	}
+	wanted := store.BoardState(state)
+	_, err = f.board.store.EditBoardItem(ctx, key.Repository, key.Number, store.BoardEdit{State: &wanted}, f.self)
+	return told("change the state of "+key.String(), true, err)
+}
+
+// Comments returns the comments in an item's conversation.
+func (f *Forge) Comments(ctx context.Context, key task.Key) ([]task.Comment, error) {
+	if _, err := f.item(ctx, key, forge.ReadAccess); err != nil {
+		return nil, err
+	}
+	found, err := f.board.store.BoardComments(ctx, key.Repository, key.Number)
+	if err != nil {
+		return nil, told("read the comments on "+key.String(), false, err)
+	}
+	show, err := f.people(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var comments []task.Comment
+	for _, one := range found {
+		comments = append(comments, commentOf(one, show))
+	}
+	return comments, nil
+}
+
+func commentOf(c store.BoardComment, show func(string) string) task.Comment {
+	return task.Comment{
+		ID: c.ID, Kind: task.ItemComment, Author: show(c.Author), Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
+	}
+}
+
+// CreateComment writes a comment.
+func (f *Forge) CreateComment(ctx context.Context, key task.Key, post forge.Post) (task.Comment, error) {
+	if post.Repeat {
+		if comment, found, err := f.FindComment(ctx, key, post.Marker); err != nil || found {
+			return comment, err
+		}
+	}
+	return f.Say(ctx, key, post.Body())
+}
+
+// Say writes a comment of a person, as it is.
+func (f *Forge) Say(ctx context.Context, key task.Key, body string) (task.Comment, error) {
+	if _, err := f.item(ctx, key, forge.ReadAccess); err != nil {
+		return task.Comment{}, err
+	}
+	body = forge.Clean(body)
+	if strings.TrimSpace(body) == "" {
+		return task.Comment{}, task.Errorf(task.Invalid, "a comment needs a text")
+	}
+	made, err := f.board.store.AddBoardComment(ctx, store.BoardComment{
+		Repository: key.Repository, Number: key.Number, Author: f.self, Body: body,
+	})
+	return f.comment(ctx, "comment on "+key.String(), made, err)
+}
+
+func (f *Forge) comment(ctx context.Context, what string, c store.BoardComment, err error) (task.Comment, error) {
+	if err != nil {
+		return task.Comment{}, told(what, true, err)
+	}
+	show, err := f.people(ctx)
+	if err != nil {
+		return task.Comment{}, err
+	}
+	return commentOf(c, show), nil
+}
+
+// EditComment replaces the text of a comment of ours.
+func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post forge.Post) (task.Comment, error) {
+	return f.Rephrase(ctx, key, id, post.Body())
+}
+
+// Rephrase replaces the text of a person's own comment, as it is.
+func (f *Forge) Rephrase(ctx context.Context, key task.Key, id, body string) (task.Comment, error) {
+	if err := f.ownComment(ctx, key, id, false); err != nil {
+		return task.Comment{}, err
+	}
+	body = forge.Clean(body)
+	if strings.TrimSpace(body) == "" {
+		return task.Comment{}, task.Errorf(task.Invalid, "a comment needs a text")
+	}
+	edited, err := f.board.store.EditBoardComment(ctx, id, body)
+	return f.comment(ctx, "edit a comment on "+key.String(), edited, err)
+}
+
+// DeleteComment removes a comment. It is for its author and for administrators.
+func (f *Forge) DeleteComment(ctx context.Context, key task.Key, id string) error {
+	if err := f.ownComment(ctx, key, id, true); err != nil {
+		return err
+	}
+	return told("remove a comment on "+key.String(), true, f.board.store.DeleteBoardComment(ctx, id))
+}
+
+// ownComment refuses a comment that is not on the item, and one of someone else
+// unless an administrator may.
+func (f *Forge) ownComment(ctx context.Context, key task.Key, id string, administrators bool) error {
+	if _, err := f.item(ctx, key, forge.ReadAccess); err != nil {
+		return err
+	}
+	comments, err := f.board.store.BoardComments(ctx, key.Repository, key.Number)
+	if err != nil {
+		return told("read the comments on "+key.String(), false, err)
+	}
+	at := slices.IndexFunc(comments, func(c store.BoardComment) bool { return c.ID == id })
+	switch {
+	case at < 0:
+		return task.Errorf(task.NotFound, "there is no comment %q on %s", id, key)
+	case task.SameLogin(comments[at].Author, f.self):
+		return nil
+	case administrators:
+		return f.require(ctx, key.Repository, forge.AdminAccess)
+	default:
+		return task.Errorf(task.Forbidden, "the comment is someone else's")
+	}
+}
+
+// FindComment looks for a comment of ours by its marker.
+func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Marker) (task.Comment, bool, error) {
+	comments, err := f.Comments(ctx, key)
+	if err != nil {
+		return task.Comment{}, false, err
+	}
+	comment, found := forge.FindMarked(comments, f.self, marker)
+	return comment, found, nil
+}
+
+// EnsureLabels has nothing to create: any text can be a label here.
+func (f *Forge) EnsureLabels(ctx context.Context, repository string, labels []forge.Label) error {
+	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+		return err
+	}
+	for _, label := range labels {
+		if err := checkLabel(label.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLabel(name string) error {
+	if name == "" || name != strings.TrimSpace(forge.Clean(name)) || strings.Contains(name, "\n") {
+		return task.Errorf(task.Invalid, "%q cannot be a label", name)
+	}
+	return nil
+}
+
+// AddLabel puts a label on an item.
+func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
+	if err := checkLabel(name); err != nil {
+		return err
+	}
+	return f.setLabel(ctx, key, name, true)
+}
+
+// RemoveLabel takes a label off an item.
+func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) error {
+	return f.setLabel(ctx, key, name, false)
+}
+
+func (f *Forge) setLabel(ctx context.Context, key task.Key, name string, on bool) error {
+	if _, err := f.item(ctx, key, forge.WriteAccess); err != nil {
+		return err
+	}
+	return told("label "+key.String(), true, f.board.store.SetBoardLabel(ctx, key.Repository, key.Number, name, on, f.self))
+}
+
+// Assign adds an assignee.
+func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
+	if _, err := f.item(ctx, key, forge.WriteAccess); err != nil {
+		return err
+	}
+	user, err := f.board.store.BoardUser(ctx, login)
+	if code := task.CodeOf(err); code != "" && code != task.NotFound {
+		return told("look for "+login, false, err)
+	}
+	if accessOf(user) == forge.NoAccess {
+		return task.Errorf(task.Invalid, "there is no %q on the board who could be assigned", login)
+	}
+	return told("assign "+key.String(), true, f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, user.Login, true, f.self))
+}
+
+// Unassign removes an assignee.
+func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error {
+	if _, err := f.item(ctx, key, forge.WriteAccess); err != nil {
+		return err
+	}
+	return told("unassign "+key.String(), true, f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, login, false, f.self))
+}
+
+// React adds a reaction.
+func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.Reaction) error {
+	return f.setReaction(ctx, target, reaction, true)
+}
+
+// Unreact takes a reaction away.
+func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge.Reaction) error {
+	return f.setReaction(ctx, target, reaction, false)
+}
+
+func (f *Forge) setReaction(ctx context.Context, target forge.Target, reaction forge.Reaction, on bool) error {
+	if _, err := f.item(ctx, target.Key, forge.ReadAccess); err != nil {
+		return err
+	}
+	if !slices.Contains(forge.ReactionKinds, reaction) {
+		return task.Errorf(task.Invalid, "there is no reaction %q", string(reaction))
+	}
+	return told("react on "+target.Key.String(), true, f.board.store.SetBoardReaction(ctx, store.BoardReaction{
+		Repository: target.Key.Repository, Number: target.Key.Number, Comment: target.Comment, Login: f.self, Reaction: string(reaction),
+	}, on))
+}
+
+// Reactions returns everyone's reactions.
+func (f *Forge) Reactions(ctx context.Context, target forge.Target) ([]forge.ReactionBy, error) {
+	if _, err := f.item(ctx, target.Key, forge.ReadAccess); err != nil {
+		return nil, err
+	}
+	found, err := f.board.store.BoardReactions(ctx, target.Key.Repository, target.Key.Number, target.Comment)
+	if err != nil {
+		return nil, told("read the reactions on "+target.Key.String(), false, err)
+	}
+	show, err := f.people(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var reactions []forge.ReactionBy
+	for _, one := range found {
+		reactions = append(reactions, forge.ReactionBy{Reaction: forge.Reaction(one.Reaction), Login: show(one.Login)})
+	}
+	return reactions, nil
+}

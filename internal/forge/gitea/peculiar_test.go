@@ -1,0 +1,160 @@
+package gitea_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// as returns an adapter that acts with a token.
+func as(t *testing.T, server *testkit.GiteaServer, token string) *gitea.Forge {
+	t.Helper()
+	made, err := gitea.New(gitea.Options{URL: server.URL, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// peculiar has tests of what only Gitea does.
+type peculiar struct{ server *testkit.GiteaServer }
+
+// accessAsAdministrator asks as someone whom Gitea tells everything.
+func (p peculiar) accessAsAdministrator(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
+	name := f.Repository(t)
+	owner := as(t, p.server, p.server.Token(t, f.owner))
+	for _, want := range []forge.Access{forge.NoAccess, forge.ReadAccess, forge.WriteAccess, forge.AdminAccess} {
+		login := f.Person(t, name, want)
+		if got, err := owner.Access(t.Context(), name, strings.ToUpper(login)); err != nil || got != want {
+			t.Errorf("access of %s is %s, %v, want %s", login, got, err, want)
+		}
+	}
+	if got, err := owner.Access(t.Context(), name, "no-such-person-here"); err != nil || got != forge.NoAccess {
+		t.Errorf("access of nobody is %s, %v", got, err)
+	}
+	if _, err := owner.Access(t.Context(), name+"-not", f.bot); task.CodeOf(err) != task.NotFound {
+		t.Errorf("access to nothing: %v", err)
+	}
+}
+
+func (p peculiar) badToken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
+	key := f.Issue(t, f.Repository(t), f.owner, "An issue", "")
+	stranger := as(t, p.server, "0123456789012345678901234567890123456789")
+	if _, err := stranger.Self(t.Context()); task.CodeOf(err) != task.Unauthorized {
+		t.Errorf("a bad token: %v", err)
+	}
+	if _, err := stranger.CreateComment(t.Context(), key, forge.Post{Text: forge.Neutraliser{}.Text("x")}); task.CodeOf(err) != task.Unauthorized {
+		t.Errorf("a write with a bad token: %v", err)
+	}
+	reader := as(t, p.server, p.server.Token(t, f.Person(t, key.Repository, forge.ReadAccess)))
+	if err := reader.AddLabel(t.Context(), key, "x"); task.CodeOf(err) != task.Forbidden {
+		t.Errorf("a label by someone who may only read: %v", err)
+	}
+	outsider := as(t, p.server, p.server.Token(t, p.server.User(t, "Outsider")))
+	if _, err := outsider.Item(t.Context(), key); task.CodeOf(err) != task.NotFound {
+		t.Errorf("an item that we may not know of: %v", err)
+	}
+}
+
+// organisationLabels uses labels that belong to the organisation.
+func (p peculiar) organisationLabels(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := newFixture(t, p.server, p.server.URL)
+	client := p.server.Client(t, f.owner)
+	organisation := p.server.User(t, "Org") + "-org"
+	check[*sdk.Organization](t)(client.CreateOrg(sdk.CreateOrgOption{Name: organisation}))
+	check[*sdk.Label](t)(client.CreateOrgLabel(organisation, sdk.CreateOrgLabelOption{Name: "needs-review", Color: "#ff0000"}))
+	repository := check[*sdk.Repository](t)(client.CreateOrgRepo(organisation, sdk.CreateRepoOption{Name: "name", AutoInit: true}))
+	write := sdk.AccessModeWrite
+	if _, err := client.AddCollaborator(organisation, "name", f.bot, sdk.AddCollaboratorOption{Permission: &write}); err != nil {
+		t.Fatal(err)
+	}
+	name := repository.FullName
+	key := f.Issue(t, name, f.owner, "An issue", "")
+	f.Issue(t, name, f.owner, "Another", "")
+	if err := f.forge.EnsureLabels(ctx, name, []forge.Label{{Name: "needs-review"}}); err != nil {
+		t.Fatal(err)
+	}
+	if own := check[[]*sdk.Label](t)(client.ListRepoLabels(organisation, "name", sdk.ListLabelsOptions{})); len(own) != 0 {
+		t.Errorf("the organisation's label was made again: %v", own)
+	}
+	if err := f.forge.AddLabel(ctx, key, "needs-review"); err != nil {
+		t.Fatal(err)
+	}
+	items, err := f.forge.List(ctx, forge.Query{Repository: name, Labels: []string{"needs-review"}})
+	if err != nil || len(items) != 1 || items[0].Key != key {
+		t.Errorf("listed %+v, %v", items, err)
+	}
+	if err := f.forge.RemoveLabel(ctx, key, "needs-review"); err != nil {
+		t.Fatal(err)
+	}
+	if item, err := f.forge.Item(ctx, key); err != nil || len(item.Labels) != 0 {
+		t.Errorf("labels %q, %v", item.Labels, err)
+	}
+}
+
+// longReview has a review of several pages between two labels: Gitea takes
+// its comments out of the timeline after it has cut it into pages, which leaves
+// empty ones.
+func (p peculiar) longReview(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := newFixture(t, p.server, p.server.URL)
+	name := f.Repository(t)
+	const lines = 120
+	var content strings.Builder
+	comments := map[forge.Anchor]string{}
+	for line := 1; line <= lines; line++ {
+		fmt.Fprintln(&content, "line", line)
+		comments[forge.Anchor{Path: "long.txt", Side: forge.NewSide, Line: line}] = fmt.Sprint("About ", line)
+	}
+	f.Commit(t, name, "topic", map[string]string{"long.txt": content.String()})
+	author := f.Person(t, name, forge.WriteAccess)
+	key := f.Pull(t, name, author, "topic", "main", "Long", "")
+	f.Label(t, key, author, true, "before")
+	f.Review(t, key, f.owner, forge.Remark, "At length.", comments)
+	f.Label(t, key, author, true, "after")
+
+	events, err := f.forge.LabelEvents(ctx, key)
+	if err != nil || len(events) != 2 || events[1].Label != "after" {
+		t.Errorf("label events %+v, %v", events, err)
+	}
+	threads, err := f.forge.ReviewThreads(ctx, key)
+	if err != nil || len(threads) != lines {
+		t.Errorf("%d threads, %v, want %d", len(threads), err, lines)
+	}
+	ids := make([]string, 0, lines)
+	for _, comment := range forge.ReviewComments(threads) {
+		ids = append(ids, comment.ID)
+	}
+	if slices.Sort(ids); len(slices.Compact(ids)) != lines {
+		t.Errorf("%d different comments, want %d", len(slices.Compact(ids)), lines)
+	}
+}
+
+// draftByTitle opens a pull request whose title says that it is a draft.
+func (p peculiar) draftByTitle(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
+	name := f.Repository(t)
+	f.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	item, opened, err := f.forge.OpenPull(t.Context(), name, forge.PullPost{
+		Title: forge.Neutraliser{}.Title("wip: [WIP] WIP: A change"), Head: "topic", Base: "main",
+	})
+	if err != nil || !opened || item.Draft || item.Title != "A change" {
+		t.Errorf("opened %+v, %v, %v", item, opened, err)
+	}
+}

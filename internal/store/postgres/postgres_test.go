@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/storetest"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	database := testkit.Postgres(t)
+	storetest.Run(t, func(t *testing.T) func() store.Store {
+		address := newSchema(t, database)
+		return func() store.Store { return opened(t, address) }
+	})
+}
+
+var schemas atomic.Int64
+
+// newSchema makes an empty schema, which is much quicker than a database, and
+// returns the URL that leads into it.
+func newSchema(t testing.TB, database string) string {
+	t.Helper()
+	name := fmt.Sprint("s", schemas.Add(1))
+	execute(t, database, "CREATE SCHEMA "+name)
+	return with(t, database, "search_path", name)
+}
+
+// with adds a setting to a database URL.
+func with(t testing.TB, address, key, value string) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := parsed.Query()
+	settings.Set(key, value)
+	parsed.RawQuery = settings.Encode()
+	return parsed.String()
+}
+
+// execute runs a statement on a connection of its own.
+func execute(t testing.TB, address, statement string) {
+	t.Helper()
+	connection, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close(t.Context()) }()
+	if _, err := connection.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func opened(t testing.TB, address string) store.Store {
+	t.Helper()
+	s, err := Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

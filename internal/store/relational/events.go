@@ -1,0 +1,182 @@
+package relational
+
+import (
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// numbering is what counts sequences on its own: a source in a generation.
+type numbering struct {
+	generation int64
+	source     task.EventSource
+}
+
+// Append implements store.Events.
+func (s *Store) Append(ctx context.Context, events []task.Event) (added int, err error) {
+	if len(events) == 0 {
+		return 0, nil
+	}
+	for _, e := range events {
+		if err := checkEvent(e, events[0].Task); err != nil {
+			return 0, err
+		}
+	}
+	err = s.write(ctx, func(q session) error {
+		added, err = appendEvents(ctx, q, events[0].Task, events)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return added, nil
+}
+
+func checkEvent(e task.Event, id task.ID) error {
+	if e.Task != id {
+		return task.Errorf(task.Invalid, "events of the tasks %s and %s cannot be appended together", id, e.Task)
+	}
+	if e.Source != task.FromServer && e.Source != task.FromAgent {
+		return task.Errorf(task.Invalid, "unknown source %q of an event; it is server or agent", string(e.Source))
+	}
+	if e.Generation < 1 || e.Sequence < 0 || e.Kind == "" {
+		return task.Errorf(task.Invalid, "an event needs a generation, a sequence and a kind; it has %d, %d and %q", e.Generation, e.Sequence, string(e.Kind))
+	}
+	return checkJSON("data of an event", e.Data)
+}
+
+func appendEvents(ctx context.Context, q session, id task.ID, events []task.Event) (int, error) {
+	_, exists, err := first(ctx, q, scanNumber, `SELECT 1 FROM tasks WHERE id = ?`, id)
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		return 0, noTask(id)
+	}
+	// From here on the journal is this transaction's alone.
+	last, err := countOne(ctx, q, eventCounter(id), int64(len(events)))
+	if err != nil {
+		return 0, err
+	}
+	fresh, err := freshEvents(ctx, q, id, events)
+	if err != nil {
+		return 0, err
+	}
+	if known := len(events) - len(fresh); known > 0 {
+		if _, err := countOne(ctx, q, eventCounter(id), -int64(known)); err != nil {
+			return 0, err
+		}
+	}
+	return len(fresh), insertEvents(ctx, q, last-int64(len(events)), fresh)
+}
+
+// freshEvents leaves out what is there already and numbers what has no sequence.
+func freshEvents(ctx context.Context, q session, id task.ID, events []task.Event) ([]task.Event, error) {
+	groups := map[numbering][]int64{}
+	unnumbered := map[numbering]bool{}
+	for _, e := range events {
+		group := numbering{e.Generation, e.Source}
+		if e.Sequence == 0 {
+			unnumbered[group] = true
+		} else {
+			groups[group] = append(groups[group], e.Sequence)
+		}
+	}
+	known := map[numbering]map[int64]bool{}
+	greatest := map[numbering]int64{}
+	for group, sequences := range groups {
+		var err error
+		if known[group], err = knownSequences(ctx, q, id, group, sequences); err != nil {
+			return nil, err
+		}
+	}
+	for group := range unnumbered {
+		last, err := lastSequence(ctx, q, id, group)
+		if err != nil {
+			return nil, err
+		}
+		for _, sequence := range groups[group] {
+			last = max(last, sequence)
+		}
+		greatest[group] = last
+	}
+	var fresh []task.Event
+	for _, e := range events {
+		group := numbering{e.Generation, e.Source}
+		switch {
+		case e.Sequence == 0:
+			greatest[group]++
+			e.Sequence = greatest[group]
+		case known[group][e.Sequence]:
+			continue
+		default:
+			known[group][e.Sequence] = true
+		}
+		fresh = append(fresh, e)
+	}
+	return fresh, nil
+}
+
+func knownSequences(ctx context.Context, q session, id task.ID, group numbering, sequences []int64) (map[int64]bool, error) {
+	known := map[int64]bool{}
+	for _, some := range chunks(sequences) {
+		args := append([]any{id, group.generation, group.source}, arguments(some)...)
+		found, err := list(ctx, q, scanNumber, `SELECT sequence FROM events
+			WHERE task = ? AND generation = ? AND source = ? AND sequence IN (`+listOf(len(some))+`)`, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, sequence := range found {
+			known[sequence] = true
+		}
+	}
+	return known, nil
+}
+
+func insertEvents(ctx context.Context, q session, last int64, events []task.Event) error {
+	for _, some := range chunks(events) {
+		args := make([]any, 0, 8*len(some))
+		for _, e := range some {
+			last++
+			args = append(args, e.Task, e.Generation, e.Source, e.Sequence, last, e.Kind, made(e.At).UnixMicro(), string(e.Data))
+		}
+		_, err := q.exec(ctx, `INSERT INTO events (task, generation, source, sequence, position, kind, at, data)
+			VALUES `+rowsOf(len(some), `(`+listOf(8)+`)`), args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EventsAfter implements store.Events.
+func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	query, args := limited(`SELECT task, generation, source, sequence, position, kind, at, data FROM events
+		WHERE task = ? AND position > ? ORDER BY position`, []any{id, position}, limit)
+	return all(ctx, s, scanEvent, query, args...)
+}
+
+func scanEvent(r row) (e task.Event, err error) {
+	var data string
+	err = r.Scan(&e.Task, &e.Generation, &e.Source, &e.Sequence, &e.Position, &e.Kind, micros{&e.At}, &data)
+	e.Data = rawJSON(data)
+	return e, err
+}
+
+// LastSequence implements store.Events.
+func (s *Store) LastSequence(ctx context.Context, id task.ID, generation int64, source task.EventSource) (last int64, err error) {
+	err = s.read(ctx, func(q session) error {
+		last, err = lastSequence(ctx, q, id, numbering{generation, source})
+		return err
+	})
+	return last, err
+}
+
+func lastSequence(ctx context.Context, q session, id task.ID, group numbering) (int64, error) {
+	last, _, err := first(ctx, q, scanNumber, `SELECT COALESCE(MAX(sequence), 0) FROM events
+		WHERE task = ? AND generation = ? AND source = ?`, id, group.generation, group.source)
+	return last, err
+}

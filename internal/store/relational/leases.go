@@ -1,0 +1,136 @@
+package relational
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Candidates implements store.Leases.
+func (s *Store) Candidates(ctx context.Context, now time.Time, limit int) ([]task.Task, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	query, args := limited(`SELECT `+taskColumns+` FROM tasks WHERE state = 'queued' AND ready_at <= ?
+		ORDER BY priority DESC, id`, []any{now.UnixMicro()}, limit)
+	return all(ctx, s, scanTask, query, args...)
+}
+
+// Claim implements store.Leases.
+func (s *Store) Claim(ctx context.Context, claims []store.Claim, effects store.Effects) (held []task.Task, err error) {
+	for _, c := range claims {
+		if c.Agent == "" || len(c.TokenHash) == 0 {
+			return nil, task.Errorf(task.Invalid, "a claim of task %s names no agent or no token", c.Task)
+		}
+	}
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	err = s.write(ctx, func(q session) error {
+		held, err = claim(ctx, q, claims, effects)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+func claim(ctx context.Context, q session, claims []store.Claim, effects store.Effects) ([]task.Task, error) {
+	free, err := lockQueued(ctx, q, claims)
+	if err != nil {
+		return nil, err
+	}
+	at := now()
+	var moves []move
+	var rows []taskRow
+	var held []task.Task
+	for _, c := range claims {
+		found, ok := free[c.Task]
+		if !ok || found.Generation != c.Generation {
+			continue
+		}
+		delete(free, c.Task) // a second claim of the same task gets nothing
+		m := move{before: found.Task, after: found, trigger: task.Claimed}
+		m.after.Lease = task.Lease{Agent: c.Agent, ExpiresAt: moment(c.ExpiresAt)}
+		m.after.token = hex.EncodeToString(c.TokenHash)
+		if err := m.make(task.ReasonClaimed, at); err != nil {
+			return nil, err
+		}
+		moves = append(moves, m)
+		rows = append(rows, m.after)
+		held = append(held, m.after.Task)
+	}
+	if len(moves) == 0 {
+		return nil, nil
+	}
+	if err := saveTasks(ctx, q, rows); err != nil {
+		return nil, err
+	}
+	return held, record(ctx, q, moves, effects)
+}
+
+// lockQueued locks those of the tasks that are queued and that nobody else has
+// locked.
+func lockQueued(ctx context.Context, q session, claims []store.Claim) (map[task.ID]taskRow, error) {
+	free := make(map[task.ID]taskRow, len(claims))
+	for _, some := range chunks(claims) {
+		ids := make([]any, len(some))
+		for i, c := range some {
+			ids[i] = c.Task
+		}
+		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks
+			WHERE id IN (`+listOf(len(ids))+`) AND state = 'queued' `+q.dialect.SkipLocked, ids...)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range rows {
+			free[t.ID] = t
+		}
+	}
+	return free, nil
+}
+
+// Renew implements store.Leases.
+func (s *Store) Renew(ctx context.Context, id task.ID, generation int64, tokenHash []byte, until time.Time) error {
+	return s.write(ctx, func(q session) error {
+		renewed, err := q.exec(ctx, `UPDATE tasks
+			SET lease_expires = CASE WHEN lease_expires < ? THEN ? ELSE lease_expires END
+			WHERE id = ? AND generation = ? AND state = 'running' AND lease_token = ?`,
+			until.UnixMicro(), until.UnixMicro(), id, generation, hex.EncodeToString(tokenHash))
+		if err == nil && renewed == 0 {
+			err = leaseLost(id, generation)
+		}
+		return err
+	})
+}
+
+// Holds implements store.Leases.
+func (s *Store) Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error {
+	return s.read(ctx, func(q session) error {
+		_, holds, err := first(ctx, q, scanNumber, `SELECT 1 FROM tasks
+			WHERE id = ? AND generation = ? AND state = 'running' AND lease_token = ? AND lease_expires > ?`,
+			id, generation, hex.EncodeToString(tokenHash), now.UnixMicro())
+		if err == nil && !holds {
+			err = leaseLost(id, generation)
+		}
+		return err
+	})
+}
+
+func leaseLost(id task.ID, generation int64) error {
+	return task.Errorf(task.LeaseLost, "the lease on generation %d of task %s is lost", generation, id)
+}
+
+// Expired implements store.Leases.
+func (s *Store) Expired(ctx context.Context, now time.Time, limit int) ([]task.Task, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	query, args := limited(`SELECT `+taskColumns+` FROM tasks WHERE state = 'running' AND lease_expires <= ?
+		ORDER BY lease_expires, id`, []any{now.UnixMicro()}, limit)
+	return all(ctx, s, scanTask, query, args...)
+}

@@ -1,0 +1,199 @@
+package relational
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Put implements store.Outbox.
+func (s *Store) Put(ctx context.Context, action store.Action) (stored store.Action, put bool, err error) {
+	err = s.write(ctx, func(q session) error {
+		all, err := putActions(ctx, q, []store.Action{action})
+		if err == nil {
+			stored, put = all[0].Action, all[0].put
+		}
+		return err
+	})
+	if err != nil {
+		return store.Action{}, false, err
+	}
+	return stored, put, nil
+}
+
+// Take implements store.Outbox.
+func (s *Store) Take(ctx context.Context, now, until time.Time, limit int) (taken []store.Action, err error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	err = s.write(ctx, func(q session) error {
+		taken, err = take(ctx, q, now, until, limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
+}
+
+// take looks for actions until it has enough or finds no more: refusing a stale
+// one lets the next on its item come first.
+func take(ctx context.Context, q session, now, until time.Time, limit int) ([]store.Action, error) {
+	var taken []store.Action
+	for {
+		room := 0
+		if limit > 0 {
+			room = limit - len(taken)
+		}
+		due, err := dueActions(ctx, q, now, room)
+		if err != nil {
+			return nil, err
+		}
+		var good, stale []string
+		for _, a := range due {
+			if a.stale {
+				stale = append(stale, a.ID)
+				continue
+			}
+			good = append(good, a.ID)
+			a.Attempts++
+			taken = append(taken, a.Action)
+		}
+		if err := hold(ctx, q, good, until); err != nil {
+			return nil, err
+		}
+		if err := refuseStale(ctx, q, stale); err != nil {
+			return nil, err
+		}
+		if len(stale) == 0 {
+			return taken, nil
+		}
+	}
+}
+
+type dueAction struct {
+	store.Action
+	stale bool
+}
+
+// dueActions locks the first pending action of each item, as far as it is due
+// and nobody has it.
+func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]dueAction, error) {
+	query, args := limited(`SELECT `+actionColumns+`,
+			COALESCE((SELECT tasks.generation FROM tasks WHERE tasks.id = actions.task), actions.generation)
+		FROM actions
+		WHERE status = 'pending' AND due_at <= ? AND held_until <= ?
+			AND NOT EXISTS (SELECT 1 FROM actions earlier
+				WHERE earlier.item = actions.item AND earlier.status = 'pending' AND earlier.sequence < actions.sequence)
+		ORDER BY due_at, id`, []any{now.UnixMicro(), now.UnixMicro()}, limit)
+	return list(ctx, q, func(r row) (a dueAction, err error) {
+		var current int64
+		a.Action, err = scanAction(with{r, &current})
+		a.stale = a.Generation < current
+		return a, err
+	}, query+` `+q.dialect.SkipLocked, args...)
+}
+
+// with is a row that has one more column than whoever scans it expects.
+type with struct {
+	row
+	last any
+}
+
+// Scan implements row.
+func (w with) Scan(into ...any) error { return w.row.Scan(append(into, w.last)...) }
+
+func hold(ctx context.Context, q session, ids []string, until time.Time) error {
+	for _, some := range chunks(ids) {
+		args := append([]any{until.UnixMicro()}, arguments(some)...)
+		_, err := q.exec(ctx, `UPDATE actions SET held_until = ?, attempts = attempts + 1
+			WHERE id IN (`+listOf(len(some))+`)`, args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func refuseStale(ctx context.Context, q session, ids []string) error {
+	for _, some := range chunks(ids) {
+		args := append([]any{task.ReasonStaleGeneration}, arguments(some)...)
+		_, err := q.exec(ctx, `UPDATE actions SET status = 'refused', reason = ? WHERE id IN (`+listOf(len(some))+`)`, args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Deliver implements store.Outbox.
+func (s *Store) Deliver(ctx context.Context, id string, result json.RawMessage) error {
+	if err := checkJSON("result of an action", result); err != nil {
+		return err
+	}
+	return s.settle(ctx, id, func(q session, status store.ActionStatus) error {
+		if status == store.Delivered {
+			return nil
+		}
+		_, err := q.exec(ctx, `UPDATE actions SET status = 'delivered', result = ?, reason = '' WHERE id = ?`, string(result), id)
+		return err
+	})
+}
+
+// Retry implements store.Outbox.
+func (s *Store) Retry(ctx context.Context, id string, at time.Time, cause string) error {
+	return s.settle(ctx, id, func(q session, status store.ActionStatus) error {
+		if status != store.Pending {
+			return task.Errorf(task.Conflict, "action %s is %s and cannot be tried again", id, status)
+		}
+		_, err := q.exec(ctx, `UPDATE actions SET due_at = ?, held_until = ?, last_error = ? WHERE id = ?`,
+			at.UnixMicro(), never, cleanText(cause), id)
+		return err
+	})
+}
+
+// Refuse implements store.Outbox.
+func (s *Store) Refuse(ctx context.Context, id string, reason task.Reason, cause string) error {
+	return s.settle(ctx, id, func(q session, status store.ActionStatus) error {
+		if status == store.Refused {
+			return nil
+		}
+		if status != store.Pending {
+			return task.Errorf(task.Conflict, "action %s is %s and cannot be refused", id, status)
+		}
+		_, err := q.exec(ctx, `UPDATE actions SET status = 'refused', reason = ?, last_error = ? WHERE id = ?`,
+			reason, cleanText(cause), id)
+		return err
+	})
+}
+
+// settle changes an action according to what became of it so far.
+func (s *Store) settle(ctx context.Context, id string, change func(session, store.ActionStatus) error) error {
+	return s.write(ctx, func(q session) error {
+		status, found, err := first(ctx, q, func(r row) (status store.ActionStatus, err error) {
+			err = r.Scan(&status)
+			return status, err
+		}, `SELECT status FROM actions WHERE id = ? `+q.dialect.LockRows, id)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return task.Errorf(task.NotFound, "there is no action %q", id)
+		}
+		return change(q, status)
+	})
+}
+
+// Action implements store.Outbox.
+func (s *Store) Action(ctx context.Context, idempotencyKey string) (store.Action, error) {
+	return find(ctx, s, task.Errorf(task.NotFound, "there is no action with the key %q", idempotencyKey), scanAction, `SELECT `+actionColumns+` FROM actions WHERE idempotency_key = ?`, idempotencyKey)
+}
+
+// PendingActions implements store.Outbox.
+func (s *Store) PendingActions(ctx context.Context, item task.Key) ([]store.Action, error) {
+	return all(ctx, s, scanAction, `SELECT `+actionColumns+` FROM actions
+		WHERE item = ? AND status = 'pending' ORDER BY sequence`, item.String())
+}

@@ -1,0 +1,123 @@
+package relational
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const questionColumns = `id, body, purpose, grading_impression, created_at`
+
+func scanQuestion(r row) (x store.Question, err error) {
+	err = r.Scan(&x.ID, &x.Text, &x.PurposeText, &x.GradingImpressionText, micros{&x.CreatedAt})
+	return x, err
+}
+
+// AddQuestion implements store.Questions.
+func (s *Store) AddQuestion(ctx context.Context, x store.Question) (store.Question, error) {
+	x.ID, x.CreatedAt = newID(), made(x.CreatedAt)
+	err := s.write(ctx, func(q session) error {
+		_, err := q.exec(ctx, `INSERT INTO questions (`+questionColumns+`) VALUES (`+listOf(5)+`)`,
+			x.ID, x.Text, x.PurposeText, x.GradingImpressionText, x.CreatedAt.UnixMicro())
+		return err
+	})
+	return orNothing(x, err)
+}
+
+// Question implements store.Questions.
+func (s *Store) Question(ctx context.Context, id string) (store.Question, error) {
+	return find(ctx, s, noQuestion(id), scanQuestion, `SELECT `+questionColumns+` FROM questions WHERE id = ?`, id)
+}
+
+func noQuestion(id string) error { return task.Errorf(task.NotFound, "there is no question %q", id) }
+
+// ListQuestions implements store.Questions.
+func (s *Store) ListQuestions(ctx context.Context) ([]store.Question, error) {
+	return all(ctx, s, scanQuestion, `SELECT `+questionColumns+` FROM questions ORDER BY id`)
+}
+
+const reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, created_at`
+
+func scanReview(r row) (x store.Review, err error) {
+	var question sql.NullString
+	var judgement, pull string
+	err = r.Scan(&x.ID, &x.Owner, &question, &x.CustomQuestionText, &x.AnswerText, &judgement, &pull, &x.HeadCommit, micros{&x.CreatedAt})
+	if err != nil {
+		return store.Review{}, err
+	}
+	x.QuestionID, x.Judgement = question.String, rawJSON(judgement)
+	if pull != "" {
+		x.Pull, err = task.ParseKey(pull)
+	}
+	return x, err
+}
+
+// AddReview implements store.Reviews.
+func (s *Store) AddReview(ctx context.Context, x store.Review) (store.Review, error) {
+	pull, err := checkReview(x)
+	if err != nil {
+		return store.Review{}, err
+	}
+	x.ID, x.CreatedAt, x.Judgement = newID(), made(x.CreatedAt), rawJSON(string(x.Judgement))
+	err = s.write(ctx, func(q session) error {
+		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(9)+`)`,
+			x.ID, x.Owner, sql.NullString{String: x.QuestionID, Valid: x.QuestionID != ""}, x.CustomQuestionText, x.AnswerText,
+			string(x.Judgement), pull, x.HeadCommit, x.CreatedAt.UnixMicro())
+		switch q.dialect.Classify(err) {
+		case MissingReference:
+			return noQuestion(x.QuestionID)
+		case Duplicate:
+			return task.Errorf(task.Conflict, "commit %s of %s has been reviewed", x.HeadCommit, pull)
+		default:
+			return err
+		}
+	})
+	return orNothing(x, err)
+}
+
+// checkReview returns the pull request of a review as text, "" for none.
+func checkReview(x store.Review) (pull string, err error) {
+	if err := checkName("owner of a review", x.Owner); err != nil {
+		return "", err
+	}
+	if err := checkJSON("judgement", x.Judgement); err != nil {
+		return "", err
+	}
+	if x.Pull == (task.Key{}) {
+		return "", nil
+	}
+	if err := x.Pull.Validate(); err != nil {
+		return "", err
+	}
+	if err := requireName("head commit of a reviewed pull request", x.HeadCommit); err != nil {
+		return "", err
+	}
+	return x.Pull.String(), checkName("repository", x.Pull.Repository)
+}
+
+// Review implements store.Reviews.
+func (s *Store) Review(ctx context.Context, id string) (store.Review, error) {
+	return find(ctx, s, noReview(id), scanReview, `SELECT `+reviewColumns+` FROM reviews WHERE id = ?`, id)
+}
+
+func noReview(id string) error { return task.Errorf(task.NotFound, "there is no review %q", id) }
+
+// ListReviews implements store.Reviews.
+func (s *Store) ListReviews(ctx context.Context, owner string) ([]store.Review, error) {
+	var where conditions
+	where.addText(`owner`, owner)
+	return all(ctx, s, scanReview, `SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args...)
+}
+
+// DeleteReview implements store.Reviews.
+func (s *Store) DeleteReview(ctx context.Context, id string) error {
+	return s.write(ctx, func(q session) error {
+		deleted, err := q.exec(ctx, `DELETE FROM reviews WHERE id = ?`, id)
+		if err == nil && deleted == 0 {
+			err = noReview(id)
+		}
+		return err
+	})
+}

@@ -1,0 +1,69 @@
+package relational
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/toryo-dev/toryo/internal/store"
+)
+
+// Store is the persistence port on a database.
+type Store struct {
+	dialect *Dialect
+	writes  *sql.DB
+	reads   *sql.DB
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes a store on a database that has been migrated. Writes and reads go
+// through the given pools, which may be the same. The store owns them.
+func New(dialect Dialect, writes, reads *sql.DB) *Store {
+	return &Store{dialect: &dialect, writes: writes, reads: reads}
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.read(ctx, func(q session) error {
+		_, err := list(ctx, q, scanNumber, `SELECT 1`)
+		return err
+	})
+}
+
+// Close ends all connections.
+func (s *Store) Close() error {
+	if s.reads == s.writes {
+		return s.writes.Close()
+	}
+	return errors.Join(s.reads.Close(), s.writes.Close())
+}
+
+// newID makes an id. It fails only if the system has no random numbers, and then
+// nothing that Toryo does is safe.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// now is the moment that is stored with what happens now.
+func now() time.Time { return moment(time.Now()) }
+
+// moment is a time as it comes back from the database.
+func moment(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }
+
+// made is the moment at which a thing was made: as given, or now.
+func made(given time.Time) time.Time {
+	if given.IsZero() {
+		return now()
+	}
+	return moment(given)
+}
+
+// later is a moment that is certainly after the one before, and otherwise as given.
+func later(given, before time.Time) time.Time {
+	if given.After(before) {
+		return given
+	}
+	return before.Add(time.Microsecond)
+}

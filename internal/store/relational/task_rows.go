@@ -1,0 +1,72 @@
+package relational
+
+import (
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// taskRow is a task with the hash of its lease's token, which only the database
+// and whoever holds the token know.
+type taskRow struct {
+	task.Task
+	token string // hexadecimal; empty without a lease
+}
+
+const taskColumns = `id, forge, repository, item_kind, number, type, role, title, url,
+	state, generation, phase, reason, priority, attempts, ready_at, created_at, updated_at,
+	lease_agent, lease_token, lease_expires`
+
+func scanTaskRow(r row) (t taskRow, err error) {
+	err = r.Scan(&t.ID, &t.Key.Forge, &t.Key.Repository, &t.Key.Kind, &t.Key.Number, &t.Type, &t.Role, &t.Title, &t.URL,
+		&t.State, &t.Generation, &t.Phase, &t.Reason, &t.Priority, &t.Attempts,
+		micros{&t.ReadyAt}, micros{&t.CreatedAt}, micros{&t.UpdatedAt},
+		&t.Lease.Agent, &t.token, micros{&t.Lease.ExpiresAt})
+	return t, err
+}
+
+func scanTask(r row) (task.Task, error) {
+	t, err := scanTaskRow(r)
+	return t.Task, err
+}
+
+func insertTask(ctx context.Context, q session, t taskRow) error {
+	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(21)+`)`,
+		t.ID, t.Key.Forge, t.Key.Repository, t.Key.Kind, t.Key.Number, t.Type, t.Role, t.Title, t.URL,
+		t.State, t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
+		t.ReadyAt.UnixMicro(), t.CreatedAt.UnixMicro(), t.UpdatedAt.UnixMicro(),
+		t.Lease.Agent, t.token, t.Lease.ExpiresAt.UnixMicro())
+	return err
+}
+
+// changedTask is one row of saveTasks. The casts tell PostgreSQL the types, which
+// it cannot see in a list of values.
+const changedTask = `(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
+	CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT),
+	CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT))`
+
+// saveTasks stores everything about tasks that can change, in one statement for
+// many. Their rows are locked.
+func saveTasks(ctx context.Context, q session, all []taskRow) error {
+	for _, rows := range chunks(all) {
+		args := make([]any, 0, 15*len(rows))
+		for _, t := range rows {
+			args = append(args, t.ID, t.Role, t.Title, t.URL, t.State,
+				t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
+				t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.Lease.ExpiresAt.UnixMicro())
+		}
+		_, err := q.exec(ctx, `WITH changed (id, role, title, url, state, generation, phase, reason, priority, attempts,
+				ready_at, updated_at, lease_agent, lease_token, lease_expires)
+			AS (VALUES `+rowsOf(len(rows), changedTask)+`)
+			UPDATE tasks SET role = changed.role, title = changed.title, url = changed.url, state = changed.state,
+				generation = changed.generation, phase = changed.phase, reason = changed.reason,
+				priority = changed.priority, attempts = changed.attempts,
+				ready_at = changed.ready_at, updated_at = changed.updated_at,
+				lease_agent = changed.lease_agent, lease_token = changed.lease_token, lease_expires = changed.lease_expires
+			FROM changed WHERE tasks.id = changed.id`, args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

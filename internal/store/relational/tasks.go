@@ -1,0 +1,158 @@
+package relational
+
+import (
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Assign implements store.Tasks.
+func (s *Store) Assign(ctx context.Context, want store.NewTask, effects store.Effects) (t task.Task, queued bool, err error) {
+	if err := checkNewTask(want); err != nil {
+		return task.Task{}, false, err
+	}
+	err = s.write(ctx, func(q session) error {
+		t, queued, err = assign(ctx, q, want, effects)
+		return err
+	})
+	if err != nil {
+		return task.Task{}, false, err
+	}
+	return t, queued, nil
+}
+
+func checkNewTask(want store.NewTask) error {
+	if err := want.Key.Validate(); err != nil {
+		return err
+	}
+	if !want.Type.Valid() {
+		return task.Errorf(task.Invalid, "unknown task type %q; it is development or review", string(want.Type))
+	}
+	return checkName("repository", want.Key.Repository)
+}
+
+func assign(ctx context.Context, q session, want store.NewTask, effects store.Effects) (task.Task, bool, error) {
+	found, exists, err := first(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks
+		WHERE forge = ? AND repository = ? AND item_kind = ? AND number = ? AND type = ? `+q.dialect.LockRows,
+		want.Key.Forge, want.Key.Repository, want.Key.Kind, want.Key.Number, want.Type)
+	if err != nil {
+		return task.Task{}, false, err
+	}
+	if exists && found.State.Active() {
+		return found.Task, false, nil
+	}
+	at := now()
+	if !exists {
+		found.Task = task.Task{ID: task.ID(newID()), Key: want.Key, Type: want.Type, CreatedAt: at}
+	}
+	m := move{before: found.Task, after: found, trigger: task.Assigned}
+	m.after.Role, m.after.Title, m.after.URL = want.Role, want.Title, want.URL
+	m.after.Priority, m.after.ReadyAt = want.Priority, moment(want.ReadyAt)
+	if err := m.make(want.Reason, at); err != nil {
+		return task.Task{}, false, err
+	}
+	if !exists {
+		if err := insertTask(ctx, q, m.after); err != nil {
+			if q.dialect.Classify(err) == Duplicate {
+				return task.Task{}, false, &again{err}
+			}
+			return task.Task{}, false, err
+		}
+	} else if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
+		return task.Task{}, false, err
+	}
+	return m.after.Task, true, record(ctx, q, []move{m}, effects)
+}
+
+// Move implements store.Tasks.
+func (s *Store) Move(ctx context.Context, change store.Change) (t task.Task, err error) {
+	if change.Trigger == task.Claimed {
+		return task.Task{}, task.Errorf(task.Invalid, "a task is claimed with a lease, not moved")
+	}
+	err = s.write(ctx, func(q session) error {
+		found, err := lockTask(ctx, q, change.Task)
+		if err != nil {
+			return err
+		}
+		if change.Generation != 0 && change.Generation != found.Generation {
+			return staleError(change.Task, change.Generation, found.Generation)
+		}
+		m := move{before: found.Task, after: found, trigger: change.Trigger}
+		if err := m.make(change.Reason, now()); err != nil {
+			return err
+		}
+		t = m.after.Task
+		if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
+			return err
+		}
+		return record(ctx, q, []move{m}, change.Effects)
+	})
+	if err != nil {
+		return task.Task{}, err
+	}
+	return t, nil
+}
+
+func lockTask(ctx context.Context, q session, id task.ID) (taskRow, error) {
+	found, exists, err := first(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks WHERE id = ? `+q.dialect.LockRows, id)
+	if err == nil && !exists {
+		err = noTask(id)
+	}
+	return found, err
+}
+
+func noTask(id task.ID) error { return task.Errorf(task.NotFound, "there is no task %q", string(id)) }
+
+func staleError(id task.ID, named, current int64) error {
+	return task.Errorf(task.StaleGeneration, "generation %d of task %s is over; it is in generation %d", named, id, current)
+}
+
+// SetPhase implements store.Tasks.
+func (s *Store) SetPhase(ctx context.Context, id task.ID, generation int64, phase task.Phase) error {
+	if !phase.Valid() {
+		return task.Errorf(task.Invalid, "unknown phase %q", string(phase))
+	}
+	return s.write(ctx, func(q session) error {
+		found, err := lockTask(ctx, q, id)
+		if err != nil {
+			return err
+		}
+		if found.Generation != generation {
+			return staleError(id, generation, found.Generation)
+		}
+		if found.State != task.Running {
+			return task.Errorf(task.StaleGeneration, "the run of task %s is over: the task is %s", id, found.State)
+		}
+		_, err = q.exec(ctx, `UPDATE tasks SET phase = ?, updated_at = ? WHERE id = ?`, phase, now().UnixMicro(), id)
+		return err
+	})
+}
+
+// Task implements store.Tasks.
+func (s *Store) Task(ctx context.Context, id task.ID) (task.Task, error) {
+	return find(ctx, s, noTask(id), scanTask, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id)
+}
+
+// TaskOf implements store.Tasks.
+func (s *Store) TaskOf(ctx context.Context, key task.Key, kind task.Type) (task.Task, error) {
+	return find(ctx, s, task.Errorf(task.NotFound, "there is no %s task for %s", kind, key), scanTask, `SELECT `+taskColumns+` FROM tasks
+		WHERE forge = ? AND repository = ? AND item_kind = ? AND number = ? AND type = ?`,
+		key.Forge, key.Repository, key.Kind, key.Number, kind)
+}
+
+// ListTasks implements store.Tasks.
+func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error) {
+	if err := checkLimit(filter.Limit); err != nil {
+		return nil, err
+	}
+	var where conditions
+	if len(filter.States) > 0 {
+		where.add(`state IN (`+listOf(len(filter.States))+`)`, arguments(filter.States)...)
+	}
+	where.addText(`forge`, string(filter.Forge))
+	where.addText(`repository`, filter.Repository)
+	where.addText(`type`, string(filter.Type))
+	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+` ORDER BY id`, where.args, filter.Limit)
+	return all(ctx, s, scanTask, query, args...)
+}
