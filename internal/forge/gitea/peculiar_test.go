@@ -24,11 +24,15 @@ func as(t *testing.T, server *testkit.GiteaServer, token string) *gitea.Forge {
 	return made
 }
 
-// testAccessAsAdministrator asks as someone whom Gitea tells everything.
-func testAccessAsAdministrator(t *testing.T, server *testkit.GiteaServer) {
-	f := newFixture(t, server, server.URL)
+// peculiar has tests of what only Gitea does.
+type peculiar struct{ server *testkit.GiteaServer }
+
+// accessAsAdministrator asks as someone whom Gitea tells everything.
+func (p peculiar) accessAsAdministrator(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
 	name := f.Repository(t)
-	owner := as(t, server, server.Token(t, f.owner))
+	owner := as(t, p.server, p.server.Token(t, f.owner))
 	for _, want := range []forge.Access{forge.NoAccess, forge.ReadAccess, forge.WriteAccess, forge.AdminAccess} {
 		login := f.Person(t, name, want)
 		if got, err := owner.Access(t.Context(), name, strings.ToUpper(login)); err != nil || got != want {
@@ -43,32 +47,34 @@ func testAccessAsAdministrator(t *testing.T, server *testkit.GiteaServer) {
 	}
 }
 
-func testBadToken(t *testing.T, server *testkit.GiteaServer) {
-	f := newFixture(t, server, server.URL)
+func (p peculiar) badToken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
 	key := f.Issue(t, f.Repository(t), f.owner, "An issue", "")
-	stranger := as(t, server, "0123456789012345678901234567890123456789")
+	stranger := as(t, p.server, "0123456789012345678901234567890123456789")
 	if _, err := stranger.Self(t.Context()); task.CodeOf(err) != task.Unauthorized {
 		t.Errorf("a bad token: %v", err)
 	}
 	if _, err := stranger.CreateComment(t.Context(), key, forge.Post{Text: forge.Neutraliser{}.Text("x")}); task.CodeOf(err) != task.Unauthorized {
 		t.Errorf("a write with a bad token: %v", err)
 	}
-	reader := as(t, server, server.Token(t, f.Person(t, key.Repository, forge.ReadAccess)))
+	reader := as(t, p.server, p.server.Token(t, f.Person(t, key.Repository, forge.ReadAccess)))
 	if err := reader.AddLabel(t.Context(), key, "x"); task.CodeOf(err) != task.Forbidden {
 		t.Errorf("a label by someone who may only read: %v", err)
 	}
-	outsider := as(t, server, server.Token(t, server.User(t, "Outsider")))
+	outsider := as(t, p.server, p.server.Token(t, p.server.User(t, "Outsider")))
 	if _, err := outsider.Item(t.Context(), key); task.CodeOf(err) != task.NotFound {
 		t.Errorf("an item that we may not know of: %v", err)
 	}
 }
 
-// testOrganisationLabels uses labels that belong to the organisation.
-func testOrganisationLabels(t *testing.T, server *testkit.GiteaServer) {
+// organisationLabels uses labels that belong to the organisation.
+func (p peculiar) organisationLabels(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
-	f := newFixture(t, server, server.URL)
-	client := server.Client(t, f.owner)
-	organisation := server.User(t, "Org") + "-org"
+	f := newFixture(t, p.server, p.server.URL)
+	client := p.server.Client(t, f.owner)
+	organisation := p.server.User(t, "Org") + "-org"
 	check[*sdk.Organization](t)(client.CreateOrg(sdk.CreateOrgOption{Name: organisation}))
 	check[*sdk.Label](t)(client.CreateOrgLabel(organisation, sdk.CreateOrgLabelOption{Name: "needs-review", Color: "#ff0000"}))
 	repository := check[*sdk.Repository](t)(client.CreateOrgRepo(organisation, sdk.CreateRepoOption{Name: "name", AutoInit: true}))
@@ -100,12 +106,13 @@ func testOrganisationLabels(t *testing.T, server *testkit.GiteaServer) {
 	}
 }
 
-// testLongReview has a review of several pages between two labels: Gitea takes
+// longReview has a review of several pages between two labels: Gitea takes
 // its comments out of the timeline after it has cut it into pages, which leaves
 // empty ones.
-func testLongReview(t *testing.T, server *testkit.GiteaServer) {
+func (p peculiar) longReview(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
-	f := newFixture(t, server, server.URL)
+	f := newFixture(t, p.server, p.server.URL)
 	name := f.Repository(t)
 	const lines = 120
 	var content strings.Builder
@@ -135,5 +142,19 @@ func testLongReview(t *testing.T, server *testkit.GiteaServer) {
 	}
 	if slices.Sort(ids); len(slices.Compact(ids)) != lines {
 		t.Errorf("%d different comments, want %d", len(slices.Compact(ids)), lines)
+	}
+}
+
+// draftByTitle opens a pull request whose title says that it is a draft.
+func (p peculiar) draftByTitle(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
+	name := f.Repository(t)
+	f.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	item, opened, err := f.forge.OpenPull(t.Context(), name, forge.PullPost{
+		Title: forge.Neutraliser{}.Title("wip: [WIP] WIP: A change"), Head: "topic", Base: "main",
+	})
+	if err != nil || !opened || item.Draft || item.Title != "A change" {
+		t.Errorf("opened %+v, %v, %v", item, opened, err)
 	}
 }

@@ -27,7 +27,12 @@ func cutDraft(title string) (rest string, draft bool) {
 	return title, false
 }
 
+// draftTitle is the title as Gitea gets it. What someone wrote at its start must
+// not make a draft of what is none.
 func draftTitle(title string, draft bool) string {
+	for rest, cut := cutDraft(title); cut && rest != ""; rest, cut = cutDraft(title) {
+		title = rest
+	}
 	if draft {
 		return draftPrefixes[0] + " " + title
 	}

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -112,7 +113,7 @@ func (t *appTokens) token(ctx context.Context) (string, error) {
 	if time.Until(t.until) > tokenReserve {
 		return t.current, nil
 	}
-	answer, _, err := t.client.Apps.CreateInstallationToken(ctx, t.app.InstallationID, nil)
+	answer, _, err := t.client.Apps.CreateInstallationToken(ctx, t.app.InstallationID, &gh.InstallationTokenOptions{})
 	if err == nil && answer.GetToken() == "" {
 		err = errNonsense
 	}
@@ -206,7 +207,7 @@ type notEmpty struct {
 
 func (b *notEmpty) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.begun = b.begun || n > 0
+	b.begun = b.begun || len(bytes.TrimSpace(p[:n])) > 0
 	if err == io.EOF && !b.begun {
 		err = io.ErrUnexpectedEOF
 	}

@@ -21,7 +21,12 @@ func init() { // the handlers refer to each other
 		"GET /user":             func(c *call) reply { return ok(profile(c.user)) },
 		"GET /users/{username}": getUser,
 		"GET /user/repos":       userRepositories,
-		"GET ":                  func(c *call) reply { return ok(c.repository(c.repo)) },
+		"GET /installation/repositories": func(c *call) reply {
+			answer := userRepositories(c)
+			answer.body = object{"total_count": len(c.world.Repos), "repositories": answer.body}
+			return answer
+		},
+		"GET ": func(c *call) reply { return ok(c.repository(c.repo)) },
 		"GET /collaborators/{username}/permission": permission,
 
 		"GET /issues":                                 listIssues,

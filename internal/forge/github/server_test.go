@@ -25,6 +25,7 @@ type server struct {
 	graph    *graph
 	URL      string
 	perPage  int // at most; 0 means GitHub's own limit
+	app      *app
 }
 
 func newServer(t testing.TB) *server {
@@ -87,6 +88,9 @@ type call struct {
 func (s *server) answer(r *http.Request, route string, parameters map[string]string, body []byte) reply {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	c := &call{server: s, request: r, user: s.world.Tokens[token], param: parameters, body: body}
+	if handler := appHandlers[route]; handler != nil {
+		return handler(c, token)
+	}
 	if c.user == nil {
 		return refusal(401, "Bad credentials")
 	}
@@ -284,7 +288,9 @@ func (c *call) pull(item *forgeworld.Item) object {
 	made["head"] = object{"ref": item.Head, "sha": item.HeadCommit(c.t), "repo": repository, "label": item.Head}
 	made["base"] = object{"ref": item.Base, "sha": item.Repo.Branch(c.t, item.Base), "repo": repository, "label": item.Base}
 	if item.Fork {
-		made["head"] = object{"ref": item.Head, "sha": item.HeadCommit(c.t), "repo": nil, "label": item.Head}
+		fork := c.repository(item.Repo)
+		fork["full_name"] = "someone/fork"
+		made["head"] = object{"ref": item.Head, "sha": item.HeadCommit(c.t), "repo": fork, "label": item.Head}
 	}
 	return made
 }
@@ -305,7 +311,7 @@ func (c *call) lineComment(thread *forgeworld.Thread, comment *forgeworld.Commen
 	}
 	made["line"], made["original_line"] = thread.Anchor.Line, thread.Anchor.Line
 	if thread.Commit != c.item.HeadCommit(c.t) {
-		made["line"] = nil
+		delete(made, "line")
 	}
 	made["commit_id"], made["original_commit_id"] = thread.Commit, thread.Commit
 	made["pull_request_review_id"] = thread.Review

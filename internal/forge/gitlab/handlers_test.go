@@ -194,6 +194,9 @@ func update(c *call, show func(*forgeworld.Item) object) reply {
 				users = append(users, user)
 			}
 		}
+		if c.freeTier && len(users) > 1 {
+			users = users[:1] // GitLab says nothing
+		}
 		c.item.Assign(c.user, users...)
 	}
 	return ok(show(c.item))

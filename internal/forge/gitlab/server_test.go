@@ -27,6 +27,7 @@ type server struct {
 	contract *contract
 	drafts   map[*forgeworld.Item][]*draft
 	awarded  map[int64]string // the name under which a reaction was given
+	freeTier bool             // one assignee at most
 	URL      string
 }
 
@@ -399,3 +400,14 @@ func (c *call) allNotes() []object {
 }
 
 func same(o object) object { return o }
+
+// bodyOf reads a request's body and puts it back.
+func bodyOf(t testing.TB, r *http.Request) string {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	return string(body)
+}
