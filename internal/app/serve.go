@@ -91,8 +91,14 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
 
+	forges, err := startForges(ctx, c, database, report, "http://"+listener.Addr().String())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
 	web := server.New(server.Options{
 		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
+		Webhooks: forges.webhooks, Git: forges.git(p.now),
 	})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -42,7 +42,6 @@ func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler
 			metrics.seconds.WithLabelValues(route(r), strconv.Itoa(answer.code())).Observe(took.Seconds())
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", answer.code(), "took", took)
 		}()
-		r.Body = http.MaxBytesReader(answer, r.Body, maxBody)
 		next.ServeHTTP(answer, r)
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
-// maxBody is the most that is read of a request's body.
+// maxBody is the most that is read of the body of a request to the API.
 const maxBody = 8 << 20
 
 // Options is what a server needs.
@@ -27,6 +27,10 @@ type Options struct {
 	Traces  trace.TracerProvider
 	Now     func() time.Time
 	Version string
+	// Webhooks takes in what forges send, and Git serves repositories to agents;
+	// nil means that there is none.
+	Webhooks *Webhooks
+	Git      http.Handler
 }
 
 // Server answers HTTP requests.
@@ -54,6 +58,12 @@ func New(options Options) *Server {
 	s.registerMe()
 	s.registerTasks()
 
+	if options.Webhooks != nil {
+		options.Webhooks.Register(mux)
+	}
+	if options.Git != nil {
+		mux.Handle("/git/", http.StripPrefix("/git", options.Git))
+	}
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))

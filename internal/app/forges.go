@@ -1,0 +1,253 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/telemetry"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/forge/gitlab"
+	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// boardFolder and mirrorFolder are where the board's repositories and the
+	// mirrors of all repositories are, in the data directory.
+	boardFolder  = "board"
+	mirrorFolder = "mirrors"
+	// boardBot is the login of the bot on the board.
+	boardBot = "toryo"
+	// keepAnswers is how long the answer of a forge is kept that nobody asked
+	// for again.
+	keepAnswers = 14 * 24 * time.Hour
+	// tidyEvery is how often what is no longer of use is removed.
+	tidyEvery = time.Hour
+)
+
+// forgeSide is everything of the server that has to do with forges.
+type forgeSide struct {
+	board     *board.Board
+	forges    map[task.Forge]forge.Forge
+	snapshots *broker.Snapshots
+	mirrors   *mirror.Mirrors
+	sender    *broker.Sender
+	webhooks  *server.Webhooks
+	store     store.Store
+	log       *slog.Logger
+
+	stopTidying context.CancelFunc
+	tidied      chan struct{}
+}
+
+// startForges connects to the forges that the configuration names and to the
+// board, and begins to send what waits in the outbox. No forge is asked anything
+// yet: one that is down does not keep the server from starting.
+func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
+	f := &forgeSide{store: database, log: report.Log, tidied: make(chan struct{})}
+	var err error
+	if f.board, err = openBoard(ctx, c, database, url); err != nil {
+		return nil, err
+	}
+	if f.forges, err = connectForges(c, database, report); err != nil {
+		return nil, err
+	}
+	f.forges[task.Board] = f.board.As(boardBot)
+	f.mirrors, err = mirror.Open(ctx, mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, Log: report.Log})
+	if err != nil {
+		return nil, err
+	}
+	readers := make(map[task.Forge]forge.Reader, len(f.forges))
+	for name, one := range f.forges {
+		readers[name] = one
+	}
+	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
+	f.sender = broker.NewSender(broker.SenderOptions{
+		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
+		Publish: func(ctx context.Context, p broker.Publication) error {
+			return f.mirrors.Publish(ctx, mirror.Publication(p))
+		},
+	})
+	f.webhooks = &server.Webhooks{
+		Forges: webhooksOf(c), Seen: database, Changes: f.snapshots, Deliver: f.delivered, Log: report.Log, Now: time.Now,
+	}
+	f.sender.Start(ctx)
+	tidying, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stopTidying = stop
+	go f.tidyNowAndThen(tidying)
+	return f, nil
+}
+
+// stop ends everything in the order in which one uses the other.
+func (f *forgeSide) stop(ctx context.Context) {
+	f.stopTidying()
+	<-f.tidied
+	f.sender.Stop(ctx)
+	f.snapshots.Stop()
+	f.mirrors.Stop()
+}
+
+// openBoard opens the board and sees to it that the bot has an account there.
+func openBoard(ctx context.Context, c config.Config, database store.Store, url string) (*board.Board, error) {
+	opened, err := board.Open(board.Options{Store: database, Folder: filepath.Join(c.DataDir, boardFolder), URL: url})
+	if err != nil {
+		return nil, err
+	}
+	err = opened.AddUser(ctx, boardBot, forge.WriteAccess)
+	if err != nil && task.CodeOf(err) != task.Conflict {
+		return nil, err
+	}
+	return opened, nil
+}
+
+// connectForges makes the adapter of each configured forge, on a transport of its
+// own.
+func connectForges(c config.Config, database store.Store, report *telemetry.Telemetry) (map[task.Forge]forge.Forge, error) {
+	forges := make(map[task.Forge]forge.Forge)
+	for _, name := range c.ConfiguredForges() {
+		options := transport.Options{Name: string(name), Cache: broker.Answers{Store: database}, Log: report.Log}
+		if name == task.GitHub {
+			options.Writes = transport.GitHubWrites
+		}
+		way := transport.New(options)
+		countRequests(report.Metrics, name, way)
+		connected, err := connectForge(c, name, forge.HTTPClient(way))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		forges[name] = connected
+	}
+	return forges, nil
+}
+
+func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.Forge, error) {
+	switch name {
+	case task.GitHub:
+		options := github.Options{URL: gitHubAPI(c.GitHub.URL), Token: c.GitHub.Token.Reveal(), HTTP: client}
+		if c.GitHub.AppID != 0 {
+			options.App = &github.App{
+				ID: fmt.Sprint(c.GitHub.AppID), InstallationID: int64(c.GitHub.AppInstallationID), PrivateKey: c.GitHub.AppPrivateKey.Reveal(),
+			}
+		}
+		return github.New(options)
+	case task.GitLab:
+		return gitlab.New(gitlab.Options{URL: c.GitLab.URL, Token: c.GitLab.Token.Reveal(), HTTP: client})
+	case task.Gitea:
+		return gitea.New(gitea.Options{URL: c.Gitea.URL, Token: c.Gitea.Token.Reveal(), HTTP: client})
+	default:
+		return nil, task.Errorf(task.Unsupported, "there is no adapter for %s", name)
+	}
+}
+
+// gitHubAPI is the root of the API of the GitHub at the address that people see.
+func gitHubAPI(address string) string {
+	address = strings.TrimSuffix(address, "/")
+	if address == config.Default().GitHub.URL {
+		return github.PublicAPI
+	}
+	if strings.HasSuffix(address, "/api/v3") {
+		return address
+	}
+	return address + "/api/v3"
+}
+
+// webhooksOf says for each forge with a webhook secret how to read what it sends.
+func webhooksOf(c config.Config) map[task.Forge]server.Webhook {
+	all := map[task.Forge]server.Webhook{
+		task.GitHub: {Parse: github.ParseWebhook, Secret: c.GitHub.WebhookSecret.Reveal(), Self: c.GitHub.BotName},
+		task.GitLab: {Parse: gitlab.ParseWebhook, Secret: c.GitLab.WebhookSecret.Reveal(), Self: c.GitLab.BotName},
+		task.Gitea:  {Parse: gitea.ParseWebhook, Secret: c.Gitea.WebhookSecret.Reveal(), Self: c.Gitea.BotName},
+	}
+	for name, hook := range all {
+		if hook.Secret == "" {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+func (f *forgeSide) remote(ctx context.Context, r mirror.Repository) (forge.Remote, error) {
+	of, found := f.forges[r.Forge]
+	if !found {
+		return forge.Remote{}, task.Errorf(task.NotFound, "%s is not configured", r.Forge)
+	}
+	return of.Remote(ctx, r.Name)
+}
+
+// delivered passes on what a webhook says to those who keep copies of git.
+func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error {
+	if delivery.Kind == forge.Pushed {
+		f.mirrors.Changed(mirror.Repository{Forge: delivery.Forge, Name: delivery.Repository})
+	}
+	return nil
+}
+
+// git serves the mirrors to whoever holds the lease of a task.
+func (f *forgeSide) git(now func() time.Time) http.Handler {
+	leases := access.Leases{Store: f.store, Now: now}
+	return f.mirrors.Handler(func(ctx context.Context, token string) (mirror.Holder, error) {
+		held, err := leases.Check(ctx, token)
+		if err != nil {
+			return mirror.Holder{}, err
+		}
+		return mirror.Holder{
+			Task: held.ID, Generation: held.Generation,
+			Repository: mirror.Repository{Forge: held.Key.Forge, Name: held.Key.Repository},
+		}, nil
+	})
+}
+
+// tidyNowAndThen removes what is no longer of use until the context ends.
+func (f *forgeSide) tidyNowAndThen(ctx context.Context) {
+	defer close(f.tidied)
+	ticker := time.NewTicker(tidyEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
+			if err = errors.Join(err, f.webhooks.Prune(ctx)); err != nil {
+				f.log.WarnContext(ctx, "cannot tidy up; it is tried again later", "error", err)
+			}
+		}
+	}
+}
+
+// countRequests shows what an installation costs in the metrics.
+func countRequests(registry prometheus.Registerer, name task.Forge, way *transport.Transport) {
+	labels := prometheus.Labels{"forge": string(name)}
+	for _, metric := range []struct {
+		name, help string
+		value      func(transport.Counts) int64
+	}{
+		{"toryo_forge_requests_total", "Requests to the forge, of every kind.", func(c transport.Counts) int64 { return c.Requests }},
+		{"toryo_forge_writes_total", "Writes of content to the forge.", func(c transport.Counts) int64 { return c.Writes }},
+		{"toryo_forge_not_modified_total", "Requests that the forge answered with 304.", func(c transport.Counts) int64 { return c.NotModified }},
+		{"toryo_forge_limited_total", "Answers of the forge that asked us to slow down.", func(c transport.Counts) int64 { return c.Limited }},
+		{"toryo_forge_failed_total", "Requests that the forge did not answer.", func(c transport.Counts) int64 { return c.Failed }},
+	} {
+		registry.MustRegister(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Name: metric.name, Help: metric.help, ConstLabels: labels},
+			func() float64 { return float64(metric.value(way.Counts())) },
+		))
+	}
+}
