@@ -101,7 +101,7 @@ func (l *loader) readKey(doc *document, k *key, p pair) {
 		return
 	}
 	at := l.inFile(firstPosition(p.value))
-	if list, ok := node.(*ast.SequenceNode); ok && k.kind == listKind {
+	if list, ok := node.(*ast.SequenceNode); ok && k.kind.isList() {
 		l.readList(doc, k, p, list)
 		return
 	}
@@ -112,11 +112,11 @@ func (l *loader) readKey(doc *document, k *key, p pair) {
 	case k.kind == secretKind:
 		l.redactor.Add(single.text)
 		l.problem(l.inFile(p.at), k.path, l.secretElsewhere(k, "in the configuration file"))
-	case k.kind == listKind:
+	case k.kind.isList():
 		l.problem(at, k.path, complain("write it as a list: [one, two]", "a list is expected here, not %s", sortOf(node)))
 	case !ok:
 		l.problem(at, k.path, complain("write "+k.name+": and the value", "one value is expected here, not %s", sortOf(node)))
-	case single.quoted && k.kind != textKind:
+	case single.quoted && k.kind.isBare():
 		l.problem(at, k.path, complain("remove the quotes", "%s is expected here, not text", k.kind))
 	default:
 		value, refused := k.parse(single.text)
@@ -150,6 +150,11 @@ func (l *loader) readList(doc *document, k *key, p pair, list *ast.SequenceNode)
 	l.set(l.inFile(p.at), k, items, nil)
 }
 
+func (k kind) isList() bool { return k == listKind || k == commandKind }
+
+// isBare says that a value in quotes is not of this kind.
+func (k kind) isBare() bool { return k == boolKind || k == wholeKind || k == numberKind }
+
 // String names the kind, for people.
 func (k kind) String() string {
 	switch k {
@@ -157,9 +162,13 @@ func (k kind) String() string {
 		return "true or false"
 	case wholeKind:
 		return "a whole number"
-	case numberKind, maybeNumberKind:
+	case numberKind:
 		return "a number"
-	case listKind:
+	case durationKind:
+		return "a duration"
+	case sizeKind:
+		return "a size"
+	case listKind, commandKind:
 		return "a list"
 	default:
 		return "text"

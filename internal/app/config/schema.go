@@ -5,9 +5,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -25,8 +25,10 @@ const (
 	boolKind
 	wholeKind
 	numberKind
-	maybeNumberKind // a number, or nothing
+	durationKind
+	sizeKind
 	listKind
+	commandKind // a list whose words may be anything
 )
 
 // key is one setting: its place in [Config] and the rules of its tags.
@@ -34,6 +36,7 @@ type key struct {
 	path     string // "github.owner"
 	name     string // "owner"
 	kind     kind
+	maybe    bool   // the field is a pointer: there may be no value
 	field    []int  // index in Config
 	entry    string // the entry, when the field is a map
 	fallback string // default, as written in a variable
@@ -163,23 +166,26 @@ func newKey(in *section, field reflect.StructField, index []int) *key {
 		path:     join(in.path, name),
 		name:     name,
 		kind:     kindOf(field.Type),
+		maybe:    field.Type.Kind() == reflect.Pointer,
 		field:    index,
 		fallback: tag.Get("default"),
 		enum:     strings.Fields(tag.Get("enum")),
-		min:      limit(tag.Get("min")),
-		max:      limit(tag.Get("max")),
 		format:   tag.Get("format"),
 		about:    tag.Get("about"),
 		example:  tag.Get("example"),
 		usual:    tag.Get("usual") == "true",
 	}
-	if k.format == "label" {
+	k.min, k.max = k.limit(tag.Get("min")), k.limit(tag.Get("max"))
+	if k.format == "label" && k.fallback == "" {
 		k.fallback = task.DefaultLabelNames()[task.Label(name)]
 	}
 	return k
 }
 
 func kindOf(of reflect.Type) kind {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
 	switch of {
 	case reflect.TypeFor[redact.Secret]():
 		return secretKind
@@ -191,22 +197,32 @@ func kindOf(of reflect.Type) kind {
 		return wholeKind
 	case reflect.TypeFor[float64]():
 		return numberKind
-	case reflect.TypeFor[*float64]():
-		return maybeNumberKind
+	case reflect.TypeFor[time.Duration]():
+		return durationKind
+	case reflect.TypeFor[ByteSize]():
+		return sizeKind
 	case reflect.TypeFor[[]string]():
 		return listKind
+	case reflect.TypeFor[Command]():
+		return commandKind
 	}
 	panic(fmt.Sprintf("config: a field of type %v cannot be configured", of))
 }
 
-func limit(tag string) *float64 {
+// limit reads a limit, which is written like a value of the key.
+func (k *key) limit(tag string) *float64 {
 	if tag == "" {
 		return nil
 	}
-	number, err := strconv.ParseFloat(tag, 64)
-	if err != nil {
-		panic(fmt.Sprintf("config: bad limit in a tag: %v", err))
+	unbounded := &key{kind: k.kind}
+	if k.kind == wholeKind {
+		unbounded.kind = numberKind
 	}
+	value, wrong := unbounded.parse(tag)
+	if wrong != nil {
+		panic(fmt.Sprintf("config: bad limit of %s: %s", k.path, wrong.message))
+	}
+	number := reflect.ValueOf(value).Convert(reflect.TypeFor[float64]()).Float()
 	return &number
 }
 
@@ -234,13 +250,26 @@ func (s *schema) defaults() Config {
 func (k *key) store(c *Config, value any) {
 	field := reflect.ValueOf(c).Elem().FieldByIndex(k.field)
 	if k.entry == "" {
-		field.Set(reflect.ValueOf(value))
+		put(field, value)
 		return
 	}
 	if field.IsNil() {
 		field.Set(reflect.MakeMap(field.Type()))
 	}
 	field.SetMapIndex(reflect.ValueOf(k.entry), reflect.ValueOf(value))
+}
+
+// put sets a field, and makes the pointer for a value that may be missing.
+func put(field reflect.Value, value any) {
+	switch {
+	case value == nil:
+		field.SetZero()
+	case field.Kind() == reflect.Pointer:
+		field.Set(reflect.New(field.Type().Elem()))
+		put(field.Elem(), value)
+	default:
+		field.Set(reflect.ValueOf(value).Convert(field.Type()))
+	}
 }
 
 // load returns the value of the field.

@@ -92,7 +92,7 @@ var plainYAML = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]*([: ][A-Za-z0-9_
 // yamlValue is the default of a key as YAML.
 func yamlValue(k *key) string {
 	switch {
-	case k.kind == listKind:
+	case k.kind.isList():
 		return "[" + strings.ReplaceAll(k.fallback, ",", ", ") + "]"
 	case k.kind == textKind && !plainYAML.MatchString(k.fallback):
 		return strconv.Quote(k.fallback)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -23,8 +24,12 @@ func complain(mend, format string, args ...any) *complaint {
 	return &complaint{message: fmt.Sprintf(format, args...), mend: mend}
 }
 
-// parse reads and checks a value as it is written in a variable or a flag.
+// parse reads and checks a value as it is written in a variable or a flag. For a
+// key that need not have a value, nil is none.
 func (k *key) parse(text string) (any, *complaint) {
+	if k.maybe && text == "" {
+		return nil, nil
+	}
 	switch k.kind {
 	case boolKind:
 		return parseBool(text)
@@ -32,13 +37,13 @@ func (k *key) parse(text string) (any, *complaint) {
 		return k.parseWhole(text)
 	case numberKind:
 		return k.parseNumber(text)
-	case maybeNumberKind:
-		if text == "" {
-			return (*float64)(nil), nil
-		}
-		number, wrong := k.parseNumber(text)
-		return &number, wrong
-	case listKind:
+	case durationKind:
+		length, wrong := parseDuration(text)
+		return length, k.checkRange(float64(length), text, wrong)
+	case sizeKind:
+		size, wrong := parseSize(text)
+		return size, k.checkRange(float64(size), text, wrong)
+	case listKind, commandKind:
 		return k.parseList(text)
 	case secretKind:
 		if wrong := k.checkText(text); wrong != nil {
@@ -70,7 +75,7 @@ func (k *key) parseWhole(text string) (any, *complaint) {
 	if err != nil || octal {
 		return nil, complain("write it in plain digits, without quotes", "%s is not a whole number", show(text))
 	}
-	return number, k.checkRange(float64(number), text)
+	return number, k.checkRange(float64(number), text, nil)
 }
 
 func (k *key) parseNumber(text string) (float64, *complaint) {
@@ -78,17 +83,32 @@ func (k *key) parseNumber(text string) (float64, *complaint) {
 	if err != nil || math.IsNaN(number) || math.IsInf(number, 0) {
 		return 0, complain("write it like 0.5, without quotes", "%s is not a number", show(text))
 	}
-	return number, k.checkRange(number, text)
+	return number, k.checkRange(number, text, nil)
 }
 
-func (k *key) checkRange(number float64, text string) *complaint {
+// checkRange checks an amount against the limits, unless it is wrong already.
+func (k *key) checkRange(number float64, text string, wrong *complaint) *complaint {
 	switch {
+	case wrong != nil:
+		return wrong
 	case k.min != nil && number < *k.min:
-		return complain(fmt.Sprintf("the least is %v", plain(*k.min)), "%s is too small", text)
+		return complain("the least is "+k.amount(*k.min), "%s is too small", text)
 	case k.max != nil && number > *k.max:
-		return complain(fmt.Sprintf("the most is %v", plain(*k.max)), "%s is too large", text)
+		return complain("the most is "+k.amount(*k.max), "%s is too large", text)
 	}
 	return nil
+}
+
+// amount writes a limit in the way of the key's kind.
+func (k *key) amount(number float64) string {
+	switch k.kind {
+	case durationKind:
+		return shown(time.Duration(number))
+	case sizeKind:
+		return shown(ByteSize(number))
+	default:
+		return plain(number)
+	}
 }
 
 // parseList reads values that are separated by commas.
@@ -104,6 +124,9 @@ func (k *key) parseList(text string) (any, *complaint) {
 }
 
 func (k *key) checkList(items []string) *complaint {
+	if k.kind == commandKind {
+		return checkCommand(items)
+	}
 	for i, item := range items {
 		if item == "" {
 			return complain("remove it", "entry %d is empty", i+1)
