@@ -113,6 +113,52 @@ func TestWhiteSpaceAroundASecretDoesNotCount(t *testing.T) {
 	}
 }
 
+// privateKey looks like one that an App has; its last line is short.
+func privateKey(end string) string {
+	lines := []string{"-----BEGIN RSA PRIVATE KEY-----"}
+	for i := range 25 {
+		lines = append(lines, fmt.Sprintf("MIIEpAIBAAKCAQEA%02d%s+/", i, strings.Repeat("k", 44)))
+	}
+	return strings.Join(append(lines, "short==", "-----END RSA PRIVATE KEY-----"), end) + end
+}
+
+func TestASecretOfSeveralLinesIsMaskedWholeAndLineByLine(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{"LF": "\n", "CRLF": "\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key := privateKey(end)
+			r := redact.New(key)
+			if got := r.String("before " + key + "after"); got != "before ••••"+end+"after" {
+				t.Errorf("the whole key became %q", got)
+			}
+			inJSON, err := json.Marshal(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for way, text := range map[string]string{
+				"numbered":  "12: " + strings.Join(strings.Fields(key), "\n13: "),
+				"other end": strings.ReplaceAll(strings.ReplaceAll(key, "\r", ""), "\n", "\\n"),
+				"indented":  "key: |\n  " + strings.Join(strings.Split(key, end), "\n  "),
+				"JSON":      string(inJSON),
+				"cut":       key[:len(key)/2-20],
+			} {
+				if got := r.String(text); strings.Count(got, "MIIEpAIBAAKCAQEA") > strings.Count(way, "cut") {
+					t.Errorf("%s: lines are left in %q", way, got)
+				}
+			}
+			frame := "-----BEGIN RSA PRIVATE KEY----- short=="
+			if got := r.String(frame); got != frame {
+				t.Errorf("what is no secret became %q", got)
+			}
+		})
+	}
+	prose := "the first line of a secret note\nhunter2-hunter2-hunter2"
+	if got := redact.New(prose).String("the first line of a secret note"); got != "the first line of a secret note" {
+		t.Errorf("prose became %q", got)
+	}
+}
+
 func TestSecretsCanBeAddedWhileTextsPass(t *testing.T) {
 	t.Parallel()
 	r := redact.New()
@@ -170,6 +216,16 @@ func TestASecretNeverShowsItself(t *testing.T) {
 	}
 	if value.Reveal() != "short" {
 		t.Errorf("Reveal gives %q", value.Reveal())
+	}
+}
+
+func BenchmarkLogLineWithPrivateKey(b *testing.B) {
+	r := redact.New("ghp_0123456789abcdefghij", "a-password", privateKey("\n"))
+	line := strings.Repeat("a line of the log that holds nothing of interest, 12:34:56 ", 4)
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r.String(line)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -35,9 +36,15 @@ func New(values ...string) *Redactor {
 	return r
 }
 
+// minLine is how many characters a line of a secret needs to be searched for by
+// itself. It is well above [MinLength], since lines are not chosen as secrets are:
+// a short one could be ordinary text.
+const minLine = 16
+
 // Add makes more secrets known. Texts that pass from then on are masked. White
 // space around a value does not count, and values shorter than [MinLength] are
-// left out.
+// left out. A secret of several lines, such as a private key, is also found line
+// by line.
 func (r *Redactor) Add(values ...string) {
 	r.adding.Lock()
 	defer r.adding.Unlock()
@@ -49,13 +56,35 @@ func (r *Redactor) Add(values ...string) {
 	count := len(secrets)
 	for _, value := range values {
 		value = strings.TrimSpace(value)
-		if utf8.RuneCountInString(value) >= MinLength && !slices.Contains(secrets, value) {
-			secrets = append(secrets, value)
+		if utf8.RuneCountInString(value) < MinLength {
+			continue
+		}
+		for _, part := range append(secretLines(value), value) {
+			if !slices.Contains(secrets, part) {
+				secrets = append(secrets, part)
+			}
 		}
 	}
 	if len(secrets) > count {
 		r.known.Store(&known{secrets: secrets, replacer: newReplacer(secrets)})
 	}
+}
+
+// secretLines are the lines of a secret that has several, as they turn up where a
+// program writes or reads it line by line. What frames a key (-----BEGIN) and
+// prose are no secrets.
+func secretLines(secret string) []string {
+	if !strings.ContainsAny(secret, "\r\n") {
+		return nil
+	}
+	var all []string
+	for line := range strings.FieldsFuncSeq(secret, func(char rune) bool { return char == '\r' || char == '\n' }) {
+		line = strings.TrimSpace(line)
+		if utf8.RuneCountInString(line) >= minLine && !strings.HasPrefix(line, "-----") && !strings.ContainsFunc(line, unicode.IsSpace) {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 // newReplacer masks every form of every secret. At one place in the text the

@@ -2,9 +2,9 @@ package config
 
 import (
 	"path/filepath"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/redact"
-	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Config is everything that can be configured.
@@ -13,6 +13,9 @@ type Config struct {
 	DataDir     string `key:"data_dir" default:"data" format:"path" usual:"true" about:"Folder for the database, git mirrors and everything else that Toryo keeps."`
 	ContextsDir string `key:"contexts_dir" default:"contexts" format:"path" about:"Folder for the context files of runs; a relative path is inside data_dir."`
 
+	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost, before it counts as failed."`
+	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
+
 	Server   Server   `key:"server" about:"The HTTP server: API, webhooks, git and web pages."`
 	Database Database `key:"database" about:"Where tasks, events and reviews are stored."`
 
@@ -20,8 +23,19 @@ type Config struct {
 	GitLab GitLab `key:"gitlab" about:"GitLab, or a self-managed GitLab by its url."`
 	Gitea  Gitea  `key:"gitea" about:"Gitea or Forgejo."`
 
-	LLM             LLM             `key:"llm" about:"The model."`
-	CommandExecutor CommandExecutor `key:"command_executor" about:"Where the commands of a run are executed."`
+	LLM            LLM                      `key:"llm" about:"The model."`
+	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary) or for a role of roles. What is not set is as in llm."`
+	ContextStorage ContextStorage           `key:"context_storage" about:"What happens when a conversation with the model grows long."`
+	Budget         Budget                   `key:"budget" about:"What the model may cost; a run that is out of budget pauses. 0 means no limit."`
+	MCPServers     map[string]MCPServer     `key:"mcp_servers" names:"server" example:"tickets" about:"MCP servers whose tools the model can use; the name of a server begins the names of its tools."`
+
+	CommandExecutor CommandExecutor `key:"command_executor" about:"Environments in which the commands of a run are executed."`
+	Sandbox         Sandbox         `key:"sandbox" about:"What the commands of a run are confined to."`
+
+	Roles     map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
+	Review    Review          `key:"review" about:"Reviews that are due by themselves."`
+	Executors Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
+	Limits    Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
 
 	CommentDetection CommentDetection `key:"comment_detection" about:"Comments that people add while a task is being worked on."`
 	TaskStop         TaskStop         `key:"task_stop" about:"Stopping a task by unassigning the bot."`
@@ -43,82 +57,9 @@ type Database struct {
 	URLFile string        `key:"url_file" about:"File that holds the connection URL and nothing else."`
 }
 
-// GitHub is the section "github".
-type GitHub struct {
-	URL       string        `key:"url" default:"https://github.com" format:"url" about:"Address of the forge."`
-	Owner     string        `key:"owner" format:"name" example:"my-organisation" about:"User or organisation whose repositories are worked on."`
-	BotName   string        `key:"bot_name" format:"name" example:"toryo-bot" about:"Account of the bot: assigning it starts a task, unassigning it stops it."`
-	Token     redact.Secret `key:"token" about:"Access token of the bot."`
-	TokenFile string        `key:"token_file" example:"/run/secrets/github-token" about:"File that holds the access token and nothing else."`
-	Labels
-}
-
-// GitLab is the section "gitlab".
-type GitLab struct {
-	URL       string        `key:"url" default:"https://gitlab.com" format:"url" about:"Address of the forge."`
-	Projects  []string      `key:"projects" format:"project" example:"[group/project]" about:"Projects that are worked on."`
-	BotName   string        `key:"bot_name" format:"name" example:"toryo-bot" about:"Account of the bot: assigning it starts a task, unassigning it stops it."`
-	Token     redact.Secret `key:"token" about:"Access token of the bot."`
-	TokenFile string        `key:"token_file" example:"/run/secrets/gitlab-token" about:"File that holds the access token and nothing else."`
-	Labels
-}
-
-// Gitea is the section "gitea".
-type Gitea struct {
-	URL       string        `key:"url" format:"url" example:"https://gitea.example.com" about:"Address of the forge."`
-	Owner     string        `key:"owner" format:"name" example:"my-organisation" about:"User or organisation whose repositories are worked on."`
-	BotName   string        `key:"bot_name" format:"name" example:"toryo-bot" about:"Account of the bot: assigning it starts a task, unassigning it stops it."`
-	Token     redact.Secret `key:"token" about:"Access token of the bot."`
-	TokenFile string        `key:"token_file" example:"/run/secrets/gitea-token" about:"File that holds the access token and nothing else."`
-	Labels
-}
-
-// Labels are the texts of the state labels on one forge. Their defaults are
-// those of [task.DefaultLabelNames].
-type Labels struct {
-	Bot        string `key:"bot_label" format:"label" about:"Label of a task that waits."`
-	Processing string `key:"processing_label" format:"label" about:"Label of a task that is being worked on."`
-	Paused     string `key:"paused_label" format:"label" about:"Label of a paused task."`
-	Stopped    string `key:"stopped_label" format:"label" about:"Label of a task that a person stopped."`
-	Done       string `key:"done_label" format:"label" about:"Label of a finished task."`
-	Failed     string `key:"failed_label" format:"label" about:"Label of a task that failed."`
-}
-
-// Names gives the labels in the form in which the rest of Toryo uses them.
-func (l Labels) Names() task.LabelNames {
-	return task.LabelNames{
-		task.BotLabel:        l.Bot,
-		task.ProcessingLabel: l.Processing,
-		task.PausedLabel:     l.Paused,
-		task.StoppedLabel:    l.Stopped,
-		task.DoneLabel:       l.Done,
-		task.FailedLabel:     l.Failed,
-	}
-}
-
-// LLM is the section "llm".
-type LLM struct {
-	Provider      string        `key:"provider" enum:"anthropic openai gemini script" usual:"true" about:"Whose API is spoken; openai also serves compatible servers, script is the scripted model of tests and the demo."`
-	Model         string        `key:"model" format:"word" usual:"true" about:"Name of the model, as the provider spells it."`
-	BaseURL       string        `key:"base_url" format:"url" example:"http://127.0.0.1:11434/v1" about:"Address of the API, when it is not the provider's own."`
-	APIKey        redact.Secret `key:"api_key" about:"Key for the API."`
-	APIKeyFile    string        `key:"api_key_file" example:"/run/secrets/llm-api-key" about:"File that holds the key and nothing else."`
-	MaxTokens     int           `key:"max_tokens" default:"8192" min:"1" max:"10000000" about:"Longest answer of the model, in tokens."`
-	ContextLength int           `key:"context_length" default:"128000" min:"1024" max:"100000000" about:"How many tokens the model can take in, its answer included."`
-	Temperature   *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
-	Prices        Prices        `key:"prices" about:"What a million tokens cost, in your currency; 0 means unknown."`
-}
-
-// Prices is the section "llm.prices".
-type Prices struct {
-	Input  float64 `key:"input" default:"0" min:"0" max:"1000000" about:"Tokens that are sent."`
-	Cached float64 `key:"cached" default:"0" min:"0" max:"1000000" about:"Sent tokens that the provider had in its cache."`
-	Output float64 `key:"output" default:"0" min:"0" max:"1000000" about:"Tokens that are answered."`
-}
-
 // CommandExecutor is the section "command_executor".
 type CommandExecutor struct {
-	Environments       map[string]string `key:"environments" default:"python=python:3.11 miniforge=condaforge/miniforge3:latest node=node:22 java=maven:3-eclipse-temurin-21 go=golang:1.26" format:"image" about:"Container image of each environment; you can add environments of your own."`
+	Environments       map[string]string `key:"environments" default:"python=python:3.11 miniforge=condaforge/miniforge3:latest node=node:22 java=maven:3-eclipse-temurin-21 go=golang:1.26" format:"image" names:"environment" about:"Container image of each environment; you can add environments of your own."`
 	DefaultEnvironment string            `key:"default_environment" default:"python" format:"word" usual:"true" about:"Environment of a project whose language cannot be told."`
 }
 
@@ -154,39 +95,6 @@ type Telemetry struct {
 
 // Default is the configuration when nobody sets anything.
 func Default() Config { return keys().defaults() }
-
-// ConfiguredForges lists the forges that the configuration says something about:
-// a credential, whose repositories, or an address of its own. The built-in board
-// needs no configuration and is not among them.
-func (c Config) ConfiguredForges() []task.Forge {
-	usual := Default()
-	var forges []task.Forge
-	if c.GitHub.Token != "" || c.GitHub.TokenFile != "" || c.GitHub.Owner != "" || c.GitHub.URL != usual.GitHub.URL {
-		forges = append(forges, task.GitHub)
-	}
-	if c.GitLab.Token != "" || c.GitLab.TokenFile != "" || len(c.GitLab.Projects) > 0 || c.GitLab.URL != usual.GitLab.URL {
-		forges = append(forges, task.GitLab)
-	}
-	if c.Gitea.Token != "" || c.Gitea.TokenFile != "" || c.Gitea.Owner != "" || c.Gitea.URL != usual.Gitea.URL {
-		forges = append(forges, task.Gitea)
-	}
-	return forges
-}
-
-// LabelNames gives the texts of the state labels on a forge; the board has those
-// of the specifications.
-func (c Config) LabelNames(forge task.Forge) task.LabelNames {
-	switch forge {
-	case task.GitHub:
-		return c.GitHub.Names()
-	case task.GitLab:
-		return c.GitLab.Names()
-	case task.Gitea:
-		return c.Gitea.Names()
-	default:
-		return task.DefaultLabelNames()
-	}
-}
 
 // ContextsPath is the folder of the context files.
 func (c Config) ContextsPath() string {

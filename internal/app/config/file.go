@@ -1,10 +1,6 @@
 package config
 
-import (
-	"strings"
-
-	"github.com/goccy/go-yaml/ast"
-)
+import "github.com/goccy/go-yaml/ast"
 
 // readDocument takes what the text of the file says.
 func (l *loader) readDocument(data []byte) {
@@ -58,12 +54,9 @@ func isMapping(node ast.Node) bool {
 
 func (l *loader) readPair(doc *document, s *section, p pair) {
 	m, found := s.find(p.key)
-	if !found && s.open != nil {
-		if wrong := checkEntryName(p.key); wrong != nil {
-			l.problem(l.inFile(p.at), join(s.path, shortName(p.key)), wrong)
-			return
-		}
-		m, found = member{key: s.entryKey(p.key)}, true
+	if !found && s.entries != nil {
+		l.readEntry(doc, s, p)
+		return
 	}
 	switch {
 	case !found:
@@ -84,15 +77,6 @@ func shortName(name string) string {
 	return quoted
 }
 
-// checkEntryName checks the name of an entry of the user's own.
-func checkEntryName(name string) *complaint {
-	const letters = "abcdefghijklmnopqrstuvwxyz"
-	if name == "" || len(name) > 64 || strings.Trim(name, letters+"0123456789_-") != "" || !strings.Contains(letters, name[:1]) {
-		return complain("begin with a small letter and go on with small letters, digits, _ and -", "this is not a name for an environment")
-	}
-	return nil
-}
-
 // readKey takes the value of one key.
 func (l *loader) readKey(doc *document, k *key, p pair) {
 	node, wrong := doc.resolve(p.value)
@@ -101,7 +85,7 @@ func (l *loader) readKey(doc *document, k *key, p pair) {
 		return
 	}
 	at := l.inFile(firstPosition(p.value))
-	if list, ok := node.(*ast.SequenceNode); ok && k.kind == listKind {
+	if list, ok := node.(*ast.SequenceNode); ok && k.kind.isList() {
 		l.readList(doc, k, p, list)
 		return
 	}
@@ -111,12 +95,12 @@ func (l *loader) readKey(doc *document, k *key, p pair) {
 		return // says nothing: not set
 	case k.kind == secretKind:
 		l.redactor.Add(single.text)
-		l.problem(l.inFile(p.at), k.path, l.secretElsewhere(k, "in the configuration file"))
-	case k.kind == listKind:
+		l.problem(l.inFile(p.at), k.path, secretElsewhere(k, "in the configuration file"))
+	case k.kind.isList():
 		l.problem(at, k.path, complain("write it as a list: [one, two]", "a list is expected here, not %s", sortOf(node)))
 	case !ok:
 		l.problem(at, k.path, complain("write "+k.name+": and the value", "one value is expected here, not %s", sortOf(node)))
-	case single.quoted && k.kind != textKind:
+	case single.quoted && k.kind.isBare():
 		l.problem(at, k.path, complain("remove the quotes", "%s is expected here, not text", k.kind))
 	default:
 		value, refused := k.parse(single.text)
@@ -150,6 +134,11 @@ func (l *loader) readList(doc *document, k *key, p pair, list *ast.SequenceNode)
 	l.set(l.inFile(p.at), k, items, nil)
 }
 
+func (k kind) isList() bool { return k == listKind || k == commandKind }
+
+// isBare says that a value in quotes is not of this kind.
+func (k kind) isBare() bool { return k == boolKind || k == wholeKind || k == numberKind }
+
 // String names the kind, for people.
 func (k kind) String() string {
 	switch k {
@@ -157,9 +146,13 @@ func (k kind) String() string {
 		return "true or false"
 	case wholeKind:
 		return "a whole number"
-	case numberKind, maybeNumberKind:
+	case numberKind:
 		return "a number"
-	case listKind:
+	case durationKind:
+		return "a duration"
+	case sizeKind:
+		return "a size"
+	case listKind, commandKind:
 		return "a list"
 	default:
 		return "text"

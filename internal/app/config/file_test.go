@@ -209,6 +209,48 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"language: ja\ngithub:\n  owner: me\n",
 			[]string{"toryo.yaml:2:1: github.bot_name: github is configured (toryo.yaml:3), but this key is missing; set it, or remove what else is set for github"},
 		},
+		"duration without a unit": {
+			"llm:\n  timeout: 30\n",
+			[]string{`toryo.yaml:2:12: llm.timeout: "30" is not a duration; write it like 30s, 5m or 2h`},
+		},
+		"duration too short": {
+			"llm:\n  timeout: \"10ms\"\n",
+			[]string{"toryo.yaml:2:12: llm.timeout: 10ms is too small; the least is 1s"},
+		},
+		"size with a unit of a thousand": {
+			"sandbox:\n  memory: 4GB\n",
+			[]string{`toryo.yaml:2:11: sandbox.memory: "4GB" has a unit that is not known here; the units are B, KiB, MiB, GiB and TiB`},
+		},
+		"size too small": {
+			"sandbox:\n  memory: 4\n  network: {hosts: ['*']}\n",
+			[]string{
+				"toryo.yaml:2:11: sandbox.memory: 4 is too small; the least is 64MiB",
+				`toryo.yaml:3:21: sandbox.network.hosts: "*" is not the name of a host; write it like example.com, *.example.com or example.com:8443`,
+			},
+		},
+		"engine that is not an address": {
+			"sandbox:\n  container_engine: /var/run/docker.sock\n",
+			[]string{`toryo.yaml:2:21: sandbox.container_engine: "/var/run/docker.sock" is not an address of a container engine; write it like unix:///var/run/docker.sock or tcp://host:2376`},
+		},
+		"command that is not a list": {
+			"executors:\n  development: gemini -p\n  review: ['', x]\n",
+			[]string{
+				"toryo.yaml:2:16: executors.development: a list is expected here, not a single value; write it as a list: [one, two]",
+				"toryo.yaml:3:12: executors.review: the command has no program; begin with the name of a program",
+			},
+		},
+		"App and a token that cannot be read": {
+			"github:\n  owner: o\n  bot_name: b\n  token_file: t\n  app_id: 1\n",
+			[]string{`toryo.yaml:4:3: github.token_file: "t": the file cannot be read: no such file or directory; check the path`},
+		},
+		"App without its number": {
+			"github:\n  owner: o\n  bot_name: b\n  app_installation_id: 1\n",
+			[]string{"toryo.yaml:4:3: github.app_installation_id: a GitHub App is described, but not named; set github.app_id"},
+		},
+		"review label of a state": {
+			"review:\n  label: Coding agent\n",
+			[]string{`toryo.yaml:2:3: review.label: "Coding agent" is also github.bot_label; choose another label`},
+		},
 		"line break in a value": {
 			"github:\n  bot_label: |\n    two\n    lines\n",
 			[]string{"toryo.yaml:2:14: github.bot_label: the value has a line break or another control character; write it on one line"},

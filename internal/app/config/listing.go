@@ -3,8 +3,10 @@ package config
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -57,14 +59,18 @@ func shown(value any) string {
 		return redact.Mask
 	case []string:
 		return strings.Join(value, ",")
-	case *float64:
-		if value == nil {
-			return ""
-		}
-		return plain(*value)
+	case Command:
+		return strings.Join(value, ",")
 	case float64:
 		return plain(value)
-	default:
-		return fmt.Sprint(value)
+	case time.Duration:
+		return shownDuration(value)
 	}
+	if at := reflect.ValueOf(value); at.Kind() == reflect.Pointer {
+		if at.IsNil() {
+			return ""
+		}
+		return shown(at.Elem().Interface())
+	}
+	return fmt.Sprint(value)
 }

@@ -2,13 +2,13 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -67,6 +67,7 @@ func newLoader(file string) *loader {
 func (l *loader) finish() (Config, Report) {
 	if !l.unread {
 		l.readSecretFiles()
+		l.findFiles()
 		l.checkTogether()
 	}
 	for _, secret := range l.config.Secrets() {
@@ -163,30 +164,20 @@ func (l *loader) readEnvironment(environ []string) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := Origin{source: fromEnvironment, name: name}
 		k := known[name]
+		var wrong *complaint
 		if k == nil {
-			k = l.entryVariable(name)
+			k, wrong = l.entryVariable(name)
 		}
 		if k == nil {
+			if wrong == nil {
+				wrong = unknownVariable(name, known)
+			}
 			at.name = shortName(name)
-			l.warning(at, "", unknownVariable(name, known))
+			l.warning(at, "", wrong)
 			continue
 		}
 		l.setText(at, k, given[name])
 	}
-}
-
-// entryVariable is the key of a variable that adds an entry to an open section.
-func (l *loader) entryVariable(name string) *key {
-	for path, s := range l.schema.sections {
-		if s.open == nil {
-			continue
-		}
-		entry, ok := strings.CutPrefix(name, Variable(path)+"_")
-		if ok && checkEntryName(strings.ToLower(entry)) == nil {
-			return s.entryKey(strings.ToLower(entry))
-		}
-	}
-	return nil
 }
 
 func unknownVariable(name string, known map[string]*key) *complaint {
@@ -212,7 +203,7 @@ func (l *loader) readOverrides(overrides map[string]string) {
 		}
 		if k.kind == secretKind {
 			l.redactor.Add(overrides[path])
-			l.problem(at, path, l.secretElsewhere(k, "on the command line, where every user of the machine sees it"))
+			l.problem(at, path, secretElsewhere(k, "on the command line, where every user of the machine sees it"))
 			continue
 		}
 		l.setText(at, k, overrides[path])
@@ -229,17 +220,39 @@ func (l *loader) setText(at Origin, k *key, text string) {
 	l.set(at, k, value, wrong)
 }
 
-func (l *loader) secretElsewhere(k *key, where string) *complaint {
-	return complain(
-		fmt.Sprintf("use %s or the variable %s", l.schema.fileKey(k).name, k.variable()),
-		"a secret must not stand %s", where)
+func secretElsewhere(k *key, where string) *complaint {
+	use := "use " + k.fileKey().name
+	if k.variable() != "" {
+		use += " or the variable " + k.variable()
+	}
+	return complain(use, "a secret must not stand %s", where)
 }
 
-// base is the folder from which a relative path counts: that of the file for what
-// the file says, the working directory for what variables and flags say.
-func (l *loader) base(at Origin) string {
-	if at.source == fromFile {
-		return filepath.Dir(l.file)
+// findFiles looks for the files that keys name, other than those of secrets, and
+// gives the keys paths that can be opened from anywhere in the program.
+func (l *loader) findFiles() {
+	for _, k := range l.schema.inForce(&l.config) {
+		path := shown(k.load(&l.config))
+		if k.format != "file" || path == "" {
+			continue
+		}
+		at := l.report.origins[k.path]
+		path = l.from(at, path)
+		if _, wrong := readLimited(path, 1); wrong != nil {
+			wrong.message = strconv.Quote(path) + ": " + wrong.message
+			l.problem(at, k.path, wrong)
+			continue
+		}
+		k.store(&l.config, path)
 	}
-	return ""
+}
+
+// from is a path as it counts where it was set: from the folder of the file for
+// what the file says, from the working directory for what variables and flags
+// say.
+func (l *loader) from(at Origin, path string) string {
+	if at.source != fromFile || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(l.file), path)
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,8 +46,16 @@ func TestEveryKindOfVariable(t *testing.T) {
 	want.LLM.Temperature = &half
 	want.CommandExecutor.Environments["go"] = "golang:2"
 	want.CommandExecutor.Environments["rust"] = "rust:1"
+	want.SyncInterval = 90 * time.Second
+	want.Sandbox.Memory, want.Sandbox.Disk, want.Sandbox.CPUs = 512*MiB, 1<<30, 0.5
+	want.Executors.Review = Command{"sh", "-c", "sh"}
 
 	got, report := Load("", []string{
+		"TORYO_SYNC_INTERVAL=1m30s",
+		"TORYO_SANDBOX_MEMORY=512MiB",
+		"TORYO_SANDBOX_DISK=1073741824",
+		"TORYO_SANDBOX_CPUS=0.5",
+		"TORYO_EXECUTORS_REVIEW=sh, -c, sh",
 		"TORYO_COMMENT_DETECTION_ENABLED=false",
 		"TORYO_COMMENT_DETECTION_CHECK_INTERVAL=7",
 		"TORYO_GITLAB_PROJECTS=a/b, c/d",
@@ -75,10 +84,18 @@ func TestBadVariablesAreNamed(t *testing.T) {
 		"TORYO_GITHB_TOKEN=ghp_0123456789abcdef",
 		"TORYO_SERVER=x",
 		"TORYO_Q=x",
+		"TORYO_SANDBOX_COMMAND_TIMEOUT=5",
+		"TORYO_SANDBOX_OUTPUT_LIMIT=2GiB",
+		"TORYO_SANDBOX_NETWORK_HOSTS=a.example,https://b.example",
+		"TORYO_LLM_OVERRIDES_SUMMARY_MODEL=m",
+		"TORYO_MCP_SERVERS_X_URL=http://h",
 	}, nil)
 	wantProblems := []string{
 		`TORYO_COMMENT_DETECTION_ENABLED: comment_detection.enabled: "on" is not true or false; use true or false`,
 		"TORYO_GITLAB_PROJECTS: gitlab.projects: entry 2 is empty; remove it",
+		`TORYO_SANDBOX_COMMAND_TIMEOUT: sandbox.command_timeout: "5" is not a duration; write it like 30s, 5m or 2h`,
+		`TORYO_SANDBOX_NETWORK_HOSTS: sandbox.network.hosts: "https://b.example" is not the name of a host; write it like example.com, *.example.com or example.com:8443`,
+		"TORYO_SANDBOX_OUTPUT_LIMIT: sandbox.output_limit: 2GiB is too large; the most is 1GiB",
 		`TORYO_TASK_STOP_CHECK_INTERVAL: task_stop.check_interval: "often" is not a whole number; write it in plain digits, without quotes`,
 	}
 	if diff := cmp.Diff(wantProblems, lines(report.Problems)); diff != "" {
@@ -86,6 +103,8 @@ func TestBadVariablesAreNamed(t *testing.T) {
 	}
 	wantWarnings := []string{
 		"TORYO_GITHB_TOKEN: unknown variable; did you mean TORYO_GITHUB_TOKEN?",
+		"TORYO_LLM_OVERRIDES_SUMMARY_MODEL: variables do not reach into llm_overrides; set it in the configuration file",
+		"TORYO_MCP_SERVERS_X_URL: variables do not reach into mcp_servers; set it in the configuration file",
 		"TORYO_Q: unknown variable; remove it",
 		"TORYO_SERVER: unknown variable; did you mean TORYO_SERVER_ADDR?",
 	}
@@ -326,6 +345,8 @@ func TestConfiguredForges(t *testing.T) {
 		"owner":            {func(c *Config) { c.GitHub.Owner = "o" }, []task.Forge{task.GitHub}},
 		"token":            {func(c *Config) { c.GitLab.Token = "t" }, []task.Forge{task.GitLab}},
 		"projects and url": {func(c *Config) { c.GitLab.Projects = []string{"a/b"}; c.Gitea.URL = "http://g" }, []task.Forge{task.GitLab, task.Gitea}},
+		"an App":           {func(c *Config) { c.GitHub.AppID = 7 }, []task.Forge{task.GitHub}},
+		"webhooks":         {func(c *Config) { c.Gitea.WebhookSecretFile = "f" }, []task.Forge{task.Gitea}},
 		"another url":      {func(c *Config) { c.GitHub.URL = "https://ghe" }, []task.Forge{task.GitHub}},
 	} {
 		t.Run(name, func(t *testing.T) {

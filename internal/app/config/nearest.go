@@ -74,7 +74,7 @@ func (s *schema) suggest(in *section, name string) string {
 		return "it belongs " + listed(places)
 	}
 	var elsewhere []string
-	for _, k := range s.keys {
+	for _, k := range slices.Concat(s.keys, s.inEntry) {
 		elsewhere = append(elsewhere, k.name)
 	}
 	if meant := nearest(name, elsewhere); meant != "" && distance(plainName(name), meant) <= 1+len(name)/4 {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -10,25 +11,29 @@ import (
 // checkTogether checks the rules that tie several keys together. Each looks only
 // at keys whose own value is right, so that one slip is reported once.
 func (l *loader) checkTogether() {
-	for _, forge := range []task.Forge{task.GitHub, task.GitLab, task.Gitea} {
-		l.checkLabels(string(forge))
-	}
+	l.checkAllLabels()
 	l.checkForges()
+	l.checkApp()
 	l.checkDatabase()
-	l.checkModel()
+	l.checkModels()
+	l.checkBudget()
+	l.checkServers()
 	l.checkEnvironments()
 }
 
 // conflict reports a problem between keys, at the first of them that somebody
 // set.
 func (l *loader) conflict(wrong *complaint, paths ...string) {
-	for _, path := range paths {
-		if l.bad[path] {
-			return
-		}
+	if l.anyBad(paths...) {
+		return
 	}
 	key, at := l.placeOf(paths)
 	l.report.Problems = append(l.report.Problems, l.make(at, key, wrong))
+}
+
+// anyBad says whether the value of one of the keys was refused.
+func (l *loader) anyBad(paths ...string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool { return l.bad[path] })
 }
 
 // placeOf finds where to point at: the first key that somebody set, or else the
@@ -39,30 +44,12 @@ func (l *loader) placeOf(paths []string) (string, Origin) {
 			return path, at
 		}
 	}
-	section, _, _ := strings.Cut(paths[0], ".")
-	return paths[0], l.inFile(l.sections[section])
-}
-
-// checkLabels makes sure that the label tells the state. Forges do not
-// distinguish small and capital letters in labels.
-func (l *loader) checkLabels(forge string) {
-	var labels []*key
-	for _, m := range l.schema.sections[forge].members {
-		if m.key != nil && m.key.format == "label" {
-			labels = append(labels, m.key)
+	for section := paths[0]; section != ""; section = section[:max(strings.LastIndex(section, "."), 0)] {
+		if at, found := l.sections[section]; found {
+			return paths[0], l.inFile(at)
 		}
 	}
-	for i, label := range labels {
-		text := shown(label.load(&l.config))
-		if forge == string(task.GitLab) && strings.Contains(text, ",") {
-			l.conflict(complain("remove the comma", "GitLab does not allow a comma in a label"), label.path)
-		}
-		for _, other := range labels[:i] {
-			if strings.EqualFold(text, shown(other.load(&l.config))) {
-				l.conflict(complain("give every state a label of its own", "%s and %s have the same text %s", other.name, label.name, show(text)), label.path, other.path)
-			}
-		}
-	}
+	return paths[0], l.inFile(position{})
 }
 
 // checkForges makes sure that a forge which is configured is so in full.
@@ -79,6 +66,9 @@ func (l *loader) checkForges() {
 				l.conflict(complain("set it, or remove what else is set for "+string(forge), "%s is configured (%s), but this key is missing", forge, l.configuredBy(forge)), k.path)
 			}
 		}
+		if forge == task.GitHub && (l.config.GitHub.describesApp() || l.anyBad(appKeys...)) {
+			continue
+		}
 		token := l.schema.byPath[join(string(forge), "token")]
 		l.missingSecret(token, fmt.Sprintf("%s is configured (%s), but there is no token", forge, l.configuredBy(forge)))
 	}
@@ -86,12 +76,35 @@ func (l *loader) checkForges() {
 
 // configuredBy is the origin of the first key that makes a forge configured.
 func (l *loader) configuredBy(forge task.Forge) Origin {
-	for _, name := range []string{"token", "token_file", "owner", "projects", "url"} {
+	for _, name := range []string{
+		"token", "token_file", "app_id", "app_installation_id", "app_private_key", "app_private_key_file",
+		"webhook_secret", "webhook_secret_file", "owner", "projects", "url",
+	} {
 		if at := l.report.origins[join(string(forge), name)]; !at.IsDefault() {
 			return at
 		}
 	}
 	return Origin{}
+}
+
+// appKeys are the keys of a GitHub App, in the order in which one points at them.
+var appKeys = []string{"github.app_id", "github.app_private_key_file", "github.app_private_key", "github.app_installation_id"}
+
+// checkApp makes sure that GitHub sees one bot, and a GitHub App in full.
+func (l *loader) checkApp() {
+	github := l.config.GitHub
+	if !github.describesApp() {
+		return
+	}
+	switch {
+	case github.Token != "" || github.TokenFile != "":
+		tokens := []string{"github.token", "github.token_file"}
+		l.conflict(complain("remove one of the two", "a GitHub App and an access token are both set"), slices.Concat(appKeys, tokens)...)
+	case !github.UsesApp():
+		l.conflict(complain("set github.app_id", "a GitHub App is described, but not named"), appKeys...)
+	default:
+		l.missingSecret(l.schema.byPath["github.app_private_key"], "a GitHub App is named, but its private key is missing")
+	}
 }
 
 // isSet says whether a key has a value that is not nothing.
@@ -100,12 +113,16 @@ func (l *loader) isSet(k *key) bool { return shown(k.load(&l.config)) != "" }
 // missingSecret warns when a secret is not there. It is no problem, so that a file
 // can be checked where its secrets are not.
 func (l *loader) missingSecret(secret *key, message string) {
-	named := l.schema.fileKey(secret)
+	named := secret.fileKey()
 	if l.isSet(secret) || l.bad[secret.path] || l.bad[named.path] {
 		return
 	}
+	mend := "set " + named.path
+	if secret.variable() != "" {
+		mend = "set " + secret.variable() + " or " + named.path
+	}
 	_, at := l.placeOf([]string{secret.path})
-	l.warning(at, secret.path, complain(fmt.Sprintf("set %s or %s", secret.variable(), named.path), "%s", message))
+	l.warning(at, secret.path, complain(mend, "%s", message))
 }
 
 func (l *loader) checkDatabase() {
@@ -118,22 +135,6 @@ func (l *loader) checkDatabase() {
 	}
 }
 
-func (l *loader) checkModel() {
-	llm := l.config.LLM
-	switch {
-	case llm.Provider == "" && llm.Model != "":
-		l.conflict(complain("set it to anthropic, openai, gemini or script", "a model is named, but no provider"), "llm.provider", "llm.model")
-	case llm.Provider != "" && llm.Provider != "script" && llm.Model == "":
-		l.conflict(complain("name the model", "%s needs the name of a model", llm.Provider), "llm.model", "llm.provider")
-	}
-	if llm.Provider != "" && llm.Provider != "script" && llm.BaseURL == "" {
-		l.missingSecret(l.schema.byPath["llm.api_key"], llm.Provider+" needs a key, and there is none")
-	}
-	if llm.MaxTokens >= llm.ContextLength {
-		l.conflict(complain("leave room for what is sent", "max_tokens (%d) must be less than context_length (%d)", llm.MaxTokens, llm.ContextLength), "llm.max_tokens", "llm.context_length")
-	}
-}
-
 func (l *loader) checkEnvironments() {
 	executor := l.config.CommandExecutor
 	if _, known := executor.Environments[executor.DefaultEnvironment]; known || l.bad["command_executor.environments."+executor.DefaultEnvironment] {
@@ -141,7 +142,7 @@ func (l *loader) checkEnvironments() {
 	}
 	var names []string
 	for _, k := range l.schema.inForce(&l.config) {
-		if k.entry != "" {
+		if k.in.path == "command_executor.environments" {
 			names = append(names, k.entry)
 		}
 	}

@@ -2,12 +2,11 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -25,8 +24,10 @@ const (
 	boolKind
 	wholeKind
 	numberKind
-	maybeNumberKind // a number, or nothing
+	durationKind
+	sizeKind
 	listKind
+	commandKind // a list whose words may be anything
 )
 
 // key is one setting: its place in [Config] and the rules of its tags.
@@ -34,8 +35,11 @@ type key struct {
 	path     string // "github.owner"
 	name     string // "owner"
 	kind     kind
+	maybe    bool // the field is a pointer: there may be no value
+	in       *section
 	field    []int  // index in Config
 	entry    string // the entry, when the field is a map
+	inner    []int  // index in the entry, when the entry is a section
 	fallback string // default, as written in a variable
 	enum     []string
 	min, max *float64
@@ -43,10 +47,17 @@ type key struct {
 	about    string
 	example  string
 	usual    bool
+	lines    bool // the value may have several lines
 }
 
-// variable is the name of the environment variable for the key.
-func (k *key) variable() string { return Variable(k.path) }
+// variable is the name of the environment variable for the key, or "" where
+// variables do not reach.
+func (k *key) variable() string {
+	if k.in.inEntry {
+		return ""
+	}
+	return Variable(k.path)
+}
 
 // Variable is the name of the environment variable for a key such as "github.owner".
 func Variable(path string) string {
@@ -59,13 +70,15 @@ type section struct {
 	name    string
 	about   string
 	members []member
-	open    *key // the rules for names that are not listed, or nil
+	entries *entries // the rules for entries of the user's own, or nil
+	inEntry bool     // it is a part of an entry
 }
 
 // member is a key or a section.
 type member struct {
 	key     *key
 	section *section
+	as      string // the section that describes it, when that is another
 }
 
 func (m member) name() string {
@@ -84,18 +97,12 @@ func (s *section) find(name string) (member, bool) {
 	return member{}, false
 }
 
-// entryKey is the key for a name of the user's own in an open section.
-func (s *section) entryKey(name string) *key {
-	k := *s.open
-	k.name, k.entry, k.path = name, name, s.path+"."+name
-	return &k
-}
-
 // schema is everything there is to know about the keys.
 type schema struct {
 	root     *section
-	keys     []*key // in the order of the struct
+	keys     []*key // in the order of the struct, without those of entries
 	byPath   map[string]*key
+	inEntry  []*key // those that entries have
 	sections map[string]*section
 }
 
@@ -117,8 +124,14 @@ func (s *schema) addFields(to *section, of reflect.Type, at []int) {
 		field := of.Field(i)
 		index := append(slices.Clone(at), i)
 		switch {
+		case field.Tag.Get("order") != "":
+			// Not set by anybody: see addEntry.
 		case field.Anonymous:
+			before := len(to.members)
 			s.addFields(to, field.Type, index)
+			for i := range to.members[before:] {
+				to.members[before+i].as = field.Tag.Get("as")
+			}
 		case field.Type.Kind() == reflect.Struct:
 			inner := newSection(to, field)
 			to.members = append(to.members, member{section: inner})
@@ -135,23 +148,15 @@ func (s *schema) addFields(to *section, of reflect.Type, at []int) {
 
 func newSection(in *section, field reflect.StructField) *section {
 	name := field.Tag.Get("key")
-	return &section{path: join(in.path, name), name: name, about: field.Tag.Get("about")}
-}
-
-// addEntries adds the entries that a map has by default, and lets it have more.
-func (s *schema) addEntries(to *section, field reflect.StructField, index []int) {
-	s.sections[to.path] = to
-	to.open = &key{kind: textKind, field: index, format: field.Tag.Get("format")}
-	for pair := range strings.FieldsSeq(field.Tag.Get("default")) {
-		name, value, _ := strings.Cut(pair, "=")
-		k := to.entryKey(name)
-		k.fallback = value
-		s.addKey(to, k)
-	}
+	return &section{path: join(in.path, name), name: name, about: field.Tag.Get("about"), inEntry: in.inEntry}
 }
 
 func (s *schema) addKey(to *section, k *key) {
 	to.members = append(to.members, member{key: k})
+	if to.inEntry {
+		s.inEntry = append(s.inEntry, k)
+		return
+	}
 	s.keys = append(s.keys, k)
 	s.byPath[k.path] = k
 }
@@ -163,23 +168,28 @@ func newKey(in *section, field reflect.StructField, index []int) *key {
 		path:     join(in.path, name),
 		name:     name,
 		kind:     kindOf(field.Type),
+		maybe:    field.Type.Kind() == reflect.Pointer,
+		in:       in,
 		field:    index,
 		fallback: tag.Get("default"),
 		enum:     strings.Fields(tag.Get("enum")),
-		min:      limit(tag.Get("min")),
-		max:      limit(tag.Get("max")),
 		format:   tag.Get("format"),
 		about:    tag.Get("about"),
 		example:  tag.Get("example"),
 		usual:    tag.Get("usual") == "true",
+		lines:    tag.Get("lines") == "true",
 	}
-	if k.format == "label" {
+	k.min, k.max = k.limit(tag.Get("min")), k.limit(tag.Get("max"))
+	if k.format == "label" && k.fallback == "" {
 		k.fallback = task.DefaultLabelNames()[task.Label(name)]
 	}
 	return k
 }
 
 func kindOf(of reflect.Type) kind {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
 	switch of {
 	case reflect.TypeFor[redact.Secret]():
 		return secretKind
@@ -191,22 +201,32 @@ func kindOf(of reflect.Type) kind {
 		return wholeKind
 	case reflect.TypeFor[float64]():
 		return numberKind
-	case reflect.TypeFor[*float64]():
-		return maybeNumberKind
+	case reflect.TypeFor[time.Duration]():
+		return durationKind
+	case reflect.TypeFor[ByteSize]():
+		return sizeKind
 	case reflect.TypeFor[[]string]():
 		return listKind
+	case reflect.TypeFor[Command]():
+		return commandKind
 	}
 	panic(fmt.Sprintf("config: a field of type %v cannot be configured", of))
 }
 
-func limit(tag string) *float64 {
+// limit reads a limit, which is written like a value of the key.
+func (k *key) limit(tag string) *float64 {
 	if tag == "" {
 		return nil
 	}
-	number, err := strconv.ParseFloat(tag, 64)
-	if err != nil {
-		panic(fmt.Sprintf("config: bad limit in a tag: %v", err))
+	unbounded := &key{kind: k.kind}
+	if k.kind == wholeKind {
+		unbounded.kind = numberKind
 	}
+	value, wrong := unbounded.parse(tag)
+	if wrong != nil {
+		panic(fmt.Sprintf("config: bad limit of %s: %s", k.path, wrong.message))
+	}
+	number := reflect.ValueOf(value).Convert(reflect.TypeFor[float64]()).Float()
 	return &number
 }
 
@@ -221,26 +241,49 @@ func join(section, name string) string {
 func (s *schema) defaults() Config {
 	var c Config
 	for _, k := range s.keys {
-		value, wrong := k.parse(k.fallback)
-		if wrong != nil {
-			panic(fmt.Sprintf("config: bad default of %s: %s", k.path, wrong.message))
-		}
-		k.store(&c, value)
+		k.storeDefault(&c)
 	}
 	return c
+}
+
+func (k *key) storeDefault(c *Config) {
+	value, wrong := k.parse(k.fallback)
+	if wrong != nil {
+		panic(fmt.Sprintf("config: bad default of %s: %s", k.path, wrong.message))
+	}
+	k.store(c, value)
 }
 
 // store puts a value, as [key.parse] makes it, into its field.
 func (k *key) store(c *Config, value any) {
 	field := reflect.ValueOf(c).Elem().FieldByIndex(k.field)
 	if k.entry == "" {
-		field.Set(reflect.ValueOf(value))
+		put(field, value)
 		return
 	}
 	if field.IsNil() {
 		field.Set(reflect.MakeMap(field.Type()))
 	}
-	field.SetMapIndex(reflect.ValueOf(k.entry), reflect.ValueOf(value))
+	name := reflect.ValueOf(k.entry)
+	entry := reflect.New(field.Type().Elem()).Elem()
+	if before := field.MapIndex(name); before.IsValid() {
+		entry.Set(before)
+	}
+	put(k.part(entry), value)
+	field.SetMapIndex(name, entry)
+}
+
+// put sets a field, and makes the pointer for a value that may be missing.
+func put(field reflect.Value, value any) {
+	switch {
+	case value == nil:
+		field.SetZero()
+	case field.Kind() == reflect.Pointer:
+		field.Set(reflect.New(field.Type().Elem()))
+		put(field.Elem(), value)
+	default:
+		field.Set(reflect.ValueOf(value).Convert(field.Type()))
+	}
 }
 
 // load returns the value of the field.
@@ -253,37 +296,19 @@ func (k *key) load(c *Config) any {
 	if !entry.IsValid() {
 		return ""
 	}
-	return entry.Interface()
+	return k.part(entry).Interface()
+}
+
+// part is the value of the key in an entry.
+func (k *key) part(entry reflect.Value) reflect.Value {
+	if k.inner == nil {
+		return entry
+	}
+	return entry.FieldByIndex(k.inner)
 }
 
 // fileKey is the key that names a file for a secret.
-func (s *schema) fileKey(secret *key) *key { return s.byPath[secret.path+"_file"] }
-
-// inForce lists the keys of a configuration: those of the schema, and after its
-// section's keys every entry of the user's own.
-func (s *schema) inForce(c *Config) []*key {
-	var all []*key
-	var visit func(*section)
-	visit = func(at *section) {
-		listed := make(map[string]bool)
-		for _, m := range at.members {
-			if m.section != nil {
-				visit(m.section)
-				continue
-			}
-			all = append(all, m.key)
-			listed[m.key.name] = true
-		}
-		if at.open == nil {
-			return
-		}
-		entries, _ := reflect.TypeAssert[map[string]string](reflect.ValueOf(c).Elem().FieldByIndex(at.open.field))
-		for _, name := range slices.Sorted(maps.Keys(entries)) {
-			if !listed[name] {
-				all = append(all, at.entryKey(name))
-			}
-		}
-	}
-	visit(s.root)
-	return all
+func (k *key) fileKey() *key {
+	named, _ := k.in.find(k.name + "_file")
+	return named.key
 }

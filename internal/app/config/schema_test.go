@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,6 +25,12 @@ func TestTheSpecificationsDefaults(t *testing.T) {
 		if c.CommandExecutor.Environments[name] == "" {
 			t.Errorf("environment %s has no image", name)
 		}
+	}
+	if c.Review != (Review{Delay: 30 * time.Minute, Label: "needs-review"}) || c.MaxAttempts != 3 || c.ContextStorage != (ContextStorage{0.7, 5}) {
+		t.Errorf("review %+v, max_attempts %d, context_storage %+v", c.Review, c.MaxAttempts, c.ContextStorage)
+	}
+	if c.Sandbox.Kind != "auto" || c.Sandbox.Network.Setup != "registries" || c.Sandbox.Network.Execution != "none" || !c.LLM.FunctionCalling || c.Budget != (Budget{}) {
+		t.Errorf("sandbox %+v, llm %+v, budget %+v", c.Sandbox, c.LLM, c.Budget)
 	}
 	for _, forge := range []task.Forge{task.GitHub, task.GitLab, task.Gitea} {
 		if diff := cmp.Diff(task.DefaultLabelNames(), c.LabelNames(forge)); diff != "" {
@@ -45,7 +52,7 @@ func TestNoTwoKeysShareAVariable(t *testing.T) {
 	// An open section takes every variable that begins like it.
 	for path, at := range s.sections {
 		for _, k := range s.keys {
-			if at.open != nil && k.entry == "" && strings.HasPrefix(k.variable(), Variable(path)+"_") {
+			if at.entries != nil && k.entry == "" && strings.HasPrefix(k.variable(), Variable(path)+"_") {
 				t.Errorf("%s could be an entry of %s", k.variable(), path)
 			}
 		}
@@ -57,8 +64,11 @@ func TestTheTagsAreComplete(t *testing.T) {
 	s := keys()
 	name := regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	for path, at := range s.sections {
-		if path != "" && (!name.MatchString(at.name) || at.about == "") {
+		if path != "" && (!name.MatchString(at.name) && at.name != entryPlaceholder || at.about == "") {
 			t.Errorf("section %q lacks a name or a description", path)
+		}
+		if at.entries != nil && (nameRules[at.entries.names] == nil || at.entries.section != nil && at.entries.checkName(at.entries.example) != nil) {
+			t.Errorf("section %q lacks a rule for names or an example", path)
 		}
 		var names []string
 		for _, m := range at.members {
@@ -68,7 +78,7 @@ func TestTheTagsAreComplete(t *testing.T) {
 			names = append(names, m.name())
 		}
 	}
-	for _, k := range s.keys {
+	for _, k := range slices.Concat(s.keys, s.inEntry) {
 		if !name.MatchString(k.name) {
 			t.Errorf("%s: bad name", k.path)
 		}
@@ -78,21 +88,54 @@ func TestTheTagsAreComplete(t *testing.T) {
 		if _, known := formats[k.format]; k.format != "" && !known {
 			t.Errorf("%s: unknown format %q", k.path, k.format)
 		}
-		if k.kind == secretKind && (s.fileKey(k) == nil || k.fallback != "") {
+		if k.kind == secretKind && (k.fileKey() == nil || k.fallback != "") {
 			t.Errorf("%s: a secret needs a *_file key and no default", k.path)
+		}
+		if k.lines && k.kind != secretKind {
+			t.Errorf("%s: only secrets have several lines", k.path)
 		}
 	}
 }
 
 var commentedKey = regexp.MustCompile(`(?m)^( *)#([a-z])`)
 
+// uncommented removes the # of every key.
+func uncommented(text string) string { return commentedKey.ReplaceAllString(text, "$1$2") }
+
+// example is an entry that the template shows.
+type example struct {
+	section *section
+	block   string // as it stands in the template
+}
+
+// keys is the entry with its first # removed, as a person does who wants it.
+func (e example) keys() string { return strings.ReplaceAll("\n"+e.block, "\n  #", "\n  ")[1:] }
+
+// examples finds every example of the template, and gives the template without.
+func examples(t *testing.T) (all []example, rest string) {
+	t.Helper()
+	rest = string(Template())
+	for _, s := range keys().sections {
+		if s.entries == nil || s.entries.section == nil {
+			continue
+		}
+		block := regexp.MustCompile(`(?m)^  #` + s.entries.example + `:\n(  #(  .*)?\n)*`).FindString(rest)
+		if block == "" {
+			t.Fatalf("%s has no example", s.path)
+		}
+		all = append(all, example{s, block})
+		rest = strings.Replace(rest, block, "", 1)
+	}
+	return all, rest
+}
+
 func TestTheTemplateSaysTheSameAsNoFile(t *testing.T) {
 	t.Parallel()
-	uncommented := commentedKey.ReplaceAllString(string(Template()), "$1$2")
-	if uncommented == string(Template()) {
+	_, text := examples(t)
+	if uncommented(text) == text {
 		t.Fatal("nothing is commented out")
 	}
-	for name, text := range map[string]string{"as it is": string(Template()), "all uncommented": uncommented} {
+	for name, text := range map[string]string{"as it is": string(Template()), "all uncommented": uncommented(text)} {
 		got, report := parse("toryo.yaml", []byte(text), nil, nil)
 		if len(report.Problems)+len(report.Warnings) > 0 {
 			t.Errorf("%s: %v %v", name, lines(report.Problems), lines(report.Warnings))
@@ -101,25 +144,82 @@ func TestTheTemplateSaysTheSameAsNoFile(t *testing.T) {
 			t.Errorf("%s (-defaults +got):\n%s", name, diff)
 		}
 	}
-	_, report := parse("toryo.yaml", []byte(uncommented), nil, nil)
+	_, report := parse("toryo.yaml", []byte(uncommented(text)), nil, nil)
 	for _, k := range keys().keys {
-		// An empty temperature cannot be told from none.
-		if k.kind != secretKind && k.kind != maybeNumberKind && report.Origin(k.path).IsDefault() {
+		// A value that may be missing is there without one: that is not set.
+		if k.kind != secretKind && !k.maybe && report.Origin(k.path).IsDefault() {
 			t.Errorf("%s is not in the template", k.path)
 		}
-		if !strings.Contains(string(Template()), k.name) || k.kind == secretKind && !strings.Contains(string(Template()), k.variable()) {
+		if !strings.Contains(text, k.name) || k.kind == secretKind && !strings.Contains(text, k.variable()) {
 			t.Errorf("%s is not mentioned in the template", k.path)
 		}
 	}
 }
 
+func TestTheExamplesOfTheTemplateAreRightAndWhole(t *testing.T) {
+	t.Parallel()
+	all, _ := examples(t)
+	if len(all) < 3 {
+		t.Fatalf("only %d examples", len(all))
+	}
+	for _, e := range all {
+		for name, block := range map[string]string{"as it is": e.keys(), "all uncommented": uncommented(e.keys())} {
+			text := strings.Replace(string(Template()), e.block, block, 1)
+			config, report := parse("toryo.yaml", []byte(text), nil, nil)
+			if len(report.Problems)+len(report.Warnings) > 0 {
+				t.Errorf("%s, %s: %v %v", e.section.path, name, lines(report.Problems), lines(report.Warnings))
+			}
+			if diff := cmp.Diff([]string{e.section.entries.example}, e.section.entryNames(&config)); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", e.section.path, name, diff)
+			}
+			for _, m := range e.section.entrySection(e.section.entries.example).members {
+				set := m.key == nil || m.key.kind == secretKind || m.key.maybe || m.as != "" || !report.Origin(m.key.path).IsDefault()
+				if !strings.Contains(block, m.name()) && (m.key == nil || m.key.kind != secretKind) || name == "all uncommented" && !set {
+					t.Errorf("%s is not in the example of %s", m.name(), e.section.path)
+				}
+			}
+		}
+		if !regexp.MustCompile(`(?m)Environment\s(# )?variables`).MatchString(before(t, e.block)) {
+			t.Errorf("%s does not say that variables do not reach into it", e.section.path)
+		}
+	}
+}
+
+// before is the comment above an example.
+func before(t *testing.T, block string) string {
+	t.Helper()
+	text, _, found := strings.Cut(string(Template()), block)
+	if !found {
+		t.Fatal("no such example")
+	}
+	return text[strings.LastIndex(text, "\n\n"):]
+}
+
 func TestEveryKeyOfTheTemplateCanBeUncommentedAlone(t *testing.T) {
 	t.Parallel()
-	template := string(Template())
-	for _, at := range commentedKey.FindAllStringIndex(template, -1) {
-		text := template[:at[1]-2] + template[at[1]-1:]
-		if _, report := parse("toryo.yaml", []byte(text), nil, nil); len(report.Problems)+len(report.Warnings) > 0 {
-			t.Errorf("%v %v", lines(report.Problems), lines(report.Warnings))
+	all, text := examples(t)
+	texts := []string{text}
+	for _, e := range all {
+		_, above, _ := strings.Cut(text, "\n"+e.section.path+":\n")
+		rest := strings.TrimSuffix(text, above)
+		texts = append(texts, rest+e.keys()+above)
+	}
+	for _, text := range texts {
+		for _, at := range commentedKey.FindAllStringIndex(text, -1) {
+			alone := text[:at[1]-2] + text[at[1]-1:]
+			if _, report := parse("toryo.yaml", []byte(alone), nil, nil); len(report.Problems)+len(report.Warnings) > 0 {
+				t.Errorf("%v %v", lines(report.Problems), lines(report.Warnings))
+			}
+		}
+	}
+}
+
+func TestTheTemplateNamesEveryPhase(t *testing.T) {
+	t.Parallel()
+	about := keys().sections["llm_overrides"].about
+	for _, name := range reservedNames() {
+		if !strings.Contains(about, name) {
+			t.Errorf("%s is not mentioned: %s", name, about)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -22,7 +21,7 @@ const maxSecretSize = 64 << 10
 // them to a [redact.Redactor].
 func (c Config) Secrets() []redact.Secret {
 	var all []redact.Secret
-	for _, k := range keys().keys {
+	for _, k := range keys().inForce(&c) {
 		if secret, ok := k.load(&c).(redact.Secret); ok && secret != "" {
 			all = append(all, secret)
 		}
@@ -70,11 +69,11 @@ func databasePassword(connection string) string {
 // wins: a variable with the secret goes over a file that the configuration file
 // names, a file that a flag names goes over both.
 func (l *loader) readSecretFiles() {
-	for _, secret := range l.schema.keys {
+	for _, secret := range l.schema.inForce(&l.config) {
 		if secret.kind != secretKind {
 			continue
 		}
-		named := l.schema.fileKey(secret)
+		named := secret.fileKey()
 		path := shown(named.load(&l.config))
 		if path == "" || l.bad[named.path] {
 			continue
@@ -93,9 +92,7 @@ func (l *loader) readSecretFiles() {
 }
 
 func (l *loader) readSecretFile(secret, named *key, path string, at Origin) {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(l.base(at), path)
-	}
+	path = l.from(at, path)
 	text, wrong := secretFrom(path)
 	if wrong == nil {
 		l.redactor.Add(text)

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/redact"
+)
+
+// SummaryModel is the name in llm_overrides of the model that writes summaries.
+const SummaryModel = "summary"
+
+// LLM is the section "llm".
+type LLM struct {
+	Provider        string        `key:"provider" enum:"anthropic openai gemini script" usual:"true" about:"Whose API is spoken; openai also serves compatible servers, script is the scripted model of tests and the demo."`
+	Model           string        `key:"model" format:"word" usual:"true" about:"Name of the model, as the provider spells it."`
+	BaseURL         string        `key:"base_url" format:"url" example:"http://127.0.0.1:11434/v1" about:"Address of the API, when it is not the provider's own."`
+	APIKey          redact.Secret `key:"api_key" about:"Key for the API."`
+	APIKeyFile      string        `key:"api_key_file" example:"/run/secrets/llm-api-key" about:"File that holds the key and nothing else."`
+	MaxTokens       int           `key:"max_tokens" default:"8192" min:"1" max:"10000000" about:"Longest answer of the model, in tokens."`
+	ContextLength   int           `key:"context_length" default:"128000" min:"1024" max:"100000000" about:"How many tokens the model can take in, its answer included."`
+	Temperature     *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
+	FunctionCalling bool          `key:"function_calling" default:"true" about:"Whether the model takes tools by its API; if not, it is asked to write its calls as JSON."`
+	Timeout         time.Duration `key:"timeout" default:"10m" min:"1s" max:"24h" about:"Longest wait for one answer of the model."`
+	Retries         int           `key:"retries" default:"5" min:"0" max:"100" about:"How often a call is made again after an error that may pass."`
+	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency; 0 means unknown."`
+}
+
+// Prices is the section "llm.prices".
+type Prices struct {
+	Input  float64 `key:"input" default:"0" min:"0" max:"1000000" about:"Tokens that are sent."`
+	Cached float64 `key:"cached" default:"0" min:"0" max:"1000000" about:"Sent tokens that the provider had in its cache."`
+	Output float64 `key:"output" default:"0" min:"0" max:"1000000" about:"Tokens that are answered."`
+}
+
+// ModelOverride is a model that differs from that of the section "llm". What is
+// not set is as in "llm".
+type ModelOverride struct {
+	Provider        string         `key:"provider" enum:"anthropic openai gemini script" usual:"true" example:"openai" about:"Whose API is spoken."`
+	Model           string         `key:"model" format:"word" usual:"true" example:"small-model" about:"Name of the model; another provider needs one."`
+	BaseURL         string         `key:"base_url" format:"url" usual:"true" example:"http://127.0.0.1:11434/v1" about:"Address of the API; with another provider and none here, it is the provider's own."`
+	APIKey          redact.Secret  `key:"api_key" about:"Key for the API; that of llm is used only with the same provider and base_url."`
+	APIKeyFile      string         `key:"api_key_file" example:"/run/secrets/summary-api-key" about:"File that holds the key and nothing else."`
+	MaxTokens       *int           `key:"max_tokens" min:"1" max:"10000000" example:"4096" about:"Longest answer of the model, in tokens."`
+	ContextLength   *int           `key:"context_length" min:"1024" max:"100000000" example:"32000" about:"How many tokens the model can take in, its answer included."`
+	Temperature     *float64       `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature."`
+	FunctionCalling *bool          `key:"function_calling" example:"false" about:"Whether the model takes tools by its API."`
+	Prices          PricesOverride `key:"prices" about:"What a million tokens cost."`
+}
+
+// PricesOverride is the section "prices" of a [ModelOverride].
+type PricesOverride struct {
+	Input  *float64 `key:"input" min:"0" max:"1000000" about:"Tokens that are sent."`
+	Cached *float64 `key:"cached" min:"0" max:"1000000" about:"Sent tokens that the provider had in its cache."`
+	Output *float64 `key:"output" min:"0" max:"1000000" about:"Tokens that are answered."`
+}
+
+// ModelFor is the model for what the names say: roles, phases or [SummaryModel].
+// A later name goes over an earlier one, so that a phase of a role is
+// ModelFor(role, phase). A name that nothing is configured for changes nothing.
+func (c Config) ModelFor(names ...string) LLM {
+	llm := c.LLM
+	for _, name := range names {
+		if role, found := c.Roles[name]; found {
+			llm = role.over(llm)
+		}
+		if override, found := c.LLMOverrides[name]; found {
+			llm = override.over(llm)
+		}
+	}
+	return llm
+}
+
+// over puts the override over a model. A key never goes to another server than
+// the one that it was given for, and neither an address nor the name of a model
+// to another provider.
+func (o ModelOverride) over(llm LLM) LLM {
+	if o.Provider != "" && o.Provider != llm.Provider {
+		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
+	}
+	if o.BaseURL != "" && o.BaseURL != llm.BaseURL {
+		llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.BaseURL, "", ""
+	}
+	if o.Model != "" {
+		llm.Model = o.Model
+	}
+	if o.APIKey != "" || o.APIKeyFile != "" {
+		llm.APIKey, llm.APIKeyFile = o.APIKey, o.APIKeyFile
+	}
+	if o.Temperature != nil {
+		llm.Temperature = o.Temperature
+	}
+	overwrite(&llm.MaxTokens, o.MaxTokens)
+	overwrite(&llm.ContextLength, o.ContextLength)
+	overwrite(&llm.FunctionCalling, o.FunctionCalling)
+	overwrite(&llm.Prices.Input, o.Prices.Input)
+	overwrite(&llm.Prices.Cached, o.Prices.Cached)
+	overwrite(&llm.Prices.Output, o.Prices.Output)
+	return llm
+}
+
+// overwrite sets a value if there is another.
+func overwrite[T any](value, other *T) {
+	if other != nil {
+		*value = *other
+	}
+}
+
+// ContextStorage is the section "context_storage".
+type ContextStorage struct {
+	CompressionThreshold float64 `key:"compression_threshold" default:"0.7" min:"0.1" max:"0.95" about:"Share of context_length at which the older part of a conversation is shortened."`
+	KeepRecentMessages   int     `key:"keep_recent_messages" default:"5" min:"1" max:"1000" about:"How many of the last messages are then left as they are."`
+}
+
+// Budget is the section "budget".
+type Budget struct {
+	TaskTokens int     `key:"task_tokens" default:"0" min:"0" max:"1000000000000" about:"Tokens for one task, sent and answered."`
+	TaskCost   float64 `key:"task_cost" default:"0" min:"0" max:"1000000000" about:"Cost of one task, in the currency of the prices."`
+	DayTokens  int     `key:"day_tokens" default:"0" min:"0" max:"1000000000000" about:"Tokens for all tasks of a day together, in UTC."`
+	DayCost    float64 `key:"day_cost" default:"0" min:"0" max:"1000000000" about:"Cost of all tasks of a day together."`
+}
+
+// MCPServer is an entry of the section "mcp_servers".
+type MCPServer struct {
+	Command     Command       `key:"command" usual:"true" example:"[tickets-mcp, --read-only]" about:"Program to start, as a list of words; it is talked to over its standard input and output."`
+	URL         string        `key:"url" format:"url" example:"https://mcp.example.com/mcp" about:"Address of a server that speaks streamable HTTP, in place of a command."`
+	Environment []string      `key:"environment" format:"variable" example:"[TICKETS_URL]" about:"Names of environment variables of Toryo that the program is given; it gets no others but the search path."`
+	Timeout     time.Duration `key:"timeout" default:"60s" min:"1s" max:"24h" about:"Longest wait for its start and for each call."`
+	InSandbox   bool          `key:"in_sandbox" default:"true" about:"Whether the program runs in the sandbox; if not, it runs beside the agent."`
+}

@@ -1,0 +1,93 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestModelFor(t *testing.T) {
+	t.Parallel()
+	warm, cold, most, no, price := 0.9, 0.0, 100, false, 7.5
+	base := LLM{
+		Provider: "anthropic", Model: "strong", APIKey: "key-of-llm", APIKeyFile: "f", MaxTokens: 8192, ContextLength: 128000,
+		Temperature: &warm, FunctionCalling: true, Timeout: time.Minute, Retries: 5, Prices: Prices{Input: 1, Cached: 2, Output: 3},
+	}
+	config := Config{
+		LLM: base,
+		LLMOverrides: map[string]ModelOverride{
+			"planning":   {},
+			"execution":  {Model: "quick", MaxTokens: &most, FunctionCalling: &no, Prices: PricesOverride{Output: &price}},
+			"summary":    {Provider: "openai", Model: "small", BaseURL: "http://127.0.0.1:1/v1"},
+			"reflection": {BaseURL: "https://proxy.example.com"},
+			"complete":   {Provider: "gemini", Model: "g", APIKey: "key-of-gemini", APIKeyFile: "g"},
+			"same":       {Provider: "anthropic", Model: "other"},
+		},
+		Roles: map[string]Role{"CODER": {ModelOverride: ModelOverride{Temperature: &cold, Model: "coder"}}},
+	}
+	for name, test := range map[string]struct {
+		names  []string
+		change func(*LLM)
+	}{
+		"nothing":           {nil, func(*LLM) {}},
+		"a name not known":  {[]string{"lunch"}, func(*LLM) {}},
+		"an empty override": {[]string{"planning"}, func(*LLM) {}},
+		"some keys": {[]string{"execution"}, func(m *LLM) {
+			m.Model, m.MaxTokens, m.FunctionCalling, m.Prices.Output = "quick", 100, false, 7.5
+		}},
+		"the key does not go to another provider": {[]string{"summary"}, func(m *LLM) {
+			m.Provider, m.Model, m.BaseURL, m.APIKey, m.APIKeyFile = "openai", "small", "http://127.0.0.1:1/v1", "", ""
+		}},
+		"the key does not go to another address": {[]string{"reflection"}, func(m *LLM) {
+			m.BaseURL, m.APIKey, m.APIKeyFile = "https://proxy.example.com", "", ""
+		}},
+		"another provider with its key": {[]string{"complete"}, func(m *LLM) {
+			m.Provider, m.Model, m.APIKey, m.APIKeyFile = "gemini", "g", "key-of-gemini", "g"
+		}},
+		"the same provider keeps its key": {[]string{"same"}, func(m *LLM) { m.Model = "other" }},
+		"a role":                          {[]string{"CODER"}, func(m *LLM) { m.Model, m.Temperature = "coder", &cold }},
+		"a phase of a role": {[]string{"CODER", "execution"}, func(m *LLM) {
+			m.Model, m.Temperature, m.MaxTokens, m.FunctionCalling, m.Prices.Output = "quick", &cold, 100, false, 7.5
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := base
+			test.change(&want)
+			if diff := cmp.Diff(want, config.ModelFor(test.names...)); diff != "" {
+				t.Errorf("model (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if diff := cmp.Diff(base, config.LLM); diff != "" {
+		t.Errorf("the model itself changed (-want +got):\n%s", diff)
+	}
+}
+
+func TestACostLimitNeedsPrices(t *testing.T) {
+	t.Parallel()
+	const model = "llm: {provider: openai, model: m, base_url: 'http://h'"
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"without prices": {
+			model + "}\nbudget:\n  day_cost: 5\n",
+			[]string{"f:3:3: budget.day_cost: without prices no cost is counted against this limit; set llm.prices"},
+		},
+		"with prices":      {model + ", prices: {output: 1}}\nbudget: {day_cost: 5}\n", nil},
+		"limit of tokens":  {model + "}\nbudget: {day_tokens: 5}\n", nil},
+		"scripted model":   {"llm: {provider: script}\nbudget: {task_cost: 5}\n", nil},
+		"no model at all":  {"budget: {task_cost: 5}\n", nil},
+		"limit that is no": {model + "}\nbudget: {task_cost: 0}\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, report := parse("f", []byte(test.text), nil, nil)
+			if diff := cmp.Diff(test.want, lines(report.Warnings)); diff != "" || len(report.Problems) > 0 {
+				t.Errorf("%v, warnings (-want +got):\n%s", lines(report.Problems), diff)
+			}
+		})
+	}
+}

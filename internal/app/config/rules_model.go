@@ -1,0 +1,111 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// checkModels checks the model, and what the overrides make of it.
+func (l *loader) checkModels() {
+	l.checkModel(l.schema.sections["llm"], l.config.LLM)
+	overrides, roles := l.schema.sections["llm_overrides"], l.schema.sections["roles"]
+	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
+		if l.checkOverrideName(overrides.entrySection(name)) {
+			l.checkModel(overrides.entrySection(name), l.config.ModelFor(name))
+		}
+	}
+	for _, name := range l.config.RoleNames() {
+		if _, twice := l.config.LLMOverrides[name]; !twice {
+			l.checkModel(roles.entrySection(name), l.config.ModelFor(name))
+		}
+	}
+}
+
+// checkModel checks a model as far as this section has a part in it.
+func (l *loader) checkModel(at *section, llm LLM) {
+	own := func(name string) string { return join(at.path, name) }
+	known := llm.Provider != "" && llm.Provider != "script"
+	if l.anySet(own("provider"), own("model")) {
+		paths := []string{own("provider"), own("model"), "llm.provider", "llm.model"}
+		switch {
+		case llm.Provider == "" && llm.Model != "" && (at.path == "llm" || l.config.LLM.Model == ""):
+			l.conflict(complain("set it to anthropic, openai, gemini or script", "a model is named, but no provider"), paths...)
+		case known && llm.Model == "":
+			l.conflict(complain("name the model", "%s needs the name of a model", llm.Provider), paths...)
+		}
+	}
+	if l.anySet(own("provider")) && known && llm.BaseURL == "" && llm.APIKey == "" {
+		secret, _ := at.find("api_key")
+		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none")
+	}
+	if l.anySet(own("max_tokens"), own("context_length")) && llm.MaxTokens >= llm.ContextLength {
+		l.conflict(complain("leave room for what is sent", "max_tokens (%d) must be less than context_length (%d)", llm.MaxTokens, llm.ContextLength),
+			own("max_tokens"), own("context_length"), "llm.max_tokens", "llm.context_length")
+	}
+}
+
+// anySet says whether somebody set one of the keys.
+func (l *loader) anySet(paths ...string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool { return !l.report.origins[path].IsDefault() })
+}
+
+// reservedNames are the names in llm_overrides that are not roles.
+func reservedNames() []string {
+	names := []string{SummaryModel}
+	for _, phase := range task.Phases {
+		names = append(names, string(phase))
+	}
+	return names
+}
+
+// checkOverrideName makes sure that an override has an effect, and one that can
+// be told.
+func (l *loader) checkOverrideName(at *section) bool {
+	names := append(reservedNames(), l.config.RoleNames()...)
+	if !slices.Contains(names, at.name) {
+		mend := "use a phase, " + SummaryModel + " or a label that stands in roles"
+		for _, name := range names {
+			if nearest(at.name, []string{strings.ToLower(name)}) != "" {
+				mend = "did you mean " + name + "?"
+				break
+			}
+		}
+		l.conflict(complain(mend, "there is no phase and no role of this name"), at.path)
+		return false
+	}
+	if l.config.Roles[at.name].ModelOverride != (ModelOverride{}) {
+		l.conflict(complain("keep one of the two", "the model of this role is also set in roles (%s)", l.firstLine(l.schema.sections["roles"].entrySection(at.name))), at.path)
+		return false
+	}
+	return true
+}
+
+// firstLine is where a section of the file begins.
+func (l *loader) firstLine(at *section) Origin { return l.inFile(l.sections[at.path]) }
+
+// checkBudget warns of a limit that never comes into force.
+func (l *loader) checkBudget() {
+	llm := l.config.LLM
+	if (l.config.Budget.TaskCost > 0 || l.config.Budget.DayCost > 0) &&
+		llm.Provider != "" && llm.Provider != "script" && llm.Prices == (Prices{}) {
+		path, at := l.placeOf([]string{"budget.task_cost", "budget.day_cost"})
+		l.warning(at, path, complain("set llm.prices", "without prices no cost is counted against this limit"))
+	}
+}
+
+// checkServers makes sure that every MCP server can be talked to in one way.
+func (l *loader) checkServers() {
+	for _, name := range slices.Sorted(maps.Keys(l.config.MCPServers)) {
+		server := l.config.MCPServers[name]
+		path := join("mcp_servers", pathName(name))
+		switch {
+		case len(server.Command) == 0 && server.URL == "":
+			l.conflict(complain("set command or url", "the server has neither a command nor a URL"), path, path+".command", path+".url")
+		case len(server.Command) > 0 && server.URL != "":
+			l.conflict(complain("set only one of them", "the server has both a command and a URL"), path+".command", path+".url")
+		}
+	}
+}
