@@ -30,7 +30,12 @@ func TestScripts(t *testing.T) {
 			}
 			e.Defer(func() { _ = taken.Close() })
 			e.Setenv("TAKEN", taken.Addr().String())
-			return nil
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			e.Setenv("NOBODY", free.Addr().String()) // nobody listens there
+			return free.Close()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})

@@ -36,18 +36,18 @@ func (p program) doctorCommand() *cobra.Command {
 func (o examination) run(ctx context.Context) error {
 	file := o.settings.fileOrDefault()
 	loaded, report := config.Load(file, o.environ, o.settings.given())
-	machine := doctor.Examine(ctx, []doctor.Check{
+	found := doctor.Examine(ctx, append([]doctor.Check{
 		doctor.Git,
 		doctor.DataDir(loaded.DataDir),
 		doctor.Database(loaded.Database.Driver, lookAtDatabase(loaded)),
 		doctor.ContainerEngine(o.variable("DOCKER_HOST")),
 		doctor.Bubblewrap,
-	})
+	}, doctor.Forges(loaded, selfOn(loaded))...))
 	findings := slices.Concat(
 		[]doctor.Finding{doctor.Configuration(file, report)},
-		machine,
-		[]doctor.Finding{doctor.Sandbox(machine[3], machine[4]), doctor.Model(loaded.LLM)},
-		doctor.Forges(loaded),
+		found[:5],
+		[]doctor.Finding{doctor.Sandbox(found[3], found[4]), doctor.Model(loaded.LLM)},
+		found[5:],
 	)
 	if err := o.print(findings); err != nil {
 		return err

@@ -156,6 +156,17 @@ func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.
 	}
 }
 
+// selfOn asks a forge whom it takes us for.
+func selfOn(c config.Config) func(context.Context, task.Forge) (string, error) {
+	return func(ctx context.Context, name task.Forge) (string, error) {
+		connected, err := connectForge(c, name, forge.HTTPClient(nil))
+		if err != nil {
+			return "", err
+		}
+		return connected.Self(ctx)
+	}
+}
+
 // gitHubAPI is the root of the API of the GitHub at the address that people see.
 func gitHubAPI(address string) string {
 	address = strings.TrimSuffix(address, "/")

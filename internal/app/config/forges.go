@@ -118,3 +118,25 @@ func (c Config) LabelNames(forge task.Forge) task.LabelNames {
 		return task.DefaultLabelNames()
 	}
 }
+
+// Account is what a forge knows us by.
+type Account struct {
+	Forge       task.Forge
+	URL         string
+	BotName     string
+	Credentials bool // a token, or on GitHub an App
+}
+
+// Account returns our account on a forge; the zero value for the board.
+func (c Config) Account(forge task.Forge) Account {
+	switch forge {
+	case task.GitHub:
+		return Account{forge, c.GitHub.URL, c.GitHub.BotName, c.GitHub.HasCredentials()}
+	case task.GitLab:
+		return Account{forge, c.GitLab.URL, c.GitLab.BotName, c.GitLab.Token != ""}
+	case task.Gitea:
+		return Account{forge, c.Gitea.URL, c.Gitea.BotName, c.Gitea.Token != ""}
+	default:
+		return Account{}
+	}
+}

@@ -104,30 +104,42 @@ func TestModel(t *testing.T) {
 
 func TestForges(t *testing.T) {
 	t.Parallel()
+	self := func(_ context.Context, forge task.Forge) (string, error) {
+		switch forge {
+		case task.Gitea:
+			return "Bot", nil
+		case task.GitLab:
+			return "someone", nil
+		default:
+			return "", errors.New("401")
+		}
+	}
 	c := config.Default()
-	if got := doctor.Forges(c); len(got) != 1 || got[0].Status != doctor.Warning {
+	if got := doctor.Examine(t.Context(), doctor.Forges(c, self)); len(got) != 1 || got[0].Status != doctor.Warning {
 		t.Errorf("with none: %+v", got)
 	}
-	c.GitHub.Owner = "team"
-	c.Gitea.Token, c.Gitea.BotName = "hunter2hunter2", "bot"
-	c.GitLab.Token = "hunter2hunter2"
-	got := doctor.Forges(c)
-	want := []struct {
+	steps := []struct {
+		change func()
 		name   string
 		status doctor.Status
 		says   string
 	}{
-		{"github", doctor.Missing, "TORYO_GITHUB_TOKEN"},
-		{"gitlab", doctor.Missing, "gitlab.bot_name"},
-		{"gitea", doctor.OK, "bot"},
+		{func() { c.GitHub.Owner = "team" }, "github", doctor.Missing, "TORYO_GITHUB_TOKEN"},
+		{func() { c.GitHub.Token = "hunter2hunter2" }, "github", doctor.Missing, "github.bot_name"},
+		{func() { c.GitHub.BotName = "bot" }, "github", doctor.Missing, "401"},
+		{func() { c.GitHub = config.Default().GitHub }, "forge", doctor.Warning, "none"},
+		{func() { c.Gitea.Token, c.Gitea.BotName = "hunter2hunter2", "bot" }, "gitea", doctor.OK, "knows us as Bot"},
+		{func() {
+			c.Gitea = config.Default().Gitea
+			c.GitLab.Token, c.GitLab.BotName = "hunter2hunter2", "bot"
+		}, "gitlab", doctor.Warning, "someone"},
 	}
-	if len(got) != len(want) {
-		t.Fatalf("found %+v", got)
-	}
-	for i, w := range want {
-		said := got[i].Found + got[i].Mend
-		if got[i].Name != w.name || got[i].Status != w.status || !strings.Contains(said, w.says) || strings.Contains(said, "hunter2") {
-			t.Errorf("found %+v, want %+v", got[i], w)
+	for _, step := range steps {
+		step.change()
+		got := doctor.Examine(t.Context(), doctor.Forges(c, self))
+		said := got[0].Found + got[0].Mend
+		if len(got) != 1 || got[0].Name != step.name || got[0].Status != step.status || !strings.Contains(said, step.says) || strings.Contains(said, "hunter2") {
+			t.Errorf("found %+v, want %s to be %s and say %q", got, step.name, step.status, step.says)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -54,40 +53,52 @@ func Model(llm config.LLM) Finding {
 	return finding
 }
 
-// Forges says for each configured forge whether its credentials are there, or
-// that no forge is configured.
-func Forges(c config.Config) []Finding {
-	tokens := map[task.Forge]redact.Secret{task.GitHub: c.GitHub.Token, task.GitLab: c.GitLab.Token, task.Gitea: c.Gitea.Token}
-	bots := map[task.Forge]string{task.GitHub: c.GitHub.BotName, task.GitLab: c.GitLab.BotName, task.Gitea: c.Gitea.BotName}
-	var findings []Finding
+// Forges makes a check for each configured forge: are its credentials there, and
+// whom does the forge take them for? Self asks the forge. Without a configured
+// forge the one check says so.
+func Forges(c config.Config, self func(context.Context, task.Forge) (string, error)) []Check {
+	var checks []Check
 	for _, forge := range c.ConfiguredForges() {
-		findings = append(findings, forgeFinding(forge, tokens[forge], bots[forge]))
+		ask := func(ctx context.Context) (string, error) { return self(ctx, forge) }
+		checks = append(checks, func(ctx context.Context) Finding { return forgeFinding(ctx, c.Account(forge), ask) })
 	}
-	if len(findings) > 0 {
-		return findings
+	if len(checks) > 0 {
+		return checks
 	}
-	return []Finding{{
-		Name: "forge", Status: Warning, Found: "none is configured; there is only the built-in board",
-		Mend: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN",
+	return []Check{func(context.Context) Finding {
+		return Finding{
+			Name: "forge", Status: Warning, Found: "none is configured; there is only the built-in board",
+			Mend: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN",
+		}
 	}}
 }
 
-func forgeFinding(forge task.Forge, token redact.Secret, bot string) Finding {
-	name := string(forge)
+func forgeFinding(ctx context.Context, account config.Account, self func(context.Context) (string, error)) Finding {
+	name := string(account.Forge)
+	finding := Finding{Name: name, Status: Missing}
 	switch {
-	case token == "":
-		return Finding{
-			Name: name, Status: Missing, Found: "configured, but without a token",
-			Mend: fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", config.Variable(name+".token"), name),
-		}
-	case bot == "":
-		return Finding{
-			Name: name, Status: Missing, Found: "a token is set, but not whose it is",
-			Mend: fmt.Sprintf("set %s.bot_name in toryo.yaml to the login of the bot", name),
-		}
-	default:
-		return Finding{Name: name, Status: OK, Found: fmt.Sprintf("token %s of %s (not tried)", token, bot)}
+	case !account.Credentials:
+		finding.Found = "configured, but without a token"
+		finding.Mend = fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", config.Variable(name+".token"), name)
+		return finding
+	case account.BotName == "":
+		finding.Found = "a token is set, but not whose it is"
+		finding.Mend = fmt.Sprintf("set %s.bot_name in toryo.yaml to the login of the bot", name)
+		return finding
 	}
+	login, err := self(ctx)
+	switch {
+	case err != nil:
+		finding.Found = fmt.Sprintf("%s does not take the credentials: %v", account.URL, err)
+		finding.Mend = fmt.Sprintf("check %s.url and the token", name)
+		return finding
+	case !task.SameLogin(login, account.BotName):
+		return Finding{
+			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, account.BotName),
+			Mend: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, account.BotName),
+		}
+	}
+	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", account.URL, login)}
 }
 
 // DataDir checks that the data directory, or the nearest folder above it that
