@@ -30,10 +30,9 @@ const (
 	requestChange  = issueChange + " target_branch reviewer_ids"
 )
 
-var routes []route
-
-func init() { // the handlers refer to each other
-	routes = []route{
+// routes lists the parts of the interface.
+func routes() []route {
+	all := []route{
 		{"GET user", "", "user", func(c *call) reply { return ok(person(c.user)) }},
 		{"GET users", "username search", "user[]", findUsers},
 		{"GET projects", "membership archived order_by sort", "project[]", listProjects},
@@ -70,20 +69,21 @@ func init() { // the handlers refer to each other
 	}
 	for _, item := range []string{"issues/:issue_iid", "merge_requests/:merge_request_iid"} {
 		item = "projects/:id/" + item
-		routes = append(routes,
+		all = append(all,
 			route{"GET " + item + "/notes", noteParameters, "note[]", func(c *call) reply { return page(c, c.allNotes(), same) }},
 			route{"POST " + item + "/notes", "body internal", "note", createNote},
 			route{"PUT " + item + "/notes/:note_id", "body", "note", editNote},
 			route{"GET " + item + "/resource_label_events", "", "", labelEvents},
 		)
 		for _, target := range []string{item, item + "/notes/:note_id"} {
-			routes = append(routes,
+			all = append(all,
 				route{"GET " + target + "/award_emoji", "", "award[]", listAwards},
 				route{"POST " + target + "/award_emoji", "name", "award", giveAward},
 				route{"DELETE " + target + "/award_emoji/:award_id", "", "", takeAward},
 			)
 		}
 	}
+	return all
 }
 
 func findUsers(c *call) reply {
