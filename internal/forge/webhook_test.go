@@ -43,7 +43,7 @@ func TestCheckSignature(t *testing.T) {
 
 func TestCheckToken(t *testing.T) {
 	t.Parallel()
-	for token, valid := range map[string]bool{"s3cret": true, "S3cret": false, "": false, "s3cret ": false} {
+	for token, valid := range map[string]bool{"s3cret": true, "S3cret": false, "": false, "s3cret?": false} {
 		if err := forge.CheckToken("s3cret", token); (err == nil) != valid {
 			t.Errorf("%q: %v", token, err)
 		}

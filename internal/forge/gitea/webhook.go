@@ -35,13 +35,14 @@ type hookItem struct {
 
 // ParseWebhook verifies a webhook of Gitea or Forgejo and says what it is about.
 func ParseWebhook(secret string, header http.Header, body []byte) (forge.Delivery, error) {
-	// Forgejo sends Gitea's headers as well as its own.
-	signature := cmp.Or(header.Get("X-Gitea-Signature"), header.Get("X-Forgejo-Signature"))
-	if err := forge.CheckSignature(secret, body, signature); err != nil {
-		return forge.Delivery{}, err
-	}
+	// What is signed is the JSON, also when it is sent in a form.
 	text, err := forge.WebhookJSON(header, body)
 	if err != nil {
+		return forge.Delivery{}, err
+	}
+	// Forgejo sends Gitea's headers as well as its own.
+	signature := cmp.Or(header.Get("X-Gitea-Signature"), header.Get("X-Forgejo-Signature"))
+	if err := forge.CheckSignature(secret, text, signature); err != nil {
 		return forge.Delivery{}, err
 	}
 	var hook hookBody

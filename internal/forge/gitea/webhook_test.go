@@ -4,12 +4,15 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	sdk "code.gitea.io/sdk/gitea"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -122,4 +125,67 @@ func FuzzWebhook(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWebhookOfTheServer lets a real Gitea deliver its webhooks.
+func TestWebhookOfTheServer(t *testing.T) {
+	t.Parallel()
+	server := testkit.Gitea(t)
+	fixture := newFixture(t, server, server.URL)
+	name := fixture.Repository(t)
+	type result struct {
+		delivery forge.Delivery
+		err      error
+	}
+	deliveries := make(chan result, 100)
+	listener := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		delivery, err := gitea.ParseWebhook(hookSecret, r.Header, body)
+		deliveries <- result{delivery, err}
+	}))
+	t.Cleanup(listener.Close)
+	owner, repository, _ := strings.Cut(name, "/")
+	for _, media := range []string{"json", "form"} {
+		_, _, err := server.Client(t, owner).CreateRepoHook(owner, repository, sdk.CreateHookOption{
+			Type: sdk.HookTypeGitea, Active: true, Events: []string{"issues", "issue_comment", "pull_request", "pull_request_comment", "issue_label", "push"},
+			Config: map[string]string{"url": listener.URL, "content_type": media, "secret": hookSecret},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// expect waits until both hooks have told something, with different ids.
+	expect := func(what string, is func(forge.Delivery) bool) {
+		t.Helper()
+		ids := map[string]bool{}
+		for len(ids) < 2 {
+			select {
+			case got := <-deliveries:
+				if got.err != nil || got.delivery.Repository != name {
+					t.Fatalf("%s: %+v, %v", what, got.delivery, got.err)
+				}
+				if is(got.delivery) {
+					ids[got.delivery.ID] = true
+				}
+			case <-t.Context().Done():
+				t.Fatalf("%s was not told", what)
+			}
+		}
+	}
+	about := func(key task.Key) func(forge.Delivery) bool {
+		return func(d forge.Delivery) bool { return cmp.Equal(d.Items, []task.Key{key}) }
+	}
+	issue := fixture.Issue(t, name, owner, "An issue", "")
+	expect("the issue", about(issue))
+	fixture.Comment(t, issue, owner, "A comment")
+	expect("the comment", about(issue))
+	fixture.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	expect("the push", func(d forge.Delivery) bool { return d.Kind == forge.Pushed && d.Branch == "topic" })
+	pull := fixture.Pull(t, name, owner, "topic", "main", "A pull request", "")
+	expect("the pull request", about(pull))
+	fixture.Comment(t, pull, owner, "A comment")
+	expect("the comment on the pull request", about(pull))
 }

@@ -2,7 +2,6 @@ package github_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -172,6 +171,7 @@ type reply struct {
 // serve checks a request against the contract, lets handle answer it, fills in what
 // the contract asks for besides, and checks the answer as well.
 func (c *contract) serve(t testing.TB, w http.ResponseWriter, r *http.Request, prefix string, handle func(route string, parameters map[string]string, body []byte) reply) {
+	t.Helper()
 	route, parameters := c.match(r, prefix)
 	if route == nil {
 		t.Errorf("%s %s is not in GitHub's description, or not in our list", r.Method, r.URL.EscapedPath())
@@ -190,7 +190,7 @@ func (c *contract) serve(t testing.TB, w http.ResponseWriter, r *http.Request, p
 		return "/" + strings.Join(problem.JSONPointer(), "/") + ": " + problem.Reason
 	})
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil {
+	if err := openapi3filter.ValidateRequest(r.Context(), input); err != nil {
 		t.Errorf("%s %s: the request is not as GitHub describes it: %v\n%s", r.Method, r.URL, err, body)
 	}
 	answer := handle(r.Method+" "+route.Path, parameters, body)
@@ -205,7 +205,7 @@ func (c *contract) serve(t testing.TB, w http.ResponseWriter, r *http.Request, p
 			Body: io.NopCloser(bytes.NewReader(recorder.Body.Bytes())), Options: input.Options,
 		}
 		if _, isText := answer.body.(string); !isText {
-			if err := openapi3filter.ValidateResponse(context.Background(), output); err != nil {
+			if err := openapi3filter.ValidateResponse(r.Context(), output); err != nil {
 				t.Errorf("%s %s: the answer is not as GitHub describes it: %v", r.Method, r.URL, err)
 			}
 		}
@@ -233,7 +233,9 @@ func (c *contract) write(w http.ResponseWriter, route *routers.Route, answer rep
 		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(answer.status)
-		_ = json.NewEncoder(w).Encode(value)
+		if err := json.NewEncoder(w).Encode(value); err != nil {
+			panic(err) // it came from JSON
+		}
 	}
 }
 

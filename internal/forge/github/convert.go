@@ -18,7 +18,7 @@ func key(repository string, kind task.ItemKind, number int) task.Key {
 
 func loginOf(user *gh.User) string { return cmp.Or(user.GetLogin(), forge.Ghost) }
 
-func timeOf(stamp gh.Timestamp) time.Time { return stamp.Time.UTC() }
+func timeOf(stamp gh.Timestamp) time.Time { return stamp.UTC() }
 
 func idOf(id int64) string { return strconv.FormatInt(id, 10) }
 

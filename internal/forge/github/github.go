@@ -178,11 +178,11 @@ func placeOfPull(key task.Key) (place, error) {
 
 // path makes a path of the API below the repository, each part escaped.
 func (p place) path(parts ...any) string {
-	path := "repos/" + p.owner + "/" + p.name
+	path := []string{"repos", p.owner, p.name}
 	for _, part := range parts {
-		path += "/" + url.PathEscape(fmt.Sprint(part))
+		path = append(path, url.PathEscape(fmt.Sprint(part)))
 	}
-	return path
+	return strings.Join(path, "/")
 }
 
 // do makes a request for which the SDK has no method, or one that does not escape
@@ -207,15 +207,14 @@ var errNonsense = errors.New("the answer lacks what was asked for")
 
 func failure(write bool, err error, what string, args []any) error {
 	call := forge.Call{What: fmt.Sprintf(what, args...), Write: write}
-	var noToken *tokenError
-	if errors.As(err, &noToken) {
+	if noToken, ok := errors.AsType[*tokenError](err); ok {
 		// Nothing was sent: it is the token that could not be had.
 		return &forge.Error{
 			Err:        task.Wrap(task.CodeOf(noToken.err), err, "cannot "+call.What),
 			RetryAfter: forge.RetryAfter(noToken.err),
 		}
 	}
-	return call.Failure(answerOf(err), err)
+	return call.Failure(answerOf(err), err) //nolint:bodyclose // the SDK has closed it
 }
 
 // answerOf finds the answer in an error of the SDK.
@@ -258,7 +257,7 @@ func asLimited(answer *http.Response) *http.Response {
 
 // status returns the status of the answer in an error, or 0.
 func status(err error) int {
-	if answer := answerOf(err); answer != nil {
+	if answer := answerOf(err); answer != nil { //nolint:bodyclose // the SDK has closed it
 		return answer.StatusCode
 	}
 	return 0

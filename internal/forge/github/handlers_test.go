@@ -12,12 +12,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/testkit/forgeworld"
 )
 
-// handlers does what each part of the interface does. Paths are below the
+// handlers returns what each part of the interface does. Paths are below the
 // repository, if they have one.
-var handlers map[string]func(*call) reply
-
-func init() { // the handlers refer to each other
-	handlers = map[string]func(*call) reply{
+func handlers() map[string]func(*call) reply {
+	return map[string]func(*call) reply{
 		"GET /user":             func(c *call) reply { return ok(profile(c.user)) },
 		"GET /users/{username}": getUser,
 		"GET /user/repos":       userRepositories,
@@ -129,11 +127,9 @@ func listIssues(c *call) reply {
 	return page(c, found, c.issue)
 }
 
-func blank(c *call, body string) bool { return strings.TrimSpace(body) == "" }
-
 func createComment(c *call) reply {
 	post := read[struct{ Body string }](c)
-	if blank(c, post.Body) {
+	if strings.TrimSpace(post.Body) == "" {
 		return refusal(422, "Validation Failed", object{"resource": "IssueComment", "field": "data", "code": "unprocessable", "message": "Body cannot be blank"})
 	}
 	return created(c.comment(c.item.Comment(c.user, post.Body)))

@@ -108,7 +108,7 @@ func (s *server) answer(r *http.Request, route string, parameters map[string]str
 			}
 		}
 	}
-	handler, known := handlers[route]
+	handler, known := handlers()[route]
 	if !known {
 		s.t.Errorf("the test server does not know %q", route)
 		return refusal(500, "unknown")
@@ -167,7 +167,7 @@ func read[T any](c *call) T {
 }
 
 // page cuts a listing into pages and links to the next one.
-func page[T any](c *call, all []T, make func(T) object) reply {
+func page[T any](c *call, all []T, show func(T) object) reply {
 	query := c.request.URL.Query()
 	size, _ := strconv.Atoi(query.Get("per_page"))
 	if size < 1 {
@@ -182,7 +182,7 @@ func page[T any](c *call, all []T, make func(T) object) reply {
 	end := min(start+size, len(all))
 	body := []object{}
 	for _, one := range all[start:end] {
-		body = append(body, make(one))
+		body = append(body, show(one))
 	}
 	answer := ok(body)
 	if end < len(all) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,7 +185,7 @@ func alike(recorded, value any, newer ...string) error {
 	for name, inner := range got {
 		known, there := want[name]
 		switch {
-		case contains(newer, name):
+		case slices.Contains(newer, name):
 		case !there:
 			return fmt.Errorf("gitlab.com sends no field %q", name)
 		case known == nil || inner == nil:
@@ -193,15 +194,6 @@ func alike(recorded, value any, newer ...string) error {
 		}
 	}
 	return nil
-}
-
-func contains(names []string, name string) bool {
-	for _, one := range names {
-		if one == name {
-			return true
-		}
-	}
-	return false
 }
 
 func kind(value any) string {

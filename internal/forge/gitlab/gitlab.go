@@ -166,7 +166,7 @@ var errNonsense = errors.New("the answer lacks what was asked for")
 
 func failure(write bool, err error, what string, args []any) error {
 	call := forge.Call{What: fmt.Sprintf(what, args...), Write: write}
-	return call.Failure(answerOf(err), err)
+	return call.Failure(answerOf(err), err) //nolint:bodyclose // the SDK has closed it
 }
 
 // answerOf finds the answer in an error of the SDK, which leaves it out for 404.
@@ -183,7 +183,7 @@ func answerOf(err error) *http.Response {
 
 // status returns the status of the answer in an error, or 0.
 func status(err error) int {
-	if answer := answerOf(err); answer != nil {
+	if answer := answerOf(err); answer != nil { //nolint:bodyclose // the SDK has closed it
 		return answer.StatusCode
 	}
 	return 0

@@ -140,15 +140,20 @@ func (f *Forge) Access(ctx context.Context, repository, login string) (forge.Acc
 	if err != nil {
 		return forge.NoAccess, reading(err, "read what %s may do in %s", login, repository)
 	}
-	switch level := member.AccessLevel; {
+	return accessOf(member.AccessLevel), nil
+}
+
+// accessOf rounds a level down. There are more of them than these in between.
+func accessOf(level gl.AccessLevelValue) forge.Access {
+	switch {
 	case level >= gl.MaintainerPermissions:
-		return forge.AdminAccess, nil
+		return forge.AdminAccess
 	case level >= gl.DeveloperPermissions:
-		return forge.WriteAccess, nil
+		return forge.WriteAccess
 	case level >= gl.GuestPermissions:
-		return forge.ReadAccess, nil
+		return forge.ReadAccess
 	default:
-		return forge.NoAccess, nil
+		return forge.NoAccess
 	}
 }
 
@@ -286,7 +291,7 @@ func (f *Forge) request(ctx context.Context, key task.Key) (*gl.MergeRequest, er
 func (f *Forge) missing(ctx context.Context, err error, key task.Key) error {
 	failed := reading(err, "read %s", key)
 	var coded *forge.Error
-	answer := answerOf(err)
+	answer := answerOf(err) //nolint:bodyclose // the SDK has closed it
 	if answer == nil || answer.StatusCode < 300 || answer.StatusCode > 399 || !errors.As(failed, &coded) {
 		return failed
 	}

@@ -140,7 +140,7 @@ func (c *call) match() (route, bool) {
 		return route{}, false
 	}
 	parts := strings.Split(path, "/")
-	for _, route := range routes {
+	for _, route := range routes() {
 		method, template, _ := strings.Cut(route.path, " ")
 		if method != c.request.Method {
 			continue
@@ -247,7 +247,7 @@ func read[T any](c *call) T {
 }
 
 // page cuts a listing into pages, with GitLab's headers.
-func page[T any](c *call, all []T, make func(T) object) reply {
+func page[T any](c *call, all []T, show func(T) object) reply {
 	query := c.request.URL.Query()
 	size, _ := strconv.Atoi(query.Get("per_page"))
 	if size < 1 {
@@ -260,7 +260,7 @@ func page[T any](c *call, all []T, make func(T) object) reply {
 	end := min(start+size, len(all))
 	body := []object{}
 	for _, one := range all[start:end] {
-		body = append(body, make(one))
+		body = append(body, show(one))
 	}
 	header := map[string]string{"X-Page": strconv.Itoa(number), "X-Per-Page": strconv.Itoa(size), "X-Next-Page": ""}
 	if end < len(all) {

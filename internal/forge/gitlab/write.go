@@ -125,8 +125,10 @@ func (f *Forge) createLabel(ctx context.Context, repository string, label forge.
 	return err
 }
 
+func canBeLabel(name string) bool { return strings.TrimSpace(name) != "" && !hasComma(name) }
+
 func checkLabel(name string) error {
-	if strings.TrimSpace(name) == "" || hasComma(name) {
+	if !canBeLabel(name) {
 		return task.Errorf(task.Invalid, "GitLab can have no label called %q", name)
 	}
 	return nil
@@ -156,8 +158,8 @@ func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) erro
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	if checkLabel(name) != nil {
-		return nil // it cannot be on it
+	if !canBeLabel(name) {
+		return nil // it is not on it
 	}
 	if _, err := f.update(ctx, key, change{removeLabel: name}); err != nil {
 		return writing(err, "take the label %q off %s", name, key)
@@ -221,7 +223,7 @@ func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 	if slices.Contains(now, who.id) {
 		return nil
 	}
-	wanted := append(now, who.id)
+	wanted := append(slices.Clone(now), who.id)
 	item, err := f.update(ctx, key, change{assignees: &wanted})
 	if err != nil {
 		return writing(err, "assign %s to %s", login, key)

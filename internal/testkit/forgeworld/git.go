@@ -14,7 +14,7 @@ import (
 // git runs git in the repository's bare folder.
 func (r *Repo) git(t testing.TB, input string, args ...string) (string, error) {
 	t.Helper()
-	command := exec.Command("git", args...)
+	command := exec.CommandContext(t.Context(), "git", args...)
 	command.Dir = r.folder
 	command.Stdin = strings.NewReader(input)
 	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
@@ -98,6 +98,7 @@ func (r *Repo) Commit(t testing.TB, branch string, files map[string]string) stri
 
 // HeadCommit is the head of a pull request.
 func (i *Item) HeadCommit(t testing.TB) string {
+	t.Helper()
 	if i.headAtEnd != "" {
 		return i.headAtEnd
 	}
@@ -106,6 +107,7 @@ func (i *Item) HeadCommit(t testing.TB) string {
 
 // BaseCommit is where the head of a pull request left its base.
 func (i *Item) BaseCommit(t testing.TB) string {
+	t.Helper()
 	if i.baseAtEnd != "" {
 		return i.baseAtEnd
 	}
@@ -114,6 +116,7 @@ func (i *Item) BaseCommit(t testing.TB) string {
 
 // Patch is what a pull request changes.
 func (i *Item) Patch(t testing.TB) string {
+	t.Helper()
 	return i.Repo.mustGit(t, "", "diff", i.BaseCommit(t), i.HeadCommit(t))
 }
 

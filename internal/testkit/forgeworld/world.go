@@ -298,6 +298,7 @@ func (i *Item) Assign(actor *User, users ...*User) {
 
 // End closes or merges the item.
 func (i *Item) End(t testing.TB, state forge.ItemState) {
+	t.Helper()
 	if i.Kind == task.Pull {
 		i.headAtEnd, i.baseAtEnd = i.HeadCommit(t), i.BaseCommit(t)
 	}
@@ -342,6 +343,7 @@ type LineComment struct {
 
 // Shows reports whether the item's diff has the line.
 func (i *Item) Shows(t testing.TB, anchor forge.Anchor) bool {
+	t.Helper()
 	anchors, err := forge.Diff{Patch: i.Patch(t)}.Anchors()
 	return err == nil && anchors[anchor]
 }
