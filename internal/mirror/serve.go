@@ -148,7 +148,9 @@ func (m *Mirrors) servingSettings() []string {
 	return append(settings,
 		"-c", "core.hooksPath="+m.git.hooks,
 		"-c", "receive.maxInputSize="+strconv.FormatInt(m.options.MaxPush, 10),
-		"-c", "pack.threads=2", "-c", "pack.windowMemory=128m",
+		// Agents are near: what is packed anew for one of them is not worth the
+		// search for what is alike in it. What is packed well stays so.
+		"-c", "pack.threads=2", "-c", "pack.windowMemory=128m", "-c", "pack.window=0", "-c", "pack.compression=1",
 	)
 }
 
