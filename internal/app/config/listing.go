@@ -27,7 +27,7 @@ func (r Report) Settings(c Config) []Setting {
 	var all []Setting
 	for _, k := range keys().inForce(&c) {
 		all = append(all, Setting{
-			Key:    k.path,
+			Key:    redactor.String(k.path), // a name of the user's own may be a slip of the hand
 			Value:  redactor.String(shown(k.load(&c))),
 			Origin: r.Origin(k.path),
 		})

@@ -78,6 +78,7 @@ func (l *loader) finish() (Config, Report) {
 		for i := range list {
 			list[i].Message = l.redactor.String(list[i].Message)
 			list[i].Key = l.redactor.String(list[i].Key)
+			list[i].Mend = l.redactor.String(list[i].Mend)
 		}
 		sortProblems(list)
 	}

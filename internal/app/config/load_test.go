@@ -283,7 +283,7 @@ func TestTheDatabase(t *testing.T) {
 func TestNothingPrintsASecret(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdef"
-	text := "github:\n  token: " + secret + "\n  owner: " + secret + "/x\n  bot_name: b\n" + secret + ": 1\nserver:\n  addr: " + secret + "\n"
+	text := "github:\n  token: " + secret + "\n  owner: " + secret + "/x\n  bot_name: b\n" + secret + ": 1\nroles: {glpat-0123456789: {}}\nllm_overrides: {glpat-0123456789x: {}}\nserver:\n  addr: " + secret + "\n"
 	config, report := parse("toryo.yaml", []byte(text), []string{
 		"TORYO_GITLAB_TOKEN=glpat-0123456789",
 		"TORYO_DATABASE_URL=postgres://me:pass-word-12@host/db",

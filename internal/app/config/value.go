@@ -142,10 +142,11 @@ func (k *key) checkList(items []string) *complaint {
 // checkText checks a text against the rules of the key. Nothing at all is right
 // where the default is nothing, and means that the key is not set.
 func (k *key) checkText(text string) *complaint {
-	control := strings.ContainsFunc(text, func(char rune) bool {
-		return unicode.IsControl(char) && !(k.lines && (char == '\n' || char == '\r'))
-	})
-	if control {
+	lines := text
+	if k.lines {
+		lines = strings.NewReplacer("\r", "", "\n", "").Replace(text)
+	}
+	if strings.ContainsFunc(lines, unicode.IsControl) {
 		return complain("write it on one line", "the value has a line break or another control character")
 	}
 	if text == "" && k.fallback == "" && (k.entry == "" || k.inner != nil) {
