@@ -58,14 +58,18 @@ func newPlant(t testing.TB) *plant {
 	p.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: p.forge}, broker.DefaultAges, nil)
 	t.Cleanup(p.snapshots.Stop)
 	p.mirrors, err = mirror.Open(t.Context(), mirror.Options{
-		Root:   t.TempDir(),
-		Remote: func(ctx context.Context, r mirror.Repository) (forge.Remote, error) { return p.forge.Remote(ctx, r.Name) },
+		Root: t.TempDir(),
+		Remote: func(ctx context.Context, r mirror.Repository) (forge.Remote, error) {
+			return p.forge.Remote(ctx, r.Name)
+		},
 	})
 	must(t, err)
 	t.Cleanup(p.mirrors.Stop)
 	p.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: p.store, Tasks: p.store, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots,
-		Publish: func(ctx context.Context, b broker.Publication) error { return p.mirrors.Publish(ctx, mirror.Publication(b)) },
+		Publish: func(ctx context.Context, b broker.Publication) error {
+			return p.mirrors.Publish(ctx, mirror.Publication(b))
+		},
 	})
 	p.sender.Start(t.Context())
 	t.Cleanup(func() { p.sender.Stop(context.WithoutCancel(t.Context())) })
