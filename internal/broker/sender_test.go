@@ -280,7 +280,7 @@ func TestLostAnswers(t *testing.T) {
 		d.put(t, "1", broker.Comment{Text: "hello"})
 		d.put(t, "2", broker.Progress{Name: "run", Text: "one"})
 		last := d.put(t, "3", broker.OpenPull{Title: "t", Head: "toryo/1", Base: "main"})
-		if action := d.after(t, time.Hour, last); action.Status != store.Delivered {
+		if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
 			t.Fatalf("%+v", action)
 		}
 		d.forge.Misbehave(nil)
@@ -299,15 +299,15 @@ func TestProgressIsCoalesced(t *testing.T) {
 	onDesk(t, func(d *desk) {
 		t := d.t
 		d.send(t)
-		for i := range 600 { // one a second tenth, for a minute
+		for i := range 200 { // for a minute
 			d.put(t, fmt.Sprint("progress/", i), broker.Progress{Name: "run", Text: fmt.Sprintf("step %d", i)})
-			pass(100 * time.Millisecond)
+			pass(300 * time.Millisecond)
 		}
 		last := d.put(t, "end", broker.Comment{Text: "done"})
 		if action := d.after(t, time.Minute, last); action.Status != store.Delivered {
 			t.Fatalf("%+v", action)
 		}
-		if diff := cmp.Diff([]string{"step 599", "done"}, d.bodies(t)); diff != "" {
+		if diff := cmp.Diff([]string{"step 199", "done"}, d.bodies(t)); diff != "" {
 			t.Error(diff)
 		}
 		if got := len(writes(d.forge.Calls())); got > 15 {
@@ -351,7 +351,7 @@ func TestRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := d.put(t, "after", broker.Comment{Text: "still here"})
-		if action := d.after(t, 24*time.Hour, after); action.Status != store.Delivered {
+		if action := d.after(t, time.Hour, after); action.Status != store.Delivered {
 			t.Errorf("what stood behind: %+v", action)
 		}
 		for key, reason := range map[string]task.Reason{
@@ -487,14 +487,14 @@ func TestKilledAtEveryPoint(t *testing.T) {
 					first.Start(t.Context())
 					select {
 					case <-doomed.dead:
-					case <-time.After(time.Hour): // it needed fewer calls
+					case <-time.After(time.Minute): // it needed fewer calls
 					}
 					ended, cancel := context.WithCancel(t.Context())
 					cancel()
 					first.Stop(ended)
 
 					d.send(t)
-					if action := d.after(t, time.Hour, last); action.Status != store.Delivered {
+					if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
 						t.Fatalf("%+v", action)
 					}
 					if diff := cmp.Diff([]string{"one", "two", "three"}, d.bodies(t)); diff != "" {
@@ -534,6 +534,38 @@ func TestStopCutsOffWhatHangs(t *testing.T) {
 		d.Sender = d.newSender(d.store)
 		d.send(t)
 		if action := d.after(t, time.Minute, key); action.Status != store.Delivered {
+			t.Errorf("%+v", action)
+		}
+	})
+}
+
+// More actions than workers, and forges that hang: all are sent in the end, and
+// the sender does not spin while it waits.
+func TestMoreActionsThanWorkers(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		counted := &mortal{Outbox: d.store, dead: make(chan struct{})}
+		counted.left.Store(1000)
+		d.Sender = d.newSender(counted)
+		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+			if call.Method == "CreateComment" && call.Key.Number > 1 {
+				return dummy.Hang
+			}
+			return dummy.None
+		})
+		d.send(t)
+		var last string
+		for range 12 {
+			d.item = d.forge.AddItem(repo, task.Issue, "alice", "x")
+			last = d.put(t, "on "+d.item.String(), broker.Comment{Text: "hello"})
+		}
+		d.after(t, time.Minute, last)
+		if used := 1000 - counted.left.Load(); used > 20 {
+			t.Errorf("the outbox was used %d times while every worker was busy", used)
+		}
+		d.forge.Misbehave(nil)
+		if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
 			t.Errorf("%+v", action)
 		}
 	})
