@@ -69,7 +69,8 @@ type Sender struct {
 	progress progress
 	spacing  spacing
 
-	wake chan struct{} // has room for one: someone has put something
+	wake  chan struct{} // has room for one: there may be something to do now
+	later chan struct{} // has room for one: there will be something to do
 
 	mu       sync.Mutex
 	cancel   context.CancelFunc // ends what is being performed
@@ -96,7 +97,7 @@ func NewSender(options SenderOptions) *Sender {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Sender{options: options, wake: make(chan struct{}, 1)}
+	return &Sender{options: options, wake: make(chan struct{}, 1), later: make(chan struct{}, 1)}
 }
 
 // Put stores an action and wakes the sender. A progress comment is given a time
@@ -121,9 +122,12 @@ func (s *Sender) Put(ctx context.Context, action store.Action) (store.Action, er
 
 // Wake makes the sender look into the outbox now. Whoever puts actions there by
 // other ways than [Sender.Put], such as with a move of a task, calls it then.
-func (s *Sender) Wake() {
+func (s *Sender) Wake() { signal(s.wake) }
+
+// signal leaves a signal, unless there is one already.
+func signal(to chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }
@@ -133,7 +137,7 @@ func (s *Sender) WakeAt(at time.Time) {
 	s.mu.Lock()
 	s.due = append(s.due, at)
 	s.mu.Unlock()
-	s.Wake()
+	signal(s.later)
 }
 
 // Start begins to send. It must be called once only. Sending does not end with
@@ -186,7 +190,6 @@ func (s *Sender) run(ctx context.Context) {
 			s.options.Log.ErrorContext(ctx, "cannot take actions from the outbox", "error", err, "again", pause)
 		} else {
 			trouble.Reset()
-			pause = s.untilDue(pause)
 		}
 		for _, action := range actions {
 			<-free
@@ -204,31 +207,41 @@ func (s *Sender) run(ctx context.Context) {
 
 // take takes what is due, as much as there are workers for.
 func (s *Sender) take(ctx context.Context, room int) ([]store.Action, error) {
+	now := time.Now()
+	s.mu.Lock()
+	s.due = slices.DeleteFunc(s.due, func(at time.Time) bool { return !at.After(now) })
+	s.mu.Unlock()
 	if room == 0 {
-		return nil, nil
+		return nil, nil // whoever is done first wakes us
 	}
 	ctx, cancel := context.WithTimeout(ctx, heldLonger)
 	defer cancel()
-	now := time.Now()
 	return s.options.Outbox.Take(ctx, now, now.Add(s.options.Timeout+heldLonger), room)
 }
 
-// rest waits until there is something to do. It is false when the sender is
-// stopped.
+// rest waits until there is something to do, or for the pause. It is false when
+// the sender is stopped.
 func (s *Sender) rest(pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-s.stop:
-		return false
-	case <-s.wake:
-	case <-timer.C:
-	}
-	select {
-	case <-s.stop:
-		return false
-	default:
-		return true
+	end := time.Now().Add(pause)
+	for {
+		timer := time.NewTimer(s.untilDue(time.Until(end)))
+		select {
+		case <-s.stop:
+			timer.Stop()
+			return false
+		case <-s.wake:
+		case <-timer.C:
+		case <-s.later:
+			timer.Stop()
+			continue
+		}
+		timer.Stop()
+		select {
+		case <-s.stop:
+			return false
+		default:
+			return true
+		}
 	}
 }
 
@@ -236,10 +249,8 @@ func (s *Sender) rest(pause time.Duration) bool {
 func (s *Sender) untilDue(pause time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	s.due = slices.DeleteFunc(s.due, func(at time.Time) bool { return !at.After(now) })
 	for _, at := range s.due {
-		pause = min(pause, at.Sub(now))
+		pause = min(pause, time.Until(at))
 	}
 	return pause
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,16 +27,43 @@ import (
 // desk is a sender with a real database and a forge in memory.
 type desk struct {
 	*broker.Sender
+	t     *testing.T // of the bubble
 	store store.Store
 	forge *dummy.Forge
 	item  task.Key
 	task  task.Task
 }
 
+// emptyDatabase is a database without anything in it: making it takes longer than
+// most tests.
+var emptyDatabase = sync.OnceValue(func() []byte {
+	folder, err := os.MkdirTemp("", "toryo-empty-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	path := filepath.Join(folder, "toryo.db")
+	opened, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		panic(err)
+	}
+	if err := opened.Close(); err != nil {
+		panic(err)
+	}
+	made, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	return made
+})
+
 // onDesk runs a test in a bubble of time, in which waiting costs nothing.
-func onDesk(t *testing.T, test func(t *testing.T, d *desk)) {
+func onDesk(t *testing.T, test func(d *desk)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "toryo.db")
+	if err := os.WriteFile(path, emptyDatabase(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		opened, err := sqlite.Open(t.Context(), path)
 		if err != nil {
@@ -42,13 +71,13 @@ func onDesk(t *testing.T, test func(t *testing.T, d *desk)) {
 		}
 		t.Cleanup(func() { _ = opened.Close() })
 		on, item := newForge()
-		d := &desk{store: opened, forge: on, item: item}
+		d := &desk{t: t, store: opened, forge: on, item: item}
 		d.task, _, err = opened.Assign(t.Context(), store.NewTask{Key: item, Type: task.Development, Reason: task.ReasonAssigned}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.Sender = d.newSender(opened)
-		test(t, d)
+		test(d)
 	})
 }
 
@@ -85,7 +114,7 @@ func (d *desk) put(t *testing.T, what string, payload broker.Payload) string {
 // action waits until nothing more happens for a while and returns an action.
 func (d *desk) after(t *testing.T, wait time.Duration, key string) store.Action {
 	t.Helper()
-	time.Sleep(wait) // not real time
+	pass(wait)
 	synctest.Wait()
 	action, err := d.store.Action(t.Context(), key)
 	if err != nil {
@@ -122,7 +151,8 @@ func writes(calls []dummy.Call) []string {
 
 func TestEveryKindOfAction(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		ctx := t.Context()
 		d.forge.SetBranch(repo, "toryo/1", "c0ffee")
 		pull := d.forge.AddItem(repo, task.Pull, "alice", "Theirs")
@@ -161,7 +191,7 @@ func TestEveryKindOfAction(t *testing.T) {
 		} {
 			d.put(t, fmt.Sprint("pull", i), p)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		synctest.Wait()
 		var got []string
 		for _, call := range d.forge.Calls()[before:] {
@@ -198,7 +228,8 @@ func TestEveryKindOfAction(t *testing.T) {
 
 func TestOrderAndRetry(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		var failures atomic.Int64
 		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
 			if call.Detail == "first" && failures.Add(1) <= 5 {
@@ -231,7 +262,8 @@ func TestOrderAndRetry(t *testing.T) {
 // Answers get lost after the write was made: it is not made twice.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		d.forge.SetBranch(repo, "toryo/1", "c0ffee")
 		lost := map[string]int{}
 		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
@@ -248,7 +280,7 @@ func TestLostAnswers(t *testing.T) {
 		d.put(t, "1", broker.Comment{Text: "hello"})
 		d.put(t, "2", broker.Progress{Name: "run", Text: "one"})
 		last := d.put(t, "3", broker.OpenPull{Title: "t", Head: "toryo/1", Base: "main"})
-		if action := d.after(t, time.Hour, last); action.Status != store.Delivered {
+		if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
 			t.Fatalf("%+v", action)
 		}
 		d.forge.Misbehave(nil)
@@ -264,17 +296,18 @@ func TestLostAnswers(t *testing.T) {
 
 func TestProgressIsCoalesced(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		d.send(t)
-		for i := range 600 { // one a second tenth, for a minute
+		for i := range 200 { // for a minute
 			d.put(t, fmt.Sprint("progress/", i), broker.Progress{Name: "run", Text: fmt.Sprintf("step %d", i)})
-			time.Sleep(100 * time.Millisecond)
+			pass(300 * time.Millisecond)
 		}
 		last := d.put(t, "end", broker.Comment{Text: "done"})
 		if action := d.after(t, time.Minute, last); action.Status != store.Delivered {
 			t.Fatalf("%+v", action)
 		}
-		if diff := cmp.Diff([]string{"step 599", "done"}, d.bodies(t)); diff != "" {
+		if diff := cmp.Diff([]string{"step 199", "done"}, d.bodies(t)); diff != "" {
 			t.Error(diff)
 		}
 		if got := len(writes(d.forge.Calls())); got > 15 {
@@ -300,7 +333,8 @@ func TestProgressIsCoalesced(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
 			if call.Detail == "boom" {
 				return dummy.Panic
@@ -317,7 +351,7 @@ func TestRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := d.put(t, "after", broker.Comment{Text: "still here"})
-		if action := d.after(t, 24*time.Hour, after); action.Status != store.Delivered {
+		if action := d.after(t, time.Hour, after); action.Status != store.Delivered {
 			t.Errorf("what stood behind: %+v", action)
 		}
 		for key, reason := range map[string]task.Reason{
@@ -333,7 +367,8 @@ func TestRefusals(t *testing.T) {
 // A write whose run ended while it was being tried again is refused.
 func TestStaleGenerationIsRefused(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		d.forge.Misbehave(func(dummy.Call) dummy.Fault { return dummy.Refuse })
 		d.send(t)
 		key := d.put(t, "1", broker.Comment{Text: "zombie"})
@@ -371,7 +406,8 @@ func (b between) Take(ctx context.Context, now, until time.Time, limit int) ([]s
 
 func TestGenerationEndsAfterTake(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		d.Sender = d.newSender(between{d.store, func() {
 			if _, err := d.store.Move(t.Context(), store.Change{Task: d.task.ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned}); err != nil {
 				t.Error(err)
@@ -437,7 +473,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(n+1, late), func(t *testing.T) {
 				t.Parallel()
-				onDesk(t, func(t *testing.T, d *desk) {
+				onDesk(t, func(d *desk) {
+					t := d.t
 					d.forge.SetBranch(repo, "toryo/1", "c0ffee")
 					d.put(t, "1", broker.Comment{Text: "one"})
 					d.put(t, "2", broker.Progress{Name: "run", Text: "two"})
@@ -450,14 +487,14 @@ func TestKilledAtEveryPoint(t *testing.T) {
 					first.Start(t.Context())
 					select {
 					case <-doomed.dead:
-					case <-time.After(time.Hour): // it needed fewer calls
+					case <-time.After(time.Minute): // it needed fewer calls
 					}
 					ended, cancel := context.WithCancel(t.Context())
 					cancel()
 					first.Stop(ended)
 
 					d.send(t)
-					if action := d.after(t, time.Hour, last); action.Status != store.Delivered {
+					if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
 						t.Fatalf("%+v", action)
 					}
 					if diff := cmp.Diff([]string{"one", "two", "three"}, d.bodies(t)); diff != "" {
@@ -476,7 +513,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 // Stop gives up on a forge that hangs, and the write is tried again later.
 func TestStopCutsOffWhatHangs(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
 			if call.Method == "CreateComment" {
 				return dummy.Hang
@@ -501,15 +539,48 @@ func TestStopCutsOffWhatHangs(t *testing.T) {
 	})
 }
 
+// More actions than workers, and forges that hang: all are sent in the end, and
+// the sender does not spin while it waits.
+func TestMoreActionsThanWorkers(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		counted := &mortal{Outbox: d.store, dead: make(chan struct{})}
+		counted.left.Store(1000)
+		d.Sender = d.newSender(counted)
+		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+			if call.Method == "CreateComment" && call.Key.Number > 1 {
+				return dummy.Hang
+			}
+			return dummy.None
+		})
+		d.send(t)
+		var last string
+		for range 12 {
+			d.item = d.forge.AddItem(repo, task.Issue, "alice", "x")
+			last = d.put(t, "on "+d.item.String(), broker.Comment{Text: "hello"})
+		}
+		d.after(t, time.Minute, last)
+		if used := 1000 - counted.left.Load(); used > 20 {
+			t.Errorf("the outbox was used %d times while every worker was busy", used)
+		}
+		d.forge.Misbehave(nil)
+		if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
+			t.Errorf("%+v", action)
+		}
+	})
+}
+
 // Nothing to do costs nothing: the outbox is looked at twice a minute.
 func TestNoBusyPolling(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		counted := &mortal{Outbox: d.store, dead: make(chan struct{})}
 		counted.left.Store(1000)
 		d.Sender = d.newSender(counted)
 		d.send(t)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		synctest.Wait()
 		if got := 1000 - counted.left.Load(); got > 121 {
 			t.Errorf("the outbox was looked at %d times in an idle hour", got)
@@ -519,7 +590,8 @@ func TestNoBusyPolling(t *testing.T) {
 
 func TestMentionsOnlyOfParticipants(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(t *testing.T, d *desk) {
+	onDesk(t, func(d *desk) {
+		t := d.t
 		d.forge.Say(d.item, "bob", "me too")
 		snapshots := newSnapshots(t, d.forge)
 		d.Sender = broker.NewSender(broker.SenderOptions{

@@ -124,7 +124,7 @@ func (s *Snapshots) Get(ctx context.Context, key task.Key, maxAge time.Duration)
 			}
 			// A reading that we joined may have begun before we needed it to.
 			// The next one begins after.
-			got := result.Val.(reading)
+			got, _ := result.Val.(reading) // read returns nothing else
 			last, good = got.Snapshot, !got.ReadAt.Before(oldest) && got.included >= change
 		}
 	}

@@ -16,11 +16,17 @@ import (
 
 const repo = "owner/name"
 
+// pass lets time pass in the bubble that a test runs in. It costs no real time.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // inside a bubble of synctest
+}
+
 // newForge returns a forge with one issue.
 func newForge() (*dummy.Forge, task.Key) {
 	d := dummy.New(task.Gitea, "toryo-bot")
 	d.AddRepository(repo, forge.Remote{})
-	return d, d.AddItem(repo, task.Issue, "alice", "Mend the roof")
+	issue := d.AddItem(repo, task.Issue, "alice", "Mend the roof")
+	return d, issue
 }
 
 func newSnapshots(t *testing.T, d *dummy.Forge) *broker.Snapshots {
@@ -58,7 +64,7 @@ func TestSnapshotIsReadOnceForAll(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Second) // everyone has asked by now: this time is not real
+		pass(time.Second) // everyone has asked by now
 		close(slow)
 		all.Wait()
 		if got := len(d.Calls()); got != 2 {
@@ -74,13 +80,13 @@ func TestSnapshotOfAQuietItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, key := newForge()
 		s := newSnapshots(t, d)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		get(t, s, key, 0)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		get(t, s, key, 0) // the item has settled by now
 		before := len(d.Calls())
 		for range 11 {
-			time.Sleep(10 * time.Second)
+			pass(10 * time.Second)
 			get(t, s, key, 30*time.Second)
 		}
 		if got := len(d.Calls()) - before; got != 2 {
@@ -106,7 +112,7 @@ func TestSnapshotSeesChanges(t *testing.T) {
 		// Within the second of the last comment there comes another: the item
 		// looks the same as before.
 		d.Say(key, "alice", "go on")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		if got := get(t, s, key, time.Second); len(got.Comments) != 2 {
 			t.Fatalf("the second comment of the same second is missing: %d", len(got.Comments))
 		}
@@ -114,7 +120,7 @@ func TestSnapshotSeesChanges(t *testing.T) {
 		// after two minutes in any case.
 		comment := get(t, s, key, time.Second).Comments[0]
 		for _, age := range []time.Duration{0, time.Minute} {
-			time.Sleep(3 * time.Minute)
+			pass(3 * time.Minute)
 			d.Edit(key, comment.ID, "go on: "+age.String())
 			if got := get(t, s, key, age).Comments[0]; got.Body != "go on: "+age.String() {
 				t.Errorf("the comment is %q", got.Body)
@@ -174,7 +180,7 @@ func TestSnapshotFailures(t *testing.T) {
 		}
 		d.Misbehave(nil)
 		get(t, s, key, 0)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		d.Misbehave(func(call dummy.Call) dummy.Fault {
 			if call.Method == "Comments" {
 				return dummy.Refuse
@@ -264,7 +270,7 @@ func TestMaxAge(t *testing.T) {
 			{"nothing heard", func() {}, ages.Polling},
 			{"another repository heard", func() { s.Heard(task.Gitea, "someone/else") }, ages.Polling},
 			{"a webhook came", func() { s.Heard(task.Gitea, repo) }, ages.Hearing},
-			{"silence for long", func() { time.Sleep(ages.Silence) }, ages.Polling},
+			{"silence for long", func() { pass(ages.Silence) }, ages.Polling},
 		}
 		for _, step := range steps {
 			step.do()

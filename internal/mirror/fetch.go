@@ -127,7 +127,7 @@ func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	if base == "" {
 		return task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
 	}
-	updates := "update " + space + "refs/heads/" + seed.Base + " " + base + "\n"
+	updates := []string{"update " + space + "refs/heads/" + seed.Base + " " + base + "\n"}
 	for _, branch := range seed.Branches {
 		commit, err := m.commit(ctx, dir, "refs/heads/"+branch)
 		if err != nil {
@@ -138,10 +138,10 @@ func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 			return err
 		}
 		if commit != "" && own == "" && branch != seed.Base {
-			updates += "update " + space + "refs/heads/" + branch + " " + commit + "\n"
+			updates = append(updates, "update "+space+"refs/heads/"+branch+" "+commit+"\n")
 		}
 	}
-	if err := m.update(ctx, dir, updates); err != nil {
+	if err := m.update(ctx, dir, strings.Join(updates, "")); err != nil {
 		return err
 	}
 	if err := m.seedRefs(ctx, seed, dir, space); err != nil {

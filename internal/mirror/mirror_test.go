@@ -95,6 +95,7 @@ func TestOnlyTheSmartProtocol(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.begin(t, "task1")
+	client := &http.Client{Timeout: time.Minute}
 	for path, want := range map[string]int{
 		"/git/task1.git/HEAD":                                    404,
 		"/git/task1.git/objects/info/packs":                      404,
@@ -106,7 +107,7 @@ func TestOnlyTheSmartProtocol(t *testing.T) {
 	} {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 		request.SetBasicAuth("agent", "token-task1")
-		answer, err := http.DefaultClient.Do(request)
+		answer, err := client.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,12 +116,13 @@ func TestOnlyTheSmartProtocol(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", path, answer.StatusCode, want)
 		}
 	}
-	answer, err := http.Get(s.url + "/git/task1.git/info/refs?service=git-upload-pack") //nolint:noctx // a test
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/git/task1.git/info/refs?service=git-upload-pack", nil)
+	answer, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	if answer.StatusCode != 401 || answer.Header.Get("WWW-Authenticate") == "" {
+	if answer.StatusCode != http.StatusUnauthorized || answer.Header.Get("WWW-Authenticate") == "" {
 		t.Errorf("without a token: status %d", answer.StatusCode)
 	}
 }
@@ -268,7 +270,7 @@ func TestCredentialIsOutOfSight(t *testing.T) {
 		}
 	}
 	s.begin(t, "task1")
-	publish(t, s, "task1", "toryo/1")
+	publish(t, s)
 	if looked.Load() == 0 {
 		t.Fatal("nothing was looked at")
 	}
@@ -286,21 +288,21 @@ func TestCredentialIsOutOfSight(t *testing.T) {
 }
 
 // publish pushes a new commit as an agent and publishes it.
-func publish(t testing.TB, s *site, id task.ID, branch string) string {
+func publish(t testing.TB, s *site) string {
 	t.Helper()
 	work := t.TempDir()
-	run(t, "", "clone", "--quiet", s.address(id, "token-"+string(id)), work)
-	run(t, work, "checkout", "--quiet", "-b", branch)
+	run(t, "", "clone", "--quiet", s.address("task1", "token-task1"), work)
+	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
 	tip := commit(t, work, "b.txt")
-	run(t, work, "push", "--quiet", "--force", "origin", branch, "HEAD:refs/heads/other")
-	must(t, s.Publish(t.Context(), publication(id, branch, tip)))
+	run(t, work, "push", "--quiet", "--force", "origin", "toryo/1", "HEAD:refs/heads/other")
+	must(t, s.Publish(t.Context(), publication("toryo/1", tip)))
 	return tip
 }
 
-func publication(id task.ID, branch, commit string) mirror.Publication {
+func publication(branch, commit string) mirror.Publication {
 	return mirror.Publication{
 		Item: task.Key{Forge: repository.Forge, Repository: repository.Name, Kind: task.Issue, Number: 1},
-		Task: id, Generation: 1, Branch: branch, Commit: commit,
+		Task: "task1", Generation: 1, Branch: branch, Commit: commit,
 	}
 }
 
@@ -308,8 +310,8 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.begin(t, "task1")
-	first := publish(t, s, "task1", "toryo/1")
-	must(t, s.Publish(t.Context(), publication("task1", "toryo/1", first))) // again changes nothing
+	first := publish(t, s)
+	must(t, s.Publish(t.Context(), publication("toryo/1", first))) // again changes nothing
 	onForge := func() string {
 		return run(t, s.origin.path(repository.Name), "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/toryo", "refs/heads/other")
 	}
@@ -317,7 +319,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("exactly the task's branch is to be there:\n%s", diff)
 	}
 	// The task rewrites what it has published itself.
-	second := publish(t, s, "task1", "toryo/1")
+	second := publish(t, s)
 	if diff := cmp.Diff("refs/heads/toryo/1 "+second, onForge()); diff != "" {
 		t.Error(diff)
 	}
@@ -330,16 +332,16 @@ func TestPublish(t *testing.T) {
 	run(t, "", "clone", "--quiet", "--branch=toryo/1", s.address("task1", "token-task1"), agent)
 	ours := commit(t, agent, "d.txt")
 	run(t, agent, "push", "--quiet", "origin", "toryo/1")
-	wantCode(t, s.Publish(t.Context(), publication("task1", "toryo/1", ours)), task.Conflict)
+	wantCode(t, s.Publish(t.Context(), publication("toryo/1", ours)), task.Conflict)
 	if diff := cmp.Diff("refs/heads/toryo/1 "+theirs, onForge()); diff != "" {
 		t.Errorf("a person's commit is gone:\n%s", diff)
 	}
-	wantCode(t, s.Publish(t.Context(), publication("task1", "toryo/1", first)), task.Conflict)
-	wantCode(t, s.Publish(t.Context(), publication("task1", "missing", first)), task.NotFound)
-	wantCode(t, s.Publish(t.Context(), publication("task1", "--force", first)), task.NotFound)
-	wantCode(t, s.Publish(t.Context(), publication("task1", "a..b", first)), task.Invalid)
+	wantCode(t, s.Publish(t.Context(), publication("toryo/1", first)), task.Conflict)
+	wantCode(t, s.Publish(t.Context(), publication("missing", first)), task.NotFound)
+	wantCode(t, s.Publish(t.Context(), publication("--force", first)), task.NotFound)
+	wantCode(t, s.Publish(t.Context(), publication("a..b", first)), task.Invalid)
 	run(t, agent, "push", "--quiet", "--force", "origin", "HEAD:main")
-	wantCode(t, s.Publish(t.Context(), publication("task1", "main", ours)), task.Forbidden)
+	wantCode(t, s.Publish(t.Context(), publication("main", ours)), task.Forbidden)
 }
 
 func wantCode(t testing.TB, err error, code task.Code) {
@@ -494,13 +496,13 @@ func TestHostileRepository(t *testing.T) {
 	for _, hook := range []string{"post-update", "pre-receive", "reference-transaction", "post-checkout"} {
 		for _, dir := range []string{filepath.Join(upstream, "hooks"), filepath.Join(s.dir(), "hooks")} {
 			must(t, os.MkdirAll(dir, 0o700))
-			must(t, os.WriteFile(filepath.Join(dir, hook), []byte("#!/bin/sh\ntouch "+proof+"."+filepath.Base(filepath.Dir(dir))+"\n"), 0o700)) //nolint:gosec // a hook
+			must(t, os.WriteFile(filepath.Join(dir, hook), []byte("#!/bin/sh\ntouch "+proof+"."+filepath.Base(filepath.Dir(dir))+"\n"), 0o700))
 		}
 	}
 	must(t, os.RemoveAll(s.dir()))
 	address := s.begin(t, "task1")
 	must(t, os.MkdirAll(filepath.Join(s.dir(), "hooks"), 0o700))
-	must(t, os.WriteFile(filepath.Join(s.dir(), "hooks", "post-update"), []byte("#!/bin/sh\ntouch "+proof+"\n"), 0o700)) //nolint:gosec // a hook
+	must(t, os.WriteFile(filepath.Join(s.dir(), "hooks", "post-update"), []byte("#!/bin/sh\ntouch "+proof+"\n"), 0o700))
 	work := t.TempDir()
 	run(t, "", "clone", "--quiet", address, work)
 	commit(t, work, "x")
@@ -559,7 +561,7 @@ func TestBoardIsAPathOnThisMachine(t *testing.T) {
 		}
 	})
 	local.begin(t, "task1")
-	tip := publish(t, local, "task1", "toryo/1")
+	tip := publish(t, local)
 	if got := run(t, s.origin.path(repository.Name), "rev-parse", "refs/heads/toryo/1"); got != tip {
 		t.Errorf("published %s, want %s", got, tip)
 	}

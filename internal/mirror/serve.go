@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"os"
@@ -199,9 +200,7 @@ func copyAnswer(w http.ResponseWriter, output io.Reader) error {
 			return errors.New("git answers the status " + strconv.Quote(text))
 		}
 	}
-	for name, values := range header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), http.Header(header))
 	w.WriteHeader(status)
 	_, err = io.Copy(flushing{w, http.NewResponseController(w)}, reader)
 	return err

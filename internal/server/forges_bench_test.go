@@ -70,7 +70,7 @@ func (h *busyHour) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(said) > 0 {
 		updated = said[len(said)-1]
 	}
-	body := fmt.Sprintf(`{"number":%d,"state":"open","title":"x","user":{"login":"alice"},"created_at":"2030-01-01T00:00:00Z","updated_at":"%s"}`, number, updated.Format(form))
+	body := fmt.Sprintf(`{"number":%d,"state":"open","title":"x","user":{"login":"alice"},"created_at":"2030-01-01T00:00:00Z","updated_at":%q}`, number, updated.Format(form))
 	if len(parts) > 1 {
 		var all []string
 		for i, at := range said {

@@ -100,7 +100,14 @@ func newWay(t *testing.T, change func(*transport.Options), handler http.HandlerF
 	return w
 }
 
-func (w *way) do(t *testing.T, method, path string) (*http.Response, string, error) {
+// reply is an answer that was read.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (w *way) do(t *testing.T, method, path string) (reply, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, w.url+path, strings.NewReader(""))
 	if err != nil {
@@ -109,21 +116,21 @@ func (w *way) do(t *testing.T, method, path string) (*http.Response, string, err
 	request.Header.Set("Authorization", "Bearer hunter2")
 	answer, err := w.client.Do(request)
 	if err != nil {
-		return nil, "", err
+		return reply{}, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
-	return answer, string(body), err
+	return reply{answer.StatusCode, answer.Header, string(body)}, err
 }
 
-func (w *way) get(t *testing.T, path string, status int, body string) *http.Response {
+func (w *way) get(t *testing.T, path string, status int, body string) reply {
 	t.Helper()
-	answer, got, err := w.do(t, http.MethodGet, path)
+	answer, err := w.do(t, http.MethodGet, path)
 	if err != nil {
 		t.Fatalf("GET %s: %v", path, err)
 	}
-	if answer.StatusCode != status || got != body {
-		t.Fatalf("GET %s: %d %q, want %d %q", path, answer.StatusCode, got, status, body)
+	if answer.status != status || answer.body != body {
+		t.Fatalf("GET %s: %d %q, want %d %q", path, answer.status, answer.body, status, body)
 	}
 	return answer
 }
@@ -150,8 +157,8 @@ func TestConditionalRequests(t *testing.T) {
 		first := fmt.Sprintf("[%d]", before)
 		w.get(t, "/a?page=1", 200, first)
 		answer := w.get(t, "/a?page=1", 200, first)
-		if answer.Header.Get("Link") == "" || answer.Header.Get("Content-Type") != "application/json" || answer.Header.Get("Set-Cookie") != "" {
-			t.Errorf("%s: the headers of the kept answer are %v", by, answer.Header)
+		if answer.header.Get("Link") == "" || answer.header.Get("Content-Type") != "application/json" || answer.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: the headers of the kept answer are %v", by, answer.header)
 		}
 		w.get(t, "/a?page=2", 200, first) // another page is another answer
 		version.Add(1)
@@ -190,7 +197,7 @@ func TestNotKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWay(t, nil, handler)
-			if _, _, err := w.do(t, http.MethodGet, "/"); err != nil {
+			if _, err := w.do(t, http.MethodGet, "/"); err != nil {
 				t.Fatal(err)
 			}
 			if len(w.cache.answers) != 0 {
@@ -215,9 +222,9 @@ func TestBrokenCacheCostsRequestsOnly(t *testing.T) {
 func TestReadsAreRepeated(t *testing.T) {
 	t.Parallel()
 	tests := map[string]http.HandlerFunc{
-		"fault":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
-		"bad gateway": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) },
-		"timeout":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(504) },
+		"fault":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"bad gateway": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"timeout":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGatewayTimeout) },
 		"cut":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"cut in the body": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
@@ -227,7 +234,7 @@ func TestReadsAreRepeated(t *testing.T) {
 		},
 		"limited": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 		},
 	}
 	for name, fail := range tests {
@@ -250,7 +257,7 @@ func TestReadsAreRepeated(t *testing.T) {
 				t.Errorf("waited %v, want a pause before each repeat", w.clock.waits)
 			}
 			asked.Store(-100)
-			if _, _, err := w.do(t, http.MethodPost, "/"); err == nil && asked.Load() != -99 {
+			if _, err := w.do(t, http.MethodPost, "/"); err == nil && asked.Load() != -99 {
 				t.Errorf("a write was sent %d times", asked.Load()+100)
 			}
 		})
@@ -259,7 +266,7 @@ func TestReadsAreRepeated(t *testing.T) {
 
 func TestReadsGiveUp(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, func(o *transport.Options) { o.Tries = 3 }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
+	w := newWay(t, func(o *transport.Options) { o.Tries = 3 }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	w.get(t, "/", 503, "")
 	if got := w.Counts().Requests; got != 3 {
 		t.Errorf("%d requests, want 3", got)
@@ -271,7 +278,7 @@ func TestTooLargeIsNotRepeated(t *testing.T) {
 	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(forge.MaxAnswer+1))
 	})
-	_, _, err := w.do(t, http.MethodGet, "/")
+	_, err := w.do(t, http.MethodGet, "/")
 	if got := task.CodeOf(forge.Call{What: "read"}.Failure(nil, err)); got != task.TooLarge {
 		t.Errorf("code %s of %v", got, err)
 	}
@@ -330,12 +337,12 @@ func TestForgeLimits(t *testing.T) {
 			})
 			w.get(t, "/a", test.status, test.body)
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
-				answer, _, err := w.do(t, method, "/b")
+				answer, err := w.do(t, method, "/b")
 				if err != nil {
 					t.Fatal(err)
 				}
-				if answer.StatusCode != 429 || answer.Header.Get("Retry-After") != test.wait {
-					t.Errorf("%s in the pause: %d, wait %q, want 429 and %s", method, answer.StatusCode, answer.Header.Get("Retry-After"), test.wait)
+				if answer.status != http.StatusTooManyRequests || answer.header.Get("Retry-After") != test.wait {
+					t.Errorf("%s in the pause: %d, wait %q, want 429 and %s", method, answer.status, answer.header.Get("Retry-After"), test.wait)
 				}
 			}
 			if asked.Load() != 1 {
@@ -357,10 +364,10 @@ func TestReserveIsForWrites(t *testing.T) {
 		w.Header().Set("X-RateLimit-Reset", "600")
 	})
 	w.get(t, "/", 200, "")
-	if answer, _, err := w.do(t, http.MethodGet, "/"); err != nil || answer.StatusCode != 429 {
+	if answer, err := w.do(t, http.MethodGet, "/"); err != nil || answer.status != http.StatusTooManyRequests {
 		t.Errorf("a read into the reserve: %v %v", answer, err)
 	}
-	if answer, _, err := w.do(t, http.MethodPost, "/"); err != nil || answer.StatusCode != 200 {
+	if answer, err := w.do(t, http.MethodPost, "/"); err != nil || answer.status != 200 {
 		t.Errorf("a write from the reserve: %v %v", answer, err)
 	}
 }
@@ -378,7 +385,7 @@ func TestWriteLimitsHoldInEveryWindow(t *testing.T) {
 			at = append(at, w.clock.Now())
 		})
 	for range 100 {
-		if _, _, err := w.do(t, http.MethodPost, "/"); err != nil {
+		if _, err := w.do(t, http.MethodPost, "/"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -398,15 +405,15 @@ func TestWritesBeyondTheLimitAreWithheld(t *testing.T) {
 	t.Parallel()
 	w := newWay(t, func(o *transport.Options) { o.Writes = transport.GitHubWrites }, func(http.ResponseWriter, *http.Request) {})
 	for i := range 81 {
-		answer, _, err := w.do(t, http.MethodPost, "/")
+		answer, err := w.do(t, http.MethodPost, "/")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := map[bool]int{true: 200, false: 429}[i < 80]; answer.StatusCode != want {
-			t.Fatalf("write %d: status %d, want %d", i+1, answer.StatusCode, want)
+		if want := map[bool]int{true: 200, false: 429}[i < 80]; answer.status != want {
+			t.Fatalf("write %d: status %d, want %d", i+1, answer.status, want)
 		}
-		if i == 80 && answer.Header.Get("Retry-After") != "60" {
-			t.Errorf("wait %q, want 60", answer.Header.Get("Retry-After"))
+		if i == 80 && answer.header.Get("Retry-After") != "60" {
+			t.Errorf("wait %q, want 60", answer.header.Get("Retry-After"))
 		}
 	}
 }
@@ -442,10 +449,10 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.Method == http.MethodGet {
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	if _, _, err := w.do(t, http.MethodPost, "/"); err != nil {
+	if _, err := w.do(t, http.MethodPost, "/"); err != nil {
 		t.Fatal(err)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -471,7 +478,7 @@ func TestNoCredentialShows(t *testing.T) {
 	t.Parallel()
 	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3000")
-		w.WriteHeader(429)
+		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	w.get(t, "/x?private_token=hunter2", 429, "")
 	w.cache.broken.Store(true)
