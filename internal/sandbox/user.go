@@ -1,0 +1,35 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// strangerID is a user and group that belongs to nobody. When the program itself
+// runs as the superuser, what runs in a sandbox is this user.
+const strangerID = 61000
+
+// User is the user on the host that a sandbox's processes are, and whether files
+// have to be given to it because it is not the one that runs this program.
+func User() (id int, given bool) {
+	if id := os.Getuid(); id != 0 {
+		return id, false
+	}
+	return strangerID, true
+}
+
+// Give makes the sandbox's user the owner of a folder and everything in it, when
+// the program runs as the superuser. Links are not followed.
+func Give(dir string) error {
+	id, given := User()
+	if !given {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(name, id, id)
+	})
+}
