@@ -225,6 +225,7 @@ func (p *Proxy) plain(w http.ResponseWriter, r *http.Request) {
 // refuse answers with what a person can act on; that the policy refused is told
 // from that the outside did not answer.
 func (p *Proxy) refuse(w http.ResponseWriter, host string, port int, err error) {
+	w.Header().Set("Connection", "close") // what follows a refused CONNECT is no request
 	if errors.Is(err, errRefused) {
 		p.log.Info("a sandbox was refused a connection", "host", host, "port", port)
 		http.Error(w, "toryo: the network policy of this sandbox does not allow "+host+":"+strconv.Itoa(port), http.StatusForbidden)
