@@ -27,6 +27,7 @@ type Environment struct {
 	Sources   []string          `yaml:"sources"`
 	Env       map[string]string `yaml:"env"`
 	Managers  []Manager         `yaml:"managers"`
+	Prepare   []string          `yaml:"prepare"`
 	Verify    []Check           `yaml:"verify"`
 }
 
@@ -103,6 +104,7 @@ func merged(base, change Environment) Environment {
 	set(&base.Markers, change.Markers)
 	set(&base.Build, change.Build)
 	set(&base.Sources, change.Sources)
+	set(&base.Prepare, change.Prepare)
 	if change.Title != "" {
 		base.Title = change.Title
 	}

@@ -206,6 +206,22 @@ func RemoveTree(dir string) error {
 	return os.RemoveAll(dir)
 }
 
+// RemoveAdded removes from a folder what a listing of it does not name.
+func RemoveAdded(dir string, listing Listing) error {
+	now, err := List(dir)
+	if err != nil {
+		return err
+	}
+	for name := range now {
+		if !listing[name] && listing[path.Dir(name)] {
+			if err := RemoveTree(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // TreeSize is how many bytes the regular files in a folder take on the disk.
 func TreeSize(dir string) int64 {
 	var total int64
