@@ -23,9 +23,10 @@ const (
 	shelfInfo      = "snapshot.json"
 )
 
-// Put keeps a snapshot. A home of "" is not kept here. The key's older snapshot
-// is replaced in one step, so that a crash leaves one or the other.
-func (s Shelf) Put(key, home, workspace string, before Listing) (Snapshot, error) {
+// Put keeps a snapshot. A home of "" is not kept here; elsewhere is what it takes
+// where it is kept instead. The key's older snapshot is replaced in one step, so
+// that a crash leaves one or the other.
+func (s Shelf) Put(key, home, workspace string, before Listing, elsewhere int64) (Snapshot, error) {
 	if err := ValidateKey(key); err != nil {
 		return Snapshot{}, err
 	}
@@ -47,7 +48,7 @@ func (s Shelf) Put(key, home, workspace string, before Listing) (Snapshot, error
 		return Snapshot{}, err
 	}
 	now := time.Now().UTC()
-	snapshot := Snapshot{Key: key, Bytes: bytes, Made: now, Used: now}
+	snapshot := Snapshot{Key: key, Bytes: bytes + elsewhere, Made: now, Used: now}
 	text, err := json.Marshal(snapshot)
 	if err != nil {
 		return Snapshot{}, err
@@ -115,6 +116,15 @@ func (s Shelf) Get(key, home, workspace string, owner int) error {
 	}
 	_, err := CopyTree(filepath.Join(dir, shelfWorkspace), workspace, Copying{KeepThere: true, Owner: owner})
 	return err
+}
+
+// Has reports whether the snapshot is there.
+func (s Shelf) Has(key string) bool {
+	if ValidateKey(key) != nil {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(s.Dir, key, shelfInfo))
+	return err == nil
 }
 
 // All lists the snapshots, least recently used first.

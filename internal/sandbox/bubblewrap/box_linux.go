@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -26,8 +25,8 @@ type box struct {
 	client    *guest.Client
 	gate      sandbox.Gate
 	process   *os.Process
-	complaint limitedBuffer // what bwrap or the guest said on standard error
-	ended     chan struct{} // closed when the process has ended
+	complaint sandbox.Beginning // what bwrap or the guest said on standard error
+	ended     chan struct{}     // closed when the process has ended
 
 	stopping sync.Once
 	stopped  error
@@ -79,9 +78,6 @@ func (b *box) Info() sandbox.Info { return b.info }
 // Workspace is the shared folder on the host.
 func (b *box) Workspace() string { return b.spec.Workspace }
 
-// exitFileTooLarge is how a process ends that wrote a file larger than it may.
-const exitFileTooLarge = 128 + int(syscall.SIGXFSZ)
-
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
 	exceeded := make(chan sandbox.Limit)
@@ -91,7 +87,7 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 	result, err := b.client.Run(ctx, command, exceeded)
 	stop()
 	watch.Wait()
-	if err == nil && result.ExitCode == exitFileTooLarge && result.Exceeded == sandbox.NoLimit {
+	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
 		result.Exceeded = sandbox.DiskLimit
 	}
 	return result, err
@@ -116,7 +112,7 @@ func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
 
 // Snapshot keeps home and workspace.
 func (b *box) Snapshot(_ context.Context, key string, before sandbox.Listing) (sandbox.Snapshot, error) {
-	return b.engine.shelf.Put(key, filepath.Join(b.dir, "home"), b.spec.Workspace, before)
+	return b.engine.shelf.Put(key, filepath.Join(b.dir, "home"), b.spec.Workspace, before, 0)
 }
 
 const stopTimeout = 5 * time.Second
@@ -142,25 +138,4 @@ func (b *box) Stop(context.Context) error {
 		b.engine.forget(b.info.ID)
 	})
 	return b.stopped
-}
-
-// limitedBuffer keeps the beginning of what is written.
-type limitedBuffer struct {
-	mutex sync.Mutex
-	text  []byte
-}
-
-const complaintMax = 4096
-
-func (l *limitedBuffer) Write(data []byte) (int, error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.text = append(l.text, data[:min(len(data), complaintMax-len(l.text))]...)
-	return len(data), nil
-}
-
-func (l *limitedBuffer) Bytes() []byte {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return append([]byte(nil), l.text...)
 }
