@@ -19,6 +19,15 @@ func User() (id int, given bool) {
 	return strangerID, true
 }
 
+// NewOwner is who has to own files that are made for a sandbox, or 0 when whoever
+// runs this program does already.
+func NewOwner() int {
+	if id, given := User(); given {
+		return id
+	}
+	return 0
+}
+
 // Give makes the sandbox's user the owner of a folder and everything in it, when
 // the program runs as the superuser. Links are not followed.
 func Give(dir string) error {

@@ -58,10 +58,9 @@ func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, d
 	if err := writeEtc(filepath.Join(dir, "etc")); err != nil {
 		return nil, err
 	}
-	owner, _ := sandbox.User()
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
-		if err := e.shelf.Get(spec.Snapshot, filepath.Join(dir, "home"), spec.Workspace, owner); err != nil {
+		if err := e.shelf.Get(spec.Snapshot, filepath.Join(dir, "home"), spec.Workspace, sandbox.NewOwner()); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -57,14 +58,10 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err != nil {
 		return nil, err
 	}
-	user, given := sandbox.User()
+	user, _ := sandbox.User()
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
-		owner := 0
-		if given {
-			owner = user
-		}
-		if err := e.shelf.Get(spec.Snapshot, "", spec.Workspace, owner); err != nil {
+		if err := e.shelf.Get(spec.Snapshot, "", spec.Workspace, sandbox.NewOwner()); err != nil {
 			return nil, err
 		}
 	}
@@ -112,10 +109,13 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 		return "", err
 	}
 	threads := int64(2*spec.Limits.Processes + spareThreads)
-	id := strconv.Itoa(user)
+	group := user
+	if sandbox.NewOwner() == 0 {
+		group = os.Getgid()
+	}
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
-			Image: image.ID, User: id + ":" + id, Entrypoint: []string{guestFolder + "/" + guestFile}, Cmd: arguments,
+			Image: image.ID, User: fmt.Sprintf("%d:%d", user, group), Entrypoint: []string{guestFolder + "/" + guestFile}, Cmd: arguments,
 			OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true, Hostname: "toryo",
 			WorkingDir: "/", NetworkDisabled: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 			Labels: map[string]string{labelOwner: spec.Owner, labelTask: spec.Task, labelGeneration: strconv.FormatInt(spec.Generation, 10)},

@@ -78,6 +78,9 @@ func (s *server) arguments(asked request, file string) []string {
 	processes := 0
 	if s.options.CountUser && s.options.Processes > 0 {
 		processes = s.options.Processes + spareProcesses
+		if !s.options.OwnProcesses {
+			processes += tasksOfUser()
+		}
 	}
 	return []string{s.shell, "-c", script, "toryo", s.statePath(), file,
 		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10)}
@@ -86,6 +89,20 @@ func (s *server) arguments(asked request, file string) []string {
 // spareProcesses lets the watch see that the limit is reached before the kernel
 // makes every fork fail, which shells answer by waiting.
 const spareProcesses = 64
+
+// tasksOfUser counts what the kernel counts towards the limit per user.
+func tasksOfUser() int {
+	tasks, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*") // the pattern is good
+	count := 0
+	for _, task := range tasks {
+		if info, err := os.Stat(task); err == nil {
+			if status, is := info.Sys().(*syscall.Stat_t); is && int(status.Uid) == os.Getuid() {
+				count++
+			}
+		}
+	}
+	return count
+}
 
 // folder is where a command without a state begins.
 func (s *server) folder() string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -178,22 +179,23 @@ func splice(one, other net.Conn) {
 
 // environment is all that a command gets to see of the world outside.
 func (s *server) environment() []string {
-	variables := []string{
-		"HOME=" + s.options.Home, "USER=toryo", "LOGNAME=toryo", "SHELL=" + s.shell,
-		"LANG=C.UTF-8", "TERM=dumb", "CI=true", "TMPDIR=/tmp",
-		"PATH=" + s.options.Home + "/.local/bin:" + s.options.Home + "/go/bin:" + searchPath(),
+	variables := map[string]string{
+		"HOME": s.options.Home, "USER": "toryo", "LOGNAME": "toryo", "SHELL": s.shell,
+		"LANG": "C.UTF-8", "TERM": "dumb", "CI": "true", "TMPDIR": "/tmp",
+		"PATH": s.options.Home + "/.local/bin:" + s.options.Home + "/go/bin:" + searchPath(),
 	}
 	if s.options.Proxy != "" {
-		address := "http://" + s.options.Proxy
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-			variables = append(variables, name+"="+address)
+			variables[name] = "http://" + s.options.Proxy
 		}
-		variables = append(variables, "NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1")
+		variables["NO_PROXY"], variables["no_proxy"] = "localhost,127.0.0.1,::1", "localhost,127.0.0.1,::1"
 	}
-	for name, value := range s.options.Env {
-		variables = append(variables, name+"="+value)
+	maps.Copy(variables, s.options.Env)
+	list := make([]string, 0, len(variables))
+	for name, value := range variables {
+		list = append(list, name+"="+value)
 	}
-	return variables
+	return list
 }
 
 // searchPath is the guest's own path, which the engine or image set.

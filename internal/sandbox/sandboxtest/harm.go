@@ -39,7 +39,7 @@ func testDisk(t *testing.T, h Harness) {
 		t.Errorf("one large file ended with %q, exit %d: %.300q", one.Exceeded, one.ExitCode, one.Log)
 	}
 	run(t, box, "rm -f big")
-	for _, where := range []string{".", "$HOME", "/tmp"} {
+	for _, where := range []string{".", "$HOME", "${TMPDIR}"} {
 		many := runCommand(t, box, sandbox.Command{Timeout: time.Minute,
 			Text: `d="` + where + `/fill"; mkdir -p "$d"; i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > "$d/$i" || exit 1; done`})
 		if many.Exceeded != sandbox.DiskLimit {
@@ -235,10 +235,7 @@ func testCopy(t *testing.T, h Harness) {
 	if text, err := os.ReadFile(filepath.Join(to, "all", "dir", "file")); err != nil || string(text) != "in\n" {
 		t.Errorf("a file became %q, %v", text, err)
 	}
-	user, given := sandbox.User()
-	if !given {
-		user = 0
-	}
+	user := sandbox.NewOwner()
 	for _, bad := range []string{"linkdir/new", "up/tmp/new", "../new", "link", "/etc/new"} {
 		if err := sandbox.CopyIn(box.Workspace(), secret, bad, user); err == nil {
 			t.Errorf("%s was written", bad)
