@@ -1,9 +1,13 @@
 package bubblewrap_test
 
 import (
+	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -22,17 +26,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newEngine(t *testing.T, gate sandbox.NewGate) sandbox.Engine {
+func newEngine(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		testkit.LeaveOut(t, "bubblewrap")
 	}
-	dir := t.TempDir()
-	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(dir); err != nil {
-			t.Error(err)
-		}
-	})
 	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +41,46 @@ func newEngine(t *testing.T, gate sandbox.NewGate) sandbox.Engine {
 	return engine
 }
 
-func TestSuite(t *testing.T) {
-	sandboxtest.Run(t, sandboxtest.Harness{New: newEngine})
+var harness = sandboxtest.Harness{New: newEngine}
+
+func TestSuite(t *testing.T) { sandboxtest.Run(t, harness) }
+
+func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
+
+// TestOrdinaryUser runs part of the suite again as a user without rights, where
+// the tests are run by the superuser.
+func TestOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		return // then TestSuite was that
+	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("", "ordinary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sandbox.RemoveTree(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sandbox.CopyIn(dir, self, "program", nobody); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), filepath.Join(dir, "program"), "-test.v", "-test.run=^TestSuite$/^(commands|shell_state|time_limit|fork_bomb|privileges|host_unharmed|network|snapshot|list_and_reap|the_program_is_killed)$")
+	command.Dir = dir
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	output, err := command.CombinedOutput()
+	if err != nil || bytes.Count(output, []byte("    --- PASS")) != 10 {
+		t.Errorf("as an ordinary user: %v\n%s", err, output)
+	}
 }
 
 func TestMissingProgram(t *testing.T) {

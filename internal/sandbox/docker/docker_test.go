@@ -41,14 +41,8 @@ func host(t *testing.T) string {
 	return os.Getenv(hostVariable)
 }
 
-func newEngine(t *testing.T, host string, gate sandbox.NewGate) *docker.Engine {
+func newEngine(t *testing.T, host, dir string, gate sandbox.NewGate) *docker.Engine {
 	t.Helper()
-	dir := t.TempDir()
-	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(dir); err != nil {
-			t.Error(err)
-		}
-	})
 	engine, err := docker.New(docker.Config{Host: host, Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -64,20 +58,25 @@ func (closedGate) Close() error              { return nil }
 
 func noGate(sandbox.Policy) sandbox.Gate { return closedGate{} }
 
+var harness = sandboxtest.Harness{Image: os.Getenv(imageVariable), New: func(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
+	t.Helper()
+	engine := newEngine(t, host(t), dir, gate)
+	if err := engine.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}}
+
 func TestSuite(t *testing.T) {
-	address := host(t)
-	sandboxtest.Run(t, sandboxtest.Harness{Image: os.Getenv(imageVariable), New: func(t *testing.T, gate sandbox.NewGate) sandbox.Engine {
-		engine := newEngine(t, address, gate)
-		if err := engine.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return engine
-	}})
+	host(t)
+	sandboxtest.Run(t, harness)
 }
+
+func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
 func TestEngineThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t, "unix://"+filepath.Join(t.TempDir(), "none.sock"), noGate)
+	engine := newEngine(t, "unix://"+filepath.Join(t.TempDir(), "none.sock"), t.TempDir(), noGate)
 	if err := engine.Check(t.Context()); task.CodeOf(err) != task.NotReady {
 		t.Errorf("check: %v", err)
 	}
@@ -90,7 +89,7 @@ func TestEngineThatIsNotThere(t *testing.T) {
 }
 
 func TestImageThatIsNotThere(t *testing.T) {
-	engine := newEngine(t, host(t), noGate)
+	engine := newEngine(t, host(t), t.TempDir(), noGate)
 	var told []string
 	_, err := engine.Start(t.Context(), sandbox.Spec{Owner: "x", Image: "localhost:1/no/such:image", Workspace: t.TempDir(),
 		Progress: func(message string) { told = append(told, message) }})
@@ -107,7 +106,7 @@ func TestImageThatIsNotThere(t *testing.T) {
 func TestEngineDiesMidCommand(t *testing.T) {
 	real := strings.TrimPrefix(host(t), "unix://")
 	between, cut := relay(t, real)
-	engine := newEngine(t, "unix://"+between, noGate)
+	engine := newEngine(t, "unix://"+between, t.TempDir(), noGate)
 	box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "dying", Image: os.Getenv(imageVariable), Workspace: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +119,7 @@ func TestEngineDiesMidCommand(t *testing.T) {
 		t.Errorf("stop: %v", err)
 	}
 	// Another process comes later and finds what was left.
-	later := newEngine(t, "unix://"+real, noGate)
+	later := newEngine(t, "unix://"+real, t.TempDir(), noGate)
 	if _, err := later.Reap(t.Context(), "dying", func(sandbox.Info) bool { return false }); err != nil {
 		t.Errorf("reap: %v", err)
 	}

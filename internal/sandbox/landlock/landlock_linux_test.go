@@ -20,9 +20,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newEngine(t *testing.T, _ sandbox.NewGate) sandbox.Engine {
+func newEngine(t *testing.T, dir string, _ sandbox.NewGate) sandbox.Engine {
 	t.Helper()
-	engine, err := landlock.New(landlock.Config{Dir: t.TempDir()})
+	engine, err := landlock.New(landlock.Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +32,15 @@ func newEngine(t *testing.T, _ sandbox.NewGate) sandbox.Engine {
 	return engine
 }
 
-func TestSuite(t *testing.T) {
-	sandboxtest.Run(t, sandboxtest.Harness{New: newEngine, Weak: true})
-}
+var harness = sandboxtest.Harness{New: newEngine, Weak: true}
+
+func TestSuite(t *testing.T) { sandboxtest.Run(t, harness) }
+
+func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
 func TestWhatItCannotDoItRefuses(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t, nil)
+	engine := newEngine(t, t.TempDir(), nil)
 	spec := sandbox.Spec{Owner: "x", Workspace: t.TempDir()}
 	for _, policy := range []sandbox.Policy{sandbox.Registries, sandbox.OpenWorld} {
 		with := spec

@@ -33,7 +33,7 @@ func testNetwork(t *testing.T, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := h.New(t, func(policy sandbox.Policy) sandbox.Gate {
+	engine := h.engine(t, func(policy sandbox.Policy) sandbox.Gate {
 		return egress.New(list, policy, slog.New(slog.DiscardHandler))
 	})
 	box := startWith(t, engine, sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Network: sandbox.Registries, Limits: limits})

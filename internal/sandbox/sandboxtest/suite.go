@@ -12,8 +12,8 @@ import (
 
 // Harness is how the suite gets at an adapter.
 type Harness struct {
-	// New makes an engine with a gate and a folder of its own.
-	New   func(t *testing.T, gate sandbox.NewGate) sandbox.Engine
+	// New makes an engine with a folder and a gate.
+	New   func(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine
 	Image string
 	// Weak says that the adapter shares the host's file system and processes:
 	// what it confines is less, and it has neither snapshots nor a network.
@@ -50,6 +50,7 @@ func Run(t *testing.T, harness Harness) {
 		{"no network", false, testNoNetwork},
 		{"snapshot", true, testSnapshot},
 		{"list and reap", false, testListAndReap},
+		{"the program is killed", false, testKilledProgram},
 	}
 	for _, test := range tests {
 		if test.strong && harness.Weak {
@@ -60,6 +61,18 @@ func Run(t *testing.T, harness Harness) {
 }
 
 const owner = "suite"
+
+// engine makes an engine with a folder of its own.
+func (h Harness) engine(t *testing.T, gate sandbox.NewGate) sandbox.Engine {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		if err := sandbox.RemoveTree(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return h.New(t, dir, gate)
+}
 
 // limits are small, so that what exceeds them does so soon.
 var limits = sandbox.Limits{Memory: 300 << 20, Processes: 100, CPUs: 1, Disk: 64 << 20}
@@ -74,7 +87,7 @@ func noGate(policy sandbox.Policy) sandbox.Gate {
 
 func start(t *testing.T, h Harness) sandbox.Sandbox {
 	t.Helper()
-	return startWith(t, h.New(t, noGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Limits: limits})
+	return startWith(t, h.engine(t, noGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Limits: limits})
 }
 
 func startWith(t *testing.T, engine sandbox.Engine, spec sandbox.Spec) sandbox.Sandbox {
