@@ -66,7 +66,7 @@ const (
 )
 
 var (
-	ansiEscape = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]`)
+	ansiEscape = regexp.MustCompile(`\x1b\[[0-9;?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]`)
 	// buildStep begins a step of an image build. Steps before the last one
 	// succeeded, so nothing in them is the cause.
 	buildStep = regexp.MustCompile(`^Step \d+/\d+ : `)

@@ -186,40 +186,53 @@ func (t *Table) candidates(project fs.FS, in folder) ([]Candidate, []string) {
 		warnings []string
 	)
 	for order, entry := range t.entries {
-		candidate := Candidate{Environment: entry.Name, order: order}
-		for _, file := range in.files {
-			if anyMatches(entry.Markers, []string{file}) {
-				candidate.files = append(candidate.files, file)
-				candidate.markers++
-			}
-			if anyMatches(entry.Build, []string{file}) {
-				candidate.builds++
-			}
-			if slices.Contains(entry.Sources, path.Ext(file)) {
-				candidate.sources++
-			}
-		}
+		candidate := entry.candidate(in.files, order)
 		if candidate.markers == 0 && candidate.sources == 0 {
 			continue
 		}
-		for _, file := range candidate.files {
-			parse, known := parserFor(file)
-			if !known {
-				continue
-			}
-			content, err := read(project, path.Join(in.path, file), manifestCap)
-			if err == nil {
-				err = parse(content, &candidate.parsed)
-			}
-			if err != nil {
-				candidate.unread = true
-				warnings = append(warnings, fmt.Sprintf("%s cannot be read as a manifest: %v", path.Join(in.path, file), err))
-			}
-		}
-		candidate.Dependencies = len(candidate.parsed.dependencies)
+		warnings = append(warnings, candidate.parse(project, in.path)...)
 		found = append(found, candidate)
 	}
 	return found, warnings
+}
+
+// candidate counts what speaks for the environment among the files.
+func (e Environment) candidate(files []string, order int) Candidate {
+	candidate := Candidate{Environment: e.Name, order: order}
+	for _, file := range files {
+		if anyMatches(e.Markers, []string{file}) {
+			candidate.files = append(candidate.files, file)
+			candidate.markers++
+		}
+		if anyMatches(e.Build, []string{file}) {
+			candidate.builds++
+		}
+		if slices.Contains(e.Sources, path.Ext(file)) {
+			candidate.sources++
+		}
+	}
+	return candidate
+}
+
+// parse reads the candidate's manifests and returns what is wrong with them.
+func (c *Candidate) parse(project fs.FS, at string) []string {
+	var warnings []string
+	for _, file := range c.files {
+		parse, known := parserFor(file)
+		if !known {
+			continue
+		}
+		content, err := read(project, path.Join(at, file), manifestCap)
+		if err == nil {
+			err = parse(content, &c.parsed)
+		}
+		if err != nil {
+			c.unread = true
+			warnings = append(warnings, fmt.Sprintf("%s cannot be read as a manifest: %v", path.Join(at, file), err))
+		}
+	}
+	c.Dependencies = len(c.parsed.dependencies)
+	return warnings
 }
 
 // choose applies the specification's order: what tells of conda; the language
@@ -249,16 +262,17 @@ func (t *Table) choose(candidates []Candidate, language string) (Candidate, stri
 	if best.Environment == wanted {
 		return best, "the task is about " + language + ", and " + best.why()
 	}
-	return best, best.why()
+	why := best.why()
+	return best, why
 }
 
 // conda reports whether the project asks for conda itself: then it needs it
 // whatever else there is, for the same packages come from there.
-func (c Candidate) conda() bool { return c.Environment == "miniforge" && c.builds > 0 }
+func (c *Candidate) conda() bool { return c.Environment == "miniforge" && c.builds > 0 }
 
 // helper reports whether a package.json is there only for the tools of a project
 // in another language: nothing of it is needed when the program runs.
-func (c Candidate) helper(all []Candidate) bool {
+func (c *Candidate) helper(all []Candidate) bool {
 	if c.Environment != "node" || c.parsed.runtime > 0 || c.parsed.product || c.unread {
 		return false
 	}
@@ -267,7 +281,7 @@ func (c Candidate) helper(all []Candidate) bool {
 	})
 }
 
-func (c Candidate) why() string {
+func (c *Candidate) why() string {
 	switch {
 	case len(c.files) > 0 && c.Dependencies > 0:
 		return fmt.Sprintf("%s exists, with %d dependencies", strings.Join(c.files, ", "), c.Dependencies)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 // results of its successive runs, the last of which stays.
 type engine struct {
 	sandbox.Engine
-	mutex     sync.Mutex
 	results   map[string][]any // sandbox.Result or error
 	startErrs []error
 	ran       []string

@@ -83,14 +83,14 @@ func (m *manifest) setVersion(version string) {
 	}
 }
 
-func (m manifest) managerOr(otherwise string) string {
+func (m *manifest) managerOr(otherwise string) string {
 	if m.manager != "" {
 		return m.manager
 	}
 	return otherwise
 }
 
-func (m manifest) mentions(dependency string) bool {
+func (m *manifest) mentions(dependency string) bool {
 	return slices.ContainsFunc(m.dependencies, func(name string) bool { return strings.HasPrefix(name, dependency) })
 }
 

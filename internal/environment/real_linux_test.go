@@ -33,12 +33,14 @@ func TestMain(m *testing.M) {
 // realEngines are the engines with which the projects below are set up for real.
 var realEngines = map[string]func(testing.TB, string, sandbox.NewGate) (sandbox.Engine, error){
 	"bubblewrap": func(t testing.TB, dir string, gate sandbox.NewGate) (sandbox.Engine, error) {
+		t.Helper()
 		if _, err := exec.LookPath("bwrap"); err != nil {
 			testkit.LeaveOut(t, "bubblewrap")
 		}
 		return bubblewrap.New(bubblewrap.Config{Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler)})
 	},
 	"docker": func(t testing.TB, dir string, gate sandbox.NewGate) (sandbox.Engine, error) {
+		t.Helper()
 		if os.Getenv("TORYO_TEST_DOCKER") == "" {
 			testkit.LeaveOut(t, "a Docker Engine (TORYO_TEST_DOCKER)")
 		}
@@ -98,6 +100,7 @@ var realProjects = map[string]realProject{
 var certificates = map[string]string{"NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt", "npm_config_cafile": "/etc/ssl/certs/ca-certificates.crt",
 	"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestRealProjects(t *testing.T) {
 	for engineName, newEngine := range realEngines {
 		t.Run(engineName, func(t *testing.T) {
@@ -136,6 +139,7 @@ func realEngine(t testing.TB, newEngine func(testing.TB, string, sandbox.NewGate
 // setUpForReal takes a project through detection, failure, repair, verification,
 // baseline and snapshot, and then starts from the snapshot.
 func setUpForReal(t *testing.T, engine sandbox.Engine, project realProject) {
+	t.Helper()
 	repairs := &repairer{answers: []any{project.repair}}
 	setup := realSetup(engine)
 	setup.Repairer = repairs

@@ -232,7 +232,7 @@ var rules = []rule{
 	when(VersionConflict, conflict, "frozen-lockfile", "not up to date|outdated|fail|differ"),
 	when(VersionConflict, conflict, "requires a different python").unless("found link"),
 	when(VersionConflict, conflict, "requires python '", "but"),
-	when(VersionConflict, conflict, "requires-python|requires python|python_requires|python version", "not compatible|does not satisfy|is not supported|not supported|not allowed|incompatible|different|drop support|current python|but you|or later|or newer|>=").unless("warning", "found link", "satisfied", "collecting", "skipped"),
+	when(VersionConflict, conflict, "requires-python|requires python|python_requires|python version", "not compatible|does not satisfy|is not supported|unsupported|not allowed|incompatible|different|drop support|current python|but you|or later|or newer|>=").unless("warning", "found link", "satisfied", "collecting", "skipped"),
 	when(VersionConflict, conflict, "python ", " or later is required|or newer is required| or higher is required|or above is required|is required but"),
 	when(VersionConflict, conflict, "this version of ", "requires|only supports|does not support|not compatible").unless("warn"),
 	when(VersionConflict, conflict, "requires ruby version|your ruby version is|requires rubygems version|bundler could not find compatible versions|your bundle is locked to|which is incompatible with the|gem::conflicterror|you must use bundler"),

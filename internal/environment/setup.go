@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"time"
 
@@ -166,7 +167,7 @@ func (r *setupRun) prepare(ctx context.Context) error {
 	r.result.Warnings = append(r.result.Warnings, warnings...)
 	r.result.SetupResult.Environment = r.selected.Name
 	for _, warning := range warnings {
-		r.Log.WarnContext(ctx, "environment set-up: "+warning)
+		r.Log.WarnContext(ctx, "environment set-up: the plan was filled in", "warning", warning)
 	}
 	if r.before, err = sandbox.List(r.request.Spec.Workspace); err != nil {
 		return errors.Join(errUsage, err)
@@ -185,9 +186,7 @@ func (r *setupRun) start(ctx context.Context) error {
 	spec.Progress = func(message string) { r.tell(Step{Kind: EngineProgressed, Message: message}) }
 	env := map[string]string{}
 	for _, variables := range []map[string]string{r.entry.Env, spec.Env} {
-		for name, value := range variables {
-			env[name] = value
-		}
+		maps.Copy(env, variables)
 	}
 	spec.Env = env
 	if key := r.warmKey(ctx, spec.Image); key != "" {
@@ -268,14 +267,7 @@ func (r *setupRun) finish(ctx context.Context, err error) {
 		r.keep(ctx)
 		r.tell(Step{Kind: PhaseCompleted, Phase: task.EnvironmentSetup})
 	} else {
-		var failed *failureError
-		if errors.As(err, &failed) {
-			if last := len(r.result.Errors) - 1; last < 0 || r.result.Errors[last] != failed.failure {
-				r.result.Errors = append(r.result.Errors, failed.failure)
-			}
-		} else {
-			r.result.Errors = append(r.result.Errors, Failure{Message: err.Error(), Classification: Classification{Class: Fatal, Kind: Unknown}})
-		}
+		r.record(err)
 		r.tell(Step{Kind: WentWrong, Message: err.Error()})
 		r.post(ctx)
 	}
@@ -284,6 +276,17 @@ func (r *setupRun) finish(ctx context.Context, err error) {
 	}
 	if err := r.box.SetNetwork(ctx, r.workNetwork()); err != nil {
 		r.result.Warnings = append(r.result.Warnings, "the network policy could not be changed: "+err.Error())
+	}
+}
+
+// record adds the failure that ended the run, if it is not the last one anyway.
+func (r *setupRun) record(err error) {
+	failure := Failure{Message: err.Error(), Classification: Classification{Class: Fatal, Kind: Unknown}}
+	if failed, is := errors.AsType[*failureError](err); is {
+		failure = failed.failure
+	}
+	if last := len(r.result.Errors) - 1; last < 0 || r.result.Errors[last] != failure {
+		r.result.Errors = append(r.result.Errors, failure)
 	}
 }
 

@@ -165,7 +165,7 @@ func TestVerificationIsExact(t *testing.T) {
 		{"space before", printed(" OK"), false},
 		{"other case", printed("ok"), false},
 		{"nothing", printed(""), false},
-		{"more", printed("OK\nOK"), false},
+		{"more", printed("OK\nand more"), false},
 		{"right but failed", sandbox.Result{Stdout: []byte("OK"), ExitCode: 1}, false},
 		{"right but cut", sandbox.Result{Stdout: []byte("OK"), Cut: true}, false},
 		{"right but too slow", sandbox.Result{Stdout: []byte("OK"), Exceeded: sandbox.TimeLimit}, false},

@@ -45,7 +45,7 @@ func (b Books) Open(spec Spec) (Info, string, error) {
 		Generation: spec.Generation, Started: time.Now().UTC(), Running: true}
 	dir := filepath.Join(b.Dir, info.ID)
 	for _, folder := range []string{"home", "tmp", "etc"} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil { //nolint:gosec // the sandbox's user is another
 			return Info{}, "", task.Wrap(task.DataDir, err, "the folder for a sandbox cannot be made")
 		}
 	}

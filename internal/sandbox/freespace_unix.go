@@ -12,7 +12,8 @@ func FreeSpace(folders ...string) (int64, error) {
 		if err := unix.Statfs(folder, &system); err != nil {
 			return 0, err
 		}
-		if free := int64(system.Bavail) * int64(system.Bsize); least < 0 || free < least {
+		free := int64(system.Bavail) * int64(system.Bsize) //nolint:gosec,unconvert // no disk has that many blocks; the types differ between systems
+		if least < 0 || free < least {
 			least = free
 		}
 	}

@@ -99,10 +99,7 @@ func (c *copyJob) visit(name string, entry fs.DirEntry, err error) error {
 		return nil
 	}
 	if c.how.Skip != nil && c.how.Skip(name) {
-		if entry.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
+		return skip(entry)
 	}
 	info, err := entry.Info()
 	if err != nil {
@@ -113,15 +110,24 @@ func (c *copyJob) visit(name string, entry fs.DirEntry, err error) error {
 			return nil
 		}
 		if c.how.KeepThere {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
+			return skip(entry)
 		}
 		if err := c.target.RemoveAll(name); err != nil {
 			return err
 		}
 	}
+	return c.copy(name, entry, info)
+}
+
+// skip leaves out an entry and what is below it.
+func skip(entry fs.DirEntry) error {
+	if entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func (c *copyJob) copy(name string, entry fs.DirEntry, info fs.FileInfo) error {
 	switch {
 	case entry.IsDir():
 		c.folders = append(c.folders, folderMode{name, info.Mode().Perm()})
@@ -191,7 +197,7 @@ func RemoveTree(dir string) error {
 	}
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() {
-			if chmod := os.Chmod(name, 0o700); chmod != nil {
+			if chmod := os.Chmod(name, 0o700); chmod != nil { //nolint:gosec // a folder, and about to go
 				return chmod
 			}
 		}
@@ -227,7 +233,7 @@ func TreeSize(dir string) int64 {
 	var total int64
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it went while we looked
+			return nil //nolint:nilerr // it went while we looked
 		}
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
 			total += info.Size()
@@ -295,7 +301,7 @@ func CopyOut(workspace, from, to string) error {
 			return task.Wrap(task.Invalid, err, "the path leads out of the workspace")
 		}
 		defer func() { _ = inner.Close() }()
-		if err := os.MkdirAll(to, 0o755); err != nil {
+		if err := os.MkdirAll(to, 0o750); err != nil {
 			return err
 		}
 		outside, err := os.OpenRoot(to)
@@ -324,7 +330,7 @@ func makeFolders(root *os.Root, to string, itself bool, owner int) error {
 		chain = append(chain, parent)
 	}
 	for _, folder := range slices.Backward(chain) {
-		err := root.Mkdir(folder, 0o755)
+		err := root.Mkdir(folder, 0o755) // as git makes them
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // strangerID is a user and group that belongs to nobody. When the program itself
@@ -35,10 +34,15 @@ func Give(dir string) error {
 	if !given {
 		return nil
 	}
-	return filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(name, id, id)
+		return root.Lchown(name, id, id)
 	})
 }

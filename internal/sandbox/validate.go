@@ -40,6 +40,15 @@ func (s Spec) Validate() (Spec, error) {
 			return s, task.Errorf(task.Invalid, "the environment variable %q of the sandbox is not valid", name)
 		}
 	}
+	s.Limits = s.Limits.OrDefaults()
+	if s.Progress == nil {
+		s.Progress = func(string) {}
+	}
+	return s.withWorkspace()
+}
+
+// withWorkspace checks the workspace and makes its path absolute.
+func (s Spec) withWorkspace() (Spec, error) {
 	workspace, err := filepath.Abs(s.Workspace)
 	if err != nil || s.Workspace == "" {
 		return s, task.Errorf(task.Invalid, "the sandbox has no workspace")
@@ -52,10 +61,6 @@ func (s Spec) Validate() (Spec, error) {
 		return s, task.Errorf(task.Invalid, "the sandbox's workspace %s is not a folder", workspace)
 	}
 	s.Workspace = workspace
-	s.Limits = s.Limits.OrDefaults()
-	if s.Progress == nil {
-		s.Progress = func(string) {}
-	}
 	return s, nil
 }
 

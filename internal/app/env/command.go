@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,20 +96,21 @@ func (d Detect) Run() error {
 	if d.JSON {
 		return printJSON(d.Stdout, found)
 	}
-	lines := fmt.Sprintf("environment: %s (%s)\npackage manager: %s\n", found.EnvironmentType, found.Reason, found.PackageManager)
+	var lines strings.Builder
+	fmt.Fprintf(&lines, "environment: %s (%s)\npackage manager: %s\n", found.EnvironmentType, found.Reason, found.PackageManager)
 	if found.LanguageVersion != "" {
-		lines += "version: " + found.LanguageVersion + "\n"
+		fmt.Fprintf(&lines, "version: %s\n", found.LanguageVersion)
 	}
 	for _, command := range found.SetupCommands {
-		lines += "set up: " + command + "\n"
+		fmt.Fprintf(&lines, "set up: %s\n", command)
 	}
 	if found.TestCommand != "" {
-		lines += "test: " + found.TestCommand + "\n"
+		fmt.Fprintf(&lines, "test: %s\n", found.TestCommand)
 	}
 	for _, warning := range found.Warnings {
-		lines += "warning: " + warning + "\n"
+		fmt.Fprintf(&lines, "warning: %s\n", warning)
 	}
-	_, err = io.WriteString(d.Stdout, lines)
+	_, err = io.WriteString(d.Stdout, lines.String())
 	return err
 }
 
@@ -270,11 +272,12 @@ func (s Setup) tell(message string) {
 
 func (s Setup) print(outcome environment.Outcome) error {
 	var err error
-	if s.JSON {
+	switch {
+	case s.JSON:
 		err = printJSON(s.Stdout, report{outcome.Result, outcome.Handover, outcome.Receipt})
-	} else if outcome.Result.OverallStatus == environment.Succeeded {
+	case outcome.Result.OverallStatus == environment.Succeeded:
 		_, err = fmt.Fprintf(s.Stdout, "%s is ready (%d ms)\n", outcome.Handover.EnvironmentName, outcome.Result.SetupResult.Milliseconds)
-	} else {
+	default:
 		_, err = io.WriteString(s.Stdout, outcome.Result.Comment(environment.English))
 	}
 	if err != nil || outcome.Result.OverallStatus == environment.Succeeded {

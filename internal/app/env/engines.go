@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/docker"
@@ -49,7 +50,7 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 		{"bubblewrap", e.bubblewrap},
 		{weakEngine, e.landlock},
 	}
-	reasons := ""
+	var reasons []string
 	for _, maker := range makers {
 		if name != maker.name && (name != Automatic || (maker.name == weakEngine && !e.AllowWeak)) {
 			continue
@@ -62,7 +63,7 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 			if name != Automatic {
 				return nil, "", err
 			}
-			reasons += "; " + maker.name + ": " + err.Error()
+			reasons = append(reasons, maker.name+": "+err.Error())
 			continue
 		}
 		if maker.name == weakEngine {
@@ -73,5 +74,5 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 	if name != Automatic {
 		return nil, "", task.Errorf(task.Usage, "there is no sandbox %q; it is auto, docker, bubblewrap or landlock", name)
 	}
-	return nil, "", task.Errorf(task.NotReady, "no sandbox can be used here%s", reasons).WithMend("install bubblewrap, or start a Docker Engine")
+	return nil, "", task.Errorf(task.NotReady, "no sandbox can be used here: %s", strings.Join(reasons, "; ")).WithMend("install bubblewrap, or start a Docker Engine")
 }

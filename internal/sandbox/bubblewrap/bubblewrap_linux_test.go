@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,18 +44,22 @@ func newEngine(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
 
 var harness = sandboxtest.Harness{New: newEngine}
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestSuite(t *testing.T) { sandboxtest.Run(t, harness) }
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
 // TestOrdinaryUser runs part of the suite again as a user without rights, where
 // the tests are run by the superuser.
+//
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		return // then TestSuite was that
 	}
 	const nobody = 65534
-	dir, err := os.MkdirTemp("", "ordinary")
+	dir, err := os.MkdirTemp("", "ordinary") //nolint:usetesting // another user has to reach it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,3 +103,20 @@ func TestMissingProgram(t *testing.T) {
 		t.Errorf("start: %v", err)
 	}
 }
+
+func BenchmarkSandbox(b *testing.B) {
+	sandboxtest.Benchmark(b, func(b *testing.B) sandbox.Engine {
+		b.Helper()
+		engine, err := bubblewrap.New(bubblewrap.Config{Dir: b.TempDir(), NewGate: func(sandbox.Policy) sandbox.Gate { return closedGate{} }, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return engine
+	}, "")
+}
+
+type closedGate struct{}
+
+func (closedGate) Serve(connection net.Conn) { _ = connection.Close() }
+func (closedGate) SetPolicy(sandbox.Policy)  {}
+func (closedGate) Close() error              { return nil }

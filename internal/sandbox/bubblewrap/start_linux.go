@@ -111,7 +111,7 @@ func (e *Engine) command(program, dir string, spec sandbox.Spec) (*exec.Cmd, err
 	}
 	if !given {
 		arguments := append(arguments(places, e.config.Toolchains), inner...)
-		return exec.Command(program, arguments...), nil
+		return exec.Command(program, arguments...), nil //nolint:noctx // it outlives the call; Stop ends it
 	}
 	launch := guest.Launch{User: user}
 	for name, at := range map[string]*string{"workspace": &places.workspace, "home": &places.home, "tmp": &places.tmp,
@@ -124,7 +124,7 @@ func (e *Engine) command(program, dir string, spec sandbox.Spec) (*exec.Cmd, err
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(e.config.Guest, outer...)
+	command := exec.Command(e.config.Guest, outer...) //nolint:noctx // it outlives the call; Stop ends it
 	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	return command, nil
 }
@@ -180,7 +180,7 @@ func writeEtc(dir string) error {
 		"resolv.conf":   "",
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil { //nolint:gosec // the sandbox's user is another
 			return task.Wrap(task.DataDir, err, "the sandbox's settings cannot be written")
 		}
 	}

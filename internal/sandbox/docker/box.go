@@ -17,6 +17,7 @@ type box struct {
 	engine    *Engine
 	info      sandbox.Info
 	spec      sandbox.Spec
+	disks     []string // folders on every file system that it writes to
 	client    *guest.Client
 	gate      sandbox.Gate
 	complaint sandbox.Beginning // what the guest said on standard error
@@ -48,7 +49,7 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 
 func (b *box) diskWatch(ctx context.Context) sandbox.DiskWatch {
 	return sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
-		Free: func() (int64, error) { return sandbox.FreeSpace(b.spec.Workspace) },
+		Free: func() (int64, error) { return sandbox.FreeSpace(b.disks...) },
 		Used: func() int64 { return sandbox.TreeSize(b.spec.Workspace) + b.written(ctx) }}
 }
 

@@ -67,11 +67,13 @@ var harness = sandboxtest.Harness{Image: os.Getenv(imageVariable), New: func(t *
 	return engine
 }}
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestSuite(t *testing.T) {
 	host(t)
 	sandboxtest.Run(t, harness)
 }
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
 func TestEngineThatIsNotThere(t *testing.T) {
@@ -88,6 +90,7 @@ func TestEngineThatIsNotThere(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestImageThatIsNotThere(t *testing.T) {
 	engine := newEngine(t, host(t), t.TempDir(), noGate)
 	var told []string
@@ -103,9 +106,11 @@ func TestImageThatIsNotThere(t *testing.T) {
 
 // TestEngineDiesMidCommand cuts every connection to the engine while a command
 // runs, which is all that an engine's death is to this side.
+//
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestEngineDiesMidCommand(t *testing.T) {
-	real := strings.TrimPrefix(host(t), "unix://")
-	between, cut := relay(t, real)
+	socket := strings.TrimPrefix(host(t), "unix://")
+	between, cut := relay(t, socket)
 	engine := newEngine(t, "unix://"+between, t.TempDir(), noGate)
 	box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "dying", Image: os.Getenv(imageVariable), Workspace: t.TempDir()})
 	if err != nil {
@@ -119,7 +124,7 @@ func TestEngineDiesMidCommand(t *testing.T) {
 		t.Errorf("stop: %v", err)
 	}
 	// Another process comes later and finds what was left.
-	later := newEngine(t, "unix://"+real, t.TempDir(), noGate)
+	later := newEngine(t, "unix://"+socket, t.TempDir(), noGate)
 	if _, err := later.Reap(t.Context(), "dying", func(sandbox.Info) bool { return false }); err != nil {
 		t.Errorf("reap: %v", err)
 	}
@@ -131,7 +136,7 @@ func TestEngineDiesMidCommand(t *testing.T) {
 // relay passes connections on to a socket until they are cut.
 func relay(t *testing.T, to string) (address string, cut func()) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "relay") // a socket's path has to be short
+	dir, err := os.MkdirTemp("", "relay") //nolint:usetesting // a socket's path has to be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,4 +172,19 @@ func relay(t *testing.T, to string) (address string, cut func()) {
 		}
 	})
 	return listener.Addr().String(), cancel
+}
+
+func BenchmarkSandbox(b *testing.B) {
+	address := os.Getenv(hostVariable)
+	if address == "" {
+		b.Skipf("there is no Docker Engine (%s)", hostVariable)
+	}
+	sandboxtest.Benchmark(b, func(b *testing.B) sandbox.Engine {
+		b.Helper()
+		engine, err := docker.New(docker.Config{Host: address, Dir: b.TempDir(), NewGate: noGate, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return engine
+	}, os.Getenv(imageVariable))
 }

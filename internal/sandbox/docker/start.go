@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"strconv"
@@ -81,6 +82,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, image client.Imag
 	e.mutex.Unlock()
 	started := &box{engine: e, spec: spec, info: sandbox.Info{ID: made, Engine: Name, Owner: spec.Owner, Task: spec.Task,
 		Generation: spec.Generation, Started: time.Now().UTC(), Running: true}}
+	started.disks = e.disks(ctx, spec.Workspace)
 	if err := started.connect(ctx, user); err != nil {
 		complaint := strings.TrimSpace(string(started.complaint.Bytes()))
 		if complaint != "" {
@@ -89,6 +91,19 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, image client.Imag
 		return nil, errors.Join(err, started.Stop(context.WithoutCancel(ctx)))
 	}
 	return started, nil
+}
+
+// disks are the workspace and, if it is on this machine and can be seen, the
+// folder in which the engine keeps what containers write.
+func (e *Engine) disks(ctx context.Context, workspace string) []string {
+	about, err := e.api.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return []string{workspace}
+	}
+	if _, err := sandbox.FreeSpace(about.Info.DockerRootDir); err != nil {
+		return []string{workspace}
+	}
+	return []string{workspace, about.Info.DockerRootDir}
 }
 
 func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.ImageInspectResult, volume string, user int) (string, error) {
@@ -100,9 +115,7 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 			}
 		}
 	}
-	for name, value := range spec.Env {
-		env[name] = value
-	}
+	maps.Copy(env, spec.Env)
 	arguments, err := guest.Arguments(guest.Options{Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
 		OwnProcesses: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Proxy: proxyAddress, Env: env})
 	if err != nil {

@@ -139,9 +139,10 @@ func TestTunnelIsCutWhenThePolicyChanges(t *testing.T) {
 	}
 	reader := bufio.NewReader(inside)
 	answer, err := http.ReadResponse(reader, nil)
-	if err != nil || answer.StatusCode != 200 {
+	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("connect: %v, %v", answer, err)
 	}
+	defer func() { _ = answer.Body.Close() }()
 	if _, err := io.WriteString(inside, "ping\n"); err != nil {
 		t.Fatal(err)
 	}

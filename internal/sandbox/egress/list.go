@@ -34,13 +34,19 @@ func Registries(more ...string) (*List, error) {
 			}
 		}
 	}
-	return list, list.addAll(more)
+	if err := list.addAll(more); err != nil {
+		return nil, err
+	}
+	return list, nil
 }
 
 // NewList is a list of these hosts alone.
 func NewList(hosts ...string) (*List, error) {
 	list := &List{exact: map[string][]int{}, suffix: map[string][]int{}}
-	return list, list.addAll(hosts)
+	if err := list.addAll(hosts); err != nil {
+		return nil, err
+	}
+	return list, nil
 }
 
 func (l *List) addAll(hosts []string) error {

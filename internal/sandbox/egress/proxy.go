@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -215,9 +216,7 @@ func (p *Proxy) plain(w http.ResponseWriter, r *http.Request) {
 	for _, name := range hopByHop {
 		answer.Header.Del(name)
 	}
-	for name, values := range answer.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header)
 	w.WriteHeader(answer.StatusCode)
 	_, _ = io.Copy(w, answer.Body) // the program inside sees a short answer if this fails
 }

@@ -73,9 +73,9 @@ func makeBind(bind Bind) error {
 		return err
 	}
 	if info.IsDir() {
-		err = os.Mkdir(target, 0o755)
+		err = os.Mkdir(target, 0o755) //nolint:gosec // for the user that we become
 	} else {
-		err = os.WriteFile(target, nil, 0o644)
+		err = os.WriteFile(target, nil, 0o644) //nolint:gosec // for the user that we become
 	}
 	if err != nil {
 		return err

@@ -33,9 +33,9 @@ func Main(confinements map[string]Confinement) {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "toryo sandbox:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:revive // the program is a guest and nothing else
 	}
-	os.Exit(0)
+	os.Exit(0) //nolint:revive // the program is a guest and nothing else
 }
 
 // Arguments are those with which the program has to be started to be a guest.

@@ -75,9 +75,12 @@ const (
 const largestFrame = 8 << 20
 
 func writeFrame(to io.Writer, kind frameKind, data []byte) error {
+	if len(data) > largestFrame {
+		return fmt.Errorf("a frame of %d bytes is too long", len(data))
+	}
 	buffer := make([]byte, 5, 5+len(data))
 	buffer[0] = byte(kind)
-	binary.BigEndian.PutUint32(buffer[1:], uint32(len(data)))
+	binary.BigEndian.PutUint32(buffer[1:], uint32(len(data))) //nolint:gosec // checked above
 	_, err := to.Write(append(buffer, data...))
 	return err
 }

@@ -72,7 +72,7 @@ func (s *server) prepare() {
 		return
 	}
 	if s.options.Proxy != "" {
-		listener, err := net.Listen("tcp", s.options.Proxy)
+		listener, err := net.Listen("tcp", s.options.Proxy) //nolint:noctx // it lasts as long as the process
 		if err != nil {
 			s.problem = fmt.Sprintf("listen for the proxy: %v", err)
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,9 +139,7 @@ func (e *Engine) command(dir string, spec sandbox.Spec) (*exec.Cmd, error) {
 		}
 	}
 	env := map[string]string{"TMPDIR": temporary}
-	for name, value := range spec.Env {
-		env[name] = value
-	}
+	maps.Copy(env, spec.Env)
 	options := guest.Options{Home: home, Workspace: workspace, State: filepath.Join(home, ".toryo"), CountUser: true,
 		Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Env: env, Confine: Name,
 		Readable: append(append([]string{filepath.Dir(program)}, readable...), e.config.Toolchains...),
@@ -150,14 +149,14 @@ func (e *Engine) command(dir string, spec sandbox.Spec) (*exec.Cmd, error) {
 		return nil, err
 	}
 	if !given {
-		return exec.Command(program, arguments...), nil
+		return exec.Command(program, arguments...), nil //nolint:noctx // it outlives the call; Stop ends it
 	}
 	launch.Args = append([]string{program}, arguments...)
 	outer, err := guest.LaunchArguments(launch)
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(e.config.Guest, outer...)
+	command := exec.Command(e.config.Guest, outer...) //nolint:noctx // it outlives the call; Stop ends it
 	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	return command, nil
 }

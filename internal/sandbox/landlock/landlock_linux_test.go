@@ -34,8 +34,10 @@ func newEngine(t *testing.T, dir string, _ sandbox.NewGate) sandbox.Engine {
 
 var harness = sandboxtest.Harness{New: newEngine, Weak: true}
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestSuite(t *testing.T) { sandboxtest.Run(t, harness) }
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
 func TestWhatItCannotDoItRefuses(t *testing.T) {

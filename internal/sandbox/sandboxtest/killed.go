@@ -29,7 +29,7 @@ func Child(t *testing.T, h Harness) {
 	box := startWith(t, h.New(t, dir, noGate), sandbox.Spec{Owner: killedOwner, Image: h.Image, Workspace: workspace})
 	run(t, box, "(setsid sleep "+mark+" &)")
 	_, err := box.Run(t.Context(), sandbox.Command{Text: "echo; sleep " + mark, Output: func(sandbox.Stream, []byte) {
-		fmt.Println("\nbegun") // the parent waits for this and then kills us
+		_, _ = os.Stdout.WriteString("\nbegun\n") // the parent waits for this and then kills us
 	}})
 	t.Fatalf("the program was not killed: %v", err)
 }
