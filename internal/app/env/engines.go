@@ -1,0 +1,78 @@
+package env
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/docker"
+	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Engines says how sandbox engines are made.
+type Engines struct {
+	Dir        string   // for what they keep
+	DockerHost string   // the usual one when empty
+	Hosts      []string // that sandboxes may reach besides the package registries
+	Toolchains []string // folders of the host that sandboxes without images may read
+	// AllowWeak lets the engine that only confines a process be chosen where
+	// there is nothing better. It is for a person's own folder, never for work
+	// that comes from a forge.
+	AllowWeak bool
+	Log       *slog.Logger
+}
+
+// weakEngine is the name of the engine that only confines a process.
+const weakEngine = "landlock"
+
+// Automatic is the name for the best engine that there is.
+const Automatic = "auto"
+
+// Choose returns the engine of that name, ready to use. For Automatic it is the
+// first of docker, bubblewrap and, if allowed, landlock that works here, and a
+// warning says when that is a weak one.
+func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine, warning string, err error) {
+	list, err := egress.Registries(e.Hosts...)
+	if err != nil {
+		return nil, "", err
+	}
+	gate := func(policy sandbox.Policy) sandbox.Gate { return egress.New(list, policy, e.Log) }
+	makers := []struct {
+		name string
+		make func(sandbox.NewGate) (sandbox.Engine, error)
+	}{
+		{docker.Name, func(gate sandbox.NewGate) (sandbox.Engine, error) {
+			return docker.New(docker.Config{Host: e.DockerHost, Dir: filepath.Join(e.Dir, docker.Name), NewGate: gate, Log: e.Log})
+		}},
+		{"bubblewrap", e.bubblewrap},
+		{weakEngine, e.landlock},
+	}
+	var reasons []string
+	for _, maker := range makers {
+		if name != maker.name && (name != Automatic || (maker.name == weakEngine && !e.AllowWeak)) {
+			continue
+		}
+		made, err := maker.make(gate)
+		if err == nil {
+			err = made.Check(ctx)
+		}
+		if err != nil {
+			if name != Automatic {
+				return nil, "", err
+			}
+			reasons = append(reasons, maker.name+": "+err.Error())
+			continue
+		}
+		if maker.name == weakEngine {
+			warning = "commands run in a process that is only confined with Landlock: it is for demos and your own folders"
+		}
+		return made, warning, nil
+	}
+	if name != Automatic {
+		return nil, "", task.Errorf(task.Usage, "there is no sandbox %q; it is auto, docker, bubblewrap or landlock", name)
+	}
+	return nil, "", task.Errorf(task.NotReady, "no sandbox can be used here: %s", strings.Join(reasons, "; ")).WithMend("install bubblewrap, or start a Docker Engine")
+}

@@ -1,0 +1,193 @@
+package environment
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Class says what is to be done about a failure.
+type Class string
+
+// The classes. Unknown failures are Fixable: a model may see what we do not.
+const (
+	Retryable Class = "retryable" // wait, then try the same again
+	Fixable   Class = "fixable"   // ask the model for other commands
+	Fatal     Class = "fatal"     // tell the people and go on without
+)
+
+// Kind says what went wrong.
+type Kind string
+
+// The kinds of failure.
+const (
+	Network         Kind = "network"
+	Server          Kind = "server"
+	Lock            Kind = "lock"
+	VersionConflict Kind = "version_conflict"
+	PackageNotFound Kind = "package_not_found"
+	ConfigSyntax    Kind = "config_syntax"
+	Container       Kind = "container"
+	Resource        Kind = "resource"
+	Unknown         Kind = "unknown"
+)
+
+// Class is what the kind calls for.
+func (k Kind) Class() Class {
+	switch k {
+	case Network, Server, Lock:
+		return Retryable
+	case Container, Resource:
+		return Fatal
+	default:
+		return Fixable
+	}
+}
+
+// Classification is what a failed command's log means, and the line that
+// decided it. Number counts lines from 1; it is 0 when no line decided.
+type Classification struct {
+	Class  Class  `json:"class"`
+	Kind   Kind   `json:"kind"`
+	Line   string `json:"line"`
+	Number int    `json:"line_number"`
+}
+
+const (
+	// logHead and logTail are how much of a long log is looked at.
+	logHead = 256 << 10
+	logTail = 1 << 20
+	// closeToEnd is how many lines before the end are looked at first: an early
+	// failure that the tool got over is seldom the cause.
+	closeToEnd = 150
+	// longestLine is how much of one line is looked at and shown.
+	longestLine = 2000
+)
+
+var (
+	ansiEscape = regexp.MustCompile(`\x1b\[[0-9;?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]`)
+	// buildStep begins a step of an image build. Steps before the last one
+	// succeeded, so nothing in them is the cause.
+	buildStep = regexp.MustCompile(`^Step \d+/\d+ : `)
+	// echoed is a line that repeats the command and tells nothing else.
+	// complaint is how most programs say that something went wrong.
+	complaint = regexp.MustCompile(`(?i)\b(error|fatal|failed|not found|no such file|cannot|can't|undefined|denied|exception)\b`)
+	echoed    = regexp.MustCompile(`^(The command '.*' returned a non-zero code: \d+|\s*---> Running in [0-9a-f]+|\+ .*)$`)
+)
+
+// Classify reads the log of a command that ended with the exit code and says
+// what kind of failure it was. It looks for the cause, which is rarely the last
+// line: of all the lines that tell something, the one whose rule has the lowest
+// rank decides, and of those the first.
+func Classify(log []byte, exitCode int) Classification {
+	lines := logLines(log)
+	start := 0
+	for number, line := range lines {
+		if strings.HasPrefix(line, "Step ") && buildStep.MatchString(line) {
+			start = number
+		}
+	}
+	near := max(start, len(lines)-closeToEnd)
+	found, decided := decide(lines, near, len(lines))
+	if !decided && near > start {
+		found, decided = decide(lines, start, near)
+	}
+	if !decided {
+		found = fromExitCode(lines, start, exitCode)
+	}
+	found.Class = found.Kind.Class()
+	return found
+}
+
+// decide applies the rules to the lines from start up to end.
+func decide(lines []string, start, end int) (Classification, bool) {
+	var found Classification
+	var possible []int
+	best := len(rankOrder)
+	reached := slices.ContainsFunc(lines[start:end], listsVersions)
+	for number := start; number < end; number++ {
+		line := lines[number]
+		if echoed.MatchString(line) {
+			continue
+		}
+		lower := strings.ToLower(line)
+		triedAgain := strings.Contains(lower, "retrying")
+		possible = ruleIndex.candidates(lower, possible[:0])
+		slices.Sort(possible)
+		for _, index := range slices.Compact(possible) {
+			candidate := rules[index]
+			rank := candidate.rank
+			if rank == broken && triedAgain {
+				rank = retried
+			}
+			if rank >= best || (rank == retried && reached) || !candidate.matches(lower) {
+				continue
+			}
+			best = rank
+			found = Classification{Kind: candidate.kind, Line: strings.TrimSpace(line), Number: number + 1}
+		}
+	}
+	return found, best < len(rankOrder)
+}
+
+// listsVersions reports whether the line is pip's list of the versions that it
+// saw: then the index was reached, whatever had to be tried again before.
+func listsVersions(line string) bool {
+	_, versions, found := strings.Cut(line, "(from versions: ")
+	return found && !strings.HasPrefix(versions, "none") && !strings.HasPrefix(versions, ")")
+}
+
+// fromExitCode is for a log that tells nothing.
+func fromExitCode(lines []string, start, exitCode int) Classification {
+	if exitCode == exitKilled {
+		return Classification{Kind: Resource}
+	}
+	last := Classification{Kind: Unknown}
+	for number := len(lines) - 1; number >= start; number-- {
+		text := strings.TrimSpace(lines[number])
+		if text == "" || echoed.MatchString(lines[number]) {
+			continue
+		}
+		found := Classification{Kind: Unknown, Line: text, Number: number + 1}
+		if complaint.MatchString(text) {
+			return found
+		}
+		if last.Number == 0 {
+			last = found
+		}
+	}
+	return last
+}
+
+// exitKilled is the exit code of a command that was killed with SIGKILL. The
+// sandbox reports its own time limit apart, so this is the kernel, short of
+// memory.
+const exitKilled = 137
+
+// logLines cuts a log into lines as a terminal would show them: without colours,
+// and of a line that was written over only what stayed. The middle of a very
+// long log is left out.
+func logLines(log []byte) []string {
+	if len(log) > logHead+logTail {
+		short := make([]byte, 0, logHead+logTail+1)
+		short = append(short, log[:logHead]...)
+		short = append(short, '\n')
+		log = append(short, log[len(log)-logTail:]...)
+	}
+	if bytes.IndexByte(log, 0x1b) >= 0 {
+		log = ansiEscape.ReplaceAll(log, nil)
+	}
+	lines := strings.Split(strings.ToValidUTF8(string(log), "\uFFFD"), "\n")
+	for number, line := range lines {
+		line = strings.TrimRight(line, "\r")
+		if at := strings.LastIndexByte(line, '\r'); at >= 0 {
+			line = line[at+1:]
+		}
+		if len(line) > longestLine {
+			line = strings.ToValidUTF8(line[:longestLine], "")
+		}
+		lines[number] = line
+	}
+	return lines
+}

@@ -1,0 +1,269 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// mostRegenerations is how often the model is asked in one run of the sub-phase.
+const mostRegenerations = 3
+
+// waits are the specification's: how long to wait before each further try of a
+// command that failed with a retryable kind. When they are used up the failure
+// counts as fixable: a mirror or an address may be wrong.
+var waits = map[Kind][]time.Duration{
+	Network: {5 * time.Second, 10 * time.Second, 20 * time.Second},
+	Server:  {10 * time.Second, 10 * time.Second, 10 * time.Second},
+	Lock:    {3 * time.Second, 3 * time.Second, 3 * time.Second, 3 * time.Second, 3 * time.Second},
+}
+
+// loop sets up and verifies until that succeeds or nothing more can be done.
+func (r *setupRun) loop(ctx context.Context) error {
+	if r.result.SetupResult.FromSnapshot != "" {
+		err := r.verify(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if err := r.leaveSnapshot(ctx); err != nil {
+			return err
+		}
+	}
+	for _, command := range r.entry.Prepare {
+		if _, err := r.try(ctx, command); err != nil {
+			return err
+		}
+	}
+	for {
+		err := r.setUp(ctx)
+		if err == nil {
+			err = r.verify(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if err := r.repair(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// leaveSnapshot begins anew without a snapshot that did not pass verification.
+func (r *setupRun) leaveSnapshot(ctx context.Context) error {
+	key := r.result.SetupResult.FromSnapshot
+	r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was removed")
+	if err := r.stop(ctx); err != nil {
+		return r.fatal("the sandbox could not be stopped", err)
+	}
+	if err := r.Engine.RemoveSnapshot(ctx, key); err != nil {
+		return r.fatal("the snapshot could not be removed", err)
+	}
+	if err := sandbox.RemoveAdded(r.request.Spec.Workspace, r.before); err != nil {
+		return r.fatal("the workspace could not be cleaned", err)
+	}
+	r.result.SetupResult.FromSnapshot, r.cold = "", true
+	r.result.Errors = r.result.Errors[:0]
+	return r.start(ctx)
+}
+
+// setUp runs the set-up commands one by one.
+func (r *setupRun) setUp(ctx context.Context) error {
+	for _, command := range r.selected.SetupCommands {
+		if err := r.setUpOne(ctx, command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setUpOne runs a command, and again after a wait while it fails with a kind
+// that may pass.
+func (r *setupRun) setUpOne(ctx context.Context, command string) error {
+	retries := map[Kind]int{}
+	for {
+		failure, err := r.try(ctx, command)
+		if err != nil || failure == nil {
+			return err
+		}
+		kind := failure.Classification.Kind
+		steps := waits[kind]
+		if retries[kind] >= len(steps) {
+			return &failureError{*failure}
+		}
+		wait := steps[retries[kind]]
+		retries[kind]++
+		r.result.SetupResult.Retries++
+		if kind == Network {
+			r.result.SetupResult.NetworkRetries++
+		}
+		r.tell(Step{Kind: Waiting, Command: command, Wait: wait, Message: string(kind)})
+		if err := r.Wait(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// try runs a command once. It returns a failure that may be retried or repaired,
+// or an error for one that may not.
+func (r *setupRun) try(ctx context.Context, command string) (*Failure, error) {
+	r.tell(Step{Kind: CommandStarted, Command: command})
+	ran, err := r.box.Run(ctx, sandbox.Command{Text: command, Timeout: r.CommandTimeout,
+		Output: func(_ sandbox.Stream, data []byte) {
+			r.tell(Step{Kind: CommandPrinted, Command: command, Message: string(data)})
+		}})
+	if err != nil {
+		return r.notRun(ctx, command, err)
+	}
+	record := CommandRun{Command: command, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded,
+		Milliseconds: milliseconds(ran.Duration), Output: ending(ran.Log)}
+	defer func() {
+		r.result.SetupResult.Commands = append(r.result.SetupResult.Commands, record)
+		r.tell(Step{Kind: CommandEnded, Command: command, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})
+	}()
+	if ran.ExitCode == 0 && ran.Exceeded == sandbox.NoLimit {
+		return nil, nil
+	}
+	failure := r.failed(command, ran)
+	record.Classification = &failure.Classification
+	r.result.Errors = append(r.result.Errors, failure)
+	if failure.Classification.Class == Fatal {
+		return nil, &failureError{failure}
+	}
+	return &failure, nil
+}
+
+// failed says what a command's end means.
+func (r *setupRun) failed(command string, ran sandbox.Result) Failure {
+	failure := Failure{Command: command, ExitCode: ran.ExitCode, Log: ending(ran.Log),
+		Message: fmt.Sprintf("the command %q ended with exit code %d", shortened(command), ran.ExitCode)}
+	switch ran.Exceeded {
+	case sandbox.NoLimit:
+		failure.Classification = Classify(ran.Log, ran.ExitCode)
+	case sandbox.TimeLimit:
+		failure.Message = fmt.Sprintf("the command %q did not end within its time limit", shortened(command))
+		failure.Classification = Classify(ran.Log, 0)
+		if failure.Classification.Class == Fatal {
+			failure.Classification = Classification{Kind: Unknown, Class: Fixable, Line: failure.Classification.Line}
+		}
+	default:
+		failure.Message = fmt.Sprintf("the command %q exceeded the sandbox's limit of %s", shortened(command), ran.Exceeded)
+		failure.Classification = Classification{Class: Fatal, Kind: Resource, Line: "limit exceeded: " + string(ran.Exceeded)}
+	}
+	return failure
+}
+
+// notRun is for a command that the sandbox could not carry out.
+func (r *setupRun) notRun(ctx context.Context, command string, err error) (*Failure, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if code := task.CodeOf(err); code == task.TooLarge || code == task.Invalid {
+		failure := Failure{Message: err.Error(), Command: shortened(command), ExitCode: -1,
+			Classification: Classification{Class: Fixable, Kind: Unknown, Line: err.Error()}}
+		r.result.Errors = append(r.result.Errors, failure)
+		return &failure, nil
+	}
+	fatal := r.fatal("the sandbox failed while the command "+shortened(command)+" ran", err)
+	_ = r.stop(ctx) // it is dead; what is left of it is reaped later
+	return nil, fatal
+}
+
+// verify runs the verification commands. Exit code 0 and exactly the expected
+// output are needed, byte for byte after one final line break is removed.
+func (r *setupRun) verify(ctx context.Context) error {
+	r.tell(Step{Kind: Verifying})
+	result := VerificationResult{Passed: true, Checks: []CheckRun{}}
+	var failure *Failure
+	for _, check := range r.selected.Verification {
+		ran, err := r.box.Run(ctx, sandbox.Command{Text: check.Command, Timeout: r.CommandTimeout})
+		if err != nil {
+			notRun, err := r.notRun(ctx, check.Command, err)
+			if err != nil {
+				return err
+			}
+			result.Passed, failure = false, notRun
+			continue
+		}
+		actual := bytes.TrimSuffix(ran.Stdout, []byte("\n"))
+		passed := ran.ExitCode == 0 && ran.Exceeded == sandbox.NoLimit && !ran.Cut && string(actual) == check.ExpectedOutput
+		result.Checks = append(result.Checks, CheckRun{Check: check, ActualOutput: ending(actual), ExitCode: ran.ExitCode, Passed: passed})
+		r.tell(Step{Kind: CheckEnded, Command: check.Command, Message: fmt.Sprintf("passed: %v", passed)})
+		if !passed {
+			result.Passed = false
+			if failure == nil {
+				failure = mismatch(check, ran, actual)
+			}
+		}
+	}
+	r.result.VerificationResult = result
+	if failure == nil {
+		return nil
+	}
+	r.result.Errors = append(r.result.Errors, *failure)
+	return &failureError{*failure}
+}
+
+func mismatch(check Check, ran sandbox.Result, actual []byte) *Failure {
+	return &Failure{Command: check.Command, ExitCode: ran.ExitCode, Log: ending(ran.Log),
+		Message: fmt.Sprintf("verification failed: %q printed %q with exit code %d; expected were %q and 0",
+			shortened(check.Command), shortened(string(actual)), ran.ExitCode, shortened(check.ExpectedOutput)),
+		Classification: Classification{Class: Fixable, Kind: Classify(ran.Log, ran.ExitCode).fixableKind()}}
+}
+
+// fixableKind is the kind, where that is fixable: a verification that fails counts
+// as fixable whatever it printed.
+func (c Classification) fixableKind() Kind {
+	if c.Class == Fixable {
+		return c.Kind
+	}
+	return Unknown
+}
+
+// repair asks for other commands, if the failure may be repaired and attempts are
+// left. It returns the failure if nothing more can be done.
+func (r *setupRun) repair(ctx context.Context, err error) error {
+	var failed *failureError
+	if !errors.As(err, &failed) || failed.failure.Classification.Class == Fatal || r.Repairer == nil {
+		return err
+	}
+	for r.result.SetupResult.Regenerations < mostRegenerations {
+		r.result.SetupResult.Regenerations++
+		attempt := r.result.SetupResult.Regenerations
+		r.tell(Step{Kind: Repairing, Message: fmt.Sprintf("%d/%d", attempt, mostRegenerations)})
+		answer, err := r.Repairer.Repair(ctx, Broken{Environment: r.selected.Name, Commands: r.selected.SetupCommands,
+			Verification: r.selected.Verification, Failure: failed.failure, Attempt: attempt})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			err = checkCommands(answer.SetupCommands, answer.Verification)
+		}
+		if err == nil {
+			if len(answer.SetupCommands) > 0 {
+				r.selected.SetupCommands = answer.SetupCommands
+			}
+			if len(answer.Verification) > 0 {
+				r.selected.Verification = answer.Verification
+			}
+			return nil
+		}
+		r.result.Errors = append(r.result.Errors, Failure{Message: fmt.Sprintf("repair %d/%d: %v", attempt, mostRegenerations, err),
+			Classification: Classification{Class: Fixable, Kind: Unknown}})
+	}
+	failed.failure.Message += fmt.Sprintf(" (after %d repairs)", r.result.SetupResult.Regenerations)
+	return failed
+}
+
+// shortened is a text for a message.
+func shortened(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}

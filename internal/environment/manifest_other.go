@@ -1,0 +1,227 @@
+package environment
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/pelletier/go-toml/v2"
+	"golang.org/x/mod/modfile"
+)
+
+func parsePackageJSON(content []byte, into *manifest) error {
+	var file struct {
+		Dependencies     map[string]any    `json:"dependencies"`
+		DevDependencies  map[string]any    `json:"devDependencies"`
+		PeerDependencies map[string]any    `json:"peerDependencies"`
+		Engines          any               `json:"engines"`
+		Scripts          map[string]string `json:"scripts"`
+		PackageManager   string            `json:"packageManager"`
+		Main             any               `json:"main"`
+		Bin              any               `json:"bin"`
+		Exports          any               `json:"exports"`
+		Workspaces       any               `json:"workspaces"`
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(content, []byte("\ufeff")), &file); err != nil {
+		return err
+	}
+	into.add(true, sortedKeys(file.Dependencies)...)
+	into.add(false, sortedKeys(file.DevDependencies)...)
+	into.add(false, sortedKeys(file.PeerDependencies)...)
+	into.product = file.Main != nil || file.Bin != nil || file.Exports != nil || file.Workspaces != nil || file.Scripts["start"] != ""
+	if engines, isMap := file.Engines.(map[string]any); isMap {
+		if version, isText := engines["node"].(string); isText {
+			into.setVersion(version)
+		}
+	}
+	test := file.Scripts["test"]
+	into.hasTest = test != "" && !strings.Contains(test, "no test specified")
+	if name, _, named := strings.Cut(file.PackageManager, "@"); named {
+		into.manager = name
+	}
+	return nil
+}
+
+func parsePom(content []byte, into *manifest) error {
+	var file struct {
+		Dependencies []struct {
+			Group    string `xml:"groupId"`
+			Artifact string `xml:"artifactId"`
+			Scope    string `xml:"scope"`
+		} `xml:"dependencies>dependency"`
+		Modules    []string `xml:"modules>module"`
+		Properties struct {
+			Release string `xml:"maven.compiler.release"`
+			Source  string `xml:"maven.compiler.source"`
+			Java    string `xml:"java.version"`
+		} `xml:"properties"`
+	}
+	decoder := xml.NewDecoder(bytes.NewReader(content))
+	decoder.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil }
+	if err := decoder.Decode(&file); err != nil {
+		return err
+	}
+	for _, dependency := range file.Dependencies {
+		into.add(dependency.Scope != "test", dependency.Group+":"+dependency.Artifact)
+	}
+	into.product = true
+	for _, version := range []string{file.Properties.Release, file.Properties.Java, file.Properties.Source} {
+		if version != "" {
+			into.setVersion(version)
+		}
+	}
+	return nil
+}
+
+var (
+	gradleDependency = regexp.MustCompile(`(?m)^\s*(api|implementation|compile|runtimeOnly|compileOnly|testImplementation|testCompile|annotationProcessor|kapt)\s*\(?\s*['"]([^'"]+)['"]`)
+	gradleVersion    = regexp.MustCompile(`(?:sourceCompatibility\s*=\s*['"]?(?:JavaVersion\.VERSION_)?|languageVersion\s*=\s*JavaLanguageVersion\.of\()([0-9._]+)`)
+)
+
+// parseGradle looks for the usual notations. A build script is a program; it is
+// never run here.
+func parseGradle(content []byte, into *manifest) error {
+	for _, found := range gradleDependency.FindAllSubmatch(content, -1) {
+		into.add(!strings.HasPrefix(string(found[1]), "test"), string(found[2]))
+	}
+	if found := gradleVersion.FindSubmatch(content); found != nil {
+		into.setVersion(strings.ReplaceAll(string(found[1]), "_", "."))
+	}
+	return nil
+}
+
+func parseGoMod(content []byte, into *manifest) error {
+	_, strict := modfile.Parse("go.mod", content, nil)
+	file, err := modfile.ParseLax("go.mod", content, nil)
+	if err != nil {
+		return err
+	}
+	for _, requirement := range file.Require {
+		into.add(!requirement.Indirect, requirement.Mod.Path)
+	}
+	if file.Go != nil {
+		into.setVersion(file.Go.Version)
+	}
+	return strict
+}
+
+func parseGoWork(content []byte, into *manifest) error {
+	file, err := modfile.ParseWork("go.work", content, nil)
+	if err != nil {
+		return err
+	}
+	if file.Go != nil {
+		into.setVersion(file.Go.Version)
+	}
+	return nil
+}
+
+func parseCargo(content []byte, into *manifest) error {
+	var file struct {
+		Dependencies      map[string]any `toml:"dependencies"`
+		DevDependencies   map[string]any `toml:"dev-dependencies"`
+		BuildDependencies map[string]any `toml:"build-dependencies"`
+		Workspace         struct {
+			Dependencies map[string]any `toml:"dependencies"`
+		} `toml:"workspace"`
+		Package map[string]any `toml:"package"`
+	}
+	if err := toml.Unmarshal(content, &file); err != nil {
+		return err
+	}
+	into.add(true, sortedKeys(file.Dependencies)...)
+	into.add(true, sortedKeys(file.Workspace.Dependencies)...)
+	into.add(false, sortedKeys(file.DevDependencies)...)
+	into.add(false, sortedKeys(file.BuildDependencies)...)
+	if version, isText := file.Package["rust-version"].(string); isText {
+		into.setVersion(version)
+	}
+	return nil
+}
+
+var (
+	gem         = regexp.MustCompile(`(?m)^\s*gem\s+['"]([^'"]+)['"]`)
+	gemRuby     = regexp.MustCompile(`(?m)^\s*ruby\s+['"]([^'"]+)['"]`)
+	mixPackage  = regexp.MustCompile(`\{\s*:([a-z0-9_]+)\s*,\s*(?:"[^"]*"|[a-z]+:)`)
+	mixRequires = regexp.MustCompile(`elixir:\s*"([^"]+)"`)
+)
+
+func parseGemfile(content []byte, into *manifest) error {
+	for _, found := range gem.FindAllSubmatch(content, -1) {
+		into.add(true, string(found[1]))
+	}
+	if found := gemRuby.FindSubmatch(content); found != nil {
+		into.setVersion(string(found[1]))
+	}
+	if into.mentions("rspec") {
+		into.test = "bundle exec rspec"
+	}
+	return nil
+}
+
+func parseMix(content []byte, into *manifest) error {
+	for _, found := range mixPackage.FindAllSubmatch(content, -1) {
+		into.add(true, string(found[1]))
+	}
+	if found := mixRequires.FindSubmatch(content); found != nil {
+		into.setVersion(string(found[1]))
+	}
+	return nil
+}
+
+func parseComposer(content []byte, into *manifest) error {
+	var file struct {
+		Require    map[string]string `json:"require"`
+		RequireDev map[string]string `json:"require-dev"`
+		Scripts    map[string]any    `json:"scripts"`
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(content, []byte("\ufeff")), &file); err != nil {
+		return err
+	}
+	into.setVersion(file.Require["php"])
+	delete(file.Require, "php")
+	into.add(true, sortedKeys(file.Require)...)
+	into.add(false, sortedKeys(file.RequireDev)...)
+	if file.Scripts["test"] != nil {
+		into.test = "composer test"
+	}
+	return nil
+}
+
+func parseProject(content []byte, into *manifest) error {
+	var file struct {
+		References []struct {
+			Include string `xml:"Include,attr"`
+		} `xml:"ItemGroup>PackageReference"`
+		Framework string `xml:"PropertyGroup>TargetFramework"`
+	}
+	err := xml.Unmarshal(bytes.TrimPrefix(content, []byte("\ufeff")), &file)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for _, reference := range file.References {
+		into.add(true, reference.Include)
+	}
+	into.setVersion(file.Framework)
+	return nil
+}
+
+func parsePubspec(content []byte, into *manifest) error {
+	var file struct {
+		Dependencies    map[string]any    `yaml:"dependencies"`
+		DevDependencies map[string]any    `yaml:"dev_dependencies"`
+		Environment     map[string]string `yaml:"environment"`
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		return err
+	}
+	into.add(true, sortedKeys(file.Dependencies)...)
+	into.add(false, sortedKeys(file.DevDependencies)...)
+	into.setVersion(file.Environment["sdk"])
+	return nil
+}

@@ -1,0 +1,337 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Setup is the environment set-up sub-phase. Its fields are set once; runs do not
+// share anything else, so several may go on at a time.
+type Setup struct {
+	Table    *Table
+	Engine   sandbox.Engine
+	Repairer Repairer // nil: nothing is repaired
+	// Wait waits for a while or until the context ends. Tests count instead.
+	Wait func(ctx context.Context, howLong time.Duration) error
+	// Tell is told of each step, from one goroutine; may be nil.
+	Tell func(Step)
+	// Post tells the people of a failure, once; may be nil.
+	Post func(ctx context.Context, comment string) error
+	Log  *slog.Logger
+
+	Language       Language      // of the comment
+	CommandTimeout time.Duration // of one command; zero means the sandbox's own
+	Snapshots      int64         // bytes that all snapshots may take; zero keeps none
+	SetupNetwork   sandbox.Policy
+	WorkNetwork    sandbox.Policy // once set-up is over
+}
+
+// Request is one run of the sub-phase.
+type Request struct {
+	Plan     Selection
+	Language string // of the task, for detection
+	Spec     sandbox.Spec
+	// Clone puts the project into the workspace. It is called once; nil when the
+	// project is there already.
+	Clone func(ctx context.Context, workspace string) error
+	// Baseline says that the project's tests are to be run once at the end.
+	Baseline bool
+}
+
+// Outcome is what a run leaves. The sandbox goes on running, for the execution
+// phase, and is the caller's to stop; it is nil when none could be started.
+type Outcome struct {
+	Result   Result
+	Handover Handover
+	Receipt  Receipt
+	Sandbox  sandbox.Sandbox
+}
+
+// StepKind says what a step is.
+type StepKind string
+
+// The steps. Those of the phase are for the progress comment.
+const (
+	PhaseActive      StepKind = "phase_active"
+	PhaseCompleted   StepKind = "phase_completed"
+	Starting         StepKind = "starting"
+	Cloning          StepKind = "cloning"
+	CommandStarted   StepKind = "command_started"
+	CommandEnded     StepKind = "command_ended"
+	Waiting          StepKind = "waiting"
+	Repairing        StepKind = "repairing"
+	Verifying        StepKind = "verifying"
+	CheckEnded       StepKind = "check_ended"
+	KeepingSnapshot  StepKind = "keeping_snapshot"
+	RunningBaseline  StepKind = "running_baseline"
+	WentWrong        StepKind = "went_wrong"
+	CommandPrinted   StepKind = "command_printed"
+	EngineProgressed StepKind = "engine_progressed"
+)
+
+// Step is one step of a run.
+type Step struct {
+	Kind    StepKind
+	Phase   task.Phase // of phase steps
+	Message string
+	Command string
+	Wait    time.Duration // of Waiting
+}
+
+// Run goes through the sub-phase. A set-up that fails is an outcome, not an
+// error: errors are for a request that makes no sense and for a context that
+// ended, and then there is no sandbox left.
+func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
+	run := &setupRun{Setup: s, request: request, began: time.Now()}
+	run.result = Result{OverallStatus: Failed, SetupResult: SetupResult{Commands: []CommandRun{}, Sandbox: s.Engine.Name()},
+		VerificationResult: VerificationResult{Checks: []CheckRun{}}, Errors: []Failure{}, Warnings: []string{}}
+	run.tell(Step{Kind: PhaseActive, Phase: task.EnvironmentSetup})
+
+	err := run.prepare(ctx)
+	if err == nil {
+		err = run.loop(ctx)
+	}
+	if ctx.Err() != nil || errors.Is(err, errUsage) {
+		return Outcome{}, errors.Join(err, run.stop(ctx))
+	}
+	run.finish(ctx, err)
+	outcome := Outcome{Result: run.result, Handover: run.result.Handover(), Sandbox: run.box, Receipt: run.receipt(ctx)}
+	if ctx.Err() != nil {
+		return Outcome{}, errors.Join(ctx.Err(), run.stop(ctx))
+	}
+	return outcome, nil
+}
+
+// errUsage marks errors of the request itself.
+var errUsage = errors.New("the request cannot be carried out")
+
+// setupRun is one run in progress.
+type setupRun struct {
+	*Setup
+	request  Request
+	selected Selection
+	entry    Environment
+	detected Detection
+	identity string
+	before   sandbox.Listing
+	box      sandbox.Sandbox
+	result   Result
+	began    time.Time
+	cold     bool // snapshots are not looked at any more
+}
+
+func (r *setupRun) tell(step Step) {
+	if r.Tell != nil {
+		r.Tell(step)
+	}
+}
+
+func (r *setupRun) stop(ctx context.Context) error {
+	if r.box == nil {
+		return nil
+	}
+	box := r.box
+	r.box = nil
+	return box.Stop(context.WithoutCancel(ctx))
+}
+
+// prepare clones, looks at the project, fills in the plan and starts the sandbox.
+// The project comes first: what it holds decides which snapshot to start from.
+func (r *setupRun) prepare(ctx context.Context) error {
+	if err := checkCommands(r.request.Plan.SetupCommands, r.request.Plan.Verification); err != nil {
+		return errors.Join(errUsage, err)
+	}
+	if r.request.Clone != nil {
+		r.tell(Step{Kind: Cloning})
+		if err := r.request.Clone(ctx, r.request.Spec.Workspace); err != nil {
+			return r.fatal("the project could not be cloned", err)
+		}
+	}
+	root, err := os.OpenRoot(r.request.Spec.Workspace)
+	if err != nil {
+		return errors.Join(errUsage, task.Wrap(task.NotFound, err, "the workspace cannot be opened"))
+	}
+	defer func() { _ = root.Close() }()
+	if r.detected, err = r.Table.Detect(root.FS(), r.request.Language); err != nil {
+		return errors.Join(errUsage, err)
+	}
+	var warnings []string
+	r.selected, r.entry, warnings = r.Table.Complete(r.request.Plan, r.detected)
+	r.result.Warnings = append(r.result.Warnings, warnings...)
+	r.result.SetupResult.Environment = r.selected.Name
+	for _, warning := range warnings {
+		r.Log.WarnContext(ctx, "environment set-up: the plan was filled in", "warning", warning)
+	}
+	if r.before, err = sandbox.List(r.request.Spec.Workspace); err != nil {
+		return errors.Join(errUsage, err)
+	}
+	return r.start(ctx)
+}
+
+// start starts the sandbox, from a snapshot if there is one for this project.
+func (r *setupRun) start(ctx context.Context) error {
+	r.tell(Step{Kind: Starting, Message: r.Engine.Name()})
+	spec := r.request.Spec
+	if spec.Image == "" {
+		spec.Image = r.entry.Image
+	}
+	spec.Network = r.SetupNetwork
+	spec.Progress = func(message string) { r.tell(Step{Kind: EngineProgressed, Message: message}) }
+	env := map[string]string{}
+	for _, variables := range []map[string]string{r.entry.Env, spec.Env} {
+		maps.Copy(env, variables)
+	}
+	spec.Env = env
+	if key := r.warmKey(ctx, spec.Image); key != "" {
+		spec.Snapshot = key
+		box, err := r.Engine.Start(ctx, spec)
+		if err == nil {
+			r.box, r.result.SetupResult.FromSnapshot = box, key
+			return nil
+		}
+		r.result.Warnings = append(r.result.Warnings, "the snapshot could not be used: "+err.Error())
+		spec.Snapshot = ""
+	}
+	box, err := r.Engine.Start(ctx, spec)
+	if err != nil {
+		return r.fatal("the sandbox could not be started", err)
+	}
+	r.box = box
+	return nil
+}
+
+// warmKey is the key of the snapshot to start from, or nothing.
+func (r *setupRun) warmKey(ctx context.Context, image string) string {
+	if r.Snapshots == 0 || r.cold {
+		return ""
+	}
+	key, err := r.key(ctx, image)
+	if err != nil {
+		r.Log.WarnContext(ctx, "environment set-up: no snapshot can be looked for", "error", err)
+		return ""
+	}
+	kept, err := r.Engine.Snapshots(ctx)
+	if err != nil {
+		r.Log.WarnContext(ctx, "environment set-up: snapshots cannot be listed", "error", err)
+		return ""
+	}
+	for _, snapshot := range kept {
+		if snapshot.Key == key {
+			return key
+		}
+	}
+	return ""
+}
+
+func (r *setupRun) key(ctx context.Context, image string) (string, error) {
+	identity, err := r.Engine.Identity(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	r.identity = identity
+	root, err := os.OpenRoot(r.request.Spec.Workspace)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }()
+	return r.Table.snapshotKey(r.Engine.Name(), identity, r.selected, onlyListed{root.FS(), r.before})
+}
+
+// fatal records that the sandbox or the project is not to be had.
+func (r *setupRun) fatal(message string, err error) error {
+	kind := Container
+	if class := Classify([]byte(err.Error()), 1); class.Kind == Resource {
+		kind = Resource
+	}
+	return &failureError{Failure{Message: message + ": " + err.Error(),
+		Classification: Classification{Class: Fatal, Kind: kind, Line: err.Error()}}}
+}
+
+// failureError carries a failure up to where it is decided on.
+type failureError struct{ failure Failure }
+
+func (f *failureError) Error() string { return f.failure.oneLine() }
+
+// finish records how it went, and tells.
+func (r *setupRun) finish(ctx context.Context, err error) {
+	r.result.SetupResult.Milliseconds = milliseconds(time.Since(r.began))
+	if err == nil {
+		r.result.OverallStatus = Succeeded
+		r.keep(ctx)
+		r.tell(Step{Kind: PhaseCompleted, Phase: task.EnvironmentSetup})
+	} else {
+		r.record(err)
+		r.tell(Step{Kind: WentWrong, Message: err.Error()})
+		r.post(ctx)
+	}
+	if r.box == nil {
+		return
+	}
+	if err := r.box.SetNetwork(ctx, r.workNetwork()); err != nil {
+		r.result.Warnings = append(r.result.Warnings, "the network policy could not be changed: "+err.Error())
+	}
+}
+
+// record adds the failure that ended the run, if it is not the last one anyway.
+func (r *setupRun) record(err error) {
+	failure := Failure{Message: err.Error(), Classification: Classification{Class: Fatal, Kind: Unknown}}
+	if failed, is := errors.AsType[*failureError](err); is {
+		failure = failed.failure
+	}
+	if last := len(r.result.Errors) - 1; last < 0 || r.result.Errors[last] != failure {
+		r.result.Errors = append(r.result.Errors, failure)
+	}
+}
+
+func (r *setupRun) workNetwork() sandbox.Policy {
+	if r.WorkNetwork == "" {
+		return sandbox.NoNetwork
+	}
+	return r.WorkNetwork
+}
+
+func (r *setupRun) post(ctx context.Context) {
+	if r.Post == nil {
+		return
+	}
+	language := r.Language
+	if language == "" {
+		language = Japanese
+	}
+	if err := r.Post(ctx, r.result.Comment(language)); err != nil {
+		r.result.Warnings = append(r.result.Warnings, "the comment about the failure could not be posted: "+err.Error())
+		r.Log.WarnContext(ctx, "environment set-up: the comment could not be posted", "error", err)
+	}
+}
+
+// keep makes a snapshot of a verified environment and prunes old ones. That it
+// fails is no failure of the set-up.
+func (r *setupRun) keep(ctx context.Context) {
+	if r.Snapshots == 0 || r.result.SetupResult.FromSnapshot != "" {
+		return
+	}
+	r.tell(Step{Kind: KeepingSnapshot})
+	image := r.request.Spec.Image
+	if image == "" {
+		image = r.entry.Image
+	}
+	key, err := r.key(ctx, image)
+	if err == nil {
+		_, err = r.box.Snapshot(ctx, key, r.before)
+	}
+	if err == nil {
+		r.result.SetupResult.SnapshotKey = key
+		_, err = sandbox.Prune(ctx, r.Engine, r.Snapshots)
+	}
+	if err != nil {
+		r.result.Warnings = append(r.result.Warnings, "no snapshot could be kept: "+err.Error())
+		r.Log.WarnContext(ctx, "environment set-up: no snapshot could be kept", "error", err)
+	}
+}

@@ -1,0 +1,540 @@
+package environment_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var plan = environment.Selection{Name: "python", SetupCommands: []string{"one", "two"},
+	Verification: []environment.Check{{Command: "check", ExpectedOutput: "OK"}}}
+
+const (
+	networkLog = "curl: (6) Could not resolve host: example"
+	serverLog  = "503 Service Unavailable"
+	lockLog    = "E: Could not get lock /var/lib/dpkg/lock-frontend"
+)
+
+func seconds(numbers ...int) []time.Duration {
+	var list []time.Duration
+	for _, number := range numbers {
+		list = append(list, time.Duration(number)*time.Second)
+	}
+	return list
+}
+
+func TestSetupSucceeds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["check"] = []any{printed("OK\n")}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Succeeded || !got.Result.VerificationResult.Passed || len(got.Result.Errors) != 0 || len(b.comments) != 0 {
+		t.Errorf("got %+v", got.Result)
+	}
+	if diff := cmp.Diff(environment.Handover{EnvironmentReady: true, EnvironmentName: "python", SetupStatus: "success", Errors: []environment.Failure{}}, got.Handover); diff != "" {
+		t.Error(diff)
+	}
+	if !b.has(environment.PhaseActive, task.EnvironmentSetup) || !b.has(environment.PhaseCompleted, task.EnvironmentSetup) {
+		t.Errorf("steps were %v", b.steps)
+	}
+	if diff := cmp.Diff([]string{"one", "two", "check"}, b.engine.ran); diff != "" {
+		t.Error(diff)
+	}
+	if b.engine.starts[0].Network != sandbox.Registries || !slices.Equal(b.engine.network, []sandbox.Policy{sandbox.NoNetwork}) {
+		t.Errorf("network was %s, then %v", b.engine.starts[0].Network, b.engine.network)
+	}
+	if got.Sandbox == nil || b.engine.stops != 0 {
+		t.Error("the sandbox did not go on to the execution phase")
+	}
+}
+
+func TestRetriesWaitAsSpecified(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		log   string
+		waits []time.Duration
+	}{
+		"network": {networkLog, seconds(5, 10, 20)},
+		"server":  {serverLog, seconds(10, 10, 10)},
+		"lock":    {lockLog, seconds(3, 3, 3, 3, 3)},
+	}
+	for name, test := range cases {
+		t.Run(name+" ends well", func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			for range test.waits {
+				b.engine.results["one"] = append(b.engine.results["one"], failedWith(1, test.log))
+			}
+			b.engine.results["one"] = append(b.engine.results["one"], printed(""))
+			b.engine.results["check"] = []any{printed("OK")}
+			got := b.run(t, plan)
+			if got.Result.OverallStatus != environment.Succeeded || got.Result.SetupResult.Regenerations != 0 {
+				t.Errorf("got %+v", got.Result)
+			}
+			if diff := cmp.Diff(test.waits, b.waited); diff != "" {
+				t.Errorf("waits differ:\n%s", diff)
+			}
+			if want := map[bool]int{true: 3}[name == "network"]; got.Result.SetupResult.NetworkRetries != want {
+				t.Errorf("counted %d network retries, want %d", got.Result.SetupResult.NetworkRetries, want)
+			}
+		})
+		t.Run(name+" used up counts as fixable", func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.engine.results["one"] = []any{failedWith(1, test.log)}
+			b.engine.results["check"] = []any{printed("OK")}
+			b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"other"}}}
+			got := b.run(t, plan)
+			if got.Result.OverallStatus != environment.Succeeded || got.Result.SetupResult.Regenerations != 1 {
+				t.Errorf("got %+v", got.Result)
+			}
+			if diff := cmp.Diff(test.waits, b.waited); diff != "" {
+				t.Errorf("waits differ:\n%s", diff)
+			}
+			if len(b.repairer.asked) != 1 || b.repairer.asked[0].Failure.Classification.Class != environment.Retryable {
+				t.Errorf("asked were %+v", b.repairer.asked)
+			}
+		})
+	}
+}
+
+func TestFixableIsRepairedAtMostThreeTimes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["one"] = []any{failedWith(1, "ERROR: No matching distribution found for nosuch")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"one", "again"}}}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Failed || got.Result.SetupResult.Regenerations != 3 || len(b.repairer.asked) != 3 {
+		t.Errorf("got %+v, asked %d times", got.Result.SetupResult, len(b.repairer.asked))
+	}
+	if diff := cmp.Diff([]string{"one", "one", "one", "one"}, b.engine.ran); diff != "" {
+		t.Error(diff)
+	}
+	if len(b.comments) != 1 || got.Handover.EnvironmentReady || len(got.Handover.Errors) == 0 || got.Sandbox == nil {
+		t.Errorf("comments %q, handover %+v", b.comments, got.Handover)
+	}
+	if b.has(environment.PhaseCompleted, task.EnvironmentSetup) {
+		t.Error("a failed phase was called completed")
+	}
+	if b.repairer.asked[1].Attempt != 2 || b.repairer.asked[1].Failure.Classification.Kind != environment.PackageNotFound || !slices.Equal(b.repairer.asked[1].Commands, []string{"one", "again"}) {
+		t.Errorf("the second time it was asked %+v", b.repairer.asked[1])
+	}
+}
+
+func TestRepairsAreCountedOverTheWholePhase(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["one"] = []any{failedWith(1, "boom"), printed("")}
+	b.engine.results["two"] = []any{failedWith(1, "bang"), printed("")}
+	b.engine.results["check"] = []any{printed("no"), printed("OK")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"one", "two"}}, environment.Repair{SetupCommands: []string{"one", "two"}},
+		environment.Repair{Verification: []environment.Check{{Command: "check", ExpectedOutput: "no"}}}}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Failed || got.Result.SetupResult.Regenerations != 3 {
+		t.Errorf("got %+v", got.Result)
+	}
+	if diff := cmp.Diff([]string{"one", "one", "two", "one", "two", "check", "one", "two", "check"}, b.engine.ran); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVerificationIsExact(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name   string
+		result sandbox.Result
+		want   bool
+	}{
+		{"exact", printed("OK"), true},
+		{"one line break", printed("OK\n"), true},
+		{"two line breaks", printed("OK\n\n"), false},
+		{"carriage return", printed("OK\r\n"), false},
+		{"space after", printed("OK \n"), false},
+		{"space before", printed(" OK"), false},
+		{"other case", printed("ok"), false},
+		{"nothing", printed(""), false},
+		{"more", printed("OK\nand more"), false},
+		{"right but failed", sandbox.Result{Stdout: []byte("OK"), ExitCode: 1}, false},
+		{"right but cut", sandbox.Result{Stdout: []byte("OK"), Cut: true}, false},
+		{"right but too slow", sandbox.Result{Stdout: []byte("OK"), Exceeded: sandbox.TimeLimit}, false},
+		{"on standard error", sandbox.Result{Log: []byte("OK")}, false},
+	}
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.Repairer = nil
+			b.engine.results["check"] = []any{test.result}
+			got := b.run(t, plan)
+			if passed := got.Result.VerificationResult.Passed; passed != test.want || (got.Result.OverallStatus == environment.Succeeded) != test.want {
+				t.Errorf("passed: %v, want %v", passed, test.want)
+			}
+			if !test.want && got.Result.Errors[0].Classification.Class != environment.Fixable {
+				t.Errorf("a mismatch is %s", got.Result.Errors[0].Classification.Class)
+			}
+		})
+	}
+}
+
+func TestFatalGoesOnWithAWarning(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		result any
+		kind   environment.Kind
+		alive  bool
+	}{
+		"disk full":          {failedWith(1, "write: no space left on device"), environment.Resource, true},
+		"memory limit":       {sandbox.Result{ExitCode: 137, Exceeded: sandbox.MemoryLimit}, environment.Resource, true},
+		"process limit":      {sandbox.Result{ExitCode: 137, Exceeded: sandbox.ProcessesLimit}, environment.Resource, true},
+		"disk limit":         {sandbox.Result{ExitCode: 137, Exceeded: sandbox.DiskLimit}, environment.Resource, true},
+		"killed silently":    {failedWith(137, ""), environment.Resource, true},
+		"engine dies":        {task.Errorf(task.Unavailable, "the sandbox died while a command ran"), environment.Container, false},
+		"no container here":  {failedWith(1, "Cannot connect to the Docker daemon at unix:///x"), environment.Container, true},
+		"engine has no room": {task.Errorf(task.Unavailable, "no space left on device"), environment.Resource, false},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.engine.results["one"] = []any{test.result}
+			got := b.run(t, plan)
+			last := got.Result.Errors[len(got.Result.Errors)-1]
+			if got.Result.OverallStatus != environment.Failed || last.Classification.Class != environment.Fatal || last.Classification.Kind != test.kind {
+				t.Errorf("got %+v", got.Result)
+			}
+			if len(b.comments) != 1 || len(b.repairer.asked) != 0 || len(b.waited) != 0 || (got.Sandbox != nil) != test.alive {
+				t.Errorf("comments %q, repairs %d, waits %v, sandbox %v", b.comments, len(b.repairer.asked), b.waited, got.Sandbox)
+			}
+		})
+	}
+}
+
+func TestEngineThatDoesNotStartIsFatal(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{task.Errorf(task.NotReady, "docker is not there"), task.Errorf(task.NotFound, "manifest unknown"), errors.New("no space left on device")} {
+		b := newBench(t)
+		b.engine.startErrs = []error{err}
+		got := b.run(t, plan)
+		if got.Result.OverallStatus != environment.Failed || got.Sandbox != nil || got.Result.Errors[0].Classification.Class != environment.Fatal || len(b.comments) != 1 || len(b.engine.ran) != 0 {
+			t.Errorf("%v: got %+v", err, got)
+		}
+	}
+}
+
+func TestCommandThatDoesNotEndIsFixable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["one"] = []any{sandbox.Result{ExitCode: 137, Exceeded: sandbox.TimeLimit, Log: []byte("still going")}}
+	b.engine.results["check"] = []any{printed("OK")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"two"}}}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Succeeded || !strings.Contains(got.Result.Errors[0].Message, "time limit") {
+		t.Errorf("got %+v", got.Result)
+	}
+}
+
+func TestRepairsThatAreNoneUseUpAttempts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["one"] = []any{failedWith(1, "boom")}
+	b.engine.results["check"] = []any{printed("OK")}
+	b.repairer.answers = []any{errors.New("the model is away"), environment.Repair{SetupCommands: []string{strings.Repeat("x", 10<<20)}}, environment.Repair{SetupCommands: []string{"two"}}}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Succeeded || got.Result.SetupResult.Regenerations != 3 || len(b.repairer.asked) != 3 {
+		t.Errorf("got %+v", got.Result)
+	}
+}
+
+func TestPlanIsFilledIn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	got := b.run(t, environment.Selection{Name: "fortran"})
+	if got.Result.SetupResult.Environment != "python" || len(got.Result.Warnings) != 3 {
+		t.Errorf("got %+v", got.Result)
+	}
+	if diff := cmp.Diff([]string{"python3 -m venv .venv", ". .venv/bin/activate", "pip install -r requirements.txt"}, b.engine.ran[:3]); diff != "" {
+		t.Error(diff)
+	}
+	if b.engine.starts[0].Image != "python:3.11" || b.engine.starts[0].Env["PIP_NO_INPUT"] != "1" {
+		t.Errorf("started with %+v", b.engine.starts[0])
+	}
+}
+
+func TestReadPlanRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	for text, code := range map[string]task.Code{
+		"not json": task.Invalid, "[]": task.Invalid, `{"selected_environment":{"setup_commands":"pip"}}`: task.Invalid,
+		`{"selected_environment":{"setup_commands":[1]}}`:                                      task.Invalid,
+		`{"selected_environment":{"setup_commands":[""]}}`:                                     task.Invalid,
+		`{"selected_environment":{"verification":["x"]}}`:                                      task.Invalid,
+		`{"selected_environment":{"setup_commands":["` + strings.Repeat("x", 10<<20) + `"]}}`:  task.TooLarge,
+		`{"selected_environment":{"setup_commands":[` + strings.Repeat(`"x",`, 500) + `"x"]}}`: task.Invalid,
+		`{"selected_environment":{"setup_commands":["a\u0000b"]}}`:                             task.Invalid,
+		`{"x":"` + strings.Repeat("y", 33<<20) + `"}`:                                          task.TooLarge,
+	} {
+		if _, err := environment.ReadPlan(strings.NewReader(text)); task.CodeOf(err) != code {
+			t.Errorf("%.60q: %.200v, want %s", text, err, code)
+		}
+	}
+	for _, text := range []string{"{}", `{"selected_environment":null}`, `{"selected_environment":{"setup_commands":[]}}`, "\ufeff{}"} {
+		if got, err := environment.ReadPlan(strings.NewReader(text)); err != nil || len(got.SetupCommands) != 0 {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	got, err := environment.ReadPlan(strings.NewReader(`{"phase":"planning","selected_environment":{"name":"go","reason":"r","detected_files":["go.mod"],"setup_commands":["a"],"verification":[{"command":"b","expected_output":"c"}]}}`))
+	want := environment.Selection{Name: "go", Reason: "r", DetectedFiles: []string{"go.mod"}, SetupCommands: []string{"a"}, Verification: []environment.Check{{Command: "b", ExpectedOutput: "c"}}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestReadRepair(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{
+		`{"setup_commands":["a"],"verification":[]}`,
+		"Here you are:\n```json\n{\"setup_commands\": [\"a\"]}\n```\nGood luck {x}",
+		`I use {braces}. {"thoughts":"x"} {"setup_commands":["a"]}`,
+	} {
+		if got, err := environment.ReadRepair(answer); err != nil || !slices.Equal(got.SetupCommands, []string{"a"}) {
+			t.Errorf("%q: %+v, %v", answer, got, err)
+		}
+	}
+	for _, answer := range []string{"", "no", "{}", `{"setup_commands":"a"}`, `{"setup_commands":[]}`, `{"setup_commands":[" "]}`} {
+		if got, err := environment.ReadRepair(answer); err == nil {
+			t.Errorf("%q gave %+v", answer, got)
+		}
+	}
+}
+
+func TestChatRepairerAsksInTheSpecifiedForm(t *testing.T) {
+	t.Parallel()
+	var asked string
+	chat := environment.ChatRepairer{Ask: func(_ context.Context, prompt string) (string, error) {
+		asked = prompt
+		return `{"setup_commands":["pip install x"]}`, nil
+	}}
+	got, err := chat.Repair(t.Context(), environment.Broken{Commands: []string{"pip install y"}, Failure: environment.Failure{Message: "it broke {{commands}}", Command: "pip install y", ExitCode: 1, Log: "the log"}})
+	if err != nil || !slices.Equal(got.SetupCommands, []string{"pip install x"}) {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for _, text := range []string{"An error occurred during environment setup:", "it broke {{commands}}", "the log", "Original setup commands:", `"pip install y"`, "exact expected output"} {
+		if !strings.Contains(asked, text) {
+			t.Errorf("the prompt lacks %q:\n%s", text, asked)
+		}
+	}
+}
+
+func TestCommentHasTheSpecifiedContent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["one"] = []any{failedWith(1, networkLog)}
+	b.engine.results["x"] = []any{failedWith(1, "ERROR: No matching distribution found for ```nosuch````")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"x"}}}
+	got := b.run(t, plan)
+	for _, text := range []string{"## 環境構築失敗", "**ステータス**: 警告付きで失敗 ⚠", "**環境**: python", "環境構築中にエラーが発生しました。制限付きで実行フェーズに進みます。",
+		"**エラー詳細**:\n`````\n", "nosuch````\n`````\n", "- ネットワークリトライ回数: 3\n", "- LLM再生成回数: 3/3\n", "- エラー分類: fixable (package_not_found)\n",
+		"実行フェーズに進みますが、環境構築が不完全なため一部機能が利用できない可能性があります。"} {
+		if !strings.Contains(b.comments[0], text) {
+			t.Errorf("the comment lacks %q:\n%s", text, b.comments[0])
+		}
+	}
+	english := got.Result.Comment(environment.English)
+	for _, text := range []string{"Network retries: 3", "3/3", "fixable (package_not_found)", "**Environment**: python"} {
+		if !strings.Contains(english, text) {
+			t.Errorf("the English comment lacks %q:\n%s", text, english)
+		}
+	}
+}
+
+func TestCommentThatCannotBePostedIsAWarning(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Repairer = nil
+	b.Post = func(context.Context, string) error { return errors.New("the forge is away") }
+	b.engine.results["one"] = []any{failedWith(1, "boom")}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Failed || !strings.Contains(strings.Join(got.Result.Warnings, "\n"), "the forge is away") {
+		t.Errorf("got %+v", got.Result)
+	}
+}
+
+func TestContextThatEndsLeavesNoSandbox(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.engine.results["one"] = []any{failedWith(1, networkLog)}
+	b.Wait = func(ctx context.Context, _ time.Duration) error {
+		cancel()
+		return ctx.Err()
+	}
+	got, err := b.Run(ctx, environment.Request{Plan: plan, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}})
+	if !errors.Is(err, context.Canceled) || got.Sandbox != nil || b.engine.stops != 1 || len(b.comments) != 0 {
+		t.Errorf("got %+v, %v, %d stops", got, err, b.engine.stops)
+	}
+}
+
+func TestCloneIsDoneOnceAndItsFailureIsFatal(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	clones := 0
+	request := environment.Request{Plan: plan, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}, Clone: func(_ context.Context, dir string) error {
+		clones++
+		return os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n"), 0o600)
+	}}
+	b.engine.results["one"] = []any{failedWith(1, "boom"), printed("")}
+	b.engine.results["check"] = []any{printed("OK")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"one"}}}
+	if got, err := b.Run(t.Context(), request); err != nil || got.Result.OverallStatus != environment.Succeeded || clones != 1 || len(b.engine.starts) != 1 {
+		t.Errorf("got %+v, %v; %d clones, %d starts", got.Result, err, clones, len(b.engine.starts))
+	}
+	request.Clone = func(context.Context, string) error { return errors.New("repository not found") }
+	if got, err := b.Run(t.Context(), request); err != nil || got.Result.OverallStatus != environment.Failed || len(b.comments) != 1 {
+		t.Errorf("got %+v, %v", got.Result, err)
+	}
+}
+
+func TestSnapshotsAreKeptAndUsed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Snapshots = 1 << 30
+	b.engine.results["check"] = []any{printed("OK")}
+	b.run(t, plan)
+	if len(b.engine.kept) != 1 {
+		t.Fatalf("kept were %v", b.engine.kept)
+	}
+	key := b.engine.kept[0]
+	b.engine.snapshots = []sandbox.Snapshot{{Key: key}}
+	b.engine.ran = nil
+	warm := b.run(t, plan)
+	if warm.Result.SetupResult.FromSnapshot != key || !slices.Equal(b.engine.ran, []string{"check"}) || warm.Receipt.SnapshotKey != key || len(b.engine.kept) != 1 {
+		t.Errorf("warm: %+v, ran %v, kept %v", warm.Result, b.engine.ran, b.engine.kept)
+	}
+
+	b.engine.ran, b.engine.results["check"] = nil, []any{printed("stale"), printed("OK")}
+	stale := b.run(t, plan)
+	if stale.Result.OverallStatus != environment.Succeeded || stale.Result.SetupResult.FromSnapshot != "" || !slices.Equal(b.engine.removed, []string{key}) || !slices.Equal(b.engine.ran, []string{"check", "one", "two", "check"}) {
+		t.Errorf("stale: %+v, ran %v, removed %v", stale.Result, b.engine.ran, b.engine.removed)
+	}
+
+	b.engine.ran = nil
+	if err := os.WriteFile(filepath.Join(b.dir, "requirements.txt"), []byte("flask\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changed := b.run(t, plan); changed.Result.SetupResult.FromSnapshot != "" {
+		t.Error("another manifest used the same snapshot")
+	}
+	other := plan
+	other.SetupCommands = []string{"three"}
+	if changed := b.run(t, other); changed.Result.SetupResult.FromSnapshot != "" {
+		t.Error("other commands used the same snapshot")
+	}
+}
+
+func TestReceiptHasTheBaseline(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["check"] = []any{printed("OK")}
+	b.engine.results["python -m unittest discover"] = []any{failedWith(1, "FAIL: test_one (pkg.Case)\nok\nERROR: test_two (pkg.Case)\n")}
+	got, err := b.Run(t.Context(), environment.Request{Plan: plan, Baseline: true, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}})
+	if err != nil || got.Receipt.Baseline == nil {
+		t.Fatalf("got %+v, %v", got.Receipt, err)
+	}
+	if diff := cmp.Diff([]string{"test_one (pkg.Case)", "test_two (pkg.Case)"}, got.Receipt.Baseline.Failing); diff != "" {
+		t.Error(diff)
+	}
+	later := environment.Baseline{Failing: []string{"test_two (pkg.Case)", "test_three (pkg.Case)"}}
+	if diff := cmp.Diff([]string{"test_three (pkg.Case)"}, got.Receipt.Baseline.NewFailures(later)); diff != "" {
+		t.Error(diff)
+	}
+	if len(b.engine.network) != 1 || b.engine.network[0] != sandbox.NoNetwork {
+		t.Errorf("the tests ran with the network at %v", b.engine.network)
+	}
+}
+
+func TestFailingTestsOfEachRunner(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"--- FAIL: TestAdd (0.00s)": "TestAdd", "    --- FAIL: TestAdd/one (0.00s)": "TestAdd/one",
+		"FAIL\texample.com/x [build failed]":                    "example.com/x",
+		"FAILED tests/test_a.py::test_b - assert 1 == 2":        "tests/test_a.py::test_b",
+		"FAIL: test_x (tests.Case.test_x)":                      "test_x (tests.Case.test_x)",
+		"  ● math › adds":                                       "math › adds",
+		"  ✕ adds numbers (3 ms)":                               "adds numbers",
+		"not ok 3 - adds numbers":                               "adds numbers",
+		"✖ adds numbers (1.2345ms)":                             "adds numbers",
+		"[ERROR]   CalcTest.adds:12 expected: <3> but was: <4>": "CalcTest.adds",
+		"CalcTest > adds FAILED":                                "CalcTest > adds",
+		"test tests::adds ... FAILED":                           "tests::adds",
+		"rspec ./spec/calc_spec.rb:4 # Calc adds":               "./spec/calc_spec.rb:4",
+		"1) App\\Tests\\CalcTest::testAdds":                     "App\\Tests\\CalcTest::testAdds",
+		"  1) test adds (CalcTest)":                             "adds (CalcTest)",
+		"  Failed Calc.Tests.Adds [3 ms]":                       "Calc.Tests.Adds",
+	} {
+		if got := environment.FailingTests([]byte("noise\n" + line + "\nok\n")); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q names %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestResultIsTheSpecifiedJSON(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["check"] = []any{printed("OK")}
+	got := b.run(t, plan)
+	for what, keys := range map[string][]string{"result": {"overall_status", "setup_result", "verification_result", "errors"},
+		"handover": {"environment_ready", "environment_name", "setup_status", "errors"}} {
+		var value any = got.Result
+		if what == "handover" {
+			value = got.Handover
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(text, &fields); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			if value, has := fields[key]; !has || value == nil {
+				t.Errorf("the %s lacks %s: %s", what, key, text)
+			}
+		}
+	}
+}
+
+func TestPrompts(t *testing.T) {
+	t.Parallel()
+	detected, err := environment.BuiltIn().Detect(project(map[string]string{"go.mod": goMod}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := environment.BuiltIn().SelectionPrompt(detected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"- miniforge: Miniforge", `"environment_type": "go"`, "select python", "exact expected output for complete match"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the prompt lacks %q", want)
+		}
+	}
+	failed := environment.Handover{EnvironmentName: "go", SetupStatus: environment.Failed, Errors: []environment.Failure{{Message: "it broke"}}}.Prompt()
+	if !strings.Contains(failed, "**Setup status**: failed") || !strings.Contains(failed, "- it broke") || strings.Contains(failed, "{{") {
+		t.Errorf("the prompt is %q", failed)
+	}
+	if good := (environment.Handover{EnvironmentName: "go", SetupStatus: environment.Succeeded}).Prompt(); strings.Contains(good, "Warning") {
+		t.Errorf("the prompt is %q", good)
+	}
+}

@@ -1,0 +1,204 @@
+package environment
+
+import (
+	_ "embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+//go:embed environments.yaml
+var builtIn []byte
+
+// Environment is one entry of the table: everything that is known of one kind of
+// project. environments.yaml says what each field is for.
+type Environment struct {
+	Name      string            `yaml:"name"`
+	Title     string            `yaml:"title"`
+	Image     string            `yaml:"image"`
+	Languages []string          `yaml:"languages"`
+	Markers   []string          `yaml:"markers"`
+	Build     []string          `yaml:"build"`
+	Sources   []string          `yaml:"sources"`
+	Env       map[string]string `yaml:"env"`
+	Managers  []Manager         `yaml:"managers"`
+	Prepare   []string          `yaml:"prepare"`
+	Verify    []Check           `yaml:"verify"`
+}
+
+// Manager is a package manager of an environment.
+type Manager struct {
+	Name         string    `yaml:"name"`
+	When         []string  `yaml:"when"`
+	Setup        []Command `yaml:"setup"`
+	Test         string    `yaml:"test"`
+	FallbackTest string    `yaml:"fallback_test"`
+}
+
+// Command is a set-up command, and the files of which one must exist for it.
+type Command struct {
+	Run string   `yaml:"run"`
+	If  []string `yaml:"if"`
+}
+
+// Check is a verification: the command has to end with 0 and to print exactly
+// the expected output.
+type Check struct {
+	Command        string `json:"command" yaml:"command"`
+	ExpectedOutput string `json:"expected_output" yaml:"expected_output"`
+}
+
+// Table holds the environments, in the order that decides between equals. The
+// first is the default.
+type Table struct{ entries []Environment }
+
+// BuiltIn is the table that comes with the program.
+func BuiltIn() *Table {
+	table := &Table{}
+	if err := table.read(builtIn); err != nil {
+		panic(err) // the embedded file is broken, which a test would show
+	}
+	return table
+}
+
+// With returns the table with the entries of a configuration file added. An entry
+// with a known name changes the fields that it names; another is appended.
+func (t *Table) With(configuration []byte) (*Table, error) {
+	extended := &Table{entries: slices.Clone(t.entries)}
+	if err := extended.read(configuration); err != nil {
+		return nil, task.Wrap(task.BadConfig, err, "the environments in the configuration cannot be read")
+	}
+	return extended, nil
+}
+
+func (t *Table) read(text []byte) error {
+	var entries []Environment
+	if err := yaml.Unmarshal(text, &entries); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name == "" {
+			return fmt.Errorf("an environment has no name")
+		}
+		if known := slices.IndexFunc(t.entries, func(e Environment) bool { return e.Name == entry.Name }); known >= 0 {
+			t.entries[known] = merged(t.entries[known], entry)
+			continue
+		}
+		t.entries = append(t.entries, entry)
+	}
+	return nil
+}
+
+func merged(base, change Environment) Environment {
+	set := func(to *[]string, from []string) {
+		if from != nil {
+			*to = from
+		}
+	}
+	set(&base.Languages, change.Languages)
+	set(&base.Markers, change.Markers)
+	set(&base.Build, change.Build)
+	set(&base.Sources, change.Sources)
+	set(&base.Prepare, change.Prepare)
+	if change.Title != "" {
+		base.Title = change.Title
+	}
+	if change.Image != "" {
+		base.Image = change.Image
+	}
+	if change.Env != nil {
+		base.Env = change.Env
+	}
+	if change.Managers != nil {
+		base.Managers = change.Managers
+	}
+	if change.Verify != nil {
+		base.Verify = change.Verify
+	}
+	return base
+}
+
+// Names lists the environments in order.
+func (t *Table) Names() []string {
+	names := make([]string, len(t.entries))
+	for i, entry := range t.entries {
+		names[i] = entry.Name
+	}
+	return names
+}
+
+// All returns the entries in order.
+func (t *Table) All() []Environment { return slices.Clone(t.entries) }
+
+// Default is the environment for projects that tell nothing.
+func (t *Table) Default() Environment { return t.entries[0] }
+
+// Find returns the environment of that name.
+func (t *Table) Find(name string) (Environment, bool) {
+	for _, entry := range t.entries {
+		if entry.Name == name {
+			return entry, true
+		}
+	}
+	return Environment{}, false
+}
+
+// forLanguage returns the name of the environment for a programming language, or
+// nothing.
+func (t *Table) forLanguage(language string) string {
+	language = strings.ToLower(strings.TrimSpace(language))
+	for _, entry := range t.entries {
+		if entry.Name == language || slices.Contains(entry.Languages, language) {
+			return entry.Name
+		}
+	}
+	return ""
+}
+
+// manager chooses the package manager for a folder with these files.
+func (e Environment) manager(files []string) Manager {
+	var fallback Manager
+	for _, manager := range e.Managers {
+		if len(manager.When) == 0 {
+			if fallback.Name == "" {
+				fallback = manager
+			}
+			continue
+		}
+		if anyMatches(manager.When, files) {
+			return manager
+		}
+	}
+	return fallback
+}
+
+func (m Manager) commands(files []string) []string {
+	commands := []string{}
+	for _, command := range m.Setup {
+		if len(command.If) == 0 || anyMatches(command.If, files) {
+			commands = append(commands, command.Run)
+		}
+	}
+	return commands
+}
+
+func anyMatches(patterns, files []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		return slices.ContainsFunc(files, func(file string) bool { return matchesName(pattern, file) })
+	})
+}
+
+// matchesName reports whether a file is what the pattern names. A pattern that
+// ends in a slash names a folder.
+func matchesName(pattern, file string) bool {
+	if !strings.ContainsAny(pattern, "*?[") {
+		return pattern == file
+	}
+	matched, err := path.Match(pattern, file)
+	return err == nil && matched
+}

@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Books record the sandboxes that are processes of this machine, one folder each,
+// so that another process can find and end what a dead one left.
+type Books struct {
+	Dir    string
+	Engine string
+}
+
+type entry struct {
+	Info    Info
+	Process int    // 0 until it is started
+	Began   string // when the process began, to tell it from another with its number
+	Starter int    // the process that starts or runs the sandbox
+	Since   string // when that one began
+}
+
+const entryFile = "sandbox.json"
+
+// Open makes a folder for a new sandbox and records it. The folder has an empty
+// home and an empty folder for temporary files.
+func (b Books) Open(spec Spec) (Info, string, error) {
+	var number [8]byte
+	if _, err := rand.Read(number[:]); err != nil {
+		return Info{}, "", err
+	}
+	info := Info{ID: hex.EncodeToString(number[:]), Engine: b.Engine, Owner: spec.Owner, Task: spec.Task,
+		Generation: spec.Generation, Started: time.Now().UTC(), Running: true}
+	dir := filepath.Join(b.Dir, info.ID)
+	for _, folder := range []string{"home", "tmp", "etc"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil { //nolint:gosec // the sandbox's user is another
+			return Info{}, "", task.Wrap(task.DataDir, err, "the folder for a sandbox cannot be made")
+		}
+	}
+	return info, dir, b.write(dir, entry{Info: info, Starter: os.Getpid(), Since: processBegan(os.Getpid())})
+}
+
+// Record notes the process of a sandbox.
+func (b Books) Record(dir string, info Info, process int) error {
+	return b.write(dir, entry{Info: info, Process: process, Began: processBegan(process), Starter: os.Getpid(), Since: processBegan(os.Getpid())})
+}
+
+func (b Books) write(dir string, what entry) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	draft := filepath.Join(dir, entryFile+".new")
+	if err := os.WriteFile(draft, text, 0o600); err != nil {
+		return task.Wrap(task.DataDir, err, "the sandbox cannot be recorded")
+	}
+	return os.Rename(draft, filepath.Join(dir, entryFile))
+}
+
+func (b Books) read() (map[string]entry, error) {
+	folders, err := os.ReadDir(b.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the sandboxes cannot be listed")
+	}
+	all := map[string]entry{}
+	for _, folder := range folders {
+		dir := filepath.Join(b.Dir, folder.Name())
+		text, err := os.ReadFile(filepath.Join(dir, entryFile))
+		if err != nil {
+			continue // it is being made or removed
+		}
+		var found entry
+		if err := json.Unmarshal(text, &found); err != nil {
+			return nil, task.Wrap(task.DataDir, err, "the record of the sandbox "+folder.Name()+" is broken")
+		}
+		found.Info.Running = alive(found.Process, found.Began)
+		all[dir] = found
+	}
+	return all, nil
+}
+
+// List names an owner's sandboxes.
+func (b Books) List(owner string) ([]Info, error) {
+	all, err := b.read()
+	if err != nil {
+		return nil, err
+	}
+	var infos []Info
+	for _, found := range all {
+		if found.Info.Owner == owner {
+			infos = append(infos, found.Info)
+		}
+	}
+	return infos, nil
+}
+
+// Reap ends and removes an owner's sandboxes, but for those to keep and those
+// whose starter is alive in another process and has not begun them yet.
+func (b Books) Reap(owner string, keep func(Info) bool) (int, error) {
+	all, err := b.read()
+	if err != nil {
+		return 0, err
+	}
+	reaped := 0
+	for dir, found := range all {
+		if found.Info.Owner != owner || keep(found.Info) {
+			continue
+		}
+		if found.Process == 0 && found.Starter != os.Getpid() && alive(found.Starter, found.Since) {
+			continue
+		}
+		if found.Info.Running {
+			if err := syscall.Kill(found.Process, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return reaped, fmt.Errorf("end the sandbox %s: %w", found.Info.ID, err)
+			}
+		}
+		if err := RemoveTree(dir); err != nil {
+			return reaped, fmt.Errorf("remove the sandbox %s: %w", found.Info.ID, err)
+		}
+		reaped++
+	}
+	return reaped, nil
+}
+
+func alive(process int, began string) bool {
+	return process > 0 && began != "" && processBegan(process) == began
+}
+
+// processBegan is the time at which the kernel started the process, in its own
+// unit, or nothing when there is no such process or it has ended.
+func processBegan(process int) string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/stat")
+	if err != nil {
+		return ""
+	}
+	const (
+		state = 0 // counted from after the name
+		begin = 19
+	)
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) <= begin || fields[state] == "Z" {
+		return ""
+	}
+	return fields[begin]
+}

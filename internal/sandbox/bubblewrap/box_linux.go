@@ -1,0 +1,141 @@
+package bubblewrap
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// box is one running sandbox.
+type box struct {
+	engine    *Engine
+	info      sandbox.Info
+	dir       string
+	spec      sandbox.Spec
+	client    *guest.Client
+	gate      sandbox.Gate
+	process   *os.Process
+	complaint sandbox.Beginning // what bwrap or the guest said on standard error
+	ended     chan struct{}     // closed when the process has ended
+
+	stopping sync.Once
+	stopped  error
+}
+
+// launch starts the process. The thread that starts it stays until it has ended:
+// the kernel ends the sandbox with its parent, and by that it means the thread.
+func (b *box) launch(command *exec.Cmd) (io.ReadWriteCloser, error) {
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	command.Stderr = &b.complaint
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	command.Dir = "/"
+	begun := make(chan error)
+	go func() { // ends with the process
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		begun <- err
+		if err == nil {
+			_ = command.Wait() // how it ended is told by what it was doing
+		}
+		close(b.ended)
+	}()
+	if err := <-begun; err != nil {
+		return nil, err
+	}
+	b.process = command.Process
+	return &pipes{stdout, stdin}, nil
+}
+
+type pipes struct {
+	io.Reader
+	out io.WriteCloser
+}
+
+func (p *pipes) Write(data []byte) (int, error) { return p.out.Write(data) }
+func (p *pipes) Close() error                   { return p.out.Close() }
+
+// Info says what it is.
+func (b *box) Info() sandbox.Info { return b.info }
+
+// Workspace is the shared folder on the host.
+func (b *box) Workspace() string { return b.spec.Workspace }
+
+// Run runs a command.
+func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
+	exceeded := make(chan sandbox.Limit)
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { b.diskWatch().Watch(watching, exceeded) })
+	result, err := b.client.Run(ctx, command, exceeded)
+	stop()
+	watch.Wait()
+	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
+		result.Exceeded = sandbox.DiskLimit
+	}
+	return result, err
+}
+
+func (b *box) diskWatch() sandbox.DiskWatch {
+	return sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
+		Free: func() (int64, error) { return sandbox.FreeSpace(b.spec.Workspace, b.dir) },
+		Used: func() int64 {
+			return sandbox.TreeSize(b.spec.Workspace) + sandbox.TreeSize(filepath.Join(b.dir, "home")) + sandbox.TreeSize(filepath.Join(b.dir, "tmp"))
+		}}
+}
+
+// SetNetwork changes the policy.
+func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
+	if !policy.Valid() {
+		return task.Errorf(task.Invalid, "unknown network policy %q", string(policy))
+	}
+	b.gate.SetPolicy(policy)
+	return nil
+}
+
+// Snapshot keeps home and workspace.
+func (b *box) Snapshot(_ context.Context, key string, before sandbox.Listing) (sandbox.Snapshot, error) {
+	return b.engine.shelf.Put(key, filepath.Join(b.dir, "home"), b.spec.Workspace, before, 0)
+}
+
+const stopTimeout = 5 * time.Second
+
+// Stop ends the sandbox and removes its home.
+func (b *box) Stop(context.Context) error {
+	b.stopping.Do(func() {
+		if b.client != nil {
+			_ = b.client.Close() // upon which the guest ends
+		}
+		if b.gate != nil {
+			_ = b.gate.Close()
+		}
+		select {
+		case <-b.ended:
+		case <-time.After(stopTimeout):
+		}
+		if err := b.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			b.stopped = err
+		}
+		<-b.ended
+		b.stopped = errors.Join(b.stopped, sandbox.RemoveTree(b.dir))
+		b.engine.forget(b.info.ID)
+	})
+	return b.stopped
+}

@@ -1,0 +1,120 @@
+package bubblewrap
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Config says how sandboxes are made.
+type Config struct {
+	Dir        string          // for homes, records and snapshots
+	Program    string          // bwrap; looked up when empty
+	Guest      string          // the program that serves as the guest; this one when empty
+	Toolchains []string        // folders of the host to read, besides /usr
+	NewGate    sandbox.NewGate // the way out
+	Log        *slog.Logger
+}
+
+// Engine starts sandboxes with bwrap.
+type Engine struct {
+	config Config
+	shelf  sandbox.Shelf
+	books  sandbox.Books
+
+	mutex sync.Mutex
+	mine  map[string]bool // the sandboxes that this process runs
+}
+
+// Name is the adapter's name.
+const Name = "bubblewrap"
+
+// New makes an engine. It starts nothing.
+func New(config Config) (*Engine, error) {
+	if config.Dir == "" || config.NewGate == nil || config.Log == nil {
+		return nil, task.Errorf(task.Invalid, "the bubblewrap engine needs a folder, a gate and a log")
+	}
+	dir, err := filepath.Abs(config.Dir)
+	if err != nil {
+		return nil, err
+	}
+	config.Dir = dir
+	if config.Guest == "" {
+		if config.Guest, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+	}
+	if config.Program == "" {
+		config.Program = "bwrap"
+	}
+	return &Engine{config: config, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")},
+		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name}, mine: map[string]bool{}}, nil
+}
+
+// Name is the adapter's name.
+func (e *Engine) Name() string { return Name }
+
+// Check tries whether namespaces can be made.
+func (e *Engine) Check(ctx context.Context) error {
+	program, err := exec.LookPath(e.config.Program)
+	if err != nil {
+		return task.Wrap(task.NotReady, err, "bubblewrap is not installed").WithMend("install the package bubblewrap")
+	}
+	output, err := exec.CommandContext(ctx, program, "--unshare-user", "--unshare-pid", "--unshare-net",
+		"--ro-bind", "/", "/", "true").CombinedOutput()
+	if err != nil {
+		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, firstLine(output)), "bubblewrap cannot make a sandbox").
+			WithMend("allow user namespaces for ordinary users on this machine")
+	}
+	return nil
+}
+
+// List names the owner's sandboxes.
+func (e *Engine) List(_ context.Context, owner string) ([]sandbox.Info, error) {
+	return e.books.List(owner)
+}
+
+// Reap removes the owner's sandboxes that are not to be kept.
+func (e *Engine) Reap(_ context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
+	return e.books.Reap(owner, func(info sandbox.Info) bool {
+		e.mutex.Lock()
+		defer e.mutex.Unlock()
+		return e.mine[info.ID] || keep(info)
+	})
+}
+
+// Identity changes when the host's packages do.
+func (e *Engine) Identity(context.Context, string) (string, error) {
+	hash := sha256.New()
+	for _, file := range []string{"/etc/os-release", "/var/lib/dpkg/status", "/var/lib/rpm/rpmdb.sqlite", "/lib/apk/db/installed",
+		"/usr/bin", "/usr/lib", "/usr/local/bin", "/usr/local/go/VERSION", "/usr/local/lib"} {
+		if info, err := os.Stat(file); err == nil {
+			fmt.Fprintln(hash, file, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return "host-" + hex.EncodeToString(hash.Sum(nil))[:32], nil
+}
+
+// Snapshots lists the snapshots, least recently used first.
+func (e *Engine) Snapshots(context.Context) ([]sandbox.Snapshot, error) { return e.shelf.All() }
+
+// RemoveSnapshot removes a snapshot.
+func (e *Engine) RemoveSnapshot(_ context.Context, key string) error { return e.shelf.Remove(key) }
+
+func firstLine(text []byte) string {
+	for at, letter := range text {
+		if letter == '\n' {
+			return string(text[:at])
+		}
+	}
+	return string(text)
+}

@@ -1,0 +1,111 @@
+package docker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// box is one running container.
+type box struct {
+	engine    *Engine
+	info      sandbox.Info
+	spec      sandbox.Spec
+	disks     []string // folders on every file system that it writes to
+	client    *guest.Client
+	gate      sandbox.Gate
+	complaint sandbox.Beginning // what the guest said on standard error
+
+	stopping sync.Once
+	stopped  error
+}
+
+// Info says what it is.
+func (b *box) Info() sandbox.Info { return b.info }
+
+// Workspace is the shared folder on the host.
+func (b *box) Workspace() string { return b.spec.Workspace }
+
+// Run runs a command.
+func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
+	exceeded := make(chan sandbox.Limit)
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { b.diskWatch(watching).Watch(watching, exceeded) })
+	result, err := b.client.Run(ctx, command, exceeded)
+	stop()
+	watch.Wait()
+	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
+		result.Exceeded = sandbox.DiskLimit
+	}
+	return result, err
+}
+
+func (b *box) diskWatch(ctx context.Context) sandbox.DiskWatch {
+	return sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
+		Free: func() (int64, error) { return sandbox.FreeSpace(b.disks...) },
+		Used: func() int64 { return sandbox.TreeSize(b.spec.Workspace) + b.written(ctx) }}
+}
+
+// written is what the container wrote besides the workspace.
+func (b *box) written(ctx context.Context) int64 {
+	found, err := b.engine.api.ContainerInspect(ctx, b.info.ID, client.ContainerInspectOptions{Size: true})
+	if err != nil || found.Container.SizeRw == nil {
+		return 0 // the workspace is still measured
+	}
+	return *found.Container.SizeRw
+}
+
+// SetNetwork changes the policy.
+func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
+	if !policy.Valid() {
+		return task.Errorf(task.Invalid, "unknown network policy %q", string(policy))
+	}
+	b.gate.SetPolicy(policy)
+	return nil
+}
+
+// Snapshot makes an image of the container and keeps what is new in the
+// workspace.
+func (b *box) Snapshot(ctx context.Context, key string, before sandbox.Listing) (sandbox.Snapshot, error) {
+	if err := sandbox.ValidateKey(key); err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	if err := b.engine.RemoveSnapshot(ctx, key); err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	size := b.written(ctx)
+	_, err := b.engine.api.ContainerCommit(ctx, b.info.ID, client.ContainerCommitOptions{Reference: snapshotImage + ":" + key,
+		Comment: "environment set up by Toryo", Changes: []string{"LABEL " + labelSnapshot + "=" + key}})
+	if err != nil {
+		return sandbox.Snapshot{}, failed(err, "the container cannot be kept as an image")
+	}
+	return b.engine.shelf.Put(key, "", b.spec.Workspace, before, size)
+}
+
+const stopTimeout = 30 * time.Second
+
+// Stop kills the container and removes it.
+func (b *box) Stop(ctx context.Context) error {
+	b.stopping.Do(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if b.client != nil {
+			_ = b.client.Close() // upon which the guest ends
+		}
+		if b.gate != nil {
+			_ = b.gate.Close()
+		}
+		b.stopped = b.engine.remove(ctx, b.info.ID)
+		b.engine.mutex.Lock()
+		delete(b.engine.mine, b.info.ID)
+		b.engine.mutex.Unlock()
+	})
+	return b.stopped
+}

@@ -1,0 +1,190 @@
+package docker_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/docker"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/sandbox/sandboxtest"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// The engine and the image that the tests use; scripts start and make them.
+const (
+	hostVariable  = "TORYO_TEST_DOCKER"
+	imageVariable = "TORYO_TEST_DOCKER_IMAGE"
+)
+
+func TestMain(m *testing.M) {
+	guest.Main(nil)
+	if err := os.Setenv(sandboxtest.SecretVariable, "not for the inside"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func host(t *testing.T) string {
+	t.Helper()
+	if os.Getenv(hostVariable) == "" || os.Getenv(imageVariable) == "" {
+		testkit.LeaveOut(t, "a Docker Engine with an image ("+hostVariable+", "+imageVariable+")")
+	}
+	return os.Getenv(hostVariable)
+}
+
+func newEngine(t *testing.T, host, dir string, gate sandbox.NewGate) *docker.Engine {
+	t.Helper()
+	engine, err := docker.New(docker.Config{Host: host, Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}
+
+type closedGate struct{}
+
+func (closedGate) Serve(connection net.Conn) { _ = connection.Close() }
+func (closedGate) SetPolicy(sandbox.Policy)  {}
+func (closedGate) Close() error              { return nil }
+
+func noGate(sandbox.Policy) sandbox.Gate { return closedGate{} }
+
+var harness = sandboxtest.Harness{Image: os.Getenv(imageVariable), New: func(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
+	t.Helper()
+	engine := newEngine(t, host(t), dir, gate)
+	if err := engine.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}}
+
+//nolint:paralleltest // it measures limits, and would disturb others
+func TestSuite(t *testing.T) {
+	host(t)
+	sandboxtest.Run(t, harness)
+}
+
+//nolint:paralleltest // it measures limits, and would disturb others
+func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
+
+func TestEngineThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	engine := newEngine(t, "unix://"+filepath.Join(t.TempDir(), "none.sock"), t.TempDir(), noGate)
+	if err := engine.Check(t.Context()); task.CodeOf(err) != task.NotReady {
+		t.Errorf("check: %v", err)
+	}
+	if _, err := engine.Start(t.Context(), sandbox.Spec{Owner: "x", Image: "x", Workspace: t.TempDir()}); task.CodeOf(err) != task.NotReady {
+		t.Errorf("start: %v", err)
+	}
+	if _, err := engine.List(t.Context(), "x"); task.CodeOf(err) != task.NotReady {
+		t.Errorf("list: %v", err)
+	}
+}
+
+//nolint:paralleltest // it measures limits, and would disturb others
+func TestImageThatIsNotThere(t *testing.T) {
+	engine := newEngine(t, host(t), t.TempDir(), noGate)
+	var told []string
+	_, err := engine.Start(t.Context(), sandbox.Spec{Owner: "x", Image: "localhost:1/no/such:image", Workspace: t.TempDir(),
+		Progress: func(message string) { told = append(told, message) }})
+	if task.CodeOf(err) != task.NotFound || !strings.Contains(err.Error(), "localhost:1/no/such:image") {
+		t.Errorf("start: %v", err)
+	}
+	if len(told) == 0 || !strings.Contains(told[0], "pulling") {
+		t.Errorf("told were %q", told)
+	}
+}
+
+// TestEngineDiesMidCommand cuts every connection to the engine while a command
+// runs, which is all that an engine's death is to this side.
+//
+//nolint:paralleltest // it measures limits, and would disturb others
+func TestEngineDiesMidCommand(t *testing.T) {
+	socket := strings.TrimPrefix(host(t), "unix://")
+	between, cut := relay(t, socket)
+	engine := newEngine(t, "unix://"+between, t.TempDir(), noGate)
+	box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "dying", Image: os.Getenv(imageVariable), Workspace: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = box.Run(t.Context(), sandbox.Command{Text: "echo begun; sleep 3600", Output: func(sandbox.Stream, []byte) { cut() }})
+	if task.CodeOf(err) != task.Unavailable {
+		t.Errorf("run: %v", err)
+	}
+	if err := box.Stop(t.Context()); task.CodeOf(err) != task.NotReady {
+		t.Errorf("stop: %v", err)
+	}
+	// Another process comes later and finds what was left.
+	later := newEngine(t, "unix://"+socket, t.TempDir(), noGate)
+	if _, err := later.Reap(t.Context(), "dying", func(sandbox.Info) bool { return false }); err != nil {
+		t.Errorf("reap: %v", err)
+	}
+	if left, err := later.List(t.Context(), "dying"); err != nil || len(left) != 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// relay passes connections on to a socket until they are cut.
+func relay(t *testing.T, to string) (address string, cut func()) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "relay") //nolint:usetesting // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	var passing sync.WaitGroup
+	t.Cleanup(passing.Wait)
+	t.Cleanup(cancel)
+	passing.Go(func() {
+		for {
+			inside, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			outside, err := net.Dial("unix", to)
+			if err != nil {
+				_ = inside.Close()
+				continue
+			}
+			stop := func() {
+				_ = inside.Close()
+				_ = outside.Close()
+			}
+			context.AfterFunc(ctx, stop)
+			passing.Go(func() { _, _ = io.Copy(outside, inside); stop() })
+			passing.Go(func() { _, _ = io.Copy(inside, outside); stop() })
+		}
+	})
+	return listener.Addr().String(), cancel
+}
+
+func BenchmarkSandbox(b *testing.B) {
+	address := os.Getenv(hostVariable)
+	if address == "" {
+		b.Skipf("there is no Docker Engine (%s)", hostVariable)
+	}
+	sandboxtest.Benchmark(b, func(b *testing.B) sandbox.Engine {
+		b.Helper()
+		engine, err := docker.New(docker.Config{Host: address, Dir: b.TempDir(), NewGate: noGate, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return engine
+	}, os.Getenv(imageVariable))
+}

@@ -1,0 +1,206 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Config says how sandboxes are made.
+type Config struct {
+	Host    string          // the engine's address; the usual one when empty
+	Dir     string          // for what snapshots keep of workspaces
+	Guest   string          // the program that serves as the guest; this one when empty
+	NewGate sandbox.NewGate // the way out
+	Log     *slog.Logger
+}
+
+// Engine starts containers.
+type Engine struct {
+	config Config
+	api    *client.Client
+	shelf  sandbox.Shelf
+
+	guest guestVolume
+
+	mutex sync.Mutex
+	mine  map[string]bool // the containers that this process runs
+}
+
+// Name is the adapter's name.
+const Name = "docker"
+
+const (
+	labelOwner      = "dev.toryo.owner"
+	labelTask       = "dev.toryo.task"
+	labelGeneration = "dev.toryo.generation"
+	labelSnapshot   = "dev.toryo.snapshot"
+	snapshotImage   = "toryo-snapshot"
+)
+
+// New makes an engine. It does not speak to Docker yet.
+func New(config Config) (*Engine, error) {
+	if config.Dir == "" || config.NewGate == nil || config.Log == nil {
+		return nil, task.Errorf(task.Invalid, "the docker engine needs a folder, a gate and a log")
+	}
+	dir, err := filepath.Abs(config.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if config.Guest == "" {
+		if config.Guest, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+	}
+	options := []client.Opt{client.WithUserAgent("toryo")}
+	if config.Host != "" {
+		options = append(options, client.WithHost(config.Host))
+	} else {
+		options = append(options, client.FromEnv)
+	}
+	api, err := client.New(options...)
+	if err != nil {
+		return nil, task.Wrap(task.BadConfig, err, "the address of the Docker Engine cannot be used")
+	}
+	return &Engine{config: config, api: api, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")}, mine: map[string]bool{}}, nil
+}
+
+// Name is the adapter's name.
+func (e *Engine) Name() string { return Name }
+
+const checkTimeout = 10 * time.Second
+
+// Check asks whether the engine answers.
+func (e *Engine) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	answer, err := e.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	if err != nil {
+		return notReady(err)
+	}
+	if answer.OSType != "" && answer.OSType != "linux" {
+		return task.Errorf(task.Unsupported, "the Docker Engine runs %s containers; Linux ones are needed", answer.OSType)
+	}
+	return nil
+}
+
+func notReady(err error) error {
+	return task.Wrap(task.NotReady, err, "the Docker Engine does not answer").
+		WithMend("install and start it, or choose another sandbox")
+}
+
+// failed gives an error of the API its code.
+func failed(err error, doing string) error {
+	switch {
+	case errdefs.IsNotFound(err):
+		return task.Wrap(task.NotFound, err, doing)
+	case client.IsErrConnectionFailed(err):
+		return notReady(err)
+	default:
+		return task.Wrap(task.Unavailable, err, doing)
+	}
+}
+
+// List names the owner's sandboxes.
+func (e *Engine) List(ctx context.Context, owner string) ([]sandbox.Info, error) {
+	found, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true,
+		Filters: client.Filters{}.Add("label", labelOwner+"="+owner)})
+	if err != nil {
+		return nil, failed(err, "the containers cannot be listed")
+	}
+	var infos []sandbox.Info
+	for _, container := range found.Items {
+		generation, _ := strconv.ParseInt(container.Labels[labelGeneration], 10, 64) // our own label
+		infos = append(infos, sandbox.Info{ID: container.ID, Engine: Name, Owner: owner, Task: container.Labels[labelTask],
+			Generation: generation, Started: time.Unix(container.Created, 0).UTC(), Running: container.State == "running"})
+	}
+	return infos, nil
+}
+
+// Reap removes the owner's containers that are not to be kept.
+func (e *Engine) Reap(ctx context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
+	infos, err := e.List(ctx, owner)
+	if err != nil {
+		return 0, err
+	}
+	reaped := 0
+	for _, info := range infos {
+		e.mutex.Lock()
+		mine := e.mine[info.ID]
+		e.mutex.Unlock()
+		if mine || keep(info) {
+			continue
+		}
+		if err := e.remove(ctx, info.ID); err != nil {
+			return reaped, err
+		}
+		reaped++
+	}
+	return reaped, nil
+}
+
+// remove kills and removes a container. One that is gone is not an error.
+func (e *Engine) remove(ctx context.Context, id string) error {
+	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) { // a conflict: it is being removed
+		return failed(err, "the container cannot be removed")
+	}
+	return nil
+}
+
+// Identity is the digest of the image.
+func (e *Engine) Identity(ctx context.Context, image string) (string, error) {
+	found, err := e.image(ctx, image, func(string) {})
+	if err != nil {
+		return "", err
+	}
+	return found.ID, nil
+}
+
+// Snapshots lists the snapshots, least recently used first.
+func (e *Engine) Snapshots(ctx context.Context) ([]sandbox.Snapshot, error) {
+	kept, err := e.shelf.All()
+	if err != nil {
+		return nil, err
+	}
+	images, err := e.api.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("reference", snapshotImage)})
+	if err != nil {
+		return nil, failed(err, "the snapshots cannot be listed")
+	}
+	there := map[string]bool{}
+	for _, image := range images.Items {
+		for _, tag := range image.RepoTags {
+			there[tag] = true
+		}
+	}
+	var whole []sandbox.Snapshot
+	for _, snapshot := range kept {
+		if there[snapshotImage+":"+snapshot.Key] {
+			whole = append(whole, snapshot)
+		}
+	}
+	return whole, nil
+}
+
+// RemoveSnapshot removes a snapshot's image and folder.
+func (e *Engine) RemoveSnapshot(ctx context.Context, key string) error {
+	if err := e.shelf.Remove(key); err != nil {
+		return err
+	}
+	_, err := e.api.ImageRemove(ctx, snapshotImage+":"+key, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+	if err != nil && !errdefs.IsNotFound(err) {
+		return failed(err, "the snapshot's image cannot be removed")
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Client is the host's end of the session with one guest.
+type Client struct {
+	session *yamux.Session
+	fileMax int64
+
+	running sync.Mutex // held while a command runs
+}
+
+// killGrace is how long a guest may take to end a command that it was told to
+// kill. A guest that takes longer is broken.
+const killGrace = 10 * time.Second
+
+// NewClient speaks to the guest at the other end of the connection, and hands
+// each connection that a program inside makes to the proxy to connections. It
+// owns the connection from then on.
+func NewClient(connection io.ReadWriteCloser, connections func(net.Conn), fileMax int64) (*Client, error) {
+	session, err := yamux.Client(connection, sessionConfig())
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{session: session, fileMax: fileMax}
+	go client.accept(connections) // ends with the session
+	return client, nil
+}
+
+func sessionConfig() *yamux.Config {
+	config := yamux.DefaultConfig()
+	config.LogOutput = io.Discard
+	config.EnableKeepAlive = false // the connection is a pipe: it ends with the process
+	config.MaxStreamWindowSize = 1 << 20
+	config.ConnectionWriteTimeout = 30 * time.Second
+	return config
+}
+
+func (c *Client) accept(connections func(net.Conn)) {
+	for {
+		stream, err := c.session.Accept()
+		if err != nil {
+			return
+		}
+		if connections == nil {
+			_ = stream.Close()
+			continue
+		}
+		connections(stream)
+	}
+}
+
+// Closed is closed when the session has ended.
+func (c *Client) Closed() <-chan struct{} { return c.session.CloseChan() }
+
+// Close ends the session, upon which the guest ends.
+func (c *Client) Close() error { return c.session.Close() }
+
+// Hello waits until the guest is ready.
+func (c *Client) Hello(ctx context.Context) error {
+	stream, err := c.open(request{Hello: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Now()) })
+	defer stop()
+	kind, data, err := readFrame(stream)
+	if err != nil {
+		return task.Wrap(task.Unavailable, errors.Join(ctx.Err(), err), "the sandbox did not begin")
+	}
+	var answer hello
+	if kind != frameHello || json.Unmarshal(data, &answer) != nil {
+		return task.Errorf(task.Unavailable, "the sandbox answered with something else than a greeting")
+	}
+	if answer.Error != "" {
+		return task.Errorf(task.Unavailable, "the sandbox cannot run commands: %s", answer.Error)
+	}
+	return nil
+}
+
+func (c *Client) open(what request) (net.Conn, error) {
+	stream, err := c.session.Open()
+	if err != nil {
+		return nil, task.Wrap(task.Unavailable, err, "the sandbox is gone")
+	}
+	if err := writeMessage(stream, frameRequest, what); err != nil {
+		_ = stream.Close()
+		return nil, task.Wrap(task.Unavailable, err, "the sandbox is gone")
+	}
+	return stream, nil
+}
+
+// Run runs a command. Exceeded is watched while it runs: a limit that it sends
+// gets the command killed.
+func (c *Client) Run(ctx context.Context, command sandbox.Command, exceeded <-chan sandbox.Limit) (sandbox.Result, error) {
+	command, err := command.Validate()
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	c.running.Lock()
+	defer c.running.Unlock()
+	if err := ctx.Err(); err != nil {
+		return sandbox.Result{}, err
+	}
+	started := time.Now()
+	stream, err := c.open(request{Command: command.Text, Limit: command.OutputLimit, FileSize: c.fileMax})
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	defer func() { _ = stream.Close() }()
+
+	var (
+		limit    sandbox.Limit
+		watching sync.WaitGroup
+		done     = make(chan struct{})
+	)
+	watching.Go(func() { limit = watch(ctx, stream, command.Timeout, exceeded, done) })
+	result, err := collect(stream, command)
+	close(done)
+	watching.Wait()
+
+	result.Duration = time.Since(started)
+	if result.Exceeded == sandbox.NoLimit {
+		result.Exceeded = limit
+	}
+	if ctx.Err() != nil {
+		return result, ctx.Err()
+	}
+	return result, err
+}
+
+// watch has a running command killed when its time is up, a limit is exceeded or
+// nobody waits for it any more. It returns the limit, when done is closed.
+func watch(ctx context.Context, stream net.Conn, timeout time.Duration, exceeded <-chan sandbox.Limit, done <-chan struct{}) sandbox.Limit {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	limit := sandbox.NoLimit
+	select {
+	case <-done:
+		return limit
+	case <-timer.C:
+		limit = sandbox.TimeLimit
+	case limit = <-exceeded:
+	case <-ctx.Done():
+	}
+	_ = stream.SetDeadline(time.Now().Add(killGrace))
+	_ = writeFrame(stream, frameKill, nil) // the deadline ends the run if this fails
+	<-done
+	return limit
+}
+
+// collect reads the frames of a run up to its end.
+func collect(stream net.Conn, command sandbox.Command) (sandbox.Result, error) {
+	var (
+		result sandbox.Result
+		tail   []byte
+	)
+	for {
+		kind, data, err := readFrame(stream)
+		if err != nil {
+			return result, task.Wrap(task.Unavailable, err, "the sandbox died while a command ran")
+		}
+		switch kind {
+		case frameStdout, frameStderr:
+			if len(result.Log)+len(data) > command.OutputLimit {
+				return result, task.Errorf(task.Unavailable, "the sandbox sent more output than it was asked for")
+			}
+			result.Log = append(result.Log, data...)
+			if kind == frameStdout {
+				result.Stdout = append(result.Stdout, data...)
+			}
+			if command.Output != nil {
+				command.Output(sandbox.Stream(kind), data)
+			}
+		case frameTail:
+			tail = data
+		case frameEnd:
+			var last end
+			if err := json.Unmarshal(data, &last); err != nil {
+				return result, task.Wrap(task.Unavailable, err, "the sandbox sent a bad end")
+			}
+			return finish(result, last, tail)
+		default:
+			return result, task.Errorf(task.Unavailable, "the sandbox sent an unknown frame")
+		}
+	}
+}
+
+func finish(result sandbox.Result, last end, tail []byte) (sandbox.Result, error) {
+	result.ExitCode, result.Bytes = last.ExitCode, last.Bytes
+	result.Exceeded = sandbox.Limit(last.Exceeded)
+	if last.Dropped > 0 || len(tail) > 0 {
+		result.Cut = true
+		result.Log = append(result.Log, fmt.Sprintf("\n[%d bytes left out]\n", last.Dropped)...)
+		result.Log = append(result.Log, tail...)
+	}
+	if last.Error != "" {
+		return result, task.Errorf(task.Unavailable, "the command could not be started: %s", last.Error)
+	}
+	return result, nil
+}

@@ -1,0 +1,110 @@
+package guest
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Options tell the guest how to behave in the sandbox that it is in.
+type Options struct {
+	Home      string `json:"home"`
+	Workspace string `json:"workspace"`
+	State     string `json:"state"` // folder for the shell's state
+	// OwnProcesses says that the guest is the first process of a process
+	// namespace of its own, so that it may kill everything that it can see.
+	OwnProcesses bool `json:"own_processes"`
+	// Memory and Processes are limits that the guest watches itself; 0 leaves
+	// them to the engine.
+	Memory    int64 `json:"memory"`
+	Processes int   `json:"processes"`
+	// CountUser says that the processes of the user are those of the sandbox
+	// alone, so that the kernel's limit per user can serve.
+	CountUser bool `json:"count_user"`
+	// Proxy is the address inside at which programs reach the proxy; empty for
+	// none.
+	Proxy string            `json:"proxy"`
+	Env   map[string]string `json:"env"`
+	// Confine is the name of a [Confinement] that the guest puts on itself before
+	// it does anything else, with what it leaves open.
+	Confine  string   `json:"confine"`
+	Readable []string `json:"readable"`
+	Writable []string `json:"writable"`
+}
+
+// request is what the host asks on a stream that it opened.
+type request struct {
+	Hello   bool   `json:"hello,omitempty"`
+	Command string `json:"command,omitempty"`
+	Limit   int    `json:"limit,omitempty"` // of output
+	// FileSize is the largest file that the command may write, in bytes.
+	FileSize int64 `json:"file_size,omitempty"`
+}
+
+// hello answers a hello.
+type hello struct {
+	Shell string `json:"shell"`
+	Error string `json:"error"`
+}
+
+// end is the last frame of a run.
+type end struct {
+	ExitCode int    `json:"exit_code"`
+	Exceeded string `json:"exceeded"`
+	Bytes    int64  `json:"bytes"`
+	Dropped  int64  `json:"dropped"`
+	Error    string `json:"error"` // the command could not be started
+}
+
+// A frame is a kind, a length and that many bytes.
+type frameKind byte
+
+const (
+	frameStdout frameKind = 1
+	frameStderr frameKind = 2
+	frameTail   frameKind = 3 // the end of the output, after something was dropped
+	frameEnd    frameKind = 4
+	frameHello  frameKind = 5
+	// frameRequest and frameKill come from the host.
+	frameRequest frameKind = 6
+	frameKill    frameKind = 7
+)
+
+// largestFrame bounds what either side believes. Requests carry a whole command.
+const largestFrame = 8 << 20
+
+func writeFrame(to io.Writer, kind frameKind, data []byte) error {
+	if len(data) > largestFrame {
+		return fmt.Errorf("a frame of %d bytes is too long", len(data))
+	}
+	buffer := make([]byte, 5, 5+len(data))
+	buffer[0] = byte(kind)
+	binary.BigEndian.PutUint32(buffer[1:], uint32(len(data))) //nolint:gosec // checked above
+	_, err := to.Write(append(buffer, data...))
+	return err
+}
+
+func writeMessage(to io.Writer, kind frameKind, message any) error {
+	data, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	return writeFrame(to, kind, data)
+}
+
+func readFrame(from io.Reader) (frameKind, []byte, error) {
+	var header [5]byte
+	if _, err := io.ReadFull(from, header[:]); err != nil {
+		return 0, nil, err
+	}
+	length := binary.BigEndian.Uint32(header[1:])
+	if length > largestFrame {
+		return 0, nil, fmt.Errorf("a frame of %d bytes is too long", length)
+	}
+	data := make([]byte, length)
+	if _, err := io.ReadFull(from, data); err != nil {
+		return 0, nil, err
+	}
+	return frameKind(header[0]), data, nil
+}

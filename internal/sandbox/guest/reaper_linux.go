@@ -1,0 +1,143 @@
+package guest
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// reaper starts processes and waits for every child, also for orphans that the
+// guest inherits. It is the only one in the process that waits.
+type reaper struct {
+	mutex   sync.Mutex
+	waiting map[int]chan<- syscall.WaitStatus
+}
+
+func newReaper() *reaper {
+	r := &reaper{waiting: map[int]chan<- syscall.WaitStatus{}}
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	go func() { // for as long as the guest lives
+		for range children {
+			r.reap()
+		}
+	}()
+	return r
+}
+
+func (r *reaper) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		r.mutex.Lock()
+		waits, known := r.waiting[pid]
+		delete(r.waiting, pid)
+		r.mutex.Unlock()
+		if known {
+			waits <- status
+		}
+	}
+}
+
+// start starts a process. Its status comes on the channel when it has ended.
+func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr) (<-chan syscall.WaitStatus, error) {
+	r.mutex.Lock() // so that it is known before it can be reaped
+	defer r.mutex.Unlock()
+	pid, err := syscall.ForkExec(program, arguments, how)
+	if err != nil {
+		return nil, err
+	}
+	status := make(chan syscall.WaitStatus, 1)
+	r.waiting[pid] = status
+	return status, nil
+}
+
+// killAll kills everything in the sandbox but the guest.
+func (s *server) killAll() {
+	if s.options.OwnProcesses {
+		_ = unix.Kill(-1, unix.SIGKILL) // no process: nothing to do
+		return
+	}
+	// Without a process namespace the descendants have to be found, and stopped
+	// first: what is stopped cannot fork while the others are looked for.
+	for range 100 {
+		found := s.others()
+		if len(found) == 0 {
+			return
+		}
+		for _, pid := range found {
+			_ = unix.Kill(pid, unix.SIGSTOP)
+		}
+		if again := s.others(); len(again) > len(found) {
+			continue
+		}
+		for _, pid := range s.others() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		s.reaper.reap()
+	}
+}
+
+// others are the processes of the sandbox besides the guest.
+func (s *server) others() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	self := os.Getpid()
+	parents := map[int]int{}
+	var found []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == self {
+			continue
+		}
+		if s.options.OwnProcesses {
+			found = append(found, pid)
+			continue
+		}
+		if parent, alive := parentOf(pid); alive {
+			parents[pid] = parent
+		}
+	}
+	for pid := range parents {
+		for at, steps := pid, 0; steps < 1000; steps++ {
+			if at = parents[at]; at == self {
+				found = append(found, pid)
+				break
+			}
+			if at == 0 {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// parentOf reads a process's parent. A process that has ended and only waits to
+// be reaped does not count as alive.
+func parentOf(pid int) (parent int, alive bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	_, after, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')'):]), " ")
+	fields := strings.Fields(after)
+	if len(fields) < 2 || fields[0] == "Z" {
+		return 0, false
+	}
+	parent, err = strconv.Atoi(fields[1])
+	return parent, err == nil
+}

@@ -1,0 +1,246 @@
+package guest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+)
+
+const (
+	// drainTime is how long output is still taken after the command ended, when
+	// something that it left in the background holds the pipe open.
+	drainTime = 20 * time.Millisecond
+	// watchEvery is how often memory and processes are counted.
+	watchEvery = 50 * time.Millisecond
+	// blockSize is the unit of bash's limit on the size of files.
+	blockSize = 1024
+)
+
+// run runs one command and reports on the stream.
+func (s *server) run(stream net.Conn, asked request) {
+	output := newOutput(stream, asked.Limit)
+	exit, limit, err := s.execute(stream, asked, output)
+	last := end{ExitCode: exit, Exceeded: string(limit)}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	output.finish(last)
+}
+
+func (s *server) execute(stream net.Conn, asked request, output *output) (int, sandbox.Limit, error) {
+	if s.problem != "" {
+		return 0, "", fmt.Errorf("%s", s.problem)
+	}
+	file := filepath.Join(s.options.State, "command")
+	if err := os.WriteFile(file, []byte(asked.Command+"\n"), 0o600); err != nil {
+		return 0, "", err
+	}
+	_ = os.Remove(s.statePath() + ".new") // whatever a killed shell left
+
+	var pipes outputPipes
+	if err := pipes.open(output); err != nil {
+		return 0, "", err
+	}
+	status, err := s.reaper.start(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
+		Dir: s.folder(), Env: s.environment(), Files: pipes.files(), Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	pipes.started()
+	if err != nil {
+		pipes.drain()
+		return 0, "", err
+	}
+	killed := make(chan struct{})
+	go awaitKill(stream, killed) // ends with the stream, which the host closes
+
+	waited, limit := s.await(status, killed)
+	pipes.drain()
+	s.keepState()
+	if waited.Signaled() {
+		return 128 + int(waited.Signal()), limit, nil
+	}
+	return waited.ExitStatus(), limit, nil
+}
+
+func (s *server) arguments(asked request, file string) []string {
+	script := plainScript
+	if filepath.Base(s.shell) == "bash" {
+		script = bashScript
+	}
+	processes := 0
+	if s.options.CountUser && s.options.Processes > 0 {
+		processes = s.options.Processes + spareProcesses
+		if !s.options.OwnProcesses {
+			processes += tasksOfUser()
+		}
+	}
+	return []string{s.shell, "-c", script, "toryo", s.statePath(), file,
+		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10)}
+}
+
+// spareProcesses lets the watch see that the limit is reached before the kernel
+// makes every fork fail, which shells answer by waiting.
+const spareProcesses = 64
+
+// tasksOfUser counts what the kernel counts towards the limit per user.
+func tasksOfUser() int {
+	tasks, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*") // the pattern is good
+	count := 0
+	for _, task := range tasks {
+		if info, err := os.Stat(task); err == nil {
+			if status, is := info.Sys().(*syscall.Stat_t); is && int(status.Uid) == os.Getuid() {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// folder is where a command without a state begins.
+func (s *server) folder() string {
+	if info, err := os.Stat(s.options.Workspace); err == nil && info.IsDir() {
+		return s.options.Workspace
+	}
+	return "/"
+}
+
+// await waits for the command to end, and kills everything when the host says so
+// or a limit is exceeded.
+func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}) (syscall.WaitStatus, sandbox.Limit) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	limit := sandbox.NoLimit
+	for {
+		select {
+		case waited := <-status:
+			return waited, limit
+		case <-kill:
+			kill = nil
+			s.killAll()
+		case <-ticker.C:
+			if limit == sandbox.NoLimit {
+				if limit = s.exceeded(); limit == sandbox.NoLimit {
+					continue
+				}
+			}
+			s.killAll()
+		}
+	}
+}
+
+func awaitKill(stream net.Conn, killed chan<- struct{}) {
+	for {
+		kind, _, err := readFrame(stream)
+		if err != nil || kind == frameKill {
+			close(killed)
+			return
+		}
+	}
+}
+
+// keepState takes over the state that the shell left, if it is whole.
+func (s *server) keepState() {
+	left, err := os.ReadFile(s.statePath() + ".new")
+	if err != nil || !bytes.HasSuffix(left, []byte(stateMark+"\n")) {
+		return
+	}
+	_ = os.Rename(s.statePath()+".new", s.statePath()) // or the older state holds
+}
+
+// outputPipes are the two pipes of a command.
+type outputPipes struct {
+	null             *os.File
+	readers, writers [2]*os.File
+	reading          sync.WaitGroup
+}
+
+func (p *outputPipes) open(to *output) error {
+	var err error
+	if p.null, err = os.Open(os.DevNull); err != nil {
+		return err
+	}
+	for i, kind := range []frameKind{frameStdout, frameStderr} {
+		if p.readers[i], p.writers[i], err = os.Pipe(); err != nil {
+			return err
+		}
+		p.reading.Go(func() { to.take(kind, p.readers[i]) })
+	}
+	return nil
+}
+
+func (p *outputPipes) files() []uintptr {
+	return []uintptr{p.null.Fd(), p.writers[0].Fd(), p.writers[1].Fd()}
+}
+
+// started closes what the command has now.
+func (p *outputPipes) started() {
+	_ = p.null.Close()
+	_ = p.writers[0].Close()
+	_ = p.writers[1].Close()
+}
+
+// drain takes what is left in the pipes and then keeps them open for as long as
+// something in the background writes to them, so that it is not killed for it.
+func (p *outputPipes) drain() {
+	for _, reader := range p.readers {
+		_ = reader.SetReadDeadline(time.Now().Add(drainTime))
+	}
+	p.reading.Wait()
+	for _, reader := range p.readers {
+		_ = reader.SetReadDeadline(time.Time{})
+		go discard(reader) // ends when the last writer is gone
+	}
+}
+
+func discard(reader *os.File) {
+	defer func() { _ = reader.Close() }()
+	buffer := make([]byte, 4096)
+	for {
+		if _, err := reader.Read(buffer); err != nil {
+			return
+		}
+	}
+}
+
+// processes counts the processes and threads of the sandbox and the memory that
+// is theirs alone.
+func (s *server) exceeded() sandbox.Limit {
+	if s.options.Memory == 0 && s.options.Processes == 0 {
+		return sandbox.NoLimit
+	}
+	count, memory := 0, int64(0)
+	for _, pid := range s.others() {
+		count++
+		memory += privateMemory(pid)
+	}
+	switch {
+	case s.options.Memory > 0 && memory > s.options.Memory:
+		return sandbox.MemoryLimit
+	case s.options.Processes > 0 && count > s.options.Processes:
+		return sandbox.ProcessesLimit
+	default:
+		return sandbox.NoLimit
+	}
+}
+
+func privateMemory(pid int) int64 {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0 // it is gone
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 3 {
+		return 0
+	}
+	resident, _ := strconv.ParseInt(fields[1], 10, 64)
+	shared, _ := strconv.ParseInt(fields[2], 10, 64)
+	return (resident - shared) * int64(os.Getpagesize())
+}

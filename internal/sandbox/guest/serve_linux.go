@@ -1,0 +1,209 @@
+package guest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/hashicorp/yamux"
+	"golang.org/x/sys/unix"
+)
+
+// server is the guest at work.
+type server struct {
+	options Options
+	shell   string
+	reaper  *reaper
+	session *yamux.Session
+	problem string // why no command can run
+	running sync.Mutex
+}
+
+// oomScore makes the kernel take a process of the sandbox first when the whole
+// machine is short of memory.
+const oomScore = "500"
+
+func serve(options Options) error {
+	// No process inside may look into the guest or stop it through ptrace.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide the guest's memory: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) // a courtesy to the host
+	unix.Umask(0o022)
+	connection, err := takeStandardStreams()
+	if err != nil {
+		return err
+	}
+	session, err := yamux.Server(connection, sessionConfig())
+	if err != nil {
+		return err
+	}
+	guest := &server{options: options, session: session, reaper: newReaper()}
+	guest.prepare()
+	guest.acceptRequests()
+	guest.killAll()
+	return nil
+}
+
+// prepare does what may fail without ending the guest: the host hears of it in
+// the answer to its hello.
+func (s *server) prepare() {
+	if err := os.MkdirAll(s.options.State, 0o700); err != nil {
+		s.problem = err.Error()
+		return
+	}
+	for _, name := range []string{"bash", "sh"} {
+		if found, err := exec.LookPath(name); err == nil {
+			s.shell = found
+			break
+		}
+	}
+	if s.shell == "" {
+		s.problem = "there is no shell"
+		return
+	}
+	if s.options.Proxy != "" {
+		listener, err := net.Listen("tcp", s.options.Proxy) //nolint:noctx // it lasts as long as the process
+		if err != nil {
+			s.problem = fmt.Sprintf("listen for the proxy: %v", err)
+			return
+		}
+		go s.forward(listener) // for as long as the guest lives
+	}
+}
+
+// takeStandardStreams moves the connection to the host off the standard streams,
+// so that nothing that is started can get hold of it.
+func takeStandardStreams() (io.ReadWriteCloser, error) {
+	in, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 10)
+	if err != nil {
+		return nil, fmt.Errorf("take standard input: %w", err)
+	}
+	out, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 10)
+	if err != nil {
+		return nil, fmt.Errorf("take standard output: %w", err)
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, stream := range []int{0, 1} {
+		if err := unix.Dup2(null, stream); err != nil {
+			return nil, err
+		}
+	}
+	return &streams{in: os.NewFile(uintptr(in), "host"), out: os.NewFile(uintptr(out), "host")}, nil
+}
+
+type streams struct{ in, out *os.File }
+
+func (s *streams) Read(data []byte) (int, error)  { return s.in.Read(data) }
+func (s *streams) Write(data []byte) (int, error) { return s.out.Write(data) }
+func (s *streams) Close() error {
+	_ = s.in.Close()
+	return s.out.Close()
+}
+
+func (s *server) acceptRequests() {
+	for {
+		stream, err := s.session.Accept()
+		if err != nil {
+			return // the host is gone
+		}
+		go s.answer(stream) // ends with the stream
+	}
+}
+
+func (s *server) answer(stream net.Conn) {
+	defer func() { _ = stream.Close() }()
+	kind, data, err := readFrame(stream)
+	if err != nil || kind != frameRequest {
+		return
+	}
+	var asked request
+	if err := json.Unmarshal(data, &asked); err != nil {
+		return
+	}
+	if asked.Hello {
+		_ = writeMessage(stream, frameHello, hello{Shell: s.shell, Error: s.problem})
+		return
+	}
+	s.running.Lock()
+	defer s.running.Unlock()
+	s.run(stream, asked)
+}
+
+// forward gives each connection to the proxy's address to the host.
+func (s *server) forward(listener net.Listener) {
+	for {
+		inside, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() { // ends with either side
+			outside, err := s.session.Open()
+			if err != nil {
+				_ = inside.Close()
+				return
+			}
+			splice(inside, outside)
+		}()
+	}
+}
+
+func splice(one, other net.Conn) {
+	var both sync.WaitGroup
+	pass := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from) // an error ends the connection, which is all there is to do
+		if half, can := to.(interface{ CloseWrite() error }); can {
+			_ = half.CloseWrite()
+			return
+		}
+		_ = to.Close()
+	}
+	both.Go(func() { pass(one, other) })
+	both.Go(func() { pass(other, one) })
+	both.Wait()
+	_ = one.Close()
+	_ = other.Close()
+}
+
+// environment is all that a command gets to see of the world outside.
+func (s *server) environment() []string {
+	variables := map[string]string{
+		"HOME": s.options.Home, "USER": "toryo", "LOGNAME": "toryo", "SHELL": s.shell,
+		"LANG": "C.UTF-8", "TERM": "dumb", "CI": "true", "TMPDIR": "/tmp",
+		"PATH": s.options.Home + "/.local/bin:" + s.options.Home + "/go/bin:" + searchPath(),
+	}
+	if s.options.Proxy != "" {
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+			variables[name] = "http://" + s.options.Proxy
+		}
+		variables["NO_PROXY"], variables["no_proxy"] = "localhost,127.0.0.1,::1", "localhost,127.0.0.1,::1"
+	}
+	maps.Copy(variables, s.options.Env)
+	list := make([]string, 0, len(variables))
+	for name, value := range variables {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// searchPath is the guest's own path, which the engine or image set.
+func searchPath() string {
+	if path := os.Getenv("PATH"); path != "" {
+		return path
+	}
+	return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+}
+
+func (s *server) statePath() string { return filepath.Join(s.options.State, "shell") }

@@ -1,0 +1,67 @@
+package guest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A command runs in a shell of its own that begins with the state that the last
+// one left and leaves its own state at the end. To the commands that is one shell
+// session, yet none of them can break it: a shell that calls exit or exec, or is
+// killed, leaves at worst no new state.
+//
+// The scripts below get the state's file and the command's file as arguments.
+// Everything in them is built in, so no process is started besides the command's.
+// The state's last line marks it as whole.
+
+const stateMark = "# whole"
+
+// bashScript keeps folder, variables, functions, aliases, options and the file
+// mode mask.
+var bashScript = `
+__toryo_state=$1 __toryo_command=$2
+ulimit -c 0 2>/dev/null
+[ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null
+[ "$4" = 0 ] || ulimit -f "$4" 2>/dev/null
+set --
+[ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null
+trap '{
+  set +o; set +eux
+  for __toryo_name in ` + bashNames() + `; do
+    case $__toryo_name in
+    __toryo_*|BASH*|EUID|UID|PPID|SHELLOPTS|RANDOM|SRANDOM|SECONDS|LINENO|EPOCH*|FUNCNAME|GROUPS|DIRSTACK|PIPESTATUS|HISTCMD|OPTIND|OPTERR|OPTARG|SHLVL|PWD|COMP_*|_) ;;
+    *) declare -p "$__toryo_name" ;;
+    esac
+  done
+  declare -f; alias -p; shopt -p; umask -p
+  printf "cd -- %q\n" "$PWD"
+  printf "%s\n" "` + stateMark + `"
+} >"$__toryo_state.new" 2>/dev/null' EXIT
+. "$__toryo_command"
+`
+
+// bashNames expands to the names of all variables without a subshell.
+func bashNames() string {
+	var names strings.Builder
+	for _, first := range "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_" {
+		fmt.Fprintf(&names, `"${!%c@}" `, first)
+	}
+	return names.String()
+}
+
+// plainScript is for a shell that is not bash: it keeps the folder, exported
+// variables and the file mode mask.
+const plainScript = `
+__toryo_state=$1 __toryo_command=$2
+ulimit -c 0 2>/dev/null
+[ "$3" = 0 ] || ulimit -p "$3" 2>/dev/null
+set --
+[ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null
+trap '{
+  export PWD
+  export -p
+  echo "umask $(umask)"
+  printf "%s\n" "cd -- \"\$PWD\"" "` + stateMark + `"
+} >"$__toryo_state.new" 2>/dev/null' EXIT
+. "$__toryo_command"
+`

@@ -1,0 +1,187 @@
+package sandbox
+
+import (
+	"context"
+	"time"
+)
+
+// Engine starts sandboxes of one kind. Its methods may be called from any number
+// of goroutines.
+type Engine interface {
+	// Name is the adapter's name in configuration and records.
+	Name() string
+	// Check says whether sandboxes can be started here. NotReady says what is
+	// missing and what to do about it.
+	Check(ctx context.Context) error
+	// Start makes a sandbox and waits until commands can run in it. The context
+	// bounds the start only, not the life of the sandbox. On error nothing is
+	// left behind.
+	Start(ctx context.Context, spec Spec) (Sandbox, error)
+	// List names the sandboxes of an owner that exist, running or not, on this
+	// machine, also those that another process started.
+	List(ctx context.Context, owner string) ([]Info, error)
+	// Reap removes those of the owner's sandboxes for which keep says no, and
+	// returns how many. A sandbox that this process runs is never reaped.
+	Reap(ctx context.Context, owner string, keep func(Info) bool) (int, error)
+	// Identity is what a snapshot depends on besides commands and manifests: the
+	// digest of the image, or of the host's toolchains.
+	Identity(ctx context.Context, image string) (string, error)
+	// Snapshots lists the kept snapshots, least recently used first.
+	Snapshots(ctx context.Context) ([]Snapshot, error)
+	// RemoveSnapshot removes a snapshot. One that is not there is not an error.
+	RemoveSnapshot(ctx context.Context, key string) error
+}
+
+// Sandbox is one running sandbox. Run is called by one goroutine at a time; Stop
+// and SetNetwork may be called at any time.
+type Sandbox interface {
+	// Info says what it is.
+	Info() Info
+	// Workspace is the folder on the host that the sandbox sees as
+	// [WorkspacePath].
+	Workspace() string
+	// Run runs a command and returns when it has ended or was killed. When the
+	// context ends the command is killed and the context's error is returned.
+	Run(ctx context.Context, command Command) (Result, error)
+	// SetNetwork changes the policy from now on. Connections that the new policy
+	// does not allow are cut.
+	SetNetwork(ctx context.Context, policy Policy) error
+	// Snapshot keeps the home and what was added to the workspace since before
+	// was listed, under the key. An older snapshot of that key is replaced.
+	Snapshot(ctx context.Context, key string, before Listing) (Snapshot, error)
+	// Stop kills everything inside and removes what is not the caller's: the
+	// workspace stays. It can be called more than once.
+	Stop(ctx context.Context) error
+}
+
+// WorkspacePath is where the workspace is inside, unless the adapter cannot move
+// it (landlock).
+const WorkspacePath = "/workspace"
+
+// HomePath is the home folder inside, with the same exception.
+const HomePath = "/home/toryo"
+
+// Spec says what sandbox to start.
+type Spec struct {
+	Owner      string            // who may reap it: the server or agent it belongs to
+	Task       string            // the task's identity, for the label
+	Generation int64             // of the task, for the label
+	Image      string            // of the environment; adapters without images ignore it
+	Snapshot   string            // key of a snapshot to start from, or empty
+	Workspace  string            // folder on the host; must exist
+	Env        map[string]string // for every command
+	Network    Policy
+	Limits     Limits
+	Progress   func(message string) // told of slow steps, such as pulling; may be nil
+}
+
+// Limits bound one sandbox. A zero means the default.
+type Limits struct {
+	Memory    int64   // bytes, of all processes together
+	Processes int     // at one time
+	CPUs      float64 // where the adapter can limit them
+	Disk      int64   // bytes of workspace, home and temporary files together
+}
+
+// Defaults are the limits for a sandbox that names none.
+var Defaults = Limits{Memory: 4 << 30, Processes: 1024, CPUs: 2, Disk: 10 << 30}
+
+// OrDefaults fills in what is zero.
+func (l Limits) OrDefaults() Limits {
+	if l.Memory == 0 {
+		l.Memory = Defaults.Memory
+	}
+	if l.Processes == 0 {
+		l.Processes = Defaults.Processes
+	}
+	if l.CPUs == 0 {
+		l.CPUs = Defaults.CPUs
+	}
+	if l.Disk == 0 {
+		l.Disk = Defaults.Disk
+	}
+	return l
+}
+
+// Policy says what a sandbox may reach.
+type Policy string
+
+// The policies.
+const (
+	NoNetwork  Policy = "none"       // nothing
+	Registries Policy = "registries" // package registries and configured hosts
+	OpenWorld  Policy = "open"       // any public host, through the proxy
+)
+
+// Valid reports whether the policy is one that exists.
+func (p Policy) Valid() bool { return p == NoNetwork || p == Registries || p == OpenWorld }
+
+// Info identifies a sandbox.
+type Info struct {
+	ID         string
+	Engine     string
+	Owner      string
+	Task       string
+	Generation int64
+	Started    time.Time
+	Running    bool
+}
+
+// Command is one command line for the shell.
+type Command struct {
+	Text        string
+	Timeout     time.Duration // zero means [DefaultTimeout]
+	OutputLimit int           // bytes kept of the output; zero means [DefaultOutput]
+	// Output is told of output as it comes, in order, from one goroutine. What is
+	// past the limit is not told. May be nil.
+	Output func(stream Stream, data []byte)
+}
+
+// Stream is one of a command's two outputs.
+type Stream byte
+
+// The streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+const (
+	// DefaultTimeout is the time limit of a command that names none.
+	DefaultTimeout = 10 * time.Minute
+	// DefaultOutput is how much output of a command is kept.
+	DefaultOutput = 1 << 20
+	// LongestCommand is how long a command's text may be.
+	LongestCommand = 1 << 20
+)
+
+// Limit names a limit that a command exceeded.
+type Limit string
+
+// The limits.
+const (
+	NoLimit        Limit = ""
+	TimeLimit      Limit = "time"
+	MemoryLimit    Limit = "memory"
+	ProcessesLimit Limit = "processes"
+	DiskLimit      Limit = "disk"
+)
+
+// Result is how a command ended.
+type Result struct {
+	ExitCode int           // 128 and the signal's number when a signal ended it
+	Stdout   []byte        // what fits into the limit
+	Log      []byte        // both outputs in order of arrival; the middle may be left out
+	Cut      bool          // something was left out
+	Bytes    int64         // how much output there was
+	Exceeded Limit         // the limit for which it was killed
+	Duration time.Duration // from start to end
+}
+
+// Snapshot is a kept environment.
+type Snapshot struct {
+	Key   string
+	Bytes int64
+	Made  time.Time
+	Used  time.Time
+}
