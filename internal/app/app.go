@@ -101,16 +101,23 @@ Start with:
 		p.versionCommand(), exitCodesTopic(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true
+	nameUsageErrors(root)
 	return root
 }
 
-// arguments makes the errors about the number of arguments usage errors.
-func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return usageError{err}
+// nameUsageErrors makes the errors about arguments usage errors, for a command and
+// all below it.
+func nameUsageErrors(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{err}
+			}
+			return nil
 		}
-		return nil
+	}
+	for _, below := range c.Commands() {
+		nameUsageErrors(below)
 	}
 }
 
@@ -137,7 +144,7 @@ func commandsOnly(c *cobra.Command, args []string) error {
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 	}
-	return usageError{err}
+	return err
 }
 
 // exitCodesTopic is help on the exit codes, from the table of package task.

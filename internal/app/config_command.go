@@ -29,7 +29,7 @@ func (p program) configInitCommand() *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a commented toryo.yaml",
 		Long:  "Write a configuration with every key, what it is for and its default.\nFILE is " + defaultFile + " unless given; - writes to standard output.",
-		Args:  arguments(cobra.MaximumNArgs(1)),
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.file = defaultFile
 			if len(args) == 1 {
@@ -88,7 +88,7 @@ func (p program) configCheckCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Report every problem of a configuration, with its line and key",
 		Long:  "Report every problem of a configuration in one run, as FILE:LINE:COLUMN: KEY: what is\nwrong. Environment variables count too. FILE is " + defaultFile + " unless given.",
-		Args:  arguments(cobra.MaximumNArgs(1)),
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.file = defaultFile
 			if len(args) == 1 {

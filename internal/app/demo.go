@@ -21,7 +21,7 @@ func (p program) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work, with no account, no key and no Docker",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	c.Flags().StringVar(&o.data, "data", "", "keep everything in this `DIR` (default: a folder that goes afterwards)")

@@ -25,7 +25,7 @@ func (p program) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is there, what is missing and how to mend it",
 		Long:  "Look at the machine and the configuration. Nothing is changed. The exit code is 0 when\nnothing is missing that Toryo cannot do without.",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.settings.bind(c, dataFlag)

@@ -34,7 +34,7 @@ func (p program) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the server",
 		Long:  "Run the server until it is interrupted. With database.driver: postgres, any number of\nservers can share the work.",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "server", nil) },
 	}
 	o.settings.bind(c, dataFlag, addrFlag)
@@ -46,7 +46,7 @@ func (p program) upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run server and agent in one process",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.announceAgent) },
 	}
 	o.settings.bind(c, dataFlag, addrFlag)

@@ -45,7 +45,7 @@ func (p program) tokenCreateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create --role ROLE [--name NAME]",
 		Short: "Make a token and print it: this is the only time that it can be seen",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.settings.bind(c, dataFlag)
@@ -74,7 +74,7 @@ func (p program) tokenListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens, without their secrets",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), &s, func(database store.Store) error { return p.listTokens(c.Context(), database) })
 		},
@@ -105,7 +105,7 @@ func (p program) tokenRevokeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "End a token; ID is from toryo token list",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withStore(c.Context(), &s, func(database store.Store) error {
 				err := database.RevokeToken(c.Context(), args[0], p.now())
