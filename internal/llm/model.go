@@ -59,7 +59,8 @@ type Request struct {
 	InputTokens int64 `json:"-"`
 
 	// Run and Phase tell a scripted model which of several runs asks, and from
-	// where. They are not sent to a vendor.
+	// where. A vendor is told neither, except that an adapter may use Run as an
+	// opaque key by which the vendor finds its cache again.
 	Run   string     `json:"-"`
 	Phase task.Phase `json:"-"`
 }

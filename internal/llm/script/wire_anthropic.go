@@ -35,6 +35,7 @@ type anthropicRequest struct {
 	System    json.RawMessage `json:"system"`
 	Tools     json.RawMessage `json:"tools"`
 	Messages  json.RawMessage `json:"messages"`
+	Cache     json.RawMessage `json:"cache_control"`
 }
 
 func (a anthropicWire) read(body []byte) (asked, error) {
@@ -51,7 +52,7 @@ func (a anthropicWire) read(body []byte) (asked, error) {
 	if err != nil {
 		return asked{}, fmt.Errorf("system: %w", err)
 	}
-	breakpoints := 0
+	breakpoints := countBreakpoint(raw.Cache)
 	for _, block := range system {
 		ask.request.System += block.Text
 		breakpoints += countBreakpoint(block.Cache)

@@ -1,0 +1,15 @@
+package anthropic_test
+
+import (
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/anthropic"
+	"github.com/toryo-dev/toryo/internal/llm/llmtest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	connect := func(endpoint llm.Endpoint) (llm.Model, error) { return anthropic.New(endpoint), nil }
+	llmtest.Run(t, llmtest.OverHTTP(connect, ""), llmtest.Features{Counts: true, RawArguments: true, ErrorFlag: true, Network: true})
+}
