@@ -12,8 +12,8 @@ import (
 
 // Amount is tokens and money together.
 type Amount struct {
-	Tokens int64 `json:"tokens" yaml:"tokens"`
-	Money  Money `json:"money" yaml:"money"`
+	Tokens int64 `json:"tokens"`
+	Money  Money `json:"money"`
 }
 
 // Add returns the sum of both.

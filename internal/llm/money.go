@@ -2,6 +2,7 @@ package llm
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 )
@@ -24,6 +25,10 @@ func (m Money) String() string {
 	}
 	return fmt.Sprintf("%s%d.%s", sign, m/Unit, fraction)
 }
+
+// MoneyOf turns a number of whole units, as a configuration has it, into an
+// amount, rounded to the nearest millionth.
+func MoneyOf(units float64) Money { return Money(math.Round(units * float64(Unit))) }
 
 // ParseMoney reads an amount such as "3", "0.30" or "1.25".
 func ParseMoney(text string) (Money, error) {
@@ -77,11 +82,11 @@ func (u Usage) Add(other Usage) Usage {
 // Prices is what a million tokens cost. A price that is not known is zero; cached
 // input without a price of its own costs as much as other input.
 type Prices struct {
-	Currency   string `yaml:"currency"`
-	Input      Money  `yaml:"input"`
-	Cached     Money  `yaml:"cached"`
-	CacheWrite Money  `yaml:"cache_write"`
-	Output     Money  `yaml:"output"`
+	Currency   string
+	Input      Money
+	Cached     Money
+	CacheWrite Money
+	Output     Money
 }
 
 const priceTokens = 1_000_000

@@ -8,7 +8,7 @@ import (
 // Redactor takes secrets out of a text. The same text always gives the same
 // result, so that a conversation that was sent once stays the same.
 type Redactor interface {
-	Redact(text string) string
+	String(text string) string
 }
 
 // Redacting returns a model that is sent nothing but redacted text.
@@ -42,7 +42,7 @@ func (r *redacting) redact(request Request) Request {
 		clean, ok := used[raw]
 		if !ok {
 			if clean, ok = r.known[raw]; !ok {
-				clean = r.redactor.Redact(raw)
+				clean = r.redactor.String(raw)
 			}
 			used[raw] = clean
 		}

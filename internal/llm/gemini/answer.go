@@ -94,13 +94,12 @@ func (a *answer) addThinking(text string, data []byte) {
 
 // stopReason also looks at the calls: the API says STOP for those too.
 func (a *answer) stopReason() llm.StopReason {
-	switch a.finish {
-	case genai.FinishReasonMaxTokens:
+	switch {
+	case a.finish == genai.FinishReasonMaxTokens:
 		return llm.StopMaxTokens
-	case genai.FinishReasonStop:
-		if len(llm.Message{Parts: a.parts}.Calls()) > 0 {
-			return llm.StopCalls
-		}
+	case len(llm.Message{Parts: a.parts}.Calls()) > 0:
+		return llm.StopCalls
+	case a.finish == genai.FinishReasonStop:
 		return llm.StopEnd
 	}
 	return llm.StopOther

@@ -81,7 +81,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 	config := m.config(request)
 	config.HTTPOptions = &genai.HTTPOptions{Headers: m.headers(request)}
 	ctx, exchange := llm.WithExchange(ctx)
-	var answer answer
+	answer := answer{model: m.endpoint.Model}
 	for chunk, err := range m.client.Models.GenerateContentStream(ctx, m.endpoint.Model, contentsOf(request), config) {
 		if err != nil {
 			return llm.Response{}, withUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)

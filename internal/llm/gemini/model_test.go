@@ -8,8 +8,14 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 )
 
+func connect(endpoint llm.Endpoint) (llm.Model, error) { return gemini.New(endpoint) }
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connect := func(endpoint llm.Endpoint) (llm.Model, error) { return gemini.New(endpoint) }
 	llmtest.Run(t, llmtest.OverHTTP(connect, ""), llmtest.Features{Counts: true, ErrorFlag: true, Network: true})
+}
+
+func TestIndependentServer(t *testing.T) {
+	t.Parallel()
+	llmtest.Independent(t, connect, "")
 }

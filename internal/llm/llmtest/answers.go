@@ -145,9 +145,6 @@ func (s suite) roundTrip(t *testing.T) {
 // stablePrefix checks that a longer conversation begins with the bytes of the
 // shorter one, which is what a provider's cache needs.
 func (s suite) stablePrefix(t *testing.T) {
-	if !s.features.Network {
-		t.Skip("there are no bytes on a wire")
-	}
 	model, player := s.play(t, answer(script.Answer{Text: "ok"}))
 	request := conversation()
 	for range 3 {

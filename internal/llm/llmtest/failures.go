@@ -96,9 +96,6 @@ func (s suite) cancelled(t *testing.T) {
 }
 
 func (s suite) silence(t *testing.T) {
-	if !s.features.Network {
-		t.Skip("there is no connection that could be silent")
-	}
 	for name, a := range map[string]script.Answer{
 		"before the answer": {Text: "late", Delay: time.Hour},
 		"inside the answer": {Text: strings.Repeat("slow ", 50), Pace: time.Hour},
@@ -115,9 +112,6 @@ func (s suite) silence(t *testing.T) {
 
 // unreachable points the adapter to a port where nobody listens.
 func (s suite) unreachable(t *testing.T) {
-	if !s.features.Network {
-		t.Skip("there is no network in between")
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -46,11 +46,10 @@ func OverHTTP(connect func(endpoint llm.Endpoint) (llm.Model, error), path strin
 func Run(t *testing.T, subject Subject, features Features) {
 	t.Helper()
 	s := suite{open: subject, features: features}
-	for name, test := range map[string]func(*testing.T){
+	tests := map[string]func(*testing.T){
 		"Text":            s.text,
 		"Calls":           s.calls,
 		"RoundTrip":       s.roundTrip,
-		"StablePrefix":    s.stablePrefix,
 		"InvalidJSON":     s.invalidArguments,
 		"Thinking":        s.thinking,
 		"MaxTokens":       s.maxTokens,
@@ -60,8 +59,6 @@ func Run(t *testing.T, subject Subject, features Features) {
 		"CutStream":       s.cutStream,
 		"ErrorInStream":   s.errorInStream,
 		"Cancelled":       s.cancelled,
-		"Silence":         s.silence,
-		"Unreachable":     s.unreachable,
 		"Megabyte":        s.megabyte,
 		"ManyCalls":       s.manyCalls,
 		"Count":           s.count,
@@ -71,7 +68,13 @@ func Run(t *testing.T, subject Subject, features Features) {
 		"OtherLanguage":   s.otherLanguage,
 		"RunsAndPhases":   s.runsAndPhases,
 		"BadConversation": s.badConversation,
-	} {
+	}
+	if features.Network {
+		tests["StablePrefix"] = s.stablePrefix
+		tests["Silence"] = s.silence
+		tests["Unreachable"] = s.unreachable
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t)

@@ -18,3 +18,14 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+func TestIndependentServer(t *testing.T) {
+	t.Parallel()
+	for _, api := range []openai.API{openai.Chat, openai.Responses} {
+		t.Run(string(api), func(t *testing.T) {
+			t.Parallel()
+			connect := func(endpoint llm.Endpoint) (llm.Model, error) { return openai.New(endpoint, api) }
+			llmtest.Independent(t, connect, "/v1")
+		})
+	}
+}
