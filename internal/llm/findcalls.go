@@ -50,12 +50,18 @@ func takeOut(text string, mark *regexp.Regexp, known map[string]bool) (string, [
 	return strings.TrimSpace(rest), calls
 }
 
+// mostBare is how many brackets are looked at for a call without marks. Each may
+// take a look at the whole text.
+const mostBare = 64
+
 // findBare looks for JSON without any marks, which must name a known tool.
 func findBare(text string, known map[string]bool) (string, []Call) {
-	for at := 0; at < len(text); at++ {
+	tried := 0
+	for at := 0; at < len(text) && tried < mostBare; at++ {
 		if text[at] != '{' && text[at] != '[' {
 			continue
 		}
+		tried++
 		end := matchingEnd(text, at)
 		if end < 0 {
 			continue

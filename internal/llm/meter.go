@@ -13,6 +13,7 @@ type Meter struct {
 	size   int     // bytes at the last exact count
 	tokens int64   // at the last exact count; 0 before the first
 	ratio  float64 // bytes per token of what is added
+	steps  int     // from which the ratio was learned
 }
 
 const (
@@ -37,7 +38,14 @@ func (m *Meter) Observe(size int, tokens int64) {
 	case m.tokens == 0:
 		m.ratio = bounded(float64(size) / float64(tokens))
 	case step >= leastStep && grown > 0, step <= -leastStep && grown < 0:
-		m.ratio = bounded((m.ratio + bounded(float64(step)/float64(grown))) / 2)
+		// The first count also has tokens in it that no text of ours explains, so
+		// that it counts for nothing as soon as there is a step.
+		seen := bounded(float64(step) / float64(grown))
+		if m.steps > 0 {
+			seen = (m.ratio + seen) / 2
+		}
+		m.ratio = seen
+		m.steps++
 	}
 	m.size, m.tokens = size, tokens
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -20,11 +21,15 @@ func Parse(name string, data []byte) (*Script, error) {
 	if err != nil {
 		return nil, invalid(name, []string{describe(name, err)})
 	}
+	check := &checker{name: name, file: file}
+	check.durations()
+	if len(check.problems) > 0 {
+		return nil, invalid(name, check.problems)
+	}
 	script := &Script{}
 	if err := yaml.UnmarshalWithOptions(data, script, yaml.Strict()); err != nil {
 		return nil, invalid(name, []string{describe(name, err)})
 	}
-	check := &checker{name: name, file: file}
 	check.script(script)
 	if len(check.problems) > 0 {
 		return nil, invalid(name, check.problems)
@@ -87,6 +92,34 @@ func (c *checker) line(path string) int {
 		path = path[:cut]
 	}
 	return 0
+}
+
+// durations looks at the durations by itself, because the library does not say
+// where a bad one stands.
+func (c *checker) durations() {
+	for _, document := range c.file.Docs {
+		ast.Walk(durationVisitor{c}, document.Body)
+	}
+}
+
+type durationVisitor struct{ checker *checker }
+
+func (v durationVisitor) Visit(node ast.Node) ast.Visitor {
+	pair, ok := node.(*ast.MappingValueNode)
+	if !ok {
+		return v
+	}
+	switch key := pair.Key.GetToken().Value; key {
+	case "delay", "pace", "retry_after":
+		value, ok := pair.Value.(ast.ScalarNode)
+		if !ok || strings.Contains(pair.GetPath(), ".arguments.") {
+			break
+		}
+		if _, err := time.ParseDuration(value.GetToken().Value); err != nil {
+			v.checker.wrong(pair.Value.GetPath(), "%q is not a duration such as 100ms or 2s", value.GetToken().Value)
+		}
+	}
+	return v
 }
 
 func (c *checker) script(script *Script) {
