@@ -46,16 +46,6 @@ func ParseMoney(text string) (Money, error) {
 	return Money(amount.Num().Int64()), nil
 }
 
-// UnmarshalText reads what [ParseMoney] reads.
-func (m *Money) UnmarshalText(text []byte) error {
-	amount, err := ParseMoney(string(text))
-	if err != nil {
-		return err
-	}
-	*m = amount
-	return nil
-}
-
 // Usage is what a call used, in tokens. Input is all of the input; Cached and
 // CacheWrite are the parts of it that were read from and written to the
 // provider's cache.
