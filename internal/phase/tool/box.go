@@ -161,15 +161,15 @@ func (b *Box) names() string {
 // arguments reads and checks the arguments of a call.
 func (t boxed) arguments(call llm.Call) (json.RawMessage, error) {
 	text := strings.TrimSpace(call.Arguments)
-	if text == "" {
-		text = "{}"
+	if text == "" || text == "null" {
+		text = "{}" // what several models send for no arguments
 	}
 	data := json.RawMessage(text)
 	var object map[string]any
 	if err := json.Unmarshal(data, &object); err != nil || object == nil {
 		mended, ok := llm.LenientObject(text)
 		if !ok {
-			return nil, Mistake("the arguments are not a JSON object: %v; the schema is %s", err, t.Definition().Schema)
+			return nil, Mistake("the arguments are not a JSON object (%s); the schema is %s", why(err), t.Definition().Schema)
 		}
 		object = mended
 		if data, err = json.Marshal(mended); err != nil {
@@ -180,4 +180,11 @@ func (t boxed) arguments(call llm.Call) (json.RawMessage, error) {
 		return nil, Mistake("the arguments do not fit the schema: %v; the schema is %s", err, t.Definition().Schema)
 	}
 	return data, nil
+}
+
+func why(err error) string {
+	if err == nil {
+		return "they are something else"
+	}
+	return err.Error()
 }

@@ -101,14 +101,27 @@ func shortly(err error) error {
 	return err
 }
 
+// unprefixed takes the a/ or b/ off a name that a patch without git's own header
+// lines has left on it, unless there really is such a directory.
+func (w Workspace) unprefixed(name string) string {
+	top, rest, found := strings.Cut(name, "/")
+	if !found || top != "a" && top != "b" {
+		return name
+	}
+	if _, err := fs.Stat(w.Files, top); err == nil {
+		return name
+	}
+	return rest
+}
+
 func names(w Workspace, file *gitdiff.File) (oldName, newName string, err error) {
 	if !file.IsNew && file.OldName != "" {
-		if oldName, err = w.resolve(file.OldName); err != nil {
+		if oldName, err = w.resolve(w.unprefixed(file.OldName)); err != nil {
 			return "", "", err
 		}
 	}
 	if !file.IsDelete && file.NewName != "" {
-		if newName, err = w.resolve(file.NewName); err != nil {
+		if newName, err = w.resolve(w.unprefixed(file.NewName)); err != nil {
 			return "", "", err
 		}
 	}
