@@ -62,6 +62,21 @@ func (c *Conversation) Due() bool {
 // room is what the model takes at most.
 func (c *Conversation) room() int64 { return c.options.ContextLength - c.options.Answer }
 
+// counted asks for an exact count when there has been none, and reports whether
+// it got one. Without one the estimate has to do.
+func (c *Conversation) counted(ctx context.Context) bool {
+	if c.options.Counter == nil || c.meter.Exact() {
+		return false
+	}
+	request := c.Request()
+	count, err := c.options.Counter.CountTokens(ctx, request)
+	if err != nil {
+		return false
+	}
+	c.meter.Observe(request.Size(), count)
+	return true
+}
+
 func (c *Conversation) limit() int64 {
 	share := int64(float64(c.options.ContextLength) * c.options.Threshold)
 	return max(1, min(share, c.room()))
@@ -71,7 +86,7 @@ func (c *Conversation) limit() int64 {
 // was due or nothing could be gained. A conversation that does not fit even so gives an error with the code
 // TooLarge. It may not be called while calls are open.
 func (c *Conversation) Compact(ctx context.Context) (*Compaction, error) {
-	if !c.Due() {
+	if !c.Due() || c.counted(ctx) && !c.Due() {
 		return nil, nil
 	}
 	c.mu.Lock()

@@ -35,6 +35,9 @@ type Options struct {
 	KeepRecent int
 	// Summarizer writes summaries. Without one there is masking only.
 	Summarizer llm.Model
+	// Counter counts tokens exactly where only an estimate is known and it
+	// matters: before a compaction that no answer's usage has called for.
+	Counter llm.Model
 
 	Journal Journal
 }

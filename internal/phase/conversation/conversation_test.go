@@ -208,6 +208,38 @@ func TestSummaryKeepsThePinnedBlocks(t *testing.T) {
 	}
 }
 
+// counter counts tokens, or cannot.
+type counter struct {
+	summarizer
+	tokens int64
+	asked  int
+}
+
+func (c *counter) CountTokens(context.Context, llm.Request) (int64, error) {
+	c.asked++
+	if c.tokens == 0 {
+		return 0, llm.NewError(llm.CannotCount, "test", nil)
+	}
+	return c.tokens, nil
+}
+
+func TestAnExactCountSparesACompaction(t *testing.T) {
+	t.Parallel()
+	for tokens, want := range map[int64]bool{900: false, 3400: true, 0: true} {
+		count := &counter{tokens: tokens}
+		o := options(&journal{}, nil)
+		o.Counter = count
+		c := begin(t, o)
+		for i := range 6 {
+			turn(t, c, fmt.Sprintf("f%d", i), strings.Repeat("x", 1500)) // about 3,400 by the first guess
+		}
+		done, err := c.Compact(t.Context())
+		if err != nil || (done != nil) != want || count.asked != 1 {
+			t.Errorf("%d tokens: %+v, %v after %d counts", tokens, done, err, count.asked)
+		}
+	}
+}
+
 func TestBadSummariesAreNotUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
