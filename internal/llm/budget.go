@@ -152,8 +152,7 @@ func (b *budgeted) Chat(ctx context.Context, request Request, sink Sink) (Respon
 }
 
 func refusedByLedger(info Info, err error) error {
-	var over *BudgetError
-	if errors.As(err, &over) {
+	if over, ok := errors.AsType[*BudgetError](err); ok {
 		return &Error{Kind: BudgetExhausted, Provider: info.Provider, Detail: over.Error(), Err: err}
 	}
 	return fmt.Errorf("reserve budget for a call to the model: %w", err)
@@ -162,8 +161,7 @@ func refusedByLedger(info Info, err error) error {
 // usageOfFailure is what a failed call has used: what the provider said, or what
 // can be told from how it failed. An answer that broke off was paid for.
 func (b *budgeted) usageOfFailure(err error, input int64, written int) Usage {
-	var failed *Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*Error](err); ok {
 		if failed.Usage != (Usage{}) {
 			return failed.Usage
 		}

@@ -15,18 +15,15 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func clockAt(day string) func() time.Time {
-	at, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		panic(err)
-	}
-	return func() time.Time { return at }
-}
+// today is the day of these tests.
+var today = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+
+func clock() time.Time { return today }
 
 func TestBudgetRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	ledger := llm.NewMemoryLedger(llm.Limits{Task: llm.Amount{Tokens: 1000}, Day: llm.Amount{Money: 5 * llm.Unit}}, clockAt("2026-01-02"))
+	ledger := llm.NewMemoryLedger(llm.Limits{Task: llm.Amount{Tokens: 1000}, Day: llm.Amount{Money: 5 * llm.Unit}}, clock)
 	one := llm.Account{Task: "one"}
 	first, err := ledger.Reserve(ctx, one, llm.Amount{Tokens: 800, Money: llm.Unit})
 	if err != nil {
@@ -58,7 +55,7 @@ func TestBudgetRefusesWhatDoesNotFit(t *testing.T) {
 
 func TestANewDayHasANewBudget(t *testing.T) {
 	t.Parallel()
-	now := clockAt("2026-01-02")()
+	now := today
 	ledger := llm.NewMemoryLedger(llm.Limits{Day: llm.Amount{Tokens: 100}}, func() time.Time { return now })
 	late, err := ledger.Reserve(t.Context(), llm.Account{Task: "a"}, llm.Amount{Tokens: 100})
 	if err != nil {
@@ -110,7 +107,7 @@ func TestNothingOverspendsByMoreThanOneCall(t *testing.T) {
 		}
 		agents := rapid.IntRange(1, 12).Draw(t, "agents")
 		usages := rapid.SliceOfN(rapid.Int64Range(0, 150), 40, 40).Draw(t, "usages")
-		ledger := llm.NewMemoryLedger(llm.Limits{Day: limit}, clockAt("2026-01-02"))
+		ledger := llm.NewMemoryLedger(llm.Limits{Day: limit}, clock)
 		calls, made := 0, int64(0)
 		model := &spender{next: func() (llm.Usage, error) {
 			calls++
@@ -152,9 +149,9 @@ func TestAnUnderestimateOverspendsByOneCallOnly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 5000).Draw(t, "limit")
-		real := rapid.Int64Range(100, 900).Draw(t, "real input")
-		ledger := llm.NewMemoryLedger(llm.Limits{Task: llm.Amount{Tokens: limit}}, clockAt("2026-01-02"))
-		model := &spender{next: func() (llm.Usage, error) { return llm.Usage{Input: real, Output: 50}, nil }}
+		actual := rapid.Int64Range(100, 900).Draw(t, "real input")
+		ledger := llm.NewMemoryLedger(llm.Limits{Task: llm.Amount{Tokens: limit}}, clock)
+		model := &spender{next: func() (llm.Usage, error) { return llm.Usage{Input: actual, Output: 50}, nil }}
 		budgeted := llm.Budgeted(model, ledger, llm.Account{Task: "a"}, quiet())
 		for range 100 {
 			if _, err := budgeted.Chat(context.Background(), llm.Request{InputTokens: 100}, nil); llm.KindOf(err) == llm.BudgetExhausted {
@@ -162,15 +159,15 @@ func TestAnUnderestimateOverspendsByOneCallOnly(t *testing.T) {
 			}
 		}
 		spent, _, _ := ledger.Spent(context.Background(), "a")
-		if spent.Tokens > limit+real+50 {
-			t.Fatalf("spent %d of %d with calls of %d", spent.Tokens, limit, real+50)
+		if spent.Tokens > limit+actual+50 {
+			t.Fatalf("spent %d of %d with calls of %d", spent.Tokens, limit, actual+50)
 		}
 	})
 }
 
 func TestExhaustedBudgetSaysSoPlainly(t *testing.T) {
 	t.Parallel()
-	ledger := llm.NewMemoryLedger(llm.Limits{Task: llm.Amount{Tokens: 10}}, clockAt("2026-01-02"))
+	ledger := llm.NewMemoryLedger(llm.Limits{Task: llm.Amount{Tokens: 10}}, clock)
 	model := &spender{next: func() (llm.Usage, error) { t.Error("the model was called"); return llm.Usage{}, nil }}
 	_, err := llm.Wrap(model, llm.Layers{Ledger: ledger, Account: llm.Account{Task: "a"}}).Chat(t.Context(), llm.Request{InputTokens: 5}, nil)
 	if llm.KindOf(err) != llm.BudgetExhausted || !strings.Contains(err.Error(), "the budget of the task is 10 tokens; 0 are spent and the next call may use 55") {
@@ -180,7 +177,7 @@ func TestExhaustedBudgetSaysSoPlainly(t *testing.T) {
 
 func TestACutAnswerIsPaidFor(t *testing.T) {
 	t.Parallel()
-	ledger := llm.NewMemoryLedger(llm.Limits{}, clockAt("2026-01-02"))
+	ledger := llm.NewMemoryLedger(llm.Limits{}, clock)
 	for _, c := range []struct {
 		err  error
 		want int64
@@ -208,7 +205,7 @@ func (stuck) Settle(context.Context, llm.Reservation, llm.Amount) error {
 
 func TestAnAnswerIsKeptWhenItCannotBeSettled(t *testing.T) {
 	t.Parallel()
-	ledger := llm.NewMemoryLedger(llm.Limits{}, clockAt("2026-01-02"))
+	ledger := llm.NewMemoryLedger(llm.Limits{}, clock)
 	model := llm.Budgeted(&failing{}, stuck{ledger}, llm.Account{Task: "a"}, quiet())
 	if response, err := model.Chat(t.Context(), llm.Request{InputTokens: 100}, nil); err != nil || response.Message.Text() != "ok" {
 		t.Errorf("%+v, %v", response, err)

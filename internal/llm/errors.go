@@ -114,8 +114,7 @@ func (e *Error) coded() *task.Error {
 
 // KindOf returns the kind of the first [*Error] in the chain, or "".
 func KindOf(err error) Kind {
-	var failed *Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*Error](err); ok {
 		return failed.Kind
 	}
 	return ""
@@ -181,8 +180,8 @@ func kindOfStatus(status int, errorType, detail string) Kind {
 	return BadRequest
 }
 
-func contains(text string, any ...string) bool {
-	for _, part := range any {
+func contains(text string, parts ...string) bool {
+	for _, part := range parts {
 		if strings.Contains(text, part) {
 			return true
 		}

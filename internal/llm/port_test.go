@@ -118,14 +118,14 @@ func TestMeterLearnsTheRatioOfTheConversation(t *testing.T) {
 		size := 0
 		for turn := range 10 {
 			size += rapid.IntRange(300, 8000).Draw(t, "added")
-			real := fixed + tokenizer(size, ratio)
+			exact := fixed + tokenizer(size, ratio)
 			if turn >= 3 {
 				estimate := float64(meter.Estimate(size))
-				if off := math.Abs(estimate-float64(real)) / float64(real); off > 0.15 {
-					t.Fatalf("turn %d: estimate %.0f of %d tokens is off by %.0f %%", turn, estimate, real, off*100)
+				if off := math.Abs(estimate-float64(exact)) / float64(exact); off > 0.15 {
+					t.Fatalf("turn %d: estimate %.0f of %d tokens is off by %.0f %%", turn, estimate, exact, off*100)
 				}
 			}
-			meter.Observe(size, real)
+			meter.Observe(size, exact)
 		}
 	})
 }
@@ -201,6 +201,15 @@ func (r *recording) Chat(ctx context.Context, request llm.Request, sink llm.Sink
 	return r.failing.Chat(ctx, request, sink)
 }
 
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 func TestNothingSecretIsSent(t *testing.T) {
 	t.Parallel()
 	model := &recording{}
@@ -212,7 +221,7 @@ func TestNothingSecretIsSent(t *testing.T) {
 			{Role: llm.User, Parts: []llm.Part{llm.ResultPart(llm.Result{CallID: "1", Text: "hunter22 it is"})}},
 		},
 	}
-	before, _ := json.Marshal(request)
+	before := asJSON(t, request)
 	redacting := llm.Wrap(model, llm.Layers{Redactor: maskWord("hunter22")})
 	for range 2 {
 		if _, err := redacting.Chat(t.Context(), request, nil); err != nil {
@@ -220,11 +229,11 @@ func TestNothingSecretIsSent(t *testing.T) {
 		}
 	}
 	for _, asked := range model.asked {
-		if sent, _ := json.Marshal(asked); strings.Contains(string(sent), "hunter22") || strings.Count(string(sent), "••••") != 5 {
+		if sent := asJSON(t, asked); strings.Contains(sent, "hunter22") || strings.Count(sent, "••••") != 5 {
 			t.Errorf("sent %s", sent)
 		}
 	}
-	if after, _ := json.Marshal(request); string(after) != string(before) {
+	if after := asJSON(t, request); after != before {
 		t.Error("the caller's own conversation was changed")
 	}
 	if diff := cmp.Diff(model.asked[0], model.asked[1]); diff != "" {

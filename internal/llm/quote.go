@@ -53,7 +53,7 @@ func defuse(text string) string {
 		return text
 	}
 	var b strings.Builder
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		if text[i] == '<' && isMark(lower[i+1:]) {
 			b.WriteString("&lt;")
 			continue

@@ -99,8 +99,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 }
 
 func withUsage(err error, usage llm.Usage) error {
-	var failed *llm.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*llm.Error](err); ok {
 		failed.Usage = usage
 	}
 	return err
@@ -110,8 +109,7 @@ func withUsage(err error, usage llm.Usage) error {
 func (m *Model) failure(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
 	var api *sdk.Error
 	if !errors.As(err, &api) {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: err.Error(), Err: err}
 		}
 		return llm.ConnectionError(ctx, provider, begun, err)

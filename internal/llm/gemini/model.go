@@ -107,8 +107,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 }
 
 func withUsage(err error, usage llm.Usage) error {
-	var failed *llm.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*llm.Error](err); ok {
 		failed.Usage = usage
 	}
 	return err

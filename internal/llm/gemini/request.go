@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
+	"math"
 
 	"google.golang.org/genai"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func (m *Model) config(request llm.Request) *genai.GenerateContentConfig {
-	config := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(m.endpoint.Limit(request), 1<<30))}
+	config := &genai.GenerateContentConfig{MaxOutputTokens: limit(m.endpoint.Limit(request))}
 	if m.endpoint.Temperature != nil {
 		temperature := float32(*m.endpoint.Temperature)
 		config.Temperature = &temperature
@@ -27,6 +28,14 @@ func (m *Model) config(request llm.Request) *genai.GenerateContentConfig {
 		config.Tools = []*genai.Tool{{FunctionDeclarations: functions}}
 	}
 	return config
+}
+
+// limit is a length limit in the SDK's type.
+func limit(tokens int64) int32 {
+	if tokens > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int32(tokens)
 }
 
 func contentsOf(request llm.Request) []*genai.Content {

@@ -112,7 +112,7 @@ func (s suite) silence(t *testing.T) {
 
 // unreachable points the adapter to a port where nobody listens.
 func (s suite) unreachable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +164,8 @@ func (s suite) badConversation(t *testing.T) {
 	model, _ := s.play(t, answer(script.Answer{Text: "ok"}))
 	request := conversation()
 	request.Messages = request.Messages[:2] // calls without results
-	mustFail(t, model, request, llm.BadRequest)
+	mustBe(t, model, request, llm.BadRequest)
 	request = conversation()
 	request.Messages = append(request.Messages[:1:1], request.Messages[2:]...) // results without calls
-	mustFail(t, model, request, llm.BadRequest)
+	mustBe(t, model, request, llm.BadRequest)
 }

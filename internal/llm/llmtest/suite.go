@@ -126,7 +126,15 @@ func mustChat(t *testing.T, model llm.Model, request llm.Request, sink llm.Sink)
 	return response
 }
 
-// mustFail checks the kind of the error and that nothing of an answer came.
+// mustBe checks the kind of the error and that nothing of an answer came.
+func mustBe(t *testing.T, model llm.Model, request llm.Request, want llm.Kind) {
+	t.Helper()
+	if failed := mustFail(t, model, request, want); failed.Error() == "" {
+		t.Error("the error says nothing")
+	}
+}
+
+// mustFail is mustBe for tests that look at the error.
 func mustFail(t *testing.T, model llm.Model, request llm.Request, want llm.Kind) *llm.Error {
 	t.Helper()
 	response, err := model.Chat(context.Background(), request, nil)

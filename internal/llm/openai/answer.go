@@ -1,5 +1,7 @@
 package openai
 
+import "slices"
+
 import "github.com/toryo-dev/toryo/internal/llm"
 
 // answer is what has come of a streamed answer.
@@ -38,9 +40,9 @@ func (a *answer) parts() []llm.Part {
 // callAt returns the call to which a piece belongs. Some servers give every call
 // the index 0, so that another ID begins another call.
 func (a *answer) callAt(index int64, id string) (found *call, isNew bool) {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		if a.calls[i].index == index && (id == "" || a.calls[i].ID == "" || a.calls[i].ID == id) {
-			return a.calls[i], false
+	for _, v := range slices.Backward(a.calls) {
+		if v.index == index && (id == "" || v.ID == "" || v.ID == id) {
+			return v, false
 		}
 	}
 	found = &call{index: index}

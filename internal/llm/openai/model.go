@@ -102,8 +102,7 @@ func (c connection) response(answer *answer, exchange *llm.Exchange) (llm.Respon
 // failure turns an error of the SDK into one of the port.
 func (c connection) failure(ctx context.Context, exchange *llm.Exchange, answer *answer, err error) error {
 	failed := c.classify(ctx, exchange, answer.begun, err)
-	var known *llm.Error
-	if errors.As(failed, &known) {
+	if known, ok := errors.AsType[*llm.Error](failed); ok {
 		known.Usage = answer.usage
 	}
 	return failed
@@ -111,16 +110,14 @@ func (c connection) failure(ctx context.Context, exchange *llm.Exchange, answer 
 
 func (c connection) classify(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
 	status, header := exchange.Answered()
-	var api *sdk.Error
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*sdk.Error](err); ok {
 		detail := api.Message
 		if detail == "" {
 			detail = api.RawJSON()
 		}
 		return llm.StatusError(provider, api.StatusCode, header, api.Type+" "+api.Code, detail, err)
 	}
-	var inStream *ssestream.StreamError
-	if errors.As(err, &inStream) {
+	if inStream, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		var event struct {
 			Error struct {
 				Type    string `json:"type"`
@@ -133,8 +130,7 @@ func (c connection) classify(ctx context.Context, exchange *llm.Exchange, begun 
 		}
 		return llm.StatusError(provider, status, header, event.Error.Type+" "+fmt.Sprint(event.Error.Code), event.Error.Message, err)
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: err.Error(), Err: err}
 	}
 	return llm.ConnectionError(ctx, provider, begun, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
@@ -151,12 +152,12 @@ func (a *answer) takeItem(item responses.ResponseOutputItemUnion) {
 		a.calls = append(a.calls, &call{Call: llm.Call{ID: item.CallID, Name: item.Name, Arguments: item.AsFunctionCall().Arguments}})
 	case "reasoning":
 		reasoning := item.AsReasoning()
-		text := ""
+		var text strings.Builder
 		for _, summary := range reasoning.Summary {
-			text += summary.Text
+			text.WriteString(summary.Text)
 		}
 		if data, err := json.Marshal(reasoningData{ID: reasoning.ID, Encrypted: reasoning.EncryptedContent}); err == nil {
-			a.thinking = append(a.thinking, llm.Part{Thinking: &llm.Thinking{Provider: provider, Text: text, Data: data}})
+			a.thinking = append(a.thinking, llm.Part{Thinking: &llm.Thinking{Provider: provider, Text: text.String(), Data: data}})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func contextWithStop(t *testing.T) (context.Context, func()) {
@@ -19,7 +20,7 @@ func post(t *testing.T, url, body string) (status int, answer string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Timeout: time.Minute}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

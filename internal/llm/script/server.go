@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -147,9 +148,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, format wire, str
 		return // the client has gone
 	}
 	if failure := answer.plan.Error; failure != nil && failure.After == 0 {
-		for key, values := range failure.header() {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), failure.header())
 		respond(w, failure.Status, format.failure(failure.Status, *failure))
 		return
 	}
@@ -240,9 +239,13 @@ func refuse(w http.ResponseWriter, format wire, err error) {
 }
 
 func respond(w http.ResponseWriter, status int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		status, data = http.StatusInternalServerError, []byte("{}")
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that has gone cannot be told
+	_, _ = w.Write(data) // a client that has gone cannot be told
 }
 
 // event writes one server-sent event. The writer fails only when the client has

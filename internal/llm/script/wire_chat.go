@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
@@ -209,9 +210,7 @@ type chatStream struct {
 
 func (s *chatStream) chunk(choices []any, more fields) {
 	chunk := fields{"id": "chatcmpl-script", "object": "chat.completion.chunk", "created": 0, "model": s.model, "choices": choices}
-	for key, value := range more {
-		chunk[key] = value
-	}
+	maps.Copy(chunk, more)
 	event(s.w, "", chunk)
 }
 

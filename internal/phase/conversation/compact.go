@@ -143,7 +143,7 @@ func (c *Conversation) tokens(state State) int64 { return c.request(state).Input
 // mask replaces the outputs of the first turns and drops what was thought there.
 func mask(turns []llm.Message, count int) []llm.Message {
 	masked := slices.Clone(turns)
-	for i := 0; i < count; i++ {
+	for i := range count {
 		parts := make([]llm.Part, 0, len(turns[i].Parts))
 		for _, part := range turns[i].Parts {
 			switch {

@@ -225,10 +225,10 @@ func (c *Conversation) addUser(parts ...llm.Part) {
 	turns := c.state.Turns
 	if last := len(turns) - 1; last >= 0 && turns[last].Role == llm.User {
 		joined := slices.Concat(turns[last].Parts, parts)
-		c.state.Turns = append(turns[:last:last], llm.Message{Role: llm.User, Parts: joined})
+		c.state.Turns = slices.Concat(turns[:last], []llm.Message{{Role: llm.User, Parts: joined}})
 		return
 	}
-	c.state.Turns = append(turns, llm.Message{Role: llm.User, Parts: parts})
+	c.state.Turns = append(c.state.Turns, llm.Message{Role: llm.User, Parts: parts})
 }
 
 // open returns the calls that have no results yet.

@@ -135,7 +135,7 @@ func (c *connection) lost(session *sdk.ClientSession) {
 	stop := c.stop
 	c.session, c.stop = nil, nil
 	c.mu.Unlock()
-	if err := errors.Join(endSession(session), stop()); err != nil {
+	if err := endBoth(session, stop); err != nil {
 		c.logger.Warn("the rest of a lost MCP server", "server", c.server.Name, "error", err)
 	}
 }
@@ -149,16 +149,17 @@ func (c *connection) close() error {
 	if session == nil {
 		return nil
 	}
-	return errors.Join(endSession(session), stop())
+	return endBoth(session, stop)
 }
 
-// endSession closes a session, but does not wait for a server that hangs.
-func endSession(session *sdk.ClientSession) error {
+// endBoth closes a session and stops its program. It does not wait for a server
+// that hangs: the connection is gone either way.
+func endBoth(session *sdk.ClientSession, stop func() error) error {
 	ended := make(chan error, 1)
-	go func() { ended <- session.Close() }() // ends when the connection is closed by stop
+	go func() { ended <- session.Close() }() // ends at the latest when the program is stopped
 	select {
 	case <-ended:
 	case <-time.After(stopWithin):
 	}
-	return nil // the connection is gone either way
+	return stop()
 }

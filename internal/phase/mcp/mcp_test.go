@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,7 +58,9 @@ func newServer() *sdk.Server {
 	})
 	add("fail", "Fails.", false, func(context.Context, say) (*sdk.CallToolResult, error) { return nil, errors.New("it failed") })
 	add("hang", "Hangs.", false, func(ctx context.Context, _ say) (*sdk.CallToolResult, error) { <-ctx.Done(); return nil, ctx.Err() })
-	add("die", "Dies.", false, func(context.Context, say) (*sdk.CallToolResult, error) { os.Exit(3); return nil, nil })
+	add("die", "Dies.", false, func(context.Context, say) (*sdk.CallToolResult, error) {
+		return nil, syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	})
 	add("big", "Says much.", false, func(context.Context, say) (*sdk.CallToolResult, error) {
 		return text(strings.Repeat("much ", 200_000)), nil
 	})

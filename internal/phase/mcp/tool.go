@@ -107,8 +107,7 @@ func (r *remote) Call(ctx context.Context, _ llm.Call, arguments json.RawMessage
 	case limited.Err() != nil:
 		return tool.Output{}, tool.Mistake("the MCP server %s did not answer within %s", r.connection.server.Name, limit)
 	case err != nil:
-		var answered *jsonrpc.Error
-		if !errors.As(err, &answered) {
+		if _, ok := errors.AsType[*jsonrpc.Error](err); !ok {
 			r.connection.lost(session)
 		}
 		return tool.Output{}, tool.Mistake("the MCP server %s says: %v", r.connection.server.Name, err)

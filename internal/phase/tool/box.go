@@ -141,8 +141,7 @@ func (b *Box) one(ctx context.Context, call llm.Call) (Output, error) {
 		return failed(err), nil
 	}
 	output, err := tool.Call(ctx, call, arguments)
-	var wrong *mistake
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*mistake](err); ok {
 		return failed(wrong), nil
 	}
 	return output, err

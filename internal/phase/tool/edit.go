@@ -80,8 +80,8 @@ func (e *editor) write(name string, before version, after string) error {
 	if err := e.w.Files.WriteFile(name, []byte(after)); err != nil {
 		return Mistake("%s cannot be written: %v", name, err)
 	}
-	past := append(e.past[name], before)
-	e.past[name] = past[max(0, len(past)-undoDepth):]
+	e.past[name] = append(e.past[name], before)
+	e.past[name] = e.past[name][max(0, len(e.past[name])-undoDepth):]
 	return nil
 }
 
@@ -112,7 +112,8 @@ func (e *editor) replace(name string, in editInput) (Output, error) {
 	if err := e.write(name, version{true, []byte(text)}, after); err != nil {
 		return Output{}, err
 	}
-	at := strings.Count(text[:strings.Index(text, old)], "\n") + 1
+	head, _, _ := strings.Cut(text, old)
+	at := strings.Count(head, "\n") + 1
 	return Output{Text: fmt.Sprintf("Replaced %d occurrence(s) in %s:\n%s", count, name, around(after, at, strings.Count(replacement, "\n")+1))}, nil
 }
 

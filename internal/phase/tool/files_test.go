@@ -155,7 +155,7 @@ func TestEdit(t *testing.T) {
 	wantText(t, use(t, edit, args{"command": "create", "path": "new/deep/b.txt", "new": "c", "overwrite": true}), false)
 	use(t, edit, args{"command": "undo", "path": "new/deep/b.txt"})
 	wantText(t, use(t, edit, args{"command": "undo", "path": "new/deep/b.txt"}), false)
-	if _, err := os.Stat(filepath.Join(dir, "new/deep/b.txt")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, "new", "deep", "b.txt")); !os.IsNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
 	}
 	wantText(t, use(t, edit, args{"command": "replace", "path": "dos.txt", "old": "a\nb", "new": "x\ny"}), false)

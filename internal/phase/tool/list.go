@@ -31,41 +31,48 @@ func List(w Workspace) Tool {
 		if err != nil {
 			return Output{}, err
 		}
-		depth := in.Depth
-		if depth <= 0 {
-			depth = 2
+		l := &lister{start: start, depth: in.Depth}
+		if l.depth <= 0 {
+			l.depth = 2
 		}
-		var b strings.Builder
-		shown := 0
-		err = walk(ctx, w.Files, start, func(name string, entry fs.DirEntry) error {
-			if shown == listEntries {
-				return errEnough
-			}
-			shown++
-			below := name
-			if start != "." {
-				below = strings.TrimPrefix(name, start+"/")
-			}
-			if !entry.IsDir() {
-				b.WriteString(Printable(name) + "\n")
-				return nil
-			}
-			b.WriteString(Printable(name) + "/\n")
-			if strings.Count(below, "/")+1 >= depth {
-				return fs.SkipDir
-			}
-			return nil
-		})
+		err = walk(ctx, w.Files, start, l.visit)
 		if errors.Is(err, errEnough) {
-			fmt.Fprintf(&b, "[only the first %d entries are shown; name a directory below]\n", listEntries)
+			fmt.Fprintf(&l.text, "[only the first %d entries are shown; name a directory below]\n", listEntries)
 			err = nil
 		}
 		if err != nil {
 			return Output{}, err
 		}
-		if shown == 0 {
+		if l.shown == 0 {
 			return Output{Text: "(nothing there)"}, nil
 		}
-		return Output{Text: b.String(), Origin: "file names"}, nil
+		return Output{Text: l.text.String(), Origin: "file names"}, nil
 	})
+}
+
+type lister struct {
+	start string
+	depth int
+	shown int
+	text  strings.Builder
+}
+
+func (l *lister) visit(name string, entry fs.DirEntry) error {
+	if l.shown == listEntries {
+		return errEnough
+	}
+	l.shown++
+	if !entry.IsDir() {
+		l.text.WriteString(Printable(name) + "\n")
+		return nil
+	}
+	l.text.WriteString(Printable(name) + "/\n")
+	below := name
+	if l.start != "." {
+		below = strings.TrimPrefix(name, l.start+"/")
+	}
+	if strings.Count(below, "/")+1 >= l.depth {
+		return fs.SkipDir
+	}
+	return nil
 }

@@ -36,8 +36,7 @@ func (s shell) Run(ctx context.Context, command tool.Command, output io.Writer) 
 	if limited.Err() != nil {
 		return tool.Exit{Code: -1, TimedOut: true}, ctx.Err()
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return tool.Exit{Code: exit.ExitCode()}, nil
 	}
 	return tool.Exit{}, err

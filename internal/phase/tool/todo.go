@@ -31,7 +31,7 @@ type todoItem struct {
 
 var todoMarks = map[string]string{"open": "[ ]", "doing": "[>]", "done": "[x]"}
 
-// Todo is the tool that keeps the to-do list. Pin shows it to the model for good.
+// Todo keeps the to-do list. Pin shows it to the model for good.
 func Todo(pin func(ctx context.Context, name, text string) error) Tool {
 	return define("todo", todoDescription, false, func(ctx context.Context, _ llm.Call, in todoInput) (Output, error) {
 		if len(in.Items) > todoItems {
