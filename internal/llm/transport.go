@@ -22,7 +22,7 @@ type Endpoint struct {
 	ContextLength int64
 	Temperature   *float64
 	Prices        Prices
-	// Silence is for how long the server may send nothing; 0 means two minutes.
+	// Silence is for how long the server may send nothing; 0 means five minutes.
 	Silence time.Duration
 	// Transport carries the requests; nil means the standard one.
 	Transport http.RoundTripper
@@ -31,7 +31,7 @@ type Endpoint struct {
 // The defaults of an [Endpoint].
 const (
 	DefaultMaxTokens = 8192
-	DefaultSilence   = 2 * time.Minute
+	DefaultSilence   = 5 * time.Minute
 )
 
 // Limit is how long the answer to the request may be.
