@@ -143,39 +143,45 @@ func StatusError(provider string, status int, header http.Header, errorType, det
 	}
 }
 
+// kindsByName are what providers call their errors, or say in them, whatever the
+// status. The order matters: the first that is found decides.
+var kindsByName = []struct {
+	kind  Kind
+	names []string
+}{
+	{QuotaUsedUp, []string{"insufficient_quota", "billing_error", "credit balance is too low"}},
+	{TooLong, []string{"context_length_exceeded", "prompt is too long", "maximum context length", "exceeds the maximum number of tokens", "request_too_large"}},
+	{Refused, []string{"content_filter", "content_policy_violation"}},
+	{Overloaded, []string{"overloaded_error"}},
+	{RateLimited, []string{"rate_limit_error", "rate_limit_exceeded"}},
+}
+
+var kindsByStatus = map[int]Kind{
+	http.StatusUnauthorized:          Unauthorized,
+	http.StatusPaymentRequired:       QuotaUsedUp,
+	http.StatusForbidden:             Unauthorized,
+	http.StatusNotFound:              UnknownModel,
+	http.StatusRequestTimeout:        TimedOut,
+	http.StatusConflict:              ServerFault,
+	http.StatusRequestEntityTooLarge: TooLong,
+	http.StatusTooManyRequests:       RateLimited,
+	http.StatusServiceUnavailable:    Overloaded,
+	http.StatusGatewayTimeout:        TimedOut,
+	529:                              Overloaded,
+}
+
 func kindOfStatus(status int, errorType, detail string) Kind {
 	about := strings.ToLower(errorType + " " + detail)
-	switch {
-	case contains(about, "insufficient_quota", "billing_error", "credit balance is too low"):
-		return QuotaUsedUp
-	case contains(about, "context_length_exceeded", "prompt is too long", "maximum context length", "exceeds the maximum number of tokens", "request_too_large"):
-		return TooLong
-	case contains(about, "content_filter", "content_policy_violation"):
-		return Refused
-	case contains(about, "overloaded_error"):
-		return Overloaded
-	case contains(about, "rate_limit_error", "rate_limit_exceeded"):
-		return RateLimited
+	for _, named := range kindsByName {
+		if contains(about, named.names...) {
+			return named.kind
+		}
 	}
-	switch {
-	case status == http.StatusTooManyRequests:
-		return RateLimited
-	case status == 529 || status == http.StatusServiceUnavailable:
-		return Overloaded
-	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
-		return TimedOut
-	case status >= 500 || status == http.StatusConflict:
-		return ServerFault
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return Unauthorized
-	case status == http.StatusPaymentRequired:
-		return QuotaUsedUp
-	case status == http.StatusNotFound:
-		return UnknownModel
-	case status == http.StatusRequestEntityTooLarge:
-		return TooLong
-	case status >= 200 && status < 300:
-		return ServerFault // an error event inside a stream that had begun well
+	if kind, known := kindsByStatus[status]; known {
+		return kind
+	}
+	if status >= 500 || status >= 200 && status < 300 {
+		return ServerFault // also an error inside a stream that had begun well
 	}
 	return BadRequest
 }

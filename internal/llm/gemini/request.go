@@ -35,7 +35,7 @@ func limit(tokens int64) int32 {
 	if tokens > math.MaxInt32 {
 		return math.MaxInt32
 	}
-	return int32(tokens)
+	return int32(tokens) //nolint:gosec // it was just compared
 }
 
 func contentsOf(request llm.Request) []*genai.Content {

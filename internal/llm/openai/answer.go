@@ -1,8 +1,10 @@
 package openai
 
-import "slices"
+import (
+	"slices"
 
-import "github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm"
+)
 
 // answer is what has come of a streamed answer.
 type answer struct {

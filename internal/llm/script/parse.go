@@ -182,7 +182,14 @@ func (c *checker) answer(at string, answer *Answer) {
 			c.wrong(at+"."+key, "is negative")
 		}
 	}
-	for i, call := range answer.Calls {
+	c.calls(at, answer.Calls)
+	if failure := answer.Error; failure != nil && failure.After == 0 && (failure.Status < 400 || failure.Status > 599) {
+		c.wrong(at+".error.status", "%d is not an HTTP error", failure.Status)
+	}
+}
+
+func (c *checker) calls(at string, calls []Call) {
+	for i, call := range calls {
 		where := fmt.Sprintf("%s.calls[%d]", at, i)
 		if call.Name == "" {
 			c.wrong(where, "the call has no name")
@@ -190,8 +197,5 @@ func (c *checker) answer(at string, answer *Answer) {
 		if call.Raw != "" && call.Arguments != nil {
 			c.wrong(where+".raw", "and arguments are both set")
 		}
-	}
-	if failure := answer.Error; failure != nil && failure.After == 0 && (failure.Status < 400 || failure.Status > 599) {
-		c.wrong(at+".error.status", "%d is not an HTTP error", failure.Status)
 	}
 }

@@ -112,7 +112,7 @@ func (c *connection) get(ctx context.Context) (*sdk.ClientSession, error) {
 	if c.session != nil {
 		return c.session, nil
 	}
-	transport, stop, err := c.server.open(c.lasting, c.launcher)
+	transport, stop, err := c.server.open(c.lasting, c.launcher) //nolint:contextcheck // the program outlives the call
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,9 @@ type todoItem struct {
 
 var todoMarks = map[string]string{"open": "[ ]", "doing": "[>]", "done": "[x]"}
 
-// Todo keeps the to-do list. Pin shows it to the model for good.
-func Todo(pin func(ctx context.Context, name, text string) error) Tool {
+// TaskList is the tool that keeps the to-do list. Pin shows it to the model for
+// good.
+func TaskList(pin func(ctx context.Context, name, text string) error) Tool {
 	return define("todo", todoDescription, false, func(ctx context.Context, _ llm.Call, in todoInput) (Output, error) {
 		if len(in.Items) > todoItems {
 			return Output{}, Mistake("the list has %d items; %d are the most", len(in.Items), todoItems)

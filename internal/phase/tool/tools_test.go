@@ -145,7 +145,7 @@ func TestTestsAgainstTheBaseline(t *testing.T) {
 func TestTodoFinishAsk(t *testing.T) {
 	t.Parallel()
 	pinned := ""
-	todo := tool.Todo(func(_ context.Context, name, text string) error { pinned = name + ":" + text; return nil })
+	todo := tool.TaskList(func(_ context.Context, name, text string) error { pinned = name + ":" + text; return nil })
 	wantText(t, use(t, todo, args{"items": []args{{"text": "look\n at it", "state": "done"}, {"text": "fix", "state": "doing"}, {"text": "test", "state": "open"}}}), false, "3 items, 1 done")
 	if pinned != "todo:[x] look at it\n[>] fix\n[ ] test" {
 		t.Errorf("pinned %q", pinned)
@@ -289,7 +289,7 @@ func TestDescriptionsAreThere(t *testing.T) {
 	w, _ := workspace(t, nil)
 	for _, subject := range []tool.Tool{
 		tool.Run(w, tool.RunOptions{}), tool.Read(w), tool.List(w), tool.Search(w), tool.Edit(w), tool.Patch(w), tool.Diff(w, "HEAD"),
-		tool.Test(fakeTests{}, tool.RunOptions{}), tool.Todo(nil), tool.Finish(), tool.Ask(),
+		tool.Test(fakeTests{}, tool.RunOptions{}), tool.TaskList(nil), tool.Finish(), tool.Ask(),
 	} {
 		definition := subject.Definition()
 		if len(definition.Description) < 40 || !json.Valid(definition.Schema) || !strings.Contains(string(definition.Schema), `"type":"object"`) {
