@@ -26,6 +26,15 @@ const (
 	ReasonRunFailed         Reason = "run_failed"
 )
 
+// The reasons for which a phase ends before its work is done.
+const (
+	ReasonModelLoops      Reason = "model_loops"
+	ReasonEmptyAnswers    Reason = "empty_answers"
+	ReasonTurnsExhausted  Reason = "turns_exhausted"
+	ReasonModelRefused    Reason = "model_refused"
+	ReasonContextExceeded Reason = "context_exceeded"
+)
+
 // The reasons for which a write is refused.
 const (
 	ReasonStaleGeneration Reason = "stale_generation"
@@ -50,6 +59,11 @@ var reasonTexts = map[Reason]string{
 	ReasonPausedTooLong:     "it was paused for too long",
 	ReasonCompleted:         "the work was verified and handed over",
 	ReasonRunFailed:         "the run failed",
+	ReasonModelLoops:        "the model repeated the same step without getting further",
+	ReasonEmptyAnswers:      "the model answered nothing, several times",
+	ReasonTurnsExhausted:    "every turn that the phase allows was used up",
+	ReasonModelRefused:      "the model refused to answer",
+	ReasonContextExceeded:   "the conversation no longer fits into the model's context",
 	ReasonStaleGeneration:   "it belongs to a run that is over",
 	ReasonRejectedByForge:   "the forge will not take it",
 }

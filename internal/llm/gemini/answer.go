@@ -1,0 +1,106 @@
+package gemini
+
+import (
+	"encoding/json"
+
+	"google.golang.org/genai"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+)
+
+// answer is what has come of a streamed answer.
+type answer struct {
+	begun   bool
+	model   string
+	parts   []llm.Part
+	finish  genai.FinishReason
+	blocked string
+	usage   llm.Usage
+}
+
+func (a *answer) take(chunk *genai.GenerateContentResponse, sink llm.Sink) {
+	a.begun = true
+	if chunk.ModelVersion != "" {
+		a.model = chunk.ModelVersion
+	}
+	if usage := chunk.UsageMetadata; usage != nil {
+		a.usage = llm.Usage{
+			Input:  int64(usage.PromptTokenCount + usage.ToolUsePromptTokenCount),
+			Cached: int64(usage.CachedContentTokenCount),
+			Output: int64(usage.CandidatesTokenCount + usage.ThoughtsTokenCount),
+		}
+	}
+	if feedback := chunk.PromptFeedback; feedback != nil && feedback.BlockReason != "" {
+		a.blocked = "the prompt was blocked: " + string(feedback.BlockReason) + " " + feedback.BlockReasonMessage
+	}
+	for _, candidate := range chunk.Candidates {
+		if candidate.FinishReason != "" {
+			a.finish = candidate.FinishReason
+			a.setBlocked(candidate)
+		}
+		if candidate.Content == nil {
+			continue
+		}
+		for _, part := range candidate.Content.Parts {
+			a.add(part, sink)
+		}
+	}
+}
+
+func (a *answer) setBlocked(candidate *genai.Candidate) {
+	switch candidate.FinishReason {
+	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist,
+		genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonLanguage:
+		a.blocked = "the answer was blocked: " + string(candidate.FinishReason) + " " + candidate.FinishMessage
+	}
+}
+
+func (a *answer) add(part *genai.Part, sink llm.Sink) {
+	switch {
+	case part.FunctionCall != nil:
+		arguments, err := json.Marshal(part.FunctionCall.Args)
+		if err != nil || part.FunctionCall.Args == nil {
+			arguments = []byte("{}")
+		}
+		a.parts = append(a.parts, llm.CallPart(llm.Call{
+			ID: part.FunctionCall.ID, Name: part.FunctionCall.Name,
+			Arguments: string(arguments), Signature: part.ThoughtSignature,
+		}))
+		sink.Send(llm.Delta{CallName: part.FunctionCall.Name})
+		return
+	case part.Thought:
+		a.addThinking(part.Text, nil)
+		sink.Send(llm.Delta{Thinking: part.Text})
+	case part.Text != "":
+		if last := len(a.parts) - 1; last >= 0 && a.parts[last].Text != "" {
+			a.parts[last].Text += part.Text
+		} else {
+			a.parts = append(a.parts, llm.TextPart(part.Text))
+		}
+		sink.Send(llm.Delta{Text: part.Text})
+	}
+	if len(part.ThoughtSignature) > 0 {
+		a.addThinking("", part.ThoughtSignature)
+	}
+}
+
+func (a *answer) addThinking(text string, data []byte) {
+	if last := len(a.parts) - 1; last >= 0 && a.parts[last].Thinking != nil && data == nil {
+		a.parts[last].Thinking.Text += text
+		return
+	}
+	a.parts = append(a.parts, llm.Part{Thinking: &llm.Thinking{Provider: provider, Text: text, Data: data}})
+}
+
+// stopReason also looks at the calls: the API says STOP for those too.
+func (a *answer) stopReason() llm.StopReason {
+	switch {
+	case a.finish == genai.FinishReasonMaxTokens:
+		return llm.StopMaxTokens
+	case len(llm.Message{Parts: a.parts}.Calls()) > 0:
+		return llm.StopCalls
+	case a.finish == genai.FinishReasonStop:
+		return llm.StopEnd
+	}
+	return llm.StopOther
+}

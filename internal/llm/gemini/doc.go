@@ -1,0 +1,2 @@
+// Package gemini is the adapter for Google's Gemini API.
+package gemini

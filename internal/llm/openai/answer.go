@@ -1,0 +1,53 @@
+package openai
+
+import (
+	"slices"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+)
+
+// answer is what has come of a streamed answer.
+type answer struct {
+	begun, ended bool
+	model        string
+	thinking     []llm.Part
+	text         string
+	calls        []*call
+	refusal      string
+	filtered     bool
+	stop         llm.StopReason
+	usage        llm.Usage
+}
+
+// call is a call whose arguments come in pieces.
+type call struct {
+	index int64
+	llm.Call
+}
+
+func (a *answer) parts() []llm.Part {
+	parts := append([]llm.Part(nil), a.thinking...)
+	if a.text != "" {
+		parts = append(parts, llm.TextPart(a.text))
+	}
+	for _, c := range a.calls {
+		if c.Arguments == "" {
+			c.Arguments = "{}"
+		}
+		parts = append(parts, llm.CallPart(c.Call))
+	}
+	return parts
+}
+
+// callAt returns the call to which a piece belongs. Some servers give every call
+// the index 0, so that another ID begins another call.
+func (a *answer) callAt(index int64, id string) (found *call, isNew bool) {
+	for _, v := range slices.Backward(a.calls) {
+		if v.index == index && (id == "" || v.ID == "" || v.ID == id) {
+			return v, false
+		}
+	}
+	found = &call{index: index}
+	a.calls = append(a.calls, found)
+	return found, true
+}

@@ -1,0 +1,309 @@
+package script
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+)
+
+// anthropicWire is the Messages format.
+type anthropicWire struct{}
+
+func (anthropicWire) name() string { return "anthropic" }
+
+type anthropicBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+	Cache     json.RawMessage `json:"cache_control"`
+}
+
+type anthropicRequest struct {
+	Model     string          `json:"model"`
+	MaxTokens int64           `json:"max_tokens"`
+	Stream    bool            `json:"stream"`
+	System    json.RawMessage `json:"system"`
+	Tools     json.RawMessage `json:"tools"`
+	Messages  json.RawMessage `json:"messages"`
+	Cache     json.RawMessage `json:"cache_control"`
+}
+
+func (a anthropicWire) read(body []byte) (asked, error) {
+	var raw anthropicRequest
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return asked{}, fmt.Errorf("the request is not JSON: %w", err)
+	}
+	if raw.Model == "" {
+		return asked{}, errors.New("model: Field required")
+	}
+	ask := asked{stream: raw.Stream, usage: true, ordered: ordered(raw.Tools, raw.System, raw.Messages)}
+	ask.request.MaxTokens = raw.MaxTokens
+	system, err := anthropicContent(raw.System)
+	if err != nil {
+		return asked{}, fmt.Errorf("system: %w", err)
+	}
+	breakpoints := countBreakpoint(raw.Cache)
+	for _, block := range system {
+		ask.request.System += block.Text
+		breakpoints += countBreakpoint(block.Cache)
+	}
+	tools, count, err := anthropicTools(raw.Tools)
+	if err != nil {
+		return asked{}, err
+	}
+	ask.request.Tools = tools
+	messages, more, err := a.messages(raw.Messages)
+	if err != nil {
+		return asked{}, err
+	}
+	ask.request.Messages = messages
+	if breakpoints+count+more > 4 {
+		return asked{}, fmt.Errorf("a maximum of 4 blocks with cache_control may be provided, found %d", breakpoints+count+more)
+	}
+	return ask, nil
+}
+
+func countBreakpoint(cache json.RawMessage) int {
+	if len(cache) == 0 || string(cache) == "null" {
+		return 0
+	}
+	return 1
+}
+
+func anthropicTools(raw json.RawMessage) (tools []llm.Tool, breakpoints int, err error) {
+	var list []struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Schema      json.RawMessage `json:"input_schema"`
+		Cache       json.RawMessage `json:"cache_control"`
+	}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, 0, fmt.Errorf("tools: %w", err)
+		}
+	}
+	for i, tool := range list {
+		if err := objectSchema(tool.Schema); err != nil {
+			return nil, 0, fmt.Errorf("tools.%d.input_schema: %w", i, err)
+		}
+		tools = append(tools, llm.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema})
+		breakpoints += countBreakpoint(tool.Cache)
+	}
+	return tools, breakpoints, nil
+}
+
+func objectSchema(raw json.RawMessage) error {
+	var schema struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &schema); err != nil || schema.Type != "object" {
+		return errors.New(`type: Input should be "object"`)
+	}
+	return nil
+}
+
+func (anthropicWire) messages(raw json.RawMessage) (messages []llm.Message, breakpoints int, err error) {
+	var list []struct {
+		Role    llm.Role        `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, 0, fmt.Errorf("messages: %w", err)
+	}
+	names := map[string]string{}
+	for i, message := range list {
+		if message.Role != llm.User && message.Role != llm.Assistant {
+			return nil, 0, fmt.Errorf("messages.%d: unexpected role %q", i, message.Role)
+		}
+		blocks, err := anthropicContent(message.Content)
+		if err != nil {
+			return nil, 0, fmt.Errorf("messages.%d: %w", i, err)
+		}
+		var parts []llm.Part
+		textSeen := false
+		for j, block := range blocks {
+			breakpoints += countBreakpoint(block.Cache)
+			part, err := block.part(names)
+			if err != nil {
+				return nil, 0, fmt.Errorf("messages.%d.content.%d: %w", i, j, err)
+			}
+			if part.Result != nil && textSeen {
+				return nil, 0, fmt.Errorf("messages.%d: tool_result blocks must come first", i)
+			}
+			textSeen = textSeen || part.Text != ""
+			parts = append(parts, part)
+		}
+		messages = append(messages, llm.Message{Role: message.Role, Parts: parts})
+	}
+	return messages, breakpoints, nil
+}
+
+func (b anthropicBlock) part(names map[string]string) (llm.Part, error) {
+	switch b.Type {
+	case "text":
+		if b.Text == "" {
+			return llm.Part{}, errors.New("text content blocks must be non-empty")
+		}
+		return llm.TextPart(b.Text), nil
+	case "thinking":
+		return llm.Part{Thinking: &llm.Thinking{Provider: "anthropic", Text: b.Thinking, Data: []byte(b.Signature)}}, nil
+	case "tool_use":
+		var object map[string]any
+		if err := json.Unmarshal(b.Input, &object); err != nil || object == nil {
+			return llm.Part{}, errors.New("tool_use.input: Input should be a valid dictionary")
+		}
+		names[b.ID] = b.Name
+		return llm.CallPart(llm.Call{ID: b.ID, Name: b.Name, Arguments: string(b.Input)}), nil
+	case "tool_result":
+		content, err := anthropicContent(b.Content)
+		if err != nil {
+			return llm.Part{}, err
+		}
+		result := llm.Result{CallID: b.ToolUseID, Name: names[b.ToolUseID], Error: b.IsError}
+		for _, block := range content {
+			result.Text += block.Text
+		}
+		return llm.ResultPart(result), nil
+	}
+	return llm.Part{}, fmt.Errorf("unexpected block type %q", b.Type)
+}
+
+// anthropicContent reads content that is a text or a list of blocks.
+func anthropicContent(raw json.RawMessage) ([]anthropicBlock, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []anthropicBlock{{Type: "text", Text: text}}, nil
+	}
+	var blocks []anthropicBlock
+	if err := json.Unmarshal(raw, &blocks); err != nil {
+		return nil, fmt.Errorf("content: %w", err)
+	}
+	return blocks, nil
+}
+
+var anthropicStops = map[string]string{
+	stopEnd: "end_turn", stopCalls: "tool_use", stopMaxTokens: "max_tokens", stopRefusal: "refusal",
+}
+
+func anthropicUsage(usage llm.Usage) fields {
+	return fields{
+		"input_tokens":                usage.Input - usage.Cached - usage.CacheWrite,
+		"cache_read_input_tokens":     usage.Cached,
+		"cache_creation_input_tokens": usage.CacheWrite,
+		"output_tokens":               usage.Output,
+	}
+}
+
+func (anthropicWire) whole(model string, answer played) any {
+	content := []any{}
+	for _, part := range answer.parts {
+		switch {
+		case part.Call != nil:
+			content = append(content, fields{"type": "tool_use", "id": part.Call.ID, "name": part.Call.Name, "input": argumentsObject(part.Call.Arguments)})
+		case part.Thinking != nil:
+			content = append(content, fields{"type": "thinking", "thinking": part.Thinking.Text, "signature": "scripted"})
+		default:
+			content = append(content, fields{"type": "text", "text": part.Text})
+		}
+	}
+	return fields{
+		"id": "msg_script", "type": "message", "role": "assistant", "model": model, "content": content,
+		"stop_reason": anthropicStops[answer.stop], "stop_sequence": nil, "usage": anthropicUsage(answer.usage),
+	}
+}
+
+func (anthropicWire) counted(tokens int64) any { return fields{"input_tokens": tokens} }
+
+var anthropicErrors = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 529: "overloaded_error",
+}
+
+func (anthropicWire) failure(status int, failure Failure) any {
+	kind := failure.Type
+	if kind == "" {
+		kind = anthropicErrors[status]
+	}
+	if kind == "" {
+		kind = "api_error"
+	}
+	return fields{"type": "error", "error": fields{"type": kind, "message": failure.Message}}
+}
+
+func (anthropicWire) open(w io.Writer, model string, answer played, _ asked) eventStream {
+	return &anthropicStream{w: w, model: model, answer: answer}
+}
+
+type anthropicStream struct {
+	w      io.Writer
+	model  string
+	answer played
+}
+
+func (s *anthropicStream) event(kind string, more fields) {
+	more["type"] = kind
+	event(s.w, kind, more)
+}
+
+func (s *anthropicStream) begin() {
+	usage := anthropicUsage(s.answer.usage)
+	usage["output_tokens"] = 1
+	s.event("message_start", fields{"message": fields{
+		"id": "msg_script", "type": "message", "role": "assistant", "model": s.model, "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil, "usage": usage,
+	}})
+	s.event("ping", fields{})
+}
+
+func (s *anthropicStream) piece(p piece) {
+	if p.first {
+		block := fields{"type": "text", "text": ""}
+		switch {
+		case p.call != nil:
+			block = fields{"type": "tool_use", "id": p.call.ID, "name": p.call.Name, "input": fields{}}
+		case s.answer.parts[p.part].Thinking != nil:
+			block = fields{"type": "thinking", "thinking": "", "signature": ""}
+		}
+		s.event("content_block_start", fields{"index": p.part, "content_block": block})
+	}
+	delta := fields{"type": "text_delta", "text": p.text}
+	thinking := s.answer.parts[p.part].Thinking != nil
+	switch {
+	case p.call != nil:
+		delta = fields{"type": "input_json_delta", "partial_json": p.fragment}
+	case thinking:
+		delta = fields{"type": "thinking_delta", "thinking": p.thinking}
+	}
+	s.event("content_block_delta", fields{"index": p.part, "delta": delta})
+	if p.last {
+		if thinking {
+			s.event("content_block_delta", fields{"index": p.part, "delta": fields{"type": "signature_delta", "signature": "scripted"}})
+		}
+		s.event("content_block_stop", fields{"index": p.part})
+	}
+}
+
+func (s *anthropicStream) fail(failure Failure) {
+	event(s.w, "error", anthropicWire{}.failure(failure.Status, failure))
+}
+
+func (s *anthropicStream) end() {
+	s.event("message_delta", fields{
+		"delta": fields{"stop_reason": anthropicStops[s.answer.stop], "stop_sequence": nil},
+		"usage": fields{"output_tokens": s.answer.usage.Output},
+	})
+	s.event("message_stop", fields{})
+}

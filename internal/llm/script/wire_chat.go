@@ -1,0 +1,249 @@
+package script
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+)
+
+// chatWire is OpenAI's Chat Completions format.
+type chatWire struct{}
+
+func (chatWire) name() string { return "openai-chat" }
+
+type chatMessage struct {
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	ToolCalls []struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string  `json:"name"`
+			Arguments *string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+	ToolCallID string `json:"tool_call_id"`
+}
+
+func (c chatWire) read(body []byte) (asked, error) {
+	var raw struct {
+		Model         string `json:"model"`
+		Stream        bool   `json:"stream"`
+		StreamOptions struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		MaxTokens           int64           `json:"max_tokens"`
+		MaxCompletionTokens int64           `json:"max_completion_tokens"`
+		Tools               json.RawMessage `json:"tools"`
+		Messages            json.RawMessage `json:"messages"`
+	}
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return asked{}, fmt.Errorf("the request is not JSON: %w", err)
+	}
+	if raw.Model == "" {
+		return asked{}, errors.New("you must provide a model parameter")
+	}
+	ask := asked{stream: raw.Stream, usage: raw.StreamOptions.IncludeUsage, ordered: ordered(raw.Tools, raw.Messages)}
+	ask.request.MaxTokens = max(raw.MaxTokens, raw.MaxCompletionTokens)
+	var tools []struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	}
+	if len(raw.Tools) > 0 {
+		if err := json.Unmarshal(raw.Tools, &tools); err != nil {
+			return asked{}, fmt.Errorf("tools: %w", err)
+		}
+	}
+	for i, tool := range tools {
+		if tool.Type != "function" || objectSchema(tool.Function.Parameters) != nil {
+			return asked{}, fmt.Errorf("invalid schema for function %q in tools[%d]", tool.Function.Name, i)
+		}
+		ask.request.Tools = append(ask.request.Tools, llm.Tool{
+			Name: tool.Function.Name, Description: tool.Function.Description, Schema: tool.Function.Parameters,
+		})
+	}
+	var messages []chatMessage
+	if err := json.Unmarshal(raw.Messages, &messages); err != nil {
+		return asked{}, fmt.Errorf("messages: %w", err)
+	}
+	return ask, c.messages(&ask.request, messages)
+}
+
+func (chatWire) messages(request *llm.Request, messages []chatMessage) error {
+	names := map[string]string{}
+	for i, message := range messages {
+		text, err := plainContent(message.Content)
+		if err != nil {
+			return fmt.Errorf("messages[%d]: %w", i, err)
+		}
+		switch message.Role {
+		case "system", "developer":
+			request.System += text
+		case "user":
+			addParts(request, llm.User, llm.TextPart(text))
+		case "tool":
+			addParts(request, llm.User, llm.ResultPart(llm.Result{
+				CallID: message.ToolCallID, Name: names[message.ToolCallID], Text: text,
+			}))
+		case "assistant":
+			var parts []llm.Part
+			if text != "" {
+				parts = append(parts, llm.TextPart(text))
+			}
+			for _, call := range message.ToolCalls {
+				if call.Function.Arguments == nil {
+					return fmt.Errorf("messages[%d].tool_calls: arguments is required", i)
+				}
+				names[call.ID] = call.Function.Name
+				parts = append(parts, llm.CallPart(llm.Call{ID: call.ID, Name: call.Function.Name, Arguments: *call.Function.Arguments}))
+			}
+			request.Messages = append(request.Messages, llm.Message{Role: llm.Assistant, Parts: parts})
+		default:
+			return fmt.Errorf("messages[%d]: invalid role %q", i, message.Role)
+		}
+	}
+	return nil
+}
+
+// addParts joins parts of one speaker into one message, as they were before the
+// wire format took them apart.
+func addParts(request *llm.Request, role llm.Role, parts ...llm.Part) {
+	if last := len(request.Messages) - 1; last >= 0 && request.Messages[last].Role == role {
+		request.Messages[last].Parts = append(request.Messages[last].Parts, parts...)
+		return
+	}
+	request.Messages = append(request.Messages, llm.Message{Role: role, Parts: parts})
+}
+
+// plainContent reads content that is null, a text, or a list of texts.
+func plainContent(raw json.RawMessage) (string, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var list []struct {
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return "", fmt.Errorf("content: %w", err)
+	}
+	for _, item := range list {
+		text += item.Text + item.Refusal
+	}
+	return text, nil
+}
+
+var chatStops = map[string]string{
+	stopEnd: "stop", stopCalls: "tool_calls", stopMaxTokens: "length", stopRefusal: "content_filter",
+}
+
+func chatUsage(usage llm.Usage) fields {
+	return fields{
+		"prompt_tokens": usage.Input, "completion_tokens": usage.Output, "total_tokens": usage.Total(),
+		"prompt_tokens_details": fields{"cached_tokens": usage.Cached},
+	}
+}
+
+func chatCall(call llm.Call) fields {
+	return fields{"id": call.ID, "type": "function", "function": fields{"name": call.Name, "arguments": call.Arguments}}
+}
+
+func (chatWire) whole(model string, answer played) any {
+	message := fields{"role": "assistant", "content": nil}
+	var calls []any
+	for _, part := range answer.parts {
+		switch {
+		case part.Call != nil:
+			calls = append(calls, chatCall(*part.Call))
+		case part.Text != "":
+			message["content"] = part.Text
+		}
+	}
+	if len(calls) > 0 {
+		message["tool_calls"] = calls
+	}
+	return fields{
+		"id": "chatcmpl-script", "object": "chat.completion", "created": 0, "model": model,
+		"choices": []any{fields{"index": 0, "message": message, "finish_reason": chatStops[answer.stop]}},
+		"usage":   chatUsage(answer.usage),
+	}
+}
+
+func (chatWire) counted(int64) any { return fields{} }
+
+func (chatWire) failure(status int, failure Failure) any { return openaiFailure(status, failure) }
+
+func openaiFailure(status int, failure Failure) any {
+	kind := failure.Type
+	if kind == "" {
+		kind = map[int]string{400: "invalid_request_error", 401: "invalid_api_key", 429: "rate_limit_exceeded"}[status]
+	}
+	if kind == "" {
+		kind = "server_error"
+	}
+	return fields{"error": fields{"message": failure.Message, "type": kind, "code": kind, "param": nil}}
+}
+
+func (chatWire) open(w io.Writer, model string, answer played, ask asked) eventStream {
+	return &chatStream{w: w, model: model, answer: answer, usage: ask.usage}
+}
+
+type chatStream struct {
+	w      io.Writer
+	model  string
+	answer played
+	usage  bool
+	calls  int
+}
+
+func (s *chatStream) chunk(choices []any, more fields) {
+	chunk := fields{"id": "chatcmpl-script", "object": "chat.completion.chunk", "created": 0, "model": s.model, "choices": choices}
+	maps.Copy(chunk, more)
+	event(s.w, "", chunk)
+}
+
+func (s *chatStream) delta(delta fields, finish any) {
+	s.chunk([]any{fields{"index": 0, "delta": delta, "finish_reason": finish}}, nil)
+}
+
+func (s *chatStream) begin() { s.delta(fields{"role": "assistant", "content": ""}, nil) }
+
+func (s *chatStream) piece(p piece) {
+	switch {
+	case p.call != nil && p.first:
+		call := chatCall(llm.Call{ID: p.call.ID, Name: p.call.Name, Arguments: p.fragment})
+		call["index"] = s.calls
+		s.delta(fields{"tool_calls": []any{call}}, nil)
+	case p.call != nil:
+		s.delta(fields{"tool_calls": []any{fields{"index": s.calls, "function": fields{"arguments": p.fragment}}}}, nil)
+	case p.thinking != "":
+		s.delta(fields{"reasoning_content": p.thinking}, nil)
+	default:
+		s.delta(fields{"content": p.text}, nil)
+	}
+	if p.call != nil && p.last {
+		s.calls++
+	}
+}
+
+func (s *chatStream) fail(failure Failure) { event(s.w, "", openaiFailure(failure.Status, failure)) }
+
+func (s *chatStream) end() {
+	s.delta(fields{}, chatStops[s.answer.stop])
+	if s.usage {
+		s.chunk([]any{}, fields{"usage": chatUsage(s.answer.usage)})
+	}
+	_, _ = io.WriteString(s.w, "data: [DONE]\n\n") // see event
+}

@@ -1,0 +1,26 @@
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+)
+
+//go:embed finish.md
+var finishDescription string
+
+type finishInput struct {
+	Summary string `json:"summary" jsonschema:"what was done, how it was checked, what is left"`
+}
+
+// Finish is the tool by which a model says that it is done.
+func Finish() Tool {
+	return define("finish", finishDescription, false, func(_ context.Context, _ llm.Call, in finishInput) (Output, error) {
+		if strings.TrimSpace(in.Summary) == "" {
+			return Output{}, Mistake("the summary is empty")
+		}
+		return Output{Text: "Finished.", End: &End{Summary: in.Summary}}, nil
+	})
+}
