@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -106,8 +107,8 @@ func TestUsers(t *testing.T) {
 	check(t, f.board.AddUser(t.Context(), "alice", forge.ReadAccess))
 	wantCode(t, "a login that is taken", f.board.AddUser(t.Context(), "ALICE", forge.ReadAccess), task.Conflict)
 	users, err := f.board.Users(t.Context())
-	if err != nil || strings.Join(users, " ") != "Toryo-Bot alice" {
-		t.Errorf("users %q, %v", users, err)
+	if err != nil || !slices.Equal(users, []board.User{{Login: "Toryo-Bot", Access: forge.WriteAccess}, {Login: "alice", Access: forge.ReadAccess}}) {
+		t.Errorf("users %v, %v", users, err)
 	}
 	check(t, f.board.RemoveUser(t.Context(), "alice"))
 	wantCode(t, "a login that was taken", f.board.AddUser(t.Context(), "alice", forge.ReadAccess), task.Conflict)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -15,9 +16,9 @@ func (f *Forge) CreateIssue(ctx context.Context, repository, title, body string)
 	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
 		return forge.Item{}, err
 	}
-	title = strings.TrimSpace(forge.Clean(title))
-	if title == "" {
-		return forge.Item{}, task.Errorf(task.Invalid, "an issue needs a title")
+	title, err := titleOf("an issue", title)
+	if err != nil {
+		return forge.Item{}, err
 	}
 	made, err := f.board.store.AddBoardItem(ctx, store.BoardItem{
 		Repository: repository, Kind: task.Issue, Title: title, Body: forge.Clean(body), Author: f.self,
@@ -26,6 +27,22 @@ func (f *Forge) CreateIssue(ctx context.Context, repository, title, body string)
 		return forge.Item{}, told("open an issue in "+repository, true, err)
 	}
 	return f.whole(ctx, made)
+}
+
+// maxTitle is how many characters a title may have.
+const maxTitle = 500
+
+// titleOf is a title as it is kept: one line.
+func titleOf(what, title string) (string, error) {
+	title = strings.Join(strings.Fields(forge.Clean(title)), " ")
+	switch length := utf8.RuneCountInString(title); {
+	case length == 0:
+		return "", task.Errorf(task.Invalid, "%s needs a title", what)
+	case length > maxTitle:
+		return "", task.Errorf(task.Invalid, "the title has %d characters; %d are allowed", length, maxTitle)
+	default:
+		return title, nil
+	}
 }
 
 // SetState closes an item or opens it again. It is for the author and for who may
