@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -29,7 +28,7 @@ func git(ctx context.Context, folder string, environment []string, args ...strin
 	}, environment...)
 	out, complaint := &limitedBuffer{left: forge.MaxAnswer}, &limitedBuffer{left: 4 << 10, drop: true}
 	command.Stdout, command.Stderr = out, complaint
-	command.WaitDelay = 5 * time.Second // for programs that git started and that outlive it
+	endGently(command)
 	err := command.Run()
 	switch {
 	case out.full:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"syscall"
 	"time"
 )
@@ -37,4 +38,12 @@ func lockFile(ctx context.Context, path string) (unlock func() error, err error)
 		case <-ticker.C:
 		}
 	}
+}
+
+// endGently makes the command's context end it and all of its children by a
+// signal at which git removes its locks. What does not end then is killed.
+func endGently(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = 10 * time.Second
 }
