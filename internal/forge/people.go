@@ -15,6 +15,14 @@ type Listing struct {
 	Assignee   string
 }
 
+// NewIssue is an issue that a person opens.
+type NewIssue struct {
+	Title     string
+	Body      string
+	Labels    []string
+	Assignees []string
+}
+
 // Proposal is a pull request that a person opens. Without a base it is for the
 // default branch.
 type Proposal struct {

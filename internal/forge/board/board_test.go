@@ -134,7 +134,7 @@ func TestWhatEachMayDo(t *testing.T) {
 		{"read", forge.ReadAccess, func(b *board.Forge) error { _, err := b.Item(ctx, issue); return err }},
 		{"list", forge.ReadAccess, func(b *board.Forge) error { _, err := b.List(ctx, forge.Query{Repository: name}); return err }},
 		{"comment", forge.ReadAccess, func(b *board.Forge) error { _, err := b.Say(ctx, issue, "hi"); return err }},
-		{"open an issue", forge.ReadAccess, func(b *board.Forge) error { _, err := b.CreateIssue(ctx, name, "t", ""); return err }},
+		{"open an issue", forge.ReadAccess, func(b *board.Forge) error { _, err := b.CreateIssue(ctx, name, forge.NewIssue{Title: "t"}); return err }},
 		{"remark", forge.ReadAccess, func(b *board.Forge) error {
 			_, err := b.SubmitReview(ctx, pull, forge.ReviewPost{Verdict: forge.Remark, Text: forge.Neutraliser{}.Text("hm")})
 			return err
@@ -145,6 +145,10 @@ func TestWhatEachMayDo(t *testing.T) {
 		}},
 		{"label", forge.WriteAccess, func(b *board.Forge) error { return b.AddLabel(ctx, issue, "x") }},
 		{"assign", forge.WriteAccess, func(b *board.Forge) error { return b.Assign(ctx, issue, writer) }},
+		{"import", forge.WriteAccess, func(b *board.Forge) error {
+			_, err := b.Import(ctx, f.freeName(), f.source)
+			return err
+		}},
 		{"reach with git", forge.WriteAccess, func(b *board.Forge) error { _, err := b.Remote(ctx, name); return err }},
 		{"close", forge.WriteAccess, func(b *board.Forge) error { return b.SetState(ctx, issue, forge.Closed) }},
 		{"remove a comment of someone else", forge.AdminAccess, func(b *board.Forge) error { return b.DeleteComment(ctx, issue, theirs) }},

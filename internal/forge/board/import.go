@@ -42,6 +42,14 @@ func (b *Board) Import(ctx context.Context, name, source string) (made forge.Rep
 	return b.repository(ctx, store.BoardRepository{Name: name, DefaultBranch: branch})
 }
 
+// Import makes a repository, as [Board.Import] does. It is for who may write.
+func (f *Forge) Import(ctx context.Context, name, source string) (forge.Repository, error) {
+	if err := f.require(ctx, name, forge.WriteAccess); err != nil {
+		return forge.Repository{}, err
+	}
+	return f.board.Import(ctx, name, source)
+}
+
 func (b *Board) requireFree(ctx context.Context, name string) error {
 	_, err := b.store.BoardRepository(ctx, name)
 	if task.CodeOf(err) == task.NotFound {

@@ -177,12 +177,36 @@ func TestTitles(t *testing.T) {
 	f := newFixture(t)
 	name := f.Repository(t)
 	for _, title := range []string{"", " \t\n", "\x00\x07", strings.Repeat("é", 501)} {
-		_, err := f.bot.CreateIssue(t.Context(), name, title, "")
+		_, err := f.bot.CreateIssue(t.Context(), name, forge.NewIssue{Title: title})
 		wantCode(t, "the title "+title, err, task.Invalid)
 	}
-	item, err := f.bot.CreateIssue(t.Context(), name, "one\r\n two", "")
+	item, err := f.bot.CreateIssue(t.Context(), name, forge.NewIssue{Title: "one\r\n two"})
 	if err != nil || item.Title != "one two" {
 		t.Errorf("the title is %q, %v", item.Title, err)
+	}
+}
+
+// An issue is there with its labels and assignees, or not at all.
+func TestIssueWithLabelsAndAssignees(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx := t.Context()
+	name := f.Repository(t)
+	whole := forge.NewIssue{Title: "t", Labels: []string{"a", "b"}, Assignees: []string{"toryo-bot"}}
+	_, err := f.board.As(f.Person(t, name, forge.ReadAccess)).CreateIssue(ctx, name, whole)
+	wantCode(t, "a reader who labels", err, task.Forbidden)
+	for _, bad := range []forge.NewIssue{{Title: "t", Labels: []string{"a", " b"}}, {Title: "t", Assignees: []string{"Toryo-Bot", "nobody"}}} {
+		_, err := f.bot.CreateIssue(ctx, name, bad)
+		wantCode(t, "a label or an assignee that cannot be", err, task.Invalid)
+	}
+	item, err := f.bot.CreateIssue(ctx, name, whole)
+	check(t, err)
+	if item.Key.Number != 1 || strings.Join(item.Labels, " ") != "a b" || strings.Join(item.Assignees, " ") != "Toryo-Bot" {
+		t.Errorf("opened %+v", item)
+	}
+	timeline, err := f.bot.Timeline(ctx, item.Key)
+	if err != nil || len(timeline) != 3 {
+		t.Errorf("the timeline is %+v, %v", timeline, err)
 	}
 }
 

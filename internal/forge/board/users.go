@@ -69,6 +69,15 @@ func (b *Board) Welcome(ctx context.Context, login string, access forge.Access) 
 	return false, nil
 }
 
+// HasUser reports whether the login has an account.
+func (b *Board) HasUser(ctx context.Context, login string) (bool, error) {
+	user, err := b.store.BoardUser(ctx, login)
+	if task.CodeOf(err) == task.NotFound {
+		return false, nil
+	}
+	return err == nil && user.RemovedAt.IsZero(), told("look for "+login, false, err)
+}
+
 // SetAccess changes what a user may do.
 func (b *Board) SetAccess(ctx context.Context, login string, access forge.Access) error {
 	return told("change what "+login+" may do", true, b.store.SetBoardAccess(ctx, login, store.BoardAccess(access.String())))
