@@ -504,6 +504,29 @@ func TestBoardCommentsAtOnce(t *testing.T) {
 	}
 }
 
+// An agent sees the tasks that it holds, and nothing of the board.
+func TestBoardIsNotForAgents(t *testing.T) {
+	t.Parallel()
+	h := newBoardHouse(t)
+	_, _, text := h.get(t, "/openapi.json", "")
+	var document struct{ Paths map[string]map[string]any }
+	must(t, json.Unmarshal([]byte(text), &document))
+	seen := 0
+	for path, operations := range document.Paths {
+		below, onBoard := strings.CutPrefix(path, boardPath)
+		if !onBoard {
+			continue
+		}
+		for method := range operations {
+			seen++
+			h.refused(t, method+" "+path, request{who: "machine", method: strings.ToUpper(method), path: strings.NewReplacer("{", "", "}", "").Replace(below)}, task.Forbidden)
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d operations were found", seen)
+	}
+}
+
 func TestWithoutABoard(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -62,7 +62,8 @@ func (b *Board) As(login string) *Forge { return &Forge{board: b, self: login} }
 // namePattern is what each of the two parts of a repository's name looks like.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 
-func checkRepository(name string) error {
+// CheckName refuses what cannot be the name of a repository on the board.
+func CheckName(name string) error {
 	owner, short, _ := strings.Cut(name, "/")
 	good := namePattern.MatchString(owner) && namePattern.MatchString(short) &&
 		!strings.HasSuffix(name, ".git") && !strings.HasSuffix(name, ".lock") && !strings.HasSuffix(name, ".")

@@ -62,7 +62,7 @@ func noRepository(name string) error {
 
 // enter checks a call that is about a repository.
 func (f *Forge) enter(ctx context.Context, repository string, needed forge.Access) error {
-	if err := checkRepository(repository); err != nil {
+	if err := CheckName(repository); err != nil {
 		return err
 	}
 	if err := f.require(ctx, repository, needed); err != nil {

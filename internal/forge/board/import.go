@@ -19,7 +19,7 @@ import (
 // clone, with all branches and tags; Conflict if the name is taken. Nothing of the
 // source's address is kept, and a password in it is not shown to anyone.
 func (b *Board) Import(ctx context.Context, name, source string) (made forge.Repository, err error) {
-	if err := checkRepository(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return forge.Repository{}, err
 	}
 	if err := b.requireFree(ctx, name); err != nil {
