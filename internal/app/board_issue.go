@@ -33,7 +33,7 @@ func (p program) boardIssueCreateCommand() *cobra.Command {
 		Short: "Open an issue",
 		Example: `  toryo board issue create --repo team/app --title "Mend the gate" --body "It squeaks."
   toryo board issue create --repo team/app --title "Mend it all" --body - < list.md`,
-		Args: arguments(cobra.NoArgs),
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := o.requireRepo(); err != nil {
 				return err

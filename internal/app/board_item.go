@@ -60,7 +60,7 @@ func (p program) boardListCommand(kind task.ItemKind) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [--repo OWNER/NAME]",
 		Short: "List what is open, or more of it",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch o.state {
 			case "all":
@@ -118,7 +118,7 @@ func (p program) boardShowCommand(kind task.ItemKind, what string) *cobra.Comman
 	c := o.onItem(&cobra.Command{
 		Use:   "show ITEM",
 		Short: "Show " + what + " with everything that happened to it",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 	}, kind, func(c *cobra.Command, person server.BoardPerson, key task.Key, _ []string) error {
 		details, err := server.ReadBoardItem(c.Context(), person, key)
 		if err != nil {
@@ -139,7 +139,7 @@ func (p program) boardCommentCommand(kind task.ItemKind, what string) *cobra.Com
 	c := o.onItem(&cobra.Command{
 		Use:   "comment ITEM --body TEXT",
 		Short: "Comment on " + what,
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 	}, kind, func(c *cobra.Command, person server.BoardPerson, key task.Key, _ []string) error {
 		text, err := bodyOf(c, body)
 		if err != nil {
@@ -162,7 +162,7 @@ func (p program) boardEachCommand(kind task.ItemKind, verb, argument, short, don
 	return o.onItem(&cobra.Command{
 		Use:   verb + " ITEM " + argument + "...",
 		Short: short,
-		Args:  arguments(cobra.MinimumNArgs(2)),
+		Args:  cobra.MinimumNArgs(2),
 	}, kind, func(c *cobra.Command, person server.BoardPerson, key task.Key, each []string) error {
 		for _, one := range each {
 			if err := do(c.Context(), person, key, one); err != nil {
@@ -179,7 +179,7 @@ func (p program) boardStateCommand(kind task.ItemKind, verb, short string, state
 	return o.onItem(&cobra.Command{
 		Use:   verb + " ITEM",
 		Short: short,
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 	}, kind, func(c *cobra.Command, person server.BoardPerson, key task.Key, _ []string) error {
 		if err := person.SetState(c.Context(), key, state); err != nil {
 			return err

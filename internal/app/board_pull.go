@@ -36,7 +36,7 @@ func (p program) boardPullCreateCommand() *cobra.Command {
 		Use:     "create --repo OWNER/NAME --head BRANCH --title TITLE [--base BRANCH] [--body TEXT]",
 		Short:   "Open a pull request between two branches of a repository",
 		Example: `  toryo board pr create --repo team/app --head gate --title "Oil the gate" --body "Closes #1"`,
-		Args:    arguments(cobra.NoArgs),
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := o.requireRepo(); err != nil {
 				return err
@@ -76,7 +76,7 @@ func (p program) boardDiffCommand() *cobra.Command {
 	return o.onItem(&cobra.Command{
 		Use:   "diff ITEM",
 		Short: "Print what a pull request changes, as git diff does",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 	}, task.Pull, func(c *cobra.Command, person server.BoardPerson, key task.Key, _ []string) error {
 		diff, err := person.Diff(c.Context(), key)
 		if err != nil {
@@ -92,7 +92,7 @@ func (p program) boardMergeCommand() *cobra.Command {
 	return o.onItem(&cobra.Command{
 		Use:   "merge ITEM",
 		Short: "Merge a pull request, and close the issues that its text says it closes",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 	}, task.Pull, func(c *cobra.Command, person server.BoardPerson, key task.Key, _ []string) error {
 		if _, err := person.Merge(c.Context(), key); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (p program) boardReplyCommand() *cobra.Command {
 	c := o.onItem(&cobra.Command{
 		Use:   "reply ITEM THREAD --body TEXT",
 		Short: "Answer in a conversation on a line; THREAD is from pr show",
-		Args:  arguments(cobra.ExactArgs(2)),
+		Args:  cobra.ExactArgs(2),
 	}, task.Pull, func(c *cobra.Command, person server.BoardPerson, key task.Key, args []string) error {
 		text, err := bodyOf(c, body)
 		if err != nil {
@@ -137,7 +137,7 @@ func (p program) boardReviewCommand() *cobra.Command {
 		Short: "Review a pull request: approve it, ask for changes, or only comment",
 		Example: `  toryo board pr review team/app#2 --approve
   toryo board pr review team/app#2 --body "Nice." --line 'gate.go:12=Why not oil?' --line 'gate.go:9:old=This was right.'`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 	}, task.Pull, func(c *cobra.Command, person server.BoardPerson, key task.Key, _ []string) (err error) {
 		if o.body, err = bodyOf(c, o.body); err != nil {
 			return err

@@ -39,7 +39,7 @@ repository yourself and import the clone.`,
 		Example: `  toryo board import .
   toryo board import ~/work/app --name team/app
   toryo board import https://example.com/team/app.git`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.source = args[0]
 			return o.run(c.Context())
@@ -122,7 +122,7 @@ func (p program) boardRepoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the repositories on the board",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.withBoard(c.Context(), func(b servedBoard) error { return o.listRepositories(c.Context(), b) })
 		},

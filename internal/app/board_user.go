@@ -27,7 +27,7 @@ func (p program) boardUserAddCommand() *cobra.Command {
 		Use:     "add LOGIN [--access ACCESS]",
 		Short:   "Make an account",
 		Example: "  toryo board user add alice --access write",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			level, err := parseAccess(access)
 			if err != nil {
@@ -58,7 +58,7 @@ func (p program) boardUserListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the users of the board and what they may do",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.withBoard(c.Context(), func(b servedBoard) error { return o.listUsers(c.Context(), b) })
 		},
@@ -94,7 +94,7 @@ func (p program) boardUserAccessCommand() *cobra.Command {
 		Use:     "access LOGIN none|read|write|admin",
 		Short:   "Change what a user may do",
 		Example: "  toryo board user access alice admin",
-		Args:    arguments(cobra.ExactArgs(2)),
+		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			level, err := parseAccess(args[1])
 			if err != nil {
@@ -114,7 +114,7 @@ func (p program) boardUserRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove LOGIN",
 		Short: "Remove an account; what it wrote stays, and nobody else gets its login",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.changeUser(c.Context(), args[0], "has no account any more", func(b servedBoard) error {
 				return b.RemoveUser(c.Context(), args[0])
