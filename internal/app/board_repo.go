@@ -93,28 +93,36 @@ func locate(source string) (located string, local bool, err error) {
 // nameFor makes a name for a repository from where it comes from.
 func nameFor(b servedBoard, source string, local bool) (string, error) {
 	bad := task.Errorf(task.Usage, "the source gives no good name").WithMend("give one with --name owner/name")
-	owner, name := "", ""
+	var owner string
+	at := source
 	if local {
 		here, err := loginHere(b)
 		if err != nil {
 			return "", bad
 		}
-		owner, name = here, filepath.Base(source)
+		owner = here
 	} else {
-		at := source
-		if parsed, err := url.Parse(source); err == nil && parsed.Scheme != "" && parsed.Host != "" {
-			at = parsed.Path
-		} else if _, after, found := strings.Cut(source, ":"); found {
-			at = after
-		}
-		at = strings.TrimSuffix(strings.Trim(at, "/"), "/.git")
-		owner, name = path.Base(path.Dir(at)), path.Base(at)
+		at = pathOf(source)
+		owner = path.Base(path.Dir(at))
 	}
+	name := path.Base(filepath.ToSlash(at))
 	name = strings.TrimSuffix(name, ".git")
 	if board.CheckName(owner+"/"+name) != nil {
 		return "", bad
 	}
 	return owner + "/" + name, nil
+}
+
+// pathOf is the path in an address, without the folder in which git keeps its
+// things.
+func pathOf(address string) string {
+	at := address
+	if parsed, err := url.Parse(address); err == nil && parsed.Scheme != "" && (parsed.Host != "" || parsed.Path != "") {
+		at = parsed.Path
+	} else if _, after, found := strings.Cut(address, ":"); found {
+		at = after
+	}
+	return strings.TrimSuffix(strings.Trim(at, "/"), "/.git")
 }
 
 func (p program) boardRepoCommand() *cobra.Command {
