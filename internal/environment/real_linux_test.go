@@ -66,7 +66,7 @@ var realProjects = map[string]realProject{
 			"main.go":      "package main\n\nimport (\n\t\"fmt\"\n\n\t\"github.com/google/uuid\"\n)\n\nfunc main() { fmt.Println(len(uuid.Nil.String())) }\n",
 			"main_test.go": "package main\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) {}\n\nfunc TestBroken(t *testing.T) { t.Error(\"known\") }\n",
 		},
-		plan: environment.Selection{Name: "go", SetupCommands: []string{"go get github.com/google/uuid@v1.99.99"},
+		plan: environment.Selection{Name: "go", SetupCommands: []string{"go get github.com/google/go-cmp@v0.99.99"},
 			Verification: []environment.Check{{Command: "go list -m -f '{{.Version}}' github.com/google/uuid", ExpectedOutput: "v1.6.0"}}},
 		kinds:   []environment.Kind{environment.PackageNotFound, environment.Unknown},
 		repair:  environment.Repair{SetupCommands: []string{"go mod download"}},
