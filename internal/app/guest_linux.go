@@ -9,3 +9,6 @@ import (
 func serveAsGuest() {
 	guest.Main(map[string]guest.Confinement{landlock.Name: landlock.Confine})
 }
+
+// landlockVersion is that of the kernel, or an error when it has none.
+func landlockVersion() (int, error) { return landlock.Version() }
