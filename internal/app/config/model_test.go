@@ -23,8 +23,8 @@ func TestModelFor(t *testing.T) {
 			"reflection": {BaseURL: "https://proxy.example.com"},
 			"complete":   {Provider: "gemini", Model: "g", APIKey: "key-of-gemini", APIKeyFile: "g"},
 			"same":       {Provider: "anthropic", Model: "other"},
+			"CODER":      {Temperature: &cold, Model: "coder"},
 		},
-		Roles: map[string]Role{"CODER": {ModelOverride: ModelOverride{Temperature: &cold, Model: "coder"}}},
 	}
 	for name, test := range map[string]struct {
 		names  []string
