@@ -149,7 +149,7 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 			},
 		},
 		"other provider without a model": {
-			"llm: {provider: script}\nllm_overrides:\n  planning:\n    provider: openai\n    base_url: http://h\n",
+			"llm: {provider: script, script: /dev/null}\nllm_overrides:\n  planning:\n    provider: openai\n    base_url: http://h\n",
 			[]string{"toryo.yaml:4:5: llm_overrides.planning.provider: openai needs the name of a model; name the model"},
 		},
 		"model without a provider": {

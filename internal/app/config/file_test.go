@@ -247,6 +247,22 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"github:\n  owner: o\n  bot_name: b\n  app_installation_id: 1\n",
 			[]string{"toryo.yaml:4:3: github.app_installation_id: a GitHub App is described, but not named; set github.app_id"},
 		},
+		"script of another provider": {
+			"llm:\n  provider: openai\n  base_url: http://h\n  model: m\n  script: /dev/null\n",
+			[]string{"toryo.yaml:5:3: llm.script: only the provider script has this; set provider: script, or remove it"},
+		},
+		"scripted model without a script": {
+			"llm:\n  provider: script\n",
+			[]string{"toryo.yaml:2:3: llm.provider: the scripted model needs a script; name its file"},
+		},
+		"script that is not there": {
+			"llm:\n  provider: script\n  script: no/such.yaml\n",
+			[]string{`toryo.yaml:3:3: llm.script: "no/such.yaml": the file cannot be read: no such file or directory; check the path`},
+		},
+		"API of another provider": {
+			"llm:\n  provider: anthropic\n  base_url: http://h\n  model: m\n  api: chat\n",
+			[]string{"toryo.yaml:5:3: llm.api: only the provider openai has this; set provider: openai, or remove it"},
+		},
 		"line break in a value": {
 			"github:\n  bot_label: |\n    two\n    lines\n",
 			[]string{"toryo.yaml:2:14: github.bot_label: the value has a line break or another control character; write it on one line"},
@@ -338,7 +354,7 @@ func TestOddFilesHaveDefinedResults(t *testing.T) {
 		"UTF-16":              {text: "\xff\xfel\x00a\x00", want: []string{"f:1:1: the file is not UTF-8 text; save it as UTF-8"}},
 		"tag":                 {text: "language: !!str ja\n", want: []string{"f:1:11: language: tags such as !!str are not supported; remove the tag"}},
 		"key that is a list":  {text: "? [a]\n: b\n", want: []string{"f:2:1: broken YAML: found an invalid key for this map; mend the YAML there or just above"}},
-		"number as text":      {text: "llm:\n  provider: script\n  model: 4\n"},
+		"number as text":      {text: "llm:\n  provider: openai\n  base_url: http://h\n  model: 4\n"},
 		"ten megabytes":       {text: strings.Repeat("# x\n", 10<<20/4), want: []string{"f: the file is larger than 256 KiB; a configuration file has a few hundred lines: is this the right file?"}},
 		"thousands of keys":   {text: strings.Repeat("a: b\n", 20_000), want: []string{"f:3334:2: the file has too many keys and values; a configuration file has a few hundred lines: is this the right file?"}},
 		"deep brackets":       {text: strings.Repeat("[", 200_000), want: []string{"f:1:51: the YAML is nested too deeply; write it in plain key: value lines"}},

@@ -32,6 +32,11 @@ func (l *loader) checkModel(at *section, llm LLM) {
 			l.conflict(complain("name the model", "%s needs the name of a model", llm.Provider), paths...)
 		}
 	}
+	l.checkOnlyFor(own("script"), "script", llm.Script, llm.Provider)
+	l.checkOnlyFor(own("api"), "openai", llm.API, llm.Provider)
+	if l.anySet(own("provider")) && llm.Provider == "script" && llm.Script == "" {
+		l.conflict(complain("name its file", "the scripted model needs a script"), own("script"), own("provider"))
+	}
 	if l.anySet(own("provider")) && known && llm.BaseURL == "" && llm.APIKey == "" {
 		secret, _ := at.find("api_key")
 		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none")
@@ -39,6 +44,14 @@ func (l *loader) checkModel(at *section, llm LLM) {
 	if l.anySet(own("max_tokens"), own("context_length")) && llm.MaxTokens >= llm.ContextLength {
 		l.conflict(complain("leave room for what is sent", "max_tokens (%d) must be less than context_length (%d)", llm.MaxTokens, llm.ContextLength),
 			own("max_tokens"), own("context_length"), "llm.max_tokens", "llm.context_length")
+	}
+}
+
+// checkOnlyFor makes sure that a key which has a meaning for one provider only is
+// not set for another.
+func (l *loader) checkOnlyFor(path, provider, value, is string) {
+	if l.anySet(path) && value != "" && is != provider {
+		l.conflict(complain("set provider: "+provider+", or remove it", "only the provider %s has this", provider), path)
 	}
 }
 
@@ -70,13 +83,25 @@ func (l *loader) checkOverrideName(at *section) bool {
 	return true
 }
 
-// checkBudget warns of a limit that never comes into force.
+// checkBudget warns of a limit that never comes into force, or not for every
+// model.
 func (l *loader) checkBudget() {
-	llm := l.config.LLM
-	if (l.config.Budget.TaskCost > 0 || l.config.Budget.DayCost > 0) &&
-		llm.Provider != "" && llm.Provider != "script" && llm.Prices == (Prices{}) {
+	if l.config.Budget.TaskCost == 0 && l.config.Budget.DayCost == 0 {
+		return
+	}
+	free := func(llm LLM) bool {
+		return llm.Provider != "" && llm.Provider != "script" && llm.Prices == (Prices{})
+	}
+	if free(l.config.LLM) {
 		path, at := l.placeOf([]string{"budget.task_cost", "budget.day_cost"})
 		l.warning(at, path, complain("set llm.prices", "without prices no cost is counted against this limit"))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
+		if free(l.config.ModelFor(name)) {
+			path := l.schema.sections["llm_overrides"].entrySection(name).path
+			l.warning(l.inFile(l.sections[path]), path, complain("set its prices", "without prices no cost of this model is counted against the budget"))
+		}
 	}
 }
 
