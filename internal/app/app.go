@@ -97,7 +97,7 @@ Start with:
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		p.upCommand(), p.serveCommand(), p.demoCommand(),
-		p.configCommand(), p.doctorCommand(), p.tokenCommand(),
+		p.configCommand(), p.doctorCommand(), p.tokenCommand(), p.llmCommand(), p.scriptCommand(),
 		p.versionCommand(), exitCodesTopic(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true

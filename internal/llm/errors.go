@@ -44,14 +44,14 @@ type kindInfo struct {
 }
 
 var kinds = map[Kind]kindInfo{
-	RateLimited:     {true, task.Unavailable, "allows no more calls for now", "it is tried again by itself"},
-	Overloaded:      {true, task.Unavailable, "is overloaded", "it is tried again by itself"},
-	ServerFault:     {true, task.Unavailable, "failed", "it is tried again by itself"},
-	CutStream:       {true, task.Unavailable, "broke off its answer", "it is tried again by itself"},
-	TimedOut:        {true, task.Unavailable, "did not answer in time", "it is tried again by itself"},
+	RateLimited:     {true, task.Unavailable, "allows no more calls for now", "try again later"},
+	Overloaded:      {true, task.Unavailable, "is overloaded", "try again later"},
+	ServerFault:     {true, task.Unavailable, "failed", "try again later"},
+	CutStream:       {true, task.Unavailable, "broke off its answer", "try again later"},
+	TimedOut:        {true, task.Unavailable, "did not answer in time", "try again later"},
 	Unreachable:     {true, task.Unavailable, "cannot be reached", "check llm.base_url and the network"},
 	BadAnswer:       {true, task.Unavailable, "gave an answer that cannot be read", "check that llm.base_url speaks the provider's protocol"},
-	Unauthorized:    {false, task.BadConfig, "does not accept the key", "check llm.api_key_file or the environment variable"},
+	Unauthorized:    {false, task.BadConfig, "does not accept the key", "check TORYO_LLM_API_KEY or the api_key_file of the model"},
 	BadRequest:      {false, task.Internal, "does not accept the request", "see the log for its answer"},
 	UnknownModel:    {false, task.BadConfig, "does not know the model or the address", "check llm.model and llm.base_url"},
 	TooLong:         {false, task.TooLarge, "finds the conversation too long", "check llm.context_length"},

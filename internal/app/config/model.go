@@ -60,6 +60,21 @@ type PricesOverride struct {
 	Output     *float64 `key:"output" min:"0" max:"1000000" about:"Tokens that are answered."`
 }
 
+// Lacking is what this model lacks before it can be asked, or nothing.
+func (l LLM) Lacking() string {
+	switch {
+	case l.Provider == "":
+		return "no provider is set"
+	case l.Provider == "script" && l.Script == "":
+		return "no script is set"
+	case l.Provider != "script" && l.Model == "":
+		return "no model is set"
+	case l.Provider != "script" && l.APIKey == "" && l.BaseURL == "":
+		return "no key is set"
+	}
+	return ""
+}
+
 // ModelFor is the model for what the names say: roles, phases or [SummaryModel].
 // A later name goes over an earlier one, so that a phase of a role is
 // ModelFor(role, phase). A name that nothing is configured for changes nothing.
