@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ type examination struct {
 	program
 	settings settings
 	json     bool
+	online   bool
 }
 
 func (p program) doctorCommand() *cobra.Command {
@@ -25,11 +27,12 @@ func (p program) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is there, what is missing and how to mend it",
-		Long:  "Look at the machine and the configuration. Nothing is changed. The exit code is 0 when\nnothing is missing that Toryo cannot do without.",
+		Long:  "Look at the machine and the configuration. Nothing is changed. The forges are asked\nwhom they take the bot for; the model is asked only with --online, since that may cost a\nlittle. The exit code is 0 when nothing is missing that Toryo cannot do without.",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.settings.bind(c, dataFlag)
+	c.Flags().BoolVar(&o.online, "online", false, "also ask the model, with one short call")
 	c.Flags().BoolVar(&o.json, "json", false, "print the findings as JSON")
 	return c
 }
@@ -48,7 +51,7 @@ func (o examination) run(ctx context.Context) error {
 	findings := slices.Concat(
 		[]doctor.Finding{doctor.Configuration(file, report)},
 		found[:6],
-		[]doctor.Finding{doctor.Sandbox(found[3:6]...), doctor.Model(loaded.LLM)},
+		[]doctor.Finding{doctor.Sandbox(found[3:6]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
 		found[6:],
 	)
 	if err := o.print(findings); err != nil {
@@ -58,6 +61,22 @@ func (o examination) run(ctx context.Context) error {
 		return task.Wrap(task.NotReady, errReported, "something that Toryo needs is missing")
 	}
 	return nil
+}
+
+// askModel is one short call to the configured model, or nil if it is not to be
+// asked.
+func (o examination) askModel(c config.Config) func(context.Context) (string, error) {
+	if !o.online {
+		return nil
+	}
+	return func(ctx context.Context) (string, error) {
+		c.LLM.Retries = 0 // whoever waits for the findings wants to know how it is now
+		answered, err := o.askOnce(ctx, c, question{text: "Answer with the word yes.", most: 16})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("answered after %s", answered.took), nil
+	}
 }
 
 func (o examination) print(findings []doctor.Finding) error {

@@ -38,6 +38,9 @@ const (
 	// keepAnswers is how long the answer of a forge is kept that nobody asked
 	// for again.
 	keepAnswers = 14 * 24 * time.Hour
+	// keepCalls is how long a single call to a model is kept. What was spent in
+	// all stays.
+	keepCalls = 31 * 24 * time.Hour
 	// tidyEvery is how often what is no longer of use is removed.
 	tidyEvery = time.Hour
 )
@@ -236,7 +239,8 @@ func (f *forgeSide) tidyNowAndThen(ctx context.Context) {
 			return
 		case <-ticker.C:
 			_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
-			if err = errors.Join(err, f.webhooks.Prune(ctx)); err != nil {
+			_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
+			if err = errors.Join(err, failed, f.webhooks.Prune(ctx)); err != nil {
 				f.log.WarnContext(ctx, "cannot tidy up; it is tried again later", "error", err)
 			}
 		}

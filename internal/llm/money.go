@@ -72,7 +72,6 @@ func (u Usage) Add(other Usage) Usage {
 // Prices is what a million tokens cost. A price that is not known is zero; cached
 // input without a price of its own costs as much as other input.
 type Prices struct {
-	Currency   string
 	Input      Money
 	Cached     Money
 	CacheWrite Money

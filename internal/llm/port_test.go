@@ -54,24 +54,6 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestOverride(t *testing.T) {
-	t.Parallel()
-	no := false
-	base := llm.Settings{Provider: "openai", Model: "big", BaseURL: "http://h/v1", MaxTokens: 10, ContextLength: 1000, FunctionCalling: &no, Prices: &llm.Prices{Input: 1}}
-	want := base
-	want.Model, want.ContextLength, want.Prices = "small", 0, nil
-	if got := base.Override(llm.Settings{Model: "small"}); !cmp.Equal(got, want) {
-		t.Errorf("another model: %s", cmp.Diff(want, got))
-	}
-	got := base.Override(llm.Settings{Provider: "anthropic", Model: "other"})
-	if want := (llm.Settings{Provider: "anthropic", Model: "other", MaxTokens: 10}); !cmp.Equal(got, want) {
-		t.Errorf("another provider: %s", cmp.Diff(want, got))
-	}
-	if got := base.Override(llm.Settings{}); !cmp.Equal(got, base) {
-		t.Errorf("nothing: %s", cmp.Diff(base, got))
-	}
-}
-
 func TestEveryKindSaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	for _, kind := range llm.Kinds() {

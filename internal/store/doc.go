@@ -6,6 +6,7 @@
 //	Outbox            forge writes that are durable before they are tried
 //	ForgeCache        answers of a forge, kept with their ETags
 //	Deliveries        webhooks that were dealt with
+//	Spending          what calls to models use, and what is reserved for them
 //	Questions, Reviews, Threads   reviews and the chat about them
 //	BoardRepositories, BoardItems, BoardComments, BoardReviews,
 //	BoardUsers, BoardReactions, BoardStatuses   the built-in board

@@ -10,6 +10,7 @@ type Store interface {
 	Outbox
 	ForgeCache
 	Deliveries
+	Spending
 	Questions
 	Reviews
 	Threads

@@ -17,13 +17,17 @@ type row struct {
 	program bool
 	// testing is for packages that only tests import.
 	testing bool
+	// parts says that the packages below are not adapters of a port but parts of
+	// this one, in layers: it may import them, and they each other, by their rows.
+	parts bool
 }
 
 // importTable is the import table of the design. Packages are named below
 // internal/; the others by their path in the module, "." being its root.
 //
 // An adapter is a leaf below its port: it imports the port, never a sibling, and
-// the port never imports it. A package below app is part of app.
+// the port never imports it. A package below app is part of app, and one below
+// phase a part of phase.
 var importTable = map[string]row{
 	".":         {standardOnly: true},
 	"cmd/toryo": {imports: []string{"app"}, program: true},
@@ -37,7 +41,7 @@ var importTable = map[string]row{
 	"web":         {imports: []string{"access", "review", "task"}},
 	"access":      {imports: []string{"store", "task"}},
 	"agent":       {imports: []string{"phase", "wire", "sandbox", "llm", "task"}},
-	"phase":       {imports: []string{"environment", "llm", "sandbox", "task"}},
+	"phase":       {imports: []string{"phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "sandbox", "task"}, parts: true},
 	"environment": {imports: []string{"sandbox", "llm", "task"}},
 	"wire":        {imports: []string{"task"}},
 
@@ -64,14 +68,21 @@ var importTable = map[string]row{
 	"sandbox/landlock":    {imports: []string{"sandbox", "sandbox/guest", "task"}},
 	"sandbox/sandboxtest": {imports: []string{"sandbox", "sandbox/egress", "task", "testkit"}, testing: true},
 
+	"phase/conversation": {imports: []string{"llm", "task"}},
+	"phase/tool":         {imports: []string{"llm", "task"}},
+	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
+	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
+
 	"llm":           {imports: []string{"task"}},
 	"llm/anthropic": {imports: []string{"llm", "task"}},
 	"llm/openai":    {imports: []string{"llm", "task"}},
 	"llm/gemini":    {imports: []string{"llm", "task"}},
 	"llm/script":    {imports: []string{"llm", "task"}},
-	"llm/llmtest":   {imports: []string{"llm", "task", "testkit"}, testing: true},
+	"llm/ledger":    {imports: []string{"llm", "store", "task"}},
+	"llm/llmtest":   {imports: []string{"llm", "llm/script", "task", "testkit"}, testing: true},
 
 	"redact":          {standardOnly: true},
+	"redact/rules":    {imports: []string{"redact"}},
 	"task":            {standardOnly: true},
 	"task/machinedoc": {imports: []string{"task"}, standardOnly: true, program: true},
 	"testkit":         {imports: []string{"task"}, testing: true},
@@ -105,6 +116,11 @@ var confined = map[string][]string{
 	"github.com/openai/openai-go":                {"llm/openai"},
 	"github.com/sashabaranov/go-openai":          {"llm/openai"},
 	"google.golang.org/genai":                    {"llm/gemini"},
+	"github.com/modelcontextprotocol/go-sdk":     {"phase/mcp"},
+	"github.com/google/jsonschema-go":            {"phase/mcp", "phase/tool"},
+	"github.com/go-git/go-git":                   {"phase/tool"},
+	"github.com/zricethezav/gitleaks":            {"redact/rules"},
+	"github.com/rs/zerolog":                      {"redact/rules"},
 	"github.com/danielgtaylor/huma":              {"server"},
 	"github.com/a-h/templ":                       {"web"},
 	"github.com/spf13/cobra":                     {"app"},

@@ -138,8 +138,8 @@ func (c checker) testMayImport(name, imported string) string {
 
 // isAdapter says whether a package is a leaf below a port.
 func (c checker) isAdapter(name string) bool {
-	_, portIsKnown := c.table[path.Dir(name)]
-	return path.Dir(name) != "." && portIsKnown && !c.table[name].program
+	port, portIsKnown := c.table[path.Dir(name)]
+	return path.Dir(name) != "." && portIsKnown && !port.parts && !c.table[name].program
 }
 
 // nameInTable turns an import path into a name as the table has it.

@@ -233,10 +233,10 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			[]string{`toryo.yaml:2:21: sandbox.container_engine: "/var/run/docker.sock" is not an address of a container engine; write it like unix:///var/run/docker.sock or tcp://host:2376`},
 		},
 		"command that is not a list": {
-			"executors:\n  development: gemini -p\n  review: ['', x]\n",
+			"mcp_servers:\n  a: {command: gemini -p}\n  b: {command: ['', x]}\n",
 			[]string{
-				"toryo.yaml:2:16: executors.development: a list is expected here, not a single value; write it as a list: [one, two]",
-				"toryo.yaml:3:12: executors.review: the command has no program; begin with the name of a program",
+				"toryo.yaml:2:16: mcp_servers.a.command: a list is expected here, not a single value; write it as a list: [one, two]",
+				"toryo.yaml:3:17: mcp_servers.b.command: the command has no program; begin with the name of a program",
 			},
 		},
 		"App and a token that cannot be read": {
@@ -247,9 +247,21 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"github:\n  owner: o\n  bot_name: b\n  app_installation_id: 1\n",
 			[]string{"toryo.yaml:4:3: github.app_installation_id: a GitHub App is described, but not named; set github.app_id"},
 		},
-		"review label of a state": {
-			"review:\n  label: Coding agent\n",
-			[]string{`toryo.yaml:2:3: review.label: "Coding agent" is also github.bot_label; choose another label`},
+		"script of another provider": {
+			"llm:\n  provider: openai\n  base_url: http://h\n  model: m\n  script: /dev/null\n",
+			[]string{"toryo.yaml:5:3: llm.script: only the provider script has this; set provider: script, or remove it"},
+		},
+		"scripted model without a script": {
+			"llm:\n  provider: script\n",
+			[]string{"toryo.yaml:2:3: llm.provider: the scripted model needs a script; name its file"},
+		},
+		"script that is not there": {
+			"llm:\n  provider: script\n  script: no/such.yaml\n",
+			[]string{`toryo.yaml:3:3: llm.script: "no/such.yaml": the file cannot be read: no such file or directory; check the path`},
+		},
+		"API of another provider": {
+			"llm:\n  provider: anthropic\n  base_url: http://h\n  model: m\n  api: chat\n",
+			[]string{"toryo.yaml:5:3: llm.api: only the provider openai has this; set provider: openai, or remove it"},
 		},
 		"line break in a value": {
 			"github:\n  bot_label: |\n    two\n    lines\n",
@@ -342,7 +354,7 @@ func TestOddFilesHaveDefinedResults(t *testing.T) {
 		"UTF-16":              {text: "\xff\xfel\x00a\x00", want: []string{"f:1:1: the file is not UTF-8 text; save it as UTF-8"}},
 		"tag":                 {text: "language: !!str ja\n", want: []string{"f:1:11: language: tags such as !!str are not supported; remove the tag"}},
 		"key that is a list":  {text: "? [a]\n: b\n", want: []string{"f:2:1: broken YAML: found an invalid key for this map; mend the YAML there or just above"}},
-		"number as text":      {text: "llm:\n  provider: script\n  model: 4\n"},
+		"number as text":      {text: "llm:\n  provider: openai\n  base_url: http://h\n  model: 4\n"},
 		"ten megabytes":       {text: strings.Repeat("# x\n", 10<<20/4), want: []string{"f: the file is larger than 256 KiB; a configuration file has a few hundred lines: is this the right file?"}},
 		"thousands of keys":   {text: strings.Repeat("a: b\n", 20_000), want: []string{"f:3334:2: the file has too many keys and values; a configuration file has a few hundred lines: is this the right file?"}},
 		"deep brackets":       {text: strings.Repeat("[", 200_000), want: []string{"f:1:51: the YAML is nested too deeply; write it in plain key: value lines"}},

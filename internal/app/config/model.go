@@ -13,23 +13,26 @@ const SummaryModel = "summary"
 type LLM struct {
 	Provider        string        `key:"provider" enum:"anthropic openai gemini script" usual:"true" about:"Whose API is spoken; openai also serves compatible servers, script is the scripted model of tests and the demo."`
 	Model           string        `key:"model" format:"word" usual:"true" about:"Name of the model, as the provider spells it."`
+	API             string        `key:"api" enum:"chat responses" about:"Which API of openai is spoken; without it responses, and chat at a base_url, since that is what other servers have."`
 	BaseURL         string        `key:"base_url" format:"url" example:"http://127.0.0.1:11434/v1" about:"Address of the API, when it is not the provider's own."`
+	Script          string        `key:"script" format:"file" example:"scripts/demo.yaml" about:"File that the scripted model follows; toryo script check looks at it."`
 	APIKey          redact.Secret `key:"api_key" about:"Key for the API."`
 	APIKeyFile      string        `key:"api_key_file" example:"/run/secrets/llm-api-key" about:"File that holds the key and nothing else."`
 	MaxTokens       int           `key:"max_tokens" default:"8192" min:"1" max:"10000000" about:"Longest answer of the model, in tokens."`
 	ContextLength   int           `key:"context_length" default:"128000" min:"1024" max:"100000000" about:"How many tokens the model can take in, its answer included."`
 	Temperature     *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
 	FunctionCalling bool          `key:"function_calling" default:"true" about:"Whether the model takes tools by its API; if not, it is asked to write its calls as JSON."`
-	Timeout         time.Duration `key:"timeout" default:"10m" min:"1s" max:"24h" about:"Longest wait for one answer of the model."`
+	Timeout         time.Duration `key:"timeout" default:"5m" min:"1s" max:"24h" about:"For how long the model may be silent; an answer that keeps coming may take longer."`
 	Retries         int           `key:"retries" default:"5" min:"0" max:"100" about:"How often a call is made again after an error that may pass."`
 	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency; 0 means unknown."`
 }
 
 // Prices is the section "llm.prices".
 type Prices struct {
-	Input  float64 `key:"input" default:"0" min:"0" max:"1000000" about:"Tokens that are sent."`
-	Cached float64 `key:"cached" default:"0" min:"0" max:"1000000" about:"Sent tokens that the provider had in its cache."`
-	Output float64 `key:"output" default:"0" min:"0" max:"1000000" about:"Tokens that are answered."`
+	Input      float64 `key:"input" default:"0" min:"0" max:"1000000" about:"Tokens that are sent."`
+	Cached     float64 `key:"cached" default:"0" min:"0" max:"1000000" about:"Sent tokens that the provider had in its cache; 0 means as input."`
+	CacheWrite float64 `key:"cache_write" default:"0" min:"0" max:"1000000" about:"Sent tokens that the provider put into its cache; 0 means as input."`
+	Output     float64 `key:"output" default:"0" min:"0" max:"1000000" about:"Tokens that are answered."`
 }
 
 // ModelOverride is a model that differs from that of the section "llm". What is
@@ -37,6 +40,8 @@ type Prices struct {
 type ModelOverride struct {
 	Provider        string         `key:"provider" enum:"anthropic openai gemini script" usual:"true" example:"openai" about:"Whose API is spoken."`
 	Model           string         `key:"model" format:"word" usual:"true" example:"small-model" about:"Name of the model; another provider needs one."`
+	API             string         `key:"api" enum:"chat responses" about:"Which API of openai is spoken."`
+	Script          string         `key:"script" format:"file" example:"scripts/summary.yaml" about:"File that the scripted model follows."`
 	BaseURL         string         `key:"base_url" format:"url" usual:"true" example:"http://127.0.0.1:11434/v1" about:"Address of the API; with another provider and none here, it is the provider's own."`
 	APIKey          redact.Secret  `key:"api_key" about:"Key for the API; that of llm is used only with the same provider and base_url."`
 	APIKeyFile      string         `key:"api_key_file" example:"/run/secrets/summary-api-key" about:"File that holds the key and nothing else."`
@@ -44,14 +49,30 @@ type ModelOverride struct {
 	ContextLength   *int           `key:"context_length" min:"1024" max:"100000000" example:"32000" about:"How many tokens the model can take in, its answer included."`
 	Temperature     *float64       `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature."`
 	FunctionCalling *bool          `key:"function_calling" example:"false" about:"Whether the model takes tools by its API."`
-	Prices          PricesOverride `key:"prices" about:"What a million tokens cost."`
+	Prices          PricesOverride `key:"prices" about:"What a million tokens cost; the prices of llm are used only with the same model."`
 }
 
 // PricesOverride is the section "prices" of a [ModelOverride].
 type PricesOverride struct {
-	Input  *float64 `key:"input" min:"0" max:"1000000" about:"Tokens that are sent."`
-	Cached *float64 `key:"cached" min:"0" max:"1000000" about:"Sent tokens that the provider had in its cache."`
-	Output *float64 `key:"output" min:"0" max:"1000000" about:"Tokens that are answered."`
+	Input      *float64 `key:"input" min:"0" max:"1000000" about:"Tokens that are sent."`
+	Cached     *float64 `key:"cached" min:"0" max:"1000000" about:"Sent tokens that the provider had in its cache."`
+	CacheWrite *float64 `key:"cache_write" min:"0" max:"1000000" about:"Sent tokens that the provider put into its cache."`
+	Output     *float64 `key:"output" min:"0" max:"1000000" about:"Tokens that are answered."`
+}
+
+// Lacking is what this model lacks before it can be asked, or nothing.
+func (l LLM) Lacking() string {
+	switch {
+	case l.Provider == "":
+		return "no provider is set"
+	case l.Provider == "script" && l.Script == "":
+		return "no script is set"
+	case l.Provider != "script" && l.Model == "":
+		return "no model is set"
+	case l.Provider != "script" && l.APIKey == "" && l.BaseURL == "":
+		return "no key is set"
+	}
+	return ""
 }
 
 // ModelFor is the model for what the names say: roles, phases or [SummaryModel].
@@ -60,9 +81,6 @@ type PricesOverride struct {
 func (c Config) ModelFor(names ...string) LLM {
 	llm := c.LLM
 	for _, name := range names {
-		if role, found := c.Roles[name]; found {
-			llm = role.over(llm)
-		}
 		if override, found := c.LLMOverrides[name]; found {
 			llm = override.over(llm)
 		}
@@ -71,17 +89,24 @@ func (c Config) ModelFor(names ...string) LLM {
 }
 
 // over puts the override over a model. A key never goes to another server than
-// the one that it was given for, and neither an address nor the name of a model
-// to another provider.
+// the one that it was given for, neither an address nor the name of a model to
+// another provider, and no prices to another model.
 func (o ModelOverride) over(llm LLM) LLM {
 	if o.Provider != "" && o.Provider != llm.Provider {
 		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
+		llm.API, llm.Script, llm.Prices = "", "", Prices{}
 	}
 	if o.BaseURL != "" && o.BaseURL != llm.BaseURL {
 		llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.BaseURL, "", ""
 	}
-	if o.Model != "" {
-		llm.Model = o.Model
+	if o.Model != "" && o.Model != llm.Model {
+		llm.Model, llm.Prices = o.Model, Prices{}
+	}
+	if o.API != "" {
+		llm.API = o.API
+	}
+	if o.Script != "" {
+		llm.Script = o.Script
 	}
 	if o.APIKey != "" || o.APIKeyFile != "" {
 		llm.APIKey, llm.APIKeyFile = o.APIKey, o.APIKeyFile
@@ -94,6 +119,7 @@ func (o ModelOverride) over(llm LLM) LLM {
 	overwrite(&llm.FunctionCalling, o.FunctionCalling)
 	overwrite(&llm.Prices.Input, o.Prices.Input)
 	overwrite(&llm.Prices.Cached, o.Prices.Cached)
+	overwrite(&llm.Prices.CacheWrite, o.Prices.CacheWrite)
 	overwrite(&llm.Prices.Output, o.Prices.Output)
 	return llm
 }
@@ -103,12 +129,6 @@ func overwrite[T any](value, other *T) {
 	if other != nil {
 		*value = *other
 	}
-}
-
-// ContextStorage is the section "context_storage".
-type ContextStorage struct {
-	CompressionThreshold float64 `key:"compression_threshold" default:"0.7" min:"0.1" max:"0.95" about:"Share of context_length at which the older part of a conversation is shortened."`
-	KeepRecentMessages   int     `key:"keep_recent_messages" default:"5" min:"1" max:"1000" about:"How many of the last messages are then left as they are."`
 }
 
 // Budget is the section "budget".

@@ -23,8 +23,10 @@ func TestModelFor(t *testing.T) {
 			"reflection": {BaseURL: "https://proxy.example.com"},
 			"complete":   {Provider: "gemini", Model: "g", APIKey: "key-of-gemini", APIKeyFile: "g"},
 			"same":       {Provider: "anthropic", Model: "other"},
+			"scripted":   {Provider: "script", Script: "s.yaml"},
+			"compatible": {API: "responses", Prices: PricesOverride{CacheWrite: &price}},
+			"CODER":      {Temperature: &cold, Model: "coder"},
 		},
-		Roles: map[string]Role{"CODER": {ModelOverride: ModelOverride{Temperature: &cold, Model: "coder"}}},
 	}
 	for name, test := range map[string]struct {
 		names  []string
@@ -34,21 +36,32 @@ func TestModelFor(t *testing.T) {
 		"a name not known":  {[]string{"lunch"}, func(*LLM) {}},
 		"an empty override": {[]string{"planning"}, func(*LLM) {}},
 		"some keys": {[]string{"execution"}, func(m *LLM) {
-			m.Model, m.MaxTokens, m.FunctionCalling, m.Prices.Output = "quick", 100, false, 7.5
+			m.Model, m.MaxTokens, m.FunctionCalling, m.Prices = "quick", 100, false, Prices{Output: 7.5}
 		}},
 		"the key does not go to another provider": {[]string{"summary"}, func(m *LLM) {
-			m.Provider, m.Model, m.BaseURL, m.APIKey, m.APIKeyFile = "openai", "small", "http://127.0.0.1:1/v1", "", ""
+			m.Provider, m.Model, m.BaseURL, m.APIKey, m.APIKeyFile, m.Prices = "openai", "small", "http://127.0.0.1:1/v1", "", "", Prices{}
 		}},
 		"the key does not go to another address": {[]string{"reflection"}, func(m *LLM) {
 			m.BaseURL, m.APIKey, m.APIKeyFile = "https://proxy.example.com", "", ""
 		}},
 		"another provider with its key": {[]string{"complete"}, func(m *LLM) {
-			m.Provider, m.Model, m.APIKey, m.APIKeyFile = "gemini", "g", "key-of-gemini", "g"
+			m.Provider, m.Model, m.APIKey, m.APIKeyFile, m.Prices = "gemini", "g", "key-of-gemini", "g", Prices{}
 		}},
-		"the same provider keeps its key": {[]string{"same"}, func(m *LLM) { m.Model = "other" }},
-		"a role":                          {[]string{"CODER"}, func(m *LLM) { m.Model, m.Temperature = "coder", &cold }},
+		"another address keeps the prices": {[]string{"reflection"}, func(m *LLM) {
+			m.BaseURL, m.APIKey, m.APIKeyFile = "https://proxy.example.com", "", ""
+		}},
+		"a script of its own": {[]string{"scripted"}, func(m *LLM) {
+			*m = LLM{Provider: "script", Script: "s.yaml", MaxTokens: m.MaxTokens, ContextLength: m.ContextLength,
+				Temperature: m.Temperature, FunctionCalling: true, Timeout: m.Timeout, Retries: m.Retries}
+		}},
+		"the API of a compatible server": {[]string{"summary", "compatible"}, func(m *LLM) {
+			m.Provider, m.Model, m.BaseURL, m.APIKey, m.APIKeyFile, m.Prices = "openai", "small", "http://127.0.0.1:1/v1", "", "", Prices{CacheWrite: 7.5}
+			m.API = "responses"
+		}},
+		"the same provider keeps its key": {[]string{"same"}, func(m *LLM) { m.Model, m.Prices = "other", Prices{} }},
+		"a role":                          {[]string{"CODER"}, func(m *LLM) { m.Model, m.Temperature, m.Prices = "coder", &cold, Prices{} }},
 		"a phase of a role": {[]string{"CODER", "execution"}, func(m *LLM) {
-			m.Model, m.Temperature, m.MaxTokens, m.FunctionCalling, m.Prices.Output = "quick", &cold, 100, false, 7.5
+			m.Model, m.Temperature, m.MaxTokens, m.FunctionCalling, m.Prices = "quick", &cold, 100, false, Prices{Output: 7.5}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,9 +89,13 @@ func TestACostLimitNeedsPrices(t *testing.T) {
 			model + "}\nbudget:\n  day_cost: 5\n",
 			[]string{"f:3:3: budget.day_cost: without prices no cost is counted against this limit; set llm.prices"},
 		},
-		"with prices":      {model + ", prices: {output: 1}}\nbudget: {day_cost: 5}\n", nil},
-		"limit of tokens":  {model + "}\nbudget: {day_tokens: 5}\n", nil},
-		"scripted model":   {"llm: {provider: script}\nbudget: {task_cost: 5}\n", nil},
+		"with prices":     {model + ", prices: {output: 1}}\nbudget: {day_cost: 5}\n", nil},
+		"limit of tokens": {model + "}\nbudget: {day_tokens: 5}\n", nil},
+		"override without": {
+			model + ", prices: {output: 1}}\nbudget: {day_cost: 5}\nllm_overrides:\n  summary: {model: small}\n  planning: {temperature: 0}\n",
+			[]string{"f:4:3: llm_overrides.summary: without prices no cost of this model is counted against the budget; set its prices"},
+		},
+		"scripted model":   {"llm: {provider: script, script: /dev/null}\nbudget: {task_cost: 5}\n", nil},
 		"no model at all":  {"budget: {task_cost: 5}\n", nil},
 		"limit that is no": {model + "}\nbudget: {task_cost: 0}\n", nil},
 	} {

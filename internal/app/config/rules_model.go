@@ -11,15 +11,10 @@ import (
 // checkModels checks the model, and what the overrides make of it.
 func (l *loader) checkModels() {
 	l.checkModel(l.schema.sections["llm"], l.config.LLM)
-	overrides, roles := l.schema.sections["llm_overrides"], l.schema.sections["roles"]
+	overrides := l.schema.sections["llm_overrides"]
 	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
 		if l.checkOverrideName(overrides.entrySection(name)) {
 			l.checkModel(overrides.entrySection(name), l.config.ModelFor(name))
-		}
-	}
-	for _, name := range l.config.RoleNames() {
-		if _, twice := l.config.LLMOverrides[name]; !twice {
-			l.checkModel(roles.entrySection(name), l.config.ModelFor(name))
 		}
 	}
 }
@@ -37,6 +32,11 @@ func (l *loader) checkModel(at *section, llm LLM) {
 			l.conflict(complain("name the model", "%s needs the name of a model", llm.Provider), paths...)
 		}
 	}
+	l.checkOnlyFor(own("script"), "script", llm.Script, llm.Provider)
+	l.checkOnlyFor(own("api"), "openai", llm.API, llm.Provider)
+	if l.anySet(own("provider")) && llm.Provider == "script" && llm.Script == "" {
+		l.conflict(complain("name its file", "the scripted model needs a script"), own("script"), own("provider"))
+	}
 	if l.anySet(own("provider")) && known && llm.BaseURL == "" && llm.APIKey == "" {
 		secret, _ := at.find("api_key")
 		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none")
@@ -47,12 +47,20 @@ func (l *loader) checkModel(at *section, llm LLM) {
 	}
 }
 
+// checkOnlyFor makes sure that a key which has a meaning for one provider only is
+// not set for another.
+func (l *loader) checkOnlyFor(path, provider, value, is string) {
+	if l.anySet(path) && value != "" && is != provider {
+		l.conflict(complain("set provider: "+provider+", or remove it", "only the provider %s has this", provider), path)
+	}
+}
+
 // anySet says whether somebody set one of the keys.
 func (l *loader) anySet(paths ...string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return !l.report.origins[path].IsDefault() })
 }
 
-// reservedNames are the names in llm_overrides that are not roles.
+// reservedNames are the names in llm_overrides that are not labels of roles.
 func reservedNames() []string {
 	names := []string{SummaryModel}
 	for _, phase := range task.Phases {
@@ -61,38 +69,39 @@ func reservedNames() []string {
 	return names
 }
 
-// checkOverrideName makes sure that an override has an effect, and one that can
-// be told.
+// checkOverrideName makes sure that an override has an effect. A role can have
+// any label, so that only what looks like a slip is found.
 func (l *loader) checkOverrideName(at *section) bool {
-	names := append(reservedNames(), l.config.RoleNames()...)
-	if !slices.Contains(names, at.name) {
-		mend := "use a phase, " + SummaryModel + " or a label that stands in roles"
-		for _, name := range names {
-			if nearest(at.name, []string{strings.ToLower(name)}) != "" {
-				mend = "did you mean " + name + "?"
-				break
-			}
-		}
-		l.conflict(complain(mend, "there is no phase and no role of this name"), at.path)
-		return false
+	names := reservedNames()
+	if slices.Contains(names, at.name) {
+		return true
 	}
-	if l.config.Roles[at.name].ModelOverride != (ModelOverride{}) {
-		l.conflict(complain("keep one of the two", "the model of this role is also set in roles (%s)", l.firstLine(l.schema.sections["roles"].entrySection(at.name))), at.path)
+	if meant := nearest(strings.ToLower(at.name), names); meant != "" {
+		l.conflict(complain("did you mean "+meant+"?", "there is no phase of this name"), at.path)
 		return false
 	}
 	return true
 }
 
-// firstLine is where a section of the file begins.
-func (l *loader) firstLine(at *section) Origin { return l.inFile(l.sections[at.path]) }
-
-// checkBudget warns of a limit that never comes into force.
+// checkBudget warns of a limit that never comes into force, or not for every
+// model.
 func (l *loader) checkBudget() {
-	llm := l.config.LLM
-	if (l.config.Budget.TaskCost > 0 || l.config.Budget.DayCost > 0) &&
-		llm.Provider != "" && llm.Provider != "script" && llm.Prices == (Prices{}) {
+	if l.config.Budget.TaskCost == 0 && l.config.Budget.DayCost == 0 {
+		return
+	}
+	free := func(llm LLM) bool {
+		return llm.Provider != "" && llm.Provider != "script" && llm.Prices == (Prices{})
+	}
+	if free(l.config.LLM) {
 		path, at := l.placeOf([]string{"budget.task_cost", "budget.day_cost"})
 		l.warning(at, path, complain("set llm.prices", "without prices no cost is counted against this limit"))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
+		if free(l.config.ModelFor(name)) {
+			path := l.schema.sections["llm_overrides"].entrySection(name).path
+			l.warning(l.inFile(l.sections[path]), path, complain("set its prices", "without prices no cost of this model is counted against the budget"))
+		}
 	}
 }
 

@@ -117,10 +117,27 @@ func TestModel(t *testing.T) {
 		"no key":                {config.LLM{Provider: "anthropic", Model: "m"}, doctor.Warning},
 		"all":                   {config.LLM{Provider: "anthropic", Model: "m", APIKey: "k"}, doctor.OK},
 		"a server of one's own": {config.LLM{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:11434/v1"}, doctor.OK},
-		"scripted":              {config.LLM{Provider: "script"}, doctor.OK},
+		"scripted":              {config.LLM{Provider: "script", Script: "s.yaml"}, doctor.OK},
+		"without its script":    {config.LLM{Provider: "script"}, doctor.Warning},
 	} {
-		if got := doctor.Model(c.llm); got.Status != c.status || (got.Mend == "") != (c.status == doctor.OK) {
+		if got := doctor.Model(t.Context(), c.llm, nil); got.Status != c.status || (got.Mend == "") != (c.status == doctor.OK) {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	all := config.LLM{Provider: "anthropic", Model: "m", APIKey: "k"}
+	for name, c := range map[string]struct {
+		llm  config.LLM
+		err  error
+		want doctor.Finding
+	}{
+		"answers":        {all, nil, doctor.Finding{Name: "model", Status: doctor.OK, Found: "anthropic m answered"}},
+		"wrong key":      {all, task.Errorf(task.BadConfig, "no such key").WithMend("check it"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "no such key", Mend: "check it"}},
+		"odd":            {all, errors.New("odd"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "odd", Mend: "see llm in toryo.yaml"}},
+		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Mend: doctor.MendModel}},
+	} {
+		got := doctor.Model(t.Context(), c.llm, func(context.Context) (string, error) { return "answered", c.err })
+		if got != c.want {
+			t.Errorf("%s, asked: %+v", name, got)
 		}
 	}
 }

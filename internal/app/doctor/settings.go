@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -35,23 +37,36 @@ func Configuration(file string, report config.Report) Finding {
 }
 
 // Model says whether a model is configured, with a key if its provider wants one.
-func Model(llm config.LLM) Finding {
-	finding := Finding{
-		Name: "model", Status: Warning,
-		Mend: "set llm.provider and llm.model in toryo.yaml and the key in TORYO_LLM_API_KEY",
-	}
-	switch {
+// Ask really asks it and says how that went; without it the model is not tried.
+func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (string, error)) Finding {
+	named := strings.TrimSpace(llm.Provider + " " + llm.Model)
+	switch lacks := llm.Lacking(); {
 	case llm.Provider == "":
-		finding.Found = "none is configured"
-	case llm.Model == "" && llm.Provider != "script":
-		finding.Found = llm.Provider + ", but llm.model is not set"
-	case llm.APIKey == "" && llm.BaseURL == "" && llm.Provider != "script":
-		finding.Found = llm.Provider + " " + llm.Model + ", but no key is set"
-	default:
-		return Finding{Name: finding.Name, Status: OK, Found: llm.Provider + " " + llm.Model + " (not tried)"}
+		return Finding{Name: "model", Status: Warning, Found: "none is configured", Mend: MendModel}
+	case lacks != "":
+		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Mend: MendModel}
+	case ask == nil:
+		return Finding{Name: "model", Status: OK, Found: named + " (not tried: toryo doctor --online asks it)"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, modelTimeout)
+	defer cancel()
+	found, err := ask(ctx)
+	if err == nil {
+		return Finding{Name: "model", Status: OK, Found: named + " " + found}
+	}
+	finding := Finding{Name: "model", Status: Missing, Found: err.Error(), Mend: "see llm in toryo.yaml"}
+	if coded, isCoded := task.AsError(err); isCoded && coded.Mend != "" {
+		finding.Found, finding.Mend = coded.Message, coded.Mend
 	}
 	return finding
 }
+
+// MendModel says how to configure a model.
+const MendModel = "set llm.provider and llm.model in toryo.yaml and the key in TORYO_LLM_API_KEY"
+
+// modelTimeout is how long a model may take to answer: a local one may have to be
+// loaded first.
+const modelTimeout = time.Minute
 
 // Forges makes a check for each configured forge: are its credentials there, and
 // whom does the forge take them for? Self asks the forge. Without a configured

@@ -38,7 +38,7 @@ func New(endpoint llm.Endpoint) (*Model, error) {
 	})
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "the Gemini client cannot be made").
-			WithMend("check llm.api_key_file or the environment variable")
+			WithMend("check TORYO_LLM_API_KEY or the api_key_file of the model")
 	}
 	return &Model{endpoint: endpoint, client: client}, nil
 }

@@ -1,18 +1,12 @@
 package script_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 )
-
-func contextWithStop(t *testing.T) (context.Context, func()) {
-	t.Helper()
-	return context.WithCancel(t.Context())
-}
 
 func post(t *testing.T, url, body string) (status int, answer string) {
 	t.Helper()

@@ -14,25 +14,46 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// Problems is what is wrong with a script: one line for each problem, with its
+// place in the file.
+type Problems struct {
+	File string
+	List []string
+}
+
+// Error names the first problem and counts the others.
+func (p *Problems) Error() string { return p.coded().Error() }
+
+// Unwrap gives the error with its code of package task.
+func (p *Problems) Unwrap() error { return p.coded() }
+
+func (p *Problems) coded() *task.Error {
+	err := task.Errorf(task.BadConfig, "%s", p.List[0])
+	if more := len(p.List) - 1; more > 0 {
+		err = err.WithMend("%q shows this and %d more", "toryo script check "+p.File, more)
+	}
+	return err
+}
+
 // Parse reads and checks a script. Name is that of the file, for the messages.
-// The error tells every problem, each with its line.
+// The error is a [*Problems].
 func Parse(name string, data []byte) (*Script, error) {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, invalid(name, []string{describe(name, err)})
+		return nil, &Problems{name, []string{describe(name, err)}}
 	}
 	check := &checker{name: name, file: file}
 	check.durations()
 	if len(check.problems) > 0 {
-		return nil, invalid(name, check.problems)
+		return nil, &Problems{name, check.problems}
 	}
 	script := &Script{}
 	if err := yaml.UnmarshalWithOptions(data, script, yaml.Strict()); err != nil {
-		return nil, invalid(name, []string{describe(name, err)})
+		return nil, &Problems{name, []string{describe(name, err)}}
 	}
 	check.script(script)
 	if len(check.problems) > 0 {
-		return nil, invalid(name, check.problems)
+		return nil, &Problems{name, check.problems}
 	}
 	return script, nil
 }
@@ -42,16 +63,9 @@ func New(script Script) (*Script, error) {
 	check := &checker{name: "script"}
 	check.script(&script)
 	if len(check.problems) > 0 {
-		return nil, invalid("script", check.problems)
+		return nil, &Problems{check.name, check.problems}
 	}
 	return &script, nil
-}
-
-func invalid(name string, problems []string) error {
-	if len(problems) == 1 {
-		return task.Errorf(task.Invalid, "%s", problems[0])
-	}
-	return task.Errorf(task.Invalid, "%s has %d problems:\n%s", name, len(problems), strings.Join(problems, "\n"))
 }
 
 // describe turns an error of the YAML library into one line with the place.
@@ -177,9 +191,12 @@ func (c *checker) answer(at string, answer *Answer) {
 	default:
 		c.wrong(at+".stop", "%q is none of end, calls, max_tokens, refusal", answer.Stop)
 	}
-	for key, duration := range map[string]int64{"delay": int64(answer.Delay), "pace": int64(answer.Pace), "cut": int64(answer.Cut)} {
-		if duration < 0 {
-			c.wrong(at+"."+key, "is negative")
+	for _, amount := range []struct {
+		key   string
+		value int64
+	}{{"delay", int64(answer.Delay)}, {"pace", int64(answer.Pace)}, {"cut", int64(answer.Cut)}} {
+		if amount.value < 0 {
+			c.wrong(at+"."+amount.key, "is negative")
 		}
 	}
 	c.calls(at, answer.Calls)

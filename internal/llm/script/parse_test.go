@@ -1,6 +1,9 @@
 package script_test
 
 import (
+	"context"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,19 +117,23 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"call, no name":   {"rules:\n  - answer:\n      calls:\n        - {arguments: {}}\n", []string{"s.yaml:4: rules[0].answer.calls[0]: the call has no name"}},
 		"raw and object":  {"rules:\n  - answer:\n      calls:\n        - {name: a, raw: x, arguments: {}}\n", []string{"s.yaml:4:", "both set"}},
 		"same name":       {"rules:\n  - {name: a, answer: {text: x}}\n  - {name: a, answer: {text: y}}\n", []string{`s.yaml:3: rules[1].name: "a" is the name of rule 1 already`}},
-		"negative":        {"rules:\n  - times: -1\n    answer:\n      text: x\n      cut: -2\n", []string{"s.yaml:2: rules[0].times: is negative", "s.yaml:5: rules[0].answer.cut: is negative", "2 problems"}},
+		"negative":        {"rules:\n  - times: -1\n    answer:\n      text: x\n      cut: -2\n", []string{"s.yaml:2: rules[0].times: is negative", "s.yaml:5: rules[0].answer.cut: is negative"}},
 		"failed, no tool": {"rules:\n  - when:\n      failed: true\n    answer: {text: x}\n", []string{"s.yaml:3: rules[0].when.failed: needs tool beside it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := script.Parse("s.yaml", []byte(c.text))
-			if task.CodeOf(err) != task.Invalid {
-				t.Fatalf("%v, want an error with the code invalid", err)
+			var wrong *script.Problems
+			if !errors.As(err, &wrong) || task.CodeOf(err) != task.BadConfig {
+				t.Fatalf("%v, want problems with the code bad_config", err)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not have %q", err, want)
+				if all := strings.Join(wrong.List, "\n"); !strings.Contains(all, want) {
+					t.Errorf("%q does not have %q", all, want)
 				}
+			}
+			if strings.Contains(err.Error(), "\n") || len(wrong.List) > 1 && !strings.HasSuffix(err.Error(), `; "toryo script check s.yaml" shows this and 1 more`) {
+				t.Errorf("the error is %q", err)
 			}
 		})
 	}
@@ -171,14 +178,19 @@ func TestUsagePlaysTheCache(t *testing.T) {
 
 func TestServe(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "s.yaml")
-	if err := os.WriteFile(file, []byte(whole), 0o600); err != nil {
+	parsed, err := script.Parse("s.yaml", []byte(whole))
+	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := contextWithStop(t)
-	urls, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- script.Serve(ctx, file, "127.0.0.1:0", func(url string) { urls <- url }) }()
-	url := <-urls
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- script.Serve(ctx, parsed, listener) }()
+	url := "http://" + listener.Addr().String()
 	for path, body := range map[string]string{
 		"/v1/messages":                     `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
 		"/v1/chat/completions":             `{"model":"m","messages":[{"role":"user","content":"hi"}]}`,
@@ -195,12 +207,6 @@ func TestServe(t *testing.T) {
 	}
 	if status, _ := post(t, url+"/v1beta/models/m:fly", "{}"); status != 404 {
 		t.Errorf("an unknown method gives %d", status)
-	}
-	if err := script.Serve(ctx, file, strings.TrimPrefix(url, "http://"), nil); task.CodeOf(err) != task.AddressInUse {
-		t.Errorf("%v, want the address to be in use", err)
-	}
-	if err := script.Serve(ctx, "/nonexistent", "127.0.0.1:0", nil); task.CodeOf(err) != task.NotFound {
-		t.Errorf("%v, want not found", err)
 	}
 	stop()
 	select {

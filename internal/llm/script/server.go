@@ -44,23 +44,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Serve serves the script file on the address until the context ends. When it
-// listens it calls ready, if not nil, with the server's base URL.
-func Serve(ctx context.Context, file, address string, ready func(url string)) error {
-	script, err := Load(file)
-	if err != nil {
-		return err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return task.Wrap(task.AddressInUse, err, "the script server cannot listen on "+address)
-	}
+// Serve serves the script on the listener until the context ends.
+func Serve(ctx context.Context, script *Script, listener net.Listener) error {
 	server := &http.Server{Handler: NewServer(script), ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	if ready != nil {
-		ready("http://" + listener.Addr().String())
-	}
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve the script: %w", err)

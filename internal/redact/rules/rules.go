@@ -9,10 +9,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/zricethezav/gitleaks/v8/detect"
 	"github.com/zricethezav/gitleaks/v8/logging"
-)
 
-// mask is what is shown in place of a secret, the same as for known ones.
-const mask = "••••"
+	"github.com/toryo-dev/toryo/internal/redact"
+)
 
 // generic is the rule that guesses by the look of an assignment. It also hits
 // ordinary source text, and a model that is shown masked source cannot edit it.
@@ -68,7 +67,7 @@ func (r *Redactor) String(text string) string {
 	}
 	var secrets []string
 	for _, finding := range r.detector.DetectString(text) {
-		if finding.Secret != "" && finding.Secret != mask {
+		if finding.Secret != "" && finding.Secret != redact.Mask {
 			secrets = append(secrets, finding.Secret)
 		}
 	}
@@ -84,7 +83,7 @@ func (r *Redactor) String(text string) string {
 	})
 	pairs := make([]string, 0, 2*len(secrets))
 	for _, secret := range slices.Compact(secrets) {
-		pairs = append(pairs, secret, mask)
+		pairs = append(pairs, secret, redact.Mask)
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }

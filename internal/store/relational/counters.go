@@ -20,6 +20,11 @@ type counted struct {
 	value int64
 }
 
+func scanCounted(r row) (c counted, err error) {
+	err = r.Scan(&c.name, &c.value)
+	return c, err
+}
+
 // count adds to counters and returns their new values. Each stays locked until
 // the transaction ends. The names are sorted, so that two transactions that want
 // the same counters do not wait for each other in a circle.
@@ -30,10 +35,7 @@ func count(ctx context.Context, q session, more map[string]int64) (map[string]in
 		for _, name := range names {
 			args = append(args, name, more[name])
 		}
-		found, err := list(ctx, q, func(r row) (c counted, err error) {
-			err = r.Scan(&c.name, &c.value)
-			return c, err
-		}, `INSERT INTO counters (name, value) VALUES `+rowsOf(len(names), `(?, ?)`)+`
+		found, err := list(ctx, q, scanCounted, `INSERT INTO counters (name, value) VALUES `+rowsOf(len(names), `(?, ?)`)+`
 			ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value
 			RETURNING name, value`, args...)
 		if err != nil {

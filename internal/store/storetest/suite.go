@@ -26,7 +26,7 @@ type check struct {
 func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
 		"Tasks": taskChecks, "Leases": leaseChecks, "Events": eventChecks, "Outbox": outboxChecks, "Coalescing": coalesceChecks,
-		"ForgeCache": cacheChecks, "Deliveries": deliveryChecks, "Reviews": reviewChecks, "Threads": threadChecks,
+		"ForgeCache": cacheChecks, "Deliveries": deliveryChecks, "Spending": spendingChecks, "Reviews": reviewChecks, "Threads": threadChecks,
 		"Board": boardChecks, "BoardTalk": boardTalkChecks, "BoardPeople": boardPeopleChecks, "Tokens": tokenChecks, "Values": valueChecks,
 	}
 	for area, checks := range areas {
@@ -43,6 +43,10 @@ func Run(t *testing.T, fresh Fresh) {
 	t.Run("Reopen", func(t *testing.T) {
 		t.Parallel()
 		reopen(t, fresh(t))
+	})
+	t.Run("Overspend", func(t *testing.T) {
+		t.Parallel()
+		overspend(t, fresh(t))
 	})
 	t.Run("Walk", func(t *testing.T) {
 		t.Parallel()

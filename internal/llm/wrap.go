@@ -1,0 +1,35 @@
+package llm
+
+import "log/slog"
+
+// Layers is what [Wrap] puts around an adapter. What is not set is left out, but
+// the retry layer is always there.
+type Layers struct {
+	Retry     RetryPolicy
+	TextCalls bool // the model has no tool calls of its own
+	Ledger    Ledger
+	Account   Account
+	Redactor  Redactor
+	Logger    *slog.Logger
+}
+
+// Wrap puts the layers around an adapter: secrets are taken out first, each try
+// is admitted by the budget for itself, and the text protocol is closest to the
+// model.
+func Wrap(model Model, layers Layers) Model {
+	logger := layers.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	if layers.TextCalls {
+		model = TextCalls(model)
+	}
+	if layers.Ledger != nil {
+		model = Budgeted(model, layers.Ledger, layers.Account, logger)
+	}
+	model = Retrying(model, layers.Retry, logger)
+	if layers.Redactor != nil {
+		model = Redacting(model, layers.Redactor)
+	}
+	return model
+}
