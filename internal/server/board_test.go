@@ -272,6 +272,13 @@ func TestBoardRoles(t *testing.T) {
 	if got := call[wire.BoardComment](t, h, 200, edit); got.Author != "alice" || got.Body != "x" {
 		t.Errorf("edited %+v", got)
 	}
+	gone := request{who: "Bob Builder", method: remove, path: at + "/comments/" + comment.ID}
+	h.refused(t, "removing what is not theirs", gone, task.Forbidden)
+	gone.who = "root"
+	if status, text := h.do(t, gone); status != http.StatusNoContent {
+		t.Errorf("an administrator removes a comment: %d %s", status, text)
+	}
+	h.refused(t, "removing it again", gone, task.NotFound)
 	edit.as = "nobody"
 	h.refused(t, "acting as nobody", edit, task.Invalid)
 	edit.who, edit.as = "Bob Builder", "alice"
