@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestServerServesGitToTheHolder(t *testing.T) {
 	list := func(token string) (string, error) {
 		address := strings.Replace(server.url, "://", "://agent:"+token+"@", 1) + "/git/" + string(queued.ID) + ".git"
 		command := exec.CommandContext(t.Context(), "git", "-c", "credential.helper=", "ls-remote", address)
-		command.Env = append(here.environ, "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
+		command.Env = append(slices.Clone(here.environ), "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
 		said, err := command.CombinedOutput()
 		return string(said), err
 	}
