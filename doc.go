@@ -45,6 +45,13 @@
 // [github.com/toryo-dev/toryo/internal/agent] is an agent, and package
 // [github.com/toryo-dev/toryo/internal/phase] the phases of its run.
 //
+// Package [github.com/toryo-dev/toryo/internal/environment] finds out what a
+// project needs, sets it up and verifies it. Package
+// [github.com/toryo-dev/toryo/internal/sandbox] is the port to the only place
+// where code of others runs: its adapters docker, bubblewrap and landlock pass the
+// suite sandbox/sandboxtest, sandbox/guest is the program inside and
+// sandbox/egress the proxy that is its only way out.
+//
 // # The program
 //
 // Package [github.com/toryo-dev/toryo/internal/app] holds the commands and wires

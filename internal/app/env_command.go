@@ -67,7 +67,7 @@ func (p program) envClassifyCommand() *cobra.Command {
 type envSetup struct {
 	program
 	settings settings
-	env.Setup
+	work     env.Setup
 }
 
 func (p program) envSetupCommand() *cobra.Command {
@@ -83,15 +83,15 @@ Commands that fail for a passing reason are tried again. Others would be correct
 model: this command has none, so it says which command failed and why.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			o.Dir = args[0]
+			o.work.Dir = args[0]
 			return o.run(c.Context())
 		},
 	}
 	o.settings.bind(c, dataFlag, sandboxFlag, networkFlag, timeoutFlag)
-	c.Flags().StringVar(&o.Plan, "plan", "", "a plan with selected_environment, as a JSON `FILE`")
-	c.Flags().StringVar(&o.Image, "image", "", "the container `IMAGE`, instead of the environment's own")
-	c.Flags().BoolVar(&o.Baseline, "baseline", false, "also run the project's tests once, and say which fail")
-	c.Flags().BoolVar(&o.JSON, "json", false, "print the result as JSON")
+	c.Flags().StringVar(&o.work.Plan, "plan", "", "a plan with selected_environment, as a JSON `FILE`")
+	c.Flags().StringVar(&o.work.Image, "image", "", "the container `IMAGE`, instead of the environment's own")
+	c.Flags().BoolVar(&o.work.Baseline, "baseline", false, "also run the project's tests once, and say which fail")
+	c.Flags().BoolVar(&o.work.JSON, "json", false, "print the result as JSON")
 	return c
 }
 
@@ -100,17 +100,15 @@ func (o envSetup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.Table, err = environmentsOf(loaded); err != nil {
+	if o.work.Table, err = environmentsOf(loaded); err != nil {
 		return err
 	}
-	o.Stdout, o.Stderr = o.stdout, o.stderr
-	o.Configuration, o.Now = loaded.Sandbox, o.now
-	o.Data = loaded.DataDir
-	o.Log = o.connectionLog(loaded)
+	o.work.Stdout, o.work.Stderr, o.work.Log = o.stdout, o.stderr, o.connectionLog(loaded)
+	o.work.Now, o.work.Configuration, o.work.Data = o.now, loaded.Sandbox, loaded.DataDir
 	if loaded.Language == string(environment.Japanese) {
-		o.Language = environment.Japanese
+		o.work.Language = environment.Japanese
 	}
-	return o.Setup.Run(ctx)
+	return o.work.Run(ctx)
 }
 
 // connectionLog shows connections that a sandbox was refused, besides the progress.

@@ -1,5 +1,6 @@
 // Bench measures what Toryo promises about its own cost and prints a table. Run
-// it with make bench, which gives it a PostgreSQL server in the environment.
+// it with make bench, which gives it a PostgreSQL server and a container engine in
+// the environment.
 //
 // The numbers are of one machine at one moment. They are for comparing within one
 // run, and for seeing what got worse; no test depends on them.
@@ -11,12 +12,16 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 )
 
 // row is one line of the table.
 type row struct{ measure, value, aim string }
 
 func main() {
+	guest.Main(nil) // it is also the inside of the sandboxes that it starts
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -30,9 +35,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
+	defer func() { _ = sandbox.RemoveTree(folder) }()
 	var rows []row
-	for _, measure := range []func(context.Context, string) ([]row, error){measureProgram, measureClaims} {
+	for _, measure := range []func(context.Context, string) ([]row, error){measureProgram, measureClaims, measureReading, measureSandboxes} {
 		measured, err := measure(ctx, folder)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 func project(files map[string]string) fstest.MapFS {
@@ -226,6 +227,37 @@ func TestConfigurationChangesAndAddsEnvironments(t *testing.T) {
 		if _, err := environment.BuiltIn().With([]byte(bad)); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
+	}
+}
+
+// An installation chooses images and the default, and adds names for plans.
+func TestImagesAndDefaultOfAnInstallation(t *testing.T) {
+	t.Parallel()
+	built := environment.BuiltIn()
+	table, err := built.WithImages(map[string]string{"python": "internal/python:3.12", "cobol": "cobol:1"}).WithDefault("cobol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python, _ := table.Find("python")
+	if python.Image != "internal/python:3.12" || len(python.Managers) == 0 {
+		t.Errorf("python became %+v", python)
+	}
+	if table.Names()[0] != "python" || table.Default().Name != "cobol" || table.Default().Image != "cobol:1" {
+		t.Errorf("the default is %+v of %v", table.Default(), table.Names())
+	}
+	got, err := table.Detect(project(map[string]string{"README": ""}), "")
+	if err != nil || got.EnvironmentType != "cobol" || len(got.SetupCommands) != 0 {
+		t.Errorf("nothing tells: %+v, %v", got, err)
+	}
+	selected, entry, warnings := table.Complete(environment.Selection{Name: "nonsense"}, got)
+	if selected.Name != "cobol" || entry.Image != "cobol:1" || len(warnings) == 0 {
+		t.Errorf("an unknown name became %+v with %v", selected, warnings)
+	}
+	if before, _ := built.Find("python"); before.Image == python.Image || built.Default().Name != "python" {
+		t.Error("the built-in table was changed")
+	}
+	if _, err := built.WithDefault("nonsense"); task.CodeOf(err) != task.NotFound {
+		t.Errorf("an unknown default: %v", err)
 	}
 }
 

@@ -133,7 +133,6 @@ var compiledGo = sync.OnceValues(func() (string, error) {
 	return folder, nil
 })
 
-
 func TestRealProjects(t *testing.T) {
 	t.Parallel()
 	for engineName, newEngine := range realEngines {

@@ -370,6 +370,21 @@ func TestCommentThatCannotBePostedIsAWarning(t *testing.T) {
 	}
 }
 
+// Without a model nothing is asked, and the result says so plainly.
+func TestWithoutAModelNothingIsRepaired(t *testing.T) {
+	t.Parallel()
+	for log, warned := range map[string]bool{"E: Unable to locate package x": true, "no space left on device": false} {
+		b := newBench(t)
+		b.Repairer = nil
+		b.engine.results["one"] = []any{failedWith(1, log)}
+		got := b.run(t, plan)
+		said := strings.Contains(strings.Join(got.Result.Warnings, "\n"), "no model is configured")
+		if got.Result.OverallStatus != environment.Failed || got.Result.SetupResult.Regenerations != 0 || said != warned {
+			t.Errorf("%s: %+v", log, got.Result)
+		}
+	}
+}
+
 func TestContextThatEndsLeavesNoSandbox(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

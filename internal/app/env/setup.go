@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -245,13 +246,14 @@ func (s Setup) printReady(outcome environment.Outcome) error {
 	if outcome.Result.SetupResult.FromSnapshot != "" {
 		from = " from a snapshot"
 	}
-	text := fmt.Sprintf("%s is ready%s (%d ms)\n", outcome.Handover.EnvironmentName, from, outcome.Result.SetupResult.Milliseconds)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s is ready%s (%d ms)\n", outcome.Handover.EnvironmentName, from, outcome.Result.SetupResult.Milliseconds)
 	if baseline := outcome.Receipt.Baseline; baseline != nil {
-		text += fmt.Sprintf("tests: %s ended with exit code %d\n", baseline.Command, baseline.ExitCode)
+		fmt.Fprintf(&text, "tests: %s ended with exit code %d\n", baseline.Command, baseline.ExitCode)
 		for _, name := range baseline.Failing {
-			text += fmt.Sprintf("fails before any change: %s\n", name)
+			fmt.Fprintf(&text, "fails before any change: %s\n", name)
 		}
 	}
-	_, err := io.WriteString(s.Stdout, text)
+	_, err := io.WriteString(s.Stdout, text.String())
 	return err
 }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func host(t *testing.T) string {
+func host(t testing.TB) string {
 	t.Helper()
 	if os.Getenv(hostVariable) == "" || os.Getenv(imageVariable) == "" {
 		testkit.LeaveOut(t, "a Docker Engine with an image ("+hostVariable+", "+imageVariable+")")
@@ -175,10 +175,7 @@ func relay(t *testing.T, to string) (address string, cut func()) {
 }
 
 func BenchmarkSandbox(b *testing.B) {
-	address := os.Getenv(hostVariable)
-	if address == "" {
-		b.Skipf("there is no Docker Engine (%s)", hostVariable)
-	}
+	address := host(b)
 	sandboxtest.Benchmark(b, func(b *testing.B) sandbox.Engine {
 		b.Helper()
 		engine, err := docker.New(docker.Config{Host: address, Dir: b.TempDir(), NewGate: noGate, Log: slog.New(slog.DiscardHandler)})
