@@ -32,7 +32,7 @@ fmt: ## Format the Go code
 generate: ## Write the generated files anew
 	go generate ./...
 
-bench: ## Measure start, memory, size and the speed of both stores
+bench: ## Measure start, memory, size, the speed of both stores and of a turn
 	@scripts/install-needs postgresql
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
 

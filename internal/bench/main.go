@@ -32,7 +32,7 @@ func run() error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	var rows []row
-	for _, measure := range []func(context.Context, string) ([]row, error){measureProgram, measureClaims} {
+	for _, measure := range []func(context.Context, string) ([]row, error){measureProgram, measureClaims, measureTurns} {
 		measured, err := measure(ctx, folder)
 		if err != nil {
 			return err
