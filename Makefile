@@ -17,7 +17,7 @@ build: ## Build the static program bin/toryo
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
 
 test: ## Install and start what the tests need, run every test, stop it again
-	@scripts/install-needs gcc git postgresql bubblewrap gitea contracts aimock
+	@scripts/install-needs gcc git postgresql bubblewrap docker gitea contracts aimock
 	@scripts/with-services scripts/test $(PACKAGES)
 
 test-quick: ## Run the tests that need no service
@@ -32,8 +32,8 @@ fmt: ## Format the Go code
 generate: ## Write the generated files anew
 	go generate ./...
 
-bench: ## Measure start, memory, size, the speed of both stores and of a turn
-	@scripts/install-needs postgresql
+bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
+	@scripts/install-needs postgresql bubblewrap docker
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
 
 clean: ## Remove what was built

@@ -24,6 +24,7 @@ import (
 
 // program is what a command has of the world.
 type program struct {
+	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
 	environ []string
@@ -32,12 +33,14 @@ type program struct {
 
 // Main runs the command that the process was called with and returns its exit
 // code. The first interrupt or termination signal asks the command to stop; the
-// second ends the process at once.
+// second ends the process at once. A process that was started to be the inside of
+// a sandbox is that and nothing else.
 func Main() int {
+	serveAsGuest()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	p := program{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now}
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now}
 	return p.run(ctx, os.Args[1:])
 }
 
@@ -50,7 +53,7 @@ func (p program) run(ctx context.Context, args []string) int {
 	}
 	err = coded(err)
 	if !errors.Is(err, errReported) {
-		_, _ = fmt.Fprintf(p.stderr, "toryo: %v\n", err) // nowhere else to say it
+		_, _ = fmt.Fprintf(p.stderr, "toryo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // nowhere else to say it
 	}
 	return task.CodeOf(err).Info().Exit
 }
@@ -97,7 +100,7 @@ Start with:
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		p.upCommand(), p.serveCommand(), p.demoCommand(),
-		p.configCommand(), p.doctorCommand(), p.tokenCommand(), p.llmCommand(), p.scriptCommand(),
+		p.configCommand(), p.doctorCommand(), p.tokenCommand(), p.boardCommand(), p.envCommand(), p.llmCommand(), p.scriptCommand(),
 		p.versionCommand(), exitCodesTopic(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true

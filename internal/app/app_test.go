@@ -13,8 +13,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// The test binary is the program too, when a script or a test calls it so.
+// The test binary is the program too, when a script or a test calls it so, and
+// the inside of the sandboxes that it starts.
 func TestMain(m *testing.M) {
+	serveAsGuest()
 	testscript.Main(m, map[string]func(){"toryo": func() { os.Exit(Main()) }})
 }
 

@@ -34,7 +34,7 @@ What you saw: a server on SQLite, its API, and an agent that signs in to it.
 What is still missing before this is the whole job:
   - taking up an issue from a forge or the built-in board
   - handing tasks to agents
-  - sandboxes and the environment of a project
+  - working on a task in a sandbox (toryo env sets one up by itself)
   - the model, and the phases from plan to pull request
 docs/specification.md says of every rule whether it works.
 `

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,14 +44,15 @@ func (o examination) run(ctx context.Context) error {
 		doctor.Git,
 		doctor.DataDir(loaded.DataDir),
 		doctor.Database(loaded.Database.Driver, lookAtDatabase(loaded)),
-		doctor.ContainerEngine(o.variable("DOCKER_HOST")),
+		doctor.ContainerEngine(cmp.Or(loaded.Sandbox.ContainerEngine, o.variable("DOCKER_HOST"))),
 		doctor.Bubblewrap,
+		doctor.Landlock(landlockVersion),
 	}, doctor.Forges(loaded, selfOn(loaded))...))
 	findings := slices.Concat(
 		[]doctor.Finding{doctor.Configuration(file, report)},
-		found[:5],
-		[]doctor.Finding{doctor.Sandbox(found[3], found[4]), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
-		found[5:],
+		found[:6],
+		[]doctor.Finding{doctor.Sandbox(found[3:6]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
+		found[6:],
 	)
 	if err := o.print(findings); err != nil {
 		return err

@@ -98,7 +98,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
 	web := server.New(server.Options{
 		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(p.now),
+		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board},
 	})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -112,7 +112,7 @@ func (r *setupRun) setUpOne(ctx context.Context, command string) error {
 // or an error for one that may not.
 func (r *setupRun) try(ctx context.Context, command string) (*Failure, error) {
 	r.tell(Step{Kind: CommandStarted, Command: command})
-	ran, err := r.box.Run(ctx, sandbox.Command{Text: command, Timeout: r.CommandTimeout,
+	ran, err := r.box.Run(ctx, sandbox.Command{Text: command, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit,
 		Output: func(_ sandbox.Stream, data []byte) {
 			r.tell(Step{Kind: CommandPrinted, Command: command, Message: string(data)})
 		}})
@@ -180,7 +180,7 @@ func (r *setupRun) verify(ctx context.Context) error {
 	result := VerificationResult{Passed: true, Checks: []CheckRun{}}
 	var failure *Failure
 	for _, check := range r.selected.Verification {
-		ran, err := r.box.Run(ctx, sandbox.Command{Text: check.Command, Timeout: r.CommandTimeout})
+		ran, err := r.box.Run(ctx, sandbox.Command{Text: check.Command, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit})
 		if err != nil {
 			notRun, err := r.notRun(ctx, check.Command, err)
 			if err != nil {
@@ -228,7 +228,11 @@ func (c Classification) fixableKind() Kind {
 // left. It returns the failure if nothing more can be done.
 func (r *setupRun) repair(ctx context.Context, err error) error {
 	var failed *failureError
-	if !errors.As(err, &failed) || failed.failure.Classification.Class == Fatal || r.Repairer == nil {
+	if !errors.As(err, &failed) || failed.failure.Classification.Class == Fatal {
+		return err
+	}
+	if r.Repairer == nil {
+		r.result.Warnings = append(r.result.Warnings, "the commands were not repaired: no model is configured")
 		return err
 	}
 	for r.result.SetupResult.Regenerations < mostRegenerations {

@@ -60,7 +60,7 @@ func (r *setupRun) receipt(ctx context.Context) Receipt {
 	}
 	if r.request.Baseline && r.result.OverallStatus == Succeeded && r.detected.TestCommand != "" {
 		r.tell(Step{Kind: RunningBaseline, Command: r.detected.TestCommand})
-		baseline, err := RunTests(ctx, r.box, r.detected.TestCommand, r.CommandTimeout)
+		baseline, err := RunTests(ctx, r.box, sandbox.Command{Text: r.detected.TestCommand, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit})
 		if err != nil {
 			r.Log.WarnContext(ctx, "environment set-up: the tests could not be run", "error", err)
 			return receipt
@@ -70,15 +70,19 @@ func (r *setupRun) receipt(ctx context.Context) Receipt {
 	return receipt
 }
 
-// RunTests runs a project's tests and says which fail.
-func RunTests(ctx context.Context, box sandbox.Sandbox, command string, timeout time.Duration) (Baseline, error) {
+// RunTests runs a project's tests and says which fail. Unless the command says
+// otherwise, more of its output is kept than of others: it has to be read.
+func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command) (Baseline, error) {
 	const testOutput = 4 << 20
-	ran, err := box.Run(ctx, sandbox.Command{Text: command, Timeout: timeout, OutputLimit: testOutput})
+	if command.OutputLimit == 0 {
+		command.OutputLimit = testOutput
+	}
+	ran, err := box.Run(ctx, command)
 	if err != nil {
 		return Baseline{}, err
 	}
 	failing := FailingTests(ran.Log)
-	return Baseline{Command: command, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded, Failing: failing,
+	return Baseline{Command: command.Text, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded, Failing: failing,
 		Readable: ran.ExitCode == 0 || len(failing) > 0, Milliseconds: milliseconds(ran.Duration), Output: ending(ran.Log)}, nil
 }
 

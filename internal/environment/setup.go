@@ -17,7 +17,7 @@ import (
 type Setup struct {
 	Table    *Table
 	Engine   sandbox.Engine
-	Repairer Repairer // nil: nothing is repaired
+	Repairer Repairer // nil: no model is configured, and nothing is repaired
 	// Wait waits for a while or until the context ends. Tests count instead.
 	Wait func(ctx context.Context, howLong time.Duration) error
 	// Tell is told of each step, from one goroutine; may be nil.
@@ -28,6 +28,7 @@ type Setup struct {
 
 	Language       Language      // of the comment
 	CommandTimeout time.Duration // of one command; zero means the sandbox's own
+	OutputLimit    int           // bytes kept of a command's output; zero means the sandbox's own
 	Snapshots      int64         // bytes that all snapshots may take; zero keeps none
 	SetupNetwork   sandbox.Policy
 	WorkNetwork    sandbox.Policy // once set-up is over
@@ -98,7 +99,8 @@ func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
 	if err == nil {
 		err = run.loop(ctx)
 	}
-	if ctx.Err() != nil || errors.Is(err, errUsage) {
+	var senseless *requestError
+	if ctx.Err() != nil || errors.As(err, &senseless) {
 		return Outcome{}, errors.Join(err, run.stop(ctx))
 	}
 	run.finish(ctx, err)
@@ -109,8 +111,10 @@ func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
 	return outcome, nil
 }
 
-// errUsage marks errors of the request itself.
-var errUsage = errors.New("the request cannot be carried out")
+// requestError marks an error of the request itself.
+type requestError struct{ error }
+
+func (r *requestError) Unwrap() error { return r.error }
 
 // setupRun is one run in progress.
 type setupRun struct {
@@ -146,7 +150,7 @@ func (r *setupRun) stop(ctx context.Context) error {
 // The project comes first: what it holds decides which snapshot to start from.
 func (r *setupRun) prepare(ctx context.Context) error {
 	if err := checkCommands(r.request.Plan.SetupCommands, r.request.Plan.Verification); err != nil {
-		return errors.Join(errUsage, err)
+		return &requestError{err}
 	}
 	if r.request.Clone != nil {
 		r.tell(Step{Kind: Cloning})
@@ -156,11 +160,11 @@ func (r *setupRun) prepare(ctx context.Context) error {
 	}
 	root, err := os.OpenRoot(r.request.Spec.Workspace)
 	if err != nil {
-		return errors.Join(errUsage, task.Wrap(task.NotFound, err, "the workspace cannot be opened"))
+		return &requestError{task.Wrap(task.NotFound, err, "the workspace cannot be opened")}
 	}
 	defer func() { _ = root.Close() }()
 	if r.detected, err = r.Table.Detect(root.FS(), r.request.Language); err != nil {
-		return errors.Join(errUsage, err)
+		return &requestError{err}
 	}
 	var warnings []string
 	r.selected, r.entry, warnings = r.Table.Complete(r.request.Plan, r.detected)
@@ -170,7 +174,7 @@ func (r *setupRun) prepare(ctx context.Context) error {
 		r.Log.WarnContext(ctx, "environment set-up: the plan was filled in", "warning", warning)
 	}
 	if r.before, err = sandbox.List(r.request.Spec.Workspace); err != nil {
-		return errors.Join(errUsage, err)
+		return &requestError{err}
 	}
 	return r.start(ctx)
 }

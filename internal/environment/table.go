@@ -3,6 +3,7 @@ package environment
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -53,9 +54,11 @@ type Check struct {
 	ExpectedOutput string `json:"expected_output" yaml:"expected_output"`
 }
 
-// Table holds the environments, in the order that decides between equals. The
-// first is the default.
-type Table struct{ entries []Environment }
+// Table holds the environments, in the order that decides between equals.
+type Table struct {
+	entries  []Environment
+	fallback string // name of the default; the first entry when empty
+}
 
 // BuiltIn is the table that comes with the program.
 func BuiltIn() *Table {
@@ -69,11 +72,37 @@ func BuiltIn() *Table {
 // With returns the table with the entries of a configuration file added. An entry
 // with a known name changes the fields that it names; another is appended.
 func (t *Table) With(configuration []byte) (*Table, error) {
-	extended := &Table{entries: slices.Clone(t.entries)}
+	extended := &Table{entries: slices.Clone(t.entries), fallback: t.fallback}
 	if err := extended.read(configuration); err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "the environments in the configuration cannot be read")
 	}
 	return extended, nil
+}
+
+// WithImages returns the table with other container images, by the name of the
+// environment. A name that is not known is added: it is for plans to select, as
+// nothing is known by which a project could be told to need it.
+func (t *Table) WithImages(images map[string]string) *Table {
+	changed := &Table{entries: slices.Clone(t.entries), fallback: t.fallback}
+	for _, name := range slices.Sorted(maps.Keys(images)) {
+		known := slices.IndexFunc(changed.entries, func(e Environment) bool { return e.Name == name })
+		if known < 0 {
+			changed.entries = append(changed.entries, Environment{Name: name, Title: name, Image: images[name]})
+			continue
+		}
+		changed.entries[known].Image = images[name]
+	}
+	return changed
+}
+
+// WithDefault returns the table with another default. NotFound means that there
+// is no environment of that name.
+func (t *Table) WithDefault(name string) (*Table, error) {
+	if _, known := t.Find(name); !known {
+		return nil, task.Errorf(task.NotFound, "there is no environment %q", name).
+			WithMend("use one of %s", strings.Join(t.Names(), ", "))
+	}
+	return &Table{entries: t.entries, fallback: name}, nil
 }
 
 func (t *Table) read(text []byte) error {
@@ -136,7 +165,12 @@ func (t *Table) Names() []string {
 func (t *Table) All() []Environment { return slices.Clone(t.entries) }
 
 // Default is the environment for projects that tell nothing.
-func (t *Table) Default() Environment { return t.entries[0] }
+func (t *Table) Default() Environment {
+	if chosen, known := t.Find(t.fallback); known {
+		return chosen
+	}
+	return t.entries[0]
+}
 
 // Find returns the environment of that name.
 func (t *Table) Find(name string) (Environment, bool) {

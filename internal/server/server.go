@@ -31,6 +31,8 @@ type Options struct {
 	// nil means that there is none.
 	Webhooks *Webhooks
 	Git      http.Handler
+	// Board is shown under /api/board; nil means that there is none.
+	Board Board
 }
 
 // Server answers HTTP requests.
@@ -57,7 +59,9 @@ func New(options Options) *Server {
 	}
 	s.registerMe()
 	s.registerTasks()
-
+	if options.Board != nil {
+		s.registerBoard(options.Board)
+	}
 	if options.Webhooks != nil {
 		options.Webhooks.Register(mux)
 	}

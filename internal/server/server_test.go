@@ -123,7 +123,7 @@ func TestHealthAndReadiness(t *testing.T) {
 // Every operation in the OpenAPI document wants a token, whatever is added later.
 func TestEveryOperationWantsAToken(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newBoardHouse(t).house
 	_, _, text := h.get(t, "/openapi.json", "")
 	var document struct {
 		Paths map[string]map[string]struct{ Security []map[string][]string }

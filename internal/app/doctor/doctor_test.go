@@ -83,6 +83,29 @@ func TestSandboxNeedsOneWay(t *testing.T) {
 	}
 }
 
+// Landlock is there to be seen, and is never enough by itself.
+func TestLandlockIsAWeakWay(t *testing.T) {
+	t.Parallel()
+	gone := doctor.Finding{Name: "bubblewrap", Status: doctor.Warning}
+	there := doctor.Landlock(func() (int, error) { return 7, nil })(t.Context())
+	if there.Status != doctor.OK || !strings.Contains(there.Found, "ABI 7") || !strings.Contains(there.Found, "not for tasks from a forge") {
+		t.Errorf("found %+v", there)
+	}
+	if got := doctor.Sandbox(gone, there); got.Status != doctor.Missing || !strings.Contains(got.Found, "landlock serves the demo") || got.Mend == "" {
+		t.Errorf("with landlock alone: %+v", got)
+	}
+	if got := doctor.Sandbox(doctor.Finding{Name: "bubblewrap", Status: doctor.OK}, there); got.Status != doctor.OK || got.Found != "bubblewrap" {
+		t.Errorf("with bubblewrap too: %+v", got)
+	}
+	missing := doctor.Landlock(func() (int, error) { return 0, task.Errorf(task.NotReady, "this kernel has no Landlock") })(t.Context())
+	if missing.Status != doctor.Warning || missing.Mend == "" {
+		t.Errorf("found %+v", missing)
+	}
+	if got := doctor.Sandbox(gone, missing); got.Status != doctor.Missing || strings.Contains(got.Found, "landlock") {
+		t.Errorf("with nothing: %+v", got)
+	}
+}
+
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -103,22 +103,46 @@ func engineVersion(ctx context.Context, address string) (string, error) {
 	return said.Version, nil
 }
 
-// Sandbox says whether there is at least one way to run a repository's code
-// apart from the machine, given what the checks of the ways found.
+// Landlock checks for the weakest way to confine code, which does without any
+// program. It asks the kernel by version, which fails with what is missing.
+func Landlock(version func() (int, error)) Check {
+	return func(context.Context) Finding {
+		number, err := version()
+		if err != nil {
+			return Finding{Name: landlock, Status: Warning, Found: "not there: " + err.Error(), Mend: "none is needed where there is bubblewrap or a container engine"}
+		}
+		return Finding{Name: landlock, Status: OK, Found: fmt.Sprintf("ABI %d: weak, for the demo and your own folders, not for tasks from a forge", number)}
+	}
+}
+
+const landlock = "landlock"
+
+// Sandbox says whether there is at least one way to run the code of a forge's
+// repository apart from the machine, given what the checks of the ways found.
+// Landlock does not count as one.
 func Sandbox(ways ...Finding) Finding {
 	var names []string
+	weak := false
 	for _, way := range ways {
-		if way.Status == OK {
+		switch {
+		case way.Status != OK:
+		case way.Name == landlock:
+			weak = true
+		default:
 			names = append(names, way.Name)
 		}
 	}
-	if len(names) == 0 {
-		return Finding{
-			Name: "sandbox", Status: Missing, Found: "no way to run code apart from this machine",
-			Mend: "install bubblewrap or a container engine",
-		}
+	if len(names) > 0 {
+		return Finding{Name: "sandbox", Status: OK, Found: strings.Join(names, " or ")}
 	}
-	return Finding{Name: "sandbox", Status: OK, Found: strings.Join(names, " or ")}
+	finding := Finding{
+		Name: "sandbox", Status: Missing, Found: "no way to run code apart from this machine",
+		Mend: "install bubblewrap or a container engine",
+	}
+	if weak {
+		finding.Found = "none for tasks from a forge; landlock serves the demo and your own folders"
+	}
+	return finding
 }
 
 func output(ctx context.Context, name string, args ...string) (string, error) {

@@ -1,3 +1,3 @@
-// Package env is the command "toryo env": detection, classification and set-up of
-// environments on any folder, and the choice of the sandbox engine.
+// Package env does the work of the commands "toryo env": detection, classification
+// and set-up of environments on any folder. It also chooses the sandbox engine.
 package env

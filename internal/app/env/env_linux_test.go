@@ -3,14 +3,23 @@ package env_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/env"
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/landlock"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -20,17 +29,6 @@ import (
 func TestMain(m *testing.M) {
 	guest.Main(map[string]guest.Confinement{landlock.Name: landlock.Confine})
 	os.Exit(m.Run())
-}
-
-func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	var out, complaints bytes.Buffer
-	command := env.Command(env.World{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &complaints,
-		Engines: env.Engines{Dir: t.TempDir(), DockerHost: "unix:///nowhere", Log: slog.New(slog.DiscardHandler)}})
-	command.SetArgs(args)
-	command.SilenceErrors, command.SilenceUsage = true, true
-	err = command.ExecuteContext(t.Context())
-	return out.String(), complaints.String(), err
 }
 
 func folder(t *testing.T, files map[string]string) string {
@@ -47,77 +45,281 @@ func folder(t *testing.T, files map[string]string) string {
 func TestDetect(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"go.mod": "module x\n\ngo 1.24\n"})
-	out, _, err := run(t, "", "detect", dir)
-	if err != nil || !strings.Contains(out, "environment: go (go.mod exists)\n") || !strings.Contains(out, "set up: go mod download\n") {
-		t.Errorf("%q, %v", out, err)
+	var out bytes.Buffer
+	detect := env.Detect{Stdout: &out, Table: environment.BuiltIn(), Dir: dir}
+	if err := detect.Run(); err != nil || !strings.Contains(out.String(), "environment: go (go.mod exists)\n") || !strings.Contains(out.String(), "set up: go mod download\n") {
+		t.Errorf("%q, %v", out.String(), err)
 	}
-	out, _, err = run(t, "", "detect", "--json", dir)
+	out.Reset()
+	detect.JSON = true
 	var found map[string]any
-	if err != nil || json.Unmarshal([]byte(out), &found) != nil || found["environment_type"] != "go" {
-		t.Errorf("%q, %v", out, err)
+	if err := detect.Run(); err != nil || json.Unmarshal(out.Bytes(), &found) != nil || found["environment_type"] != "go" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 	for _, key := range []string{"detected_files", "environment_type", "dependencies", "setup_commands", "candidates", "package_manager", "language_version", "test_command", "warnings"} {
 		if value, has := found[key]; !has || value == nil {
 			t.Errorf("%s is missing", key)
 		}
 	}
-	if _, _, err := run(t, "", "detect", dir+"/none"); task.CodeOf(err) != task.NotFound {
+	detect.Dir = dir + "/none"
+	if err := detect.Run(); task.CodeOf(err) != task.NotFound {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
 
 func TestClassify(t *testing.T) {
 	t.Parallel()
-	out, _, err := run(t, "E: Unable to locate package foo\n", "classify", "--exit-code", "100", "--json")
+	var out bytes.Buffer
+	err := env.Classify{Stdin: strings.NewReader("E: Unable to locate package foo\n"), Stdout: &out, ExitCode: 100, JSON: true}.Run()
 	var found map[string]any
-	if err != nil || json.Unmarshal([]byte(out), &found) != nil || found["class"] != "fixable" || found["kind"] != "package_not_found" || found["line"] != "E: Unable to locate package foo" {
-		t.Errorf("%q, %v", out, err)
+	if err != nil || json.Unmarshal(out.Bytes(), &found) != nil || found["class"] != "fixable" || found["kind"] != "package_not_found" || found["line"] != "E: Unable to locate package foo" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
-	if out, _, err := run(t, "", "classify", "--exit-code", "137"); err != nil || !strings.HasPrefix(out, "fatal: resource\n") {
-		t.Errorf("%q, %v", out, err)
+	out.Reset()
+	if err := (env.Classify{Stdin: strings.NewReader(""), Stdout: &out, ExitCode: 137}).Run(); err != nil || out.String() != "fatal: resource\n" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }
 
-func TestSetup(t *testing.T) {
-	t.Parallel()
+// trial is a set-up with what it prints.
+type trial struct {
+	env.Setup
+	out, progress bytes.Buffer
+}
+
+func newTrial(t *testing.T, engine, dir string) *trial {
+	t.Helper()
+	c := config.Default().Sandbox
+	c.Kind, c.ContainerEngine = engine, "unix:///nowhere"
+	data := t.TempDir()
+	t.Cleanup(func() {
+		if err := sandbox.RemoveTree(data); err != nil {
+			t.Error(err)
+		}
+	})
+	made := &trial{Setup: env.Setup{Log: slog.New(slog.DiscardHandler), Now: time.Now, Table: environment.BuiltIn(), Configuration: c, Data: data, Dir: dir, JSON: true}}
+	made.Stdout, made.Stderr = &made.out, &made.progress
+	return made
+}
+
+// run returns what was printed as JSON.
+func (tr *trial) run(t *testing.T) (report map[string]any, err error) {
+	t.Helper()
+	tr.out.Reset()
+	err = tr.Run(t.Context())
+	if tr.JSON && tr.out.Len() > 0 {
+		if err := json.Unmarshal(tr.out.Bytes(), &report); err != nil {
+			t.Fatalf("%v in %q", err, tr.out.String())
+		}
+	}
+	return report, err
+}
+
+func needBubblewrap(t *testing.T) {
+	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		testkit.LeaveOut(t, "bubblewrap")
 	}
-	dir := folder(t, map[string]string{"plan.json": `{"selected_environment":{"name":"c","setup_commands":["cd /tmp","export WORD=ready","touch /workspace/made"],"verification":[{"command":"echo $WORD $PWD","expected_output":"ready /tmp"}]}}`,
-		"bad.json": `{"selected_environment":{"name":"c","setup_commands":["echo E: Unable to locate package x; exit 100"]}}`, "broken.json": "{"})
+}
+
+const goodPlan = `{"selected_environment":{"name":"c","setup_commands":["cd /tmp","export WORD=ready","touch $OLDPWD/made"],"verification":[{"command":"echo $WORD $PWD","expected_output":"ready /tmp"}]}}`
+
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
 	for _, engine := range []string{"bubblewrap", "landlock"} {
-		plan := filepath.Join(dir, "plan.json")
-		if engine == "landlock" {
-			plan = filepath.Join(folder(t, map[string]string{"plan.json": `{"selected_environment":{"name":"c","setup_commands":["export WORD=ready"],"verification":[{"command":"echo $WORD","expected_output":"ready"}]}}`}), "plan.json")
-		}
-		out, complaints, err := run(t, "", "setup", dir, "--plan", plan, "--sandbox", engine, "--json")
-		var found map[string]any
-		if err != nil || json.Unmarshal([]byte(out), &found) != nil || found["overall_status"] != "success" {
-			t.Fatalf("%s: %q, %q, %v", engine, out, complaints, err)
-		}
-		if handover, is := found["handover"].(map[string]any); !is || handover["environment_ready"] != true {
-			t.Errorf("the handover is %v", found["handover"])
-		}
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t, map[string]string{"plan.json": goodPlan})
+			setup := newTrial(t, engine, dir)
+			setup.Plan = filepath.Join(dir, "plan.json")
+			got, err := setup.run(t)
+			if err != nil || got["overall_status"] != "success" {
+				t.Fatalf("%q, %q, %v", setup.out.String(), setup.progress.String(), err)
+			}
+			if handover, is := got["handover"].(map[string]any); !is || handover["environment_ready"] != true {
+				t.Errorf("the handover is %v", got["handover"])
+			}
+			if !strings.Contains(setup.progress.String(), "$ export WORD=ready\n") {
+				t.Errorf("the progress is %q", setup.progress.String())
+			}
+			if weak := strings.Contains(setup.progress.String(), "only confined with Landlock"); weak != (engine == "landlock") {
+				t.Errorf("the progress is %q", setup.progress.String())
+			}
+			if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+				t.Error("the folder itself was changed")
+			}
+			if left, err := os.ReadDir(filepath.Join(setup.Data, "sandbox", "workspaces")); err != nil || len(left) != 0 {
+				t.Errorf("left are %v, %v", left, err)
+			}
+		})
 	}
-	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
-		t.Error("the folder itself was changed")
+}
+
+// A failure that a model could repair says that there is none.
+func TestSetupWithoutAModel(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	dir := folder(t, map[string]string{"plan.json": `{"selected_environment":{"name":"c","setup_commands":["echo E: Unable to locate package x; exit 100"]}}`})
+	setup := newTrial(t, "bubblewrap", dir)
+	setup.Plan, setup.JSON = filepath.Join(dir, "plan.json"), false
+	_, err := setup.run(t)
+	if task.CodeOf(err) != task.NotReady || !strings.Contains(setup.out.String(), "fixable (package_not_found)") {
+		t.Errorf("%q, %v", setup.out.String(), err)
 	}
-	out, _, err := run(t, "", "setup", dir, "--plan", filepath.Join(dir, "bad.json"), "--sandbox", "bubblewrap")
-	if task.CodeOf(err) != task.NotReady || !strings.Contains(out, "fixable (package_not_found)") {
-		t.Errorf("%q, %v", out, err)
+	if !strings.Contains(setup.progress.String(), "not repaired: no model is configured") {
+		t.Errorf("the progress is %q", setup.progress.String())
 	}
-	for _, test := range []struct {
-		code task.Code
-		args []string
+}
+
+// What the configuration says of sandboxes holds for the commands in them.
+func TestConfigurationHolds(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	run := func(t *testing.T, command string, change func(*config.Sandbox)) (map[string]any, *trial) {
+		t.Helper()
+		plan, err := json.Marshal(map[string]any{"selected_environment": map[string]any{"name": "c", "setup_commands": []string{command},
+			"verification": []map[string]string{{"command": "true", "expected_output": ""}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := folder(t, map[string]string{"plan.json": string(plan)})
+		setup := newTrial(t, "bubblewrap", dir)
+		setup.Plan = filepath.Join(dir, "plan.json")
+		change(&setup.Configuration)
+		got, _ := setup.run(t) // the result tells
+		ran := got["setup_result"].(map[string]any)["commands"].([]any)
+		return ran[0].(map[string]any), setup
+	}
+	for name, c := range map[string]struct {
+		command  string
+		change   func(*config.Sandbox)
+		exceeded string
 	}{
-		{task.Invalid, []string{"--plan", filepath.Join(dir, "broken.json"), "--sandbox", "bubblewrap"}},
-		{task.NotFound, []string{"--plan", filepath.Join(dir, "none.json")}},
-		{task.NotReady, []string{"--sandbox", "docker"}},
-		{task.Usage, []string{"--sandbox", "chroot"}},
-		{task.Usage, []string{"--network", "some"}},
+		"command_timeout": {"sleep 3600", func(c *config.Sandbox) { c.CommandTimeout = time.Second }, "time"},
+		"memory":          {"x=$(head -c 200M /dev/zero | tr '\\0' x); sleep 3600", func(c *config.Sandbox) { c.Memory = 64 * config.MiB }, "memory"},
+		"pids":            {"for i in $(seq 40); do sleep 3600 & done; wait", func(c *config.Sandbox) { c.PIDs = 16 }, "processes"},
+		"disk":            {"for i in $(seq 400); do head -c 1M /dev/zero >f$i; sleep 0.02; done; sleep 3600", func(c *config.Sandbox) { c.Disk = 64 * config.MiB }, "disk"},
 	} {
-		if _, _, err := run(t, "", append([]string{"setup", dir}, test.args...)...); task.CodeOf(err) != test.code {
-			t.Errorf("%v: %v, want %s", test.args, err, test.code)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, setup := run(t, c.command, c.change); got["exceeded"] != c.exceeded {
+				t.Errorf("%v; %s", got, setup.progress.String())
+			}
+		})
+	}
+	t.Run("output_limit", func(t *testing.T) {
+		t.Parallel()
+		got, _ := run(t, "head -c 100000 /dev/zero | tr '\\0' x", func(c *config.Sandbox) { c.OutputLimit = config.KiB })
+		if output := got["output"].(string); len(output) > 2048 || got["exit_code"] != 0.0 {
+			t.Errorf("%d bytes, exit code %v", len(output), got["exit_code"])
+		}
+	})
+	t.Run("network", func(t *testing.T) {
+		t.Parallel()
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("reached")) }))
+		t.Cleanup(server.Close)
+		fetch := "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'GET " + server.URL + "/ HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+		host := strings.TrimPrefix(server.URL, "http://")
+		for _, hosts := range [][]string{nil, {host}} {
+			got, _ := run(t, fetch, func(c *config.Sandbox) { c.Network.Hosts = hosts })
+			if reached := strings.Contains(got["output"].(string), "reached"); reached != (hosts != nil) {
+				t.Errorf("with the hosts %v: %v", hosts, got)
+			}
+		}
+		got, _ := run(t, fetch, func(c *config.Sandbox) { c.Network.Hosts, c.Network.Setup = []string{host}, "none" })
+		if strings.Contains(got["output"].(string), "reached") {
+			t.Errorf("without a network: %v", got)
+		}
+	})
+}
+
+// Snapshots are kept in the data directory, unless they are switched off, and the
+// data directory does not come into the sandbox even if it is in the project.
+func TestSnapshotsAreInTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	dir := folder(t, map[string]string{"plan.json": `{"selected_environment":{"name":"c","setup_commands":["test ! -e kept"],"verification":[{"command":"true","expected_output":""}]}}`})
+	setup := newTrial(t, "bubblewrap", dir)
+	setup.Data, setup.Plan = filepath.Join(dir, "kept"), filepath.Join(dir, "plan.json")
+	from := func() any {
+		got, err := setup.run(t)
+		if err != nil {
+			t.Fatalf("%s, %v", setup.progress.String(), err)
+		}
+		return got["setup_result"].(map[string]any)["from_snapshot"]
+	}
+	setup.Configuration.Snapshots.Enabled = false
+	if first, second := from(), from(); first != "" || second != "" {
+		t.Errorf("switched off, but from %v and %v", first, second)
+	}
+	setup.Configuration.Snapshots.Enabled = true
+	if first, second := from(), from(); first != "" || second == "" {
+		t.Errorf("from %v and then %v", first, second)
+	}
+	kept, err := filepath.Glob(filepath.Join(setup.Data, "sandbox", "bubblewrap", "snapshots", "env-*"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("kept are %v, %v", kept, err)
+	}
+}
+
+// What a killed run left goes with the next.
+func TestAbandonedWorkspacesGo(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	dir := folder(t, map[string]string{"plan.json": goodPlan})
+	setup := newTrial(t, "bubblewrap", dir)
+	setup.Plan = filepath.Join(dir, "plan.json")
+	dead := exec.CommandContext(t.Context(), "true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	abandoned := filepath.Join(setup.Data, "sandbox", "workspaces", fmt.Sprint(dead.Process.Pid)+"-1")
+	alive := filepath.Join(setup.Data, "sandbox", "workspaces", fmt.Sprint(os.Getpid())+"-1")
+	if err := errors.Join(os.MkdirAll(abandoned, 0o700), os.MkdirAll(alive, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := setup.run(t); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(abandoned); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what a dead process left: %v", err)
+	}
+	if _, err := os.Stat(alive); err != nil {
+		t.Errorf("what a living one has: %v", err)
+	}
+}
+
+func TestSetupRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"file": "", "broken.json": "{", "types.json": `{"selected_environment":{"setup_commands":"pip"}}`,
+		"blank.json": `{"selected_environment":{"setup_commands":[" "]}}`,
+		"large.json": `{"selected_environment":{"setup_commands":["` + strings.Repeat("x", 10<<20) + `"]}}`})
+	for _, c := range []struct {
+		code              task.Code
+		dir, plan, engine string
+	}{
+		{task.Invalid, dir, "broken.json", "auto"},
+		{task.Invalid, dir, "types.json", "auto"},
+		{task.Invalid, dir, "blank.json", "auto"},
+		{task.TooLarge, dir, "large.json", "auto"},
+		{task.NotFound, dir, "none.json", "auto"},
+		{task.NotFound, filepath.Join(dir, "none"), "", "auto"},
+		{task.NotFound, filepath.Join(dir, "none"), "broken.json", "auto"},
+		{task.NotFound, filepath.Join(dir, "file"), "", "auto"},
+		{task.NotFound, filepath.Join(dir, "file"), "broken.json", "auto"},
+		{task.NotReady, dir, "", "docker"},
+	} {
+		setup := newTrial(t, c.engine, c.dir)
+		if c.plan != "" {
+			setup.Plan = filepath.Join(dir, c.plan)
+		}
+		_, err := setup.run(t)
+		if task.CodeOf(err) != c.code || len(err.Error()) > 500 || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: %.600v", c, err)
+		}
+		if setup.out.Len() > 0 {
+			t.Errorf("%+v: printed %q", c, setup.out.String())
 		}
 	}
 }

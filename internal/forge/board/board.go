@@ -2,14 +2,12 @@ package board
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -41,12 +39,9 @@ type Board struct {
 	folder string
 	url    string
 
-	// opening keeps two pull requests for one branch from being opened at the
-	// same time.
-	opening sync.Mutex
-	// importing keeps two repositories of one name from being made at the same
-	// time.
-	importing sync.Mutex
+	// turn is held by whoever makes what there may be only one of: a repository
+	// of a name, or a pull request of a branch. See alone.
+	turn sync.Mutex
 }
 
 // Open returns the board.
@@ -64,47 +59,11 @@ func Open(options Options) (*Board, error) {
 // As returns the board in the hands of a user.
 func (b *Board) As(login string) *Forge { return &Forge{board: b, self: login} }
 
-// loginPattern is what a login looks like. The name of the ghost is nobody's.
-var loginPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,38}$`)
-
-// AddUser makes an account; Conflict if the login is or was taken.
-func (b *Board) AddUser(ctx context.Context, login string, access forge.Access) error {
-	if !loginPattern.MatchString(login) || task.SameLogin(login, forge.Ghost) {
-		return task.Errorf(task.Invalid, "%q cannot be a login: it has letters, digits, dots, dashes and underscores, 39 at most", login)
-	}
-	_, err := b.store.AddBoardUser(ctx, store.BoardUser{Login: login, Access: store.BoardAccess(access.String())})
-	return told("add the user "+login, true, err)
-}
-
-// SetAccess changes what a user may do.
-func (b *Board) SetAccess(ctx context.Context, login string, access forge.Access) error {
-	return told("change what "+login+" may do", true, b.store.SetBoardAccess(ctx, login, store.BoardAccess(access.String())))
-}
-
-// RemoveUser removes an account. What it wrote stays, by the ghost.
-func (b *Board) RemoveUser(ctx context.Context, login string) error {
-	return told("remove the user "+login, true, b.store.RemoveBoardUser(ctx, login, time.Now()))
-}
-
-// Users returns the logins of those who have an account.
-func (b *Board) Users(ctx context.Context) ([]string, error) {
-	users, err := b.store.ListBoardUsers(ctx)
-	if err != nil {
-		return nil, told("list the users of the board", false, err)
-	}
-	var logins []string
-	for _, user := range users {
-		if user.RemovedAt.IsZero() {
-			logins = append(logins, user.Login)
-		}
-	}
-	return logins, nil
-}
-
 // namePattern is what each of the two parts of a repository's name looks like.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 
-func checkRepository(name string) error {
+// CheckName refuses what cannot be the name of a repository on the board.
+func CheckName(name string) error {
 	owner, short, _ := strings.Cut(name, "/")
 	good := namePattern.MatchString(owner) && namePattern.MatchString(short) &&
 		!strings.HasSuffix(name, ".git") && !strings.HasSuffix(name, ".lock") && !strings.HasSuffix(name, ".")
@@ -115,67 +74,9 @@ func checkRepository(name string) error {
 	return nil
 }
 
-// path is where a repository of that name is.
-func (b *Board) path(name string) string {
+// Path is the folder where a repository of that name is, if there is one.
+func (b *Board) Path(name string) string {
 	return filepath.Join(b.folder, filepath.FromSlash(name)+".git")
-}
-
-// Import makes a repository on the board from a folder or a URL that git can
-// clone, with all branches and tags; Conflict if the name is taken. Nothing of the
-// source's address is kept.
-func (b *Board) Import(ctx context.Context, name, source string) (forge.Repository, error) {
-	if err := checkRepository(name); err != nil {
-		return forge.Repository{}, err
-	}
-	b.importing.Lock()
-	defer b.importing.Unlock()
-	if _, err := b.store.BoardRepository(ctx, name); task.CodeOf(err) != task.NotFound {
-		if err == nil {
-			err = task.Errorf(task.Conflict, "there is a repository %s on the board already", name)
-		}
-		return forge.Repository{}, told("import "+name, true, err)
-	}
-	branch, err := b.clone(ctx, name, source)
-	if err != nil {
-		return forge.Repository{}, err
-	}
-	made, err := b.store.AddBoardRepository(ctx, store.BoardRepository{Name: name, DefaultBranch: branch})
-	if err != nil {
-		return forge.Repository{}, told("import "+name, true, err)
-	}
-	return b.repository(ctx, made)
-}
-
-// clone puts a bare clone in its place and returns its default branch. A folder
-// that is there without being known is left from an import that did not end.
-func (b *Board) clone(ctx context.Context, name, source string) (branch string, err error) {
-	making, err := os.MkdirTemp(b.folder, "importing-")
-	if err != nil {
-		return "", task.Wrap(task.DataDir, err, "cannot import "+name)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(making)) }()
-	bare := filepath.Join(making, "bare.git")
-	if _, err := git(ctx, making, nil, "clone", "--quiet", "--bare", "--template=", "--end-of-options", source, bare); err != nil {
-		return "", task.Wrap(task.Invalid, err, "cannot clone the repository to import")
-	}
-	if _, err := git(ctx, bare, nil, "remote", "remove", "origin"); err != nil {
-		return "", task.Wrap(task.Internal, err, "cannot import "+name)
-	}
-	head, err := git(ctx, bare, nil, "symbolic-ref", "--short", "HEAD")
-	if err != nil {
-		return "", task.Wrap(task.Invalid, err, "the repository to import has no default branch")
-	}
-	target := b.path(name)
-	if err := os.RemoveAll(target); err != nil {
-		return "", task.Wrap(task.DataDir, err, "cannot import "+name)
-	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
-		return "", task.Wrap(task.DataDir, err, "cannot import "+name)
-	}
-	if err := os.Rename(bare, target); err != nil {
-		return "", task.Wrap(task.DataDir, err, "cannot import "+name)
-	}
-	return strings.TrimSpace(head), nil
 }
 
 func (b *Board) repository(ctx context.Context, r store.BoardRepository) (forge.Repository, error) {

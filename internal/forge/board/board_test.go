@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -106,8 +107,8 @@ func TestUsers(t *testing.T) {
 	check(t, f.board.AddUser(t.Context(), "alice", forge.ReadAccess))
 	wantCode(t, "a login that is taken", f.board.AddUser(t.Context(), "ALICE", forge.ReadAccess), task.Conflict)
 	users, err := f.board.Users(t.Context())
-	if err != nil || strings.Join(users, " ") != "Toryo-Bot alice" {
-		t.Errorf("users %q, %v", users, err)
+	if err != nil || !slices.Equal(users, []board.User{{Login: "Toryo-Bot", Access: forge.WriteAccess}, {Login: "alice", Access: forge.ReadAccess}}) {
+		t.Errorf("users %v, %v", users, err)
 	}
 	check(t, f.board.RemoveUser(t.Context(), "alice"))
 	wantCode(t, "a login that was taken", f.board.AddUser(t.Context(), "alice", forge.ReadAccess), task.Conflict)
@@ -133,7 +134,7 @@ func TestWhatEachMayDo(t *testing.T) {
 		{"read", forge.ReadAccess, func(b *board.Forge) error { _, err := b.Item(ctx, issue); return err }},
 		{"list", forge.ReadAccess, func(b *board.Forge) error { _, err := b.List(ctx, forge.Query{Repository: name}); return err }},
 		{"comment", forge.ReadAccess, func(b *board.Forge) error { _, err := b.Say(ctx, issue, "hi"); return err }},
-		{"open an issue", forge.ReadAccess, func(b *board.Forge) error { _, err := b.CreateIssue(ctx, name, "t", ""); return err }},
+		{"open an issue", forge.ReadAccess, func(b *board.Forge) error { _, err := b.CreateIssue(ctx, name, forge.NewIssue{Title: "t"}); return err }},
 		{"remark", forge.ReadAccess, func(b *board.Forge) error {
 			_, err := b.SubmitReview(ctx, pull, forge.ReviewPost{Verdict: forge.Remark, Text: forge.Neutraliser{}.Text("hm")})
 			return err
@@ -144,6 +145,10 @@ func TestWhatEachMayDo(t *testing.T) {
 		}},
 		{"label", forge.WriteAccess, func(b *board.Forge) error { return b.AddLabel(ctx, issue, "x") }},
 		{"assign", forge.WriteAccess, func(b *board.Forge) error { return b.Assign(ctx, issue, writer) }},
+		{"import", forge.WriteAccess, func(b *board.Forge) error {
+			_, err := b.Import(ctx, f.freeName(), f.source)
+			return err
+		}},
 		{"reach with git", forge.WriteAccess, func(b *board.Forge) error { _, err := b.Remote(ctx, name); return err }},
 		{"close", forge.WriteAccess, func(b *board.Forge) error { return b.SetState(ctx, issue, forge.Closed) }},
 		{"remove a comment of someone else", forge.AdminAccess, func(b *board.Forge) error { return b.DeleteComment(ctx, issue, theirs) }},

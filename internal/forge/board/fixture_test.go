@@ -81,9 +81,11 @@ func (f *fixture) write(t testing.TB, folder string, files map[string]string) {
 
 func (f *fixture) Forge() forge.Forge { return f.bot }
 
+func (f *fixture) freeName() string { return fmt.Sprint("owner/repository", f.names.Add(1)) }
+
 func (f *fixture) Repository(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprint("owner/repository", f.names.Add(1))
+	name := f.freeName()
 	if _, err := f.board.Import(t.Context(), name, f.source); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,7 @@ func (f *fixture) RenameRepository(t testing.TB, _ string) string {
 
 func (f *fixture) Issue(t testing.TB, repository, author, title, body string) task.Key {
 	t.Helper()
-	item, err := f.board.As(author).CreateIssue(t.Context(), repository, title, body)
+	item, err := f.board.As(author).CreateIssue(t.Context(), repository, forge.NewIssue{Title: title, Body: body})
 	check(t, err)
 	return item.Key
 }

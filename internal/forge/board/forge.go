@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -61,7 +62,7 @@ func noRepository(name string) error {
 
 // enter checks a call that is about a repository.
 func (f *Forge) enter(ctx context.Context, repository string, needed forge.Access) error {
-	if err := checkRepository(repository); err != nil {
+	if err := CheckName(repository); err != nil {
 		return err
 	}
 	if err := f.require(ctx, repository, needed); err != nil {
@@ -178,13 +179,35 @@ func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, erro
 	if err := f.enter(ctx, query.Repository, forge.ReadAccess); err != nil {
 		return nil, err
 	}
-	filter := store.BoardFilter{Repository: query.Repository, Kind: query.Kind, State: store.BoardOpen, Assignee: query.Assignee}
-	if len(query.Labels) > 0 {
-		filter.Label = query.Labels[0]
+	items, err := f.browse(ctx, forge.Listing{
+		Repository: query.Repository, Kind: query.Kind, State: forge.Open, Labels: query.Labels, Assignee: query.Assignee,
+	})
+	return slices.DeleteFunc(items, func(item forge.Item) bool { return item.UpdatedAt.Before(query.UpdatedSince) }), err
+}
+
+// Browse returns items of one or all repositories, also those that are closed.
+// Those of one repository come by number.
+func (f *Forge) Browse(ctx context.Context, listing forge.Listing) ([]forge.Item, error) {
+	err := f.require(ctx, listing.Repository, forge.ReadAccess)
+	if err == nil && listing.Repository != "" {
+		err = f.enter(ctx, listing.Repository, forge.ReadAccess)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.browse(ctx, listing)
+}
+
+func (f *Forge) browse(ctx context.Context, listing forge.Listing) ([]forge.Item, error) {
+	filter := store.BoardFilter{
+		Repository: listing.Repository, Kind: listing.Kind, State: store.BoardState(listing.State), Assignee: listing.Assignee,
+	}
+	if len(listing.Labels) > 0 {
+		filter.Label = listing.Labels[0]
 	}
 	found, err := f.board.store.ListBoardItems(ctx, filter)
 	if err != nil {
-		return nil, told("list the items of "+query.Repository, false, err)
+		return nil, told("list the items of "+cmp.Or(listing.Repository, "the board"), false, err)
 	}
 	show, err := f.people(ctx)
 	if err != nil {
@@ -194,7 +217,7 @@ func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, erro
 	for _, one := range found {
 		item := f.shown(one, show)
 		lacks := func(label string) bool { return !item.HasLabel(label) }
-		if !slices.ContainsFunc(query.Labels, lacks) && !item.UpdatedAt.Before(query.UpdatedSince) {
+		if !slices.ContainsFunc(listing.Labels, lacks) {
 			items = append(items, item)
 		}
 	}

@@ -28,6 +28,7 @@ func git(ctx context.Context, folder string, environment []string, args ...strin
 	}, environment...)
 	out, complaint := &limitedBuffer{left: forge.MaxAnswer}, &limitedBuffer{left: 4 << 10, drop: true}
 	command.Stdout, command.Stderr = out, complaint
+	endGently(command)
 	err := command.Run()
 	switch {
 	case out.full:
@@ -35,7 +36,7 @@ func git(ctx context.Context, folder string, environment []string, args ...strin
 	case ctx.Err() != nil:
 		return "", &forge.Error{Err: task.Wrap(task.Unavailable, ctx.Err(), "git "+args[0]+" was broken off"), OutcomeUnknown: args[0] == "update-ref"}
 	case err != nil:
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.Join(strings.Fields(forge.Clean(complaint.String())), " "))
 	}
 	return out.String(), nil
 }
@@ -75,7 +76,7 @@ var hashPattern = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // resolve returns the commit that a reference or a full hash names.
 func (b *Board) resolve(ctx context.Context, repository, reference string) (commit string, found bool, err error) {
-	out, err := git(ctx, b.path(repository), nil, "rev-parse", "--verify", "--quiet", "--end-of-options", reference+"^{commit}")
+	out, err := git(ctx, b.Path(repository), nil, "rev-parse", "--verify", "--quiet", "--end-of-options", reference+"^{commit}")
 	if exitCode(err) > 0 {
 		return "", false, nil
 	}
@@ -125,7 +126,7 @@ func (b *Board) setReference(ctx context.Context, repository, reference, to, fro
 	if from == "" {
 		from = strings.Repeat("0", len(to))
 	}
-	_, err := git(ctx, b.path(repository), nil, "update-ref", "--end-of-options", reference, to, from)
+	_, err := git(ctx, b.Path(repository), nil, "update-ref", "--end-of-options", reference, to, from)
 	if exitCode(err) > 0 {
 		return task.Wrap(task.Conflict, err, reference+" has moved")
 	}
@@ -134,7 +135,7 @@ func (b *Board) setReference(ctx context.Context, repository, reference, to, fro
 
 // mergeBase returns where two commits parted.
 func (b *Board) mergeBase(ctx context.Context, repository, one, other string) (string, error) {
-	out, err := git(ctx, b.path(repository), nil, "merge-base", one, other)
+	out, err := git(ctx, b.Path(repository), nil, "merge-base", one, other)
 	if exitCode(err) > 0 {
 		return "", task.Wrap(task.Invalid, err, "the branches have no commit in common")
 	}
@@ -144,7 +145,7 @@ func (b *Board) mergeBase(ctx context.Context, repository, one, other string) (s
 // mergeCommit makes a commit that merges head into base, without touching any
 // branch. It fails with Conflict if git cannot merge them by itself.
 func (b *Board) mergeCommit(ctx context.Context, repository, base, head, author, message string) (string, error) {
-	tree, err := git(ctx, b.path(repository), nil, "merge-tree", "--write-tree", "--no-messages", base, head)
+	tree, err := git(ctx, b.Path(repository), nil, "merge-tree", "--write-tree", "--no-messages", base, head)
 	if exitCode(err) == 1 {
 		return "", task.Errorf(task.Conflict, "the branches contradict each other: merge the base into the head first")
 	}
@@ -153,7 +154,7 @@ func (b *Board) mergeCommit(ctx context.Context, repository, base, head, author,
 	}
 	// A login has no address; this one cannot exist.
 	address := author + "@board.invalid"
-	out, err := git(ctx, b.path(repository), []string{
+	out, err := git(ctx, b.Path(repository), []string{
 		"GIT_AUTHOR_NAME=" + author, "GIT_AUTHOR_EMAIL=" + address, "GIT_COMMITTER_NAME=" + author, "GIT_COMMITTER_EMAIL=" + address,
 	}, "commit-tree", strings.TrimSpace(tree), "-p", base, "-p", head, "-m", message)
 	return strings.TrimSpace(out), err

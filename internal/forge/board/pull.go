@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -30,29 +29,50 @@ func (b *Board) head(ctx context.Context, x store.BoardItem) (string, error) {
 
 // OpenPull opens a pull request, or returns the one that is open.
 func (f *Forge) OpenPull(ctx context.Context, repository string, post forge.PullPost) (forge.Item, bool, error) {
+	return f.Propose(ctx, repository, forge.Proposal{
+		Title: post.Title.String(), Body: post.Text.String(), Head: post.Head, Base: post.Base, Draft: post.Draft,
+	})
+}
+
+// Propose opens a pull request of a person, or returns the one that is open.
+func (f *Forge) Propose(ctx context.Context, repository string, p forge.Proposal) (item forge.Item, opened bool, err error) {
 	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
 		return forge.Item{}, false, err
 	}
-	if strings.TrimSpace(post.Title.String()) == "" {
-		return forge.Item{}, false, task.Errorf(task.Invalid, "a pull request needs a title")
-	}
-	if err := f.board.checkChange(ctx, repository, post.Head, post.Base); err != nil {
+	title, err := titleOf("a pull request", p.Title)
+	if err != nil {
 		return forge.Item{}, false, err
 	}
-	f.board.opening.Lock()
-	defer f.board.opening.Unlock()
-	if item, found, err := f.FindPull(ctx, repository, post.Head, post.Base); err != nil || found {
-		return item, false, err
+	if p.Base == "" {
+		if p.Base, err = f.defaultBranch(ctx, repository); err != nil {
+			return forge.Item{}, false, err
+		}
 	}
-	made, err := f.board.store.AddBoardItem(ctx, store.BoardItem{
-		Repository: repository, Kind: task.Pull, Title: post.Title.String(), Body: post.Text.String(), Author: f.self,
-		Head: post.Head, Base: post.Base, Draft: post.Draft,
+	if err := f.board.checkChange(ctx, repository, p.Head, p.Base); err != nil {
+		return forge.Item{}, false, err
+	}
+	err = f.board.alone(ctx, func() error {
+		var found bool
+		if item, found, err = f.FindPull(ctx, repository, p.Head, p.Base); err != nil || found {
+			return err
+		}
+		made, err := f.board.store.AddBoardItem(ctx, store.BoardItem{
+			Repository: repository, Kind: task.Pull, Title: title, Body: forge.Clean(p.Body), Author: f.self,
+			Head: p.Head, Base: p.Base, Draft: p.Draft,
+		})
+		if err != nil {
+			return told("open a pull request in "+repository, true, err)
+		}
+		opened = true
+		item, err = f.whole(ctx, made)
+		return err
 	})
-	if err != nil {
-		return forge.Item{}, false, told("open a pull request in "+repository, true, err)
-	}
-	item, err := f.whole(ctx, made)
-	return item, err == nil, err
+	return item, opened && err == nil, err
+}
+
+func (f *Forge) defaultBranch(ctx context.Context, repository string) (string, error) {
+	found, err := f.board.store.BoardRepository(ctx, repository)
+	return found.DefaultBranch, told("find the repository", false, err)
 }
 
 // checkChange refuses branches that are not there or between which there is
@@ -207,7 +227,7 @@ func (f *Forge) Remote(ctx context.Context, repository string) (forge.Remote, er
 	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
 		return forge.Remote{}, err
 	}
-	return forge.Remote{URL: f.board.path(repository)}, nil
+	return forge.Remote{URL: f.board.Path(repository)}, nil
 }
 
 // Branch returns a branch.

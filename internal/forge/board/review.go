@@ -33,7 +33,7 @@ func (b *Board) diff(ctx context.Context, pull store.BoardItem) (forge.Diff, err
 	if err != nil {
 		return forge.Diff{}, err
 	}
-	patch, err := git(ctx, b.path(pull.Repository), nil,
+	patch, err := git(ctx, b.Path(pull.Repository), nil,
 		"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/", base, head, "--")
 	return forge.Diff{Base: base, Head: head, Patch: patch}, err
 }
@@ -168,6 +168,15 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 			return review, err
 		}
 	}
+	judgement := forge.Judgement{Verdict: post.Verdict, Body: post.Body(), Commit: post.Commit}
+	for _, comment := range post.Comments {
+		judgement.Lines = append(judgement.Lines, forge.LineRemark{Anchor: comment.Anchor, Body: comment.Text.String()})
+	}
+	return f.Judge(ctx, key, judgement)
+}
+
+// Judge submits a review of a person.
+func (f *Forge) Judge(ctx context.Context, key task.Key, judgement forge.Judgement) (forge.Review, error) {
 	pull, err := f.pull(ctx, key, forge.ReadAccess)
 	if err != nil {
 		return forge.Review{}, err
@@ -176,19 +185,20 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 	if err != nil {
 		return forge.Review{}, err
 	}
-	remarks, err := f.judge(ctx, key, pull, diff, post)
+	judgement.Body = forge.Clean(judgement.Body)
+	remarks, err := f.check(ctx, key, pull, diff, judgement)
 	if err != nil {
 		return forge.Review{}, err
 	}
 	return f.addReview(ctx, key, store.BoardReview{
-		Repository: key.Repository, Number: key.Number, Author: f.self, Verdict: store.BoardVerdict(post.Verdict),
-		Body: post.Body(), Commit: diff.Head,
+		Repository: key.Repository, Number: key.Number, Author: f.self, Verdict: store.BoardVerdict(judgement.Verdict),
+		Body: judgement.Body, Commit: diff.Head,
 	}, remarks)
 }
 
-// judge refuses a review that cannot be, and returns its comments on lines.
-func (f *Forge) judge(ctx context.Context, key task.Key, pull store.BoardItem, diff forge.Diff, post forge.ReviewPost) ([]remark, error) {
-	if post.Verdict != forge.Remark {
+// check refuses a review that cannot be, and returns its comments on lines.
+func (f *Forge) check(ctx context.Context, key task.Key, pull store.BoardItem, diff forge.Diff, judgement forge.Judgement) ([]remark, error) {
+	if judgement.Verdict != forge.Remark {
 		if task.SameLogin(pull.Author, f.self) {
 			return nil, task.Errorf(task.Invalid, "%s is your own: you cannot judge it", key)
 		}
@@ -196,10 +206,10 @@ func (f *Forge) judge(ctx context.Context, key task.Key, pull store.BoardItem, d
 			return nil, err
 		}
 	}
-	if post.Commit != "" && post.Commit != diff.Head {
-		return nil, task.Errorf(task.Conflict, "%s is at %s by now, not at %s", key, diff.Head, post.Commit)
+	if judgement.Commit != "" && judgement.Commit != diff.Head {
+		return nil, task.Errorf(task.Conflict, "%s is at %s by now, not at %s", key, diff.Head, judgement.Commit)
 	}
-	if post.Body() == "" && len(post.Comments) == 0 {
+	if strings.TrimSpace(judgement.Body) == "" && len(judgement.Lines) == 0 && judgement.Verdict != forge.Approve {
 		return nil, task.Errorf(task.Invalid, "a review needs a text or a comment on a line")
 	}
 	anchors, err := diff.Anchors()
@@ -207,8 +217,8 @@ func (f *Forge) judge(ctx context.Context, key task.Key, pull store.BoardItem, d
 		return nil, err
 	}
 	var remarks []remark
-	for _, comment := range post.Comments {
-		at, body := comment.Anchor, comment.Text.String()
+	for _, line := range judgement.Lines {
+		at, body := line.Anchor, forge.Clean(line.Body)
 		if !anchors[at] {
 			return nil, task.Errorf(task.Invalid, "the diff of %s has no line %s", key, at)
 		}
@@ -254,27 +264,47 @@ func (f *Forge) findReview(ctx context.Context, key task.Key, marker forge.Marke
 
 // Reply writes a comment into a review thread.
 func (f *Forge) Reply(ctx context.Context, key task.Key, id string, post forge.Post) (task.Comment, error) {
-	threads, err := f.ReviewThreads(ctx, key)
+	thread, err := f.thread(ctx, key, id)
 	if err != nil {
 		return task.Comment{}, err
 	}
-	at := slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return t.ID == id })
-	if at < 0 {
-		return task.Comment{}, task.Errorf(task.NotFound, "%s has no review thread %q", key, id)
-	}
 	if post.Repeat {
-		if comment, found := forge.FindMarked(threads[at].Comments, f.self, post.Marker); found {
+		if comment, found := forge.FindMarked(thread.Comments, f.self, post.Marker); found {
 			return comment, nil
 		}
 	}
-	body := post.Body()
+	return f.answer(ctx, key, thread, post.Body())
+}
+
+// Answer writes a comment of a person into a review thread, as it is.
+func (f *Forge) Answer(ctx context.Context, key task.Key, id, body string) (task.Comment, error) {
+	thread, err := f.thread(ctx, key, id)
+	if err != nil {
+		return task.Comment{}, err
+	}
+	return f.answer(ctx, key, thread, forge.Clean(body))
+}
+
+func (f *Forge) thread(ctx context.Context, key task.Key, id string) (forge.ReviewThread, error) {
+	threads, err := f.ReviewThreads(ctx, key)
+	if err != nil {
+		return forge.ReviewThread{}, err
+	}
+	at := slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return t.ID == id })
+	if at < 0 {
+		return forge.ReviewThread{}, task.Errorf(task.NotFound, "%s has no review thread %q", key, id)
+	}
+	return threads[at], nil
+}
+
+func (f *Forge) answer(ctx context.Context, key task.Key, thread forge.ReviewThread, body string) (task.Comment, error) {
 	if strings.TrimSpace(body) == "" {
 		return task.Comment{}, task.Errorf(task.Invalid, "a comment needs a text")
 	}
-	anchor := threads[at].Anchor
+	anchor := thread.Anchor
 	made, err := f.addReview(ctx, key, store.BoardReview{
 		Repository: key.Repository, Number: key.Number, Author: f.self, Verdict: store.BoardRemark,
-	}, []remark{{Path: anchor.Path, Side: anchor.Side, Line: anchor.Line, Body: body, Thread: id}})
+	}, []remark{{Path: anchor.Path, Side: anchor.Side, Line: anchor.Line, Body: body, Thread: thread.ID}})
 	if err != nil {
 		return task.Comment{}, err
 	}

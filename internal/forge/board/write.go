@@ -4,28 +4,63 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// CreateIssue opens an issue.
-func (f *Forge) CreateIssue(ctx context.Context, repository, title, body string) (forge.Item, error) {
-	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+// CreateIssue opens an issue. To label and to assign it from the beginning is for
+// who may write.
+func (f *Forge) CreateIssue(ctx context.Context, repository string, issue forge.NewIssue) (forge.Item, error) {
+	needed := forge.ReadAccess
+	if len(issue.Labels)+len(issue.Assignees) > 0 {
+		needed = forge.WriteAccess
+	}
+	if err := f.enter(ctx, repository, needed); err != nil {
 		return forge.Item{}, err
 	}
-	title = strings.TrimSpace(forge.Clean(title))
-	if title == "" {
-		return forge.Item{}, task.Errorf(task.Invalid, "an issue needs a title")
+	title, err := titleOf("an issue", issue.Title)
+	if err != nil {
+		return forge.Item{}, err
 	}
-	made, err := f.board.store.AddBoardItem(ctx, store.BoardItem{
-		Repository: repository, Kind: task.Issue, Title: title, Body: forge.Clean(body), Author: f.self,
-	})
+	wanted := store.BoardItem{
+		Repository: repository, Kind: task.Issue, Title: title, Body: forge.Clean(issue.Body), Author: f.self, Labels: issue.Labels,
+	}
+	for _, label := range issue.Labels {
+		if err := checkLabel(label); err != nil {
+			return forge.Item{}, err
+		}
+	}
+	for _, login := range issue.Assignees {
+		user, err := f.assignable(ctx, login)
+		if err != nil {
+			return forge.Item{}, err
+		}
+		wanted.Assignees = append(wanted.Assignees, user)
+	}
+	made, err := f.board.store.AddBoardItem(ctx, wanted)
 	if err != nil {
 		return forge.Item{}, told("open an issue in "+repository, true, err)
 	}
 	return f.whole(ctx, made)
+}
+
+// maxTitle is how many characters a title may have.
+const maxTitle = 500
+
+// titleOf is a title as it is kept: one line.
+func titleOf(what, title string) (string, error) {
+	title = strings.Join(strings.Fields(forge.Clean(title)), " ")
+	switch length := utf8.RuneCountInString(title); {
+	case length == 0:
+		return "", task.Errorf(task.Invalid, "%s needs a title", what)
+	case length > maxTitle:
+		return "", task.Errorf(task.Invalid, "the title has %d characters; %d are allowed", length, maxTitle)
+	default:
+		return title, nil
+	}
 }
 
 // SetState closes an item or opens it again. It is for the author and for who may
@@ -214,14 +249,24 @@ func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 	if _, err := f.item(ctx, key, forge.WriteAccess); err != nil {
 		return err
 	}
+	user, err := f.assignable(ctx, login)
+	if err != nil {
+		return err
+	}
+	return told("assign "+key.String(), true, f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, user, true, f.self))
+}
+
+// assignable returns the login, as it was registered, of someone who can be
+// assigned.
+func (f *Forge) assignable(ctx context.Context, login string) (string, error) {
 	user, err := f.board.store.BoardUser(ctx, login)
 	if code := task.CodeOf(err); code != "" && code != task.NotFound {
-		return told("look for "+login, false, err)
+		return "", told("look for "+login, false, err)
 	}
 	if accessOf(user) == forge.NoAccess {
-		return task.Errorf(task.Invalid, "there is no %q on the board who could be assigned", login)
+		return "", task.Errorf(task.Invalid, "there is no %q on the board who could be assigned", login)
 	}
-	return told("assign "+key.String(), true, f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, user.Login, true, f.self))
+	return user.Login, nil
 }
 
 // Unassign removes an assignee.

@@ -26,37 +26,41 @@ import (
 // graph is GitHub's own schema of its GraphQL interface.
 type graph struct{ schema *ast.Schema }
 
+// The schema takes a while to read, so the tests share one.
 var (
-	graphFile string
-	loadGraph = sync.OnceValues(func() (*ast.Schema, error) {
-		text, err := os.ReadFile(graphFile)
-		if err != nil {
-			return nil, err
-		}
-		document, err := parser.ParseSchemas(validator.Prelude, &ast.Source{Name: "schema.graphql", Input: string(text)})
-		if err != nil {
-			return nil, err
-		}
-		for _, definition := range document.Definitions { // GitHub's file has a field twice
-			seen := map[string]bool{}
-			definition.Fields = slices.DeleteFunc(definition.Fields, func(field *ast.FieldDefinition) bool {
-				again := seen[field.Name]
-				seen[field.Name] = true
-				return again
-			})
-		}
-		return validator.ValidateSchemaDocument(document)
-	})
+	readGraph   sync.Once
+	sharedGraph *ast.Schema
+	errGraph    error
 )
+
+func loadGraph(file string) (*ast.Schema, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	document, err := parser.ParseSchemas(validator.Prelude, &ast.Source{Name: "schema.graphql", Input: string(text)})
+	if err != nil {
+		return nil, err
+	}
+	for _, definition := range document.Definitions { // GitHub's file has a field twice
+		seen := map[string]bool{}
+		definition.Fields = slices.DeleteFunc(definition.Fields, func(field *ast.FieldDefinition) bool {
+			again := seen[field.Name]
+			seen[field.Name] = true
+			return again
+		})
+	}
+	return validator.ValidateSchemaDocument(document)
+}
 
 func newGraph(t testing.TB) *graph {
 	t.Helper()
-	graphFile = testkit.Contracts(t, "npm", "node_modules", "@octokit", "graphql-schema", "schema.graphql")
-	schema, err := loadGraph()
-	if err != nil {
-		t.Fatal(err)
+	file := testkit.Contracts(t, "npm", "node_modules", "@octokit", "graphql-schema", "schema.graphql")
+	readGraph.Do(func() { sharedGraph, errGraph = loadGraph(file) })
+	if errGraph != nil {
+		t.Fatal(errGraph)
 	}
-	return &graph{schema}
+	return &graph{sharedGraph}
 }
 
 // serveGraph answers a query that GitHub's schema allows with exactly the fields

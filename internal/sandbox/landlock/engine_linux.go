@@ -60,11 +60,18 @@ func (e *Engine) Name() string { return Name }
 
 // Check asks the kernel for Landlock.
 func (e *Engine) Check(context.Context) error {
+	_, err := Version()
+	return err
+}
+
+// Version is the version of the kernel's Landlock interface. NotReady means that
+// it has none.
+func Version() (int, error) {
 	version, err := kernel.LandlockGetABIVersion()
 	if err != nil || version < 1 {
-		return task.Wrap(task.NotReady, err, "this kernel has no Landlock").WithMend("use Linux 5.13 or later with Landlock enabled")
+		return 0, task.Wrap(task.NotReady, err, "this kernel has no Landlock").WithMend("use Linux 5.13 or later with Landlock enabled")
 	}
-	return nil
+	return version, nil
 }
 
 // List names the owner's sandboxes.

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// The commands work while a server runs, and several at the same time.
+func TestBoardBesideAServer(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"sqlite", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			here := newPlace(t, driver)
+			source := t.TempDir()
+			for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"commit", "-q", "--allow-empty", "-m", "Begin"}} {
+				git := exec.CommandContext(t.Context(), "git", args...)
+				git.Dir = source
+				git.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com",
+					"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+				if said, err := git.CombinedOutput(); err != nil {
+					t.Fatalf("git %s: %v\n%s", args, err, said)
+				}
+			}
+			server := here.start(t, "serve")
+			here.output(t, "board", "import", source, "--name", "team/app")
+			here.output(t, "board", "user", "add", "alice", "--access", "write")
+			here.output(t, "board", "issue", "create", "--repo", "team/app", "--title", "Mend the gate", "--as", "alice")
+			const many = 6
+			var group sync.WaitGroup
+			for i := range many {
+				group.Go(func() {
+					said, err := here.command(t, "board", "issue", "comment", "team/app#1", "--as", "alice", "--body", fmt.Sprint(i)).CombinedOutput()
+					if err != nil {
+						t.Errorf("comment %d: %v, %s", i, err, said)
+					}
+				})
+			}
+			group.Wait()
+			var details wire.BoardDetails
+			if err := json.Unmarshal([]byte(here.output(t, "board", "issue", "show", "team/app#1", "--as", "alice", "--json")), &details); err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]bool{}
+			for _, comment := range details.Comments {
+				seen[comment.Body] = true
+			}
+			if len(details.Comments) != many || len(seen) != many {
+				t.Errorf("the comments are %+v", details.Comments)
+			}
+			server.stop(t)
+		})
+	}
+}
+
+func TestNamesForImports(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"https://example.com/team/app.git":         "team/app",
+		"https://example.com/team/app/":            "team/app",
+		"https://alice:pw@example.com/group/t/app": "t/app",
+		"git@example.com:team/app.git":             "team/app",
+		"ssh://git@example.com:22/team/app":        "team/app",
+		"file:///home/alice/app/.git":              "alice/app",
+		"https://example.com/app":                  "",
+		"https://example.com/":                     "",
+		"https://example.com/a b/c d":              "",
+	} {
+		got, err := nameFor(servedBoard{}, source, false)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s is named %q, %v, want %q", source, got, err, want)
+		}
+	}
+}
+
+func TestLineRemarks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]forge.LineRemark{
+		"gate.go:12=Why?":        {Anchor: forge.Anchor{Path: "gate.go", Side: forge.NewSide, Line: 12}, Body: "Why?"},
+		"a/b=c.go:3:old=x=1:2=y": {Anchor: forge.Anchor{Path: "a/b=c.go", Side: forge.OldSide, Line: 3}, Body: "x=1:2=y"},
+		"x:1=two\nlines":         {Anchor: forge.Anchor{Path: "x", Side: forge.NewSide, Line: 1}, Body: "two\nlines"},
+	} {
+		if got, err := parseLine(text); err != nil || got != want {
+			t.Errorf("%q is %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "gate.go", "gate.go:12", ":1=x", "gate.go:0x1=x", "gate.go:" + strings.Repeat("9", 30) + "=x"} {
+		if got, err := parseLine(text); err == nil {
+			t.Errorf("%q is %+v", text, got)
+		}
+	}
+}
+
+// The bot's login is not given to a person, whatever a token or an account on the
+// machine is called.
+func TestBotIsNobodyElse(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{boardBot, strings.ToUpper(boardBot), " " + boardBot + " "} {
+		if login, ok := (servedBoard{}).LoginOf(name); ok {
+			t.Errorf("%q becomes %q", name, login)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/env"
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/redact"
+)
+
+// The flags that go over configuration keys of sandboxes.
+var (
+	sandboxFlag = settingFlag{"sandbox", "sandbox.kind", "KIND", "auto, docker, bubblewrap or landlock"}
+	networkFlag = settingFlag{"network", "sandbox.network.setup", "POLICY", "what set-up can reach: none, registries or open"}
+	timeoutFlag = settingFlag{"timeout", "sandbox.command_timeout", "DURATION", "time limit of one command, such as 90s"}
+)
+
+func (p program) envCommand() *cobra.Command {
+	return group("env", "Detect, set up and diagnose the environment that a project needs",
+		p.envDetectCommand(), p.envSetupCommand(), p.envClassifyCommand())
+}
+
+func (p program) envDetectCommand() *cobra.Command {
+	var s settings
+	o := env.Detect{Stdout: p.stdout}
+	c := &cobra.Command{
+		Use:   "detect DIR",
+		Short: "Say what environment a folder needs",
+		Long:  "Read the manifests of a folder and say which environment it needs, and how it is set up\nand tested. Nothing is run and nothing is changed. No configuration is needed; with one,\ncommand_executor says which environments there are.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			loaded, err := s.load(p)
+			if err != nil {
+				return err
+			}
+			if o.Table, err = environmentsOf(loaded); err != nil {
+				return err
+			}
+			o.Dir = args[0]
+			return o.Run()
+		},
+	}
+	s.bind(c)
+	c.Flags().StringVar(&o.Language, "language", "", "the programming `LANGUAGE` that the task is about")
+	c.Flags().BoolVar(&o.JSON, "json", false, "print everything as JSON")
+	return c
+}
+
+func (p program) envClassifyCommand() *cobra.Command {
+	o := env.Classify{Stdin: p.stdin, Stdout: p.stdout}
+	c := &cobra.Command{
+		Use:   "classify < LOG",
+		Short: "Say what the log of a failed command means",
+		Long:  "Read the log of a failed command from standard input and say whether to try again\n(retryable), to correct the command (fixable) or to give up (fatal), and which line of the\nlog decided that. No configuration is needed.",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return o.Run() },
+	}
+	c.Flags().IntVar(&o.ExitCode, "exit-code", 1, "the exit code of the command (`N`)")
+	c.Flags().BoolVar(&o.JSON, "json", false, "print the answer as JSON")
+	return c
+}
+
+type envSetup struct {
+	program
+	settings settings
+	env.Setup
+}
+
+func (p program) envSetupCommand() *cobra.Command {
+	o := envSetup{program: p}
+	c := &cobra.Command{
+		Use:   "setup DIR",
+		Short: "Set up and verify a folder's environment in a sandbox",
+		Long: `Copy a folder into a sandbox, run the set-up commands of a plan, or without one those
+that detection proposes, and verify the outcome. A verified environment is kept as a
+snapshot, from which the next run starts. The folder itself is not changed.
+
+Commands that fail for a passing reason are tried again. Others would be corrected by a
+model: this command has none, so it says which command failed and why.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Dir = args[0]
+			return o.run(c.Context())
+		},
+	}
+	o.settings.bind(c, dataFlag, sandboxFlag, networkFlag, timeoutFlag)
+	c.Flags().StringVar(&o.Plan, "plan", "", "a plan with selected_environment, as a JSON `FILE`")
+	c.Flags().StringVar(&o.Image, "image", "", "the container `IMAGE`, instead of the environment's own")
+	c.Flags().BoolVar(&o.Baseline, "baseline", false, "also run the project's tests once, and say which fail")
+	c.Flags().BoolVar(&o.JSON, "json", false, "print the result as JSON")
+	return c
+}
+
+func (o envSetup) run(ctx context.Context) error {
+	loaded, err := o.settings.load(o.program)
+	if err != nil {
+		return err
+	}
+	if o.Table, err = environmentsOf(loaded); err != nil {
+		return err
+	}
+	o.Stdout, o.Stderr = o.stdout, o.stderr
+	o.Configuration, o.Now = loaded.Sandbox, o.now
+	o.Data = loaded.DataDir
+	o.Log = o.connectionLog(loaded)
+	if loaded.Language == string(environment.Japanese) {
+		o.Language = environment.Japanese
+	}
+	return o.Setup.Run(ctx)
+}
+
+// connectionLog shows connections that a sandbox was refused, besides the progress.
+func (p program) connectionLog(c config.Config) *slog.Logger {
+	return slog.New(redact.Handler(slog.NewTextHandler(p.stderr, nil), c.Redactor()))
+}
+
+// environmentsOf is the table of environments with what the configuration says
+// of them.
+func environmentsOf(c config.Config) (*environment.Table, error) {
+	return environment.BuiltIn().WithImages(c.CommandExecutor.Environments).WithDefault(c.CommandExecutor.DefaultEnvironment)
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package app
+
+import (
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// serveAsGuest does not return when the process is the inside of a sandbox.
+func serveAsGuest() { guest.Main(nil) }
+
+// landlockVersion is that of the kernel, or an error when it has none.
+func landlockVersion() (int, error) {
+	return 0, task.Errorf(task.Unsupported, "Landlock is for Linux only")
+}
