@@ -3,8 +3,10 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -56,9 +58,32 @@ func TestBoardBesideAServer(t *testing.T) {
 			if len(details.Comments) != many || len(seen) != many {
 				t.Errorf("the comments are %+v", details.Comments)
 			}
+			// The server shows the same.
+			token := strings.TrimSpace(here.output(t, "token", "create", "--role", "viewer", "--name", "vera"))
+			if served := fetchDetails(t, server.url+"/api/board/repositories/team/app/issues/1", token); !reflect.DeepEqual(served, details) {
+				t.Errorf("the server shows %+v, want %+v", served, details)
+			}
 			server.stop(t)
 		})
 	}
+}
+
+func fetchDetails(t *testing.T, address, token string) (details wire.BoardDetails) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := new(http.Client).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if err := json.NewDecoder(answer.Body).Decode(&details); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s answers %s, %v", address, answer.Status, err)
+	}
+	return details
 }
 
 func TestNamesForImports(t *testing.T) {

@@ -15,8 +15,8 @@ func (p program) boardUserCommand() *cobra.Command {
 	c := group("user", "Users of the board",
 		p.boardUserAddCommand(), p.boardUserListCommand(), p.boardUserAccessCommand(), p.boardUserRemoveCommand())
 	c.Long = `Users of the board. Access is for the whole board: read allows to read, to open issues
-and to comment, write allows the rest, admin also to remove what others wrote, and
-none is as good as no account.`
+and to comment, write allows the rest, admin also to remove comments of
+others, and none is as good as no account.`
 	return c
 }
 

@@ -55,6 +55,9 @@ type BoardTalk interface {
 	Say(ctx context.Context, key task.Key, body string) (task.Comment, error)
 	// Rephrase replaces the text of the person's own comment.
 	Rephrase(ctx context.Context, key task.Key, id, body string) (task.Comment, error)
+	// DeleteComment removes the person's own comment; administrators of the board
+	// remove those of others too.
+	DeleteComment(ctx context.Context, key task.Key, id string) error
 	// Timeline returns what happened to an item, oldest first.
 	Timeline(ctx context.Context, key task.Key) ([]store.BoardEvent, error)
 }

@@ -38,6 +38,10 @@ type (
 		Comment string `path:"comment"`
 		Body    wire.BoardText
 	}
+	removeInput struct {
+		OnItem
+		Comment string `path:"comment"`
+	}
 	labelInput struct {
 		OnItem
 		Body wire.BoardLabel
@@ -138,6 +142,14 @@ func (a boardAPI) registerTalk(kind task.ItemKind, operation func(verb, method, 
 			edited, err := person.Rephrase(ctx, input.key(kind), input.Comment, input.Body.Body)
 			return &boardCommentOutput{BoardCommentOf(edited)}, err
 		})
+	onBoard(a, access.Operator, operation("remove-comment-on", http.MethodDelete, "/{number}/comments/{comment}", "Remove a comment on an item"),
+		removeComment(kind))
+}
+
+func removeComment(kind task.ItemKind) func(context.Context, BoardPerson, *removeInput) (*struct{}, error) {
+	return func(ctx context.Context, person BoardPerson, input *removeInput) (*struct{}, error) {
+		return nil, person.DeleteComment(ctx, input.key(kind), input.Comment)
+	}
 }
 
 func listItems(kind task.ItemKind) func(context.Context, BoardPerson, *listingInput) (*boardItemsOutput, error) {

@@ -16,5 +16,7 @@
 //     refs/pull in the repository, so that its diff can still be seen.
 //   - A pull request that is merged into the default branch closes the issues
 //     that its text says it closes.
+//   - Several processes may work on one board at the same time, if they have the
+//     same folder and the same database.
 //   - Repositories are not renamed.
 package board
