@@ -32,7 +32,7 @@ fmt: ## Format the Go code
 generate: ## Write the generated files anew
 	go generate ./...
 
-bench: ## Measure start, memory, size, both stores, sandboxes and environments
+bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
 	@scripts/install-needs postgresql bubblewrap docker
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
 

@@ -39,7 +39,7 @@ func (m *models) model(account llm.Account, names ...string) (llm.Model, error) 
 		return nil, err
 	}
 	return llm.Wrap(adapter, llm.Layers{
-		Retry:     llm.RetryPolicy{Tries: uint(chosen.Retries) + 1}, //nolint:gosec // the configuration has no number below 0
+		Retry:     llm.RetryPolicy{Tries: uint(chosen.Retries) + 1},
 		TextCalls: !chosen.FunctionCalling,
 		Ledger:    m.ledger,
 		Account:   account,

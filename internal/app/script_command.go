@@ -27,7 +27,7 @@ func (p program) scriptCheckCommand() *cobra.Command {
 
 func (p program) checkScript(file string) error {
 	loaded, err := script.Load(file)
-	if wrong, ok := errors.AsType[*script.Problems](err); ok {
+	if wrong, ok := errors.AsType[*script.ProblemsError](err); ok {
 		for _, problem := range wrong.List {
 			if _, err := fmt.Fprintln(p.stdout, problem); err != nil {
 				return err

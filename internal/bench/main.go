@@ -37,7 +37,9 @@ func run() error {
 	}
 	defer func() { _ = sandbox.RemoveTree(folder) }()
 	var rows []row
-	for _, measure := range []func(context.Context, string) ([]row, error){measureProgram, measureClaims, measureReading, measureSandboxes} {
+	for _, measure := range []func(context.Context, string) ([]row, error){
+		measureProgram, measureClaims, measureReading, measureSandboxes, measureTurns,
+	} {
 		measured, err := measure(ctx, folder)
 		if err != nil {
 			return err

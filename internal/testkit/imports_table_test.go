@@ -31,7 +31,7 @@ type row struct {
 var importTable = map[string]row{
 	".":         {standardOnly: true},
 	"cmd/toryo": {imports: []string{"app"}, program: true},
-	"bench":     {any: true, program: true},
+	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
 	"server":      {imports: []string{"broker", "mirror", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
@@ -71,6 +71,7 @@ var importTable = map[string]row{
 	"phase/conversation": {imports: []string{"llm", "task"}},
 	"phase/tool":         {imports: []string{"llm", "task"}},
 	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
+	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
 
 	"llm":           {imports: []string{"task"}},

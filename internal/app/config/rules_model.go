@@ -23,6 +23,8 @@ func (l *loader) checkModels() {
 func (l *loader) checkModel(at *section, llm LLM) {
 	own := func(name string) string { return join(at.path, name) }
 	known := llm.Provider != "" && llm.Provider != "script"
+	l.checkOnlyFor(own("script"), "script", llm.Script, llm.Provider)
+	l.checkOnlyFor(own("api"), "openai", llm.API, llm.Provider)
 	if l.anySet(own("provider"), own("model")) {
 		paths := []string{own("provider"), own("model"), "llm.provider", "llm.model"}
 		switch {
@@ -32,18 +34,23 @@ func (l *loader) checkModel(at *section, llm LLM) {
 			l.conflict(complain("name the model", "%s needs the name of a model", llm.Provider), paths...)
 		}
 	}
-	l.checkOnlyFor(own("script"), "script", llm.Script, llm.Provider)
-	l.checkOnlyFor(own("api"), "openai", llm.API, llm.Provider)
-	if l.anySet(own("provider")) && llm.Provider == "script" && llm.Script == "" {
-		l.conflict(complain("name its file", "the scripted model needs a script"), own("script"), own("provider"))
-	}
-	if l.anySet(own("provider")) && known && llm.BaseURL == "" && llm.APIKey == "" {
-		secret, _ := at.find("api_key")
-		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none")
+	if l.anySet(own("provider")) {
+		l.checkProvider(at, llm)
 	}
 	if l.anySet(own("max_tokens"), own("context_length")) && llm.MaxTokens >= llm.ContextLength {
 		l.conflict(complain("leave room for what is sent", "max_tokens (%d) must be less than context_length (%d)", llm.MaxTokens, llm.ContextLength),
 			own("max_tokens"), own("context_length"), "llm.max_tokens", "llm.context_length")
+	}
+}
+
+// checkProvider checks that there is what the provider needs besides a model.
+func (l *loader) checkProvider(at *section, llm LLM) {
+	switch {
+	case llm.Provider == "script" && llm.Script == "":
+		l.conflict(complain("name its file", "the scripted model needs a script"), join(at.path, "script"), join(at.path, "provider"))
+	case llm.Provider != "" && llm.Provider != "script" && llm.BaseURL == "" && llm.APIKey == "":
+		secret, _ := at.find("api_key")
+		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none")
 	}
 }
 

@@ -14,20 +14,20 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Problems is what is wrong with a script: one line for each problem, with its
+// ProblemsError is what is wrong with a script: one line for each problem, with its
 // place in the file.
-type Problems struct {
+type ProblemsError struct {
 	File string
 	List []string
 }
 
 // Error names the first problem and counts the others.
-func (p *Problems) Error() string { return p.coded().Error() }
+func (p *ProblemsError) Error() string { return p.coded().Error() }
 
 // Unwrap gives the error with its code of package task.
-func (p *Problems) Unwrap() error { return p.coded() }
+func (p *ProblemsError) Unwrap() error { return p.coded() }
 
-func (p *Problems) coded() *task.Error {
+func (p *ProblemsError) coded() *task.Error {
 	err := task.Errorf(task.BadConfig, "%s", p.List[0])
 	if more := len(p.List) - 1; more > 0 {
 		err = err.WithMend("%q shows this and %d more", "toryo script check "+p.File, more)
@@ -36,24 +36,24 @@ func (p *Problems) coded() *task.Error {
 }
 
 // Parse reads and checks a script. Name is that of the file, for the messages.
-// The error is a [*Problems].
+// The error is a [*ProblemsError].
 func Parse(name string, data []byte) (*Script, error) {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, &Problems{name, []string{describe(name, err)}}
+		return nil, &ProblemsError{name, []string{describe(name, err)}}
 	}
 	check := &checker{name: name, file: file}
 	check.durations()
 	if len(check.problems) > 0 {
-		return nil, &Problems{name, check.problems}
+		return nil, &ProblemsError{name, check.problems}
 	}
 	script := &Script{}
 	if err := yaml.UnmarshalWithOptions(data, script, yaml.Strict()); err != nil {
-		return nil, &Problems{name, []string{describe(name, err)}}
+		return nil, &ProblemsError{name, []string{describe(name, err)}}
 	}
 	check.script(script)
 	if len(check.problems) > 0 {
-		return nil, &Problems{name, check.problems}
+		return nil, &ProblemsError{name, check.problems}
 	}
 	return script, nil
 }
@@ -63,7 +63,7 @@ func New(script Script) (*Script, error) {
 	check := &checker{name: "script"}
 	check.script(&script)
 	if len(check.problems) > 0 {
-		return nil, &Problems{check.name, check.problems}
+		return nil, &ProblemsError{check.name, check.problems}
 	}
 	return &script, nil
 }

@@ -123,7 +123,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := script.Parse("s.yaml", []byte(c.text))
-			var wrong *script.Problems
+			var wrong *script.ProblemsError
 			if !errors.As(err, &wrong) || task.CodeOf(err) != task.BadConfig {
 				t.Fatalf("%v, want problems with the code bad_config", err)
 			}

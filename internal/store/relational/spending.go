@@ -54,7 +54,8 @@ func (s *Store) ReserveSpend(ctx context.Context, call store.Call, admit store.A
 		if call.Task != "" {
 			ofTask = less(ofTask, call.Most)
 		}
-		if refused = admit(ofTask, less(ofDay, call.Most)); refused != nil {
+		refused = admit(ofTask, less(ofDay, call.Most))
+		if refused != nil {
 			return refused // and take back what was charged
 		}
 		_, err = q.exec(ctx, `INSERT INTO calls (id, task, generation, at, tokens, money) VALUES (`+listOf(6)+`)`,
