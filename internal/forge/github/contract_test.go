@@ -48,8 +48,15 @@ var usedPaths = []string{
 // contract is GitHub's own description of its interface, as far as it is used.
 type contract struct{ document *openapi3.T }
 
-var loadContract = sync.OnceValues(func() (*openapi3.T, error) {
-	whole, err := os.ReadFile(contractFile)
+// The description takes a while to read, so the tests share one.
+var (
+	readContract   sync.Once
+	sharedContract *openapi3.T
+	errContract    error
+)
+
+func loadContract(file string) (*openapi3.T, error) {
+	whole, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -58,18 +65,16 @@ var loadContract = sync.OnceValues(func() (*openapi3.T, error) {
 		return nil, err
 	}
 	return openapi3.NewLoader().LoadFromData(sliced)
-})
-
-var contractFile string
+}
 
 func newContract(t testing.TB) *contract {
 	t.Helper()
-	contractFile = testkit.Contracts(t, "npm", "node_modules", "@octokit", "openapi", "generated", "api.github.com.json")
-	document, err := loadContract()
-	if err != nil {
-		t.Fatal(err)
+	file := testkit.Contracts(t, "npm", "node_modules", "@octokit", "openapi", "generated", "api.github.com.json")
+	readContract.Do(func() { sharedContract, errContract = loadContract(file) })
+	if errContract != nil {
+		t.Fatal(errContract)
 	}
-	return &contract{document}
+	return &contract{sharedContract}
 }
 
 var reference = regexp.MustCompile(`"#/components/([^/"]+)/([^"]+)"`)
