@@ -26,7 +26,7 @@ type Client struct {
 
 // killGrace is how long a guest may take to end a command that it was told to
 // kill. A guest that takes longer is broken.
-const killGrace = 10 * time.Second
+const killGrace = 30 * time.Second
 
 // NewClient speaks to the guest at the other end of the connection, and hands
 // each connection that a program inside makes to the proxy to connections. It
