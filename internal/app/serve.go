@@ -90,7 +90,11 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-
+	unlock, err := lockDataDir(c.DataDir)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	forges, err := startForges(ctx, c, database, report, "http://"+listener.Addr().String())
 	if err != nil {
 		return errors.Join(err, listener.Close())

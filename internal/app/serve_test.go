@@ -150,22 +150,37 @@ func TestUpHasAnAgent(t *testing.T) {
 	}
 }
 
-// Several servers may be started at once on a database that is empty.
+// Several servers may be started at once on a PostgreSQL database that is empty,
+// each with a data directory of its own.
 func TestServersStartTogether(t *testing.T) {
 	t.Parallel()
-	for _, driver := range []string{"sqlite", "postgres"} {
-		t.Run(driver, func(t *testing.T) {
+	here := newPlace(t, "postgres")
+	for range 4 {
+		t.Run("server", func(t *testing.T) {
 			t.Parallel()
-			here := newPlace(t, driver)
-			ready := make(chan process)
-			for range 4 {
-				go func() { ready <- here.start(t, "serve") }()
-			}
-			for range 4 {
-				(<-ready).stop(t)
-			}
+			own := here
+			own.data = filepath.Join(t.TempDir(), "data")
+			own.start(t, "serve").stop(t)
 		})
 	}
+}
+
+// A data directory is one server's. Another one says so and leaves it alone; when
+// the first is gone, however it went, the next may have it.
+func TestDataDirectoryIsOneServers(t *testing.T) {
+	t.Parallel()
+	here := newPlace(t, "sqlite")
+	first := here.start(t, "serve")
+	second := here.command(t, "serve", "--addr", "127.0.0.1:0")
+	said, _ := second.CombinedOutput()
+	if code := second.ProcessState.ExitCode(); code != task.DataDir.Info().Exit || !strings.Contains(string(said), "another server") {
+		t.Errorf("a second server exits with %d and says %s", code, said)
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // it was killed
+	here.start(t, "serve").stop(t)
 }
 
 func TestDatabaseThatIsDown(t *testing.T) {
