@@ -30,12 +30,11 @@ func (p program) demoCommand() *cobra.Command {
 
 // missing is what the demo cannot show yet.
 const missing = `
-What you saw: a server on SQLite, its API, and an agent that signs in to it.
+What you saw: a server on SQLite with its API and board, and an agent that signs in.
+What you can try by itself: toryo board, toryo env, toryo llm try.
 What is still missing before this is the whole job:
-  - taking up an issue from a forge or the built-in board
-  - handing tasks to agents
-  - working on a task in a sandbox (toryo env sets one up by itself)
-  - the model, and the phases from plan to pull request
+  - making tasks of issues, and handing them to agents
+  - the phases of a run, from plan to pull request
 docs/specification.md says of every rule whether it works.
 `
 
