@@ -30,6 +30,14 @@
 // Package [github.com/toryo-dev/toryo/internal/access] makes and checks API
 // tokens and knows what each role may do.
 //
+// # Where the work comes from
+//
+// Package [github.com/toryo-dev/toryo/internal/forge] is the port to GitHub,
+// GitLab, Gitea/Forgejo and the built-in board; its adapters pass one suite,
+// forge/forgetest. Hosted forges are reached through forge/transport, which asks
+// little. Package [github.com/toryo-dev/toryo/internal/mirror] keeps copies of
+// their repositories and serves them to agents.
+//
 // # Who decides
 //
 // Package [github.com/toryo-dev/toryo/internal/broker] decides what is next.
@@ -55,6 +63,12 @@
 // where code of others runs: its adapters docker, bubblewrap and landlock pass the
 // suite sandbox/sandboxtest, sandbox/guest is the program inside and
 // sandbox/egress the proxy that is its only way out.
+//
+// Package [github.com/toryo-dev/toryo/internal/sandbox] is where a repository's
+// code and a model's commands run, and package
+// [github.com/toryo-dev/toryo/internal/environment] finds out what a project
+// needs, sets it up there and proves that it works. Package
+// [github.com/toryo-dev/toryo/internal/llm] is the port to language models.
 //
 // # The program
 //
