@@ -10,6 +10,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/redact"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // The flags that go over configuration keys of sandboxes.
@@ -79,8 +80,9 @@ func (p program) envSetupCommand() *cobra.Command {
 that detection proposes, and verify the outcome. A verified environment is kept as a
 snapshot, from which the next run starts. The folder itself is not changed.
 
-Commands that fail for a passing reason are tried again. Others would be corrected by a
-model: this command has none, so it says which command failed and why.`,
+Commands that fail for a passing reason are tried again. Others are corrected by the
+model that the configuration names (llm_overrides.environment_setup, or llm), three
+times at most; without a model it says which command failed and why.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.work.Dir = args[0]
@@ -108,7 +110,18 @@ func (o envSetup) run(ctx context.Context) error {
 	if loaded.Language == string(environment.Japanese) {
 		o.work.Language = environment.Japanese
 	}
+	if loaded.LLM.Provider != "" {
+		o.work.Repairer = o.repairer(loaded)
+	}
 	return o.work.Run(ctx)
+}
+
+// repairer asks the configured model to correct commands.
+func (p program) repairer(c config.Config) environment.Repairer {
+	return environment.ChatRepairer{Ask: func(ctx context.Context, prompt string) (string, error) {
+		said, err := p.askOnce(ctx, c, question{text: prompt, modelFor: string(task.EnvironmentSetup)})
+		return said.Message.Text(), err
+	}}
 }
 
 // connectionLog shows connections that a sandbox was refused, besides the progress.
