@@ -33,8 +33,10 @@ generate: ## Write the generated files anew
 	go generate ./...
 
 bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
-	@scripts/install-needs postgresql bubblewrap docker
+	@scripts/install-needs postgresql bubblewrap docker gitea
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
+	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
+	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
 
 clean: ## Remove what was built
 	rm -rf bin dist
