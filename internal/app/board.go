@@ -29,7 +29,7 @@ database and the repositories in the data directory, also while a server runs.
 Issues and pull requests are named owner/name#3, or by their number with --repo.
 You act as the user of this machine, who gets an account on the board with admin
 access on first use, or as the user that --as names.`
-	c.Example = `  toryo board import ~/work/app --name team/app
+	c.Example = `  toryo board import ~/code/app --name team/app
   toryo board issue create --repo team/app --title "Mend the gate" --body "It squeaks."
   toryo board issue assign team/app#1 ` + boardBot + `
   toryo board issue show team/app#1

@@ -37,7 +37,7 @@ Without --name, a URL keeps the last two parts of its path and a folder is named
 you and itself. What git knows of passwords and the like is not used: clone such a
 repository yourself and import the clone.`,
 		Example: `  toryo board import .
-  toryo board import ~/work/app --name team/app
+  toryo board import ~/code/app --name team/app
   toryo board import https://example.com/team/app.git`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
