@@ -157,12 +157,19 @@ func TestServersStartTogether(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			here := newPlace(t, driver)
-			ready := make(chan process)
+			started := make(chan *process)
 			for range 4 {
-				go func() { ready <- here.start(t, "serve") }()
+				go func() {
+					var server *process
+					defer func() { started <- server }() // also when it does not start
+					listening := here.start(t, "serve")
+					server = &listening
+				}()
 			}
 			for range 4 {
-				(<-ready).stop(t)
+				if server := <-started; server != nil {
+					server.stop(t)
+				}
 			}
 		})
 	}
