@@ -233,15 +233,23 @@ func (s *shortText) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeHook writes the one hook that we have.
+// writeHook writes the one hook that we have. Several servers on one machine may
+// do so at once, so each makes a file of its own and moves it there whole.
 func writeHook(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "pre-receive")
-	making := path + ".new"
-	if err := os.WriteFile(making, []byte(preReceive), 0o700); err != nil { //nolint:gosec // a hook has to be executable
+	making, err := os.CreateTemp(dir, "making-*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(making, path)
+	_, err = making.WriteString(preReceive)
+	err = errors.Join(err, making.Chmod(0o700), making.Close())
+	if err == nil {
+		err = os.Rename(making.Name(), filepath.Join(dir, "pre-receive"))
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(making.Name()))
+	}
+	return err
 }
