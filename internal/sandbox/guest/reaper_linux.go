@@ -4,10 +4,12 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,6 +89,22 @@ func (s *server) killAll() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		s.reaper.reap()
+	}
+}
+
+// awaitGone waits until what was killed is gone: the next command must not meet
+// the last one's processes. A process that the kernel does not let go, such as
+// one that waits for a disk, is not waited for longer than some seconds.
+func (s *server) awaitGone() {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for range 5000 {
+		s.reaper.reap()
+		left := slices.DeleteFunc(s.others(), func(pid int) bool { return pid == 1 }) // that is the sandbox's own
+		if len(left) == 0 {
+			return
+		}
+		<-ticker.C
 	}
 }
 

@@ -118,12 +118,16 @@ func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}) (
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	limit := sandbox.NoLimit
+	killed := false
 	for {
 		select {
 		case waited := <-status:
+			if killed {
+				s.awaitGone()
+			}
 			return waited, limit
 		case <-kill:
-			kill = nil
+			kill, killed = nil, true
 			s.killAll()
 		case <-ticker.C:
 			if limit == sandbox.NoLimit {
@@ -131,6 +135,7 @@ func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}) (
 					continue
 				}
 			}
+			killed = true
 			s.killAll()
 		}
 	}
