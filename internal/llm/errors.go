@@ -54,7 +54,7 @@ var kinds = map[Kind]kindInfo{
 	Unauthorized:    {false, task.BadConfig, "does not accept the key", "check TORYO_LLM_API_KEY or the api_key_file of the model"},
 	BadRequest:      {false, task.Internal, "does not accept the request", "see the log for its answer"},
 	UnknownModel:    {false, task.BadConfig, "does not know the model or the address", "check llm.model and llm.base_url"},
-	TooLong:         {false, task.TooLarge, "finds the conversation too long", "check llm.context_length"},
+	TooLong:         {false, task.TooLarge, "finds the conversation too long", "lower context_storage.compression_threshold or check llm.context_length"},
 	Refused:         {false, task.Invalid, "refused to answer", "put the request in other words or use another model"},
 	QuotaUsedUp:     {false, task.Unavailable, "says that the account's credit is used up", "add credit to the account"},
 	BudgetExhausted: {false, task.Unavailable, "was not called: the budget is used up", "raise the budget"},

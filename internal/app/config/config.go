@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/redact"
 )
@@ -12,6 +13,9 @@ type Config struct {
 	DataDir     string `key:"data_dir" default:"data" format:"path" usual:"true" about:"Folder for the database, git mirrors and everything else that Toryo keeps."`
 	ContextsDir string `key:"contexts_dir" default:"contexts" format:"path" about:"Folder for the context files of runs; a relative path is inside data_dir."`
 
+	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost, before it counts as failed."`
+	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
+
 	Server   Server   `key:"server" about:"The HTTP server: API, webhooks, git and web pages."`
 	Database Database `key:"database" about:"Where tasks, events and reviews are stored."`
 
@@ -19,13 +23,19 @@ type Config struct {
 	GitLab GitLab `key:"gitlab" about:"GitLab, or a self-managed GitLab by its url."`
 	Gitea  Gitea  `key:"gitea" about:"Gitea or Forgejo."`
 
-	LLM          LLM                      `key:"llm" about:"The model."`
-	LLMOverrides map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary) or for a role, by the label that asks for it. What is not set is as in llm."`
-	Budget       Budget                   `key:"budget" about:"What the model may cost; a run that is out of budget pauses. 0 means no limit."`
-	MCPServers   map[string]MCPServer     `key:"mcp_servers" names:"server" example:"tickets" about:"MCP servers whose tools the model can use; the name of a server begins the names of its tools."`
+	LLM            LLM                      `key:"llm" about:"The model."`
+	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary) or for a role of roles. What is not set is as in llm."`
+	ContextStorage ContextStorage           `key:"context_storage" about:"What happens when a conversation with the model grows long."`
+	Budget         Budget                   `key:"budget" about:"What the model may cost; a run that is out of budget pauses. 0 means no limit."`
+	MCPServers     map[string]MCPServer     `key:"mcp_servers" names:"server" example:"tickets" about:"MCP servers whose tools the model can use; the name of a server begins the names of its tools."`
 
 	CommandExecutor CommandExecutor `key:"command_executor" about:"Environments in which the commands of a run are executed."`
 	Sandbox         Sandbox         `key:"sandbox" about:"What the commands of a run are confined to."`
+
+	Roles     map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
+	Review    Review          `key:"review" about:"Reviews that are due by themselves."`
+	Executors Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
+	Limits    Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
 
 	CommentDetection CommentDetection `key:"comment_detection" about:"Comments that people add while a task is being worked on."`
 	TaskStop         TaskStop         `key:"task_stop" about:"Stopping a task by unassigning the bot."`

@@ -18,7 +18,10 @@
 //
 // The type of a field says what its key takes: text, [redact.Secret], bool, int,
 // float64, [time.Duration], [ByteSize], a list of texts or a [Command]. A pointer
-// may have no value. A struct is a section; an embedded one adds its keys.
+// may have no value. A struct is a section; an embedded one adds its keys, and
+// with the tag
+//
+//	as       section that describes these keys, so that the template need not
 //
 // A map is a section whose entries have names of the user's own. Its entries are
 // texts, or sections of their own; environment variables do not reach into the
@@ -27,6 +30,8 @@
 //
 //	names    a rule for the names of entries, see nameRules in entries.go
 //	example  name of the entry that the template shows
+//
+// and a field of an entry with the tag "order" is set to its place in the file.
 //
 // [Load] never stops at the first problem: it reports every one, with its line,
 // in one run. Secrets come from the environment or from files of their own and

@@ -65,12 +65,12 @@ func (s *section) copyFor(of *section, name string) *section {
 	c.path, c.members = place(s.path), nil
 	for _, m := range s.members {
 		if m.section != nil {
-			c.members = append(c.members, member{section: m.section.copyFor(of, name)})
+			c.members = append(c.members, member{section: m.section.copyFor(of, name), as: m.as})
 			continue
 		}
 		k := *m.key
 		k.in, k.path, k.entry, k.field, k.inner = &c, place(k.path), name, of.entries.field, k.field
-		c.members = append(c.members, member{key: &k})
+		c.members = append(c.members, member{key: &k, as: m.as})
 	}
 	return &c
 }
@@ -81,7 +81,14 @@ func (s *section) addEntry(c *Config, name string) *section {
 	if all.IsNil() {
 		all.Set(reflect.MakeMap(all.Type()))
 	}
-	all.SetMapIndex(reflect.ValueOf(name), reflect.Zero(all.Type().Elem()))
+	of := all.Type().Elem()
+	value := reflect.New(of).Elem()
+	for i := range of.NumField() {
+		if of.Field(i).Tag.Get("order") == "true" {
+			value.Field(i).SetInt(int64(all.Len()))
+		}
+	}
+	all.SetMapIndex(reflect.ValueOf(name), value)
 	entry := s.entrySection(name)
 	for _, k := range entry.all() {
 		k.storeDefault(c)

@@ -21,12 +21,13 @@ mcp_servers:
     environment: [TICKETS_URL, LANG]
     in_sandbox: false
   docs: {url: https://mcp.example.com/mcp, timeout: 5s}
-llm_overrides:
+roles:
   "team: front end": {}
   BACKENDCODER:
-    base_url: http://h
+    network: open
     prices: {input: 1.5}
-  planning:
+  REVIEWER:
+llm_overrides:
   REVIEWER: {temperature: 0, max_tokens: 100}
 `
 	want := Default()
@@ -35,12 +36,12 @@ llm_overrides:
 		"docs":    {URL: "https://mcp.example.com/mcp", Timeout: 5 * time.Second, InSandbox: true},
 	}
 	price, cold, most := 1.5, 0.0, 100
-	want.LLMOverrides = map[string]ModelOverride{
-		"team: front end": {},
-		"BACKENDCODER":    {BaseURL: "http://h", Prices: PricesOverride{Input: &price}},
-		"planning":        {},
-		"REVIEWER":        {Temperature: &cold, MaxTokens: &most},
+	want.Roles = map[string]Role{
+		"team: front end": {Order: 0},
+		"BACKENDCODER":    {Order: 1, Network: "open", ModelOverride: ModelOverride{Prices: PricesOverride{Input: &price}}},
+		"REVIEWER":        {Order: 2},
 	}
+	want.LLMOverrides = map[string]ModelOverride{"REVIEWER": {Temperature: &cold, MaxTokens: &most}}
 
 	got, report := parse("toryo.yaml", []byte(text), nil, nil)
 	if len(report.Problems)+len(report.Warnings) > 0 {
@@ -48,6 +49,9 @@ llm_overrides:
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"team: front end", "BACKENDCODER", "REVIEWER"}, got.RoleNames()); diff != "" {
+		t.Errorf("roles (-want +got):\n%s", diff)
 	}
 
 	var out strings.Builder
@@ -59,9 +63,9 @@ llm_overrides:
 		"mcp_servers.docs.in_sandbox = true  (default)",
 		"mcp_servers.tickets.environment = TICKETS_URL,LANG  (toryo.yaml:5)",
 		"mcp_servers.tickets.timeout = 1m  (default)",
-		"llm_overrides.BACKENDCODER.prices.input = 1.5  (toryo.yaml:12)",
-		`llm_overrides."team: front end".base_url = ""  (default)`,
-		"llm_overrides.REVIEWER.temperature = 0  (toryo.yaml:14)",
+		"roles.BACKENDCODER.prices.input = 1.5  (toryo.yaml:12)",
+		`roles."team: front end".network = ""  (default)`,
+		"llm_overrides.REVIEWER.temperature = 0  (toryo.yaml:15)",
 		`llm_overrides.REVIEWER.context_length = ""  (default)`,
 	} {
 		if !strings.Contains(out.String(), line+"\n") {
@@ -98,8 +102,8 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 			},
 		},
 		"entry given twice": {
-			"llm_overrides:\n  A: {temperature: 0}\n  A: {temperature: 1}\n",
-			[]string{"toryo.yaml:3:3: llm_overrides.A: the key is already on line 2; remove one of the two"},
+			"roles:\n  A: {network: none}\n  A: {network: open}\n",
+			[]string{"toryo.yaml:3:3: roles.A: the key is already on line 2; remove one of the two"},
 		},
 		"entry that is not a section": {
 			"mcp_servers:\n  a: npx\n",
@@ -110,12 +114,12 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 			[]string{"toryo.yaml:2:3: mcp_servers: keys are expected here, not a list; write key: value lines"},
 		},
 		"bad names": {
-			"mcp_servers:\n  My Server: {url: http://h}\n  " + strings.Repeat("x", 33) + ": {url: http://h}\nllm_overrides:\n  \"a\\nb\": {}\n  \" x\": {}\n",
+			"mcp_servers:\n  My Server: {url: http://h}\n  " + strings.Repeat("x", 33) + ": {url: http://h}\nroles:\n  \"a\\nb\": {}\n  \" x\": {}\n",
 			[]string{
 				"toryo.yaml:2:3: mcp_servers.My Server: this is not a name for a server; begin with a small letter and go on with small letters, digits, _ and -",
 				"toryo.yaml:3:3: mcp_servers." + strings.Repeat("x", 33) + ": this name for a server is too long; use at most 32 characters",
-				`toryo.yaml:5:3: llm_overrides."a\nb": this is not a name for a label; write the label as it is on the forge`,
-				`toryo.yaml:6:3: llm_overrides. x: " x" begins or ends with a space; remove the spaces`,
+				`toryo.yaml:5:3: roles."a\nb": this is not a name for a label; write the label as it is on the forge`,
+				`toryo.yaml:6:3: roles. x: " x" begins or ends with a space; remove the spaces`,
 			},
 		},
 		"server without a way to it": {
@@ -142,19 +146,27 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 			[]string{"toryo.yaml:3:5: llm_overrides.summary.api_key: a secret must not stand in the configuration file; use api_key_file"},
 		},
 		"phase that does not exist": {
-			"llm_overrides:\n  planing: {temperature: 0}\n  Summary: {temperature: 0}\n  LUNCHCODER: {temperature: 0}\n",
+			"llm_overrides:\n  planing: {temperature: 0}\n  lunch: {temperature: 0}\n",
 			[]string{
-				"toryo.yaml:2:3: llm_overrides.planing: there is no phase of this name; did you mean planning?",
-				"toryo.yaml:3:3: llm_overrides.Summary: there is no phase of this name; did you mean summary?",
+				"toryo.yaml:2:3: llm_overrides.planing: there is no phase and no role of this name; did you mean planning?",
+				"toryo.yaml:3:3: llm_overrides.lunch: there is no phase and no role of this name; use a phase, summary or a label that stands in roles",
 			},
+		},
+		"role that does not exist": {
+			"roles:\n  BACKENDCODER: {}\nllm_overrides:\n  BACKENDCODR: {temperature: 0}\n",
+			[]string{"toryo.yaml:4:3: llm_overrides.BACKENDCODR: there is no phase and no role of this name; did you mean BACKENDCODER?"},
+		},
+		"model of a role in two places": {
+			"roles:\n  A: {temperature: 1}\nllm_overrides:\n  A: {temperature: 0}\n",
+			[]string{"toryo.yaml:4:3: llm_overrides.A: the model of this role is also set in roles (toryo.yaml:2); keep one of the two"},
 		},
 		"other provider without a model": {
 			"llm: {provider: script, script: /dev/null}\nllm_overrides:\n  planning:\n    provider: openai\n    base_url: http://h\n",
 			[]string{"toryo.yaml:4:5: llm_overrides.planning.provider: openai needs the name of a model; name the model"},
 		},
 		"model without a provider": {
-			"llm_overrides:\n  A:\n    model: m\n",
-			[]string{"toryo.yaml:3:5: llm_overrides.A.model: a model is named, but no provider; set it to anthropic, openai, gemini or script"},
+			"roles:\n  A:\n    model: m\n",
+			[]string{"toryo.yaml:3:5: roles.A.model: a model is named, but no provider; set it to anthropic, openai, gemini or script"},
 		},
 		"one slip is reported once": {
 			"llm:\n  provider: opnai\n  model: m\nllm_overrides:\n  planning:\n    model: n\n",
@@ -163,6 +175,15 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 		"no room for the question": {
 			"llm_overrides:\n  summary:\n    context_length: 2048\n",
 			[]string{"toryo.yaml:3:5: llm_overrides.summary.context_length: max_tokens (8192) must be less than context_length (2048); leave room for what is sent"},
+		},
+		"labels that mean something else": {
+			"roles:\n  needs-review: {}\n  Coding Agent Done: {}\n  Summary: {}\n  A: {}\n  a: {}\n",
+			[]string{
+				"toryo.yaml:2:3: roles.needs-review: this label is also review.label; choose another label",
+				`toryo.yaml:3:3: roles."Coding Agent Done": this label is also github.done_label; choose another label`,
+				"toryo.yaml:4:3: roles.Summary: this is a name of llm_overrides that is not a role; choose another label",
+				"toryo.yaml:6:3: roles.a: this role is there twice: labels do not differ by capital letters; remove one of them",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,20 +214,24 @@ func TestFilesThatEntriesName(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"toryo.yaml": "llm: {provider: anthropic, model: m}\n" +
 			"llm_overrides:\n  planning: {api_key_file: key}\n  summary: {provider: openai, model: s, api_key_file: none}\n" +
-			"  A: {provider: gemini, model: g, api_key_file: key-of-role}\n  C: {provider: gemini, model: g}\n",
-		"key": "sk-of-planning\n", "key-of-role": "key-of-gemini",
+			"roles:\n  A: {prompt_file: prompt.md, provider: gemini, model: g, api_key_file: key-of-role}\n  B: {prompt_file: missing.md}\n  C: {provider: gemini, model: g}\n",
+		"key": "sk-of-planning\n", "key-of-role": "key-of-gemini", "prompt.md": "You are A.",
 	})
 	file := filepath.Join(dir, "toryo.yaml")
 	config, report := Load(file, []string{"TORYO_LLM_API_KEY=sk-of-all-others"}, nil)
 	wantProblems := []string{
 		file + `:4:41: llm_overrides.summary.api_key_file: "` + dir + `/none": the file cannot be read: no such file or directory; check the path`,
+		file + `:7:7: roles.B.prompt_file: "` + dir + `/missing.md": the file cannot be read: no such file or directory; check the path`,
 	}
 	if diff := cmp.Diff(wantProblems, lines(report.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	wantWarnings := []string{file + ":6:3: llm_overrides.C.api_key: gemini needs a key, and there is none; set llm_overrides.C.api_key_file"}
+	wantWarnings := []string{file + ":8:3: roles.C.api_key: gemini needs a key, and there is none; set roles.C.api_key_file"}
 	if diff := cmp.Diff(wantWarnings, lines(report.Warnings)); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if got := config.Roles["A"].PromptFile; got != filepath.Join(dir, "prompt.md") {
+		t.Errorf("prompt_file is %s", got)
 	}
 	if got := config.LLMOverrides["planning"].APIKey; got != "sk-of-planning" {
 		t.Errorf("the key is %q", got.Reveal())
@@ -227,7 +252,7 @@ func TestFilesThatEntriesName(t *testing.T) {
 	if err := report.Print(&out, config); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "llm_overrides.A.api_key = ••••  (api_key_file, "+file+":5)\n") || strings.Contains(out.String(), "sk-of") || strings.Contains(out.String(), "key-of-gemini") {
+	if !strings.Contains(out.String(), "roles.A.api_key = ••••  (api_key_file, "+file+":6)\n") || strings.Contains(out.String(), "sk-of") || strings.Contains(out.String(), "key-of-gemini") {
 		t.Errorf("the listing is\n%s", out.String())
 	}
 }

@@ -233,10 +233,10 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			[]string{`toryo.yaml:2:21: sandbox.container_engine: "/var/run/docker.sock" is not an address of a container engine; write it like unix:///var/run/docker.sock or tcp://host:2376`},
 		},
 		"command that is not a list": {
-			"mcp_servers:\n  a: {command: gemini -p}\n  b: {command: ['', x]}\n",
+			"executors:\n  development: gemini -p\n  review: ['', x]\n",
 			[]string{
-				"toryo.yaml:2:16: mcp_servers.a.command: a list is expected here, not a single value; write it as a list: [one, two]",
-				"toryo.yaml:3:17: mcp_servers.b.command: the command has no program; begin with the name of a program",
+				"toryo.yaml:2:16: executors.development: a list is expected here, not a single value; write it as a list: [one, two]",
+				"toryo.yaml:3:12: executors.review: the command has no program; begin with the name of a program",
 			},
 		},
 		"App and a token that cannot be read": {
@@ -262,6 +262,10 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 		"API of another provider": {
 			"llm:\n  provider: anthropic\n  base_url: http://h\n  model: m\n  api: chat\n",
 			[]string{"toryo.yaml:5:3: llm.api: only the provider openai has this; set provider: openai, or remove it"},
+		},
+		"review label of a state": {
+			"review:\n  label: Coding agent\n",
+			[]string{`toryo.yaml:2:3: review.label: "Coding agent" is also github.bot_label; choose another label`},
 		},
 		"line break in a value": {
 			"github:\n  bot_label: |\n    two\n    lines\n",

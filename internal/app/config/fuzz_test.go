@@ -15,7 +15,7 @@ func FuzzLoad(f *testing.F) {
 		"", "\ufeff", "a: [", "a: {b: ", "? a\n: b", "- - -", "a: &x *x", "<<: *a", "a: &a {<<: *a}", "github: &g\n  <<: *g",
 		"gitlab: {projects: [a/b, *x, {c: d}]}", "language: !!binary ja", "---\n---\na: 1\n...", "%YAML 1.2\n---\n", "a: |\n  x\n", "a: >-\n\tx",
 		"\"a\\x00b\": 1", "github:\n  token: s3cr3t-s3cr3t\n", "log:\r\n  level: 1\r", "llm: {temperature: .inf, prices: {input: 0x1F}}", "1: 2\n~: 3\n.nan: 4",
-		"mcp_servers: {a: {command: [x, '', x], environment: [A=b]}, b: , c: [], d: {url: 'http://u:p@h'}}", "llm_overrides: {a.b: {prices: {input: 1}}, 'x\ny': {}, \"\": {}}",
+		"mcp_servers: {a: {command: [x, '', x], environment: [A=b]}, b: , c: [], d: {url: 'http://u:p@h'}}", "roles: {a.b: {prices: {input: 1}}, 'x\ny': {}, \"\": {}}",
 		"llm_overrides: {summary: &o {model: m, api_key: s3cr3t-s3cr3t}, planning: {<<: *o}}", "sandbox: {memory: 4GB, command_timeout: 1d, network: {hosts: ['*', a:0]}}",
 	} {
 		f.Add([]byte(text))

@@ -46,14 +46,16 @@ func TestEveryKindOfVariable(t *testing.T) {
 	want.LLM.Temperature = &half
 	want.CommandExecutor.Environments["go"] = "golang:2"
 	want.CommandExecutor.Environments["rust"] = "rust:1"
-	want.LLM.Timeout = 90 * time.Second
+	want.SyncInterval = 90 * time.Second
 	want.Sandbox.Memory, want.Sandbox.Disk, want.Sandbox.CPUs = 512*MiB, 1<<30, 0.5
+	want.Executors.Review = Command{"sh", "-c", "sh"}
 
 	got, report := Load("", []string{
-		"TORYO_LLM_TIMEOUT=1m30s",
+		"TORYO_SYNC_INTERVAL=1m30s",
 		"TORYO_SANDBOX_MEMORY=512MiB",
 		"TORYO_SANDBOX_DISK=1073741824",
 		"TORYO_SANDBOX_CPUS=0.5",
+		"TORYO_EXECUTORS_REVIEW=sh, -c, sh",
 		"TORYO_COMMENT_DETECTION_ENABLED=false",
 		"TORYO_COMMENT_DETECTION_CHECK_INTERVAL=7",
 		"TORYO_GITLAB_PROJECTS=a/b, c/d",
@@ -281,7 +283,7 @@ func TestTheDatabase(t *testing.T) {
 func TestNothingPrintsASecret(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdef"
-	text := "github:\n  token: " + secret + "\n  owner: " + secret + "/x\n  bot_name: b\n" + secret + ": 1\nmcp_servers: {glpat-0123456789: {}}\nllm_overrides: {glpat-0123456789x: {}}\nserver:\n  addr: " + secret + "\n"
+	text := "github:\n  token: " + secret + "\n  owner: " + secret + "/x\n  bot_name: b\n" + secret + ": 1\nroles: {glpat-0123456789: {}}\nllm_overrides: {glpat-0123456789x: {}}\nserver:\n  addr: " + secret + "\n"
 	config, report := parse("toryo.yaml", []byte(text), []string{
 		"TORYO_GITLAB_TOKEN=glpat-0123456789",
 		"TORYO_DATABASE_URL=postgres://me:pass-word-12@host/db",

@@ -81,6 +81,9 @@ func (l LLM) Lacking() string {
 func (c Config) ModelFor(names ...string) LLM {
 	llm := c.LLM
 	for _, name := range names {
+		if role, found := c.Roles[name]; found {
+			llm = role.over(llm)
+		}
 		if override, found := c.LLMOverrides[name]; found {
 			llm = override.over(llm)
 		}
@@ -129,6 +132,12 @@ func overwrite[T any](value, other *T) {
 	if other != nil {
 		*value = *other
 	}
+}
+
+// ContextStorage is the section "context_storage".
+type ContextStorage struct {
+	CompressionThreshold float64 `key:"compression_threshold" default:"0.7" min:"0.1" max:"0.95" about:"Share of context_length at which the older part of a conversation is shortened."`
+	KeepRecentMessages   int     `key:"keep_recent_messages" default:"5" min:"1" max:"1000" about:"How many of the last messages are then left as they are."`
 }
 
 // Budget is the section "budget".

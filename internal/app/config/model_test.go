@@ -25,8 +25,8 @@ func TestModelFor(t *testing.T) {
 			"same":       {Provider: "anthropic", Model: "other"},
 			"scripted":   {Provider: "script", Script: "s.yaml"},
 			"compatible": {API: "responses", Prices: PricesOverride{CacheWrite: &price}},
-			"CODER":      {Temperature: &cold, Model: "coder"},
 		},
+		Roles: map[string]Role{"CODER": {ModelOverride: ModelOverride{Temperature: &cold, Model: "coder"}}},
 	}
 	for name, test := range map[string]struct {
 		names  []string

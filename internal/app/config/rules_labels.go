@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -11,6 +12,26 @@ import (
 func (l *loader) checkAllLabels() {
 	for _, forge := range []task.Forge{task.GitHub, task.GitLab, task.Gitea} {
 		l.checkLabels(string(forge))
+	}
+	review := l.config.Review.Label
+	if state := l.stateOf(review); state != nil {
+		l.conflict(complain("choose another label", "%s is also %s", show(review), state.path), "review.label", state.path)
+	}
+	names := l.config.RoleNames()
+	for i, name := range names {
+		path := join("roles", pathName(name))
+		state := l.stateOf(name)
+		same := func(other string) bool { return strings.EqualFold(other, name) }
+		switch {
+		case state != nil:
+			l.conflict(complain("choose another label", "this label is also %s", state.path), path)
+		case same(review):
+			l.conflict(complain("choose another label", "this label is also review.label"), path)
+		case slices.ContainsFunc(reservedNames(), same):
+			l.conflict(complain("choose another label", "this is a name of llm_overrides that is not a role"), path)
+		case slices.ContainsFunc(names[:i], same):
+			l.conflict(complain("remove one of them", "this role is there twice: labels do not differ by capital letters"), path)
+		}
 	}
 }
 
@@ -23,6 +44,18 @@ func (l *loader) stateLabels(forge string) []*key {
 		}
 	}
 	return labels
+}
+
+// stateOf is the first key whose label is this one, or nil.
+func (l *loader) stateOf(label string) *key {
+	for _, forge := range []task.Forge{task.GitHub, task.GitLab, task.Gitea} {
+		for _, state := range l.stateLabels(string(forge)) {
+			if strings.EqualFold(label, shown(state.load(&l.config))) {
+				return state
+			}
+		}
+	}
+	return nil
 }
 
 // checkLabels makes sure that the label tells the state.

@@ -11,10 +11,15 @@ import (
 // checkModels checks the model, and what the overrides make of it.
 func (l *loader) checkModels() {
 	l.checkModel(l.schema.sections["llm"], l.config.LLM)
-	overrides := l.schema.sections["llm_overrides"]
+	overrides, roles := l.schema.sections["llm_overrides"], l.schema.sections["roles"]
 	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
 		if l.checkOverrideName(overrides.entrySection(name)) {
 			l.checkModel(overrides.entrySection(name), l.config.ModelFor(name))
+		}
+	}
+	for _, name := range l.config.RoleNames() {
+		if _, twice := l.config.LLMOverrides[name]; !twice {
+			l.checkModel(roles.entrySection(name), l.config.ModelFor(name))
 		}
 	}
 }
@@ -67,7 +72,7 @@ func (l *loader) anySet(paths ...string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return !l.report.origins[path].IsDefault() })
 }
 
-// reservedNames are the names in llm_overrides that are not labels of roles.
+// reservedNames are the names in llm_overrides that are not roles.
 func reservedNames() []string {
 	names := []string{SummaryModel}
 	for _, phase := range task.Phases {
@@ -76,19 +81,30 @@ func reservedNames() []string {
 	return names
 }
 
-// checkOverrideName makes sure that an override has an effect. A role can have
-// any label, so that only what looks like a slip is found.
+// checkOverrideName makes sure that an override has an effect, and one that can
+// be told.
 func (l *loader) checkOverrideName(at *section) bool {
-	names := reservedNames()
-	if slices.Contains(names, at.name) {
-		return true
+	names := append(reservedNames(), l.config.RoleNames()...)
+	if !slices.Contains(names, at.name) {
+		mend := "use a phase, " + SummaryModel + " or a label that stands in roles"
+		for _, name := range names {
+			if nearest(at.name, []string{strings.ToLower(name)}) != "" {
+				mend = "did you mean " + name + "?"
+				break
+			}
+		}
+		l.conflict(complain(mend, "there is no phase and no role of this name"), at.path)
+		return false
 	}
-	if meant := nearest(strings.ToLower(at.name), names); meant != "" {
-		l.conflict(complain("did you mean "+meant+"?", "there is no phase of this name"), at.path)
+	if l.config.Roles[at.name].ModelOverride != (ModelOverride{}) {
+		l.conflict(complain("keep one of the two", "the model of this role is also set in roles (%s)", l.firstLine(l.schema.sections["roles"].entrySection(at.name))), at.path)
 		return false
 	}
 	return true
 }
+
+// firstLine is where a section of the file begins.
+func (l *loader) firstLine(at *section) Origin { return l.inFile(l.sections[at.path]) }
 
 // checkBudget warns of a limit that never comes into force, or not for every
 // model.

@@ -78,6 +78,7 @@ type section struct {
 type member struct {
 	key     *key
 	section *section
+	as      string // the section that describes it, when that is another
 }
 
 func (m member) name() string {
@@ -123,8 +124,14 @@ func (s *schema) addFields(to *section, of reflect.Type, at []int) {
 		field := of.Field(i)
 		index := append(slices.Clone(at), i)
 		switch {
+		case field.Tag.Get("order") != "":
+			// Not set by anybody: see addEntry.
 		case field.Anonymous:
+			before := len(to.members)
 			s.addFields(to, field.Type, index)
+			for i := range to.members[before:] {
+				to.members[before+i].as = field.Tag.Get("as")
+			}
 		case field.Type.Kind() == reflect.Struct:
 			inner := newSection(to, field)
 			to.members = append(to.members, member{section: inner})

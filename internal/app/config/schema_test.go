@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,6 +25,9 @@ func TestTheSpecificationsDefaults(t *testing.T) {
 		if c.CommandExecutor.Environments[name] == "" {
 			t.Errorf("environment %s has no image", name)
 		}
+	}
+	if c.Review != (Review{Delay: 30 * time.Minute, Label: "needs-review"}) || c.MaxAttempts != 3 || c.ContextStorage != (ContextStorage{0.7, 5}) {
+		t.Errorf("review %+v, max_attempts %d, context_storage %+v", c.Review, c.MaxAttempts, c.ContextStorage)
 	}
 	if c.Sandbox.Kind != "auto" || c.Sandbox.Network.Setup != "registries" || c.Sandbox.Network.Execution != "none" || !c.LLM.FunctionCalling || c.Budget != (Budget{}) {
 		t.Errorf("sandbox %+v, llm %+v, budget %+v", c.Sandbox, c.LLM, c.Budget)
@@ -155,7 +159,7 @@ func TestTheTemplateSaysTheSameAsNoFile(t *testing.T) {
 func TestTheExamplesOfTheTemplateAreRightAndWhole(t *testing.T) {
 	t.Parallel()
 	all, _ := examples(t)
-	if len(all) < 2 {
+	if len(all) < 3 {
 		t.Fatalf("only %d examples", len(all))
 	}
 	for _, e := range all {
@@ -169,7 +173,7 @@ func TestTheExamplesOfTheTemplateAreRightAndWhole(t *testing.T) {
 				t.Errorf("%s, %s (-want +got):\n%s", e.section.path, name, diff)
 			}
 			for _, m := range e.section.entrySection(e.section.entries.example).members {
-				set := m.key == nil || m.key.kind == secretKind || m.key.maybe || !report.Origin(m.key.path).IsDefault()
+				set := m.key == nil || m.key.kind == secretKind || m.key.maybe || m.as != "" || !report.Origin(m.key.path).IsDefault()
 				if !strings.Contains(block, m.name()) && (m.key == nil || m.key.kind != secretKind) || name == "all uncommented" && !set {
 					t.Errorf("%s is not in the example of %s", m.name(), e.section.path)
 				}

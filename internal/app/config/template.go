@@ -52,17 +52,35 @@ func (t *template) comment(indent, prose string) {
 
 // members writes the keys and sections of a section.
 func (t *template) members(s *section, indent string) {
+	said := ""
 	for i, m := range s.members {
 		described := m.section != nil || m.key.about != ""
-		if i > 0 && described && (indent == "" || m.section != nil) {
+		if i > 0 && described && m.as == "" && (indent == "" || m.section != nil) {
 			t.text.WriteString("\n")
 		}
-		if m.section != nil {
+		switch {
+		case m.as != "":
+			if m.as != said {
+				t.comment(indent, fmt.Sprintf("Also, as in %s: %s.", m.as, strings.Join(s.namesAs(m.as), ", ")))
+			}
+			said = m.as
+		case m.section != nil:
 			t.section(m.section, indent)
-		} else {
+		default:
 			t.key(m.key, indent)
 		}
 	}
+}
+
+// namesAs lists what is in a section as in another.
+func (s *section) namesAs(other string) []string {
+	var names []string
+	for _, m := range s.members {
+		if m.as == other && (m.key == nil || m.key.kind != secretKind) {
+			names = append(names, m.name())
+		}
+	}
+	return names
 }
 
 func (t *template) section(s *section, indent string) {

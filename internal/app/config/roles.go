@@ -1,0 +1,42 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Role is an entry of the section "roles".
+type Role struct {
+	PromptFile    string `key:"prompt_file" format:"file" example:"prompts/backend.md" about:"File with what the role is told besides the task."`
+	Network       string `key:"network" enum:"none registries open" usual:"true" example:"registries" about:"What commands can reach while the work is done, in place of sandbox.network.execution."`
+	ModelOverride `as:"llm_overrides"`
+	Order         int `order:"true"` // place in the file among the roles, from 0
+}
+
+// RoleNames lists the labels of the roles in the order of the file.
+func (c Config) RoleNames() []string {
+	return slices.SortedFunc(maps.Keys(c.Roles), func(a, b string) int {
+		return cmp.Compare(c.Roles[a].Order, c.Roles[b].Order)
+	})
+}
+
+// Review is the section "review".
+type Review struct {
+	Delay time.Duration `key:"delay" default:"30m" min:"0s" max:"720h" usual:"true" about:"How long the label must be on before the bot reviews, so that people can go first."`
+	Label string        `key:"label" default:"needs-review" format:"label" usual:"true" about:"Label of what waits for a review."`
+}
+
+// Executors is the section "executors". An empty command means the built-in
+// executor.
+type Executors struct {
+	Development Command `key:"development" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for development tasks."`
+	Review      Command `key:"review" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for reviews."`
+}
+
+// Limits is the section "limits".
+type Limits struct {
+	PerRepository int `key:"per_repository" default:"0" min:"0" max:"100000" about:"Tasks of one repository."`
+	PerAgent      int `key:"per_agent" default:"1" min:"0" max:"100000" about:"Tasks of one agent."`
+}
