@@ -30,6 +30,7 @@ const (
 	DataDir         Code = "data_dir"
 	AddressInUse    Code = "address_in_use"
 	NotReady        Code = "not_ready"
+	OverBudget      Code = "over_budget"
 	Interrupted     Code = "interrupted"
 )
 
@@ -63,6 +64,7 @@ var Codes = []CodeInfo{
 	{Unsupported, 501, 17, "not supported"},
 	{Unavailable, 503, 18, "a service that this needs does not answer"},
 	{NotReady, 503, 19, "something that Toryo needs is missing"},
+	{OverBudget, 402, 20, "the budget is used up"},
 	{Interrupted, 503, 130, "interrupted"},
 }
 

@@ -14,7 +14,12 @@ const (
 	PhaseChanged EventKind = "phase"   // the run entered a phase
 	MessageSent  EventKind = "message" // a message to or from the model
 	ToolCalled   EventKind = "tool"    // a tool call or its result
+	ModelUsed    EventKind = "usage"   // what a call to a model used
+	Planned      EventKind = "plan"    // the plan, or a new version of it
+	Prepared     EventKind = "receipt" // what environment set-up came to
+	Saved        EventKind = "saved"   // work in progress was committed and pushed
 	SignalTaken  EventKind = "signal"  // a signal was acted on
+	Summed       EventKind = "summary" // what a later run on the item is told
 	NoteTaken    EventKind = "note"    // something for people to read
 )
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,18 +41,48 @@ func (c *Client) Task(ctx context.Context, id task.ID) (Task, error) {
 }
 
 func (c *Client) get(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Server, "/")+path, nil)
+	_, err := c.send(ctx, http.MethodGet, path, nil, into)
+	return err
+}
+
+// send makes one request, with the body as JSON unless it is nil, and reads the
+// answer into what is given. It reports whether there was an answer to read: not
+// so when the server says that it has no content.
+func (c *Client) send(ctx context.Context, method, path string, body, into any) (bool, error) {
+	request, err := c.request(ctx, method, path, body)
 	if err != nil {
-		return task.Wrap(task.Usage, err, "the server's address is not valid").WithMend("give it like http://127.0.0.1:8750")
+		return false, err
+	}
+	answer, err := c.HTTP.Do(request)
+	if err != nil {
+		return false, task.Wrap(task.Unavailable, err, "the server does not answer").WithMend("is toryo serve running at %s?", c.Server)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode == http.StatusNoContent {
+		return false, nil
+	}
+	return true, read(answer, into)
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, task.Wrap(task.Invalid, err, "the request cannot be written down")
+		}
+		content = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.Server, "/")+path, content)
+	if err != nil {
+		return nil, task.Wrap(task.Usage, err, "the server's address is not valid").WithMend("give it like http://127.0.0.1:8750")
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Token)
 	request.Header.Set("Accept", "application/json")
-	answer, err := c.HTTP.Do(request)
-	if err != nil {
-		return task.Wrap(task.Unavailable, err, "the server does not answer").WithMend("is toryo serve running at %s?", c.Server)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
-	defer func() { _ = answer.Body.Close() }()
-	return read(answer, into)
+	return request, nil
 }
 
 func read(answer *http.Response, into any) error {
@@ -64,6 +95,9 @@ func read(answer *http.Response, into any) error {
 	}
 	if answer.StatusCode >= http.StatusBadRequest {
 		return problemFrom(answer, body)
+	}
+	if into == nil {
+		return nil
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read").WithMend("is this a Toryo server?")

@@ -1,0 +1,150 @@
+package phase
+
+import (
+	"context"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Work is a task as its run sees it.
+type Work struct {
+	Task       task.ID
+	Generation int64
+	Item       task.Key
+	Type       task.Type
+	Role       task.Role
+	URL        string
+	Title      string
+	Body       string
+	Author     Person
+	Labels     []string
+	Comments   []Comment // that were there at the start, oldest first
+	Branch     string    // that the work goes to
+	Base       string    // that it starts from
+	Pull       *Pull     // that the work is about; nil for a plain issue
+	Earlier    string    // the last summary of an earlier run on the item
+	// Past is the journal of the run that goes on, oldest first; empty for a new
+	// one.
+	Past []task.Event
+}
+
+// Person is who wrote something, and what the forge lets them do.
+type Person struct {
+	Login  string
+	Access string // none, read, write, admin; empty if it is not known
+}
+
+// Comment is something that a person said about the item.
+type Comment struct {
+	Position  int64 // among all that the run was told; see Desk.Comments
+	ID        string
+	Kind      task.CommentKind
+	Author    Person
+	Body      string
+	Change    string // new, edited, deleted; empty for one that was there at the start
+	CreatedAt time.Time
+}
+
+// Pull is a pull request that a run works on.
+type Pull struct {
+	Number    int64
+	URL       string
+	Title     string
+	Body      string
+	Author    string
+	Head      string
+	Base      string
+	Commit    string
+	Threads   []Thread  // that ask for changes
+	Summaries []Comment // what the reviews say in all
+}
+
+// Thread is a conversation on a line of a pull request.
+type Thread struct {
+	ID       string
+	Path     string
+	Line     int
+	Comments []Comment
+}
+
+// Desk is a run's way to the world outside of its workspace: to the people and
+// to the forge. A call may be repeated after a crash: what has the same name is
+// done once.
+//
+// Stop and pause do not come through it. They end the context of the run, with a
+// [Halt] as its cause, in the middle of whatever is going on.
+type Desk interface {
+	// Comments returns what people said after the position, oldest first, as far
+	// as this machine has heard. It asks nobody and does not wait.
+	Comments(ctx context.Context, after int64) ([]Comment, error)
+	// Progress brings the one comment that shows how the run is getting on up to
+	// date. It does not wait for the forge.
+	Progress(ctx context.Context, text string) error
+	// Say writes a comment of its own, once for each name.
+	Say(ctx context.Context, name, text string) error
+	// Reply answers in a review thread, once for each name.
+	Reply(ctx context.Context, name, thread, text string) error
+	// OpenPull publishes the branch and opens a pull request, or brings the one
+	// that is there up to date, and waits until that has happened.
+	OpenPull(ctx context.Context, open OpenPull) (Pulled, error)
+}
+
+// OpenPull is a pull request that is to be there.
+type OpenPull struct {
+	Branch string
+	Commit string
+	Base   string
+	Title  string
+	Body   string
+	Draft  bool
+}
+
+// Pulled is a pull request that is there.
+type Pulled struct {
+	Number int64
+	URL    string
+	Opened bool // false if it was there already
+}
+
+// Halt is the cause of the end of a run's context when a signal ended it.
+type Halt struct {
+	Signal task.Signal // stop or pause
+	Reason task.Reason
+	Since  time.Time // when it arrived here
+}
+
+// Error says what happened.
+func (h *Halt) Error() string { return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text() }
+
+// Repository is the history of the project. Git's own files are kept where the
+// sandbox cannot reach them, so that nothing inside can make git run a program on
+// the host; the workspace is only the files.
+type Repository interface {
+	// Workspace is the folder with the files, on this machine.
+	Workspace() string
+	// Save commits everything in the workspace as work in progress and pushes it
+	// to the task's namespace, where it outlasts this machine. Without changes
+	// since the last time it returns the last commit.
+	Save(ctx context.Context, message string) (commit string, err error)
+	// Diff is everything that differs from the base, as a unified diff, with the
+	// names of the files.
+	Diff(ctx context.Context) (Diff, error)
+	// Commit makes the branch: the work in one commit with the message, on top of
+	// the base or of what the branch had, and pushes it to the task's namespace.
+	// Changed is false, and nothing is pushed, if nothing differs.
+	Commit(ctx context.Context, message string) (commit string, changed bool, err error)
+	// Base returns a file as the base branch has it, or NotFound.
+	Base(ctx context.Context, path string) ([]byte, error)
+	// BaseFiles lists the files of the base branch.
+	BaseFiles(ctx context.Context) ([]string, error)
+	// Merge brings what the base has got since into the work. It returns the
+	// paths in conflict, which are then marked in the files, if there are any.
+	Merge(ctx context.Context) (conflicts []string, err error)
+}
+
+// Diff is a change.
+type Diff struct {
+	Files []string
+	Text  string
+}

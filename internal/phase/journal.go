@@ -1,0 +1,95 @@
+package phase
+
+import (
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Journal is the record of a run, and is the run: what is in it has happened,
+// and a run that was cut off goes on from it. An entry is durable on this machine
+// when Append returns, and reaches the server soon after, in order. Append may
+// be called by several goroutines.
+type Journal interface {
+	Append(ctx context.Context, kind task.EventKind, entry Entry) error
+}
+
+// Entry is the data of one journal entry. Which fields are set follows from the
+// kind of the event:
+//
+//	phase    Phase, Status
+//	message  Phase, Conversation, Message
+//	tool     Phase, Step, Call when a call begins; Result too when it has ended
+//	usage    Phase, Step, Usage
+//	plan     Plan
+//	receipt  Setup
+//	saved    Step, Commit
+//	signal   Step, Signal
+//	summary  Text
+//	note     Text
+type Entry struct {
+	Phase  task.Phase `json:"phase,omitempty"`
+	Step   int64      `json:"step,omitempty"` // counts the model's turns over the whole run
+	Status string     `json:"status,omitempty"`
+	// Conversation names the conversation that the message is part of: each phase
+	// that talks to a model has its own.
+	Conversation string              `json:"conversation,omitempty"`
+	Message      *conversation.Entry `json:"message,omitempty"`
+	Call         *llm.Call           `json:"call,omitempty"`
+	Result       *CallResult         `json:"result,omitempty"`
+	Usage        *Usage              `json:"usage,omitempty"`
+	Plan         *Plan               `json:"plan,omitempty"`
+	Setup        *SetupEntry         `json:"setup,omitempty"`
+	Commit       string              `json:"commit,omitempty"`
+	Signal       *SignalEntry        `json:"signal,omitempty"`
+	Text         string              `json:"text,omitempty"`
+}
+
+// The statuses of a phase entry.
+const (
+	PhaseActive    = "active"
+	PhaseCompleted = "completed"
+	PhaseFailed    = "failed"
+)
+
+// CallResult is how a tool call ended.
+type CallResult struct {
+	Text   string `json:"text"`            // what the model was told
+	Whole  string `json:"whole,omitempty"` // all of the output where Text is a part of it
+	Failed bool   `json:"failed,omitempty"`
+}
+
+// Usage is what one call to a model used.
+type Usage struct {
+	Model    string    `json:"model"`
+	Scripted bool      `json:"scripted,omitempty"` // the answer came from a script
+	Usage    llm.Usage `json:"usage"`
+	Cost     llm.Money `json:"cost"`
+}
+
+// SetupEntry is what environment set-up came to.
+type SetupEntry struct {
+	Handover environment.Handover `json:"handover"`
+	Receipt  environment.Receipt  `json:"receipt"`
+	Result   environment.Result   `json:"result"`
+}
+
+// SignalEntry is a signal that the run acted on.
+type SignalEntry struct {
+	Signal   task.Signal    `json:"signal"`
+	Reason   task.Reason    `json:"reason,omitempty"`
+	Position int64          `json:"position,omitempty"` // of the last comment that was taken up
+	Comments []TakenComment `json:"comments,omitempty"`
+}
+
+// TakenComment is what became of a comment.
+type TakenComment struct {
+	Position int64  `json:"position"`
+	ID       string `json:"id"`
+	Author   string `json:"author"`
+	Change   string `json:"change"`            // new, edited, deleted
+	Refused  string `json:"refused,omitempty"` // why it was not taken up
+}

@@ -1,0 +1,234 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// What an agent and the server say to each other. A request for a task is made
+// with the agent's own token; everything about a task that it holds is said with
+// the token of the lease, and is refused with lease_lost when that is over.
+
+// TaskRequest asks for a task. An agent has no role to name: it takes on the
+// one that the task asks for.
+type TaskRequest struct {
+	AgentID string `json:"agent_id" doc:"The agent's own name for itself" maxLength:"200" minLength:"1"`
+}
+
+// Assignment is a task in the hands of an agent.
+type Assignment struct {
+	TaskID       string       `json:"task_id"`
+	Generation   int64        `json:"generation" doc:"Counts the runs of the task; every write for it names this one"`
+	TaskType     string       `json:"task_type" enum:"development,review"`
+	RequiredRole string       `json:"required_role" doc:"The role that the agent becomes for this task"`
+	Forge        string       `json:"forge" enum:"github,gitlab,gitea,board"`
+	Repository   string       `json:"repository"`
+	Kind         string       `json:"kind" doc:"What the number is of" enum:"issue,pull"`
+	Number       int64        `json:"number"`
+	URL          string       `json:"url"`
+	Title        string       `json:"title"`
+	Body         string       `json:"body"`
+	Author       string       `json:"author"`
+	AuthorAccess string       `json:"author_access" doc:"What the author may do in the repository" enum:"none,read,write,admin"`
+	Labels       []string     `json:"labels"`
+	Comments     []Comment    `json:"comments" doc:"Comments that were there when the task was first handed out, oldest first"`
+	Prompt       string       `json:"prompt" doc:"The task in words, for an executor that takes a prompt"`
+	Branch       string       `json:"branch" doc:"The branch that the work goes to"`
+	Base         string       `json:"base" doc:"The branch that the work starts from"`
+	CloneURL     string       `json:"clone_url" doc:"Where git finds the repository; the password is the token of the lease"`
+	Lease        Lease        `json:"lease"`
+	PullRequest  *PullRequest `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or mended"`
+	Resume       *Resume      `json:"resume,omitempty" doc:"Set when an earlier run goes on"`
+	Earlier      string       `json:"earlier,omitempty" doc:"The last summary of an earlier run on the same item"`
+}
+
+// Lease is an agent's hold on a task.
+type Lease struct {
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expires_at"`
+	// Every is how often the agent has to be heard of. It counts on the agent's
+	// own clock, which may differ from the server's.
+	Every int64 `json:"renew_every_ms" doc:"How often to renew the lease, in milliseconds"`
+}
+
+// PullRequest is the pull request that a task is about.
+type PullRequest struct {
+	Number    int64          `json:"number"`
+	URL       string         `json:"url"`
+	Title     string         `json:"title"`
+	Body      string         `json:"body"`
+	Author    string         `json:"author"`
+	Head      string         `json:"head" doc:"The branch with the changes"`
+	HeadRef   string         `json:"head_ref" doc:"Where it is found in the repository that is cloned"`
+	Base      string         `json:"base"`
+	Commit    string         `json:"commit" doc:"The head commit"`
+	Diff      string         `json:"diff,omitempty" doc:"Cut by file when it is large; cut_files names what is missing"`
+	CutFiles  []string       `json:"cut_files,omitempty"`
+	Threads   []ReviewThread `json:"threads,omitempty" doc:"Open review threads that ask for changes"`
+	Summaries []Comment      `json:"summaries,omitempty" doc:"What the reviews that ask for changes say in all"`
+	Issues    []IssueText    `json:"issues,omitempty" doc:"The issues that it is for"`
+}
+
+// IssueText is an issue that a pull request is for.
+type IssueText struct {
+	Number int64  `json:"number"`
+	Title  string `json:"title"`
+	Body   string `json:"body"`
+}
+
+// ReviewThread is a conversation on a line of a pull request.
+type ReviewThread struct {
+	ID       string    `json:"id"`
+	Path     string    `json:"path"`
+	Line     int       `json:"line"`
+	Old      bool      `json:"old,omitempty" doc:"The line is one of the old side"`
+	Comments []Comment `json:"comments"`
+}
+
+// Comment is a comment as a run takes it up.
+type Comment struct {
+	Position  int64     `json:"position,omitempty" doc:"Its place among all that the task was told; see Signals"`
+	ID        string    `json:"id"`
+	Kind      string    `json:"kind" enum:"item,review"`
+	Author    string    `json:"author"`
+	Access    string    `json:"access,omitempty" doc:"What the author may do in the repository"`
+	Body      string    `json:"body"`
+	Change    string    `json:"change,omitempty" doc:"Whether it is new, was edited or was deleted" enum:"new,edited,deleted"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Resume says where an earlier run of the task was.
+type Resume struct {
+	Generation int64  `json:"generation" doc:"The generation of the run that goes on"`
+	Reason     string `json:"reason" doc:"Why it was interrupted"`
+	Phase      string `json:"phase"`
+	WIPRef     string `json:"wip_ref" doc:"Where the work in progress is, in the repository that is cloned; empty if there is none"`
+	Events     int64  `json:"events" doc:"Position of the last entry of the journal"`
+	Comments   int64  `json:"comments" doc:"Position of the last comment that the run has taken up"`
+}
+
+// Heartbeat is the answer to a renewal.
+type Heartbeat struct {
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Entry is an entry of the journal on its way to the server. An entry that is
+// sent twice is stored once.
+type Entry struct {
+	Sequence int64           `json:"sequence" minimum:"1"`
+	Kind     string          `json:"kind"`
+	At       time.Time       `json:"at"`
+	Data     json.RawMessage `json:"data,omitempty"`
+}
+
+// Report brings entries of the journal to the server, in order.
+type Report struct {
+	Entries []Entry `json:"entries"`
+}
+
+// Reported acknowledges entries.
+type Reported struct {
+	Acknowledged int64 `json:"acknowledged" doc:"Every entry up to this sequence is stored"`
+}
+
+// Signals is what a run has to know. Stop beats pause beats comments.
+type Signals struct {
+	Stop     *Halt     `json:"stop,omitempty"`
+	Pause    *Halt     `json:"pause,omitempty"`
+	Comments []Comment `json:"comments,omitempty" doc:"Comments after the position that was asked for, in order"`
+}
+
+// Halt asks a run to end.
+type Halt struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since" doc:"When it was asked for"`
+}
+
+// Progress is the text of the one comment that shows how a run is getting on.
+type Progress struct {
+	Text string `json:"text" maxLength:"200000"`
+}
+
+// Say is a comment of its own. The same name is the same comment: it is written
+// once.
+type Say struct {
+	Name string `json:"name" minLength:"1" maxLength:"200"`
+	Text string `json:"text" maxLength:"200000"`
+	// Thread is the review thread to answer in; empty for the item's conversation.
+	Thread string `json:"thread,omitempty"`
+}
+
+// OpenPull asks for the branch to be published and a pull request to be opened
+// for it, or for the one that is open to be brought up to date.
+type OpenPull struct {
+	Branch string `json:"branch"`
+	Commit string `json:"commit" doc:"That the branch has in the task's namespace"`
+	Base   string `json:"base"`
+	Title  string `json:"title"`
+	Body   string `json:"body"`
+	Draft  bool   `json:"draft,omitempty"`
+}
+
+// Pulled is the pull request of a run.
+type Pulled struct {
+	Number int64  `json:"number"`
+	URL    string `json:"url"`
+	Opened bool   `json:"opened" doc:"False if it was there already"`
+}
+
+// Result ends a run.
+type Result struct {
+	Outcome string `json:"outcome" enum:"done,failed,paused,returned,stopped" doc:"paused and stopped answer a signal; returned hands the task back"`
+	Reason  string `json:"reason,omitempty"`
+	// Comment is what people are told at the end, in the language of the item.
+	Comment string `json:"comment,omitempty" maxLength:"200000"`
+	// Summary is for a later run on the same item.
+	Summary string `json:"summary,omitempty" maxLength:"200000"`
+	// Kept is the commit of the work in progress that was pushed last.
+	Kept string `json:"kept,omitempty"`
+	// CutAfter is how long after the signal arrived the work was cut.
+	CutAfter int64         `json:"cut_after_ms,omitempty"`
+	Pull     *Pulled       `json:"pull,omitempty"`
+	Review   *ReviewResult `json:"review,omitempty"`
+}
+
+// ReviewResult is what a review task comes to.
+type ReviewResult struct {
+	Commit string `json:"commit" doc:"The head commit that was reviewed"`
+	// Question, Answer and Judgement make the review that people can talk with:
+	// the issue, the diff in sections marked $$[N], and the judgement as JSON.
+	Question  string          `json:"question"`
+	Answer    string          `json:"answer"`
+	Judgement json.RawMessage `json:"judgement"`
+	// Verdict, Text and Comments are what the forge is given.
+	Verdict  string        `json:"verdict" enum:"approve,comment,request_changes"`
+	Text     string        `json:"text"`
+	Comments []LineComment `json:"comments,omitempty"`
+}
+
+// LineComment is a comment on a line in a review.
+type LineComment struct {
+	Path string `json:"path"`
+	Line int    `json:"line"`
+	Old  bool   `json:"old,omitempty"`
+	Text string `json:"text"`
+}
+
+// Spend asks for leave to make a call to a model.
+type Spend struct {
+	Tokens int64 `json:"tokens" minimum:"0" doc:"The most that the call can use"`
+	Money  int64 `json:"money" minimum:"0" doc:"In millionths of the currency"`
+}
+
+// Reservation is leave to make a call.
+type Reservation struct {
+	ID string `json:"id"`
+}
+
+// Settlement says what a call used.
+type Settlement struct {
+	Reservation string `json:"reservation"`
+	Tokens      int64  `json:"tokens" minimum:"0"`
+	Money       int64  `json:"money" minimum:"0"`
+}

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// RequestTask waits for a task until one is there or the wait ends; nil means
+// that there is none.
+func (c *Client) RequestTask(ctx context.Context, agent string, wait time.Duration) (*Assignment, error) {
+	var assigned Assignment
+	path := "/v1/tasks/request?wait=" + url.QueryEscape(wait.String())
+	found, err := c.send(ctx, http.MethodPost, path, TaskRequest{AgentID: agent}, &assigned)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &assigned, nil
+}
+
+// Held is the client's view of one task under its lease: everything that it asks
+// is asked with the lease's token.
+func (c *Client) Held(a *Assignment) *Held {
+	return &Held{
+		client: &Client{Server: c.Server, Token: a.Lease.Token, HTTP: c.HTTP},
+		path:   "/v1/tasks/" + url.PathEscape(a.TaskID),
+	}
+}
+
+// Held speaks for one task that is held under a lease. Its methods may be used by
+// many goroutines. Once the lease is over they all fail with lease_lost.
+type Held struct {
+	client *Client
+	path   string
+}
+
+// Renew extends the lease.
+func (h *Held) Renew(ctx context.Context) (Heartbeat, error) {
+	var beat Heartbeat
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/heartbeat", struct{}{}, &beat)
+	return beat, err
+}
+
+// Report sends entries of the journal.
+func (h *Held) Report(ctx context.Context, entries []Entry) (Reported, error) {
+	var reported Reported
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/events", Report{Entries: entries}, &reported)
+	return reported, err
+}
+
+// Journal returns entries of the whole task's journal after the position.
+func (h *Held) Journal(ctx context.Context, after int64, limit int) (Events, error) {
+	var events Events
+	err := h.client.get(ctx, h.path+"/journal?after="+strconv.FormatInt(after, 10)+"&limit="+strconv.Itoa(limit), &events)
+	return events, err
+}
+
+// Signals waits for a signal, or for comments after the position, until there is
+// something or the wait ends.
+func (h *Held) Signals(ctx context.Context, after int64, wait time.Duration) (Signals, error) {
+	var signals Signals
+	err := h.client.get(ctx, h.path+"/signals?after="+strconv.FormatInt(after, 10)+"&wait="+url.QueryEscape(wait.String()), &signals)
+	return signals, err
+}
+
+// Progress brings the progress comment up to date.
+func (h *Held) Progress(ctx context.Context, text string) error {
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/progress", Progress{Text: text}, nil)
+	return err
+}
+
+// Say writes a comment.
+func (h *Held) Say(ctx context.Context, say Say) error {
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/comments", say, nil)
+	return err
+}
+
+// OpenPull publishes the branch and opens the pull request, and returns when both
+// have happened. Asking again is safe.
+func (h *Held) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
+	var pulled Pulled
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/pull", open, &pulled)
+	return pulled, err
+}
+
+// Finish ends the run. Asking again is safe: a run that has ended this way says
+// so again.
+func (h *Held) Finish(ctx context.Context, result Result) error {
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/result", result, nil)
+	return err
+}
+
+// Reserve asks for leave to make a call to a model. It fails with
+// budget_exhausted when that does not fit.
+func (h *Held) Reserve(ctx context.Context, spend Spend) (Reservation, error) {
+	var reserved Reservation
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/spend", spend, &reserved)
+	return reserved, err
+}
+
+// Settle says what a call used.
+func (h *Held) Settle(ctx context.Context, settlement Settlement) error {
+	_, err := h.client.send(ctx, http.MethodPut, h.path+"/spend", settlement, nil)
+	return err
+}
