@@ -22,6 +22,9 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Users
+	Sessions
+	Audit
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
