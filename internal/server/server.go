@@ -33,6 +33,15 @@ type Options struct {
 	Git      http.Handler
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// Pages answers what no other part does; nil means that there are none.
+	Pages Pages
+}
+
+// Pages are the pages for people.
+type Pages interface {
+	http.Handler
+	// Stop ends the connections of live pages, so that the server can stop.
+	Stop()
 }
 
 // Server answers HTTP requests.
@@ -42,6 +51,7 @@ type Server struct {
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
+	pages    Pages
 	api      huma.API
 	handler  http.Handler
 }
@@ -55,6 +65,7 @@ func New(options Options) *Server {
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),
+		pages:    options.Pages,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
@@ -71,7 +82,7 @@ func New(options Options) *Server {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))
-	mux.HandleFunc("/", s.unknownPath)
+	mux.HandleFunc("/", s.otherPath)
 
 	observed := s.observe(newRequestMetrics(options.Metrics), mux)
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
