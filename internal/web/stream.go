@@ -132,7 +132,12 @@ func (p *Pages) itemRevision(key task.Key) look {
 		for _, one := range tasks {
 			revision += fmt.Sprint("-", one.Generation, one.State, one.Phase)
 		}
-		return revision, err
+		if err != nil || key.Kind == task.Pull {
+			return revision, err
+		}
+		// A pull request that names the issue shows on its page.
+		pulls, err := p.listingRevision(key.Repository, task.Pull)(ctx)
+		return revision + "-" + pulls, err
 	}
 }
 
