@@ -72,9 +72,11 @@ func (f *folder) Commit(ctx context.Context, _ string) (string, bool, error) {
 	return "", len(now) != len(f.before), ctx.Err()
 }
 
-func (f *folder) Diff(context.Context) (phase.Diff, error)             { return phase.Diff{}, nil }
-func (f *folder) Base(context.Context, string) ([]byte, error)         { return nil, task.Errorf(task.NotFound, "no") }
-func (f *folder) BaseFiles(context.Context) ([]string, error)          { return nil, nil }
+func (f *folder) Diff(context.Context) (phase.Diff, error) { return phase.Diff{}, nil }
+func (f *folder) Base(context.Context, string) ([]byte, error) {
+	return nil, task.Errorf(task.NotFound, "no")
+}
+func (f *folder) BaseFiles(context.Context) ([]string, error)           { return nil, nil }
 func (f *folder) Merge(context.Context) (conflicts []string, err error) { return nil, nil }
 
 // shop is an agent with the command executor, in real sandboxes.

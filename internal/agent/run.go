@@ -199,4 +199,3 @@ func (h *hold) toldToHalt(ctx context.Context) bool {
 		return false
 	}
 }
-

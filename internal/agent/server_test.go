@@ -151,7 +151,9 @@ func (h *house) checked(r *http.Request, do func(*http.Request) (any, error)) (a
 	return do(r)
 }
 
-func leaseToken(id string, generation int64) string { return fmt.Sprintf("lease.%s.%d", id, generation) }
+func leaseToken(id string, generation int64) string {
+	return fmt.Sprintf("lease.%s.%d", id, generation)
+}
 
 func decoded[Body any](_ *house, do func(Body) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
