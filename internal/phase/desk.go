@@ -115,7 +115,9 @@ type Halt struct {
 }
 
 // Error says what happened.
-func (h *Halt) Error() string { return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text() }
+func (h *Halt) Error() string {
+	return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text()
+}
 
 // Repository is the history of the project. Git's own files are kept where the
 // sandbox cannot reach them, so that nothing inside can make git run a program on
