@@ -72,9 +72,16 @@ func (w *Workspace) tree(ctx context.Context, commit string) (listing, error) {
 func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	w.large = nil
 	files := listing{}
+	base, err := w.tree(ctx, w.base)
+	if err != nil {
+		return nil, err
+	}
 	folders := map[string]bool{".": true}
 	for name, was := range w.tracked {
 		if !w.isFolder(path.Dir(name), folders) && was.mode != submodule {
+			continue
+		}
+		if _, ofBase := base[name]; !ofBase && w.isApart(name) {
 			continue
 		}
 		now, there, err := w.see(name, was)
@@ -90,7 +97,7 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 		return nil, err
 	}
 	for _, name := range others {
-		if _, known := files[name]; known {
+		if _, known := files[name]; known || w.isApart(name) {
 			continue
 		}
 		now, there, err := w.see(name, file{})

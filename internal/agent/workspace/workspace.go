@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,6 +72,7 @@ type Workspace struct {
 	wip     string             // its commit
 	large   []string           // files over the limit at the last look
 	left    string             // the branch, as it was at first or as we have made it
+	apart   map[string]bool    // paths that are no part of the work
 	remarks []string
 }
 
@@ -124,7 +126,7 @@ func open(options Options) (*Workspace, error) {
 	w := &Workspace{
 		options: options, git: program, now: time.Now,
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
-		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{},
+		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, apart: map[string]bool{},
 	}
 	if err := clear(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
@@ -146,6 +148,30 @@ func (w *Workspace) Remarks() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.remarks)
+}
+
+// Exclude keeps paths out of what is saved, compared and committed.
+func (w *Workspace) Exclude(_ context.Context, paths []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range paths {
+		name = path.Clean(filepath.ToSlash(name))
+		if !filepath.IsLocal(name) || name == "." {
+			return task.Errorf(task.Invalid, "%s is no path in the workspace", quote(name))
+		}
+		w.apart[name] = true
+	}
+	return nil
+}
+
+// isApart reports whether a file was excluded, by itself or with its folder.
+func (w *Workspace) isApart(name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if w.apart[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // remark notes something once.
