@@ -22,6 +22,7 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Agents
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

@@ -22,6 +22,7 @@ const (
 	Unauthorized    Code = "unauthorized"
 	Forbidden       Code = "forbidden"
 	TooLarge        Code = "too_large"
+	TooMany         Code = "too_many_requests"
 	Unsupported     Code = "unsupported"
 	Unavailable     Code = "unavailable"
 	BadConfig       Code = "bad_config"
@@ -65,6 +66,7 @@ var Codes = []CodeInfo{
 	{Unavailable, 503, 18, "a service that this needs does not answer"},
 	{NotReady, 503, 19, "something that Toryo needs is missing"},
 	{OverBudget, 402, 20, "the budget is used up"},
+	{TooMany, 429, 21, "there were too many requests; wait a little"},
 	{Interrupted, 503, 130, "interrupted"},
 }
 

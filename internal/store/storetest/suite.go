@@ -27,7 +27,7 @@ func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
 		"Tasks": taskChecks, "Leases": leaseChecks, "Events": eventChecks, "Outbox": outboxChecks, "Coalescing": coalesceChecks,
 		"ForgeCache": cacheChecks, "Deliveries": deliveryChecks, "Spending": spendingChecks, "Reviews": reviewChecks, "Threads": threadChecks,
-		"Board": boardChecks, "BoardTalk": boardTalkChecks, "BoardPeople": boardPeopleChecks, "Tokens": tokenChecks, "Values": valueChecks,
+		"Board": boardChecks, "BoardTalk": boardTalkChecks, "BoardPeople": boardPeopleChecks, "Tokens": tokenChecks, "Agents": agentChecks, "Values": valueChecks,
 	}
 	for area, checks := range areas {
 		t.Run(area, func(t *testing.T) {
