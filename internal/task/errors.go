@@ -22,7 +22,6 @@ const (
 	Unauthorized    Code = "unauthorized"
 	Forbidden       Code = "forbidden"
 	TooLarge        Code = "too_large"
-	TooMany         Code = "too_many_requests"
 	Unsupported     Code = "unsupported"
 	Unavailable     Code = "unavailable"
 	BadConfig       Code = "bad_config"
@@ -32,6 +31,7 @@ const (
 	AddressInUse    Code = "address_in_use"
 	NotReady        Code = "not_ready"
 	OverBudget      Code = "over_budget"
+	TooMany         Code = "too_many_requests"
 	Interrupted     Code = "interrupted"
 )
 
