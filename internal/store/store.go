@@ -14,6 +14,7 @@ type Store interface {
 	Questions
 	Reviews
 	Threads
+	Turns
 	BoardRepositories
 	BoardItems
 	BoardComments
