@@ -17,6 +17,7 @@ type Store interface {
 	Questions
 	Reviews
 	Threads
+	Turns
 	BoardRepositories
 	BoardItems
 	BoardComments
