@@ -27,6 +27,9 @@ type Store interface {
 	BoardStatuses
 	Tokens
 	Agents
+	Users
+	Sessions
+	Audit
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
