@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"time"
@@ -43,6 +44,10 @@ type Options struct {
 	Reviews Reviews
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// Limits bound how many requests are answered.
+	Limits Limits
+	// TLS is how connections are encrypted; nil means that they are not.
+	TLS *tls.Config
 }
 
 // Server answers HTTP requests.
@@ -55,6 +60,9 @@ type Server struct {
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
+	limits   limits
+	seen     *sightings
+	tls      *tls.Config
 	api      huma.API
 	handler  http.Handler
 }
@@ -70,10 +78,14 @@ func New(options Options) *Server {
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),
+		limits:   newLimits(options.Limits, options.Now),
+		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
+		tls:      options.TLS,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
 	s.registerTasks()
+	s.registerAgents(options.Now)
 	if options.Runs != nil {
 		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
 	}
@@ -91,7 +103,7 @@ func New(options Options) *Server {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))
 	mux.HandleFunc("/", s.unknownPath)
 
-	observed := s.observe(newRequestMetrics(options.Metrics), mux)
+	observed := s.observe(newRequestMetrics(options.Metrics), s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
 	return s
 }

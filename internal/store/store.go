@@ -17,6 +17,7 @@ type Store interface {
 	Questions
 	Reviews
 	Threads
+	Turns
 	BoardRepositories
 	BoardItems
 	BoardComments
@@ -25,6 +26,10 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Agents
+	Users
+	Sessions
+	Audit
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

@@ -35,6 +35,14 @@ const (
 	ReasonTurnsExhausted  Reason = "turns_exhausted"
 	ReasonModelRefused    Reason = "model_refused"
 	ReasonContextExceeded Reason = "context_exceeded"
+	ReasonInvalidPlan     Reason = "invalid_plan"
+)
+
+// The reasons for which a run fails that went to its end.
+const (
+	ReasonNothingChanged Reason = "nothing_changed"
+	ReasonNotVerified    Reason = "not_verified"
+	ReasonMergeConflict  Reason = "merge_conflict"
 )
 
 // The reasons for which a write is refused.
@@ -74,6 +82,10 @@ var reasonTexts = map[Reason]string{
 	ReasonTurnsExhausted:    "every turn that the phase allows was used up",
 	ReasonModelRefused:      "the model refused to answer",
 	ReasonContextExceeded:   "the conversation no longer fits into the model's context",
+	ReasonInvalidPlan:       "the model made no plan that can be used",
+	ReasonNothingChanged:    "the run changed nothing",
+	ReasonNotVerified:       "the work did not pass verification",
+	ReasonMergeConflict:     "the work conflicts with what the base branch has got since",
 	ReasonStaleGeneration:   "it belongs to a run that is over",
 	ReasonRejectedByForge:   "the forge will not take it",
 	ReasonNotParticipant:    "its author takes no part in the item",
