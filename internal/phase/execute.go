@@ -76,7 +76,7 @@ func (r *run) work(ctx context.Context, t *talk) (turn.Outcome, error) {
 		}
 	} else if r.resumed && r.state.turns(t.name) > 0 {
 		r.resumed = false
-		if err := t.say(ctx, fmt.Sprintf("The run was interrupted after step %d and goes on now, perhaps on another machine. The files are as they were last saved, so that the last changes may be missing: look at the diff before you rely on them.", r.state.step)); err != nil {
+		if err := t.say(ctx, fmt.Sprintf("The run was interrupted after step %d and goes on now, perhaps on another machine. The files are as they were last saved: look at the diff before you rely on them.", r.state.step)); err != nil {
 			return turn.Outcome{}, err
 		}
 	}
@@ -103,16 +103,7 @@ func (r *run) openExecution(ctx context.Context) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	savedAt := r.state.step
-	t.afterResults = func(ctx context.Context) error {
-		if r.state.step-savedAt >= int64(r.Limits.SaveEvery) {
-			savedAt = r.state.step
-			if err := r.save(ctx, "Work in progress"); err != nil {
-				return err
-			}
-		}
-		return r.reflect(ctx, t)
-	}
+	t.afterResults = func(ctx context.Context) error { return r.reflect(ctx, t) }
 	return t, pin(ctx, planBlock, r.state.plan.checklist())
 }
 

@@ -88,8 +88,8 @@ type SetupEntry struct {
 	// Build is how building went before any change; nil if there is nothing to
 	// build.
 	Build *environment.Baseline `json:"build,omitempty"`
-	// Made are the files and folders that set-up made, as patterns of .gitignore.
-	// They are no part of the work.
+	// Made are the files and folders that set-up made. They are no part of the
+	// work.
 	Made []string `json:"made,omitempty"`
 }
 

@@ -3,6 +3,8 @@ package phase
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -116,14 +118,7 @@ func (s *state) countTalks(prefix string) int {
 	return count
 }
 
-// neverWork are folders that package managers and interpreters make wherever
-// they run. A project that has them under git keeps them there.
-var neverWork = []string{".venv/", "node_modules/", "__pycache__/", "*.pyc", ".pytest_cache/", ".mypy_cache/", ".tox/", ".gradle/"}
-
-var patternEscapes = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, " ", `\ `)
-
-// made is what is there now and was not before, as patterns: whole folders where
-// they are new.
+// made is what is there now and was not before: whole folders where they are new.
 func made(before, after sandbox.Listing) []string {
 	var paths []string
 	for name := range after {
@@ -134,12 +129,40 @@ func made(before, after sandbox.Listing) []string {
 		if at := strings.LastIndexByte(name, '/'); at >= 0 && !before[name[:at]] {
 			continue
 		}
-		if !strings.ContainsAny(name, "\r\n") {
-			paths = append(paths, "/"+patternEscapes.Replace(name))
-		}
+		paths = append(paths, name)
 	}
 	slices.Sort(paths)
-	return append(slices.Clone(neverWork), paths...)
+	return paths
+}
+
+// neverWork are folders that package managers and interpreters make wherever
+// they run. A project that has them under git keeps them there.
+var neverWork = []string{".venv", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".gradle"}
+
+// exclude keeps what is never work out of it, wherever it has come up since.
+func (r *run) exclude(ctx context.Context) error {
+	root, err := os.OpenRoot(r.Repository.Workspace())
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "the workspace cannot be opened")
+	}
+	defer func() { _ = root.Close() }()
+	var found []string
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !entry.IsDir():
+			return nil // what cannot be read now cannot be committed either
+		case name == ".git":
+			return fs.SkipDir
+		case slices.Contains(neverWork, entry.Name()):
+			found = append(found, name)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return r.Repository.Exclude(ctx, found)
 }
 
 // builds are the commands that build a project, by environment. Where there is

@@ -89,6 +89,9 @@ func (r *run) tell(ctx context.Context, name, what string, do func(name string) 
 
 // save keeps the work in progress where it outlasts this machine.
 func (r *run) save(ctx context.Context, message string) error {
+	if err := r.exclude(ctx); err != nil {
+		return err
+	}
 	commit, err := r.Repository.Save(ctx, message)
 	if err != nil {
 		return fmt.Errorf("save the work in progress: %w", err)
@@ -96,7 +99,7 @@ func (r *run) save(ctx context.Context, message string) error {
 	if commit == "" || commit == r.state.saved {
 		return nil
 	}
-	return r.append(ctx, task.Saved, Entry{Step: r.state.step, Commit: commit})
+	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit})
 }
 
 // journal is the run's journal as a conversation sees it.
@@ -163,5 +166,23 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 	if err := n.journal.run.append(ctx, task.ToolCalled, entry); err != nil {
 		return tool.Output{}, err
 	}
-	return n.Tool.Call(ctx, call, arguments)
+	output, err := n.Tool.Call(ctx, call, arguments)
+	if err == nil && !n.ReadOnly() && n.journal.phase == task.Execution {
+		n.journal.run.saveNow(ctx)
+	}
+	return output, err
+}
+
+// saveNow saves the work at a checkpoint. It comes before the result of the call
+// is in the journal: a change that the journal knows of is then never lost. That
+// it fails is not the end: the next one may work, and the one at the end of the
+// phase has to.
+func (r *run) saveNow(ctx context.Context) {
+	if step := r.step(); step-r.savedAt >= int64(r.Limits.SaveEvery) {
+		if err := r.save(ctx, "Work in progress"); err != nil {
+			r.Log.WarnContext(ctx, "the work in progress could not be saved", "error", err)
+			return
+		}
+		r.savedAt = step
+	}
 }

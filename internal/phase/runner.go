@@ -71,7 +71,7 @@ type Storage struct {
 // Limits bound a run. Zeros mean the defaults.
 type Limits struct {
 	Turn         turn.Limits   // of every conversation
-	SaveEvery    int           // steps between two saves of work in progress; 5
+	SaveEvery    int           // steps between two saves of work in progress; 1
 	ReflectEvery int           // actions between two reflections; 20
 	ReflectAfter int           // failed actions since the last reflection after which there is one; 1
 	ReflectRest  int64         // steps between two reflections at least; 3
@@ -84,7 +84,7 @@ func (l Limits) orDefaults() Limits {
 	for _, limit := range []struct {
 		value    *int
 		fallback int
-	}{{&l.SaveEvery, 5}, {&l.ReflectEvery, 20}, {&l.ReflectAfter, 1}, {&l.Reflections, 5}, {&l.Repairs, 2}} {
+	}{{&l.SaveEvery, 1}, {&l.ReflectEvery, 20}, {&l.ReflectAfter, 1}, {&l.Reflections, 5}, {&l.Repairs, 2}} {
 		if *limit.value == 0 {
 			*limit.value = limit.fallback
 		}
@@ -170,6 +170,7 @@ type run struct {
 	Job
 	language string
 	resumed  bool       // the model was not told yet that the run goes on
+	savedAt  int64      // the step of the last save at a checkpoint
 	writing  sync.Mutex // the order of the journal
 	state    *state
 	bench    *bench

@@ -95,6 +95,12 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 	if _, err := r.Repository.Merge(ctx); err != nil {
 		return fmt.Errorf("bring in what the base has got: %w", err)
 	}
+	if err := sandbox.Give(r.Repository.Workspace()); err != nil {
+		return fmt.Errorf("give the merged files to the sandbox: %w", err)
+	}
+	if err := r.exclude(ctx); err != nil {
+		return err
+	}
 	now, err := r.fingerprint(ctx)
 	if err != nil {
 		return err
