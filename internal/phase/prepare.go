@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -83,6 +84,10 @@ func (r *run) setupOf(ctx context.Context) *environment.Setup {
 
 func (r *run) spec() sandbox.Spec {
 	spec := r.Spec
+	// Python takes a compiled file for fresh if its source is as long and was
+	// changed in the same second. A test after a quick change would lie.
+	spec.Env = map[string]string{"PYTHONDONTWRITEBYTECODE": "1"}
+	maps.Copy(spec.Env, r.Spec.Env)
 	spec.Task, spec.Generation, spec.Workspace = string(r.Work.Task), r.Work.Generation, r.Repository.Workspace()
 	return spec
 }
