@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/web"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -48,7 +49,7 @@ func (p program) upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run server and agent in one process",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.announceAgent) },
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.announceUp) },
 	}
 	o.settings.bind(c, dataFlag, addrFlag)
 	return c
@@ -68,6 +69,7 @@ type instance struct {
 	url    string
 	store  store.Store
 	report *telemetry.Telemetry
+	pages  *web.Pages
 }
 
 // whenReady is called when the server answers. When it fails the server stops.
@@ -102,16 +104,17 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	}
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
 	running := newRunSide(c, forges, "http://"+listener.Addr().String())
-	web := server.New(server.Options{
-		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
+	pages := p.newPages(c, database, forges)
+	answering := server.New(server.Options{
+		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
 		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board},
 		Runs: running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(ctx, listener) }()
-	if err := p.announce(ctx, listener, instance{store: database, report: report}, ready); err != nil {
+	go func() { served <- answering.Serve(ctx, listener) }()
+	if err := p.announce(ctx, listener, instance{store: database, report: report, pages: pages}, ready); err != nil {
 		stop(err)
 		return errors.Join(err, <-served)
 	}
@@ -155,6 +158,11 @@ func (p program) checkInAgent(ctx context.Context, running instance) (wire.Me, e
 		Log:    running.report.Log,
 	}
 	return worker.CheckIn(ctx)
+}
+
+// announceUp says what there is when server and agent run together.
+func (o serve) announceUp(ctx context.Context, running instance) error {
+	return errors.Join(o.invite(ctx, running), o.announceAgent(ctx, running))
 }
 
 func (o serve) announceAgent(ctx context.Context, running instance) error {
