@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
+	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/web"
@@ -102,10 +103,12 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
+	running := newRunSide(c, forges, "http://"+listener.Addr().String())
 	pages := p.newPages(c, database, forges)
 	answering := server.New(server.Options{
 		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
 		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board},
+		Runs: running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
