@@ -42,6 +42,10 @@ type Options struct {
 	Runs    *broker.Runs
 	Ledger  llm.Ledger
 	Reviews Reviews
+	// Halts stops, pauses and resumes tasks, and Bell rings when something
+	// happens to one; nil means that this server does neither.
+	Halts *broker.Halts
+	Bell  *broker.Bell
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
 	// Limits bound how many requests are answered.
@@ -55,7 +59,6 @@ type Server struct {
 	store    store.Store
 	tokens   access.Tokens
 	leases   access.Leases
-	paces    paces
 	now      func() time.Time
 	log      *slog.Logger
 	version  string
@@ -88,6 +91,12 @@ func New(options Options) *Server {
 	s.registerAgents(options.Now)
 	if options.Runs != nil {
 		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
+	}
+	if options.Halts != nil {
+		s.registerHalts(options.Halts)
+	}
+	if options.Bell != nil {
+		s.registerStream(options.Bell)
 	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)
