@@ -101,8 +101,8 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	}
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
 	web := server.New(server.Options{
-		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board},
+		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: forges.handing.clock.Now, Version: Version(),
+		Webhooks: forges.webhooks, Git: forges.git(forges.handing.clock.Now), Board: servedBoard{forges.board}, HandOut: forges.handing,
 	})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -158,6 +158,6 @@ func (o serve) announceAgent(ctx context.Context, running instance) error {
 	if _, err := o.checkInAgent(ctx, running); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(o.stdout, "the agent has checked in; handing out tasks is not supported yet")
+	_, err := fmt.Fprintln(o.stdout, "the agent has checked in")
 	return err
 }

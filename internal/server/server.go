@@ -33,6 +33,8 @@ type Options struct {
 	Git      http.Handler
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// HandOut hands tasks to agents; nil means that none are.
+	HandOut HandOut
 }
 
 // Server answers HTTP requests.
@@ -42,6 +44,7 @@ type Server struct {
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
+	handOut  HandOut
 	api      huma.API
 	handler  http.Handler
 }
@@ -55,10 +58,14 @@ func New(options Options) *Server {
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),
+		handOut:  options.HandOut,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
 	s.registerTasks()
+	if options.HandOut != nil {
+		handsOut{s, options.HandOut}.register()
+	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)
 	}

@@ -22,6 +22,9 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Notices
+	Offices
+	Clock
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
