@@ -16,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -36,8 +37,8 @@ type handingOut struct {
 	intake *broker.Intake
 	duties *broker.Duties
 
-	stopClock context.CancelFunc
-	running   sync.WaitGroup
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 }
 
 // startHandOut begins to take in work and to hand it out.
@@ -68,9 +69,9 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	h.HandOut.Start(ctx)
 	h.intake.Start(ctx)
 	h.duties.Start(ctx)
-	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	h.stopClock = stop
-	h.running.Go(func() { h.readClock(ticking, f) })
+	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.running.Go(func() { h.readClock(ctx, f) })
+	h.connectBell(ctx, f, c)
 	return h, nil
 }
 
@@ -79,7 +80,7 @@ func (h *handingOut) stop(ctx context.Context) {
 	h.duties.Stop(ctx)
 	h.intake.Stop()
 	h.HandOut.Stop()
-	h.stopClock()
+	h.cancel()
 	h.running.Wait()
 }
 
@@ -127,6 +128,39 @@ func (h *handingOut) readClock(ctx context.Context, f *forgeSide) {
 			f.log.WarnContext(ctx, "the database does not say what time it is; our clock goes on", "error", err)
 		}
 	}
+}
+
+// connectBell lets the bells of all servers ring together. On SQLite there is one.
+func (h *handingOut) connectBell(ctx context.Context, f *forgeSide, c config.Config) {
+	if c.Database.Driver == "sqlite" {
+		return
+	}
+	rings := make(chan task.ID, 1024)
+	f.bell.Pass = func(id task.ID) {
+		select {
+		case rings <- id:
+		default: // those who wait look by themselves in the end
+		}
+	}
+	stop := f.store.Listen(func(notice store.Notice) {
+		if notice.Topic == store.BellRung || notice.Topic == store.TasksChanged {
+			f.bell.Heard(task.ID(notice.Subject))
+		}
+	})
+	h.running.Go(func() {
+		defer stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case id := <-rings:
+				err := f.store.Notify(ctx, store.Notice{Topic: store.BellRung, Subject: string(id)})
+				if err != nil && ctx.Err() == nil {
+					f.log.WarnContext(ctx, "cannot wake those who wait on other servers", "task", id, "error", err)
+				}
+			}
+		}
+	})
 }
 
 // serverName tells this server from every other, also from the one that ran here

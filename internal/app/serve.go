@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
+	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -100,9 +101,12 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
+	now := forges.handing.clock.Now
+	running := newRunSide(c, forges, "http://"+listener.Addr().String())
 	web := server.New(server.Options{
-		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: forges.handing.clock.Now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(forges.handing.clock.Now), Board: servedBoard{forges.board}, HandOut: forges.handing,
+		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		Webhooks: forges.webhooks, Git: forges.git(now), Board: servedBoard{forges.board}, HandOut: forges.handing,
+		Runs: running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -52,9 +52,6 @@ type Resume struct {
 	Comments   int64
 }
 
-// WIPRef is where a run keeps its work in progress, in its own namespace.
-const WIPRef = "refs/toryo/wip"
-
 // Ground prepares the repository that a run clones.
 type Ground interface {
 	// Prepare brings the copy of the repository up to date, and lets the task see
@@ -63,12 +60,18 @@ type Ground interface {
 	Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error
 }
 
+// Journals tells what is in the journals of tasks.
+type Journals interface {
+	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
+	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
+}
+
 // Preparer makes assignments.
 type Preparer struct {
 	Snapshots *Snapshots
 	Forges    map[task.Forge]forge.Forge
 	Tasks     store.Tasks
-	Events    store.Events
+	Events    Journals
 	Ground    Ground
 	// Comments returns what the task is told at its first hand-out: the comments
 	// that are there, each with its place in the task's log. Nil means all of the

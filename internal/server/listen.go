@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,8 +44,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
+	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx))
+	var noted sync.WaitGroup
+	noted.Go(func() { s.seen.run(noting) })
+	defer noted.Wait()
+	defer stopNoting()
 	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(listener) }()
+	go func() { failed <- s.serveOn(web, listener) }()
 	select {
 	case err := <-failed:
 		return task.Wrap(task.Internal, err, "the server stopped listening")
@@ -66,4 +72,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return task.Wrap(task.Internal, err, "stop the server")
 	}
 	return nil
+}
+
+func (s *Server) serveOn(web *http.Server, listener net.Listener) error {
+	if s.tls == nil {
+		return web.Serve(listener)
+	}
+	web.TLSConfig = s.tls
+	return web.ServeTLS(listener, "", "")
 }

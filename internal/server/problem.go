@@ -63,6 +63,8 @@ func codeOf(status int) task.Code {
 	switch status {
 	case http.StatusNotFound:
 		return task.NotFound
+	case http.StatusTooManyRequests:
+		return task.TooMany
 	case http.StatusRequestEntityTooLarge:
 		return task.TooLarge
 	case http.StatusInternalServerError:

@@ -7,6 +7,9 @@ type Store interface {
 	Tasks
 	Leases
 	Events
+	Runs
+	Halts
+	CommentLog
 	Outbox
 	ForgeCache
 	Deliveries
@@ -14,6 +17,7 @@ type Store interface {
 	Questions
 	Reviews
 	Threads
+	Turns
 	BoardRepositories
 	BoardItems
 	BoardComments
@@ -25,6 +29,10 @@ type Store interface {
 	Notices
 	Offices
 	Clock
+	Agents
+	Users
+	Sessions
+	Audit
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

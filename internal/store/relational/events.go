@@ -159,14 +159,11 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	return all(ctx, s, scanEvent, query, args...)
 }
 
-// LastEvent implements store.Events.
-func (s *Store) LastEvent(ctx context.Context, id task.ID, source task.EventSource, kind task.EventKind) (task.Event, error) {
-	var where conditions
-	where.add(`task = ?`, id)
-	where.add(`source = ?`, source)
-	where.addText(`kind`, string(kind))
-	return find(ctx, s, task.Errorf(task.NotFound, "the journal of task %s has no such entry", id), scanEvent,
-		`SELECT task, generation, source, sequence, position, kind, at, data FROM events`+where.text()+` ORDER BY position DESC LIMIT 1`, where.args...)
+// LastFrom implements store.Events.
+func (s *Store) LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error) {
+	missing := task.Errorf(task.NotFound, "the journal of task %s has no entry of the %s", id, source)
+	return find(ctx, s, missing, scanEvent, `SELECT `+eventColumns+` FROM events
+		WHERE task = ? AND source = ? ORDER BY position DESC LIMIT 1`, id, source)
 }
 
 func scanEvent(r row) (e task.Event, err error) {
@@ -174,6 +171,15 @@ func scanEvent(r row) (e task.Event, err error) {
 	err = r.Scan(&e.Task, &e.Generation, &e.Source, &e.Sequence, &e.Position, &e.Kind, micros{&e.At}, &data)
 	e.Data = rawJSON(data)
 	return e, err
+}
+
+// LastPosition implements store.Events.
+func (s *Store) LastPosition(ctx context.Context, id task.ID) (last int64, err error) {
+	err = s.read(ctx, func(q session) error {
+		last, _, err = first(ctx, q, scanNumber, `SELECT COALESCE(MAX(position), 0) FROM events WHERE task = ?`, id)
+		return err
+	})
+	return last, err
 }
 
 // LastSequence implements store.Events.
