@@ -48,6 +48,8 @@ type Options struct {
 	Bell  *broker.Bell
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// HandOut hands tasks to agents; nil means that none are.
+	HandOut HandOut
 	// Limits bound how many requests are answered.
 	Limits Limits
 	// TLS is how connections are encrypted; nil means that they are not.
@@ -63,6 +65,7 @@ type Server struct {
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
+	handOut  HandOut
 	limits   limits
 	seen     *sightings
 	tls      *tls.Config
@@ -81,6 +84,7 @@ func New(options Options) *Server {
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),
+		handOut:  options.HandOut,
 		limits:   newLimits(options.Limits, options.Now),
 		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:      options.TLS,
@@ -89,6 +93,9 @@ func New(options Options) *Server {
 	s.registerMe()
 	s.registerTasks()
 	s.registerAgents(options.Now)
+	if options.HandOut != nil {
+		handsOut{s, options.HandOut}.register()
+	}
 	if options.Runs != nil {
 		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
 	}
