@@ -103,11 +103,12 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
+	now := forges.handing.clock.Now
 	running := newRunSide(c, forges, "http://"+listener.Addr().String())
 	pages := p.newPages(c, database, forges)
 	answering := server.New(server.Options{
-		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board},
+		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		Webhooks: forges.webhooks, Git: forges.git(now), Board: servedBoard{forges.board}, HandOut: forges.handing,
 		Runs: running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	ctx, stop := context.WithCancelCause(ctx)
@@ -169,6 +170,6 @@ func (o serve) announceAgent(ctx context.Context, running instance) error {
 	if _, err := o.checkInAgent(ctx, running); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(o.stdout, "the agent has checked in; handing out tasks is not supported yet")
+	_, err := fmt.Fprintln(o.stdout, "the agent has checked in")
 	return err
 }

@@ -60,6 +60,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if s.pages != nil {
 		s.pages.Stop()
 	}
+	if s.handOut != nil {
+		s.handOut.Drain()
+	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	err := web.Shutdown(grace)

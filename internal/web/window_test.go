@@ -160,8 +160,8 @@ func (b *window) shot(name string) {
 	b.t.Helper()
 	must(b.t, os.MkdirAll(screenshots, 0o750))
 	var picture []byte
-	b.run("screenshot", chromedp.FullScreenshot(&picture, 90))
-	must(b.t, os.WriteFile(filepath.Join(screenshots, name+".jpeg"), picture, 0o600))
+	b.run("screenshot", chromedp.FullScreenshot(&picture, 100))
+	must(b.t, os.WriteFile(filepath.Join(screenshots, name+".png"), picture, 0o600))
 }
 
 // accessible checks the page for what keeps people from using it.

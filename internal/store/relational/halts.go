@@ -104,6 +104,7 @@ func (s *Store) ResumeAll(ctx context.Context, source string) (bool, error) {
 	var removed int64
 	err := s.write(ctx, func(q session) (err error) {
 		removed, err = q.exec(ctx, `DELETE FROM general_pauses WHERE source = ?`, source)
+		q.notify(store.TasksChanged, "") // what waits may be handed out
 		return err
 	})
 	return removed > 0, err
