@@ -77,6 +77,7 @@ func (f *folder) Base(context.Context, string) ([]byte, error) {
 	return nil, task.Errorf(task.NotFound, "no")
 }
 func (f *folder) BaseFiles(context.Context) ([]string, error)           { return nil, nil }
+func (f *folder) Exclude(context.Context, []string) error               { return nil }
 func (f *folder) Merge(context.Context) (conflicts []string, err error) { return nil, nil }
 
 // shop is an agent with the command executor, in real sandboxes.

@@ -14,9 +14,7 @@ import (
 )
 
 type (
-	enrolInput struct {
-		Body wire.Enrol
-	}
+	enrolInput   struct{ Body wire.Enrol }
 	enrolOutput  struct{ Body wire.Enrolled }
 	agentsOutput struct{ Body wire.Agents }
 	agentInput   struct {
@@ -28,10 +26,12 @@ func (s *Server) registerAgents(now func() time.Time) {
 	enrolment := access.Enrolment{Store: s.store, Now: now}
 	huma.Register(s.api, huma.Operation{
 		OperationID: "enrol-agent", Method: http.MethodPost, Path: "/v1/agents/enrol", Summary: "Exchange a one-time token for an agent's own",
-		DefaultStatus: http.StatusCreated, MaxBodyBytes: maxEnrolBody, Middlewares: huma.Middlewares{s.tightly},
-		Errors: []int{http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests},
+		DefaultStatus: http.StatusCreated, MaxBodyBytes: maxEnrolBody, Security: []map[string][]string{{bearer: {}}},
+		Middlewares: huma.Middlewares{s.tightly, s.enrolling(enrolment)},
+		Errors:      []int{http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests},
 	}, func(ctx context.Context, input *enrolInput) (*enrolOutput, error) {
-		token, err := enrolment.Enrol(ctx, input.Body.Token, input.Body.Name)
+		oneTime, _ := ctx.Value(oneTimeKey{}).(string)
+		token, err := enrolment.Enrol(ctx, oneTime, input.Body.Name)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
@@ -50,6 +50,20 @@ func (s *Server) registerAgents(now func() time.Time) {
 	}, func(ctx context.Context, input *agentInput) (*struct{}, error) {
 		return nil, RevokeAgent(ctx, s.store, input.ID, now())
 	})
+}
+
+type oneTimeKey struct{}
+
+// enrolling lets only those through who have a one-time token.
+func (s *Server) enrolling(enrolment access.Enrolment) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		oneTime := bearerToken(ctx.Header("Authorization"))
+		if err := enrolment.Check(ctx.Context(), oneTime); err != nil {
+			s.refuse(ctx, err)
+			return
+		}
+		next(huma.WithValue(ctx, oneTimeKey{}, oneTime))
+	}
 }
 
 // maxEnrolBody is more than enough for a token and a name.
