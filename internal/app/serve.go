@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
+	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -108,10 +109,12 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	running := newRunSide(c, forges, "http://"+listener.Addr().String())
 	web := server.New(server.Options{
 		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
 		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board}, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
+		Runs:   running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	return p.serveUntil(ctx, web, listener, instance{config: c, store: database, report: report}, ready)
 }

@@ -7,6 +7,9 @@ type Store interface {
 	Tasks
 	Leases
 	Events
+	Runs
+	Halts
+	CommentLog
 	Outbox
 	ForgeCache
 	Deliveries

@@ -22,7 +22,6 @@ const (
 	Unauthorized    Code = "unauthorized"
 	Forbidden       Code = "forbidden"
 	TooLarge        Code = "too_large"
-	TooMany         Code = "too_many_requests"
 	Unsupported     Code = "unsupported"
 	Unavailable     Code = "unavailable"
 	BadConfig       Code = "bad_config"
@@ -32,6 +31,7 @@ const (
 	AddressInUse    Code = "address_in_use"
 	NotReady        Code = "not_ready"
 	OverBudget      Code = "over_budget"
+	TooMany         Code = "too_many_requests"
 	Interrupted     Code = "interrupted"
 )
 
@@ -66,7 +66,7 @@ var Codes = []CodeInfo{
 	{Unavailable, 503, 18, "a service that this needs does not answer"},
 	{NotReady, 503, 19, "something that Toryo needs is missing"},
 	{OverBudget, 402, 20, "the budget is used up"},
-	{TooMany, 429, 21, "there were too many requests; wait a little"},
+	{TooMany, 429, 21, "it was asked for too often"},
 	{Interrupted, 503, 130, "interrupted"},
 }
 
