@@ -46,8 +46,8 @@ func (e Enrolment) Check(ctx context.Context, oneTime string) error {
 // Enrol exchanges a one-time token for the token of a new agent. It is
 // Unauthorized for a token that is unknown, used or too old.
 func (e Enrolment) Enrol(ctx context.Context, oneTime, name string) (string, error) {
-	if name == "" || len(name) > longestAgentName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
-		return "", task.Errorf(task.Invalid, "the name of an agent has 1 to %d characters, and is in one line", longestAgentName)
+	if name == "" || len(name) > longestAgentName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '/' }) {
+		return "", task.Errorf(task.Invalid, "the name of an agent has 1 to %d characters in one line, without /", longestAgentName)
 	}
 	secret := NewSecret()
 	if _, err := e.Store.Enrol(ctx, Hash(oneTime), store.Token{Name: name, Hash: Hash(secret)}, e.Now()); err != nil {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -20,6 +22,7 @@ import (
 // Workspaces makes the workspaces of runs, each in a folder of its own.
 type Workspaces struct {
 	Dir    string
+	Server string // its address as this agent knows it
 	CAFile string // with certificates by which git knows the server, or empty
 	Log    *slog.Logger
 }
@@ -44,7 +47,7 @@ func (w Workspaces) Sweep() error {
 func (w Workspaces) Prepare(ctx context.Context, a wire.Assignment) (phase.Repository, func() error, error) {
 	options := workspace.Options{
 		Dir: filepath.Join(w.Dir, fmt.Sprintf("%s-%d", filepath.Base(a.TaskID), a.Generation)),
-		URL: a.CloneURL, Token: a.Lease.Token, Base: a.Base, Branch: a.Branch, CAFile: w.CAFile, Log: w.Log,
+		URL: reachable(w.Server, a.CloneURL), Token: a.Lease.Token, Base: a.Base, Branch: a.Branch, CAFile: w.CAFile, Log: w.Log,
 	}
 	if a.PullRequest != nil {
 		options.Start = a.PullRequest.HeadRef
@@ -59,3 +62,17 @@ func (w Workspaces) Prepare(ctx context.Context, a wire.Assignment) (phase.Repos
 	}
 	return made, made.Remove, nil
 }
+
+// reachable is the address of a repository on the server as the agent reaches it:
+// the server may know itself by another name.
+func reachable(server, repository string) string {
+	address, err := url.Parse(repository)
+	at := strings.Index(repository, gitPath)
+	if err != nil || server == "" || !strings.HasPrefix(address.Path, gitPath) || at < 0 {
+		return repository
+	}
+	return strings.TrimSuffix(server, "/") + repository[at:]
+}
+
+// gitPath is where servers have their repositories.
+const gitPath = "/git/"

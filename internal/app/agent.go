@@ -88,7 +88,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if err != nil {
 		return nil, err
 	}
-	spaces := agent.Workspaces{Dir: filepath.Join(folder, "workspaces"), CAFile: s.caFile, Log: s.log}
+	spaces := agent.Workspaces{Dir: filepath.Join(folder, "workspaces"), Server: s.server, CAFile: s.caFile, Log: s.log}
 	if err := spaces.Sweep(); err != nil {
 		return nil, err
 	}

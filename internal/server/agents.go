@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -81,7 +82,9 @@ func ListAgents(ctx context.Context, from store.Store) ([]wire.Agent, error) {
 	}
 	working := make(map[string][]wire.AgentTask)
 	for _, t := range running {
-		working[t.Lease.Agent] = append(working[t.Lease.Agent], wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})
+		// A token that several agents share is known by its name and theirs.
+		name, _, _ := strings.Cut(t.Lease.Agent, "/")
+		working[name] = append(working[name], wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})
 	}
 	agents := make([]wire.Agent, 0, len(found))
 	for _, a := range found {
