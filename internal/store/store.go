@@ -17,6 +17,7 @@ type Store interface {
 	Questions
 	Reviews
 	Threads
+	Turns
 	BoardRepositories
 	BoardItems
 	BoardComments
@@ -26,6 +27,9 @@ type Store interface {
 	BoardStatuses
 	Tokens
 	Agents
+	Users
+	Sessions
+	Audit
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

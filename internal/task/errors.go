@@ -66,7 +66,7 @@ var Codes = []CodeInfo{
 	{Unavailable, 503, 18, "a service that this needs does not answer"},
 	{NotReady, 503, 19, "something that Toryo needs is missing"},
 	{OverBudget, 402, 20, "the budget is used up"},
-	{TooMany, 429, 21, "it was asked for too often"},
+	{TooMany, 429, 21, "there were too many requests; wait a little"},
 	{Interrupted, 503, 130, "interrupted"},
 }
 

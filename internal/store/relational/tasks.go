@@ -158,6 +158,9 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	where.addText(`forge`, string(filter.Forge))
 	where.addText(`repository`, filter.Repository)
 	where.addText(`type`, string(filter.Type))
+	if !filter.UpdatedSince.IsZero() {
+		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
+	}
 	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+` ORDER BY id`, where.args, filter.Limit)
 	return all(ctx, s, scanTask, query, args...)
 }
