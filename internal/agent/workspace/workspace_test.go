@@ -148,8 +148,10 @@ func TestGoingOnElsewhere(t *testing.T) {
 func TestABranchThatExistsGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.txt": "one\n"})
-	for range 60 {
-		s.commit(t, "toryo/1", "more", map[string]string{"branch.txt": strings.Repeat("x", 1+len(t.Name())) + "\n"})
+	s.commit(t, "toryo/1", "more", map[string]string{"branch.txt": "x\n"})
+	for range 60 { // more than is fetched at once
+		tree := run(t, s.origin, "rev-parse", "toryo/1^{tree}")
+		run(t, s.origin, "update-ref", "refs/heads/toryo/1", run(t, s.origin, "commit-tree", "-p", "toryo/1", "-m", "more", tree))
 	}
 	s.commit(t, "main", "base moves", map[string]string{"base.txt": "base\n"})
 	s.seed(t, "toryo/1")
