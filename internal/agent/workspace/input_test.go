@@ -29,7 +29,7 @@ func commitAll(t *testing.T, w *workspace.Workspace) string {
 // names lists the files of a commit in the mirror, as they are.
 func (s *site) names(t *testing.T, commit string) []string {
 	t.Helper()
-	return strings.Split(strings.TrimSuffix(s.mirrored(t, "ls-tree", "-r", "-z", "--name-only", commit), "\x00"), "\x00")
+	return strings.Split(strings.TrimSuffix(s.Mirrored(t, "ls-tree", "-r", "-z", "--name-only", commit), "\x00"), "\x00")
 }
 
 func TestNoBranchToStartFrom(t *testing.T) {
@@ -48,7 +48,7 @@ func TestNoBranchToStartFrom(t *testing.T) {
 		}
 	}
 	s := newSite(t, map[string]string{"a.txt": "a\n"})
-	s.seed(t)
+	s.Seed(t)
 	for change, want := range map[string]task.Code{"base": task.NotFound, "branch": task.Invalid, "start": task.NotFound} {
 		options := s.options(t)
 		switch change {
@@ -126,7 +126,7 @@ func TestLinksOutOfTheTree(t *testing.T) {
 	link("../../../../../../../../etc/passwd", "passwd")    // a new one
 	link(filepath.Join(outside, "secret.txt"), "CLAUDE.md") // that rules are read from
 	commit := commitAll(t, w)
-	got := origin.mirrored(t, "ls-tree", "-r", commit)
+	got := origin.Mirrored(t, "ls-tree", "-r", commit)
 	for _, name := range []string{"a.txt", "dir", "passwd", "CLAUDE.md"} {
 		if !strings.Contains(got, "\t"+name) {
 			t.Errorf("%s is not in the commit:\n%s", name, got)
@@ -135,12 +135,12 @@ func TestLinksOutOfTheTree(t *testing.T) {
 	if strings.Count(got, "120000 ") != 4 || strings.Contains(got, "b.txt") {
 		t.Errorf("the commit has\n%s", got)
 	}
-	if text := origin.mirrored(t, "cat-file", "blob", commit+":a.txt"); text != filepath.Join(outside, "secret.txt") {
+	if text := origin.Mirrored(t, "cat-file", "blob", commit+":a.txt"); text != filepath.Join(outside, "secret.txt") {
 		t.Errorf("the content of a link is %q", text)
 	}
 	// A merge writes to the place of the link, not through it.
-	origin.commit(t, "main", "theirs", map[string]string{"dir/new.txt": "theirs\n"})
-	origin.seed(t)
+	origin.Commit(t, "main", "theirs", map[string]string{"dir/new.txt": "theirs\n"})
+	origin.Seed(t)
 	if _, err := w.Merge(t.Context()); err != nil {
 		t.Logf("the merge of a folder with a link: %v", err)
 	}
@@ -157,7 +157,7 @@ func TestRulesBehindALink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	work := t.TempDir()
-	run(t, "", "clone", "--quiet", s.origin, work)
+	run(t, "", "clone", "--quiet", s.Origin, work)
 	run(t, work, "checkout", "--quiet", "-b", "main")
 	put(t, work, "AGENTS.md", "rules\n")
 	for name, target := range map[string]string{"CLAUDE.md": "AGENTS.md", "out.md": "/etc/passwd", "up.md": "../../x", "loop.md": "loop.md", "gone.md": "gone"} {
@@ -183,7 +183,7 @@ func TestSubmodulesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	work := t.TempDir()
-	run(t, "", "clone", "--quiet", s.origin, work)
+	run(t, "", "clone", "--quiet", s.Origin, work)
 	run(t, work, "checkout", "--quiet", "-b", "main")
 	put(t, work, "a.txt", "a\n")
 	run(t, work, "add", "--all")
@@ -200,13 +200,13 @@ func TestSubmodulesAreLeftAlone(t *testing.T) {
 	}
 	put(t, w.Workspace(), "a.txt", "b\n")
 	put(t, w.Workspace(), "lib/file.txt", "fetched by the sandbox\n") // is not ours to commit
-	if got := s.mirrored(t, "ls-tree", "-r", commitAll(t, w)); !strings.Contains(got, "160000 commit "+pinned+"\tlib") || strings.Contains(got, "lib/file.txt") {
+	if got := s.Mirrored(t, "ls-tree", "-r", commitAll(t, w)); !strings.Contains(got, "160000 commit "+pinned+"\tlib") || strings.Contains(got, "lib/file.txt") {
 		t.Errorf("the commit has\n%s", got)
 	}
 	if err := os.RemoveAll(filepath.Join(w.Workspace(), "lib")); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.mirrored(t, "ls-tree", "-r", commitAll(t, w)); !strings.Contains(got, "160000 commit "+pinned+"\tlib") {
+	if got := s.Mirrored(t, "ls-tree", "-r", commitAll(t, w)); !strings.Contains(got, "160000 commit "+pinned+"\tlib") {
 		t.Errorf("the submodule is gone:\n%s", got)
 	}
 	if names, err := w.BaseFiles(t.Context()); err != nil || slices.Contains(names, "lib") {
@@ -226,7 +226,7 @@ func TestPointersOfLargeFilesAreLeftAlone(t *testing.T) {
 		t.Errorf("it says %q", remarks(w))
 	}
 	put(t, w.Workspace(), "a.txt", "b\n")
-	if got := s.mirrored(t, "diff", "--name-only", "main", commitAll(t, w)); got != "a.txt" {
+	if got := s.Mirrored(t, "diff", "--name-only", "main", commitAll(t, w)); got != "a.txt" {
 		t.Errorf("the commit changes %q", got)
 	}
 }
@@ -237,7 +237,7 @@ func TestContentIsKeptAsItIs(t *testing.T) {
 	text := "one\r\ntwo\n$Id$\r\n"
 	s := newSite(t, nil)
 	work := t.TempDir()
-	run(t, "", "clone", "--quiet", s.origin, work)
+	run(t, "", "clone", "--quiet", s.Origin, work)
 	run(t, work, "checkout", "--quiet", "-b", "main")
 	put(t, work, "mixed.txt", text)
 	run(t, work, "-c", "core.autocrlf=false", "add", "--all")
@@ -263,7 +263,7 @@ func TestFilesOverTheLimit(t *testing.T) {
 	put(t, w.Workspace(), "just.bin", strings.Repeat("x", 1<<20))
 	put(t, w.Workspace(), "a.txt", "b\n")
 	saved := save(t, w) // the rest is not lost for them
-	if got := s.mirrored(t, "diff", "--name-status", "main", saved); got != "M\ta.txt\nA\tjust.bin" {
+	if got := s.Mirrored(t, "diff", "--name-status", "main", saved); got != "M\ta.txt\nA\tjust.bin" {
 		t.Errorf("saved is %q", got)
 	}
 	if !strings.Contains(remarks(w), "grows.bin, huge.bin") {
@@ -282,7 +282,7 @@ func TestALongHistoryIsNotFetched(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.txt": "a\n"})
 	work := t.TempDir()
-	run(t, "", "clone", "--quiet", s.origin, work)
+	run(t, "", "clone", "--quiet", s.Origin, work)
 	for i := range 12 {
 		// Old content that does not compress, which nobody needs any more.
 		put(t, work, "big.bin", randomText(int64(i), 200_000))
@@ -351,7 +351,7 @@ func TestWhatSetUpMadeIsNoPartOfTheWork(t *testing.T) {
 	if err := w.Exclude(t.Context(), []string{"node_modules", "vendor/"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.mirrored(t, "diff", "--name-status", "main", commitAll(t, w)); got != "A\tnode_modules.txt\nM\tvendor/kept.txt" {
+	if got := s.Mirrored(t, "diff", "--name-status", "main", commitAll(t, w)); got != "A\tnode_modules.txt\nM\tvendor/kept.txt" {
 		t.Errorf("the commit changes %q", got)
 	}
 	for _, path := range []string{"../x", "/etc", ".", ""} {
@@ -378,7 +378,7 @@ func TestEveryChangeIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		commit := save(t, w)
-		if commit == last || s.mirrored(t, "cat-file", "blob", commit+":a.txt")+"\n" != text {
+		if commit == last || s.Mirrored(t, "cat-file", "blob", commit+":a.txt")+"\n" != text {
 			t.Errorf("%q was not seen", text)
 		}
 		last = commit
@@ -412,7 +412,7 @@ func TestTheTokenIsNowhere(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(name)
-		if bytes.Contains(text, []byte(token)) || bytes.Contains(text, []byte(s.url)) {
+		if bytes.Contains(text, []byte(token)) || bytes.Contains(text, []byte(s.CloneURL())) {
 			t.Errorf("%s has it", name)
 		}
 		return err
@@ -420,7 +420,7 @@ func TestTheTokenIsNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.take(token)
+	s.Take(token)
 	if _, err := w.Save(t.Context(), "again"); err != nil {
 		t.Error("a save without changes asked the server")
 	}
