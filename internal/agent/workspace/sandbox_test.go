@@ -144,3 +144,44 @@ func TestWhatTakesThePlaceOfDotGit(t *testing.T) {
 		})
 	}
 }
+
+// Something inside swaps a file for a link to a file of the host, over and over,
+// while the host reads. What the host's file holds never gets into the history.
+func TestAFileThatIsSwappedForALink(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	put(t, outside, "secret.txt", "the host's own\n")
+	put(t, outside, "dir/inner.txt", "the host's own\n")
+	s := newSite(t, map[string]string{"a.txt": "a\n", "dir/inner.txt": "b\n"})
+	w := s.prepare(t, nil)
+	dir := w.Workspace()
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for name, target := range map[string]string{"a.txt": "secret.txt", "dir": "dir"} {
+				_ = os.Symlink(filepath.Join(outside, target), filepath.Join(dir, "swap"))
+				_ = os.Rename(filepath.Join(dir, name), filepath.Join(dir, "old"))
+				_ = os.Rename(filepath.Join(dir, "swap"), filepath.Join(dir, name))
+				_ = os.Remove(filepath.Join(dir, name))
+				_ = os.Rename(filepath.Join(dir, "old"), filepath.Join(dir, name))
+			}
+		}
+	}()
+	for range 40 {
+		diff, err := w.Diff(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(diff.Text, "the host's own") {
+			t.Fatalf("a file of the host got in:\n%s", diff.Text)
+		}
+	}
+	close(stop)
+	<-ended
+}
