@@ -182,7 +182,7 @@ func (w *World) Story() string {
 	var b strings.Builder
 	for _, event := range w.events {
 		data := string(event.Data)
-		fmt.Fprintf(&b, "%d g%d %s %s\n", event.Position, event.Generation, event.Kind, data[:min(len(data), 300)])
+		fmt.Fprintf(&b, "%d g%d %s %s %s\n", event.Position, event.Generation, event.At.Format("05.000"), event.Kind, data[:min(len(data), 200)])
 	}
 	return b.String()
 }
