@@ -95,6 +95,7 @@ var importTable = map[string]row{
 	"testkit":         {imports: []string{"task"}, testing: true},
 
 	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
+	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 
 // forAll may be imported by every package, except by those in notFor.
