@@ -46,6 +46,14 @@ func (v visit) reason(reason task.Reason) string {
 	return v.language.textOr("reason."+string(reason), reason.Text())
 }
 
+// refusal says why a comment was not taken up: by a reason, or in words already.
+func (v visit) refusal(why string) string {
+	if text := v.reason(task.Reason(why)); text != "" {
+		return text
+	}
+	return why
+}
+
 // stranger is a visit of someone who is not signed in.
 func (p *Pages) stranger(r *http.Request) visit {
 	return visit{
