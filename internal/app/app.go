@@ -101,6 +101,7 @@ Start with:
 	root.AddCommand(
 		p.upCommand(),
 		p.serveCommand(),
+		p.agentCommand(),
 		p.demoCommand(),
 		p.configCommand(),
 		p.doctorCommand(),

@@ -45,14 +45,15 @@ func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 
 // taken is the position of the last comment that the task's runs have taken up.
 func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
-	signals, err := p.Events.EventsOf(ctx, t.ID, task.FromAgent, task.SignalTaken, t.Began)
+	signals, err := p.Events.EventsOf(ctx, t.ID, task.SignalTaken)
 	if err != nil {
 		return 0, err
 	}
 	var last int64
 	for _, event := range signals {
 		var entry journalEntry
-		if json.Unmarshal(event.Data, &entry) == nil { // else as in fill
+		ofRun := event.Source == task.FromAgent && event.Generation >= t.Began
+		if ofRun && json.Unmarshal(event.Data, &entry) == nil { // else as in fill
 			last = max(last, entry.Signal.Position)
 		}
 	}

@@ -54,6 +54,15 @@ type Options struct {
 	Limits Limits
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
+	// Pages answers what no other part does; nil means that there are none.
+	Pages Pages
+}
+
+// Pages are the pages for people.
+type Pages interface {
+	http.Handler
+	// Stop ends the connections of live pages, so that the server can stop.
+	Stop()
 }
 
 // Server answers HTTP requests.
@@ -69,6 +78,7 @@ type Server struct {
 	limits   limits
 	seen     *sightings
 	tls      *tls.Config
+	pages    Pages
 	api      huma.API
 	handler  http.Handler
 }
@@ -88,6 +98,7 @@ func New(options Options) *Server {
 		limits:   newLimits(options.Limits, options.Now),
 		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:      options.TLS,
+		pages:    options.Pages,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
@@ -117,7 +128,7 @@ func New(options Options) *Server {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))
-	mux.HandleFunc("/", s.unknownPath)
+	mux.HandleFunc("/", s.otherPath)
 
 	observed := s.observe(newRequestMetrics(options.Metrics), s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))

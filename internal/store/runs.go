@@ -54,9 +54,6 @@ type Runs interface {
 	// LastEvent returns the last entry of a kind in the task's journal, or
 	// NotFound.
 	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
-	// EventsOf returns the entries of a kind that a source has written in the given
-	// generation or later, in order.
-	EventsOf(ctx context.Context, id task.ID, source task.EventSource, kind task.EventKind, since int64) ([]task.Event, error)
 	// RunActions returns the writes of a kind that a run has put into the outbox,
 	// whatever became of them, oldest first.
 	RunActions(ctx context.Context, id task.ID, generation int64, kind string) ([]Action, error)

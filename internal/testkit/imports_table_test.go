@@ -38,7 +38,7 @@ var importTable = map[string]row{
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
-	"web":             {imports: []string{"access", "review", "task"}},
+	"web":             {imports: []string{"access", "review", "store", "forge", "task"}},
 	"access":          {imports: []string{"store", "task"}},
 	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
 	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
@@ -95,6 +95,7 @@ var importTable = map[string]row{
 	"testkit":         {imports: []string{"task"}, testing: true},
 
 	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
+	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 
 // forAll may be imported by every package, except by those in notFor.
@@ -130,6 +131,8 @@ var confined = map[string][]string{
 	"github.com/rs/zerolog":                      {"redact/rules"},
 	"github.com/danielgtaylor/huma":              {"server"},
 	"github.com/a-h/templ":                       {"web"},
+	"github.com/microcosm-cc/bluemonday":         {"web"},
+	"golang.org/x/crypto/argon2":                 {"access"},
 	"github.com/spf13/cobra":                     {"app"},
 	"github.com/knadh/koanf":                     {"app"},
 	"go.opentelemetry.io/otel/sdk":               {"app"},

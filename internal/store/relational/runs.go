@@ -140,12 +140,6 @@ func (s *Store) LastEvent(ctx context.Context, id task.ID, kind task.EventKind) 
 		WHERE task = ? AND kind = ? ORDER BY position DESC LIMIT 1`, id, kind)
 }
 
-// EventsOf implements store.Runs.
-func (s *Store) EventsOf(ctx context.Context, id task.ID, source task.EventSource, kind task.EventKind, since int64) ([]task.Event, error) {
-	return all(ctx, s, scanEvent, `SELECT `+eventColumns+` FROM events
-		WHERE task = ? AND source = ? AND kind = ? AND generation >= ? ORDER BY position`, id, source, kind, since)
-}
-
 // RunActions implements store.Runs.
 func (s *Store) RunActions(ctx context.Context, id task.ID, generation int64, kind string) ([]store.Action, error) {
 	return all(ctx, s, scanAction, `SELECT `+actionColumns+` FROM actions
