@@ -16,7 +16,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/mirror"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -37,8 +36,9 @@ type handingOut struct {
 	intake *broker.Intake
 	duties *broker.Duties
 
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	stopBell func()
 }
 
 // startHandOut begins to take in work and to hand it out.
@@ -49,8 +49,10 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		return nil, err
 	}
 	bot := botOf(c, f)
+	f.running = newRunSide(c, f, h.clock.Now)
 	preparer := &broker.Preparer{
 		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Ground: ground{f.mirrors}, Bot: bot, Now: h.clock.Now,
+		Comments: f.running.talk.Present,
 	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
 		Leases: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
@@ -59,8 +61,10 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	})
 	h.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot,
-		Labels: c.LabelNames, Rules: rulesOf(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Labels: c.LabelNames, Rules: rulesOf(c), Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
+	f.running.watch(f, h.intake, h.clock.Now)
+	f.webhooks.Changes = f.running.watcher
 	server, err := serverName()
 	if err != nil {
 		return nil, err
@@ -68,10 +72,11 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	h.duties = &broker.Duties{Offices: f.store, Holder: server, Log: f.log, All: h.all(f, c)}
 	h.HandOut.Start(ctx)
 	h.intake.Start(ctx)
+	f.running.start(ctx)
 	h.duties.Start(ctx)
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.running.Go(func() { h.readClock(ctx, f) })
-	h.connectBell(ctx, f, c)
+	h.stopBell = f.bell.Follow(f.store)
 	return h, nil
 }
 
@@ -82,16 +87,19 @@ func (h *handingOut) stop(ctx context.Context) {
 	h.HandOut.Stop()
 	h.cancel()
 	h.running.Wait()
+	h.stopBell()
 }
 
 // all lists what one server of several does in the background.
 func (h *handingOut) all(f *forgeSide, c config.Config) []broker.Duty {
 	expiry := &broker.Expiry{
 		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Halted: f.running.halts.Halted,
 		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
 	}
 	duties := []broker.Duty{
 		{Name: "end leases that have run out", Every: expireEvery, Do: expiry.Expire},
+		{Name: "look at the items of running tasks", Every: watchEvery, Do: f.running.watcher.GoThrough},
 		{Name: "look for what webhooks missed", Every: c.SyncInterval, Do: h.sync(c.ConfiguredForges())},
 		{Name: "remove what is no longer of use", Every: tidyEvery, Do: f.tidy},
 	}
@@ -128,39 +136,6 @@ func (h *handingOut) readClock(ctx context.Context, f *forgeSide) {
 			f.log.WarnContext(ctx, "the database does not say what time it is; our clock goes on", "error", err)
 		}
 	}
-}
-
-// connectBell lets the bells of all servers ring together. On SQLite there is one.
-func (h *handingOut) connectBell(ctx context.Context, f *forgeSide, c config.Config) {
-	if c.Database.Driver == "sqlite" {
-		return
-	}
-	rings := make(chan task.ID, 1024)
-	f.bell.Pass = func(id task.ID) {
-		select {
-		case rings <- id:
-		default: // those who wait look by themselves in the end
-		}
-	}
-	stop := f.store.Listen(func(notice store.Notice) {
-		if notice.Topic == store.BellRung || notice.Topic == store.TasksChanged {
-			f.bell.Heard(task.ID(notice.Subject))
-		}
-	})
-	h.running.Go(func() {
-		defer stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case id := <-rings:
-				err := f.store.Notify(ctx, store.Notice{Topic: store.BellRung, Subject: string(id)})
-				if err != nil && ctx.Err() == nil {
-					f.log.WarnContext(ctx, "cannot wake those who wait on other servers", "task", id, "error", err)
-				}
-			}
-		}
-	})
 }
 
 // serverName tells this server from every other, also from the one that ran here

@@ -112,13 +112,12 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	now := forges.handing.clock.Now
-	running := newRunSide(c, forges, "http://"+listener.Addr().String())
 	pages := p.newPages(c, database, forges)
 	answering := server.New(server.Options{
 		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(now), Board: servedBoard{forges.board}, HandOut: forges.handing, TLS: encryption,
+		Webhooks: forges.webhooks, Git: forges.git(now), Board: servedBoard{forges.board}, TLS: encryption, HandOut: forges.handing,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
-		Runs:   running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
+		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages}, ready)
 }

@@ -60,11 +60,11 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	case <-ctx.Done():
 	}
 	close(s.stopping)
-	if s.pages != nil {
-		s.pages.Stop()
-	}
 	if s.handOut != nil {
 		s.handOut.Drain()
+	}
+	if s.pages != nil {
+		s.pages.Stop()
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

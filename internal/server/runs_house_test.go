@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,6 +81,9 @@ type workshop struct {
 	halts     *broker.Halts
 	talk      *broker.Talk
 	watcher   *broker.Watcher
+	intake    *broker.Intake
+	words     *broker.Words
+	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit
 }
@@ -107,6 +111,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		set = settings[0]
 	}
 	w := &workshop{forge: dummy.New(task.Gitea, bot), bell: new(broker.Bell)}
+	t.Cleanup(w.bell.Follow(database))
 	w.forge.AddRepository(repository, forge.Remote{})
 	w.forge.SetBranch(repository, "main", "c0")
 	log := new(lockedBuffer)
@@ -123,7 +128,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	}
 	w.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
-		ProgressEvery: time.Millisecond, Settled: func(a store.Action) { w.bell.Ring(a.Task) },
+		ProgressEvery: time.Millisecond,
 		Publish: func(_ context.Context, p broker.Publication) error {
 			w.published.Store(p.Branch, p.Commit)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
@@ -132,7 +137,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	})
 	w.sender.Start(t.Context())
 	t.Cleanup(func() { w.sender.Stop(context.WithoutCancel(t.Context())) })
-	own := func(_ task.Forge, login string) bool { return task.SameLogin(login, bot) }
+	own := func(_ task.Forge, login string) bool { return task.SameLogin(strings.TrimSuffix(login, "[bot]"), bot) }
 	words := &broker.Words{
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
 		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
@@ -140,17 +145,26 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 	})
+	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
 	w.halts = broker.NewHalts(broker.HaltOptions{
-		Store: database, Sender: w.sender, Bell: w.bell, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
-		PauseFile: filepath.Join(t.TempDir(), "pause_signal"), PauseSource: "file",
+		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
+		PauseFile: w.pauseFile, PauseSource: "file",
 	})
 	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
 	w.talk = broker.NewTalk(broker.TalkOptions{
-		Store: database, Snapshots: w.snapshots, Bell: w.bell, Own: own, Access: rights.Access, Accept: set.accept, Now: w.now, Log: logger,
+		Store: database, Snapshots: w.snapshots, Own: own, Access: rights.Access, Accept: set.accept, Now: w.now, Log: logger,
+	})
+	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
+	w.intake = broker.NewIntake(broker.IntakeOptions{
+		Tasks: database, Notices: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
+		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
+		Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
 	})
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
-		Store: database, Snapshots: w.snapshots, Talk: w.talk, Halts: w.halts, Own: own, Now: w.now, Log: logger,
+		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Now: w.now, Log: logger,
 	})
+	w.watcher.Start(t.Context())
+	t.Cleanup(w.watcher.Stop)
 	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
 	s := New(Options{
 		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",

@@ -172,7 +172,7 @@ type Events interface {
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
-	// EventsOf returns all events of a task that are of the given kinds, in order.
+	// EventsOf returns every event of a task that is of one of the kinds, in order.
 	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
 	// LastFrom returns the last entry that a source has written, in any
 	// generation, or NotFound.
