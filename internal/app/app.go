@@ -101,7 +101,7 @@ Start with:
 	root.AddCommand(
 		p.upCommand(), p.serveCommand(), p.demoCommand(),
 		p.configCommand(), p.doctorCommand(), p.tokenCommand(), p.boardCommand(),
-		p.envCommand(), p.llmCommand(), p.scriptCommand(),
+		p.reviewCommand(), p.chatCommand(), p.envCommand(), p.llmCommand(), p.scriptCommand(),
 		p.versionCommand(), exitCodesTopic(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true

@@ -100,9 +100,14 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
+	reviews, err := startReviews(ctx, c, forges, p.now)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopReviews(reviews)
 	web := server.New(server.Options{
 		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board},
+		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board, reviews.Heard}, Reviews: reviews,
 	})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	Git      http.Handler
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// Reviews keeps reviews and talks about them; nil means that there are none.
+	Reviews *review.Service
 }
 
 // Server answers HTTP requests.
@@ -61,6 +64,9 @@ func New(options Options) *Server {
 	s.registerTasks()
 	if options.Board != nil {
 		s.registerBoard(options.Board)
+	}
+	if options.Reviews != nil {
+		s.registerReviews(options.Reviews)
 	}
 	if options.Webhooks != nil {
 		options.Webhooks.Register(mux)
