@@ -108,6 +108,8 @@ Start with:
 		p.tokenCommand(),
 		p.userCommand(),
 		p.boardCommand(),
+		p.reviewCommand(),
+		p.chatCommand(),
 		p.envCommand(),
 		p.llmCommand(),
 		p.scriptCommand(),

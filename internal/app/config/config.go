@@ -25,7 +25,7 @@ type Config struct {
 	Gitea  Gitea  `key:"gitea" about:"Gitea or Forgejo."`
 
 	LLM            LLM                      `key:"llm" about:"The model."`
-	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary) or for a role of roles. What is not set is as in llm."`
+	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary), for the chat about reviews (chat), for reviews of documents (review) or for a role of roles. What is not set is as in llm."`
 	ContextStorage ContextStorage           `key:"context_storage" about:"What happens when a conversation with the model grows long."`
 	Budget         Budget                   `key:"budget" about:"What the model may cost; a run that is out of budget pauses. 0 means no limit."`
 	MCPServers     map[string]MCPServer     `key:"mcp_servers" names:"server" example:"tickets" about:"MCP servers whose tools the model can use; the name of a server begins the names of its tools."`
