@@ -226,7 +226,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 		return err
 	}
 	worker, err := o.newAgent(ctx, running.config, settings)
-	if unable := err; task.CodeOf(unable) == task.Unsupported {
+	if unable := err; task.CodeOf(unable) == task.NotReady {
 		if _, err := o.checkInAgent(ctx, running); err != nil {
 			return err
 		}
