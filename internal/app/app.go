@@ -100,7 +100,7 @@ Start with:
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		p.upCommand(), p.serveCommand(), p.demoCommand(),
-		p.configCommand(), p.doctorCommand(), p.tokenCommand(), p.userCommand(), p.boardCommand(),
+		p.configCommand(), p.doctorCommand(), p.tokenCommand(), p.userCommand(), p.boardCommand(), p.tasksCommand(),
 		p.envCommand(), p.llmCommand(), p.scriptCommand(),
 		p.versionCommand(), exitCodesTopic(),
 	)
