@@ -35,11 +35,19 @@ func (e Enrolment) Create(ctx context.Context, lasts time.Duration) (string, err
 	return secret, nil
 }
 
+// Check says, as nil or Unauthorized, whether the one-time token is good.
+func (e Enrolment) Check(ctx context.Context, oneTime string) error {
+	if !strings.HasPrefix(oneTime, enrolPrefix) {
+		return errUnauthorized()
+	}
+	return e.Store.MayEnrol(ctx, Hash(oneTime), e.Now())
+}
+
 // Enrol exchanges a one-time token for the token of a new agent. It is
 // Unauthorized for a token that is unknown, used or too old.
 func (e Enrolment) Enrol(ctx context.Context, oneTime, name string) (string, error) {
-	if name == "" || len(name) > longestAgentName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
-		return "", task.Errorf(task.Invalid, "the name of an agent has 1 to %d characters, and is in one line", longestAgentName)
+	if name == "" || len(name) > longestAgentName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '/' }) {
+		return "", task.Errorf(task.Invalid, "the name of an agent has 1 to %d characters in one line, without /", longestAgentName)
 	}
 	secret := NewSecret()
 	if _, err := e.Store.Enrol(ctx, Hash(oneTime), store.Token{Name: name, Hash: Hash(secret)}, e.Now()); err != nil {

@@ -22,6 +22,8 @@ const (
 	askFor = 30 * time.Second
 	// askSlack is how much later than that its answer may come.
 	askSlack = 15 * time.Second
+	// stayInEvery is how often the server hears of an agent that is busy.
+	stayInEvery = 30 * time.Second
 	// reapEvery is how often sandboxes are looked for whose task is gone.
 	reapEvery = 10 * time.Minute
 )
@@ -81,10 +83,25 @@ func (a *Agent) Work(ctx context.Context) error {
 			return nil
 		})
 	}
+	group.Go(func() error { return a.stayIn(ctx) })
 	for range max(a.Parallel, 1) {
 		group.Go(func() error { return a.takeTurns(ctx) })
 	}
 	return group.Wait()
+}
+
+// stayIn lets the server hear of the agent also while all of its hands are full,
+// and ends everything when it is no longer welcome.
+func (a *Agent) stayIn(ctx context.Context) error {
+	for wait(ctx, stayInEvery) {
+		once, cancel := context.WithTimeout(ctx, callTimeout)
+		_, err := a.Client.Me(once)
+		cancel()
+		if code := task.CodeOf(err); code == task.Unauthorized || code == task.Forbidden {
+			return err
+		}
+	}
+	return nil
 }
 
 // takeTurns asks for a task, carries it out, and asks again.

@@ -77,13 +77,26 @@ func (f *folder) Base(context.Context, string) ([]byte, error) {
 	return nil, task.Errorf(task.NotFound, "no")
 }
 func (f *folder) BaseFiles(context.Context) ([]string, error)           { return nil, nil }
+func (f *folder) Exclude(context.Context, []string) error               { return nil }
 func (f *folder) Merge(context.Context) (conflicts []string, err error) { return nil, nil }
 
 // shop is an agent with the command executor, in real sandboxes.
 type shop struct {
 	agent.Agent
 	folder *folder
-	tidied int
+	tidied chan struct{} // has one for each workspace that was removed
+}
+
+// await waits until so many workspaces were removed.
+func (s *shop) await(t *testing.T, runs int) {
+	t.Helper()
+	for range runs {
+		select {
+		case <-s.tidied:
+		case <-t.Context().Done():
+			t.Fatal("the workspace was not removed")
+		}
+	}
 }
 
 func engine(t *testing.T) sandbox.Engine {
@@ -114,7 +127,7 @@ func newShop(t *testing.T, server string, words ...string) *shop {
 	if err := os.WriteFile(filepath.Join(dir, "README"), []byte("old\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{folder: &folder{dir: dir}}
+	s := &shop{folder: &folder{dir: dir}, tidied: make(chan struct{}, 10)}
 	s.folder.before = s.folder.files()
 	command := agent.Command{
 		Words: words, Engine: engine(t), Owner: "shop", Timeout: time.Minute,
@@ -124,7 +137,7 @@ func newShop(t *testing.T, server string, words ...string) *shop {
 	s.Name, s.Owner, s.Sandboxes = "shop", "shop", command.Engine
 	s.Executors = map[task.Type]agent.Executor{task.Development: command, task.Review: command}
 	s.Prepare = func(context.Context, wire.Assignment) (phase.Repository, func() error, error) {
-		return s.folder, func() error { s.tidied++; return nil }, nil
+		return s.folder, func() error { s.tidied <- struct{}{}; return nil }, nil
 	}
 	s.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	return s
@@ -185,9 +198,7 @@ func TestCommandMakesAPullRequest(t *testing.T) {
 	if server.asked[0] != `{"agent_id":"shop"}` {
 		t.Errorf("it asked with %s", server.asked[0])
 	}
-	if s.tidied != 1 {
-		t.Errorf("the workspace was removed %d times", s.tidied)
-	}
+	s.await(t, 1)
 }
 
 // Nothing is called a success that is none.

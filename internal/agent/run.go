@@ -44,7 +44,7 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	defer a.ended(assignment)
 
 	result, err := a.execute(run, h)
-	if errors.Is(context.Cause(whole), ErrLeaseLost) {
+	if errors.Is(context.Cause(whole), ErrLeaseLost) || lost(err) {
 		log.WarnContext(ctx, "the task is no longer this agent's; the run was dropped", "error", err)
 		return true
 	}

@@ -651,9 +651,11 @@ func TestNoFixUp(t *testing.T) {
 		"of a stranger": func(o *office, pull task.Key) {
 			o.forge.Change(pull, func(i *forge.Item) { i.Author = "ann" })
 		},
-		"from a fork":     func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Fork = true }) },
-		"that is closed":  func(o *office, pull task.Key) { o.forge.Close(pull) },
-		"after dismissal": func(o *office, pull task.Key) { o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Dismissed: true, At: o.now().Add(time.Minute)}) },
+		"from a fork":    func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Fork = true }) },
+		"that is closed": func(o *office, pull task.Key) { o.forge.Close(pull) },
+		"after dismissal": func(o *office, pull task.Key) {
+			o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Dismissed: true, At: o.now().Add(time.Minute)})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,9 +15,7 @@ import (
 )
 
 type (
-	enrolInput struct {
-		Body wire.Enrol
-	}
+	enrolInput   struct{ Body wire.Enrol }
 	enrolOutput  struct{ Body wire.Enrolled }
 	agentsOutput struct{ Body wire.Agents }
 	agentInput   struct {
@@ -28,10 +27,12 @@ func (s *Server) registerAgents(now func() time.Time) {
 	enrolment := access.Enrolment{Store: s.store, Now: now}
 	huma.Register(s.api, huma.Operation{
 		OperationID: "enrol-agent", Method: http.MethodPost, Path: "/v1/agents/enrol", Summary: "Exchange a one-time token for an agent's own",
-		DefaultStatus: http.StatusCreated, MaxBodyBytes: maxEnrolBody, Middlewares: huma.Middlewares{s.tightly},
-		Errors: []int{http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests},
+		DefaultStatus: http.StatusCreated, MaxBodyBytes: maxEnrolBody, Security: []map[string][]string{{bearer: {}}},
+		Middlewares: huma.Middlewares{s.tightly, s.enrolling(enrolment)},
+		Errors:      []int{http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests},
 	}, func(ctx context.Context, input *enrolInput) (*enrolOutput, error) {
-		token, err := enrolment.Enrol(ctx, input.Body.Token, input.Body.Name)
+		oneTime, _ := ctx.Value(oneTimeKey{}).(string)
+		token, err := enrolment.Enrol(ctx, oneTime, input.Body.Name)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
@@ -52,6 +53,20 @@ func (s *Server) registerAgents(now func() time.Time) {
 	})
 }
 
+type oneTimeKey struct{}
+
+// enrolling lets only those through who have a one-time token.
+func (s *Server) enrolling(enrolment access.Enrolment) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		oneTime := bearerToken(ctx.Header("Authorization"))
+		if err := enrolment.Check(ctx.Context(), oneTime); err != nil {
+			s.refuse(ctx, err)
+			return
+		}
+		next(huma.WithValue(ctx, oneTimeKey{}, oneTime))
+	}
+}
+
 // maxEnrolBody is more than enough for a token and a name.
 const maxEnrolBody = 4 << 10
 
@@ -67,7 +82,9 @@ func ListAgents(ctx context.Context, from store.Store) ([]wire.Agent, error) {
 	}
 	working := make(map[string][]wire.AgentTask)
 	for _, t := range running {
-		working[t.Lease.Agent] = append(working[t.Lease.Agent], wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})
+		// A token that several agents share is known by its name and theirs.
+		name, _, _ := strings.Cut(t.Lease.Agent, "/")
+		working[name] = append(working[name], wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})
 	}
 	agents := make([]wire.Agent, 0, len(found))
 	for _, a := range found {

@@ -17,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -37,11 +38,13 @@ type Options struct {
 	Webhooks *Webhooks
 	Git      http.Handler
 	// Runs is what agents may do with the tasks that they hold, Ledger what they
-	// may spend; nil means that there are no agents. Reviews is given what review
+	// may spend; nil means that there are no agents. Judged is given what review
 	// tasks come to; nil means that it is written to the forge and nothing else.
-	Runs    *broker.Runs
-	Ledger  llm.Ledger
-	Reviews Reviews
+	Runs   *broker.Runs
+	Ledger llm.Ledger
+	Judged Judged
+	// Reviews keeps reviews and talks about them; nil means that there are none.
+	Reviews *review.Service
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
 	// HandOut hands tasks to agents; nil means that none are.
@@ -50,6 +53,15 @@ type Options struct {
 	Limits Limits
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
+	// Pages answers what no other part does; nil means that there are none.
+	Pages Pages
+}
+
+// Pages are the pages for people.
+type Pages interface {
+	http.Handler
+	// Stop ends the connections of live pages, so that the server can stop.
+	Stop()
 }
 
 // Server answers HTTP requests.
@@ -66,6 +78,7 @@ type Server struct {
 	limits   limits
 	seen     *sightings
 	tls      *tls.Config
+	pages    Pages
 	api      huma.API
 	handler  http.Handler
 }
@@ -85,6 +98,7 @@ func New(options Options) *Server {
 		limits:   newLimits(options.Limits, options.Now),
 		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:      options.TLS,
+		pages:    options.Pages,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
@@ -94,10 +108,13 @@ func New(options Options) *Server {
 		handsOut{s, options.HandOut}.register()
 	}
 	if options.Runs != nil {
-		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
+		runsAPI{Server: s, runs: options.Runs, judged: options.Judged, ledger: options.Ledger}.register()
 	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)
+	}
+	if options.Reviews != nil {
+		s.registerReviews(options.Reviews)
 	}
 	if options.Webhooks != nil {
 		options.Webhooks.Register(mux)
@@ -108,7 +125,7 @@ func New(options Options) *Server {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))
-	mux.HandleFunc("/", s.unknownPath)
+	mux.HandleFunc("/", s.otherPath)
 
 	observed := s.observe(newRequestMetrics(options.Metrics), s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))

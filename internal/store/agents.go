@@ -27,6 +27,9 @@ type Agent struct {
 type Agents interface {
 	// AddEnrolment stores leave to enrol; Conflict if the hash is there already.
 	AddEnrolment(ctx context.Context, e Enrolment) error
+	// MayEnrol says, as nil or Unauthorized, whether there is such leave at the
+	// given moment.
+	MayEnrol(ctx context.Context, hash []byte, at time.Time) error
 	// Enrol uses leave up and stores the agent's own token: both, or neither. It
 	// is Unauthorized if the leave is not known, was used or has run out at the
 	// given moment, and Conflict if a valid agent has the name. Of any number of

@@ -175,6 +175,8 @@ type Events interface {
 	// LastFrom returns the last entry that a source has written, in any
 	// generation, or NotFound.
 	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
+	// EventsOf returns all events of a task that are of the given kinds, in order.
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
 	// LastPosition returns the position of the newest event of a task, 0 if it has
 	// none.
 	LastPosition(ctx context.Context, id task.ID) (int64, error)

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Enrol asks for an agent's own token, with a one-time token.
+// Enrol asks for an agent's own token. The request is made with a one-time token.
 type Enrol struct {
-	Token string `json:"token" doc:"A one-time token made with toryo agent token create" minLength:"1" maxLength:"200"`
-	Name  string `json:"name" doc:"What the agent is to be called" minLength:"1" maxLength:"200"`
+	Name string `json:"name" doc:"What the agent is to be called" minLength:"1" maxLength:"200"`
 }
 
 // Enrolled is an agent's own token. It can be seen only here.
@@ -40,10 +39,10 @@ type Agents struct {
 	Agents []Agent `json:"agents"`
 }
 
-// Enrol exchanges a one-time token for one of the agent's own. It is not safe to
-// repeat: if the answer is lost, so is the token.
-func (c *Client) Enrol(ctx context.Context, enrol Enrol) (Enrolled, error) {
+// Enrol exchanges the one-time token that the client has for one of the agent's
+// own. It is not safe to repeat: if the answer is lost, so is the token.
+func (c *Client) Enrol(ctx context.Context, name string) (Enrolled, error) {
 	var enrolled Enrolled
-	_, err := c.send(ctx, http.MethodPost, "/v1/agents/enrol", enrol, &enrolled)
+	_, err := c.send(ctx, http.MethodPost, "/v1/agents/enrol", Enrol{Name: name}, &enrolled)
 	return enrolled, err
 }

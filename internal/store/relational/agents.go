@@ -28,6 +28,18 @@ func (s *Store) AddEnrolment(ctx context.Context, e store.Enrolment) error {
 	})
 }
 
+func noLeave() error {
+	return task.Errorf(task.Unauthorized, "this is no enrolment token, or it was used or has run out").
+		WithMend("make a new one with toryo agent token create")
+}
+
+// MayEnrol implements store.Agents.
+func (s *Store) MayEnrol(ctx context.Context, hash []byte, at time.Time) error {
+	_, err := find(ctx, s, noLeave(), scanNumber, `SELECT expires_at FROM enrolments WHERE hash = ? AND used_at = ? AND expires_at > ?`,
+		blob(hash), never, at.UnixMicro())
+	return err
+}
+
 // Enrol implements store.Agents.
 func (s *Store) Enrol(ctx context.Context, hash []byte, agent store.Token, at time.Time) (store.Token, error) {
 	if len(agent.Hash) == 0 {
@@ -44,8 +56,7 @@ func (s *Store) Enrol(ctx context.Context, hash []byte, agent store.Token, at ti
 			return err
 		}
 		if used == 0 {
-			return task.Errorf(task.Unauthorized, "this is no enrolment token, or it was used or has run out").
-				WithMend("make a new one with toryo agent token create")
+			return noLeave()
 		}
 		if _, err := q.exec(ctx, `INSERT INTO tokens (`+tokenColumns+`) VALUES (`+listOf(6)+`)`,
 			agent.ID, agent.Name, agent.Role, agent.Hash, agent.CreatedAt.UnixMicro(), agent.RevokedAt.UnixMicro()); err != nil {

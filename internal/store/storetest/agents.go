@@ -31,12 +31,15 @@ func enrol(t *testing.T, s store.Store) {
 	leave(t, s, "once")
 	wantCode(t, s.AddEnrolment(t.Context(), store.Enrolment{Hash: []byte("once")}), task.Conflict)
 	wantCode(t, s.AddEnrolment(t.Context(), store.Enrolment{}), task.Invalid)
+	must(t, s.MayEnrol(t.Context(), []byte("once"), noon))
+	wantCode(t, s.MayEnrol(t.Context(), []byte("once"), noon.Add(time.Hour)), task.Unauthorized)
 	made := got[store.Token](t)(s.Enrol(t.Context(), []byte("once"), agentToken("a", "h"), noon))
 	equal(t, made, store.Token{ID: made.ID, Name: "a", Role: "agent", Hash: []byte("h"), CreatedAt: noon})
 	equal(t, got[store.Token](t)(s.TokenByHash(t.Context(), []byte("h"))), made)
 	for _, hash := range []string{"once", "never", ""} {
 		_, err := s.Enrol(t.Context(), []byte(hash), agentToken("b", "other"), noon)
 		wantCode(t, err, task.Unauthorized)
+		wantCode(t, s.MayEnrol(t.Context(), []byte(hash), noon), task.Unauthorized)
 	}
 	equal(t, len(got[[]store.Token](t)(s.ListTokens(t.Context()))), 1)
 }
