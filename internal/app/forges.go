@@ -84,7 +84,6 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
-		Settled: func(action store.Action) { f.bell.Ring(action.Task) },
 		Publish: func(ctx context.Context, p broker.Publication) error {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},

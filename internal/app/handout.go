@@ -16,7 +16,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/mirror"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -37,8 +36,9 @@ type handingOut struct {
 	intake *broker.Intake
 	duties *broker.Duties
 
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	stopBell func()
 }
 
 // startHandOut begins to take in work and to hand it out.
@@ -71,7 +71,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	h.duties.Start(ctx)
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.running.Go(func() { h.readClock(ctx, f) })
-	h.connectBell(ctx, f, c)
+	h.stopBell = f.bell.Follow(f.store)
 	return h, nil
 }
 
@@ -82,6 +82,7 @@ func (h *handingOut) stop(ctx context.Context) {
 	h.HandOut.Stop()
 	h.cancel()
 	h.running.Wait()
+	h.stopBell()
 }
 
 // all lists what one server of several does in the background.
@@ -128,39 +129,6 @@ func (h *handingOut) readClock(ctx context.Context, f *forgeSide) {
 			f.log.WarnContext(ctx, "the database does not say what time it is; our clock goes on", "error", err)
 		}
 	}
-}
-
-// connectBell lets the bells of all servers ring together. On SQLite there is one.
-func (h *handingOut) connectBell(ctx context.Context, f *forgeSide, c config.Config) {
-	if c.Database.Driver == "sqlite" {
-		return
-	}
-	rings := make(chan task.ID, 1024)
-	f.bell.Pass = func(id task.ID) {
-		select {
-		case rings <- id:
-		default: // those who wait look by themselves in the end
-		}
-	}
-	stop := f.store.Listen(func(notice store.Notice) {
-		if notice.Topic == store.BellRung || notice.Topic == store.TasksChanged {
-			f.bell.Heard(task.ID(notice.Subject))
-		}
-	})
-	h.running.Go(func() {
-		defer stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case id := <-rings:
-				err := f.store.Notify(ctx, store.Notice{Topic: store.BellRung, Subject: string(id)})
-				if err != nil && ctx.Err() == nil {
-					f.log.WarnContext(ctx, "cannot wake those who wait on other servers", "task", id, "error", err)
-				}
-			}
-		}
-	})
 }
 
 // serverName tells this server from every other, also from the one that ran here

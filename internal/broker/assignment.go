@@ -64,6 +64,7 @@ type Ground interface {
 type Journals interface {
 	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
 	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
 }
 
 // Preparer makes assignments.

@@ -43,13 +43,32 @@ func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 	return err
 }
 
+// taken is the position of the last comment that the task's runs have taken up.
+func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
+	signals, err := p.Events.EventsOf(ctx, t.ID, task.SignalTaken)
+	if err != nil {
+		return 0, err
+	}
+	var last int64
+	for _, event := range signals {
+		var entry journalEntry
+		ofRun := event.Source == task.FromAgent && event.Generation >= t.Began
+		if ofRun && json.Unmarshal(event.Data, &entry) == nil { // else as in fill
+			last = max(last, entry.Signal.Position)
+		}
+	}
+	return last, nil
+}
+
 // fill reads the phase, the work in progress and the comments of the run that goes
 // on.
-func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) error {
+func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err error) {
+	if resume.Comments, err = p.taken(ctx, t); err != nil {
+		return err
+	}
 	for kind, take := range map[task.EventKind]func(journalEntry){
 		task.PhaseChanged: func(e journalEntry) { resume.Phase = e.Phase },
 		task.Saved:        func(journalEntry) { resume.WIPRef = WIPRef },
-		task.SignalTaken:  func(e journalEntry) { resume.Comments = e.Signal.Position },
 	} {
 		event, found, err := there(p.Events.LastEvent(ctx, t.ID, kind))
 		if err != nil {

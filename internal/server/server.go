@@ -45,6 +45,10 @@ type Options struct {
 	Judged Judged
 	// Reviews keeps reviews and talks about them; nil means that there are none.
 	Reviews *review.Service
+	// Halts stops, pauses and resumes tasks, and Bell rings when something
+	// happens to one; nil means that this server does neither.
+	Halts *broker.Halts
+	Bell  *broker.Bell
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
 	// HandOut hands tasks to agents; nil means that none are.
@@ -69,7 +73,6 @@ type Server struct {
 	store    store.Store
 	tokens   access.Tokens
 	leases   access.Leases
-	paces    paces
 	now      func() time.Time
 	log      *slog.Logger
 	version  string
@@ -109,6 +112,12 @@ func New(options Options) *Server {
 	}
 	if options.Runs != nil {
 		runsAPI{Server: s, runs: options.Runs, judged: options.Judged, ledger: options.Ledger}.register()
+	}
+	if options.Halts != nil {
+		s.registerHalts(options.Halts)
+	}
+	if options.Bell != nil {
+		s.registerStream(options.Bell)
 	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)

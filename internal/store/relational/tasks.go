@@ -111,6 +111,9 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	if err := m.make(change.Reason, now()); err != nil {
 		return task.Task{}, err
 	}
+	if change.Trigger == task.Assigned { // for the cause that it had
+		m.after.AssignedAt, m.after.Began, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
+	}
 	if m.after.State == task.Queued && !change.ReadyAt.IsZero() {
 		m.after.ReadyAt = moment(change.ReadyAt)
 	}
