@@ -109,12 +109,13 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	now := forges.handing.clock.Now
 	running := newRunSide(c, forges, "http://"+listener.Addr().String())
 	web := server.New(server.Options{
-		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board}, TLS: encryption,
+		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		Webhooks: forges.webhooks, Git: forges.git(now), Board: servedBoard{forges.board}, HandOut: forges.handing, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
-		Runs:   running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
+		Runs:   running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: now},
 	})
 	return p.serveUntil(ctx, web, listener, instance{config: c, store: database, report: report}, ready)
 }

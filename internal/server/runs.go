@@ -16,9 +16,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// longestWait is the longest that a request waits for something to happen.
-const longestWait = time.Minute
-
 // Reviews takes what review tasks come to.
 type Reviews interface {
 	// Reviewed is given the result of a review task before its run ends. It may be
@@ -152,12 +149,12 @@ func signalsOf(signals broker.Signals) wire.Signals {
 		shown.Pause = &wire.Halt{Reason: string(signals.Pause.Reason), Since: signals.Pause.At}
 	}
 	for _, entry := range signals.Comments {
-		shown.Comments = append(shown.Comments, commentOf(entry))
+		shown.Comments = append(shown.Comments, commentEntryOf(entry))
 	}
 	return shown
 }
 
-func commentOf(e store.CommentEntry) wire.Comment {
+func commentEntryOf(e store.CommentEntry) wire.Comment {
 	shown := wire.Comment{
 		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author, Access: e.Access,
 		Body: e.Comment.Body, CreatedAt: e.Comment.CreatedAt, UpdatedAt: e.Comment.UpdatedAt,

@@ -48,6 +48,8 @@ type Options struct {
 	Limits Limits
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
+	// HandOut hands tasks to agents; nil means that none are.
+	HandOut HandOut
 }
 
 // Server answers HTTP requests.
@@ -63,6 +65,7 @@ type Server struct {
 	limits   limits
 	seen     *sightings
 	tls      *tls.Config
+	handOut  HandOut
 	api      huma.API
 	handler  http.Handler
 }
@@ -81,6 +84,7 @@ func New(options Options) *Server {
 		limits:   newLimits(options.Limits, options.Now),
 		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:      options.TLS,
+		handOut:  options.HandOut,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
@@ -88,6 +92,9 @@ func New(options Options) *Server {
 	s.registerAgents(options.Now)
 	if options.Runs != nil {
 		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
+	}
+	if options.HandOut != nil {
+		handsOut{s, options.HandOut}.register()
 	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)

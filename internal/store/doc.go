@@ -13,6 +13,7 @@
 //	Tokens            API tokens, hashed
 //	Users, Sessions   who may sign in to the pages, and who has
 //	Audit             what people have done
+//	Notices, Offices, Clock   what several servers on one database need
 //
 // [Store] is all of them together, and is what an adapter implements. Callers
 // ask for the small interface that they need.

@@ -60,9 +60,6 @@ type Runs interface {
 	EndedRun(ctx context.Context, id task.ID, generation int64, tokenHash []byte) (EndedRun, error)
 	// Life returns the life that the task is in.
 	Life(ctx context.Context, id task.ID) (Life, error)
-	// LastEvent returns the last entry of a kind in the task's journal, or
-	// NotFound.
-	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
 	// RunActions returns the writes of a kind that a run has put into the outbox,
 	// whatever became of them, oldest first.
 	RunActions(ctx context.Context, id task.ID, generation int64, kind string) ([]Action, error)

@@ -30,6 +30,9 @@ type Store interface {
 	Users
 	Sessions
 	Audit
+	Notices
+	Offices
+	Clock
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

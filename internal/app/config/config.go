@@ -33,10 +33,13 @@ type Config struct {
 	CommandExecutor CommandExecutor `key:"command_executor" about:"Environments in which the commands of a run are executed."`
 	Sandbox         Sandbox         `key:"sandbox" about:"What the commands of a run are confined to."`
 
-	Roles     map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
-	Review    Review          `key:"review" about:"Reviews that are due by themselves."`
-	Executors Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
-	Limits    Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
+	Roles       map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
+	DefaultRole string          `key:"default_role" default:"CODER" format:"label" about:"Role of an issue without a role label."`
+	Priority    Priority        `key:"priority" about:"Labels that say what is more urgent."`
+	Review      Review          `key:"review" about:"Reviews that are due by themselves."`
+	Executors   Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
+	Leases      Leases          `key:"leases" about:"An agent's hold on its task."`
+	Limits      Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
 
 	CommentDetection CommentDetection `key:"comment_detection" about:"Comments that people add while a task is being worked on."`
 	TaskStop         TaskStop         `key:"task_stop" about:"Stopping a task by unassigning the bot."`

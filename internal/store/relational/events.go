@@ -159,6 +159,16 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	return all(ctx, s, scanEvent, query, args...)
 }
 
+// LastEvent implements store.Events.
+func (s *Store) LastEvent(ctx context.Context, id task.ID, source task.EventSource, kind task.EventKind) (task.Event, error) {
+	var where conditions
+	where.add(`task = ?`, id)
+	where.add(`source = ?`, source)
+	where.addText(`kind`, string(kind))
+	return find(ctx, s, task.Errorf(task.NotFound, "the journal of task %s has no such entry", id), scanEvent,
+		`SELECT task, generation, source, sequence, position, kind, at, data FROM events`+where.text()+` ORDER BY position DESC LIMIT 1`, where.args...)
+}
+
 func scanEvent(r row) (e task.Event, err error) {
 	var data string
 	err = r.Scan(&e.Task, &e.Generation, &e.Source, &e.Sequence, &e.Position, &e.Kind, micros{&e.At}, &data)

@@ -148,13 +148,6 @@ func (s *Store) Life(ctx context.Context, id task.ID) (store.Life, error) {
 	return store.Life{Generation: began.Generation, Reason: change.Reason, At: began.At}, nil
 }
 
-// LastEvent implements store.Runs.
-func (s *Store) LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error) {
-	missing := task.Errorf(task.NotFound, "the journal of task %s has no entry of the kind %s", id, kind)
-	return find(ctx, s, missing, scanEvent, `SELECT `+eventColumns+` FROM events
-		WHERE task = ? AND kind = ? ORDER BY position DESC LIMIT 1`, id, kind)
-}
-
 // RunActions implements store.Runs.
 func (s *Store) RunActions(ctx context.Context, id task.ID, generation int64, kind string) ([]store.Action, error) {
 	return all(ctx, s, scanAction, `SELECT `+actionColumns+` FROM actions
