@@ -35,8 +35,9 @@ type AccountStore interface {
 type Accounts struct {
 	Store AccountStore
 	Now   func() time.Time
-	// Limit bounds failed sign-ins.
-	Limit *Limiter
+	// Logins and Addresses bound failed sign-ins. Many people may share an
+	// address, so that it should have more tries.
+	Logins, Addresses *Limiter
 }
 
 // CheckPersonRole refuses what is not a role for a person.
@@ -90,8 +91,8 @@ func (a Accounts) SetPassword(ctx context.Context, login, password string) error
 // also with the right password. It does not tell an unknown login from a wrong
 // password, neither by its answer nor by its time.
 func (a Accounts) SignIn(ctx context.Context, login, password, address string) (secret string, err error) {
-	names := []string{"login " + strings.ToLower(login), "address " + address}
-	if wait := a.Limit.Wait(a.Now(), names...); wait > 0 {
+	name := strings.ToLower(login)
+	if wait := max(a.Logins.Wait(a.Now(), name), a.Addresses.Wait(a.Now(), address)); wait > 0 {
 		return "", task.Errorf(task.Unavailable, "too many failed sign-ins; try again in %d s", int(wait.Seconds())+1)
 	}
 	user, err := a.Store.User(ctx, login)
@@ -103,10 +104,11 @@ func (a Accounts) SignIn(ctx context.Context, login, password, address string) (
 		return "", err
 	}
 	if !right {
-		a.Limit.Failed(a.Now(), names...)
+		a.Logins.Failed(a.Now(), name)
+		a.Addresses.Failed(a.Now(), address)
 		return "", task.Errorf(task.Unauthorized, "login or password is wrong")
 	}
-	a.Limit.Forget(names[0])
+	a.Logins.Forget(name)
 	return a.Open(ctx, user.Login)
 }
 

@@ -24,7 +24,7 @@ func newAccounts(t *testing.T) (access.Accounts, *clock) {
 	}
 	t.Cleanup(func() { _ = database.Close() })
 	c := &clock{time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)}
-	return access.Accounts{Store: database, Now: func() time.Time { return c.now }, Limit: new(access.Limiter)}, c
+	return access.Accounts{Store: database, Now: func() time.Time { return c.now }, Logins: &access.Limiter{Free: 5}, Addresses: &access.Limiter{Free: 8}}, c
 }
 
 func wantCode(t *testing.T, what string, err error, code task.Code) {
@@ -119,7 +119,11 @@ func TestSignInIsLimited(t *testing.T) {
 	_, err := a.SignIn(ctx, "alice", password, "192.0.2.2")
 	wantCode(t, "the right password from elsewhere, at once", err, task.Unavailable)
 	_, err = a.SignIn(ctx, "bob", password, "192.0.2.1")
-	wantCode(t, "someone else from the same address", err, task.Unavailable)
+	wantCode(t, "someone else from the same address", err, "")
+	for _, login := range []string{"x", "y", "z", "bob"} {
+		_, err = a.SignIn(ctx, login, "wrong", "192.0.2.1")
+	}
+	wantCode(t, "an address that tries one login after the other", err, task.Unavailable)
 	_, err = a.SignIn(ctx, "bob", password, "192.0.2.2")
 	wantCode(t, "someone else from elsewhere", err, "")
 	c.now = c.now.Add(5 * time.Minute)

@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/web"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -49,7 +50,7 @@ func (p program) upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run server and agent in one process",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.runAgent) },
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.runUp) },
 	}
 	o.settings.bind(c, dataFlag, addrFlag, parallelFlag)
 	return c
@@ -71,6 +72,7 @@ type instance struct {
 	config config.Config
 	store  store.Store
 	report *telemetry.Telemetry
+	pages  *web.Pages
 }
 
 // whenReady is called when the server answers. The server goes on while it runs,
@@ -111,13 +113,14 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	}
 	now := forges.handing.clock.Now
 	running := newRunSide(c, forges, "http://"+listener.Addr().String())
-	web := server.New(server.Options{
-		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+	pages := p.newPages(c, database, forges)
+	answering := server.New(server.Options{
+		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
 		Webhooks: forges.webhooks, Git: forges.git(now), Board: servedBoard{forges.board}, HandOut: forges.handing, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: now},
 	})
-	return p.serveUntil(ctx, web, listener, instance{config: c, store: database, report: report}, ready)
+	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages}, ready)
 }
 
 // serveUntil serves until the context ends or ready fails.
@@ -195,6 +198,14 @@ func (p program) checkInAgent(ctx context.Context, running instance) (wire.Me, e
 	}
 	worker := agent.Agent{Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Log: s.log}
 	return worker.CheckIn(ctx)
+}
+
+// runUp invites to the pages and works.
+func (o serve) runUp(ctx context.Context, running instance) error {
+	if err := o.invite(ctx, running); err != nil {
+		return err
+	}
+	return o.runAgent(ctx, running)
 }
 
 // runAgent works until the context ends. Without an executor there is nothing that

@@ -43,7 +43,7 @@ func (o *onAccounts) do(ctx context.Context, action, login string, change func(a
 		if err != nil {
 			return err
 		}
-		err = change(access.Accounts{Store: database, Now: o.now, Limit: new(access.Limiter)})
+		err = change(access.Accounts{Store: database, Now: o.now})
 		outcome := "done"
 		if err != nil {
 			outcome = string(task.CodeOf(err))

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -36,7 +37,7 @@ type RunResult struct {
 // so again; otherwise it fails with LeaseLost when the run is over, and with
 // Conflict when a pending stop does not allow the outcome.
 func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Task, error) {
-	pull, opened, err := openedPull(ctx, r.options.Store, held.ID, held.Generation)
+	pull, opened, err := r.awaitOpening(ctx, held)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -48,8 +49,8 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 			if err != nil {
 				return store.Change{}, err
 			}
-			text, err := r.comment(t, result, decided, pull, in)
-			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.options.Words.effects(text)}, err
+			text := r.comment(t, result, decided, pull, in)
+			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.options.Words.effects(text)}, nil
 		},
 	}
 	if result.Summary != "" {
@@ -103,6 +104,31 @@ func (r *Runs) endedAlready(ctx context.Context, held Held, outcome Outcome, los
 	return r.options.Store.Task(ctx, held.ID)
 }
 
+// openingWait is how long the end of a run waits for a pull request that a sender
+// is opening at that moment.
+const openingWait = 10 * time.Second
+
+// awaitOpening is openedPull when nobody is opening the pull request any more.
+func (r *Runs) awaitOpening(ctx context.Context, held Held) (address string, opened bool, err error) {
+	rung, stop := r.options.Bell.Listen(held.ID)
+	defer stop()
+	patience := time.NewTimer(openingWait)
+	defer patience.Stop()
+	for {
+		address, opened, err = openedPull(ctx, r.options.Store, held.ID, held.Generation)
+		if err != nil || !opened || address != "" {
+			return address, opened, err
+		}
+		select {
+		case <-rung:
+		case <-patience.C:
+			return address, opened, nil
+		case <-ctx.Done():
+			return "", false, ctx.Err()
+		}
+	}
+}
+
 // openedPull reports whether a run has opened its pull request, or is about to
 // without anyone being able to prevent it, and its address as soon as there is
 // one.
@@ -136,7 +162,46 @@ type decision struct {
 // decide says what becomes of a run: the one place where finish, stop and pause
 // meet.
 func decide(result RunResult, pending []store.Halt, opened bool) (decision, error) {
-	var stop, pause *store.Halt
+	stop, pause := haltsIn(pending)
+	if stop != nil {
+		if result.Outcome == RunDone && opened {
+			return decision{task.Finished, task.ReasonCompleted, nil}, nil
+		}
+		if result.Outcome == RunDone {
+			return decision{}, errStopPending()
+		}
+		return decision{task.Withdrawn, stop.Reason, stop}, nil
+	}
+	switch result.Outcome {
+	case RunDone:
+		return decision{task.Finished, task.ReasonCompleted, nil}, nil
+	case RunFailed:
+		return decision{task.GaveUp, knownReason(result.Reason, task.ReasonRunFailed), nil}, nil
+	case RunPaused, RunReturned:
+		return decideRest(result, pause), nil
+	case RunStopped:
+		return decision{}, task.Errorf(task.Conflict, "nobody has asked for the task to be stopped")
+	default:
+		return decision{}, task.Errorf(task.Invalid, "a run cannot end as %q", string(result.Outcome))
+	}
+}
+
+// decideRest decides between a pause and the queue.
+func decideRest(result RunResult, pause *store.Halt) decision {
+	switch {
+	case result.Outcome == RunPaused && ownPause[result.Reason]:
+		return decision{task.PauseSet, result.Reason, nil}
+	case pause != nil:
+		return decision{task.PauseSet, pause.Reason, pause}
+	case result.Outcome == RunPaused: // the pause was lifted while the agent was at it
+		return decision{task.Returned, task.ReasonResumed, nil}
+	default:
+		return decision{task.Returned, knownReason(result.Reason, task.ReasonAgentStopping), nil}
+	}
+}
+
+// haltsIn finds the stop and the pause among what is pending.
+func haltsIn(pending []store.Halt) (stop, pause *store.Halt) {
 	for _, halt := range pending {
 		if halt.Signal == task.SignalStop {
 			stop = &halt
@@ -144,28 +209,7 @@ func decide(result RunResult, pending []store.Halt, opened bool) (decision, erro
 			pause = &halt
 		}
 	}
-	switch {
-	case stop != nil && result.Outcome == RunDone && !opened:
-		return decision{}, errStopPending()
-	case stop != nil && result.Outcome != RunDone:
-		return decision{task.Withdrawn, stop.Reason, stop}, nil
-	case result.Outcome == RunStopped:
-		return decision{}, task.Errorf(task.Conflict, "nobody has asked for the task to be stopped")
-	case result.Outcome == RunDone:
-		return decision{task.Finished, task.ReasonCompleted, nil}, nil
-	case result.Outcome == RunFailed:
-		return decision{task.GaveUp, knownReason(result.Reason, task.ReasonRunFailed), nil}, nil
-	case result.Outcome == RunPaused && ownPause[result.Reason]:
-		return decision{task.PauseSet, result.Reason, nil}, nil
-	case pause != nil:
-		return decision{task.PauseSet, pause.Reason, pause}, nil
-	case result.Outcome == RunPaused: // the pause was lifted while the agent was at it
-		return decision{task.Returned, task.ReasonResumed, nil}, nil
-	case result.Outcome == RunReturned:
-		return decision{task.Returned, knownReason(result.Reason, task.ReasonAgentStopping), nil}, nil
-	default:
-		return decision{}, task.Errorf(task.Invalid, "a run cannot end as %q", string(result.Outcome))
-	}
+	return stop, pause
 }
 
 // ownPause are the reasons for which a run pauses without being asked to.
@@ -180,23 +224,20 @@ func knownReason(given, otherwise task.Reason) task.Reason {
 }
 
 // comment is what people are told about the end of a run.
-func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull string, in Language) (string, error) {
+func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull string, in Language) string {
 	n := r.options.Words.about(t, result.Kept)
-	n.Reason = in.because(decided.reason)
+	n.Reason = decided.reason
 	switch decided.trigger {
 	case task.Finished:
-		return result.Comment, nil
+		return result.Comment
 	case task.GaveUp:
-		if result.Comment != "" {
-			return result.Comment, nil
-		}
-		return r.options.Words.text("failed", in, n)
+		return cmp.Or(result.Comment, n.failed(in))
 	case task.PauseSet:
-		return r.options.Words.text("paused", in, n)
+		return n.paused(in)
 	case task.Withdrawn:
-		n.Seconds, n.Pull = seconds(r.options.Now().Sub(decided.halt.At)), pull
-		return r.options.Words.text("stopped", in, n)
+		n.Took, n.Pull = r.options.Now().Sub(decided.halt.At), pull
+		return n.stopped(in)
 	default:
-		return "", nil
+		return ""
 	}
 }

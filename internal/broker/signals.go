@@ -53,13 +53,7 @@ func (r *Runs) pending(ctx context.Context, held Held, after int64) (Signals, er
 		return Signals{}, err
 	}
 	var signals Signals
-	for _, halt := range halts {
-		if halt.Signal == task.SignalStop {
-			signals.Stop = &halt
-		} else {
-			signals.Pause = &halt
-		}
-	}
+	signals.Stop, signals.Pause = haltsIn(halts)
 	mark, err := r.options.Store.CommentMark(ctx, held.ID)
 	if err != nil {
 		return Signals{}, err

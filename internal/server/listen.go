@@ -63,6 +63,9 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if s.handOut != nil {
 		s.handOut.Drain()
 	}
+	if s.pages != nil {
+		s.pages.Stop()
+	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	err := web.Shutdown(grace)

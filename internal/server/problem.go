@@ -74,6 +74,17 @@ func codeOf(status int) task.Code {
 	}
 }
 
+// otherPath answers what nothing is registered for. Programs are told so in their
+// way, and people get pages.
+func (s *Server) otherPath(w http.ResponseWriter, r *http.Request) {
+	forPrograms := strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/api/")
+	if s.pages == nil || forPrograms {
+		s.unknownPath(w, r)
+		return
+	}
+	s.pages.ServeHTTP(w, r)
+}
+
 func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 	s.writeProblem(w, r, task.Errorf(task.NotFound, "there is nothing at %s", r.URL.Path))
 }

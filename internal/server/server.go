@@ -50,6 +50,15 @@ type Options struct {
 	TLS *tls.Config
 	// HandOut hands tasks to agents; nil means that none are.
 	HandOut HandOut
+	// Pages answers what no other part does; nil means that there are none.
+	Pages Pages
+}
+
+// Pages are the pages for people.
+type Pages interface {
+	http.Handler
+	// Stop ends the connections of live pages, so that the server can stop.
+	Stop()
 }
 
 // Server answers HTTP requests.
@@ -66,6 +75,7 @@ type Server struct {
 	seen     *sightings
 	tls      *tls.Config
 	handOut  HandOut
+	pages    Pages
 	api      huma.API
 	handler  http.Handler
 }
@@ -85,6 +95,7 @@ func New(options Options) *Server {
 		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:      options.TLS,
 		handOut:  options.HandOut,
+		pages:    options.Pages,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
@@ -108,7 +119,7 @@ func New(options Options) *Server {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))
-	mux.HandleFunc("/", s.unknownPath)
+	mux.HandleFunc("/", s.otherPath)
 
 	observed := s.observe(newRequestMetrics(options.Metrics), s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))

@@ -51,6 +51,9 @@ type CommentLog interface {
 	CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]CommentEntry, error)
 	// CommentMark returns the task's mark, the zero value if there is none.
 	CommentMark(ctx context.Context, id task.ID) (CommentMark, error)
-	// SetCommentMark stores the task's mark; NotFound if there is no such task.
-	SetCommentMark(ctx context.Context, id task.ID, mark CommentMark) error
+	// StartComments makes a new mark with the given start; NotFound if there is no
+	// such task.
+	StartComments(ctx context.Context, id task.ID, start int64) error
+	// NoteAssigned sets Assigned in the task's mark; NotFound as before.
+	NoteAssigned(ctx context.Context, id task.ID) error
 }

@@ -85,15 +85,21 @@ func (s *Store) CommentMark(ctx context.Context, id task.ID) (store.CommentMark,
 	return marks[0], nil
 }
 
-// SetCommentMark implements store.CommentLog.
-func (s *Store) SetCommentMark(ctx context.Context, id task.ID, mark store.CommentMark) error {
-	assigned := 0
-	if mark.Assigned {
-		assigned = 1
-	}
+// StartComments implements store.CommentLog.
+func (s *Store) StartComments(ctx context.Context, id task.ID, start int64) error {
+	return s.mark(ctx, id, `INSERT INTO comment_marks (task, start, assigned) VALUES (?, ?, 0)
+		ON CONFLICT (task) DO UPDATE SET start = excluded.start, assigned = 0`, id, start)
+}
+
+// NoteAssigned implements store.CommentLog.
+func (s *Store) NoteAssigned(ctx context.Context, id task.ID) error {
+	return s.mark(ctx, id, `INSERT INTO comment_marks (task, start, assigned) VALUES (?, 0, 1)
+		ON CONFLICT (task) DO UPDATE SET assigned = 1`, id)
+}
+
+func (s *Store) mark(ctx context.Context, id task.ID, statement string, args ...any) error {
 	return s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO comment_marks (task, start, assigned) VALUES (?, ?, ?)
-			ON CONFLICT (task) DO UPDATE SET start = excluded.start, assigned = excluded.assigned`, id, mark.Start, assigned)
+		_, err := q.exec(ctx, statement, args...)
 		if q.dialect.Classify(err) == MissingReference {
 			return noTask(id)
 		}
