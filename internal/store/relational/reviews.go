@@ -105,10 +105,26 @@ func (s *Store) Review(ctx context.Context, id string) (store.Review, error) {
 func noReview(id string) error { return task.Errorf(task.NotFound, "there is no review %q", id) }
 
 // ListReviews implements store.Reviews.
-func (s *Store) ListReviews(ctx context.Context, owner string) ([]store.Review, error) {
+func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]store.Review, error) {
+	if err := checkLimit(filter.Limit); err != nil {
+		return nil, err
+	}
 	var where conditions
-	where.addText(`owner`, owner)
-	return all(ctx, s, scanReview, `SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args...)
+	where.addText(`owner`, filter.Owner)
+	if filter.Pull != (task.Key{}) {
+		where.add(`pull = ?`, filter.Pull.String())
+	}
+	if filter.Pulls {
+		where.add(`pull <> ''`)
+	}
+	if !filter.Since.IsZero() {
+		where.add(`created_at >= ?`, filter.Since.UnixMicro())
+	}
+	if filter.After != "" {
+		where.add(`id > ?`, filter.After)
+	}
+	query, args := limited(`SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args, filter.Limit)
+	return all(ctx, s, scanReview, query, args...)
 }
 
 // DeleteReview implements store.Reviews.
