@@ -102,12 +102,12 @@ func (h *hold) past(ctx context.Context) ([]task.Event, error) {
 		}
 		for _, event := range page.Events {
 			past = append(past, task.Event{
-				Task: task.ID(h.assignment.TaskID), Generation: event.Generation, Position: event.Position,
+				Task: task.ID(h.assignment.TaskID), Generation: event.Generation, Source: task.EventSource(event.Source), Position: event.Position,
 				Kind: task.EventKind(event.Kind), At: event.At, Data: event.Data,
 			})
 			position = event.Position
 		}
-		if len(page.Events) < journalPage {
+		if len(page.Events) == 0 { // a page may be short because its entries are large
 			return past, nil
 		}
 	}
