@@ -10,16 +10,16 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
-	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/web"
 )
 
 // newPages makes the pages for people.
-func (p program) newPages(c config.Config, database store.Store, forges *forgeSide) *web.Pages {
+func (p program) newPages(c config.Config, forges *forgeSide, served servedBoard, reviews *review.Service) *web.Pages {
 	return web.New(web.Options{
-		Store: database, Log: forges.log, Now: p.now, Version: Version(),
-		Board: pagesBoard{servedBoard{forges.board}}, Order: orderOf(c, database, forges), Listen: forges.bell.Listen,
+		Store: forges.store, Log: forges.log, Now: p.now, Version: Version(),
+		Board: pagesBoard{served}, Order: orderOf(c, forges), Listen: forges.bell.Listen, Steering: steering{forges.running.halts}, Reviews: reviews,
 		Settings: web.Settings{
 			Budget: web.Budget{
 				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
@@ -32,10 +32,10 @@ func (p program) newPages(c config.Config, database store.Store, forges *forgeSi
 
 // orderOf says in which order tasks are handed out, by the same rules by which
 // they are. No agent is asking at this moment: one that were would have a task.
-func orderOf(c config.Config, database store.Store, forges *forgeSide) func(context.Context) ([]web.Turn, error) {
+func orderOf(c config.Config, forges *forgeSide) func(context.Context) ([]web.Turn, error) {
 	return func(ctx context.Context) ([]web.Turn, error) {
 		now := forges.handing.clock.Now()
-		queue, err := database.Queue(ctx, now, 0)
+		queue, err := forges.store.Queue(ctx, now, 0)
 		if err != nil {
 			return nil, err
 		}

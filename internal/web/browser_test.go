@@ -227,9 +227,11 @@ func TestLongJournal(t *testing.T) {
 	vera.until(atEnd)
 
 	// Back to the beginning, piece by piece.
-	first := func() string { return get[string](vera, `document.querySelector("#journal .steps").dataset.earliest`) }
-	for first() != "1" {
-		was := first()
+	for {
+		was := get[string](vera, `document.querySelector("#journal .steps").dataset.earliest`)
+		if was == "1" {
+			break
+		}
 		vera.run("scroll up", chromedp.Evaluate(`(() => { const j = document.getElementById("journal"); j.scrollTop = 0; j.dispatchEvent(new Event("scroll")); })()`, nil))
 		vera.until(`document.querySelector("#journal .steps").dataset.earliest !== ` + quoted(was))
 	}

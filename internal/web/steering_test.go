@@ -44,7 +44,7 @@ func newSteeredHouse(t testing.TB) *house {
 	log := slog.New(slog.DiscardHandler)
 	sender := broker.NewSender(broker.SenderOptions{Outbox: h.store, Tasks: h.store, Forges: forges, Snapshots: snapshots, Log: log})
 	s.halts = broker.NewHalts(broker.HaltOptions{
-		Store: h.store, Sender: sender, Bell: new(broker.Bell), Log: log,
+		Store: h.store, Sender: sender, Log: log,
 		Words: &broker.Words{Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "en", Snapshots: snapshots,
 			GitURL: func(task.ID) string { return "" }},
 	})

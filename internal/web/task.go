@@ -15,8 +15,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// journalPage is how many entries of a journal are sent at once.
-const journalPage = 150
+// journalPage is how many entries of a journal a page has, and olderPage how many
+// more are sent when the reader wants to see what was before.
+const (
+	journalPage = 150
+	olderPage   = 500
+)
 
 // Steering moves tasks on behalf of people. Each method returns when what is wanted
 // is noted; a run that is under way ends a little later. An error says why the
@@ -177,7 +181,7 @@ func (p *Pages) showJournal(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil || before < 1 {
 		return nil, task.Errorf(task.Invalid, "before is not a position")
 	}
-	first := max(1, before-journalPage)
+	first := max(1, before-olderPage)
 	events, err := p.Store.EventsAfter(r.Context(), task.ID(r.PathValue("id")), first-1, int(before-first))
 	if err != nil {
 		return nil, err

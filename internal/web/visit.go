@@ -27,6 +27,7 @@ type visit struct {
 	path     string // with its query, to come back to
 	now      time.Time
 	board    bool // there is one
+	reviews  bool
 	version  string
 }
 
@@ -57,7 +58,7 @@ func (v visit) refusal(why string) string {
 // stranger is a visit of someone who is not signed in.
 func (p *Pages) stranger(r *http.Request) visit {
 	return visit{
-		language: languageOf(r), theme: themeOf(r), path: r.URL.RequestURI(), now: p.Now(), board: p.Board != nil, version: p.Version,
+		language: languageOf(r), theme: themeOf(r), path: r.URL.RequestURI(), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, version: p.Version,
 	}
 }
 

@@ -235,7 +235,9 @@ func turnOrigins(t *testing.T, s store.Store) {
 	again := begin(t, s, store.Ask{ThreadID: thread.ID, Content: "Why not?", Origin: "c1"})
 	equal(t, again.Message.ID, first.Message.ID)
 	equal(t, again.Message.Content, "Why?")
-	answer(t, s, again, "Because.")
+	write := store.Action{Item: review.Pull, IdempotencyKey: "reply/c1", Kind: "reply"}
+	got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: again.Message.ID, Claim: "me", Content: "Because.", Writes: []store.Action{write}}))
+	equal(t, len(got[[]store.Action](t)(s.PendingActions(t.Context(), review.Pull))), 1)
 	_, _, err = try(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "c1"})
 	wantCode(t, err, task.Conflict)
 	begin(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "c2"})
