@@ -25,7 +25,7 @@ func (p program) newPages(c config.Config, forges *forgeSide, served servedBoard
 				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
 				DayTokens: int64(c.Budget.DayTokens), DayMoney: millionths(c.Budget.DayCost),
 			},
-			Configuration: settingsInForce(c),
+			Configuration: settingsInForce(c), Forges: forges.health,
 		},
 	})
 }
@@ -69,6 +69,25 @@ func (s steering) Resume(ctx context.Context, id task.ID) error {
 func (s steering) Retry(ctx context.Context, id task.ID) error {
 	_, err := s.halts.Retry(ctx, id)
 	return err
+}
+
+// health says how the forges of others are doing, as far as this server knows.
+func (f *forgeSide) health(context.Context) []web.ForgeHealth {
+	var all []web.ForgeHealth
+	for _, name := range task.Forges {
+		way, connected := f.ways[name]
+		if !connected {
+			continue
+		}
+		counts := way.Counts()
+		_, hooked := f.webhooks.Forges[name]
+		health := web.ForgeHealth{Forge: name, Requests: counts.Requests, Failed: counts.Failed, Limited: counts.Limited, Hooked: hooked}
+		for _, received := range f.webhooks.Recent(name) {
+			health.Deliveries = append(health.Deliveries, web.Delivery(received))
+		}
+		all = append(all, health)
+	}
+	return all
 }
 
 func millionths(amount float64) int64 { return int64(amount * 1e6) }

@@ -15,7 +15,7 @@ import (
 )
 
 // furnished is a house with something on every page.
-func furnished(t *testing.T) (h *house, paths map[string]string) {
+func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
 	h = newSteeredHouse(t)
 	h.repository(t)
