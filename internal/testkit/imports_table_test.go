@@ -8,6 +8,9 @@ const module = "github.com/toryo-dev/toryo"
 type row struct {
 	// imports are packages of this module, named as in the table.
 	imports []string
+	// tests are packages that its tests may import besides: what it shows or is
+	// given, and must not know.
+	tests []string
 	// any is for the programs that put everything together: they may import all
 	// but what belongs to tests, and but other programs.
 	any bool
@@ -38,7 +41,7 @@ var importTable = map[string]row{
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
-	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}},
+	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}, tests: []string{"broker", "environment", "llm", "phase", "phase/conversation"}},
 	"access":          {imports: []string{"store", "task"}},
 	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
 	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
