@@ -115,7 +115,9 @@ type Halt struct {
 }
 
 // Error says what happened.
-func (h *Halt) Error() string { return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text() }
+func (h *Halt) Error() string {
+	return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text()
+}
 
 // Repository is the history of the project. Git's own files are kept where the
 // sandbox cannot reach them, so that nothing inside can make git run a program on
@@ -138,6 +140,12 @@ type Repository interface {
 	Base(ctx context.Context, path string) ([]byte, error)
 	// BaseFiles lists the files of the base branch.
 	BaseFiles(ctx context.Context) ([]string, error)
+	// Exclude keeps paths of the workspace out of every later Save, Diff and
+	// Commit: what set-up made there, such as installed packages. They are paths
+	// relative to the workspace, and folders mean all that is in them. What the
+	// base has is not excluded. It may be called again with other paths, which
+	// are then excluded too.
+	Exclude(ctx context.Context, paths []string) error
 	// Merge brings what the base has got since into the work. It returns the
 	// paths in conflict, which are then marked in the files, if there are any.
 	Merge(ctx context.Context) (conflicts []string, err error)

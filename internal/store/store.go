@@ -7,6 +7,9 @@ type Store interface {
 	Tasks
 	Leases
 	Events
+	Runs
+	Halts
+	CommentLog
 	Outbox
 	ForgeCache
 	Deliveries
@@ -23,6 +26,10 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Agents
+	Users
+	Sessions
+	Audit
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

@@ -16,11 +16,13 @@ const (
 	ReasonLeaseExpired      Reason = "lease_expired"
 	ReasonAttemptsExhausted Reason = "attempts_exhausted"
 	ReasonPauseRequested    Reason = "pause_requested"
+	ReasonAllPaused         Reason = "all_paused"
 	ReasonBudgetExhausted   Reason = "budget_exhausted"
 	ReasonAwaitingAnswer    Reason = "awaiting_answer"
 	ReasonResumed           Reason = "resumed"
 	ReasonUnassigned        Reason = "unassigned"
 	ReasonItemClosed        Reason = "item_closed"
+	ReasonStopRequested     Reason = "stop_requested"
 	ReasonPausedTooLong     Reason = "paused_too_long"
 	ReasonCompleted         Reason = "completed"
 	ReasonRunFailed         Reason = "run_failed"
@@ -33,12 +35,26 @@ const (
 	ReasonTurnsExhausted  Reason = "turns_exhausted"
 	ReasonModelRefused    Reason = "model_refused"
 	ReasonContextExceeded Reason = "context_exceeded"
+	ReasonInvalidPlan     Reason = "invalid_plan"
+)
+
+// The reasons for which a run fails that went to its end.
+const (
+	ReasonNothingChanged Reason = "nothing_changed"
+	ReasonNotVerified    Reason = "not_verified"
+	ReasonMergeConflict  Reason = "merge_conflict"
 )
 
 // The reasons for which a write is refused.
 const (
 	ReasonStaleGeneration Reason = "stale_generation"
 	ReasonRejectedByForge Reason = "rejected_by_forge"
+)
+
+// The reasons for which a run is not told of a comment.
+const (
+	ReasonNotParticipant Reason = "not_a_participant"
+	ReasonNoWriteAccess  Reason = "no_write_access"
 )
 
 var reasonTexts = map[Reason]string{
@@ -51,11 +67,13 @@ var reasonTexts = map[Reason]string{
 	ReasonLeaseExpired:      "the agent was not heard of in time",
 	ReasonAttemptsExhausted: "every attempt was used up",
 	ReasonPauseRequested:    "a person asked for a pause",
+	ReasonAllPaused:         "everything was paused",
 	ReasonBudgetExhausted:   "the budget is used up",
 	ReasonAwaitingAnswer:    "a question to a person is open",
 	ReasonResumed:           "the pause was lifted",
 	ReasonUnassigned:        "the bot was unassigned",
 	ReasonItemClosed:        "the item was closed",
+	ReasonStopRequested:     "a person asked for a stop",
 	ReasonPausedTooLong:     "it was paused for too long",
 	ReasonCompleted:         "the work was verified and handed over",
 	ReasonRunFailed:         "the run failed",
@@ -64,8 +82,14 @@ var reasonTexts = map[Reason]string{
 	ReasonTurnsExhausted:    "every turn that the phase allows was used up",
 	ReasonModelRefused:      "the model refused to answer",
 	ReasonContextExceeded:   "the conversation no longer fits into the model's context",
+	ReasonInvalidPlan:       "the model made no plan that can be used",
+	ReasonNothingChanged:    "the run changed nothing",
+	ReasonNotVerified:       "the work did not pass verification",
+	ReasonMergeConflict:     "the work conflicts with what the base branch has got since",
 	ReasonStaleGeneration:   "it belongs to a run that is over",
 	ReasonRejectedByForge:   "the forge will not take it",
+	ReasonNotParticipant:    "its author takes no part in the item",
+	ReasonNoWriteAccess:     "its author may not write to the repository",
 }
 
 // Text is the reason in words.

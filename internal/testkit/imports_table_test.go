@@ -38,15 +38,16 @@ var importTable = map[string]row{
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
-	"web":             {imports: []string{"access", "review", "task"}},
+	"web":             {imports: []string{"access", "review", "store", "forge", "task"}},
 	"access":          {imports: []string{"store", "task"}},
-	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
+	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
 	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
-	"agent/workspace": {imports: []string{"phase", "task"}},
+	"agent/workspace": {imports: []string{"git", "phase", "task"}},
 	"review/judge":    {imports: []string{"llm", "task"}},
 	"phase":           {imports: []string{"phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "sandbox", "task"}, parts: true},
 	"environment":     {imports: []string{"sandbox", "llm", "task"}},
 	"wire":            {imports: []string{"task"}},
+	"git":             {imports: []string{"task"}},
 
 	"store":            {imports: []string{"task"}},
 	"store/relational": {imports: []string{"store", "task"}},
@@ -75,6 +76,8 @@ var importTable = map[string]row{
 	"phase/tool":         {imports: []string{"llm", "task"}},
 	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
 	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
+	"phase/phasetest":    {imports: []string{"phase", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
+	"phase/progress":     {imports: []string{"phase", "environment", "llm", "task"}},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
 
 	"llm":           {imports: []string{"task"}},
@@ -92,6 +95,7 @@ var importTable = map[string]row{
 	"testkit":         {imports: []string{"task"}, testing: true},
 
 	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
+	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 
 // forAll may be imported by every package, except by those in notFor.
@@ -127,6 +131,8 @@ var confined = map[string][]string{
 	"github.com/rs/zerolog":                      {"redact/rules"},
 	"github.com/danielgtaylor/huma":              {"server"},
 	"github.com/a-h/templ":                       {"web"},
+	"github.com/microcosm-cc/bluemonday":         {"web"},
+	"golang.org/x/crypto/argon2":                 {"access"},
 	"github.com/spf13/cobra":                     {"app"},
 	"github.com/knadh/koanf":                     {"app"},
 	"go.opentelemetry.io/otel/sdk":               {"app"},

@@ -1,0 +1,280 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Program is the git program. Its methods may be called by several goroutines.
+type Program struct {
+	path string
+	// MaxFile is how large a file that git writes may be; 0 means no limit.
+	MaxFile int64
+	// Settings are given to every command, in the form "name=value".
+	Settings []string
+	// Config is a file to be read as the user's configuration; empty for none.
+	Config string
+}
+
+// Find finds the program. It fails with NotReady if there is none.
+func Find() (*Program, error) {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return nil, task.Wrap(task.NotReady, err, "the git program is missing").WithMend("install git 2.38 or newer")
+	}
+	return &Program{path: path}, nil
+}
+
+// Remote is a repository that git talks to.
+type Remote struct {
+	URL      string
+	Username string
+	Password string
+}
+
+// Command is one run of git.
+type Command struct {
+	Dir    string // git's directory; empty for none
+	Tree   string // the work tree; empty for none
+	Index  string // the index file; empty for the one in Dir
+	Args   []string
+	Remote *Remote // what the command talks to, if anything
+	Input  io.Reader
+	Output io.Writer // where the output goes; nil to have it returned
+	From   string    // the folder to run in; empty for one where nothing is
+}
+
+// safety is given to every command.
+var safety = []string{
+	"core.hooksPath=/dev/null",
+	"core.fsmonitor=false",
+	"core.untrackedCache=false",
+	"core.askPass=",
+	"core.pager=cat",
+	"core.attributesFile=/dev/null",
+	"core.excludesFile=/dev/null",
+	"credential.helper=",
+	"http.followRedirects=false",
+	"http.lowSpeedLimit=1000",
+	"http.lowSpeedTime=60",
+	"submodule.recurse=false",
+	"push.recurseSubmodules=no",
+	"push.gpgSign=false",
+	"fetch.recurseSubmodules=false",
+	"diff.external=",
+	"diff.ignoreSubmodules=all",
+	"status.submoduleSummary=false",
+	"gc.auto=0",
+	"maintenance.auto=false",
+}
+
+// environment is all that git sees of ours: where programs are, and how to reach
+// the network.
+func (p *Program) environment() []string {
+	config := "/dev/null"
+	if p.Config != "" {
+		config = p.Config
+	}
+	env := []string{
+		"LC_ALL=C", "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + config, "GIT_ATTR_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ADVICE=0", "GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
+	}
+	for _, name := range []string{
+		"PATH", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
+	} {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// limited runs git with a limit on the size of the files that it writes, counted
+// in blocks of 512 bytes.
+const limited = `ulimit -f "$1" && shift && exec "$@"`
+
+// Run runs a command and returns what it wrote. An error that is one of git is a
+// [*Failure].
+func (p *Program) Run(ctx context.Context, c Command) (string, error) {
+	limit := "unlimited"
+	if p.MaxFile > 0 {
+		limit = strconv.FormatInt(p.MaxFile/512+1, 10)
+	}
+	args := []string{"-c", limited, "sh", limit, p.path}
+	for _, setting := range safety {
+		args = append(args, "-c", setting)
+	}
+	for _, setting := range p.Settings {
+		args = append(args, "-c", setting)
+	}
+	env := p.environment()
+	protocols := ""
+	var credential *os.File
+	if c.Remote != nil {
+		protocol, helper, err := reach(*c.Remote)
+		if err != nil {
+			return "", err
+		}
+		protocols = protocol
+		args = append(args, helper...)
+		if len(helper) > 0 {
+			if credential, err = offer(*c.Remote); err != nil {
+				return "", err
+			}
+			defer func() { _ = credential.Close() }()
+		}
+	}
+	env = append(env, "GIT_ALLOW_PROTOCOL="+protocols)
+	if c.Index != "" {
+		env = append(env, "GIT_INDEX_FILE="+c.Index)
+	}
+	if c.Dir != "" {
+		args = append(args, "--git-dir="+c.Dir)
+	}
+	if c.Tree != "" {
+		args = append(args, "--work-tree="+c.Tree)
+	}
+	cmd := exec.CommandContext(ctx, "/bin/sh", append(args, c.Args...)...)
+	cmd.Env, cmd.Stdin, cmd.Dir = env, c.Input, c.From
+	if c.From == "" {
+		cmd.Dir = string(os.PathSeparator)
+	}
+	if credential != nil {
+		cmd.ExtraFiles = []*os.File{credential} // becomes descriptor 3
+	}
+	endGently(cmd)
+	var output, trouble bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &tail{Buffer: &trouble}
+	if c.Output != nil {
+		cmd.Stdout = c.Output
+	}
+	if err := cmd.Run(); err != nil {
+		if ended := context.Cause(ctx); ended != nil {
+			err = ended
+		}
+		return output.String(), &Failure{What: c.Args[0], Trouble: hide(trouble.String(), c.Remote), Err: err}
+	}
+	return output.String(), nil
+}
+
+// helper is a credential helper. It reads one line with the user name and one
+// with the password from descriptor 3. The shell's read takes no more of a pipe
+// than that, so that each run of the helper finds its own two lines.
+const helper = `!f() { [ "$1" = get ] || exit 0; IFS= read -r u <&3 && IFS= read -r p <&3 && printf 'username=%s\npassword=%s\n' "$u" "$p"; }; f`
+
+// reach returns the protocol that a remote needs and how git comes by the
+// credential for it: for this address, no other.
+func reach(remote Remote) (protocol string, args []string, err error) {
+	if strings.HasPrefix(remote.URL, "/") {
+		return "file", nil, nil
+	}
+	address, err := url.Parse(remote.URL)
+	if err != nil || strings.HasPrefix(remote.URL, "-") {
+		return "", nil, task.Errorf(task.Invalid, "the address of the repository cannot be read")
+	}
+	switch address.Scheme {
+	case "https", "http":
+	case "", "file":
+		return "file", nil, nil
+	default:
+		return "", nil, task.Errorf(task.Unsupported, "git over %s is not supported", address.Scheme)
+	}
+	if address.User != nil {
+		return "", nil, task.Errorf(task.Invalid, "the address of the repository has a credential in it")
+	}
+	if remote.Password == "" {
+		return address.Scheme, nil, nil
+	}
+	place := address.Scheme + "://" + address.Host
+	return address.Scheme, []string{"-c", "credential." + place + ".helper=" + helper}, nil
+}
+
+// offer returns a pipe with the credential in it, several times over: git may ask
+// more than once. It all fits into the pipe's buffer.
+func offer(remote Remote) (*os.File, error) {
+	const times, buffer = 8, 16 << 10
+	lines := remote.Username + "\n" + remote.Password + "\n"
+	if strings.Count(lines, "\n") != 2 || times*len(lines) > buffer {
+		return nil, task.Errorf(task.Invalid, "the credential for git is too long or has a line break in it")
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot hand git the credential")
+	}
+	_, err = writer.WriteString(strings.Repeat(lines, times))
+	if closeErr := writer.Close(); err != nil || closeErr != nil {
+		_ = reader.Close()
+		return nil, task.Errorf(task.Internal, "cannot hand git the credential")
+	}
+	return reader, nil
+}
+
+// hide removes the credential from what git says, should it ever say it.
+func hide(text string, remote *Remote) string {
+	if remote == nil || remote.Password == "" {
+		return text
+	}
+	text = strings.ReplaceAll(text, remote.Password, "***")
+	return strings.ReplaceAll(text, url.QueryEscape(remote.Password), "***")
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ *bytes.Buffer }
+
+const maxTail = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if n > maxTail {
+		p = p[n-maxTail:]
+	}
+	if excess := t.Len() + len(p) - maxTail; excess > 0 {
+		t.Next(excess)
+	}
+	_, err := t.Buffer.Write(p)
+	return n, err
+}
+
+// Failure is what git said when it failed.
+type Failure struct {
+	What    string
+	Trouble string
+	Err     error
+}
+
+func (f *Failure) Error() string {
+	text := fmt.Sprintf("git %s: %v", f.What, f.Err)
+	if said := strings.Join(strings.Fields(clean(f.Trouble)), " "); said != "" {
+		text += ": " + said
+	}
+	return text
+}
+
+// Unwrap returns the cause, which is that of the context when it ended.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Said reports whether git said something with the text in it. Git speaks English
+// here.
+func (f *Failure) Said(text string) bool {
+	return strings.Contains(f.Trouble, text) || strings.Contains(f.Err.Error(), text)
+}
+
+// clean removes control characters: what git says may quote what others wrote.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}

@@ -1,0 +1,42 @@
+package phase_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/phase/phasetest"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+)
+
+func TestMain(m *testing.M) {
+	guest.Main(nil)
+	os.Exit(m.Run())
+}
+
+// TestScenarios runs the scenarios, each from an item to its end.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/scenarios/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scenarios, %v", len(files), err)
+	}
+	engine := phasetest.Engine(t)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			scenario, err := phasetest.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			world := phasetest.New(t, engine, scenario)
+			for range max(scenario.Expect.Runs, 1) {
+				if _, err := world.Run(t.Context()); err != nil && !phasetest.Crashed(err) {
+					t.Fatal(err)
+				}
+			}
+			world.Check()
+		})
+	}
+}
