@@ -247,8 +247,18 @@ func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	if strings.Contains(w.git(w.origin, "for-each-ref", "--format=%(refname)"), workspace.WIPRef) {
 		options.WIP = workspace.WIPRef
 	}
-	return workspace.Prepare(context.WithoutCancel(ctx), options)
+	repository, err := workspace.Prepare(context.WithoutCancel(ctx), options)
+	if err != nil || !w.scenario.Compiled {
+		return repository, err
+	}
+	if err := os.CopyFS(filepath.Join(repository.Workspace(), goCache), os.DirFS(compiled(w.t))); err != nil {
+		return nil, err
+	}
+	return repository, repository.Exclude(ctx, []string{goCache})
 }
+
+// goCache is the folder in the workspace with what Go has compiled.
+const goCache = ".go-cache"
 
 // shell is an environment whose projects are shell scripts: its tests take no
 // time worth speaking of.
@@ -275,7 +285,7 @@ func (w *World) options() phase.Options {
 		Setup: environment.Setup{Table: table, Engine: w.engine, Log: slog.New(slog.DiscardHandler),
 			Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 			SetupNetwork: sandbox.NoNetwork, CommandTimeout: 2 * time.Minute},
-		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0"}},
+		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}},
 		Comments: phase.CommentChecks{From: w.scenario.Accept, Every: w.scenario.Every},
 		Progress: func() string { return "progress" },
 		Log:      slog.New(slog.DiscardHandler),
@@ -330,3 +340,41 @@ func (m *mortal) Commit(ctx context.Context, message string) (string, bool, erro
 
 // Crashed reports whether a run ended because its process was gone.
 func Crashed(err error) bool { return errors.Is(err, errCrash) }
+
+// compiled is a folder, kept between runs, with what Go compiles of its standard
+// library for the tests of a small project.
+func compiled(t testing.TB) string {
+	t.Helper()
+	folder, err := compileOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+var compileOnce = sync.OnceValues(func() (string, error) {
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(caches, "toryo-test", "go-build-scenarios")
+	project, err := os.MkdirTemp("", "compiled")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(project) }()
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/double\n\ngo 1.24\n", "double_test.go": "package double\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(project, name), []byte(content), 0o600); err != nil {
+			return "", err
+		}
+	}
+	compile := exec.Command("go", "test", "-run=^$", ".") //nolint:noctx // a test's own
+	compile.Dir = project
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local", "GOCACHE="+folder)
+	if output, err := compile.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return folder, nil
+})
