@@ -101,10 +101,14 @@ func (w *World) Check() {
 	w.contains("what the model was sent", w.Asked(), expect.Asked)
 	w.contains("the last comment", last.Comment, expect.Comment)
 	w.contains("the summary", last.Summary, expect.Summary)
+	if head := w.git(w.origin, "rev-parse", "refs/heads/main"); head != w.main {
+		w.t.Errorf("main was moved to %s", head)
+	}
+	w.checkSecrets()
 	w.checkPull(expect)
 	said := w.desk.everything()
 	w.contains("what was said", said, expect.Said)
-	for _, text := range slices.Concat(expect.NotSaid, w.scenario.Secrets) {
+	for _, text := range expect.NotSaid {
 		if strings.Contains(said+last.Comment, text) {
 			w.t.Errorf("people can read %q", text)
 		}
@@ -118,6 +122,28 @@ func (w *World) Check() {
 	for name, text := range expect.Kept {
 		w.contains("the kept "+name, w.File(workspace.WIPRef, name), []string{text})
 	}
+}
+
+// checkSecrets looks for secrets everywhere: in what people read, what the model
+// was sent, the journal and the branch.
+func (w *World) checkSecrets() {
+	w.t.Helper()
+	for _, secret := range w.scenario.Secrets {
+		places := map[string]string{"what people read": w.desk.everything(), "what the model was sent": w.Asked(), "the journal": w.whole()}
+		for place, text := range places {
+			if strings.Contains(text, secret) {
+				w.t.Errorf("%s has a secret in it", place)
+			}
+		}
+	}
+}
+
+func (w *World) whole() string {
+	var b strings.Builder
+	for _, event := range w.events {
+		b.Write(event.Data)
+	}
+	return b.String()
 }
 
 func (w *World) checkPull(expect Expect) {

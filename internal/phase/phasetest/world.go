@@ -36,6 +36,7 @@ type World struct {
 	t        testing.TB
 	scenario *Scenario
 	origin   string
+	main     string // the commit that main has to have
 	engine   sandbox.Engine
 	model    *script.Model
 	desk     *desk
@@ -130,6 +131,9 @@ func (w *World) commit(name string, files map[string]string) {
 	w.git(dir, "add", "--all", "--force")
 	w.git(dir, "commit", "--quiet", "--allow-empty", "-m", "files")
 	w.git(dir, "push", "--quiet", "origin", "HEAD:refs/heads/"+name)
+	if name == "main" {
+		w.main = w.git(dir, "rev-parse", "HEAD")
+	}
 }
 
 func (w *World) isGone() bool {
