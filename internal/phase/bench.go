@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
@@ -25,6 +26,8 @@ type bench struct {
 	box     sandbox.Sandbox
 	lost    bool // the sandbox died
 	servers *mcp.Connections
+	// launched counts the programs that were started beside the commands.
+	launched atomic.Int64
 }
 
 func newBench(r *run) (*bench, error) {
@@ -36,7 +39,15 @@ func newBench(r *run) (*bench, error) {
 }
 
 func (b *bench) workspace() tool.Workspace {
-	return tool.Workspace{Files: b.files, Runner: b, Mount: sandbox.WorkspacePath}
+	return tool.Workspace{Files: b.files, Runner: b, Mount: b.mount()}
+}
+
+// mount is where the workspace is for programs in the sandbox.
+func (b *bench) mount() string {
+	if b.run.Setup.Engine.Name() == "landlock" { // the one that cannot move it
+		return b.run.Repository.Workspace()
+	}
+	return sandbox.WorkspacePath
 }
 
 // lookers are the tools that change nothing and need no sandbox.

@@ -179,7 +179,7 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 		}
 		return nil
 	})
-	var over *phaseOver
+	var over *overError
 	if errors.Is(err, errNoAnswer) || errors.As(err, &over) {
 		letter = Letter{CommitMessage: r.plainTitle(), Title: r.plainTitle(), Summary: r.lastWords()}
 		err = nil

@@ -108,7 +108,7 @@ func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
 	}
 	outcome, err := t.goOn(ctx)
 	if err == nil && outcome.Reason != task.ReasonCompleted {
-		err = &phaseOver{outcome.Reason, outcome.Text}
+		err = &overError{outcome.Reason, outcome.Text}
 	}
 	return outcome.Text, err
 }
@@ -154,8 +154,10 @@ func (r *run) exclude(ctx context.Context) error {
 	var found []string
 	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil || !entry.IsDir():
-			return nil // what cannot be read now cannot be committed either
+		case err != nil:
+			return fs.SkipDir // what cannot be read now cannot be committed either
+		case !entry.IsDir():
+			return nil
 		case name == ".git":
 			return fs.SkipDir
 		case slices.Contains(neverWork, entry.Name()):

@@ -198,7 +198,7 @@ func (r *run) carry(ctx context.Context) (outcome Outcome, err error) {
 
 // interrupted decides what an error makes of the run.
 func (r *run) interrupted(ctx context.Context, err error) (Outcome, error) {
-	var over *phaseOver
+	var over *overError
 	halt, halted := errors.AsType[*Halt](context.Cause(ctx))
 	switch {
 	case halted:
@@ -236,7 +236,7 @@ func (r *run) halt(ctx context.Context, halt *Halt) (Outcome, error) {
 func (r *run) keep(ctx context.Context) error {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
-	return r.save(ctx, "Work in progress")
+	return r.save(ctx)
 }
 
 func (r *run) bounded(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -95,22 +95,15 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 		s.cost += entry.Usage.Cost
 		s.scripted = s.scripted || entry.Usage.Scripted
 	case task.Planned:
-		if s.plan == nil || s.plan.Revision != entry.Plan.Revision {
-			s.plans = append(s.plans, entry.Plan.fingerprint())
-		}
-		s.plan = entry.Plan
+		s.applyPlan(entry)
 	case task.Prepared:
 		s.setup = entry.Setup
 	case task.Saved:
-		if s.saved = entry.Commit; entry.Status == SavedBranch {
-			s.branch = entry.Commit
-		}
+		s.applySaved(entry)
 	case task.SignalTaken:
 		s.applySignal(entry)
-	case task.Summed:
-		s.summary = entry.Text
-	case task.NoteTaken:
-		s.applyNote(entry)
+	case task.Summed, task.NoteTaken:
+		s.applyText(kind, entry)
 	case task.MessageSent, task.StateChanged:
 	}
 }
@@ -153,7 +146,24 @@ func (s *state) applySignal(entry Entry) {
 	}
 }
 
-func (s *state) applyNote(entry Entry) {
+func (s *state) applyPlan(entry Entry) {
+	if s.plan == nil || s.plan.Revision != entry.Plan.Revision {
+		s.plans = append(s.plans, entry.Plan.fingerprint())
+	}
+	s.plan = entry.Plan
+}
+
+func (s *state) applySaved(entry Entry) {
+	if s.saved = entry.Commit; entry.Status == SavedBranch {
+		s.branch = entry.Commit
+	}
+}
+
+func (s *state) applyText(kind task.EventKind, entry Entry) {
+	if kind == task.Summed {
+		s.summary = entry.Text
+		return
+	}
 	if entry.Name != "" {
 		s.spoken[entry.Name] = true
 	}

@@ -74,7 +74,7 @@ func (r *run) verify(ctx context.Context) error {
 		return err
 	}
 	verdict.Again = !verdict.Passed && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted
-	if err := r.save(ctx, "Work in progress"); err != nil {
+	if err := r.save(ctx); err != nil {
 		return err
 	}
 	status := PhaseCompleted
@@ -84,7 +84,7 @@ func (r *run) verify(ctx context.Context) error {
 	return r.end(ctx, task.Verification, status, verdict)
 }
 
-func (v Verdict) passed() bool {
+func (v *Verdict) passed() bool {
 	return v.Changed && len(v.Conflicts) == 0 && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
 }
@@ -213,7 +213,7 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 }
 
 // describe is what was found, for a model.
-func (v Verdict) describe() string {
+func (v *Verdict) describe() string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if !v.Changed {

@@ -38,6 +38,7 @@ type Scenario struct {
 	Accept   phase.AcceptFrom `yaml:"accept_from"`
 	Every    int              `yaml:"check_interval"`
 	Limits   Limits           `yaml:"limits"`
+	Servers  []Server         `yaml:"mcp_servers"`
 	Compiled bool             `yaml:"compiled"` // Go finds its standard library compiled
 	Events   []Event          `yaml:"events"`
 	Secrets  []string         `yaml:"secrets"` // that may be nowhere
@@ -55,6 +56,13 @@ type Limits struct {
 	ReflectAfter int `yaml:"reflect_after"`
 	Repairs      int `yaml:"repairs"`
 	Turns        int `yaml:"turns"`
+}
+
+// Server is an MCP server.
+type Server struct {
+	Name        string            `yaml:"name"`
+	Command     []string          `yaml:"command"`
+	Environment map[string]string `yaml:"environment"`
 }
 
 // Comment is what somebody says.

@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/phase/mcp"
 	"github.com/toryo-dev/toryo/internal/phase/turn"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/bubblewrap"
@@ -258,7 +259,8 @@ func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	if err := os.CopyFS(filepath.Join(repository.Workspace(), goCache), os.DirFS(compiled(w.t))); err != nil {
 		return nil, err
 	}
-	return repository, repository.Exclude(ctx, []string{goCache})
+	err = repository.Exclude(ctx, []string{goCache})
+	return repository, err
 }
 
 // goCache is the folder in the workspace with what Go has compiled.
@@ -284,8 +286,13 @@ func (w *World) options() phase.Options {
 	}
 	limits := phase.Limits{Reflections: w.scenario.Limits.Reflections, ReflectEvery: w.scenario.Limits.ReflectEvery,
 		ReflectAfter: w.scenario.Limits.ReflectAfter, Repairs: w.scenario.Limits.Repairs, Turn: turn.Limits{Turns: w.scenario.Limits.Turns}}
+	var servers []mcp.Server
+	for _, server := range w.scenario.Servers {
+		servers = append(servers, mcp.Server{Name: server.Name, Command: server.Command, Environment: server.Environment, Timeout: 20 * time.Second})
+	}
 	return phase.Options{
-		Model: func(task.Phase) llm.Model { return w.model }, Summarizer: w.model, Language: w.scenario.Language, Limits: limits,
+		Servers: servers,
+		Model:   func(task.Phase) llm.Model { return w.model }, Summarizer: w.model, Language: w.scenario.Language, Limits: limits,
 		Setup: environment.Setup{Table: table, Engine: w.engine, Log: slog.New(slog.DiscardHandler),
 			Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 			SetupNetwork: sandbox.NoNetwork, CommandTimeout: 2 * time.Minute},
@@ -374,7 +381,7 @@ var compileOnce = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	compile := exec.Command("go", "test", "-run=^$", ".") //nolint:noctx // a test's own
+	compile := exec.Command("go", "test", "-run=^$", ".")
 	compile.Dir = project
 	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local", "GOCACHE="+folder)
 	if output, err := compile.CombinedOutput(); err != nil {
