@@ -53,8 +53,10 @@ type forgeSide struct {
 	mirrors   *mirror.Mirrors
 	sender    *broker.Sender
 	webhooks  *server.Webhooks
+	bell      *broker.Bell // rings when something happens to a task
 	store     store.Store
 	log       *slog.Logger
+	heard     func(task.Key) // told of pull requests that changed; may be nil
 
 	stopTidying context.CancelFunc
 	tidied      chan struct{}
@@ -64,7 +66,7 @@ type forgeSide struct {
 // board, and begins to send what waits in the outbox. No forge is asked anything
 // yet: one that is down does not keep the server from starting.
 func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
-	f := &forgeSide{store: database, log: report.Log, tidied: make(chan struct{})}
+	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log, tidied: make(chan struct{})}
 	var err error
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
@@ -84,6 +86,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
+		Settled: func(action store.Action) { f.bell.Ring(action.Task) },
 		Publish: func(ctx context.Context, p broker.Publication) error {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},
@@ -205,11 +208,13 @@ func (f *forgeSide) remote(ctx context.Context, r mirror.Repository) (forge.Remo
 	return of.Remote(ctx, r.Name)
 }
 
-// delivered passes on what a webhook says to those who keep copies of git.
+// delivered passes on what a webhook says to those who keep copies of git, and to
+// who answers replies under reviews.
 func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error {
 	if delivery.Kind == forge.Pushed {
 		f.mirrors.Changed(mirror.Repository{Forge: delivery.Forge, Name: delivery.Repository})
 	}
+	f.told(delivery)
 	return nil
 }
 

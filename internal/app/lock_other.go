@@ -2,7 +2,7 @@
 
 package app
 
-// lockDataDir cannot keep a second server away on this system.
-func lockDataDir(path string) (unlock func() error, err error) {
+// lockFolder cannot keep a second process away on this system.
+func lockFolder(path, _, _ string) (unlock func() error, err error) {
 	return func() error { return nil }, makeDataDir(path)
 }

@@ -11,6 +11,8 @@
 //	BoardRepositories, BoardItems, BoardComments, BoardReviews,
 //	BoardUsers, BoardReactions, BoardStatuses   the built-in board
 //	Tokens            API tokens, hashed
+//	Users, Sessions   who may sign in to the pages, and who has
+//	Audit             what people have done
 //
 // [Store] is all of them together, and is what an adapter implements. Callers
 // ask for the small interface that they need.

@@ -40,11 +40,12 @@ type Change struct {
 
 // TaskFilter narrows a listing. Zero fields do not narrow.
 type TaskFilter struct {
-	States     []task.State
-	Forge      task.Forge
-	Repository string
-	Type       task.Type
-	Limit      int // 0 means all
+	States       []task.State
+	Forge        task.Forge
+	Repository   string
+	Type         task.Type
+	UpdatedSince time.Time // only tasks that changed at or after this moment
+	Limit        int       // 0 means all
 }
 
 // Tasks keeps tasks and moves them along the state machine. There is one task
@@ -119,6 +120,11 @@ type Events interface {
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+	// EventsOf returns all events of a task that are of the given kinds, in order.
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+	// LastPosition returns the position of the newest event of a task, 0 if it has
+	// none.
+	LastPosition(ctx context.Context, id task.ID) (int64, error)
 	// LastSequence returns the greatest sequence stored of a source in a
 	// generation, 0 if none: where a sender that starts again goes on.
 	LastSequence(ctx context.Context, id task.ID, generation int64, source task.EventSource) (int64, error)

@@ -16,11 +16,13 @@ const (
 	ReasonLeaseExpired      Reason = "lease_expired"
 	ReasonAttemptsExhausted Reason = "attempts_exhausted"
 	ReasonPauseRequested    Reason = "pause_requested"
+	ReasonAllPaused         Reason = "all_paused"
 	ReasonBudgetExhausted   Reason = "budget_exhausted"
 	ReasonAwaitingAnswer    Reason = "awaiting_answer"
 	ReasonResumed           Reason = "resumed"
 	ReasonUnassigned        Reason = "unassigned"
 	ReasonItemClosed        Reason = "item_closed"
+	ReasonStopRequested     Reason = "stop_requested"
 	ReasonPausedTooLong     Reason = "paused_too_long"
 	ReasonCompleted         Reason = "completed"
 	ReasonRunFailed         Reason = "run_failed"
@@ -49,6 +51,12 @@ const (
 	ReasonRejectedByForge Reason = "rejected_by_forge"
 )
 
+// The reasons for which a run is not told of a comment.
+const (
+	ReasonNotParticipant Reason = "not_a_participant"
+	ReasonNoWriteAccess  Reason = "no_write_access"
+)
+
 var reasonTexts = map[Reason]string{
 	ReasonAssigned:          "the bot was assigned",
 	ReasonReviewDue:         "the pull request has waited for a review long enough",
@@ -59,11 +67,13 @@ var reasonTexts = map[Reason]string{
 	ReasonLeaseExpired:      "the agent was not heard of in time",
 	ReasonAttemptsExhausted: "every attempt was used up",
 	ReasonPauseRequested:    "a person asked for a pause",
+	ReasonAllPaused:         "everything was paused",
 	ReasonBudgetExhausted:   "the budget is used up",
 	ReasonAwaitingAnswer:    "a question to a person is open",
 	ReasonResumed:           "the pause was lifted",
 	ReasonUnassigned:        "the bot was unassigned",
 	ReasonItemClosed:        "the item was closed",
+	ReasonStopRequested:     "a person asked for a stop",
 	ReasonPausedTooLong:     "it was paused for too long",
 	ReasonCompleted:         "the work was verified and handed over",
 	ReasonRunFailed:         "the run failed",
@@ -78,6 +88,8 @@ var reasonTexts = map[Reason]string{
 	ReasonMergeConflict:     "the work conflicts with what the base branch has got since",
 	ReasonStaleGeneration:   "it belongs to a run that is over",
 	ReasonRejectedByForge:   "the forge will not take it",
+	ReasonNotParticipant:    "its author takes no part in the item",
+	ReasonNoWriteAccess:     "its author may not write to the repository",
 }
 
 // Text is the reason in words.

@@ -170,8 +170,11 @@ func (w *Workspace) others(ctx context.Context, below string) ([]string, error) 
 // limit is noted, and is as it was.
 func (w *Workspace) see(name string, was file) (now file, there bool, err error) {
 	info, err := os.Lstat(filepath.Join(w.files, name))
+	if err != nil && was.mode == submodule {
+		return was, true, gone(err)
+	}
 	if err != nil {
-		return file{}, was.mode == submodule, gone(err)
+		return file{}, false, gone(err)
 	}
 	kind := info.Mode().Type()
 	switch {

@@ -27,6 +27,9 @@ type Options struct {
 	// URL is where git finds the repository, and Token the password for it.
 	URL   string
 	Token string
+	// CAFile has certificates by which git knows the server, in place of those of
+	// the system; empty for the latter.
+	CAFile string
 	// Base is the branch that the work starts from; empty for the default one.
 	Base string
 	// Branch is what the work goes to. If it exists the work goes on there.
@@ -118,6 +121,9 @@ func open(options Options) (*Workspace, error) {
 	}
 	program.MaxFile = maxFetch
 	program.Settings = []string{"checkout.workers=-1", "core.symlinks=true", "core.ignoreCase=false", "core.precomposeUnicode=false"}
+	if options.CAFile != "" {
+		program.Settings = append(program.Settings, "http.sslCAInfo="+options.CAFile)
+	}
 	dir, err := filepath.Abs(options.Dir)
 	if err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")

@@ -17,6 +17,7 @@ type Config struct {
 	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
 
 	Server   Server   `key:"server" about:"The HTTP server: API, webhooks, git and web pages."`
+	Agent    Agent    `key:"agent" about:"An agent on a machine of its own: toryo agent."`
 	Database Database `key:"database" about:"Where tasks, events and reviews are stored."`
 
 	GitHub GitHub `key:"github" about:"GitHub, or GitHub Enterprise by its url."`
@@ -24,7 +25,7 @@ type Config struct {
 	Gitea  Gitea  `key:"gitea" about:"Gitea or Forgejo."`
 
 	LLM            LLM                      `key:"llm" about:"The model."`
-	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary) or for a role of roles. What is not set is as in llm."`
+	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary), for the chat about reviews (chat), for reviews of documents (review) or for a role of roles. What is not set is as in llm."`
 	ContextStorage ContextStorage           `key:"context_storage" about:"What happens when a conversation with the model grows long."`
 	Budget         Budget                   `key:"budget" about:"What the model may cost; a run that is out of budget pauses. 0 means no limit."`
 	MCPServers     map[string]MCPServer     `key:"mcp_servers" names:"server" example:"tickets" about:"MCP servers whose tools the model can use; the name of a server begins the names of its tools."`
@@ -48,6 +49,22 @@ type Config struct {
 // Server is the section "server".
 type Server struct {
 	Addr string `key:"addr" default:"127.0.0.1:8750" format:"address" usual:"true" about:"Address to listen on, as host:port."`
+
+	TLSCertFile string `key:"tls_cert_file" format:"file" example:"/etc/toryo/tls.crt" about:"File with the certificate, and those above it, in PEM; with it the server speaks HTTPS. A renewed file is taken up by itself."`
+	TLSKeyFile  string `key:"tls_key_file" format:"file" example:"/etc/toryo/tls.key" about:"File with the private key of the certificate, in PEM."`
+
+	RequestsPerToken   int `key:"requests_per_token" default:"100" min:"0" max:"1000000" about:"Requests in a second that are answered for one token. 0 means no limit."`
+	RequestsPerAddress int `key:"requests_per_address" default:"1000" min:"0" max:"1000000" about:"Requests in a second that are answered for one address; behind a proxy all have one address. 0 means no limit."`
+}
+
+// Agent is the section "agent".
+type Agent struct {
+	Server    string        `key:"server" format:"url" example:"https://toryo.example.com" about:"Address of the server."`
+	Name      string        `key:"name" about:"What the agent is called; without it, the name that its token was given."`
+	Parallel  int           `key:"parallel" default:"1" min:"1" max:"1000" about:"How many tasks the agent works on at the same time; limits.per_agent of the server holds too."`
+	Token     redact.Secret `key:"token" about:"Token of the agent. Without one, that which it got when it enrolled."`
+	TokenFile string        `key:"token_file" example:"/run/secrets/agent-token" about:"File that holds the token and nothing else."`
+	CAFile    string        `key:"ca_file" format:"file" example:"/etc/toryo/ca.crt" about:"File with the certificates in PEM by which the server is known, besides those of the system."`
 }
 
 // Database is the section "database".

@@ -32,7 +32,11 @@ type Review struct {
 // executor.
 type Executors struct {
 	Development Command `key:"development" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for development tasks."`
-	Review      Command `key:"review" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for reviews."`
+	Review      Command `key:"review" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for reviews. What it writes to its standard output is the review; as JSON it may have verdict (approve, comment or request_changes), text and comments."`
+
+	Image     string        `key:"image" format:"image" example:"registry.example.com/gemini:1" about:"Container image with the program, where sandboxes are containers; without it, that of the default environment."`
+	Timeout   time.Duration `key:"timeout" default:"1h" min:"1s" max:"168h" about:"A command that takes longer is killed, and the task has failed."`
+	Variables []string      `key:"variables" format:"variable" example:"[GEMINI_API_KEY]" about:"Names of environment variables of the agent that the program is given. What it runs in the repository can read them too."`
 }
 
 // Limits is the section "limits".

@@ -15,6 +15,7 @@ func (l *loader) checkTogether() {
 	l.checkForges()
 	l.checkApp()
 	l.checkDatabase()
+	l.checkTLS()
 	l.checkModels()
 	l.checkBudget()
 	l.checkServers()
@@ -132,6 +133,12 @@ func (l *loader) checkDatabase() {
 		l.conflict(complain("set TORYO_DATABASE_URL or database.url_file", "postgres needs the URL of the database"), "database.driver", "database.url")
 	case l.config.Database.Driver == "sqlite" && given:
 		l.conflict(complain("set database.driver: postgres, or remove the URL", "the URL of a database is given, but the driver is sqlite"), "database.driver", "database.url")
+	}
+}
+
+func (l *loader) checkTLS() {
+	if c := l.config.Server; (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		l.conflict(complain("set both, or none", "a certificate and its key belong together"), "server.tls_cert_file", "server.tls_key_file")
 	}
 }
 

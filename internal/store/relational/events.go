@@ -166,6 +166,24 @@ func scanEvent(r row) (e task.Event, err error) {
 	return e, err
 }
 
+// EventsOf implements store.Events.
+func (s *Store) EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error) {
+	if len(kinds) == 0 {
+		return nil, nil
+	}
+	return all(ctx, s, scanEvent, `SELECT task, generation, source, sequence, position, kind, at, data FROM events
+		WHERE task = ? AND kind IN (`+listOf(len(kinds))+`) ORDER BY position`, append([]any{id}, arguments(kinds)...)...)
+}
+
+// LastPosition implements store.Events.
+func (s *Store) LastPosition(ctx context.Context, id task.ID) (last int64, err error) {
+	err = s.read(ctx, func(q session) error {
+		last, _, err = first(ctx, q, scanNumber, `SELECT COALESCE(MAX(position), 0) FROM events WHERE task = ?`, id)
+		return err
+	})
+	return last, err
+}
+
 // LastSequence implements store.Events.
 func (s *Store) LastSequence(ctx context.Context, id task.ID, generation int64, source task.EventSource) (last int64, err error) {
 	err = s.read(ctx, func(q session) error {

@@ -14,7 +14,7 @@ func (s *Store) Candidates(ctx context.Context, now time.Time, limit int) ([]tas
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	query, args := limited(`SELECT `+taskColumns+` FROM tasks WHERE state = 'queued' AND ready_at <= ?
+	query, args := limited(`SELECT `+taskColumns+` FROM tasks WHERE state = 'queued' AND ready_at <= ? AND `+nobodyPauses+`
 		ORDER BY priority DESC, id`, []any{now.UnixMicro()}, limit)
 	return all(ctx, s, scanTask, query, args...)
 }
@@ -83,7 +83,7 @@ func lockQueued(ctx context.Context, q session, claims []store.Claim) (map[task.
 			ids[i] = c.Task
 		}
 		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks
-			WHERE id IN (`+listOf(len(ids))+`) AND state = 'queued' `+q.dialect.SkipLocked, ids...)
+			WHERE id IN (`+listOf(len(ids))+`) AND state = 'queued' AND `+nobodyPauses+` `+q.dialect.SkipLocked, ids...)
 		if err != nil {
 			return nil, err
 		}

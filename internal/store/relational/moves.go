@@ -46,6 +46,9 @@ func record(ctx context.Context, q session, moves []move, effects store.Effects)
 		}
 	}
 	for _, m := range moves {
+		if err := endHalts(ctx, q, m); err != nil {
+			return err
+		}
 		if m.before.Generation == 0 || m.before.Generation == m.after.Generation {
 			continue
 		}

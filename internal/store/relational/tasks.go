@@ -78,20 +78,25 @@ func (s *Store) Move(ctx context.Context, change store.Change) (t task.Task, err
 		if change.Generation != 0 && change.Generation != found.Generation {
 			return staleError(change.Task, change.Generation, found.Generation)
 		}
-		m := move{before: found.Task, after: found, trigger: change.Trigger}
-		if err := m.make(change.Reason, now()); err != nil {
-			return err
-		}
-		t = m.after.Task
-		if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
-			return err
-		}
-		return record(ctx, q, []move{m}, change.Effects)
+		t, err = moveLocked(ctx, q, found, change)
+		return err
 	})
 	if err != nil {
 		return task.Task{}, err
 	}
 	return t, nil
+}
+
+// moveLocked moves a task whose row is locked.
+func moveLocked(ctx context.Context, q session, found taskRow, change store.Change) (task.Task, error) {
+	m := move{before: found.Task, after: found, trigger: change.Trigger}
+	if err := m.make(change.Reason, now()); err != nil {
+		return task.Task{}, err
+	}
+	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
+		return task.Task{}, err
+	}
+	return m.after.Task, record(ctx, q, []move{m}, change.Effects)
 }
 
 func lockTask(ctx context.Context, q session, id task.ID) (taskRow, error) {
@@ -153,6 +158,9 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	where.addText(`forge`, string(filter.Forge))
 	where.addText(`repository`, filter.Repository)
 	where.addText(`type`, string(filter.Type))
+	if !filter.UpdatedSince.IsZero() {
+		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
+	}
 	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+` ORDER BY id`, where.args, filter.Limit)
 	return all(ctx, s, scanTask, query, args...)
 }

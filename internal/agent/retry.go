@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// callTimeout bounds a request that the server answers at once.
+	callTimeout = 30 * time.Second
+	// pullTimeout bounds a request that waits for the forge.
+	pullTimeout = 3 * time.Minute
+
+	firstPause   = 250 * time.Millisecond
+	longestPause = 15 * time.Second
+)
+
+// passes says whether the error is one that passes by itself: nobody answered,
+// the answer was cut off, or the server has trouble of its own.
+func passes(err error) bool {
+	switch task.CodeOf(err) {
+	case task.Unavailable, task.DatabaseDown, task.NotReady, task.Interrupted, task.Internal, task.TooMany:
+		return true
+	default:
+		return false
+	}
+}
+
+// lost says whether the error means that the run is over for this agent.
+func lost(err error) bool {
+	switch task.CodeOf(err) {
+	case task.LeaseLost, task.StaleGeneration:
+		return true
+	default:
+		return false
+	}
+}
+
+func pauses() *backoff.ExponentialBackOff {
+	growing := backoff.NewExponentialBackOff()
+	growing.InitialInterval, growing.MaxInterval = firstPause, longestPause
+	return growing
+}
+
+// persist makes a call again and again until it succeeds, fails for good, or the
+// context ends. Only what is safe to repeat may be called so. The context's cause
+// is returned when it ends.
+func persist[T any](ctx context.Context, timeout time.Duration, call func(context.Context) (T, error)) (T, error) {
+	return backoff.Retry(ctx, func() (T, error) {
+		once, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		result, err := call(once)
+		if err != nil && !passes(err) {
+			err = backoff.Permanent(err)
+		}
+		return result, err
+	}, backoff.WithBackOff(pauses()), backoff.WithMaxElapsedTime(0))
+}
+
+// wait waits, and reports whether the context did not end in the meantime.
+func wait(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

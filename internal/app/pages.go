@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os/user"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/web"
+)
+
+// newPages makes the pages for people.
+func (p program) newPages(c config.Config, database store.Store, forges *forgeSide, served servedBoard) *web.Pages {
+	return web.New(web.Options{
+		Store: database, Log: forges.log, Now: p.now, Version: Version(),
+		Board: pagesBoard{served},
+		Settings: web.Settings{
+			Budget: web.Budget{
+				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
+				DayTokens: int64(c.Budget.DayTokens), DayMoney: millionths(c.Budget.DayCost),
+			},
+			Configuration: settingsInForce(c),
+		},
+	})
+}
+
+func millionths(amount float64) int64 { return int64(amount * 1e6) }
+
+func settingsInForce(c config.Config) []web.Setting {
+	var all []web.Setting
+	for _, one := range (config.Report{}).Settings(c) {
+		all = append(all, web.Setting{Key: one.Key, Value: one.Value})
+	}
+	return all
+}
+
+// pagesBoard is the board as the pages show it.
+type pagesBoard struct{ servedBoard }
+
+// Bot is the login of the bot.
+func (pagesBoard) Bot() string { return boardBot }
+
+// Person is the board in the hands of someone.
+func (b pagesBoard) Person(login string) web.BoardPerson { return b.As(login) }
+
+// invite prints a link by which whoever started the program enters its pages. It
+// is for this machine alone: a server that others reach asks for a password.
+func (o serve) invite(ctx context.Context, running instance) error {
+	address, err := url.Parse(running.url)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(address.Hostname()); ip == nil || !ip.IsLoopback() {
+		_, err := fmt.Fprintln(o.stdout, "pages: sign in with an account made by toryo user create")
+		return err
+	}
+	path, err := running.pages.Invite(ctx, personHere(), access.Admin)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.stdout, "pages: open %s%s (works once)\n", running.url, path)
+	return err
+}
+
+// personHere is the name of whoever started the program, or one that will do.
+func personHere() string {
+	here, err := user.Current()
+	if err != nil || here.Username == "" {
+		return "admin"
+	}
+	return here.Username
+}

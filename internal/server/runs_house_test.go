@@ -1,0 +1,185 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/ledger"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/postgres"
+	"github.com/toryo-dev/toryo/internal/store/sqlite"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// onBoth runs a test on both databases.
+func onBoth(t *testing.T, test func(t *testing.T, database store.Store)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = database.Close() })
+		test(t, database)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		database, err := postgres.Open(t.Context(), testkit.Postgres(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = database.Close() })
+		test(t, database)
+	})
+}
+
+// lockedBuffer is a log that many write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+// workshop is a server with everything that runs need, on a forge in memory.
+type workshop struct {
+	house
+	forge     *dummy.Forge
+	sender    *broker.Sender
+	snapshots *broker.Snapshots
+	bell      *broker.Bell
+	runs      *broker.Runs
+	published sync.Map // branch to commit
+}
+
+const (
+	repository = "team/app"
+	bot        = "toryo-bot"
+)
+
+func newWorkshop(t *testing.T, database store.Store) *workshop {
+	t.Helper()
+	w := &workshop{forge: dummy.New(task.Gitea, bot), bell: new(broker.Bell)}
+	w.forge.AddRepository(repository, forge.Remote{})
+	w.forge.SetBranch(repository, "main", "c0")
+	log := new(lockedBuffer)
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	w.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: w.forge}, broker.DefaultAges, nil)
+	t.Cleanup(w.snapshots.Stop)
+	w.sender = broker.NewSender(broker.SenderOptions{
+		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
+		ProgressEvery: time.Millisecond, Settled: func(a store.Action) { w.bell.Ring(a.Task) },
+		Publish: func(_ context.Context, p broker.Publication) error {
+			w.published.Store(p.Branch, p.Commit)
+			w.forge.SetBranch(repository, p.Branch, p.Commit)
+			return nil
+		},
+	})
+	w.sender.Start(t.Context())
+	t.Cleanup(func() { w.sender.Stop(context.WithoutCancel(t.Context())) })
+	own := func(_ task.Forge, login string) bool { return task.SameLogin(login, bot) }
+	words := &broker.Words{
+		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
+		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
+	}
+	w.runs = broker.NewRuns(broker.RunOptions{
+		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Log: logger,
+	})
+	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
+	s := New(Options{
+		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
+		Runs: w.runs, Ledger: books,
+	})
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	w.house = house{server: s, web: web, store: database}
+	return w
+}
+
+// issue makes an issue that is assigned to the bot, and its task.
+func (w *workshop) issue(t *testing.T, title string) task.Task {
+	t.Helper()
+	key := w.forge.AddItem(repository, task.Issue, "alice", title)
+	if err := w.forge.Assign(t.Context(), key, bot); err != nil {
+		t.Fatal(err)
+	}
+	made, _, err := w.store.Assign(t.Context(), store.NewTask{
+		Key: key, Type: task.Development, Title: title, Reason: task.ReasonAssigned,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// claim hands a task to an agent.
+func (w *workshop) claim(t *testing.T, id task.ID) (*wire.Held, task.Task) {
+	t.Helper()
+	current, err := w.store.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := access.NewLeaseToken(id, current.Generation)
+	held, err := w.store.Claim(t.Context(), []store.Claim{{
+		Task: id, Generation: current.Generation, Agent: "a1", TokenHash: access.Hash(token), ExpiresAt: time.Now().Add(time.Minute),
+	}}, nil)
+	if err != nil || len(held) != 1 {
+		t.Fatalf("claimed %v, %v", held, err)
+	}
+	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
+	return client.Held(&wire.Assignment{TaskID: string(id), Lease: wire.Lease{Token: token}}), held[0]
+}
+
+// settle waits until the outbox of an item is empty.
+func (w *workshop) settle(t *testing.T, key task.Key) {
+	t.Helper()
+	rung, stop := w.bell.ListenAll()
+	defer stop()
+	for {
+		waiting, err := w.store.PendingActions(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(waiting) == 0 {
+			return
+		}
+		select {
+		case <-rung:
+		case <-time.After(100 * time.Millisecond): // actions without a task ring nobody
+		case <-t.Context().Done():
+			t.Fatal("the outbox was not emptied")
+		}
+	}
+}
