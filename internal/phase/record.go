@@ -20,6 +20,10 @@ var shown = map[task.EventKind]bool{
 
 // append writes an entry to the journal. When it returns, the entry has happened.
 func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) error {
+	entry, err := r.cleanEntry(kind, entry)
+	if err != nil {
+		return err
+	}
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	if err := r.Journal.Append(ctx, kind, entry); err != nil {

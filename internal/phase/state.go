@@ -73,9 +73,34 @@ func (s *state) recall(past []task.Event) error {
 		if err := json.Unmarshal(event.Data, &entry); err != nil {
 			return task.Wrap(task.Invalid, err, fmt.Sprintf("entry %d of the journal cannot be read", event.Position))
 		}
+		if !entry.whole(event.Kind) {
+			return task.Errorf(task.Invalid, "entry %d of the journal, a %s, is not whole", event.Position, event.Kind)
+		}
 		s.apply(event.Kind, entry)
 	}
 	return nil
+}
+
+// whole reports whether the entry has what one of its kind needs.
+func (e Entry) whole(kind task.EventKind) bool {
+	switch kind {
+	case task.PhaseChanged:
+		return e.Phase.Valid() && e.Status != ""
+	case task.MessageSent:
+		return e.Message != nil
+	case task.ToolCalled:
+		return e.Call != nil
+	case task.ModelUsed:
+		return e.Usage != nil
+	case task.Planned:
+		return e.Plan != nil
+	case task.Prepared:
+		return e.Setup != nil
+	case task.SignalTaken:
+		return e.Signal != nil
+	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged:
+	}
+	return true
 }
 
 // apply takes one entry in.
