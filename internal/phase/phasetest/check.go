@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -63,6 +64,20 @@ func (w *World) Asked() string {
 	}
 	return b.String()
 }
+
+// Requests are what the model was sent from a phase, oldest first.
+func (w *World) Requests(from task.Phase) []llm.Request {
+	var requests []llm.Request
+	for _, record := range w.model.Records() {
+		if record.Request.Phase == from {
+			requests = append(requests, record.Request)
+		}
+	}
+	return requests
+}
+
+// Journal is everything that the journal has, as text.
+func (w *World) Journal() string { return w.whole() }
 
 // File is a file as a ref has it, or nothing.
 func (w *World) File(ref, name string) string {
@@ -212,3 +227,9 @@ func (w *World) Story() string {
 	}
 	return b.String()
 }
+
+// Log is the history of the published branch.
+func (w *World) Log() string { return w.git(w.origin, "log", "--format=%B", "refs/heads/"+branch) }
+
+// Remember adds to the journal what a run before the first has left.
+func (w *World) Remember(event task.Event) { w.events = append(w.events, event) }

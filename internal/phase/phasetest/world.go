@@ -50,6 +50,10 @@ type World struct {
 	cutAt   int // the entry of the first run after which the process is gone; 0 for none
 	noSave  int
 	cancel  context.CancelCauseFunc
+	// Adjust changes the options of a run before it begins; may be nil.
+	Adjust func(options *phase.Options)
+	// Around puts something between the run and the people; may be nil.
+	Around func(desk phase.Desk) phase.Desk
 	// Outcomes are those of the runs so far.
 	Outcomes []phase.Outcome
 }
@@ -208,6 +212,13 @@ func (w *World) happen(event Event) {
 	}
 }
 
+// Cancel ends the run that is going on, for the cause.
+func (w *World) Cancel(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel(cause)
+}
+
 // CutAt makes the process of the first run go away after so many entries.
 func (w *World) CutAt(entry int) { w.cutAt = entry }
 
@@ -238,11 +249,18 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 			w.t.Error(err)
 		}
 	}()
-	runner, err := phase.NewRunner(w.options())
+	options, people := w.options(), phase.Desk(w.desk)
+	if w.Adjust != nil {
+		w.Adjust(&options)
+	}
+	if w.Around != nil {
+		people = w.Around(people)
+	}
+	runner, err := phase.NewRunner(options)
 	if err != nil {
 		return phase.Outcome{}, err
 	}
-	outcome, err := runner.Run(ctx, phase.Job{Work: w.work(), Desk: w.desk, Journal: w, Repository: &mortal{repository, w}})
+	outcome, err := runner.Run(ctx, phase.Job{Work: w.work(), Desk: people, Journal: w, Repository: &mortal{repository, w}})
 	w.Outcomes = append(w.Outcomes, outcome)
 	return outcome, err
 }
