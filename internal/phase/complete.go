@@ -65,12 +65,21 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	return outcome, false, err
 }
 
+// lastLooks is how often the last look for comments is tried.
+const lastLooks = 5
+
 // lastComments looks for comments once more before the work is handed over.
 func (r *run) lastComments(ctx context.Context, verdict Verdict) (bool, error) {
 	if !verdict.Passed || r.Comments.Off {
 		return false, nil
 	}
-	waiting, err := r.Desk.Comments(ctx, r.state.position)
+	var waiting []Comment
+	var err error
+	for range lastLooks { // there is no next look that could find what this one does not
+		if waiting, err = r.Desk.Comments(ctx, r.state.position); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		r.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
 		return false, nil

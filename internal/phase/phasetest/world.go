@@ -407,3 +407,20 @@ var compileOnce = sync.OnceValues(func() (string, error) {
 	}
 	return folder, nil
 })
+
+// Crash makes the process of the run that is going on go away.
+func (w *World) Crash() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.crash()
+}
+
+// Say adds a comment that somebody makes.
+func (w *World) Say(comment Comment) { w.desk.add([]Comment{comment}) }
+
+// Deaf makes so many looks for comments fail.
+func (w *World) Deaf(looks int) {
+	w.desk.mu.Lock()
+	defer w.desk.mu.Unlock()
+	w.desk.fail += looks
+}
