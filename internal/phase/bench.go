@@ -109,7 +109,24 @@ func (b *bench) ready(ctx context.Context) (sandbox.Sandbox, error) {
 	return b.box, nil
 }
 
-// command runs a command line and says how its tests went.
+// verified runs tests for a verdict. A sandbox that is lost on the way is no
+// verdict on the work, so that they are then run once more.
+func (b *bench) verified(ctx context.Context, line string) (environment.Baseline, error) {
+	ran, err := b.tests(ctx, line, nil)
+	if err != nil && ctx.Err() == nil && b.lost {
+		return b.tests(ctx, line, nil)
+	}
+	return ran, err
+}
+
+// usable reports whether commands can be run, as far as that is known.
+func (b *bench) usable() bool {
+	b.using.Lock()
+	defer b.using.Unlock()
+	return b.box != nil || b.lost
+}
+
+// tests runs a command line and says how its tests went.
 func (b *bench) tests(ctx context.Context, line string, output io.Writer) (environment.Baseline, error) {
 	b.using.Lock()
 	defer b.using.Unlock()

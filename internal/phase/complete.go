@@ -109,7 +109,7 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if r.state.branch == "" {
-		commit, _, err := r.Repository.Commit(ctx, r.clean(letter.CommitMessage))
+		commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)))
 		if err != nil {
 			return Outcome{}, fmt.Errorf("commit the work: %w", err)
 		}

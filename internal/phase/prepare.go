@@ -202,14 +202,16 @@ func (r *run) inProject(command string) string {
 	return "(cd '" + strings.ReplaceAll(r.project.detection.Directory, "'", `'\''`) + "' && " + command + ")"
 }
 
-// restore makes the sandbox of an earlier run again.
+// restore prepares the bench for a run that goes on. The sandbox is made again
+// when it is first used: a run that only has to hand its work over needs none.
 func (b *bench) restore(ctx context.Context) error {
 	if err := b.run.Repository.Exclude(ctx, b.run.state.setup.Made); err != nil {
 		return err
 	}
 	b.using.Lock()
 	defer b.using.Unlock()
-	return b.rebuild(ctx)
+	b.lost = b.box == nil
+	return nil
 }
 
 // rebuild makes the sandbox again from what the receipt says, and from its

@@ -209,7 +209,7 @@ func (t *talk) object(ctx context.Context, read func(object map[string]any) erro
 		if wrong == nil {
 			return nil
 		}
-		if t.run.state.turns(t.name) == 0 || t.complaints() >= mostComplaints {
+		if t.complaints() >= mostComplaints {
 			return fmt.Errorf("%w: %w", errNoAnswer, wrong)
 		}
 		if err := t.conversation.Say(ctx, complaint+wrong.Error()+".\nAnswer again with the whole JSON object and nothing else."); err != nil {

@@ -124,12 +124,12 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 
 // runTests builds and tests, against the baseline.
 func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
-	if r.bench.box == nil {
+	if !r.bench.usable() {
 		verdict.Unrun = "there is no sandbox"
 		return nil
 	}
 	if baseline := r.state.setup.Build; baseline != nil {
-		ran, err := r.bench.tests(ctx, baseline.Command, nil)
+		ran, err := r.bench.verified(ctx, baseline.Command)
 		if err != nil {
 			return cause(ctx, err)
 		}
@@ -140,7 +140,7 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 		verdict.Unrun = "it is not known how the project's tests are run"
 		return nil
 	}
-	ran, err := r.bench.tests(ctx, tests.command, nil)
+	ran, err := r.bench.verified(ctx, tests.command)
 	if err != nil {
 		return cause(ctx, err)
 	}
