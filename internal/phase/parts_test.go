@@ -23,7 +23,7 @@ func TestReadPlan(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, wrong string }{
 		"good":                       {},
 		"without an environment":     {from: `"selected_environment"`, to: `"other"`, wrong: "schema"},
-		"without verification":       {from: `, "verification": [{"command": "v", "expected_output": "o"}]`, wrong: "schema"},
+		"verification is no list":    {from: `"verification": [`, to: `"verification": 7, "other": [`, wrong: "schema"},
 		"an unknown environment":     {from: `"name": "python"`, to: `"name": "cobol"`, wrong: "there are python, miniforge"},
 		"another phase":              {from: `"planning"`, to: `"execution"`, wrong: "schema"},
 		"too sure":                   {from: `0.5`, to: `1.5`, wrong: "schema"},
@@ -59,6 +59,20 @@ func TestReadPlan(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.wrong)
 			}
 		})
+	}
+}
+
+func TestAPlanNeedNotSayHowTheEnvironmentIsMade(t *testing.T) {
+	t.Parallel()
+	sparse := goodPlan[:strings.Index(goodPlan, `"selected_environment"`)] + `"selected_environment": {}}`
+	object, _ := findObject(sparse)
+	plan, err := readPlan(object, environment.BuiltIn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	selected, _, _ := environment.BuiltIn().Complete(plan.SelectedEnvironment, environment.Detection{EnvironmentType: "python", SetupCommands: []string{"pip install -r requirements.txt"}})
+	if selected.Name != "python" || len(selected.SetupCommands) != 1 || len(selected.Verification) == 0 {
+		t.Errorf("%+v", selected)
 	}
 }
 
