@@ -172,13 +172,14 @@ func sceneOf(kind task.EventKind, entry phase.Entry) string {
 			return "== " + entry.Phase.DisplayName()
 		}
 	case task.Planned:
+		if entry.Plan.Revision > 1 || entry.Plan.Begun() {
+			return "" // a new version of it, or one more action is done
+		}
 		lines := []string{"   the plan:"}
 		for _, action := range entry.Plan.ActionPlan.Actions {
 			lines = append(lines, "     - "+action.What)
 		}
-		if entry.Plan.Revision <= 1 {
-			return strings.Join(lines, "\n")
-		}
+		return strings.Join(lines, "\n")
 	case task.Prepared:
 		return receiptText(*entry.Setup)
 	case task.ToolCalled:
