@@ -83,6 +83,9 @@ func TestPrepareReview(t *testing.T) {
 		len(made.Pull.Issues) != 1 || made.Pull.Issues[0].Title != "Mend the gate" || made.Branch != "feature" || made.Base != "main" {
 		t.Errorf("the pull request is %+v", made.Pull)
 	}
+	if diff := cmp.Diff(seeds{"github:team/app!2 main [feature] []"}, seeded); diff != "" {
+		t.Error(diff)
+	}
 	for _, part := range []string{"Review the pull request", made.Item.URL, "+oil", "too large to show whole", "- large.txt", "issue 1: Mend the gate", "feature at c1"} {
 		if !strings.Contains(made.Prompt, part) {
 			t.Errorf("the prompt does not say %q", part)
