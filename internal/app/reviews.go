@@ -26,7 +26,7 @@ func startReviews(ctx context.Context, c config.Config, f *forgeSide, now func()
 		return nil, err
 	}
 	service := review.New(review.Options{
-		Store: f.store, Model: models, Language: languageOf(c.Language), Forges: f.forges, Pulls: f.snapshots, Now: now, Log: f.log,
+		Store: f.store, Model: models, Language: languageOf(c.Language), Forges: f.forges, Pulls: f.snapshots, Wake: f.sender.Wake, Now: now, Log: f.log,
 	})
 	f.heard = service.Heard
 	service.StartWatching(ctx, c.SyncInterval)

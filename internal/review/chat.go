@@ -227,6 +227,9 @@ func (a *answering) end(ctx context.Context, answer string, composed Composition
 	if err != nil {
 		return err
 	}
+	if len(ended.Writes) > 0 {
+		a.service.wake()
+	}
 	a.turn.finish(stored, nil)
 	return nil
 }

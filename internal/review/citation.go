@@ -40,7 +40,7 @@ func (c Citation) String() string { return c.Text }
 const quotePattern = `(?:「([^」]+)」|“([^”]+)”|"([^"\n]+)")`
 
 var (
-	citationPattern = regexp.MustCompile("§([0-9０-９]+)|([^\\s:`「」『』“”\"'()（）\\[\\]<>、。，；;]+):(\\d+)(?:-(\\d+))?@([0-9a-fA-F]{4,64})")
+	citationPattern = regexp.MustCompile("§(" + digits + ")|([^\\s:`「」『』“”\"'()（）\\[\\]<>、。，；;]+):(\\d+)(?:-(\\d+))?@([0-9a-fA-F]{4,64})")
 	quoteAfter      = regexp.MustCompile("^[`)）]?\\s*(?:の|は|では|に|:|：|,|、)?\\s*" + quotePattern)
 	quoteBefore     = regexp.MustCompile(quotePattern + "\\s*[(（\\[]?`?$")
 )
@@ -229,7 +229,8 @@ func markStale(citations []Citation, sections, newer []judge.Section, commit str
 }
 
 func stillThere(c Citation, sections, newer []judge.Section, commit string) bool {
-	path, text := c.Path, ""
+	path := c.Path
+	var text string
 	if path == "" {
 		at := sort.Search(len(sections), func(i int) bool { return sections[i].Number >= c.Section })
 		hunk, isHunk := judge.ParseHunk(sections[at].Text)

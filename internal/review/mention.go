@@ -7,9 +7,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/review/judge"
 )
 
+// digits are ASCII or full-width ones.
+const digits = `[0-9\x{FF10}-\x{FF19}]+`
+
 var (
-	mentionPattern        = regexp.MustCompile(`§([0-9０-９]+)|第([0-9０-９]+)段落`)
-	englishMentionPattern = regexp.MustCompile(`§([0-9０-９]+)|第([0-9０-９]+)段落|(?i:\b(?:section|paragraph) ([0-9]+)\b)`)
+	mentionPattern        = regexp.MustCompile(`§(` + digits + `)|第(` + digits + `)段落`)
+	englishMentionPattern = regexp.MustCompile(mentionPattern.String() + `|(?i:\b(?:section|paragraph) ([0-9]+)\b)`)
 )
 
 // Mentions returns the sections that a message names, each once, in order: §N and

@@ -32,7 +32,11 @@ func (s *Service) Reviewed(ctx context.Context, pull task.Key, report judge.Repo
 	if task.CodeOf(err) == task.Conflict {
 		return s.reviewOfCommit(ctx, pull, report.Commit)
 	}
-	return stored, err
+	if err != nil {
+		return store.Review{}, err
+	}
+	s.wake()
+	return stored, nil
 }
 
 func checkPullReview(r store.Review) error {

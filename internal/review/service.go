@@ -50,8 +50,10 @@ type Options struct {
 	// Forges and Pulls are nil where there are no pull requests to look at.
 	Forges map[task.Forge]forge.Forge
 	Pulls  Pulls
-	Now    func() time.Time
-	Log    *slog.Logger
+	// Wake tells the sender that there is something in the outbox; it may be nil.
+	Wake func()
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Service keeps reviews and talks about them. Its methods may be called by any
@@ -163,6 +165,12 @@ func (s *Service) AddReview(ctx context.Context, who string, r store.Review) (st
 	}
 	r.Owner, r.Pull, r.HeadCommit, r.CreatedAt = who, task.Key{}, "", s.Now()
 	return s.Store.AddReview(ctx, r)
+}
+
+func (s *Service) wake() {
+	if s.Wake != nil {
+		s.Wake()
+	}
 }
 
 // named refuses who has no name: what belongs to nobody cannot be found again.

@@ -20,7 +20,7 @@ const (
 	// settling is how long after a moment that a forge writes down something else
 	// can happen in what it calls the same moment.
 	settling = 3 * time.Second
-	// atOnce is how many pull requests are looked at at the same time.
+	// atOnce is how many pull requests one looks at together.
 	atOnce = 4
 )
 

@@ -194,3 +194,14 @@ func ReviewOf(one store.Review, question store.Question, threads []store.Thread)
 	}
 	return shown
 }
+
+// ReportOf is what a review task handed in, as [review.Service.Reviewed] takes it.
+func ReportOf(r wire.ReviewResult) judge.Report {
+	report := judge.Report{
+		Commit: r.Commit, Question: r.Question, Answer: r.Answer, Judgement: r.Judgement, Verdict: r.Verdict, Text: r.Text,
+	}
+	for _, c := range r.Comments {
+		report.Comments = append(report.Comments, judge.Comment{Place: judge.Place{Path: c.Path, Line: c.Line, Old: c.Old}, Text: c.Text})
+	}
+	return report
+}

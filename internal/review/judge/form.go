@@ -80,7 +80,10 @@ func readForm(text string, paper Paper) (form, error) {
 			}
 		}
 	}
-	return made, made.validate()
+	if err := made.validate(); err != nil {
+		return form{}, err
+	}
+	return made, nil
 }
 
 func clip(text string) string {
@@ -118,7 +121,7 @@ func readRemark(item Item, paper Paper) remark {
 	return made
 }
 
-func (f form) validate() error {
+func (f *form) validate() error {
 	resolved, err := schema()
 	if err != nil {
 		return err

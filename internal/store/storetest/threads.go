@@ -54,9 +54,9 @@ func try(t testing.TB, s store.Store, ask store.Ask) (store.Begun, bool, error) 
 	return s.BeginTurn(t.Context(), ask)
 }
 
-func answer(t testing.TB, s store.Store, turn store.Begun, text string) store.Message {
+func answer(t testing.TB, s store.Store, turn store.Begun, text string) {
 	t.Helper()
-	return got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: text}))
+	got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: text}))
 }
 
 func threads(t *testing.T, s store.Store) {
