@@ -73,12 +73,12 @@ func measureWaiting(ctx context.Context, folder string) ([]row, error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	time.Sleep(2 * time.Second)
-	before, err := processorTime(server.Process.Pid)
+	before, err := processorTimeOf(server.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
 	time.Sleep(watched)
-	after, err := processorTime(server.Process.Pid)
+	after, err := processorTimeOf(server.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func waitOn(ctx context.Context, address, token string, asked, failed *atomic.In
 	}
 }
 
-// processorTime is what a process has used of the processors.
-func processorTime(pid int) (time.Duration, error) {
+// processorTimeOf is what a process has used of the processors.
+func processorTimeOf(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
