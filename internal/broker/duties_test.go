@@ -24,6 +24,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func TestOneServerDoesTheDuties(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
 		var mu sync.Mutex
 		working := map[string]bool{}
 		var most atomic.Int64
@@ -99,6 +100,7 @@ func newExpiry(s store.Store, now func() time.Time) *broker.Expiry {
 func TestLeasesRunOut(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
 		s := open()
 		x := assignTask(t, s, func(w *store.NewTask) { w.Title = "門を直す" })
 		now := time.Now()

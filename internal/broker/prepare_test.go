@@ -68,7 +68,7 @@ func TestPrepareReview(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.issue("Mend the gate")
-	pull := o.pull("feature", "c1", "Fixes #1")
+	pull := o.pull("feature", "Fixes #1")
 	large := "diff --git a/large.txt b/large.txt\n--- a/large.txt\n+++ b/large.txt\n@@ -0,0 +1 @@\n+" + strings.Repeat("x", 300<<10) + "\n"
 	small := "diff --git a/small.txt b/small.txt\n--- a/small.txt\n+++ b/small.txt\n@@ -0,0 +1 @@\n+oil\n"
 	o.forge.SetDiff(pull, forge.Diff{Head: "c1", Patch: large + small})
@@ -106,7 +106,7 @@ func TestPrepareFixUp(t *testing.T) {
 	o.check(err)
 	_, err = o.store.Move(t.Context(), store.Change{Task: origin.ID, Trigger: task.Finished, Reason: task.ReasonCompleted})
 	o.check(err)
-	pull := o.pull(origin.Branch, "c1", "Closes #1")
+	pull := o.pull(origin.Branch, "Closes #1")
 	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it first.", Commit: "c1"})
 	other := dummyReview(o, pull)
 	o.look(pull)
@@ -177,7 +177,7 @@ func TestPrepareGoesOn(t *testing.T) {
 	third := o.claim(o.task(key, task.Development), "c")
 	made, err = p.Prepare(t.Context(), broker.Given{Task: third})
 	o.check(err)
-	if made.Resume != nil || !strings.HasPrefix(made.Earlier, "word word") || len(made.Earlier) > 33_000 || !strings.HasSuffix(made.Earlier, "[cut]") {
+	if made.Resume != nil || !strings.HasPrefix(made.Earlier, "word ") || len(made.Earlier) > 33_000 || !strings.HasSuffix(made.Earlier, "[cut]") {
 		t.Errorf("a new assignment goes on: %+v, and was told %d bytes", made.Resume, len(made.Earlier))
 	}
 	o.later(91 * 24 * time.Hour)
@@ -192,7 +192,7 @@ func TestPrepareGoesOn(t *testing.T) {
 func TestPreparationFails(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	pull := o.pull("feature", "c1", "")
+	pull := o.pull("feature", "")
 	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 	o.later(time.Hour)
 	o.look(pull)
