@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -73,6 +74,7 @@ type instance struct {
 	store  store.Store
 	report *telemetry.Telemetry
 	pages  *web.Pages
+	board  *board.Board
 }
 
 // whenReady is called when the server answers. The server goes on while it runs,
@@ -125,7 +127,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake}, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
-	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages}, ready)
+	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board}, ready)
 }
 
 // serveUntil serves until the context ends or ready fails.
