@@ -26,6 +26,8 @@ type check struct {
 func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
 		"Tasks":       taskChecks,
+		"Queue":       queueChecks,
+		"Servers":     serverChecks,
 		"Leases":      leaseChecks,
 		"Events":      eventChecks,
 		"Outbox":      outboxChecks,
