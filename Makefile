@@ -37,6 +37,7 @@ bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
 	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
+	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
 
 clean: ## Remove what was built
 	rm -rf bin dist
