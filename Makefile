@@ -39,6 +39,7 @@ bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
 	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
 	@echo "What pages weigh in a browser, and how soon it shows what happens:"
 	@go test -run '^$$' -bench 'PageWeight|EventToScreen|LivePages' -benchtime 3x ./internal/web
+	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
 
 clean: ## Remove what was built
 	rm -rf bin dist

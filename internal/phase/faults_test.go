@@ -254,3 +254,20 @@ func TestAJournalThatCannotBeReadIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestCommentsThatCannotBeAddedAreTakenLater(t *testing.T) {
+	t.Parallel()
+	scenario, err := phasetest.Load("testdata/scenarios/comments.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := phasetest.New(t, phasetest.Engine(t), scenario)
+	world.RefuseSignals = 2
+	if _, err := world.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if world.RefuseSignals != 0 {
+		t.Error("nothing was refused")
+	}
+	world.Check()
+}

@@ -64,7 +64,8 @@ func TestReadPlan(t *testing.T) {
 
 func TestAPlanNeedNotSayHowTheEnvironmentIsMade(t *testing.T) {
 	t.Parallel()
-	sparse := goodPlan[:strings.Index(goodPlan, `"selected_environment"`)] + `"selected_environment": {}}`
+	head, _, _ := strings.Cut(goodPlan, `"selected_environment"`)
+	sparse := head + `"selected_environment": {}}`
 	object, _ := findObject(sparse)
 	plan, err := readPlan(object, environment.BuiltIn())
 	if err != nil {
@@ -120,14 +121,14 @@ func TestCompareWithTheBaseline(t *testing.T) {
 		worse  bool
 		fresh  []string
 	}{
-		"passes":                          {before: ptr(ran(0)), now: ran(0)},
-		"fails now":                       {before: ptr(ran(0)), now: ran(1, "a"), worse: true, fresh: []string{"a"}},
-		"fails now without a name":        {before: ptr(ran(0)), now: ran(1), worse: true},
-		"fails as before":                 {before: ptr(ran(1, "a")), now: ran(1, "a")},
-		"fails as before and one more":    {before: ptr(ran(1, "a")), now: ran(1, "a", "b"), worse: true, fresh: []string{"b"}},
-		"fails as before without a name":  {before: ptr(ran(1)), now: ran(1)},
-		"does not build any more":         {before: ptr(ran(1, "a")), now: ran(2), worse: true},
-		"does not end":                    {before: ptr(ran(0)), now: late, worse: true},
+		"passes":                          {before: new(ran(0)), now: ran(0)},
+		"fails now":                       {before: new(ran(0)), now: ran(1, "a"), worse: true, fresh: []string{"a"}},
+		"fails now without a name":        {before: new(ran(0)), now: ran(1), worse: true},
+		"fails as before":                 {before: new(ran(1, "a")), now: ran(1, "a")},
+		"fails as before and one more":    {before: new(ran(1, "a")), now: ran(1, "a", "b"), worse: true, fresh: []string{"b"}},
+		"fails as before without a name":  {before: new(ran(1)), now: ran(1)},
+		"does not build any more":         {before: new(ran(1, "a")), now: ran(2), worse: true},
+		"does not end":                    {before: new(ran(0)), now: late, worse: true},
 		"nothing to compare with, passes": {now: ran(0)},
 		"nothing to compare with, fails":  {now: ran(1, "a"), worse: true, fresh: []string{"a"}},
 	} {
@@ -140,8 +141,6 @@ func TestCompareWithTheBaseline(t *testing.T) {
 		})
 	}
 }
-
-func ptr[T any](value T) *T { return &value }
 
 func TestWhatSetUpMade(t *testing.T) {
 	t.Parallel()

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -233,3 +235,46 @@ func (w *World) Log() string { return w.git(w.origin, "log", "--format=%B", "ref
 
 // Remember adds to the journal what a run before the first has left.
 func (w *World) Remember(event task.Event) { w.events = append(w.events, event) }
+
+// Took is how long the phase was active the first time.
+func (w *World) Took(name task.Phase) time.Duration {
+	var begun time.Time
+	for _, event := range w.events {
+		entry := w.entry(event)
+		switch {
+		case event.Kind != task.PhaseChanged || entry.Phase != name:
+		case entry.Status == phase.PhaseActive:
+			begun = event.At
+		default:
+			return event.At.Sub(begun)
+		}
+	}
+	return 0
+}
+
+// StableShare is how much of each request but the last the next one begins with.
+func StableShare(requests []llm.Request) float64 {
+	share := 0.0
+	for i := 1; i < len(requests); i++ {
+		before, after := flat(requests[i-1]), flat(requests[i])
+		share += float64(script.CommonPrefix(before, after)) / float64(len(before))
+	}
+	return share / float64(max(len(requests)-1, 1))
+}
+
+func flat(request llm.Request) string {
+	var b strings.Builder
+	b.WriteString(request.System)
+	for _, message := range request.Messages {
+		for _, part := range message.Parts {
+			b.WriteString(part.Text)
+			if part.Call != nil {
+				b.WriteString(part.Call.Name + part.Call.Arguments)
+			}
+			if part.Result != nil {
+				b.WriteString(part.Result.Text)
+			}
+		}
+	}
+	return b.String()
+}

@@ -50,6 +50,8 @@ type World struct {
 	cutAt   int // the entry of the first run after which the process is gone; 0 for none
 	noSave  int
 	cancel  context.CancelCauseFunc
+	// RefuseSignals makes so many signals fail to be written to the journal.
+	RefuseSignals int
 	// Adjust changes the options of a run before it begins; may be nil.
 	Adjust func(options *phase.Options)
 	// Around puts something between the run and the people; may be nil.
@@ -157,6 +159,10 @@ func (w *World) Append(_ context.Context, kind task.EventKind, entry phase.Entry
 	defer w.mu.Unlock()
 	if w.crashed {
 		return errCrash
+	}
+	if kind == task.SignalTaken && w.RefuseSignals > 0 {
+		w.RefuseSignals--
+		return task.Errorf(task.Unavailable, "the disk is busy")
 	}
 	w.events = append(w.events, task.Event{Task: "task1", Generation: int64(w.runs), Source: task.FromAgent,
 		Position: int64(len(w.events) + 1), Kind: kind, Data: data, At: time.Now()})
