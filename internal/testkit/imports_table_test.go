@@ -36,7 +36,7 @@ var importTable = map[string]row{
 
 	"server":          {imports: []string{"broker", "mirror", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
-	"mirror":          {imports: []string{"forge", "task"}},
+	"mirror":          {imports: []string{"forge", "git", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
 	"web":             {imports: []string{"access", "review", "store", "forge", "task"}},
 	"access":          {imports: []string{"store", "task"}},

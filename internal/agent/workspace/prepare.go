@@ -194,7 +194,7 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 	}
 	for _, depth := range []string{"", "--deepen=50", "--deepen=500", "--deepen=5000", "--unshallow"} {
 		if depth != "" {
-			if _, err := os.Stat(filepath.Join(w.dir, "shallow")); err != nil {
+			if !w.isShallow() {
 				break // all of the history is here
 			}
 			if err := w.fetch(ctx, depth, "+refs/heads/"+w.options.Base+":"+refTip, "+"+branch+":"+refStart); err != nil {
@@ -208,6 +208,12 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 	}
 	w.remark("The branch and its base have no common past; differences are counted from the base as it is now.")
 	return base, nil
+}
+
+// isShallow reports whether a part of the history is not here.
+func (w *Workspace) isShallow() bool {
+	_, err := os.Stat(filepath.Join(w.dir, "shallow"))
+	return err == nil
 }
 
 // checkOut writes the files of a commit into the empty workspace.
