@@ -34,7 +34,7 @@ var importTable = map[string]row{
 	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "git", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
