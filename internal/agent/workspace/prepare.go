@@ -113,7 +113,7 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	}
 	w.tip, w.start, w.left = refs[base], refs[first], refs["refs/heads/"+w.options.Branch]
 	if w.options.WIP != "" && refs[w.options.WIP] == "" {
-		w.remark("The work in progress of the earlier run is gone; the files are those that the branch has.")
+		w.remark(workGone)
 	}
 	if wip := refs[w.options.WIP]; wip != "" {
 		return w.fetchWork(ctx, base, wip)
@@ -206,7 +206,7 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 			return strings.TrimSpace(output), err
 		}
 	}
-	w.remark("The branch and its base have no common past; differences are counted from the base as it is now.")
+	w.remark(nothingShared)
 	return base, nil
 }
 
@@ -242,12 +242,12 @@ func (w *Workspace) remarkOn(files listing) {
 		}
 		if filepath.Base(path) == ".gitattributes" {
 			if text, err := w.root.ReadFile(path); err == nil && strings.Contains(string(text), "filter=lfs") {
-				w.remark("Files that the repository keeps in Git LFS are here as pointers, without their content.")
+				w.remark(pointersOnly)
 			}
 		}
 	}
 	if len(modules) > 0 {
-		w.remark("Submodules are not fetched and are left as they are: " + some(modules) + ".")
+		w.remark(modulesLeft, some(modules))
 	}
 }
 
