@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -56,12 +57,7 @@ func (w *Workspace) remark(what phrase, args ...any) {
 		form = what.ja
 	}
 	text := fmt.Sprintf(form, args...)
-	for _, known := range w.remarks {
-		if known == text {
-			return
-		}
-	}
-	if len(w.remarks) < maxRemarks {
+	if !slices.Contains(w.remarks, text) && len(w.remarks) < maxRemarks {
 		w.remarks = append(w.remarks, text)
 	}
 }
