@@ -122,6 +122,9 @@ func (h *Halt) Error() string {
 // Repository is the history of the project. Git's own files are kept where the
 // sandbox cannot reach them, so that nothing inside can make git run a program on
 // the host; the workspace is only the files.
+//
+// One that has left something out or alone says so by a method Remarks() []string,
+// and people are told.
 type Repository interface {
 	// Workspace is the folder with the files, on this machine.
 	Workspace() string

@@ -99,10 +99,27 @@ func (r *run) save(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("save the work in progress: %w", err)
 	}
+	if err := r.remark(ctx); err != nil {
+		return err
+	}
 	if commit == "" || commit == r.state.saved {
 		return nil
 	}
 	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit})
+}
+
+// remark tells people what the repository has left out or left alone, once.
+func (r *run) remark(ctx context.Context) error {
+	remarks, has := r.Repository.(interface{ Remarks() []string })
+	if !has {
+		return nil
+	}
+	for _, text := range remarks.Remarks() {
+		if err := r.warn(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // journal is the run's journal as a conversation sees it.
