@@ -41,11 +41,16 @@ func (t *Table) candidates(project fs.FS, in folder) ([]Candidate, []string) {
 		warnings []string
 	)
 	for order, entry := range t.entries {
-		candidate := entry.candidate(in, order)
+		candidate, before := entry.candidate(in, order), len(warnings)
 		if candidate.markers == 0 && candidate.sources == 0 {
 			continue
 		}
-		warnings = append(warnings, candidate.parse(project)...)
+		warnings = append(warnings, candidate.parsed.read(project, in, candidate.files)...)
+		candidate.unread = len(warnings) > before
+		if entry.Name == "python" {
+			candidate.parsed.lookForPytest(in)
+		}
+		candidate.Dependencies = len(candidate.parsed.dependencies)
 		found = append(found, candidate)
 	}
 	return found, warnings
@@ -72,27 +77,22 @@ func (e Environment) candidate(in folder, order int) Candidate {
 	return candidate
 }
 
-// parse reads the candidate's manifests and returns what is wrong with them.
-func (c *Candidate) parse(project fs.FS) []string {
+// read takes in the manifests and returns what is wrong with them.
+func (m *manifest) read(project fs.FS, in folder, files []string) []string {
 	var warnings []string
-	for _, file := range c.files {
+	for _, file := range files {
 		parse, known := parserFor(file)
 		if !known {
 			continue
 		}
-		content, err := read(project, path.Join(c.in.path, file), manifestCap)
+		content, err := read(project, path.Join(in.path, file), manifestCap)
 		if err == nil {
-			err = parse(content, &c.parsed)
+			err = parse(content, m)
 		}
 		if err != nil {
-			c.unread = true
-			warnings = append(warnings, fmt.Sprintf("%s cannot be read as a manifest: %v", path.Join(c.in.path, file), err))
+			warnings = append(warnings, fmt.Sprintf("%s cannot be read as a manifest: %v", path.Join(in.path, file), err))
 		}
 	}
-	if c.Environment == "python" {
-		c.lookForPytest()
-	}
-	c.Dependencies = len(c.parsed.dependencies)
 	return warnings
 }
 

@@ -100,50 +100,60 @@ func Classify(log []byte, exitCode int) Classification {
 	return found
 }
 
+// finding is what the lines looked at so far tell.
+type finding struct {
+	rank  int
+	cause Classification
+	// again is what was tried again and is not known to have worked.
+	again    Classification
+	possible []int
+}
+
 // decide applies the rules to the lines from start up to end.
 func decide(lines []string, start, end int) (Classification, bool) {
-	var found, again Classification // again: what was tried again and is not known to have worked
-	var possible []int
-	best := len(rankOrder)
+	found := finding{rank: len(rankOrder)}
 	for number := start; number < end; number++ {
-		line := lines[number]
-		if echoed.MatchString(line) {
-			continue
-		}
-		lower := strings.ToLower(line)
-		if again.Number > 0 && goesOn(lower) {
-			again = Classification{}
-		}
-		possible = ruleIndex.candidates(lower, possible[:0])
-		if len(possible) == 0 {
-			continue
-		}
-		triedAgain := hasOne(lower, retryWords)
-		if onlyWarns(lower) && !triedAgain {
-			continue
-		}
-		slices.Sort(possible)
-		for _, index := range slices.Compact(possible) {
-			candidate := rules[index]
-			rank := candidate.rank
-			if rank == broken && triedAgain {
-				rank = retried
-			}
-			if rank >= best || (rank == retried && again.Number > 0) || !candidate.matches(lower) {
-				continue
-			}
-			matched := Classification{Kind: candidate.kind, Line: strings.TrimSpace(line), Number: number + 1}
-			if rank == retried {
-				again = matched
-				continue
-			}
-			best, found = rank, matched
+		if !echoed.MatchString(lines[number]) {
+			found.look(lines[number], number+1)
 		}
 	}
-	if again.Number > 0 && best > retried {
-		return again, true
+	if found.again.Number > 0 && found.rank > retried {
+		return found.again, true
 	}
-	return found, best < len(rankOrder)
+	return found.cause, found.rank < len(rankOrder)
+}
+
+// look takes the line into account.
+func (f *finding) look(line string, number int) {
+	lower := strings.ToLower(line)
+	if f.again.Number > 0 && goesOn(lower) {
+		f.again = Classification{}
+	}
+	f.possible = ruleIndex.candidates(lower, f.possible[:0])
+	if len(f.possible) == 0 {
+		return
+	}
+	triedAgain := hasOne(lower, retryWords)
+	if onlyWarns(lower) && !triedAgain {
+		return
+	}
+	slices.Sort(f.possible)
+	for _, index := range slices.Compact(f.possible) {
+		candidate := rules[index]
+		rank := candidate.rank
+		if rank == broken && triedAgain {
+			rank = retried
+		}
+		if rank >= f.rank || (rank == retried && f.again.Number > 0) || !candidate.matches(lower) {
+			continue
+		}
+		matched := Classification{Kind: candidate.kind, Line: strings.TrimSpace(line), Number: number}
+		if rank == retried {
+			f.again = matched
+			continue
+		}
+		f.rank, f.cause = rank, matched
+	}
 }
 
 // retryWords are how tools say that what failed is going to be tried again.

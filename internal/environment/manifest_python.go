@@ -49,12 +49,14 @@ func (m *manifest) require(needed bool, requirement string) {
 
 // lookForPytest records that the tests are pytest's if its files are there, and
 // whether it has to be installed by name, as no manifest asks for it.
-func (c *Candidate) lookForPytest() {
-	if anyMatches([]string{"pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"}, c.in.files) {
-		c.parsed.tell("pytest", "")
+func (m *manifest) lookForPytest(in folder) {
+	if anyMatches([]string{"pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"}, in.files) {
+		m.tell("pytest", "")
 	}
-	if c.has("@pytest") && !c.has("@declares-pytest") {
-		c.parsed.tell("needs-pytest", "")
+	_, used := m.parts["pytest"]
+	_, declared := m.parts["declares-pytest"]
+	if used && !declared {
+		m.tell("needs-pytest", "")
 	}
 }
 
@@ -86,17 +88,9 @@ func parsePyproject(content []byte, into *manifest) error {
 	if err := toml.Unmarshal(content, &file); err != nil {
 		return err
 	}
-	if project := file.Project; project != nil {
-		for _, requirement := range project.Dependencies {
-			into.require(true, requirement)
-		}
-		for _, group := range sortedKeys(project.OptionalDependencies) {
-			for _, requirement := range project.OptionalDependencies[group] {
-				into.require(false, requirement)
-			}
-		}
-		into.setVersion(project.RequiresPython)
-		into.tellExtra(project.OptionalDependencies)
+	if file.Project != nil {
+		into.addProject(file.Project.Dependencies, file.Project.OptionalDependencies)
+		into.setVersion(file.Project.RequiresPython)
 	}
 	for _, group := range sortedKeys(file.DependencyGroups) {
 		for _, requirement := range file.DependencyGroups[group] {
@@ -153,6 +147,18 @@ func (m *manifest) tellGroup(groups map[string][]any) {
 			m.tell("group", name)
 		}
 	}
+}
+
+func (m *manifest) addProject(dependencies []string, extras map[string][]string) {
+	for _, requirement := range dependencies {
+		m.require(true, requirement)
+	}
+	for _, name := range sortedKeys(extras) {
+		for _, requirement := range extras[name] {
+			m.require(false, requirement)
+		}
+	}
+	m.tellExtra(extras)
 }
 
 func addPoetry(into *manifest, dependencies map[string]any, needed bool) {

@@ -98,7 +98,7 @@ func inside(project fs.FS, at, name string, patterns []string) []string {
 func foldersBelow(project fs.FS, top folder) []folder {
 	var all []folder
 	level := []folder{top}
-	for depth := 0; depth < deepest; depth++ {
+	for range deepest {
 		var next []folder
 		for _, parent := range level {
 			for _, name := range parent.files {
@@ -132,11 +132,13 @@ func (t *Table) search(project fs.FS, top folder, wanted string) ([]Candidate, [
 	deeper, deeperWarnings := t.below(project, below)
 	sources := t.sources(append(below, top))
 	built := slices.ContainsFunc(found, Candidate.built)
-	if len(deeper) > 0 && !(built && deeper[0].in.isAside()) && (wanted != "" || !t.topLeads(top, found, deeper, sources)) {
+	switch {
+	case len(deeper) > 0 && built && !deeper[0].in.isAside():
+		return deeper, deeperWarnings // the top has only tools
+	case len(deeper) > 0 && !built && (wanted != "" || !t.topLeads(top, found, deeper, sources)):
 		return deeper, deeperWarnings
-	}
-	if !built {
-		found = t.withSources(found, sources, top)
+	case !built:
+		return t.withSources(found, sources, top), warnings
 	}
 	return found, warnings
 }

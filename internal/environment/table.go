@@ -242,12 +242,12 @@ func (m Manager) test(found Candidate) string {
 
 // text is the command with everything put in, and whether it applies.
 func (c Command) text(found Candidate) (string, bool) {
-	if len(c.If) > 0 && !slices.ContainsFunc(c.If, func(sign string) bool { return found.has(sign) }) {
+	if len(c.If) > 0 && !slices.ContainsFunc(c.If, found.has) {
 		return "", false
 	}
 	run := c.Run
 	if len(c.First) > 0 {
-		at := slices.IndexFunc(c.First, func(file string) bool { return found.has(file) })
+		at := slices.IndexFunc(c.First, found.has)
 		if at < 0 {
 			return "", false
 		}
