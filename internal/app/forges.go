@@ -55,6 +55,7 @@ type forgeSide struct {
 	bell      *broker.Bell // rings when something happens to a task
 	store     store.Store
 	log       *slog.Logger
+	heard     func(task.Key) // told of pull requests that changed; may be nil
 
 	url string // where people find the server
 
@@ -217,13 +218,14 @@ func (f *forgeSide) remote(ctx context.Context, r mirror.Repository) (forge.Remo
 	return of.Remote(ctx, r.Name)
 }
 
-// delivered passes on what a webhook says to those who keep copies of git and to
-// those who look for work.
+// delivered passes on what a webhook says to those who keep copies of git, to
+// those who look for work, and to who answers replies under reviews.
 func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error {
 	f.handing.intake.Deliver(delivery)
 	if delivery.Kind == forge.Pushed {
 		f.mirrors.Changed(mirror.Repository{Forge: delivery.Forge, Name: delivery.Repository})
 	}
+	f.told(delivery)
 	return nil
 }
 

@@ -44,7 +44,9 @@ func fixUp(t *task.Task) { t.Cause, t.Key.Kind = task.ReasonChangesRequested, ta
 func by(agent string) func(*task.Task) { return func(t *task.Task) { t.Author = agent } }
 
 func runningBy(agent string) func(*task.Task) {
-	return func(t *task.Task) { t.State, t.Lease = task.Running, task.Lease{Agent: agent, ExpiresAt: noon.Add(time.Minute)} }
+	return func(t *task.Task) {
+		t.State, t.Lease = task.Running, task.Lease{Agent: agent, ExpiresAt: noon.Add(time.Minute)}
+	}
 }
 
 // said writes verdicts down: "task reason agent".

@@ -20,6 +20,8 @@ import (
 type HandOut interface {
 	// Request waits for a task for the agent; without one found is false.
 	Request(ctx context.Context, agent string, wait time.Duration) (made broker.Assignment, found bool, err error)
+	// Explain says of everything that is queued why it is or is not next.
+	Explain(ctx context.Context, agent string) ([]broker.Verdict, error)
 	// Drain ends all waiting: the server is about to stop.
 	Drain()
 	// Renew is how often an agent has to be heard of.
@@ -71,6 +73,7 @@ func (h handsOut) register() {
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "There is no task"}},
 	}, h.request)
+	h.registerNext()
 }
 
 func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOutput, error) {

@@ -19,8 +19,8 @@ import (
 // longestWait is the longest that a request waits for something to happen.
 const longestWait = time.Minute
 
-// Reviews takes what review tasks come to.
-type Reviews interface {
+// Judged takes what review tasks come to.
+type Judged interface {
 	// Reviewed is given the result of a review task before its run ends. It may be
 	// given the same one again, and takes it once for each head commit. If it
 	// fails the run does not end.
@@ -82,9 +82,9 @@ type (
 // runsAPI is what agents ask about the tasks that they hold.
 type runsAPI struct {
 	*Server
-	runs    *broker.Runs
-	reviews Reviews
-	ledger  llm.Ledger
+	runs   *broker.Runs
+	judged Judged
+	ledger llm.Ledger
 }
 
 func operationOnRun(id, method, path, summary string) huma.Operation {
@@ -206,8 +206,8 @@ func (a runsAPI) reviewed(ctx context.Context, held broker.Held, result wire.Res
 	if err := a.runs.MayFinish(ctx, held); err != nil {
 		return err
 	}
-	if a.reviews != nil {
-		return a.reviews.Reviewed(ctx, held.Task, *result.Review)
+	if a.judged != nil {
+		return a.judged.Reviewed(ctx, held.Task, *result.Review)
 	}
 	pull := held.Key
 	if pull.Kind != task.Pull {

@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -38,11 +39,13 @@ type Options struct {
 	Webhooks *Webhooks
 	Git      http.Handler
 	// Runs is what agents may do with the tasks that they hold, Ledger what they
-	// may spend; nil means that there are no agents. Reviews is given what review
+	// may spend; nil means that there are no agents. Judged is given what review
 	// tasks come to; nil means that it is written to the forge and nothing else.
-	Runs    *broker.Runs
-	Ledger  llm.Ledger
-	Reviews Reviews
+	Runs   *broker.Runs
+	Ledger llm.Ledger
+	Judged Judged
+	// Reviews keeps reviews and talks about them; nil means that there are none.
+	Reviews *review.Service
 	// Halts stops, pauses and resumes tasks, and Bell rings when something
 	// happens to one; nil means that this server does neither.
 	Halts *broker.Halts
@@ -118,7 +121,7 @@ func New(options Options) *Server {
 		handsOut{s, options.HandOut}.register()
 	}
 	if options.Runs != nil {
-		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
+		runsAPI{Server: s, runs: options.Runs, judged: options.Judged, ledger: options.Ledger}.register()
 	}
 	if options.Halts != nil {
 		s.registerHalts(options.Halts)
@@ -128,6 +131,9 @@ func New(options Options) *Server {
 	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)
+	}
+	if options.Reviews != nil {
+		s.registerReviews(options.Reviews)
 	}
 	if options.Webhooks != nil {
 		options.Webhooks.Register(mux)

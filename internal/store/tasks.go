@@ -172,11 +172,11 @@ type Events interface {
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
-	// EventsOf returns every event of a task that is of one of the kinds, in order.
-	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
 	// LastFrom returns the last entry that a source has written, in any
 	// generation, or NotFound.
 	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
+	// EventsOf returns all events of a task that are of the given kinds, in order.
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
 	// LastPosition returns the position of the newest event of a task, 0 if it has
 	// none.
 	LastPosition(ctx context.Context, id task.ID) (int64, error)
