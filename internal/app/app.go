@@ -110,7 +110,7 @@ Start with:
 		p.boardCommand(),
 		p.envCommand(),
 		p.llmCommand(),
-		p.scriptCommand(),
+		p.scriptCommand(), p.drillCommand(),
 		p.replayCommand(),
 		p.versionCommand(),
 		exitCodesTopic(),
