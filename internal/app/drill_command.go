@@ -41,7 +41,7 @@ is made for the drill and dropped afterwards.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	c.Flags().Float64Var(&o.minutes, "minutes", 1, "how long to break things")
-	c.Flags().IntVar(&o.work.Tasks, "tasks", 20, "how many tasks to give")
+	c.Flags().IntVar(&o.work.Tasks, "tasks", 30, "how many tasks to give")
 	c.Flags().IntVar(&o.work.Agents, "agents", 3, "how many agents to run")
 	c.Flags().IntVar(&o.work.Servers, "servers", 2, "how many servers to run on PostgreSQL")
 	c.Flags().StringVar(&o.postgres, "postgres", "", "`URL` of a PostgreSQL server on which databases can be made")
@@ -80,8 +80,10 @@ func (o drillRun) run(ctx context.Context) (err error) {
 	return o.work.Run(ctx)
 }
 
-// settleWithin is how long what is under way has to end after the breaking.
-const settleWithin = 2 * time.Minute
+// settleWithin is how long what is under way has to end after the breaking. A write
+// to the forge that a server had taken when it was killed is taken up again after
+// two minutes and a half.
+const settleWithin = 4 * time.Minute
 
 // withoutSettings is the environment without what configures Toryo: a drill has
 // nothing to do with the installation that is here.

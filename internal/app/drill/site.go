@@ -31,7 +31,7 @@ const repository = "drill/app"
 
 // work is what does the tasks: it takes a moment, and leaves one file with one
 // line, however often it was begun. It looks for what an earlier run has left.
-const work = `sleep 0.$((RANDOM % 10)); mkdir -p done; echo "task $1" >"done/$1"; sleep $((RANDOM % 2)).$((RANDOM % 10)); echo "did $1"`
+const work = `sleep 0.$((RANDOM % 10)); mkdir -p done; echo "task $1" >"done/$1"; sleep $((RANDOM % 5)).$((RANDOM % 10)); echo "did $1"`
 
 // configuration is that of all processes but for what is said by flags.
 func (d Drill) configuration() string {
