@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -27,19 +28,20 @@ func (c Command) review(in Language, run Run, output string) (wire.Result, error
 	if strings.TrimSpace(output) == "" {
 		return failed(in, silentText.in(in), ""), nil
 	}
-	written := readReview(output)
-	judgement, err := json.Marshal(written)
+	paper, err := paperOf(run.Assignment, in)
 	if err != nil {
-		return wire.Result{}, task.Wrap(task.Internal, err, "the review cannot be written down")
+		return failed(in, failedText.in(in, err.Error()), output), nil
 	}
-	review := &wire.ReviewResult{
-		Question: run.Assignment.Prompt, Answer: output, Judgement: judgement,
-		Verdict: written.Verdict, Text: written.Text, Comments: written.Comments,
+	written := readReview(output)
+	var comments []judge.Comment
+	for _, c := range written.Comments {
+		comments = append(comments, judge.Comment{Place: judge.Place{Path: c.Path, Line: c.Line, Old: c.Old}, Text: c.Text})
 	}
-	if run.Work.Pull != nil {
-		review.Commit = run.Work.Pull.Commit
+	report, err := paper.Written(written.Verdict, written.Text, comments)
+	if err != nil {
+		return wire.Result{}, err
 	}
-	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Review: review}, nil
+	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Review: reviewResult(report)}, nil
 }
 
 // readReview reads what a command wrote: JSON of the right shape, also in a code

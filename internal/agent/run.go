@@ -158,7 +158,7 @@ func (h *hold) past(ctx context.Context) ([]task.Event, error) {
 			})
 			position = event.Position
 		}
-		if len(page.Events) < journalPage {
+		if len(page.Events) == 0 { // a page may be short because its entries are large
 			return past, nil
 		}
 	}

@@ -55,6 +55,7 @@ type forgeSide struct {
 	bell      *broker.Bell // rings when something happens to a task
 	store     store.Store
 	log       *slog.Logger
+	heard     func(task.Key) // told of pull requests that changed; may be nil
 
 	handing *handingOut
 }
@@ -83,7 +84,6 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
-		Settled: func(action store.Action) { f.bell.Ring(action.Task) },
 		Publish: func(ctx context.Context, p broker.Publication) error {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},
@@ -207,13 +207,14 @@ func (f *forgeSide) remote(ctx context.Context, r mirror.Repository) (forge.Remo
 	return of.Remote(ctx, r.Name)
 }
 
-// delivered passes on what a webhook says to those who keep copies of git and to
-// those who look for work.
+// delivered passes on what a webhook says to those who keep copies of git, to
+// those who look for work, and to who answers replies under reviews.
 func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error {
 	f.handing.intake.Deliver(delivery)
 	if delivery.Kind == forge.Pushed {
 		f.mirrors.Changed(mirror.Repository{Forge: delivery.Forge, Name: delivery.Repository})
 	}
+	f.told(delivery)
 	return nil
 }
 

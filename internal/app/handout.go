@@ -36,8 +36,9 @@ type handingOut struct {
 	intake *broker.Intake
 	duties *broker.Duties
 
-	stopClock context.CancelFunc
-	running   sync.WaitGroup
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	stopBell func()
 }
 
 // startHandOut begins to take in work and to hand it out.
@@ -68,9 +69,9 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	h.HandOut.Start(ctx)
 	h.intake.Start(ctx)
 	h.duties.Start(ctx)
-	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	h.stopClock = stop
-	h.running.Go(func() { h.readClock(ticking, f) })
+	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.running.Go(func() { h.readClock(ctx, f) })
+	h.stopBell = f.bell.Follow(f.store)
 	return h, nil
 }
 
@@ -79,8 +80,9 @@ func (h *handingOut) stop(ctx context.Context) {
 	h.duties.Stop(ctx)
 	h.intake.Stop()
 	h.HandOut.Stop()
-	h.stopClock()
+	h.cancel()
 	h.running.Wait()
+	h.stopBell()
 }
 
 // all lists what one server of several does in the background.

@@ -14,10 +14,10 @@ import (
 )
 
 // newPages makes the pages for people.
-func (p program) newPages(c config.Config, database store.Store, forges *forgeSide) *web.Pages {
+func (p program) newPages(c config.Config, database store.Store, forges *forgeSide, served servedBoard) *web.Pages {
 	return web.New(web.Options{
 		Store: database, Log: forges.log, Now: p.now, Version: Version(),
-		Board: pagesBoard{servedBoard{forges.board}},
+		Board: pagesBoard{served},
 		Settings: web.Settings{
 			Budget: web.Budget{
 				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),

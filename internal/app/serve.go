@@ -111,14 +111,20 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	reviews, err := startReviews(ctx, c, forges, p.now)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopReviews(reviews)
 	now := forges.handing.clock.Now
 	running := newRunSide(c, forges, "http://"+listener.Addr().String())
-	pages := p.newPages(c, database, forges)
+	served := servedBoard{forges.board, reviews.Heard}
+	pages := p.newPages(c, database, forges, served)
 	answering := server.New(server.Options{
 		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(now), Board: servedBoard{forges.board}, HandOut: forges.handing, TLS: encryption,
+		Webhooks: forges.webhooks, Git: forges.git(now), HandOut: forges.handing, Board: served, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
-		Runs:   running.runs, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: now},
+		Runs:   running.runs, Judged: judgements{reviews, forges.sender.Wake}, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages}, ready)
 }
@@ -221,7 +227,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 		return err
 	}
 	worker, err := o.newAgent(ctx, running.config, settings)
-	if unable := err; task.CodeOf(unable) == task.Unsupported {
+	if unable := err; task.CodeOf(unable) == task.NotReady {
 		if _, err := o.checkInAgent(ctx, running); err != nil {
 			return err
 		}

@@ -60,12 +60,19 @@ type Ground interface {
 	Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error
 }
 
+// Journals tells what is in the journals of tasks.
+type Journals interface {
+	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
+	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+}
+
 // Preparer makes assignments.
 type Preparer struct {
 	Snapshots *Snapshots
 	Forges    map[task.Forge]forge.Forge
 	Tasks     store.Tasks
-	Events    store.Events
+	Events    Journals
 	Ground    Ground
 	// Comments returns what the task is told at its first hand-out: the comments
 	// that are there, each with its place in the task's log. Nil means all of the

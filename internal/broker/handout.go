@@ -123,6 +123,12 @@ func (h *HandOut) Drain() { h.drain.Do(func() { close(h.drained) }) }
 // Renew is how often an agent has to be heard of.
 func (h *HandOut) Renew() time.Duration { return h.options.Renew }
 
+// Explain says of everything that is queued why it is or is not next; see the
+// function of that name.
+func (h *HandOut) Explain(ctx context.Context, agent string) ([]Verdict, error) {
+	return Explain(ctx, h.options.Leases, h.options.Limits, h.options.Now(), agent)
+}
+
 // Waiting returns how many agents wait.
 func (h *HandOut) Waiting() int {
 	h.mu.Lock()

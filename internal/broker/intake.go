@@ -28,12 +28,10 @@ type IntakeOptions struct {
 	// Scope says whether a repository is one that we work on.
 	Scope func(of task.Forge, repository string) bool
 	// Bot is our login on a forge.
-	Bot    func(ctx context.Context, of task.Forge) (string, error)
-	Labels Labels
-	Rules  Rules
-	// Withdraw is for tasks that are running; nil means that they are stopped at
-	// once. Those that are queued or paused always are.
-	Withdraw Withdraw
+	Bot      func(ctx context.Context, of task.Forge) (string, error)
+	Labels   Labels
+	Rules    Rules
+	Withdraw Withdraw // nil means that a task is stopped at once, whatever it does
 	Now      func() time.Time
 	Wrote    func() // is called when there is something in the outbox
 	Log      *slog.Logger
@@ -274,7 +272,7 @@ func (i *Intake) ended(ctx context.Context, item forge.Item) error {
 // withdraw ends a task that is no longer wanted.
 func (i *Intake) withdraw(ctx context.Context, t task.Task, reason task.Reason) error {
 	i.options.Log.InfoContext(ctx, "a task is no longer wanted", "task", t.ID, "item", t.Key.String(), "state", t.State, "reason", reason)
-	if t.State == task.Running && i.options.Withdraw != nil {
+	if i.options.Withdraw != nil {
 		return i.options.Withdraw(ctx, t, reason)
 	}
 	_, err := i.options.Tasks.Move(ctx, store.Change{

@@ -28,7 +28,7 @@ type journalEntry struct {
 // past reads from the journal where an earlier run was, and what one before said.
 func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 	t := made.Task
-	last, found, err := p.lastOf(ctx, t, "")
+	last, found, err := there(p.Events.LastFrom(ctx, t.ID, task.FromAgent))
 	if err != nil {
 		return err
 	}
@@ -43,15 +43,34 @@ func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 	return err
 }
 
+// taken is the position of the last comment that the task's runs have taken up.
+func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
+	signals, err := p.Events.EventsOf(ctx, t.ID, task.SignalTaken)
+	if err != nil {
+		return 0, err
+	}
+	var last int64
+	for _, event := range signals {
+		var entry journalEntry
+		ofRun := event.Source == task.FromAgent && event.Generation >= t.Began
+		if ofRun && json.Unmarshal(event.Data, &entry) == nil { // else as in fill
+			last = max(last, entry.Signal.Position)
+		}
+	}
+	return last, nil
+}
+
 // fill reads the phase, the work in progress and the comments of the run that goes
 // on.
-func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) error {
+func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err error) {
+	if resume.Comments, err = p.taken(ctx, t); err != nil {
+		return err
+	}
 	for kind, take := range map[task.EventKind]func(journalEntry){
 		task.PhaseChanged: func(e journalEntry) { resume.Phase = e.Phase },
 		task.Saved:        func(journalEntry) { resume.WIPRef = WIPRef },
-		task.SignalTaken:  func(e journalEntry) { resume.Comments = e.Signal.Position },
 	} {
-		event, found, err := p.lastOf(ctx, t, kind)
+		event, found, err := there(p.Events.LastEvent(ctx, t.ID, kind))
 		if err != nil {
 			return err
 		}
@@ -70,7 +89,7 @@ func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) error 
 // earlier is the last summary of an earlier run on the item, or, for a pull
 // request, on the issue that it came from.
 func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
-	event, found, err := p.lastOf(ctx, t, task.Summed)
+	event, found, err := there(p.Events.LastEvent(ctx, t.ID, task.Summed))
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +101,7 @@ func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if event, found, err = p.lastOf(ctx, origin, task.Summed); err != nil {
+		if event, found, err = there(p.Events.LastEvent(ctx, origin.ID, task.Summed)); err != nil {
 			return "", err
 		}
 	}
@@ -96,8 +115,8 @@ func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
 	return cutTokens(entry.Text, summaryTokens), nil
 }
 
-func (p *Preparer) lastOf(ctx context.Context, t task.Task, kind task.EventKind) (event task.Event, found bool, err error) {
-	event, err = p.Events.LastEvent(ctx, t.ID, task.FromAgent, kind)
+// there tells an entry that is not there from one that cannot be read.
+func there(event task.Event, err error) (_ task.Event, found bool, _ error) {
 	switch {
 	case err == nil:
 		return event, true, nil

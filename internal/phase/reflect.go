@@ -168,6 +168,10 @@ func (r *run) readReflection(object map[string]any) (Reflected, error) {
 		})
 	}
 	revised := Plan{ActionPlan: Actions{reflected.Actions}}
+	if revised.fingerprint() == r.state.plan.fingerprint() {
+		reflected.Decision, reflected.Actions = decisionContinue, nil // nothing is different
+		return reflected, nil
+	}
 	if slices.Contains(r.state.plans, revised.fingerprint()) {
 		reflected.Repeats, reflected.Actions = true, nil
 		return reflected, nil

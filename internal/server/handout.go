@@ -16,14 +16,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// longestWait is the longest that a request may wait for something to happen. Proxies cut off
-// what is silent for longer.
-const longestWait = time.Minute
-
 // HandOut hands tasks to agents; see [broker.HandOut].
 type HandOut interface {
 	// Request waits for a task for the agent; without one found is false.
 	Request(ctx context.Context, agent string, wait time.Duration) (made broker.Assignment, found bool, err error)
+	// Explain says of everything that is queued why it is or is not next.
+	Explain(ctx context.Context, agent string) ([]broker.Verdict, error)
 	// Drain ends all waiting: the server is about to stop.
 	Drain()
 	// Renew is how often an agent has to be heard of.
@@ -75,6 +73,7 @@ func (h handsOut) register() {
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "There is no task"}},
 	}, h.request)
+	h.registerNext()
 }
 
 func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOutput, error) {
@@ -117,7 +116,7 @@ func (h handsOut) assignment(a broker.Assignment, at string) wire.Assignment {
 		Earlier:  a.Earlier,
 	}
 	for _, c := range a.Comments {
-		one := commentOf(c.Comment)
+		one := plainComment(c.Comment)
 		one.Position, one.Access = c.Position, c.Access
 		assigned.Comments = append(assigned.Comments, one)
 	}
@@ -132,7 +131,7 @@ func (h handsOut) assignment(a broker.Assignment, at string) wire.Assignment {
 	return assigned
 }
 
-func commentOf(c task.Comment) wire.Comment {
+func plainComment(c task.Comment) wire.Comment {
 	return wire.Comment{ID: c.ID, Kind: string(c.Kind), Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}
 }
 
@@ -144,7 +143,7 @@ func pullOf(p broker.PullBrief) *wire.PullRequest {
 	for _, thread := range p.Threads {
 		one := wire.ReviewThread{ID: thread.ID, Path: thread.Anchor.Path, Line: thread.Anchor.Line, Old: thread.Anchor.Side == forge.OldSide}
 		for _, c := range thread.Comments {
-			one.Comments = append(one.Comments, commentOf(c))
+			one.Comments = append(one.Comments, plainComment(c))
 		}
 		pull.Threads = append(pull.Threads, one)
 	}

@@ -16,8 +16,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// Reviews takes what review tasks come to.
-type Reviews interface {
+// longestWait is the longest that a request waits for something to happen.
+const longestWait = time.Minute
+
+// Judged takes what review tasks come to.
+type Judged interface {
 	// Reviewed is given the result of a review task before its run ends. It may be
 	// given the same one again, and takes it once for each head commit. If it
 	// fails the run does not end.
@@ -79,9 +82,9 @@ type (
 // runsAPI is what agents ask about the tasks that they hold.
 type runsAPI struct {
 	*Server
-	runs    *broker.Runs
-	reviews Reviews
-	ledger  llm.Ledger
+	runs   *broker.Runs
+	judged Judged
+	ledger llm.Ledger
 }
 
 func operationOnRun(id, method, path, summary string) huma.Operation {
@@ -149,12 +152,12 @@ func signalsOf(signals broker.Signals) wire.Signals {
 		shown.Pause = &wire.Halt{Reason: string(signals.Pause.Reason), Since: signals.Pause.At}
 	}
 	for _, entry := range signals.Comments {
-		shown.Comments = append(shown.Comments, commentEntryOf(entry))
+		shown.Comments = append(shown.Comments, commentOf(entry))
 	}
 	return shown
 }
 
-func commentEntryOf(e store.CommentEntry) wire.Comment {
+func commentOf(e store.CommentEntry) wire.Comment {
 	shown := wire.Comment{
 		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author, Access: e.Access,
 		Body: e.Comment.Body, CreatedAt: e.Comment.CreatedAt, UpdatedAt: e.Comment.UpdatedAt,
@@ -203,8 +206,8 @@ func (a runsAPI) reviewed(ctx context.Context, held broker.Held, result wire.Res
 	if err := a.runs.MayFinish(ctx, held); err != nil {
 		return err
 	}
-	if a.reviews != nil {
-		return a.reviews.Reviewed(ctx, held.Task, *result.Review)
+	if a.judged != nil {
+		return a.judged.Reviewed(ctx, held.Task, *result.Review)
 	}
 	pull := held.Key
 	if pull.Kind != task.Pull {

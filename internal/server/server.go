@@ -17,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -37,19 +38,25 @@ type Options struct {
 	Webhooks *Webhooks
 	Git      http.Handler
 	// Runs is what agents may do with the tasks that they hold, Ledger what they
-	// may spend; nil means that there are no agents. Reviews is given what review
+	// may spend; nil means that there are no agents. Judged is given what review
 	// tasks come to; nil means that it is written to the forge and nothing else.
-	Runs    *broker.Runs
-	Ledger  llm.Ledger
-	Reviews Reviews
+	Runs   *broker.Runs
+	Ledger llm.Ledger
+	Judged Judged
+	// Reviews keeps reviews and talks about them; nil means that there are none.
+	Reviews *review.Service
+	// Halts stops, pauses and resumes tasks, and Bell rings when something
+	// happens to one; nil means that this server does neither.
+	Halts *broker.Halts
+	Bell  *broker.Bell
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// HandOut hands tasks to agents; nil means that none are.
+	HandOut HandOut
 	// Limits bound how many requests are answered.
 	Limits Limits
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
-	// HandOut hands tasks to agents; nil means that none are.
-	HandOut HandOut
 	// Pages answers what no other part does; nil means that there are none.
 	Pages Pages
 }
@@ -66,15 +73,14 @@ type Server struct {
 	store    store.Store
 	tokens   access.Tokens
 	leases   access.Leases
-	paces    paces
 	now      func() time.Time
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
+	handOut  HandOut
 	limits   limits
 	seen     *sightings
 	tls      *tls.Config
-	handOut  HandOut
 	pages    Pages
 	api      huma.API
 	handler  http.Handler
@@ -91,24 +97,33 @@ func New(options Options) *Server {
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),
+		handOut:  options.HandOut,
 		limits:   newLimits(options.Limits, options.Now),
 		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:      options.TLS,
-		handOut:  options.HandOut,
 		pages:    options.Pages,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
 	s.registerTasks()
 	s.registerAgents(options.Now)
-	if options.Runs != nil {
-		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
-	}
 	if options.HandOut != nil {
 		handsOut{s, options.HandOut}.register()
 	}
+	if options.Runs != nil {
+		runsAPI{Server: s, runs: options.Runs, judged: options.Judged, ledger: options.Ledger}.register()
+	}
+	if options.Halts != nil {
+		s.registerHalts(options.Halts)
+	}
+	if options.Bell != nil {
+		s.registerStream(options.Bell)
+	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)
+	}
+	if options.Reviews != nil {
+		s.registerReviews(options.Reviews)
 	}
 	if options.Webhooks != nil {
 		options.Webhooks.Register(mux)

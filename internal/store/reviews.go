@@ -46,22 +46,24 @@ type Review struct {
 type ReviewFilter struct {
 	Owner string
 	Pull  task.Key
-	Pulls bool      // only reviews of pull requests
-	Since time.Time // made then or later
-	After string    // only what comes after the review with this id
-	Limit int       // 0 means all
+	After string // only what comes after the review with this id
+	Limit int    // 0 means all
 }
 
 // Reviews keeps reviews.
 type Reviews interface {
 	// AddReview stores a review and returns it with its id. It fails with
 	// NotFound for an unknown question and with Conflict for a second review of
-	// the same head commit of the same pull request.
-	AddReview(ctx context.Context, r Review) (Review, error)
+	// the same head commit of the same pull request. The forge writes that go with
+	// it are put into the outbox in the same transaction.
+	AddReview(ctx context.Context, r Review, writes ...Action) (Review, error)
 	// Review returns one review.
 	Review(ctx context.Context, id string) (Review, error)
 	// ListReviews returns the reviews that pass the filter.
 	ListReviews(ctx context.Context, filter ReviewFilter) ([]Review, error)
+	// ReviewedPulls returns the pull requests that have a review made at the given
+	// moment or later.
+	ReviewedPulls(ctx context.Context, since time.Time) ([]task.Key, error)
 	// DeleteReview removes a review with its threads.
 	DeleteReview(ctx context.Context, id string) error
 }
@@ -170,6 +172,7 @@ type Ended struct {
 	Citations                   json.RawMessage
 	LastSectionMentionTurn      int
 	LastSectionParagraphNumbers []int
+	Writes                      []Action // put into the outbox in the same transaction
 }
 
 // Turns keeps what is said in threads. Of all processes together one answers in a

@@ -18,6 +18,9 @@ const (
 	// TasksChanged is for every move of a task but a claim, and for what lets a
 	// task be handed out. Its subject is the task's id.
 	TasksChanged Topic = "tasks"
+	// BellRung is for what those who wait for news of a task look at. Its subject is
+	// the task's id.
+	BellRung Topic = "bell"
 	// BoardChanged is for what happens on the built-in board. Its subject is the
 	// item's key as text.
 	BoardChanged Topic = "board"

@@ -26,13 +26,13 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Notices
+	Offices
+	Clock
 	Agents
 	Users
 	Sessions
 	Audit
-	Notices
-	Offices
-	Clock
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

@@ -132,7 +132,8 @@ type Leases interface {
 	// Candidates returns queued tasks that are ready at the given moment: the
 	// highest priority first, then the oldest.
 	Candidates(ctx context.Context, now time.Time, limit int) ([]task.Task, error)
-	// Queue returns what is queued and what is running, as of one moment. Of each
+	// Queue returns what is queued and what is running, as of one moment. While
+	// everything is paused, nothing is ready. Of each
 	// repository no more ready tasks are returned than perRepository, the first
 	// ones; 0 means all.
 	Queue(ctx context.Context, now time.Time, perRepository int) (Queue, error)
@@ -171,14 +172,14 @@ type Events interface {
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+	// LastFrom returns the last entry that a source has written, in any
+	// generation, or NotFound.
+	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
 	// EventsOf returns all events of a task that are of the given kinds, in order.
 	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
 	// LastPosition returns the position of the newest event of a task, 0 if it has
 	// none.
 	LastPosition(ctx context.Context, id task.ID) (int64, error)
-	// LastEvent returns the last entry of a kind that a source has written, in any
-	// generation, or NotFound. An empty kind means any.
-	LastEvent(ctx context.Context, id task.ID, source task.EventSource, kind task.EventKind) (task.Event, error)
 	// LastSequence returns the greatest sequence stored of a source in a
 	// generation, 0 if none: where a sender that starts again goes on.
 	LastSequence(ctx context.Context, id task.ID, generation int64, source task.EventSource) (int64, error)

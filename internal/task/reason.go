@@ -24,8 +24,8 @@ const (
 	ReasonResumed           Reason = "resumed"
 	ReasonUnassigned        Reason = "unassigned"
 	ReasonItemClosed        Reason = "item_closed"
-	ReasonStopRequested     Reason = "stop_requested"
 	ReasonReviewNotNeeded   Reason = "review_not_needed"
+	ReasonStopRequested     Reason = "stop_requested"
 	ReasonPausedTooLong     Reason = "paused_too_long"
 	ReasonCompleted         Reason = "completed"
 	ReasonRunFailed         Reason = "run_failed"
@@ -90,8 +90,8 @@ var reasonTexts = map[Reason]string{
 	ReasonResumed:           "the pause was lifted",
 	ReasonUnassigned:        "the bot was unassigned",
 	ReasonItemClosed:        "the item was closed",
-	ReasonStopRequested:     "a person asked for a stop",
 	ReasonReviewNotNeeded:   "somebody else has reviewed it",
+	ReasonStopRequested:     "a person asked for a stop",
 	ReasonPausedTooLong:     "it was paused for too long",
 	ReasonCompleted:         "the work was verified and handed over",
 	ReasonRunFailed:         "the run failed",

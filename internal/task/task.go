@@ -11,6 +11,9 @@ const (
 	Review      Type = "review"
 )
 
+// Types lists the types.
+var Types = []Type{Development, Review}
+
 // Valid reports whether the type is one that exists.
 func (t Type) Valid() bool { return t == Development || t == Review }
 

@@ -34,7 +34,7 @@ var importTable = map[string]row{
 	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
@@ -42,7 +42,7 @@ var importTable = map[string]row{
 	"access":          {imports: []string{"store", "task"}},
 	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
 	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
-	"agent/workspace": {imports: []string{"git", "phase", "task"}},
+	"agent/workspace": {imports: []string{"git", "phase", "sandbox", "task"}},
 	"review/judge":    {imports: []string{"llm", "task"}},
 	"phase":           {imports: []string{"phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "sandbox", "task"}, parts: true},
 	"environment":     {imports: []string{"sandbox", "llm", "task"}},
@@ -95,6 +95,7 @@ var importTable = map[string]row{
 	"testkit":         {imports: []string{"task"}, testing: true},
 
 	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
+	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 
 // forAll may be imported by every package, except by those in notFor.

@@ -61,7 +61,7 @@ type Tasks struct {
 type Event struct {
 	Position   int64           `json:"position" doc:"Counts the entries of the task from 1"`
 	Generation int64           `json:"generation"`
-	Source     string          `json:"source,omitempty" doc:"Who wrote it" enum:"server,agent"`
+	Source     string          `json:"source" doc:"Who wrote it" enum:"server,agent"`
 	Kind       string          `json:"kind"`
 	At         time.Time       `json:"at"`
 	Data       json.RawMessage `json:"data,omitempty"`

@@ -30,7 +30,7 @@ func TestFromCloneToBranch(t *testing.T) {
 	if got := read(t, dir, "a.txt") + read(t, dir, "dir/b.txt"); got != "one\ntwo\n" {
 		t.Fatalf("checked out %q", got)
 	}
-	started := s.mirrored(t, "rev-parse", "refs/heads/main")
+	started := s.Mirrored(t, "rev-parse", "refs/heads/main")
 	if got := save(t, w); got != started {
 		t.Errorf("a save without changes is %s, want the commit that it began with", got)
 	}
@@ -42,7 +42,7 @@ func TestFromCloneToBranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := save(t, w)
-	if got := s.mirrored(t, "rev-parse", space("refs/toryo/wip")); got != first {
+	if got := s.Mirrored(t, "rev-parse", space("refs/toryo/wip")); got != first {
 		t.Errorf("the mirror has %s, want %s", got, first)
 	}
 	if again := save(t, w); again != first {
@@ -64,10 +64,10 @@ func TestFromCloneToBranch(t *testing.T) {
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if got := s.mirrored(t, "log", "--format=%H %an %B", started+".."+space("refs/heads/toryo/1")); got != commit+" Toryo Fix it\n\nAt last." {
+	if got := s.Mirrored(t, "log", "--format=%H %an %B", started+".."+space("refs/heads/toryo/1")); got != commit+" Toryo Fix it\n\nAt last." {
 		t.Errorf("the branch has %q", got)
 	}
-	if got := s.mirrored(t, "diff", "--name-status", started, commit); got != "M\ta.txt\nD\tgone.txt\nA\tnew/c.txt\nM\trun.sh" {
+	if got := s.Mirrored(t, "diff", "--name-status", started, commit); got != "M\ta.txt\nD\tgone.txt\nA\tnew/c.txt\nM\trun.sh" {
 		t.Errorf("the commit changes %q", got)
 	}
 	// The branch is made anew each time, until the run is over.
@@ -76,7 +76,7 @@ func TestFromCloneToBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.mirrored(t, "rev-list", "--count", started+".."+space("refs/heads/toryo/1")); got != "1" || again == commit {
+	if got := s.Mirrored(t, "rev-list", "--count", started+".."+space("refs/heads/toryo/1")); got != "1" || again == commit {
 		t.Errorf("the branch has %s commits", got)
 	}
 }
@@ -91,8 +91,8 @@ func TestACommitWithoutChangesIsNone(t *testing.T) {
 	if _, changed, err := w.Commit(t.Context(), "nothing"); err != nil || changed {
 		t.Errorf("changed %v, %v", changed, err)
 	}
-	if output, err := try(t, filepath.Join(s.root, "gitea", "owner%2Fname.git"), "rev-parse", "--verify", space("refs/heads/toryo/1")); err == nil {
-		t.Errorf("there is a branch: %s", output)
+	if refs := s.Mirrored(t, "for-each-ref", space("refs/heads/toryo")); refs != "" {
+		t.Errorf("there is a branch: %s", refs)
 	}
 	diff, err := w.Diff(t.Context())
 	if err != nil || diff.Text != "" || len(diff.Files) != 0 {
@@ -134,11 +134,11 @@ func TestGoingOnElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.mirrored(t, "rev-parse", result+"^"); got != s.mirrored(t, "rev-parse", "refs/heads/main") {
+	if got := s.Mirrored(t, "rev-parse", result+"^"); got != s.Mirrored(t, "rev-parse", "refs/heads/main") {
 		t.Errorf("the commit is on top of %s", got)
 	}
 	// Without the work in progress it says so and begins anew.
-	s.mirrored(t, "update-ref", "-d", space(workspace.WIPRef))
+	s.Mirrored(t, "update-ref", "-d", space(workspace.WIPRef))
 	third := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef; o.Branch = "toryo/2" })
 	if got := strings.Join(third.Remarks(), ""); !strings.Contains(got, "is gone") || read(t, third.Workspace(), "a.txt") != "one\n" {
 		t.Errorf("it says %q", got)
@@ -148,11 +148,13 @@ func TestGoingOnElsewhere(t *testing.T) {
 func TestABranchThatExistsGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.txt": "one\n"})
-	for range 60 {
-		s.commit(t, "toryo/1", "more", map[string]string{"branch.txt": strings.Repeat("x", 1+len(t.Name())) + "\n"})
+	s.Commit(t, "toryo/1", "more", map[string]string{"branch.txt": "x\n"})
+	for range 60 { // more than is fetched at once
+		tree := run(t, s.Origin, "rev-parse", "toryo/1^{tree}")
+		run(t, s.Origin, "update-ref", "refs/heads/toryo/1", run(t, s.Origin, "commit-tree", "-p", "toryo/1", "-m", "more", tree))
 	}
-	s.commit(t, "main", "base moves", map[string]string{"base.txt": "base\n"})
-	s.seed(t, "toryo/1")
+	s.Commit(t, "main", "base moves", map[string]string{"base.txt": "base\n"})
+	s.Seed(t, "toryo/1")
 	w := s.prepare(t, nil)
 	diff, err := w.Diff(t.Context())
 	if err != nil {
@@ -169,7 +171,7 @@ func TestABranchThatExistsGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.mirrored(t, "rev-parse", commit+"^"); got != s.mirrored(t, "rev-parse", "refs/heads/toryo/1") {
+	if got := s.Mirrored(t, "rev-parse", commit+"^"); got != s.Mirrored(t, "rev-parse", "refs/heads/toryo/1") {
 		t.Errorf("it is on top of %s", got)
 	}
 	// Files are read from the base, not from the branch.
@@ -194,7 +196,7 @@ func TestMerge(t *testing.T) {
 	}
 	put(t, w.Workspace(), "a.txt", "one\ntwo\nours\n")
 	put(t, w.Workspace(), "mine.txt", "mine\n")
-	s.commit(t, "main", "theirs", map[string]string{"a.txt": "one\ntwo\ntheirs\n", "b.txt": "", "c.txt": "c2\n", "d/e.txt": "new\n"})
+	s.Commit(t, "main", "theirs", map[string]string{"a.txt": "one\ntwo\ntheirs\n", "b.txt": "", "c.txt": "c2\n", "d/e.txt": "new\n"})
 	tip := s.mirroredMain(t)
 	conflicts, err := w.Merge(t.Context())
 	if err != nil || !slices.Equal(conflicts, []string{"a.txt"}) {
@@ -218,7 +220,7 @@ func TestMerge(t *testing.T) {
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if got := s.mirrored(t, "rev-parse", commit+"^@"); got != tip {
+	if got := s.Mirrored(t, "rev-parse", commit+"^@"); got != tip {
 		t.Errorf("the parents are %s, want %s", got, tip)
 	}
 	if conflicts, err := again.Merge(t.Context()); err != nil || conflicts != nil {
@@ -229,16 +231,16 @@ func TestMerge(t *testing.T) {
 // mirroredMain brings the mirror and the task's base up to date.
 func (s *site) mirroredMain(t *testing.T) string {
 	t.Helper()
-	s.seed(t)
-	return s.mirrored(t, "rev-parse", "refs/heads/main")
+	s.Seed(t)
+	return s.Mirrored(t, "rev-parse", "refs/heads/main")
 }
 
 func TestMergeIntoABranchOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.txt": "one\n"})
-	head := s.commit(t, "toryo/1", "theirs", map[string]string{"b.txt": "b\n"})
-	s.commit(t, "main", "base", map[string]string{"c.txt": "c\n"})
-	s.seed(t, "toryo/1")
+	head := s.Commit(t, "toryo/1", "theirs", map[string]string{"b.txt": "b\n"})
+	s.Commit(t, "main", "base", map[string]string{"c.txt": "c\n"})
+	s.Seed(t, "toryo/1")
 	w := s.prepare(t, nil)
 	if conflicts, err := w.Merge(t.Context()); err != nil || len(conflicts) > 0 {
 		t.Fatal(conflicts, err)
@@ -247,7 +249,7 @@ func TestMergeIntoABranchOfOthers(t *testing.T) {
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if got := s.mirrored(t, "rev-parse", commit+"^@"); got != head+"\n"+s.mirrored(t, "rev-parse", "refs/heads/main") {
+	if got := s.Mirrored(t, "rev-parse", commit+"^@"); got != head+"\n"+s.Mirrored(t, "rev-parse", "refs/heads/main") {
 		t.Errorf("the parents are %s", got)
 	}
 	if read(t, w.Workspace(), "c.txt") != "c\n" {
@@ -260,7 +262,7 @@ func TestARefusedToken(t *testing.T) {
 	s := newSite(t, map[string]string{"a.txt": "one\n"})
 	w := s.prepare(t, nil)
 	put(t, w.Workspace(), "a.txt", "two\n")
-	s.take(token)
+	s.Take(token)
 	if _, err := w.Save(t.Context(), "x"); task.CodeOf(err) != task.LeaseLost {
 		t.Errorf("a save without a lease: %v", err)
 	}
@@ -270,9 +272,9 @@ func TestARefusedToken(t *testing.T) {
 	if _, err := workspace.Prepare(t.Context(), s.options(t)); task.CodeOf(err) != task.LeaseLost {
 		t.Errorf("a clone without a lease: %v", err)
 	}
-	s.give(token)
+	s.Give(token)
 	commit := save(t, w) // what was not pushed is not taken for saved
-	if got := s.mirrored(t, "rev-parse", space("refs/toryo/wip")); got != commit {
+	if got := s.Mirrored(t, "rev-parse", space("refs/toryo/wip")); got != commit {
 		t.Errorf("the mirror has %s, want %s", got, commit)
 	}
 }

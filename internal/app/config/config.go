@@ -12,6 +12,7 @@ type Config struct {
 	Language    string `key:"language" default:"auto" enum:"auto ja en" usual:"true" about:"Language of what the bot writes on a forge; auto follows the text of the issue."`
 	DataDir     string `key:"data_dir" default:"data" format:"path" usual:"true" about:"Folder for the database, git mirrors and everything else that Toryo keeps."`
 	ContextsDir string `key:"contexts_dir" default:"contexts" format:"path" about:"Folder for the context files of runs; a relative path is inside data_dir."`
+	PromptsDir  string `key:"prompts_dir" format:"path" example:"prompts" about:"Folder with files that replace prompts of the built-in executor, by their names, such as planning.md."`
 
 	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost, before it counts as failed."`
 	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
@@ -25,7 +26,7 @@ type Config struct {
 	Gitea  Gitea  `key:"gitea" about:"Gitea or Forgejo."`
 
 	LLM            LLM                      `key:"llm" about:"The model."`
-	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary) or for a role of roles. What is not set is as in llm."`
+	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary), for the chat about reviews (chat), for reviews of documents (review) or for a role of roles. What is not set is as in llm."`
 	ContextStorage ContextStorage           `key:"context_storage" about:"What happens when a conversation with the model grows long."`
 	Budget         Budget                   `key:"budget" about:"What the model may cost; a run that is out of budget pauses. 0 means no limit."`
 	MCPServers     map[string]MCPServer     `key:"mcp_servers" names:"server" example:"tickets" about:"MCP servers whose tools the model can use; the name of a server begins the names of its tools."`
@@ -85,8 +86,9 @@ type CommandExecutor struct {
 
 // CommentDetection is the section "comment_detection".
 type CommentDetection struct {
-	Enabled       bool `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
-	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	Enabled       bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
+	CheckInterval int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	AcceptFrom    string `key:"accept_from" default:"all" enum:"all participants write" about:"Whose comments are taken up: everyone's, those of people who took part before or may write, or only those of people who may write to the repository."`
 }
 
 // TaskStop is the section "task_stop".

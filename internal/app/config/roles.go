@@ -9,8 +9,9 @@ import (
 
 // Role is an entry of the section "roles".
 type Role struct {
-	PromptFile    string `key:"prompt_file" format:"file" example:"prompts/backend.md" about:"File with what the role is told besides the task."`
-	Network       string `key:"network" enum:"none registries open" usual:"true" example:"registries" about:"What commands can reach while the work is done, in place of sandbox.network.execution."`
+	PromptFile    string   `key:"prompt_file" format:"file" example:"prompts/backend.md" about:"File with what the role is told besides the task."`
+	Network       string   `key:"network" enum:"none registries open" usual:"true" example:"registries" about:"What commands can reach while the work is done, in place of sandbox.network.execution."`
+	Tools         []string `key:"tools" format:"label" example:"[read, search, edit, run, test]" about:"Tools that the role may use while the work is done; all of them if it names none."`
 	ModelOverride `as:"llm_overrides"`
 	Order         int `order:"true"` // place in the file among the roles, from 0
 }

@@ -173,3 +173,16 @@ func (w *World) equal(what string, got, want []string) {
 		w.t.Errorf("%s:\ngot  %s\nwant %s", what, strings.Join(got, " "), strings.Join(want, " "))
 	}
 }
+
+// Tree lists the files of the published branch with their contents' hashes.
+func (w *World) Tree() string { return w.git(w.origin, "ls-tree", "-r", "refs/heads/"+branch) }
+
+// Story tells the journal in short lines.
+func (w *World) Story() string {
+	var b strings.Builder
+	for _, event := range w.events {
+		data := string(event.Data)
+		fmt.Fprintf(&b, "%d g%d %s %s %s\n", event.Position, event.Generation, event.At.Format("05.000"), event.Kind, data[:min(len(data), 200)])
+	}
+	return b.String()
+}

@@ -150,7 +150,7 @@ func (w *World) Append(_ context.Context, kind task.EventKind, entry phase.Entry
 		return errCrash
 	}
 	w.events = append(w.events, task.Event{Task: "task1", Generation: int64(w.runs), Source: task.FromAgent,
-		Position: int64(len(w.events) + 1), Kind: kind, Data: data})
+		Position: int64(len(w.events) + 1), Kind: kind, Data: data, At: time.Now()})
 	if w.runs == 1 && len(w.events) == w.cutAt {
 		w.crash()
 	}
@@ -250,12 +250,29 @@ func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	return workspace.Prepare(context.WithoutCancel(ctx), options)
 }
 
+// shell is an environment whose projects are shell scripts: its tests take no
+// time worth speaking of.
+const shell = `
+- name: shell
+  title: Shell scripts
+  image: none
+  markers: [test.sh]
+  build: [test.sh]
+  managers: [{name: sh, setup: [{run: "true"}], test: sh test.sh}]
+  verify: [{command: "echo OK", expected_output: OK}]
+`
+
 func (w *World) options() phase.Options {
+	w.t.Helper()
+	table, err := environment.BuiltIn().With([]byte(shell))
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	limits := phase.Limits{Reflections: w.scenario.Limits.Reflections, ReflectEvery: w.scenario.Limits.ReflectEvery,
 		ReflectAfter: w.scenario.Limits.ReflectAfter, Repairs: w.scenario.Limits.Repairs, Turn: turn.Limits{Turns: w.scenario.Limits.Turns}}
 	return phase.Options{
 		Model: func(task.Phase) llm.Model { return w.model }, Summarizer: w.model, Language: w.scenario.Language, Limits: limits,
-		Setup: environment.Setup{Table: environment.BuiltIn(), Engine: w.engine, Log: slog.New(slog.DiscardHandler),
+		Setup: environment.Setup{Table: table, Engine: w.engine, Log: slog.New(slog.DiscardHandler),
 			Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 			SetupNetwork: sandbox.NoNetwork, CommandTimeout: 2 * time.Minute},
 		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0"}},

@@ -80,7 +80,10 @@ func readForm(text string, paper Paper) (form, error) {
 			}
 		}
 	}
-	return made, made.validate()
+	if err := made.validate(); err != nil {
+		return form{}, err
+	}
+	return made, nil
 }
 
 func clip(text string) string {
@@ -98,38 +101,27 @@ func (f *form) lists() map[string]*[]remark {
 	}
 }
 
-// textNames are the names that models give to the text of a remark.
-var textNames = []string{"text", "description", "comment", "content", "point", "detail"}
-
 func readRemark(item Item, paper Paper) remark {
-	made := remark{Numbers: []int{}}
-	var text string
-	if json.Unmarshal(item.JSON, &text) == nil {
-		made.Text = text
-		return made
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(item.JSON, &object) != nil {
-		return made // the judgement was read before: it is an object
-	}
-	for _, name := range textNames {
-		if json.Unmarshal(object[name], &made.Text) == nil && made.Text != "" {
-			break
-		}
-	}
+	made := remark{Text: textOf(item.JSON), Numbers: []int{}}
 	for _, number := range item.Numbers {
 		if slices.ContainsFunc(paper.Sections, func(s Section) bool { return s.Number == number }) {
 			made.Numbers = append(made.Numbers, number)
 		}
 	}
-	if line, err := readNumbers(object["line"]); err == nil && len(line) == 1 && line[0] > 0 {
-		made.Line = line[0]
-		made.Old = string(object["old"]) == "true"
+	var place struct {
+		Line json.RawMessage `json:"line"`
+		Old  any             `json:"old"`
+	}
+	if json.Unmarshal(item.JSON, &place) != nil {
+		return made // it is only a text
+	}
+	if line, err := readNumbers(place.Line); err == nil && len(line) == 1 && line[0] > 0 {
+		made.Line, made.Old = line[0], place.Old == true
 	}
 	return made
 }
 
-func (f form) validate() error {
+func (f *form) validate() error {
 	resolved, err := schema()
 	if err != nil {
 		return err

@@ -215,3 +215,32 @@ func (j Judgement) Related(numbers []int) []Item {
 	}
 	return related
 }
+
+// Text is what the item says: its text, or all of it as JSON if it has none that we
+// know of.
+func (i Item) Text() string {
+	if text := textOf(i.JSON); text != "" {
+		return text
+	}
+	return string(i.JSON)
+}
+
+// textNames are the names that people and models give to the text of an item.
+var textNames = []string{"text", "description", "comment", "content", "point", "detail"}
+
+func textOf(entry json.RawMessage) string {
+	var text string
+	if json.Unmarshal(entry, &text) == nil {
+		return text
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(entry, &object) != nil {
+		return ""
+	}
+	for _, name := range textNames {
+		if json.Unmarshal(object[name], &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}

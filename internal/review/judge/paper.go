@@ -149,7 +149,7 @@ func Criteria(body string) []string {
 			below = true
 		case anyHeading.MatchString(line):
 			below = false
-		case entry != nil && (below || entry[1] != ""):
+		case len(entry) == 3 && (below || entry[1] != ""):
 			criteria = append(criteria, strings.TrimSpace(entry[2]))
 		}
 	}

@@ -36,7 +36,7 @@ func (j Judged) Report(paper Paper) Report {
 		Commit: paper.Commit, Question: paper.Question, Answer: paper.Answer, Judgement: j.JSON, Verdict: j.form.Verdict,
 	}
 	var text strings.Builder
-	text.WriteString(j.form.Overall + "\n")
+	fmt.Fprintf(&text, "**%s**\n\n%s\n", w.verdicts[j.form.Verdict], j.form.Overall)
 	lists := j.form.lists()
 	for _, field := range ItemFields {
 		heading := "\n**" + w.fields[field] + "**\n\n"

@@ -159,14 +159,11 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	return all(ctx, s, scanEvent, query, args...)
 }
 
-// LastEvent implements store.Events.
-func (s *Store) LastEvent(ctx context.Context, id task.ID, source task.EventSource, kind task.EventKind) (task.Event, error) {
-	var where conditions
-	where.add(`task = ?`, id)
-	where.add(`source = ?`, source)
-	where.addText(`kind`, string(kind))
-	return find(ctx, s, task.Errorf(task.NotFound, "the journal of task %s has no such entry", id), scanEvent,
-		`SELECT task, generation, source, sequence, position, kind, at, data FROM events`+where.text()+` ORDER BY position DESC LIMIT 1`, where.args...)
+// LastFrom implements store.Events.
+func (s *Store) LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error) {
+	missing := task.Errorf(task.NotFound, "the journal of task %s has no entry of the %s", id, source)
+	return find(ctx, s, missing, scanEvent, `SELECT `+eventColumns+` FROM events
+		WHERE task = ? AND source = ? ORDER BY position DESC LIMIT 1`, id, source)
 }
 
 func scanEvent(r row) (e task.Event, err error) {

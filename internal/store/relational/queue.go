@@ -25,12 +25,12 @@ func (s *Store) Queue(ctx context.Context, now time.Time, perRepository int) (qu
 }
 
 func readQueue(ctx context.Context, q session, now time.Time, perRepository int) (queue store.Queue, err error) {
-	ready := `SELECT ` + taskColumns + ` FROM tasks WHERE state = 'queued' AND ready_at <= ?`
+	ready := `SELECT ` + taskColumns + ` FROM tasks WHERE state = 'queued' AND ready_at <= ? AND ` + nobodyPauses
 	args := []any{now.UnixMicro()}
 	if perRepository > 0 {
 		ready = `SELECT ` + taskColumns + ` FROM (
 			SELECT tasks.*, ROW_NUMBER() OVER (PARTITION BY forge, repository ORDER BY ` + queueOrder + `) AS place
-			FROM tasks WHERE state = 'queued' AND ready_at <= ?) AS placed WHERE place <= ?`
+			FROM tasks WHERE state = 'queued' AND ready_at <= ? AND ` + nobodyPauses + `) AS placed WHERE place <= ?`
 		args = append(args, perRepository)
 	}
 	if queue.Ready, err = list(ctx, q, scanTask, ready+` ORDER BY `+queueOrder, args...); err != nil {

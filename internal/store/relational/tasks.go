@@ -93,9 +93,6 @@ func (s *Store) Move(ctx context.Context, change store.Change) (t task.Task, err
 		if change.Generation != 0 && change.Generation != found.Generation {
 			return staleError(change.Task, change.Generation, found.Generation)
 		}
-		if !change.LeaseOver.IsZero() && found.Lease.Held(change.LeaseOver) {
-			return task.Errorf(task.Conflict, "the lease on task %s was renewed", change.Task)
-		}
 		t, err = moveLocked(ctx, q, found, change)
 		return err
 	})
@@ -107,9 +104,15 @@ func (s *Store) Move(ctx context.Context, change store.Change) (t task.Task, err
 
 // moveLocked moves a task whose row is locked.
 func moveLocked(ctx context.Context, q session, found taskRow, change store.Change) (task.Task, error) {
+	if !change.LeaseOver.IsZero() && found.Lease.Held(change.LeaseOver) {
+		return task.Task{}, task.Errorf(task.Conflict, "the lease on task %s was renewed", found.ID)
+	}
 	m := move{before: found.Task, after: found, trigger: change.Trigger}
 	if err := m.make(change.Reason, now()); err != nil {
 		return task.Task{}, err
+	}
+	if change.Trigger == task.Assigned { // for the cause that it had
+		m.after.AssignedAt, m.after.Began, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
 	}
 	if m.after.State == task.Queued && !change.ReadyAt.IsZero() {
 		m.after.ReadyAt = moment(change.ReadyAt)
@@ -217,11 +220,11 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	where.addText(`forge`, string(filter.Forge))
 	where.addText(`repository`, filter.Repository)
 	where.addText(`type`, string(filter.Type))
-	if !filter.UpdatedSince.IsZero() {
-		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
-	}
 	if filter.Unreleased {
 		where.add(`released = 0`)
+	}
+	if !filter.UpdatedSince.IsZero() {
+		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
 	}
 	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+` ORDER BY id`, where.args, filter.Limit)
 	return all(ctx, s, scanTask, query, args...)

@@ -206,6 +206,9 @@ func (s *Store) EndTurn(ctx context.Context, ended store.Ended) (answer store.Me
 		}
 		_, err = q.exec(ctx, `UPDATE threads SET last_section_turn = ?, last_section_numbers = ? WHERE id = ?`,
 			ended.LastSectionMentionTurn, numbers, asked.ThreadID)
+		if err == nil {
+			_, err = putActions(ctx, q, ended.Writes)
+		}
 		return err
 	})
 	return orNothing(answer, err)

@@ -13,6 +13,7 @@ var reviewChecks = []check{
 	{"a question is kept", questions},
 	{"a review is kept", reviews},
 	{"a review of an unknown question is refused", reviewUnknown},
+	{"a review is kept together with its writes", reviewWrites},
 	{"a head commit is reviewed once", reviewOnce},
 	{"of many that review one commit at once, one does", reviewTogether},
 	{"reviews are listed by owner", listReviews},
@@ -58,6 +59,19 @@ func reviewUnknown(t *testing.T, s store.Store) {
 	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{}))), 0)
 }
 
+func reviewWrites(t *testing.T, s store.Store) {
+	write := store.Action{Item: pullReview("").Pull, IdempotencyKey: "review/abc", Kind: "submit_review"}
+	got[store.Review](t)(s.AddReview(t.Context(), pullReview("abc"), write))
+	_, err := s.AddReview(t.Context(), pullReview("abc"), store.Action{Item: write.Item, IdempotencyKey: "second", Kind: "submit_review"})
+	wantCode(t, err, task.Conflict)
+	_, err = s.AddReview(t.Context(), pullReview("def"), store.Action{Item: write.Item, Kind: "submit_review"})
+	wantCode(t, err, task.Invalid)
+	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{}))), 1)
+	pending := got[[]store.Action](t)(s.PendingActions(t.Context(), write.Item))
+	equal(t, len(pending), 1)
+	equal(t, pending[0].IdempotencyKey, "review/abc")
+}
+
 func reviewOnce(t *testing.T, s store.Store) {
 	first := got[store.Review](t)(s.AddReview(t.Context(), pullReview("abc")))
 	_, err := s.AddReview(t.Context(), pullReview("abc"))
@@ -95,10 +109,9 @@ func listReviews(t *testing.T, s store.Store) {
 	of := pullReview("abc")
 	of.CreatedAt = noon
 	pull := got[store.Review](t)(s.AddReview(t.Context(), of))
-	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pulls: true})), []store.Review{pull})
 	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pull: of.Pull})), []store.Review{pull})
-	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pulls: true, Since: noon.Add(time.Second)}))), 0)
-	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pulls: true, Since: noon})), []store.Review{pull})
+	equal(t, len(got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon.Add(time.Second)))), 0)
+	equal(t, got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon)), []task.Key{of.Pull})
 	of.Pull.Number++
 	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pull: of.Pull}))), 0)
 	_, err := s.ListReviews(t.Context(), store.ReviewFilter{Limit: -1})

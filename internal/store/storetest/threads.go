@@ -54,9 +54,9 @@ func try(t testing.TB, s store.Store, ask store.Ask) (store.Begun, bool, error) 
 	return s.BeginTurn(t.Context(), ask)
 }
 
-func answer(t testing.TB, s store.Store, turn store.Begun, text string) store.Message {
+func answer(t testing.TB, s store.Store, turn store.Begun, text string) {
 	t.Helper()
-	return got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: text}))
+	got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: text}))
 }
 
 func threads(t *testing.T, s store.Store) {
@@ -235,7 +235,9 @@ func turnOrigins(t *testing.T, s store.Store) {
 	again := begin(t, s, store.Ask{ThreadID: thread.ID, Content: "Why not?", Origin: "c1"})
 	equal(t, again.Message.ID, first.Message.ID)
 	equal(t, again.Message.Content, "Why?")
-	answer(t, s, again, "Because.")
+	write := store.Action{Item: review.Pull, IdempotencyKey: "reply/c1", Kind: "reply"}
+	got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: again.Message.ID, Claim: "me", Content: "Because.", Writes: []store.Action{write}}))
+	equal(t, len(got[[]store.Action](t)(s.PendingActions(t.Context(), review.Pull))), 1)
 	_, _, err = try(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "c1"})
 	wantCode(t, err, task.Conflict)
 	begin(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "c2"})

@@ -9,7 +9,7 @@ import (
 // AttemptsComment tells people that a task has failed because its agents were lost
 // again and again.
 func AttemptsComment(setting string, t task.Task) string {
-	if LanguageOf(setting, t.Title, "") == Japanese {
+	if task.Language(setting).Of(t.Title) == task.Japanese {
 		return fmt.Sprintf("## タスク失敗\n\nエージェントからの応答が %d 回途絶えたため、このタスクを失敗としました。"+
 			"もう一度試すには、ボットのアサインを外してから再度アサインしてください。", t.Attempts)
 	}
