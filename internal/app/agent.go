@@ -84,7 +84,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if err != nil {
 		return nil, err
 	}
-	executors, err := p.executors(c, engine, owner)
+	executors, err := p.executors(c, engine, owner, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func chooseEngine(ctx context.Context, c config.Config, log *slog.Logger) (sandb
 const sandboxFolder = "sandbox"
 
 // executors are what the configuration says does the work, by the type of task.
-func (p program) executors(c config.Config, engine sandbox.Engine, owner string) (map[task.Type]agent.Executor, error) {
+func (p program) executors(c config.Config, engine sandbox.Engine, owner string, log *slog.Logger) (map[task.Type]agent.Executor, error) {
 	made := make(map[task.Type]agent.Executor)
 	for kind, words := range map[task.Type]config.Command{task.Development: c.Executors.Development, task.Review: c.Executors.Review} {
 		if len(words) == 0 {
@@ -143,9 +143,17 @@ func (p program) executors(c config.Config, engine sandbox.Engine, owner string)
 			Output: int(c.Sandbox.OutputLimit), Language: agent.Language(c.Language),
 		}
 	}
-	if len(made) == 0 {
-		return nil, task.Errorf(task.Unsupported, "no executor is configured, and there is no built-in one yet").
-			WithMend("set executors.development and executors.review")
+	if len(made) == len(task.Types) {
+		return made, nil
+	}
+	builtIn, err := p.newBuiltIn(c, engine, owner, log)
+	if err != nil {
+		return nil, err
+	}
+	for kind, executor := range map[task.Type]agent.Executor{task.Development: builtIn.development(), task.Review: builtIn.review()} {
+		if made[kind] == nil {
+			made[kind] = executor
+		}
 	}
 	return made, nil
 }

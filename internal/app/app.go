@@ -108,6 +108,7 @@ Start with:
 		p.tokenCommand(),
 		p.userCommand(),
 		p.boardCommand(),
+		p.tasksCommand(),
 		p.reviewCommand(),
 		p.chatCommand(),
 		p.envCommand(),

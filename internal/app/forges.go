@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -58,15 +57,14 @@ type forgeSide struct {
 	log       *slog.Logger
 	heard     func(task.Key) // told of pull requests that changed; may be nil
 
-	stopTidying context.CancelFunc
-	tidied      chan struct{}
+	handing *handingOut
 }
 
 // startForges connects to the forges that the configuration names and to the
 // board, and begins to send what waits in the outbox. No forge is asked anything
 // yet: one that is down does not keep the server from starting.
 func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
-	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log, tidied: make(chan struct{})}
+	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log}
 	var err error
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
@@ -86,7 +84,6 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
-		Settled: func(action store.Action) { f.bell.Ring(action.Task) },
 		Publish: func(ctx context.Context, p broker.Publication) error {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},
@@ -95,16 +92,18 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		Forges: webhooksOf(c), Seen: database, Changes: f.snapshots, Deliver: f.delivered, Log: report.Log, Now: time.Now,
 	}
 	f.sender.Start(ctx)
-	tidying, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f.stopTidying = stop
-	go f.tidyNowAndThen(tidying)
+	if f.handing, err = f.startHandOut(ctx, c); err != nil {
+		f.stop(ctx)
+		return nil, err
+	}
 	return f, nil
 }
 
 // stop ends everything in the order in which one uses the other.
 func (f *forgeSide) stop(ctx context.Context) {
-	f.stopTidying()
-	<-f.tidied
+	if f.handing != nil {
+		f.handing.stop(ctx)
+	}
 	f.sender.Stop(ctx)
 	f.snapshots.Stop()
 	f.mirrors.Stop()
@@ -208,9 +207,10 @@ func (f *forgeSide) remote(ctx context.Context, r mirror.Repository) (forge.Remo
 	return of.Remote(ctx, r.Name)
 }
 
-// delivered passes on what a webhook says to those who keep copies of git, and to
-// who answers replies under reviews.
+// delivered passes on what a webhook says to those who keep copies of git, to
+// those who look for work, and to who answers replies under reviews.
 func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error {
+	f.handing.intake.Deliver(delivery)
 	if delivery.Kind == forge.Pushed {
 		f.mirrors.Changed(mirror.Repository{Forge: delivery.Forge, Name: delivery.Repository})
 	}
@@ -231,25 +231,6 @@ func (f *forgeSide) git(now func() time.Time) http.Handler {
 			Repository: mirror.Repository{Forge: held.Key.Forge, Name: held.Key.Repository},
 		}, nil
 	})
-}
-
-// tidyNowAndThen removes what is no longer of use until the context ends.
-func (f *forgeSide) tidyNowAndThen(ctx context.Context) {
-	defer close(f.tidied)
-	ticker := time.NewTicker(tidyEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
-			_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
-			if err = errors.Join(err, failed, f.webhooks.Prune(ctx)); err != nil {
-				f.log.WarnContext(ctx, "cannot tidy up; it is tried again later", "error", err)
-			}
-		}
-	}
 }
 
 // countRequests shows what an installation costs in the metrics.

@@ -21,7 +21,8 @@ func newRunSide(c config.Config, f *forgeSide, url string) *runSide {
 		GitURL: func(id task.ID) string { return url + "/git/" + string(id) + ".git" },
 	}
 	return &runSide{bell: f.bell, runs: broker.NewRuns(broker.RunOptions{
-		Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: ownLogin(c), Log: f.log,
+		Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: ownLogin(c),
+		Lease: c.Leases.Duration, Now: f.handing.clock.Now, Log: f.log,
 	})}
 }
 

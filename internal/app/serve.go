@@ -116,12 +116,13 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer stopReviews(reviews)
+	now := forges.handing.clock.Now
 	running := newRunSide(c, forges, "http://"+listener.Addr().String())
 	served := servedBoard{forges.board, reviews.Heard}
 	pages := p.newPages(c, database, forges, served)
 	answering := server.New(server.Options{
-		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: served, Reviews: reviews, TLS: encryption,
+		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		Webhooks: forges.webhooks, Git: forges.git(now), HandOut: forges.handing, Board: served, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   running.runs, Judged: judgements{reviews, forges.sender.Wake}, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
@@ -226,7 +227,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 		return err
 	}
 	worker, err := o.newAgent(ctx, running.config, settings)
-	if unable := err; task.CodeOf(unable) == task.Unsupported {
+	if unable := err; task.CodeOf(unable) == task.NotReady {
 		if _, err := o.checkInAgent(ctx, running); err != nil {
 			return err
 		}

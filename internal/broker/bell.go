@@ -3,18 +3,29 @@ package broker
 import (
 	"sync"
 
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Bell wakes those who wait for something to happen to a task. It carries no
-// news: whoever is woken looks into the database. Its methods may be called by
+// news: whoever is woken looks into the database. It rings when the database says
+// that something has happened, on whichever server. Its methods may be called by
 // any number of goroutines, and the zero value is ready to use.
 type Bell struct {
-	// Pass, if set, passes a ring on to the other servers, which call Heard.
-	Pass func(id task.ID)
-
 	mu      sync.Mutex
 	waiting map[task.ID]map[chan struct{}]struct{}
+}
+
+// Follow has the bell ring for every notice, until stop is called.
+func (b *Bell) Follow(notices store.Notices) (stop func()) {
+	return notices.Listen(func(notice store.Notice) {
+		switch notice.Topic {
+		case store.BellRung, store.TasksChanged:
+			b.ring(task.ID(notice.Subject))
+		case store.Anything:
+			b.ringAll()
+		}
+	})
 }
 
 // everyone is the task of those who listen for all tasks.
@@ -47,16 +58,8 @@ func (b *Bell) Listen(id task.ID) (rung <-chan struct{}, stop func()) {
 	}
 }
 
-// Ring wakes everyone who listens for the task, on every server.
-func (b *Bell) Ring(id task.ID) {
-	b.Heard(id)
-	if b.Pass != nil {
-		b.Pass(id)
-	}
-}
-
-// Heard wakes those who listen on this server.
-func (b *Bell) Heard(id task.ID) {
+// ring wakes those who listen for the task.
+func (b *Bell) ring(id task.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for ear := range b.waiting[id] {
@@ -67,5 +70,16 @@ func (b *Bell) Heard(id task.ID) {
 	}
 	for ear := range b.waiting[everyone] {
 		signal(ear)
+	}
+}
+
+// ringAll wakes everyone.
+func (b *Bell) ringAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, ears := range b.waiting {
+		for ear := range ears {
+			signal(ear)
+		}
 	}
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// HaltOptions is what Halts needs. Store, Sender, Bell and Words have to be set.
+// HaltOptions is what Halts needs. Store, Sender and Words have to be set.
 type HaltOptions struct {
 	Store  RunStore
 	Sender *Sender
-	Bell   *Bell
 	Words  *Words
 
 	// Grace is how long an agent has to answer a stop; 0 means ten seconds.
@@ -91,7 +90,6 @@ func (h *Halts) request(ctx context.Context, halt store.Halt) (task.Task, error)
 			return task.Task{}, err
 		}
 	}
-	h.options.Bell.Ring(halt.Task)
 	signal(h.wake)
 	return h.options.Store.Task(ctx, halt.Task)
 }
@@ -106,7 +104,6 @@ func (h *Halts) Resume(ctx context.Context, id task.ID) (task.Task, error) {
 	}
 	t, err := h.options.Store.Task(ctx, id)
 	if err != nil || cancelled && t.State != task.Paused {
-		h.options.Bell.Ring(id)
 		return t, err
 	}
 	text := notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.resumed(h.options.Words.language(ctx, t))
@@ -129,7 +126,6 @@ func (h *Halts) move(ctx context.Context, change store.Change) (task.Task, error
 		return task.Task{}, err
 	}
 	h.options.Sender.Wake()
-	h.options.Bell.Ring(change.Task)
 	h.options.Log.InfoContext(ctx, "a task was moved", "task", after.ID, "state", after.State, "generation", after.Generation, "reason", after.Reason)
 	return after, nil
 }
@@ -157,6 +153,9 @@ func (h *Halts) settle(ctx context.Context, halt store.Halt, t task.Task) error 
 	if stop {
 		change.Trigger, text = task.Withdrawn, n.stopped(in)
 	}
+	if t.State == task.Running && !(stop && h.overdue(halt)) {
+		change.LeaseOver = h.options.Now() // unless it is renewed at the last moment
+	}
 	change.Effects = h.options.Words.effects(text)
 	_, err = h.move(ctx, change)
 	return outrun(err)
@@ -166,9 +165,30 @@ func (h *Halts) settle(ctx context.Context, halt store.Halt, t task.Task) error 
 // opening at that moment.
 const longestOpening = time.Minute
 
+// Unwanted withdraws a task that its item no longer wants; see [Withdraw].
+func (h *Halts) Unwanted(ctx context.Context, t task.Task, reason task.Reason) error {
+	_, err := h.Withdraw(ctx, t.ID, reason)
+	return outrun(err)
+}
+
+// Halted is asked about a task whose lease is over: what is pending for it then
+// comes about in place of its loss. See [Expiry].
+func (h *Halts) Halted(ctx context.Context, t task.Task) (bool, error) {
+	pending, err := h.options.Store.HaltsOf(ctx, t.ID)
+	if err != nil || len(pending) == 0 {
+		return false, err
+	}
+	return true, h.settle(ctx, pending[0], t)
+}
+
 // mayStop reports whether a task can be stopped without its agent.
 func (h *Halts) mayStop(halt store.Halt, t task.Task) bool {
-	return t.State != task.Running || !h.options.Now().Before(halt.At.Add(h.options.Grace))
+	return t.State != task.Running || h.overdue(halt) || !t.Lease.Held(h.options.Now())
+}
+
+// overdue reports whether the agent has had its time to answer a stop.
+func (h *Halts) overdue(halt store.Halt) bool {
+	return !h.options.Now().Before(halt.At.Add(h.options.Grace))
 }
 
 // mayPause reports whether a task can be paused without its agent.
@@ -179,31 +199,32 @@ func (h *Halts) mayPause(t task.Task) bool {
 // outrun makes nothing of an error that says that someone else was quicker.
 func outrun(err error) error {
 	_, illegal := errors.AsType[*task.IllegalMoveError](err)
-	if illegal || task.CodeOf(err) == task.StaleGeneration || task.CodeOf(err) == task.NotFound {
+	switch code := task.CodeOf(err); {
+	case illegal, code == task.StaleGeneration, code == task.Conflict, code == task.NotFound:
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // notice says what was kept of a task.
-func (h *Halts) notice(ctx context.Context, t task.Task) (notice, Language, error) {
-	kept, err := lastSaved(ctx, h.options.Store, t.ID)
+func (h *Halts) notice(ctx context.Context, t task.Task) (notice, task.Language, error) {
+	kept, err := lastSaved(ctx, h.options.Store, t)
 	return h.options.Words.about(t, kept), h.options.Words.language(ctx, t), err
 }
 
 // lastSaved is the commit of the work in progress that was saved last in the
 // task's life, "" if none was.
-func lastSaved(ctx context.Context, from store.Runs, id task.ID) (string, error) {
-	saved, err := from.LastEvent(ctx, id, task.Saved)
+func lastSaved(ctx context.Context, from store.Runs, t task.Task) (string, error) {
+	saved, err := from.LastEvent(ctx, t.ID, task.Saved)
 	if task.CodeOf(err) == task.NotFound {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	life, err := from.Life(ctx, id)
-	if err != nil || saved.Generation < life.Generation {
-		return "", err
+	if saved.Generation < t.Began {
+		return "", nil
 	}
 	var entry struct {
 		Commit string `json:"commit"`

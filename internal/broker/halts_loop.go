@@ -94,7 +94,6 @@ func (h *Halts) cancelAll(ctx context.Context) error {
 		if _, err := h.options.Store.CancelHalt(ctx, halt.Task, halt.Signal); err != nil {
 			return err
 		}
-		h.options.Bell.Ring(halt.Task)
 	}
 	return nil
 }

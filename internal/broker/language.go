@@ -1,35 +1,6 @@
 package broker
 
-import (
-	"unicode"
-
-	"github.com/toryo-dev/toryo/internal/task"
-)
-
-// Language is a language that we write in on a forge.
-type Language string
-
-// The languages.
-const (
-	Japanese Language = "ja"
-	English  Language = "en"
-)
-
-// LanguageOf is the language to write in on an item: the one that is set, or with
-// the setting "auto" that of the item. Kana is Japanese, and so are ideographs
-// where nothing else tells: there are only these two languages to choose from.
-func LanguageOf(setting, title, body string) Language {
-	switch Language(setting) {
-	case Japanese, English:
-		return Language(setting)
-	}
-	for _, letter := range title + body {
-		if unicode.In(letter, unicode.Hiragana, unicode.Katakana, unicode.Han) {
-			return Japanese
-		}
-	}
-	return English
-}
+import "github.com/toryo-dev/toryo/internal/task"
 
 // reasonsJa are the reasons that people are told, in Japanese, as they stand
 // before "ため".
@@ -52,12 +23,12 @@ var reasonsJa = map[task.Reason]string{
 }
 
 // because is a reason as it stands in a text.
-func (l Language) because(reason task.Reason) string {
-	if text, known := reasonsJa[reason]; l == Japanese && known {
+func because(reason task.Reason, in task.Language) string {
+	if in != task.Japanese {
+		return reason.Text()
+	}
+	if text, known := reasonsJa[reason]; known {
 		return text
 	}
-	if l == Japanese {
-		return "「" + reason.Text() + "」の"
-	}
-	return reason.Text()
+	return "「" + reason.Text() + "」の"
 }

@@ -20,8 +20,6 @@ type PullWish struct {
 	Draft  bool
 }
 
-func formatGeneration(generation int64) string { return strconv.FormatInt(generation, 10) }
-
 // OpenPull publishes the run's branch and opens a pull request for it, or brings
 // the one that is there up to date, and returns when that has happened. The
 // author of the item is asked to look at it. Asking again is safe.

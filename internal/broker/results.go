@@ -68,7 +68,6 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 		return task.Task{}, err
 	}
 	r.options.Sender.Wake()
-	r.options.Bell.Ring(held.ID)
 	r.options.Log.InfoContext(ctx, "a run has ended", "task", held.ID, "generation", held.Generation,
 		"outcome", result.Outcome, "state", after.State, "reason", after.Reason)
 	return after, nil
@@ -224,7 +223,7 @@ func knownReason(given, otherwise task.Reason) task.Reason {
 }
 
 // comment is what people are told about the end of a run.
-func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull string, in Language) string {
+func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull string, in task.Language) string {
 	n := r.options.Words.about(t, result.Kept)
 	n.Reason = decided.reason
 	switch decided.trigger {

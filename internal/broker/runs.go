@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -121,7 +122,6 @@ func (r *Runs) Report(ctx context.Context, held Held, entries []task.Event) (int
 	if err != nil {
 		return 0, err
 	}
-	r.options.Bell.Ring(held.ID)
 	return acknowledged, nil
 }
 
@@ -158,11 +158,7 @@ func (r *Runs) Journal(ctx context.Context, id task.ID, after int64, limit int) 
 // Progress brings the run's progress comment up to date. A run that goes on after
 // a pause or a loss keeps the comment that it had.
 func (r *Runs) Progress(ctx context.Context, held Held, text string) error {
-	life, err := r.options.Store.Life(ctx, held.ID)
-	if err != nil {
-		return err
-	}
-	name := "run/" + formatGeneration(life.Generation)
+	name := "run/" + strconv.FormatInt(held.Began, 10)
 	return r.put(ctx, held.write("progress/"+rand.Text()), Progress{Name: name, Text: text})
 }
 

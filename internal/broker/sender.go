@@ -25,10 +25,7 @@ type SenderOptions struct {
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *Snapshots
 	Publish   Publish // nil means that no branches are published
-	// Settled is told of each action that was delivered or refused; nil means
-	// nobody. It must be quick.
-	Settled func(store.Action)
-	Log     *slog.Logger
+	Log       *slog.Logger
 
 	Workers int // how many actions are performed at once; 0 means 8
 	// Timeout is how long one action may take; 0 means two minutes. An action is
@@ -284,9 +281,6 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		// is looked at first.
 		log.ErrorContext(ctx, "cannot record what became of a write", "error", err)
 		s.WakeAt(time.Now().Add(s.options.Timeout + heldLonger))
-	}
-	if s.options.Settled != nil && end.status != store.Pending {
-		s.options.Settled(action)
 	}
 	if s.options.Snapshots != nil && end.status == store.Delivered && action.Kind != (Progress{}).Kind() {
 		s.options.Snapshots.Changed(action.Item)

@@ -54,11 +54,11 @@ func (r *Runs) pending(ctx context.Context, held Held, after int64) (Signals, er
 	}
 	var signals Signals
 	signals.Stop, signals.Pause = haltsIn(halts)
-	mark, err := r.options.Store.CommentMark(ctx, held.ID)
+	start, err := r.options.Store.CommentsStart(ctx, held.ID)
 	if err != nil {
 		return Signals{}, err
 	}
-	signals.Comments, err = r.told(ctx, held.ID, max(after, mark.Start))
+	signals.Comments, err = r.told(ctx, held.ID, max(after, start))
 	return signals, err
 }
 

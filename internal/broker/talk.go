@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,12 +25,11 @@ const (
 	FromWriters      Accept = "write"
 )
 
-// TalkOptions is what Talk needs. Store, Snapshots, Bell, Own and Access have to
-// be set.
+// TalkOptions is what Talk needs. Store, Snapshots, Own and Access have to be
+// set.
 type TalkOptions struct {
 	Store     RunStore
 	Snapshots *Snapshots
-	Bell      *Bell
 	// Own tells whether a login on a forge is ours: what we say ourselves is no
 	// news.
 	Own func(of task.Forge, login string) bool
@@ -91,15 +91,61 @@ func (k *Talk) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, er
 	if err != nil {
 		return nil, err
 	}
+	return presentIn(known), k.options.Store.StartComments(ctx, t.ID, last)
+}
+
+// Present is what a run is told with its assignment: the comments that are there,
+// if it begins, and those that were there when it began, if it goes on.
+func (k *Talk) Present(ctx context.Context, t task.Task, _ Snapshot) ([]TaskComment, error) {
+	last, goesOn, err := there(k.options.Store.LastFrom(ctx, t.ID, task.FromAgent))
+	if err != nil {
+		return nil, err
+	}
 	var present []store.CommentEntry
-	for _, entry := range known {
+	if goesOn && last.Generation >= t.Began {
+		present, err = k.began(ctx, t)
+	} else {
+		present, err = k.Begin(ctx, t)
+	}
+	told := make([]TaskComment, 0, len(present))
+	for _, entry := range present {
+		told = append(told, TaskComment{Comment: entry.Comment, Position: entry.Position, Access: entry.Access})
+	}
+	return told, err
+}
+
+// began returns the comments that were there when the run began, as they were
+// then, oldest first.
+func (k *Talk) began(ctx context.Context, t task.Task) ([]store.CommentEntry, error) {
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
+	if err != nil || start == 0 {
+		return nil, err
+	}
+	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	last := map[commentID]store.CommentEntry{}
+	for _, entry := range entries {
+		if entry.Position <= start {
+			last[commentID{entry.Comment.Kind, entry.Comment.ID}] = entry
+		}
+	}
+	return presentIn(slices.Collect(maps.Values(last))), nil
+}
+
+// presentIn returns those of the entries whose comments are there, oldest first.
+func presentIn(entries []store.CommentEntry) []store.CommentEntry {
+	var present []store.CommentEntry
+	for _, entry := range entries {
 		if entry.Change != store.CommentDeleted {
-			entry.Change = store.CommentPresent
 			present = append(present, entry)
 		}
 	}
-	slices.SortStableFunc(present, func(a, b store.CommentEntry) int { return a.Comment.CreatedAt.Compare(b.Comment.CreatedAt) })
-	return present, k.options.Store.StartComments(ctx, t.ID, last)
+	slices.SortFunc(present, func(a, b store.CommentEntry) int {
+		return cmp.Or(a.Comment.CreatedAt.Compare(b.Comment.CreatedAt), cmp.Compare(a.Position, b.Position))
+	})
+	return present
 }
 
 // Hear compares an item as it was read with the task's log and appends what is
@@ -138,7 +184,6 @@ func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
 	if err != nil || !appended {
 		return err
 	}
-	k.options.Bell.Ring(t.ID)
 	return k.noteRefused(ctx, t, refused)
 }
 
@@ -264,7 +309,7 @@ func (k *Talk) takesPart(ctx context.Context, t task.Task, seen Snapshot, login 
 	if task.SameLogin(seen.Item.Author, login) || seen.Item.AssignedTo(login) {
 		return true, nil
 	}
-	mark, err := k.options.Store.CommentMark(ctx, t.ID)
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
 	if err != nil {
 		return false, err
 	}
@@ -273,7 +318,7 @@ func (k *Talk) takesPart(ctx context.Context, t task.Task, seen Snapshot, login 
 		return false, err
 	}
 	for _, entry := range entries {
-		if entry.Position <= mark.Start && entry.Comment.By(login) {
+		if entry.Position <= start && entry.Comment.By(login) {
 			return true, nil
 		}
 	}

@@ -16,7 +16,7 @@ import (
 var textFiles embed.FS
 
 // texts are the paragraphs of what we say, by language and name.
-var texts = map[Language]map[string]string{English: paragraphs("en"), Japanese: paragraphs("ja")}
+var texts = map[task.Language]map[string]string{task.English: paragraphs("en"), task.Japanese: paragraphs("ja")}
 
 // paragraphs reads a file of paragraphs, each below a line with its name.
 func paragraphs(language string) map[string]string {
@@ -45,7 +45,7 @@ const (
 // Words is what the server says on a forge about the state of a task: one label,
 // and a comment where people are to know why.
 type Words struct {
-	Labels    func(task.Forge) task.LabelNames
+	Labels    Labels
 	Language  string // auto, ja or en
 	Snapshots *Snapshots
 	// GitURL is where people fetch the work of a task; "" if they cannot.
@@ -66,14 +66,14 @@ type notice struct {
 }
 
 // language is the language of a task's item, as far as it is known.
-func (w *Words) language(ctx context.Context, t task.Task) Language {
+func (w *Words) language(ctx context.Context, t task.Task) task.Language {
 	ctx, cancel := context.WithTimeout(ctx, languageWait)
 	defer cancel()
 	title, body := t.Title, ""
 	if snapshot, _ := w.Snapshots.Get(ctx, t.Key, languageAge); !snapshot.ReadAt.IsZero() { // else the title will do
 		title, body = snapshot.Item.Title, snapshot.Item.Body
 	}
-	return LanguageOf(w.Language, title, body)
+	return task.Language(w.Language).Of(title, body)
 }
 
 // about fills in what there is to say about the work that was kept.
@@ -87,19 +87,19 @@ func (w *Words) about(t task.Task, kept string) notice {
 
 // stopped, paused, failed, lapsed and resumed write down what people are told.
 
-func (n notice) stopped(in Language) string {
+func (n notice) stopped(in task.Language) string {
 	return n.text(in, "stopped", n.when("unanswered", n.Unanswered), n.when("pull", n.Pull != ""), n.work(true), "again")
 }
 
-func (n notice) paused(in Language) string {
+func (n notice) paused(in task.Language) string {
 	return n.text(in, "paused", n.when("unanswered", n.Unanswered), n.when("kept", n.Kept != ""))
 }
 
-func (n notice) failed(in Language) string { return n.text(in, "failed", n.work(false)) }
+func (n notice) failed(in task.Language) string { return n.text(in, "failed", n.work(false)) }
 
-func (n notice) lapsed(in Language) string { return n.text(in, "lapsed", n.work(false), "again") }
+func (n notice) lapsed(in task.Language) string { return n.text(in, "lapsed", n.work(false), "again") }
 
-func (n notice) resumed(in Language) string { return n.text(in, "resumed") }
+func (n notice) resumed(in task.Language) string { return n.text(in, "resumed") }
 
 // when is a paragraph that is said in some cases only.
 func (notice) when(name string, said bool) string {
@@ -122,13 +122,13 @@ func (n notice) work(evenNothing bool) string {
 }
 
 // text joins paragraphs, of which several may be named together.
-func (n notice) text(in Language, names ...string) string {
+func (n notice) text(in task.Language, names ...string) string {
 	var said []string
 	for name := range strings.FieldsSeq(strings.Join(names, " ")) {
 		said = append(said, texts[in][name])
 	}
 	return strings.NewReplacer(
-		"{reason}", in.because(n.Reason), "{seconds}", fmt.Sprintf("%.1f", max(0, n.Took.Seconds())),
+		"{reason}", because(n.Reason, in), "{seconds}", fmt.Sprintf("%.1f", max(0, n.Took.Seconds())),
 		"{kept}", n.Kept, "{fetch}", n.Fetch, "{ref}", WIPRef, "{branch}", n.Branch, "{pull}", n.Pull,
 		"{paused}", lasting(n.Paused, in), "{days}", strconv.Itoa(n.Days),
 	).Replace(strings.Join(said, "\n\n"))
@@ -137,41 +137,19 @@ func (n notice) text(in Language, names ...string) string {
 // effects returns the forge writes that go with a move: the label of the state
 // that it leads to, and a comment unless that is empty.
 func (w *Words) effects(comment string) store.Effects {
-	return func(_, after task.Task) []store.Action {
-		actions := []store.Action{mustAct(w.label(after))}
+	return func(before, after task.Task) []store.Action {
+		actions := w.Labels.Effects(before, after)
 		if comment != "" {
-			write := Write{Item: after.Key, Task: after.ID, Generation: after.Generation, What: "said/" + string(after.State)}
-			actions = append(actions, mustAct(NewAction(write, Comment{Text: comment})))
+			actions = append(actions, writesOf(after, named{"said/" + string(after.State), Comment{Text: comment}})...)
 		}
 		return actions
 	}
 }
 
-// label is the write that makes the item show the state of its task.
-func (w *Words) label(t task.Task) (store.Action, error) {
-	names := w.Labels(t.Key.Forge)
-	var others []string
-	for _, state := range task.States {
-		if state != t.State {
-			others = append(others, names[state.Label()])
-		}
-	}
-	write := Write{Item: t.Key, Task: t.ID, Generation: t.Generation, What: "label/" + string(t.State)}
-	return NewAction(write, StateLabel{Label: names[t.State.Label()], Others: others})
-}
-
-// mustAct returns an action that can always be written down: it is text alone.
-func mustAct(action store.Action, err error) store.Action {
-	if err != nil {
-		panic(err)
-	}
-	return action
-}
-
 // lasting is a longer duration as people are told of it.
-func lasting(d time.Duration, in Language) string {
+func lasting(d time.Duration, in task.Language) string {
 	days, hours, minutes := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60
-	units := map[Language][3]string{English: {"%d d ", "%d h ", "%d min"}, Japanese: {"%d日", "%d時間", "%d分"}}[in]
+	units := map[task.Language][3]string{task.English: {"%d d ", "%d h ", "%d min"}, task.Japanese: {"%d日", "%d時間", "%d分"}}[in]
 	var out strings.Builder
 	for i, n := range []int{days, hours} {
 		if n > 0 {

@@ -3,11 +3,9 @@ package server
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"golang.org/x/time/rate"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
@@ -91,9 +89,6 @@ func (s *Server) holder(ctx huma.Context, check func(context.Context, string) (b
 	if id, _, good := access.ParseLeaseToken(token); good && string(id) != ctx.Param("id") {
 		return broker.Held{}, task.Errorf(task.Forbidden, "the lease is one of another task")
 	}
-	if !s.paces.allow(token) {
-		return broker.Held{}, task.Errorf(task.TooMany, "the run asks too often").WithMend("wait a moment, and send entries of the journal together")
-	}
 	return check(ctx.Context(), token)
 }
 
@@ -102,31 +97,4 @@ const (
 	leaseBearer = "lease"
 	// bodyTimeout is how long the body of a request may take to arrive.
 	bodyTimeout = 30 * time.Second
-	// runRate and runBurst are how often a run may ask: far more than one that
-	// works does.
-	runRate  = 50
-	runBurst = 200
-	// maxPaces is how many callers are remembered. Forgetting one lets it ask a
-	// little more.
-	maxPaces = 20000
 )
-
-// paces keeps callers from asking too often, each by itself.
-type paces struct {
-	mu      sync.Mutex
-	callers map[string]*rate.Limiter
-}
-
-func (p *paces) allow(caller string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.callers == nil || len(p.callers) >= maxPaces {
-		p.callers = map[string]*rate.Limiter{}
-	}
-	pace, known := p.callers[caller]
-	if !known {
-		pace = rate.NewLimiter(runRate, runBurst)
-		p.callers[caller] = pace
-	}
-	return pace.Allow()
-}

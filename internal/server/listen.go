@@ -60,6 +60,9 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	case <-ctx.Done():
 	}
 	close(s.stopping)
+	if s.handOut != nil {
+		s.handOut.Drain()
+	}
 	if s.pages != nil {
 		s.pages.Stop()
 	}

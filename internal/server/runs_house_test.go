@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,7 +78,23 @@ type workshop struct {
 	snapshots *broker.Snapshots
 	bell      *broker.Bell
 	runs      *broker.Runs
-	published sync.Map // branch to commit
+	halts     *broker.Halts
+	talk      *broker.Talk
+	watcher   *broker.Watcher
+	intake    *broker.Intake
+	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
+	published sync.Map     // branch to commit
+}
+
+func (w *workshop) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
+
+// pass lets time pass, for everyone but the database.
+func (w *workshop) pass(d time.Duration) { w.later.Add(int64(d)) }
+
+// setting is what a workshop can be told.
+type setting struct {
+	accept  broker.Accept
+	reviews bool
 }
 
 const (
@@ -84,9 +102,14 @@ const (
 	bot        = "toryo-bot"
 )
 
-func newWorkshop(t *testing.T, database store.Store) *workshop {
+func newWorkshop(t *testing.T, database store.Store, settings ...setting) *workshop {
 	t.Helper()
+	var set setting
+	if len(settings) > 0 {
+		set = settings[0]
+	}
 	w := &workshop{forge: dummy.New(task.Gitea, bot), bell: new(broker.Bell)}
+	t.Cleanup(w.bell.Follow(database))
 	w.forge.AddRepository(repository, forge.Remote{})
 	w.forge.SetBranch(repository, "main", "c0")
 	log := new(lockedBuffer)
@@ -98,9 +121,12 @@ func newWorkshop(t *testing.T, database store.Store) *workshop {
 	})
 	w.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: w.forge}, broker.DefaultAges, nil)
 	t.Cleanup(w.snapshots.Stop)
+	if set.reviews {
+		w.snapshots.ReadReviews(map[task.Forge]broker.ReviewReader{task.Gitea: w.forge})
+	}
 	w.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
-		ProgressEvery: time.Millisecond, Settled: func(a store.Action) { w.bell.Ring(a.Task) },
+		ProgressEvery: time.Millisecond,
 		Publish: func(_ context.Context, p broker.Publication) error {
 			w.published.Store(p.Branch, p.Commit)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
@@ -109,18 +135,35 @@ func newWorkshop(t *testing.T, database store.Store) *workshop {
 	})
 	w.sender.Start(t.Context())
 	t.Cleanup(func() { w.sender.Stop(context.WithoutCancel(t.Context())) })
-	own := func(_ task.Forge, login string) bool { return task.SameLogin(login, bot) }
+	own := func(_ task.Forge, login string) bool { return task.SameLogin(strings.TrimSuffix(login, "[bot]"), bot) }
 	words := &broker.Words{
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
 		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
 	}
 	w.runs = broker.NewRuns(broker.RunOptions{
-		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Log: logger,
+		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+	})
+	w.halts = broker.NewHalts(broker.HaltOptions{
+		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
+		PauseFile: filepath.Join(t.TempDir(), "pause_signal"), PauseSource: "file",
+	})
+	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
+	w.talk = broker.NewTalk(broker.TalkOptions{
+		Store: database, Snapshots: w.snapshots, Own: own, Access: rights.Access, Accept: set.accept, Now: w.now, Log: logger,
+	})
+	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
+	w.intake = broker.NewIntake(broker.IntakeOptions{
+		Tasks: database, Notices: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
+		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
+		Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
+	})
+	w.watcher = broker.NewWatcher(broker.WatchOptions{
+		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Now: w.now, Log: logger,
 	})
 	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
 	s := New(Options{
-		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
-		Runs: w.runs, Ledger: books,
+		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
+		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell,
 	})
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
@@ -147,13 +190,23 @@ func (w *workshop) issue(t *testing.T, title string) task.Task {
 // claim hands a task to an agent.
 func (w *workshop) claim(t *testing.T, id task.ID) (*wire.Held, task.Task) {
 	t.Helper()
+	held, running := w.goOn(t, id)
+	if _, err := w.talk.Begin(t.Context(), running); err != nil {
+		t.Fatal(err)
+	}
+	return held, running
+}
+
+// goOn hands a task to an agent that goes on where another was.
+func (w *workshop) goOn(t *testing.T, id task.ID) (*wire.Held, task.Task) {
+	t.Helper()
 	current, err := w.store.Task(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	token := access.NewLeaseToken(id, current.Generation)
 	held, err := w.store.Claim(t.Context(), []store.Claim{{
-		Task: id, Generation: current.Generation, Agent: "a1", TokenHash: access.Hash(token), ExpiresAt: time.Now().Add(time.Minute),
+		Task: id, Generation: current.Generation, Agent: "a1", TokenHash: access.Hash(token), ExpiresAt: w.now().Add(time.Minute),
 	}}, nil)
 	if err != nil || len(held) != 1 {
 		t.Fatalf("claimed %v, %v", held, err)

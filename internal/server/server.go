@@ -45,8 +45,14 @@ type Options struct {
 	Judged Judged
 	// Reviews keeps reviews and talks about them; nil means that there are none.
 	Reviews *review.Service
+	// Halts stops, pauses and resumes tasks, and Bell rings when something
+	// happens to one; nil means that this server does neither.
+	Halts *broker.Halts
+	Bell  *broker.Bell
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// HandOut hands tasks to agents; nil means that none are.
+	HandOut HandOut
 	// Limits bound how many requests are answered.
 	Limits Limits
 	// TLS is how connections are encrypted; nil means that they are not.
@@ -67,11 +73,11 @@ type Server struct {
 	store    store.Store
 	tokens   access.Tokens
 	leases   access.Leases
-	paces    paces
 	now      func() time.Time
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
+	handOut  HandOut
 	limits   limits
 	seen     *sightings
 	tls      *tls.Config
@@ -91,6 +97,7 @@ func New(options Options) *Server {
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),
+		handOut:  options.HandOut,
 		limits:   newLimits(options.Limits, options.Now),
 		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:      options.TLS,
@@ -100,8 +107,17 @@ func New(options Options) *Server {
 	s.registerMe()
 	s.registerTasks()
 	s.registerAgents(options.Now)
+	if options.HandOut != nil {
+		handsOut{s, options.HandOut}.register()
+	}
 	if options.Runs != nil {
 		runsAPI{Server: s, runs: options.Runs, judged: options.Judged, ledger: options.Ledger}.register()
+	}
+	if options.Halts != nil {
+		s.registerHalts(options.Halts)
+	}
+	if options.Bell != nil {
+		s.registerStream(options.Bell)
 	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)

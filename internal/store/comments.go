@@ -28,14 +28,6 @@ type CommentEntry struct {
 	At       time.Time
 }
 
-// CommentMark is what the log of a task says besides its entries.
-type CommentMark struct {
-	// Start is the position up to which the run has been told with its assignment.
-	Start int64
-	// Assigned says that the bot was seen among the assignees since then.
-	Assigned bool
-}
-
 // CommentLog keeps what people said about a task's item: each version of each
 // comment once, whichever server looks.
 type CommentLog interface {
@@ -49,11 +41,9 @@ type CommentLog interface {
 	// CommentsAfter returns entries whose position is greater than the given one,
 	// in order.
 	CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]CommentEntry, error)
-	// CommentMark returns the task's mark, the zero value if there is none.
-	CommentMark(ctx context.Context, id task.ID) (CommentMark, error)
-	// StartComments makes a new mark with the given start; NotFound if there is no
-	// such task.
+	// StartComments notes the position up to which the task was told with its
+	// assignment; NotFound if there is no such task.
 	StartComments(ctx context.Context, id task.ID, start int64) error
-	// NoteAssigned sets Assigned in the task's mark; NotFound as before.
-	NoteAssigned(ctx context.Context, id task.ID) error
+	// CommentsStart returns that position, 0 if none was noted.
+	CommentsStart(ctx context.Context, id task.ID) (int64, error)
 }

@@ -37,13 +37,6 @@ type EndedRun struct {
 	State   task.State // that the task came to by it
 }
 
-// Life is the time of a task from one assignment to the next.
-type Life struct {
-	Generation int64 // that the assignment began
-	Reason     task.Reason
-	At         time.Time
-}
-
 // Runs keeps what agents do with the tasks that they hold.
 type Runs interface {
 	// Report appends entries of the agent to the journal and returns the greatest
@@ -58,8 +51,6 @@ type Runs interface {
 	// EndedRun tells how the run of that token ended, or NotFound if its agent did
 	// not end it.
 	EndedRun(ctx context.Context, id task.ID, generation int64, tokenHash []byte) (EndedRun, error)
-	// Life returns the life that the task is in.
-	Life(ctx context.Context, id task.ID) (Life, error)
 	// LastEvent returns the last entry of a kind in the task's journal, or
 	// NotFound.
 	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)

@@ -26,6 +26,9 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Notices
+	Offices
+	Clock
 	Agents
 	Users
 	Sessions

@@ -12,6 +12,7 @@ type Config struct {
 	Language    string `key:"language" default:"auto" enum:"auto ja en" usual:"true" about:"Language of what the bot writes on a forge; auto follows the text of the issue."`
 	DataDir     string `key:"data_dir" default:"data" format:"path" usual:"true" about:"Folder for the database, git mirrors and everything else that Toryo keeps."`
 	ContextsDir string `key:"contexts_dir" default:"contexts" format:"path" about:"Folder for the context files of runs; a relative path is inside data_dir."`
+	PromptsDir  string `key:"prompts_dir" format:"path" example:"prompts" about:"Folder with files that replace prompts of the built-in executor, by their names, such as planning.md."`
 
 	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost, before it counts as failed."`
 	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
@@ -33,10 +34,13 @@ type Config struct {
 	CommandExecutor CommandExecutor `key:"command_executor" about:"Environments in which the commands of a run are executed."`
 	Sandbox         Sandbox         `key:"sandbox" about:"What the commands of a run are confined to."`
 
-	Roles     map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
-	Review    Review          `key:"review" about:"Reviews that are due by themselves."`
-	Executors Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
-	Limits    Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
+	Roles       map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
+	DefaultRole string          `key:"default_role" default:"CODER" format:"label" about:"Role of an issue without a role label."`
+	Priority    Priority        `key:"priority" about:"Labels that say what is more urgent."`
+	Review      Review          `key:"review" about:"Reviews that are due by themselves."`
+	Executors   Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
+	Leases      Leases          `key:"leases" about:"An agent's hold on its task."`
+	Limits      Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
 
 	CommentDetection CommentDetection `key:"comment_detection" about:"Comments that people add while a task is being worked on."`
 	TaskStop         TaskStop         `key:"task_stop" about:"Stopping a task by unassigning the bot."`
@@ -82,8 +86,9 @@ type CommandExecutor struct {
 
 // CommentDetection is the section "comment_detection".
 type CommentDetection struct {
-	Enabled       bool `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
-	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	Enabled       bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
+	CheckInterval int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	AcceptFrom    string `key:"accept_from" default:"all" enum:"all participants write" about:"Whose comments are taken up: everyone's, those of people who took part before or may write, or only those of people who may write to the repository."`
 }
 
 // TaskStop is the section "task_stop".

@@ -20,6 +20,16 @@ func (l *loader) checkTogether() {
 	l.checkBudget()
 	l.checkServers()
 	l.checkEnvironments()
+	l.checkLeases()
+}
+
+// checkLeases makes sure that one message that is lost does not cost a lease.
+func (l *loader) checkLeases() {
+	leases := l.config.Leases
+	if 2*leases.RenewEvery >= leases.Duration {
+		l.conflict(complain("renew more often, or let leases last longer", "leases would run out when one message is late: renew_every is %s and duration %s",
+			leases.RenewEvery, leases.Duration), "leases.renew_every", "leases.duration")
+	}
 }
 
 // conflict reports a problem between keys, at the first of them that somebody

@@ -42,6 +42,7 @@ func (s *Store) AppendComments(ctx context.Context, id task.ID, after int64, ent
 		if last != after {
 			return task.Errorf(task.Conflict, "the comment log of task %s has grown to %d", id, last)
 		}
+		q.notify(store.BellRung, string(id))
 		return insertComments(ctx, q, id, after, entries)
 	})
 }
@@ -71,35 +72,20 @@ func (s *Store) CommentsAfter(ctx context.Context, id task.ID, position int64, l
 	return all(ctx, s, scanComment, query, args...)
 }
 
-// CommentMark implements store.CommentLog.
-func (s *Store) CommentMark(ctx context.Context, id task.ID) (store.CommentMark, error) {
-	marks, err := all(ctx, s, func(r row) (m store.CommentMark, err error) {
-		var assigned int64
-		err = r.Scan(&m.Start, &assigned)
-		m.Assigned = assigned == 1
-		return m, err
-	}, `SELECT start, assigned FROM comment_marks WHERE task = ?`, id)
-	if err != nil || len(marks) == 0 {
-		return store.CommentMark{}, err
+// CommentsStart implements store.CommentLog.
+func (s *Store) CommentsStart(ctx context.Context, id task.ID) (int64, error) {
+	starts, err := all(ctx, s, scanNumber, `SELECT start FROM comment_starts WHERE task = ?`, id)
+	if err != nil || len(starts) == 0 {
+		return 0, err
 	}
-	return marks[0], nil
+	return starts[0], nil
 }
 
 // StartComments implements store.CommentLog.
 func (s *Store) StartComments(ctx context.Context, id task.ID, start int64) error {
-	return s.mark(ctx, id, `INSERT INTO comment_marks (task, start, assigned) VALUES (?, ?, 0)
-		ON CONFLICT (task) DO UPDATE SET start = excluded.start, assigned = 0`, id, start)
-}
-
-// NoteAssigned implements store.CommentLog.
-func (s *Store) NoteAssigned(ctx context.Context, id task.ID) error {
-	return s.mark(ctx, id, `INSERT INTO comment_marks (task, start, assigned) VALUES (?, 0, 1)
-		ON CONFLICT (task) DO UPDATE SET assigned = 1`, id)
-}
-
-func (s *Store) mark(ctx context.Context, id task.ID, statement string, args ...any) error {
 	return s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, statement, args...)
+		_, err := q.exec(ctx, `INSERT INTO comment_starts (task, start) VALUES (?, ?)
+			ON CONFLICT (task) DO UPDATE SET start = excluded.start`, id, start)
 		if q.dialect.Classify(err) == MissingReference {
 			return noTask(id)
 		}

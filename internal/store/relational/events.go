@@ -159,6 +159,13 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	return all(ctx, s, scanEvent, query, args...)
 }
 
+// LastFrom implements store.Events.
+func (s *Store) LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error) {
+	missing := task.Errorf(task.NotFound, "the journal of task %s has no entry of the %s", id, source)
+	return find(ctx, s, missing, scanEvent, `SELECT `+eventColumns+` FROM events
+		WHERE task = ? AND source = ? ORDER BY position DESC LIMIT 1`, id, source)
+}
+
 func scanEvent(r row) (e task.Event, err error) {
 	var data string
 	err = r.Scan(&e.Task, &e.Generation, &e.Source, &e.Sequence, &e.Position, &e.Kind, micros{&e.At}, &data)

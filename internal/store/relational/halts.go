@@ -34,7 +34,9 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 		}
 		added, err := q.exec(ctx, `INSERT INTO halts (task, signal, reason, at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (task, signal) DO NOTHING`, halt.Task, halt.Signal, halt.Reason, made(halt.At).UnixMicro())
-		noted = added > 0
+		if noted = added > 0; noted {
+			q.notify(store.BellRung, string(halt.Task))
+		}
 		return err
 	})
 	if err != nil {
@@ -47,7 +49,9 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 func (s *Store) CancelHalt(ctx context.Context, id task.ID, signal task.Signal) (bool, error) {
 	var removed int64
 	err := s.write(ctx, func(q session) (err error) {
-		removed, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ?`, id, signal)
+		if removed, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ?`, id, signal); removed > 0 {
+			q.notify(store.BellRung, string(id))
+		}
 		return err
 	})
 	return removed > 0, err
@@ -104,6 +108,7 @@ func (s *Store) ResumeAll(ctx context.Context, source string) (bool, error) {
 	var removed int64
 	err := s.write(ctx, func(q session) (err error) {
 		removed, err = q.exec(ctx, `DELETE FROM general_pauses WHERE source = ?`, source)
+		q.notify(store.TasksChanged, "") // what waits may be handed out
 		return err
 	})
 	return removed > 0, err

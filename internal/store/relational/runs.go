@@ -3,7 +3,6 @@ package relational
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -67,6 +66,7 @@ func reportIn(ctx context.Context, q session, report store.RunReport) (int64, er
 	if _, err := appendEvents(ctx, q, report.Task, report.Events[last+1-first:]); err != nil {
 		return 0, err
 	}
+	q.notify(store.BellRung, string(report.Task))
 	if report.Phase == "" || report.Phase == found.Phase {
 		return end, nil
 	}
@@ -132,21 +132,6 @@ func (s *Store) EndedRun(ctx context.Context, id task.ID, generation int64, toke
 }
 
 const eventColumns = `task, generation, source, sequence, position, kind, at, data`
-
-// Life implements store.Runs. The trigger is the first field of a state change.
-func (s *Store) Life(ctx context.Context, id task.ID) (store.Life, error) {
-	began, err := find(ctx, s, noTask(id), scanEvent, `SELECT `+eventColumns+` FROM events
-		WHERE task = ? AND source = 'server' AND kind = 'state' AND data LIKE '{"trigger":"assigned"%'
-		ORDER BY position DESC LIMIT 1`, id)
-	if err != nil {
-		return store.Life{}, err
-	}
-	var change task.StateChange
-	if err := json.Unmarshal(began.Data, &change); err != nil {
-		return store.Life{}, task.Wrap(task.Internal, err, "a state change in the journal cannot be read")
-	}
-	return store.Life{Generation: began.Generation, Reason: change.Reason, At: began.At}, nil
-}
 
 // LastEvent implements store.Runs.
 func (s *Store) LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error) {

@@ -40,10 +40,10 @@ CREATE TABLE comment_log (
     PRIMARY KEY (task, position)
 );
 
-CREATE TABLE comment_marks (
-    task     TEXT   NOT NULL PRIMARY KEY REFERENCES tasks (id),
-    start    BIGINT NOT NULL,
-    assigned BIGINT NOT NULL
+-- Up to where a task was told with its assignment.
+CREATE TABLE comment_starts (
+    task  TEXT   NOT NULL PRIMARY KEY REFERENCES tasks (id),
+    start BIGINT NOT NULL
 );
 
 CREATE INDEX actions_of_run ON actions (task, generation, kind);
