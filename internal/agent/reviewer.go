@@ -65,7 +65,7 @@ func paperOf(a wire.Assignment, in judge.Language) (judge.Paper, error) {
 	if pull == nil {
 		return judge.Paper{}, task.Errorf(task.Invalid, "the task names no pull request to review")
 	}
-	asked := judge.Pull{Title: pull.Title, Body: pull.Body, Commit: pull.Commit, Diff: pull.Diff, CutFiles: pull.CutFiles, Language: in}
+	asked := judge.Pull{URL: pull.URL, Title: pull.Title, Body: pull.Body, Commit: pull.Commit, Diff: pull.Diff, CutFiles: pull.CutFiles, Language: in}
 	for _, issue := range pull.Issues {
 		asked.Issues = append(asked.Issues, judge.Issue{Number: issue.Number, Title: issue.Title, Body: issue.Body})
 	}

@@ -35,7 +35,7 @@ func measureReviews(context.Context, string) ([]row, error) {
 			took.Round(time.Microsecond).String(), "under 2 ms"},
 		{fmt.Sprintf("review chat: review taken apart before its first turn, %d sections with an item each, median", chatSections),
 			first.Round(time.Microsecond).String(), ""},
-		{fmt.Sprintf("review chat: bytes sent in %d turns, as a share of sending everything each time", tokenTurns),
+		{fmt.Sprintf("review chat: input of %d turns (bytes, which stand for tokens) as a share of sending everything each time", tokenTurns),
 			fmt.Sprintf("%.1f %% (%d kB of %d kB)", 100*float64(sent)/float64(everything), sent/1000, everything/1000), "under 40 %"},
 	}, nil
 }
