@@ -167,7 +167,7 @@ func TestPullIsReviewedOnce(t *testing.T) {
 		t.Errorf("still to be written: %+v, %v", pending, err)
 	}
 	// Everyone can see it, and the listing finds it by the pull request.
-	listed := h.house.reviewsOf(t, h.tokens["vera"], h.pull)
+	listed := h.reviewsOf(t, h.tokens["vera"], h.pull)
 	if len(listed) != 1 || listed[0].ID != first.ID || listed[0].Pull != h.pull.String() || listed[0].HeadCommit != first.HeadCommit {
 		t.Errorf("listed %+v", listed)
 	}
@@ -210,7 +210,7 @@ func TestReviewsThatCannotBe(t *testing.T) {
 			t.Errorf("%s gives %v", name, err)
 		}
 	}
-	if listed := h.house.reviewsOf(t, h.tokens["vera"], h.pull); len(listed) != 0 {
+	if listed := h.reviewsOf(t, h.tokens["vera"], h.pull); len(listed) != 0 {
 		t.Errorf("listed %+v", listed)
 	}
 }
