@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -39,6 +40,9 @@ type Agent struct {
 	Parallel  int    // how many tasks it works on at the same time, at least 1
 	Executors map[task.Type]Executor
 	Prepare   Prepare
+	// Contexts keeps the journals of runs on this machine; nil means that only the
+	// server does.
+	Contexts *contexts.Contexts
 	// Sandboxes is asked to remove the sandboxes of Owner whose tasks this agent
 	// does not hold; nil means that there are none.
 	Sandboxes sandbox.Engine

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -27,6 +28,7 @@ type hold struct {
 	cutRun, cutHold context.CancelCauseFunc
 	ended           sync.WaitGroup
 
+	files    *contexts.Journal // nil until the run begins
 	reporter *reporter
 	inbox    *inbox
 	progress *progress

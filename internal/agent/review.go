@@ -28,7 +28,7 @@ func (c Command) review(in Language, run Run, output string) (wire.Result, error
 	if strings.TrimSpace(output) == "" {
 		return failed(in, silentText.in(in), ""), nil
 	}
-	paper, err := paperOf(run.Assignment, judge.Language(in))
+	paper, err := paperOf(run.Assignment, in)
 	if err != nil {
 		return failed(in, failedText.in(in, err.Error()), output), nil
 	}
@@ -41,7 +41,7 @@ func (c Command) review(in Language, run Run, output string) (wire.Result, error
 	if err != nil {
 		return wire.Result{}, err
 	}
-	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Review: reviewOf(report)}, nil
+	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Review: reviewResult(report)}, nil
 }
 
 // readReview reads what a command wrote: JSON of the right shape, also in a code

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -10,76 +12,91 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// Reviewer is the executor that reviews pull requests with a model.
+// Reviewer is the executor that reviews pull requests with a model: it judges the
+// diff against the issue and its acceptance criteria. It runs nothing and changes
+// nothing, so that a run that is cut off just begins anew.
 type Reviewer struct {
-	// Model gives the model of a run, paid from its budget.
-	Model func(run Run) (llm.Model, error)
-	// Instructions are what a role is told besides; may be nil.
-	Instructions func(role task.Role) (string, error)
-	Language     judge.Language // empty means that of the pull request
+	// Model is the model for the role of the run, paid from the ledger.
+	Model    func(role task.Role, ledger llm.Ledger) (llm.Model, error)
+	Language Language
+	// Instructions are what a role adds to the prompt; nil means nothing.
+	Instructions func(task.Role) (string, error)
 }
 
 var _ Executor = Reviewer{}
 
 // Execute implements Executor.
 func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
-	paper, err := r.paper(run)
-	if err != nil {
-		return wire.Result{}, err
-	}
-	model, err := r.Model(run)
-	if err != nil {
-		return wire.Result{}, err
-	}
 	if err := enter(ctx, run, phase.PhaseActive); err != nil {
+		return wire.Result{}, err
+	}
+	in := r.Language.of(run.Assignment)
+	paper, err := paperOf(run.Assignment, in)
+	if err != nil {
+		return failed(in, failedText.in(in, err.Error()), ""), nil
+	}
+	if r.Instructions != nil {
+		if paper.Instructions, err = r.Instructions(run.Work.Role); err != nil {
+			return wire.Result{}, err
+		}
+	}
+	model, err := r.Model(run.Work.Role, Ledger{run.Spending})
+	if err != nil {
 		return wire.Result{}, err
 	}
 	judged, err := judge.Judge{Model: model, Run: run.Assignment.TaskID, Phase: task.Execution, Log: run.Log}.Judge(ctx, paper)
 	if err != nil {
+		return wire.Result{}, reasonOf(ctx, err)
+	}
+	usage := phase.Usage{Model: model.Info().Model, Scripted: judged.Scripted, Usage: judged.Usage, Cost: judged.Cost}
+	if err := run.Journal.Append(ctx, task.ModelUsed, phase.Entry{Phase: task.Execution, Step: 1, Usage: &usage}); err != nil {
 		return wire.Result{}, err
 	}
-	used := &phase.Usage{Model: model.Info().Model, Scripted: judged.Scripted, Usage: judged.Usage, Cost: judged.Cost}
-	if err := run.Journal.Append(ctx, task.ModelUsed, phase.Entry{Phase: task.Execution, Step: 1, Usage: used}); err != nil {
+	report := judged.Report(paper)
+	if err := run.Journal.Append(ctx, task.NoteTaken, phase.Entry{Phase: task.Execution, Text: report.Text}); err != nil {
 		return wire.Result{}, err
 	}
 	if err := enter(ctx, run, phase.PhaseCompleted); err != nil {
 		return wire.Result{}, err
 	}
-	return wire.Result{
-		Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Review: reviewOf(judged.Report(paper)),
-	}, nil
+	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Summary: report.Text, Review: reviewResult(report)}, nil
 }
 
-func (r Reviewer) paper(run Run) (judge.Paper, error) {
-	paper, err := paperOf(run.Assignment, r.Language)
-	if err == nil && r.Instructions != nil {
-		paper.Instructions, err = r.Instructions(run.Work.Role)
+// reasonOf is why a judgement failed: the end of the run, the budget, or the model.
+func reasonOf(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		return cause
+	case llm.KindOf(err) == llm.BudgetExhausted:
+		return errors.Join(task.Wrap(task.OverBudget, err, "the budget is used up"), err)
+	default:
+		return fmt.Errorf("review the pull request: %w", err)
 	}
-	return paper, err
 }
 
-// paperOf is the pull request of an assignment as it is judged. An empty language
-// is that of the pull request.
-func paperOf(a wire.Assignment, in judge.Language) (judge.Paper, error) {
-	pull := a.PullRequest
-	if pull == nil {
-		return judge.Paper{}, task.Errorf(task.Invalid, "the task names no pull request to review")
+// paperOf is the pull request of an assignment as it is judged.
+func paperOf(a wire.Assignment, in Language) (judge.Paper, error) {
+	if a.PullRequest == nil {
+		return judge.Paper{}, task.Errorf(task.Invalid, "there is no pull request to review")
 	}
-	asked := judge.Pull{URL: pull.URL, Title: pull.Title, Body: pull.Body, Commit: pull.Commit, Diff: pull.Diff, CutFiles: pull.CutFiles, Language: in}
-	for _, issue := range pull.Issues {
-		asked.Issues = append(asked.Issues, judge.Issue{Number: issue.Number, Title: issue.Title, Body: issue.Body})
+	pull := judge.Pull{
+		URL: a.PullRequest.URL, Title: a.PullRequest.Title, Body: a.PullRequest.Body, Commit: a.PullRequest.Commit, Diff: a.PullRequest.Diff,
+		CutFiles: a.PullRequest.CutFiles, Language: judge.Language(in),
 	}
-	return judge.PullPaper(asked)
+	for _, issue := range a.PullRequest.Issues {
+		pull.Issues = append(pull.Issues, judge.Issue{Number: issue.Number, Title: issue.Title, Body: issue.Body})
+	}
+	return judge.PullPaper(pull)
 }
 
-// reviewOf is a report as the server is given it.
-func reviewOf(report judge.Report) *wire.ReviewResult {
+// reviewResult is a report as the server takes it.
+func reviewResult(report judge.Report) *wire.ReviewResult {
 	result := &wire.ReviewResult{
 		Commit: report.Commit, Question: report.Question, Answer: report.Answer, Judgement: report.Judgement,
 		Verdict: report.Verdict, Text: report.Text,
 	}
-	for _, comment := range report.Comments {
-		result.Comments = append(result.Comments, wire.LineComment{Path: comment.Path, Line: comment.Line, Old: comment.Old, Text: comment.Text})
+	for _, c := range report.Comments {
+		result.Comments = append(result.Comments, wire.LineComment{Path: c.Path, Line: c.Line, Old: c.Old, Text: c.Text})
 	}
 	return result
 }

@@ -46,12 +46,41 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	result, err := a.execute(run, h)
 	if errors.Is(context.Cause(whole), ErrLeaseLost) || lost(err) {
 		log.WarnContext(ctx, "the task is no longer this agent's; the run was dropped", "error", err)
+		h.closeFiles(whole, wire.Result{})
 		return true
 	}
 	result = h.conclude(run, result, err)
 	log.InfoContext(ctx, "the run has ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
-	h.deliver(whole, result)
+	if !h.deliver(whole, result) {
+		result = wire.Result{}
+	}
+	h.closeFiles(whole, result)
 	return !errors.Is(err, errNotPrepared)
+}
+
+// closeFiles puts the context files of the run where they belong after it. Of a
+// run that did not end here they stay, for whoever goes on.
+func (h *hold) closeFiles(ctx context.Context, result wire.Result) {
+	if h.files == nil {
+		return
+	}
+	var err error
+	reason := task.Reason(result.Reason)
+	switch result.Outcome {
+	case outcomeDone:
+		err = h.files.End(task.Done, reason)
+	case outcomeFailed:
+		err = h.files.End(task.Failed, reason)
+	case outcomeStopped:
+		err = h.files.End(task.Stopped, reason)
+	case outcomePaused:
+		err = h.files.Pause(reason)
+	default:
+		err = h.files.Leave()
+	}
+	if err != nil {
+		h.log.ErrorContext(ctx, "the context files of the run are not where they belong", "error", err)
+	}
 }
 
 // execute prepares everything and lets the executor work. What panics is the
@@ -72,6 +101,10 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
 	work := workOf(h.assignment, past)
+	journal, err := a.journal(ctx, h, &work)
+	if err != nil {
+		return wire.Result{}, errors.Join(errNotPrepared, err)
+	}
 	repository, tidy, err := a.Prepare(ctx, h.assignment)
 	if err != nil {
 		return wire.Result{}, errors.Join(errNotPrepared, err)
@@ -82,9 +115,27 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 		}
 	}()
 	return executor.Execute(ctx, Run{
-		Assignment: h.assignment, Work: work, Repository: repository, Desk: desk{h}, Journal: h.reporter,
+		Assignment: h.assignment, Work: work, Repository: repository, Desk: desk{h}, Journal: journal,
 		Spending: spending{h.held}, Log: h.log,
 	})
+}
+
+// journal opens the journal of a run: files on this machine, from which the server
+// is told. A run that goes on has its past from both.
+func (a *Agent) journal(ctx context.Context, h *hold, work *phase.Work) (phase.Journal, error) {
+	if a.Contexts == nil {
+		return h.reporter, nil
+	}
+	var resumes int64
+	if h.assignment.Resume != nil {
+		resumes = h.assignment.Resume.Generation
+	}
+	files, err := a.Contexts.Begin(ctx, *work, resumes, h.reporter)
+	if err != nil {
+		return nil, err
+	}
+	h.files, work.Past = files, files.Past()
+	return files, nil
 }
 
 // past asks for the journal of the run that goes on.
@@ -102,12 +153,12 @@ func (h *hold) past(ctx context.Context) ([]task.Event, error) {
 		}
 		for _, event := range page.Events {
 			past = append(past, task.Event{
-				Task: task.ID(h.assignment.TaskID), Generation: event.Generation, Position: event.Position,
+				Task: task.ID(h.assignment.TaskID), Generation: event.Generation, Source: task.EventSource(event.Source), Position: event.Position,
 				Kind: task.EventKind(event.Kind), At: event.At, Data: event.Data,
 			})
 			position = event.Position
 		}
-		if len(page.Events) < journalPage {
+		if len(page.Events) == 0 { // a page may be short because its entries are large
 			return past, nil
 		}
 	}
@@ -153,8 +204,12 @@ func outcomeOf(halt *phase.Halt) string {
 
 // deliver hands the result over, after the journal, and repeats that until the
 // server has it or the lease is lost.
-func (h *hold) deliver(ctx context.Context, result wire.Result) {
+// It reports whether the server has it.
+func (h *hold) deliver(ctx context.Context, result wire.Result) bool {
 	flushing, cancel := context.WithTimeout(ctx, flushWithin)
+	if h.files != nil {
+		h.files.Pass(flushing)
+	}
 	if err := h.reporter.flush(flushing); err != nil {
 		h.log.WarnContext(ctx, "the end of the journal did not reach the server", "error", err)
 	}
@@ -175,7 +230,7 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) {
 		if err != nil {
 			h.log.WarnContext(ctx, "the result was not taken", "outcome", result.Outcome, "error", err)
 		}
-		return
+		return err == nil
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/toryo-dev/toryo/internal/agent"
+	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -92,9 +93,13 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if err := spaces.Sweep(); err != nil {
 		return nil, err
 	}
+	files, err := contexts.Open(c.ContextsPath(), contexts.Options{Redactor: c.Redactor(), Log: s.log, Now: p.now})
+	if err != nil {
+		return nil, err
+	}
 	return &agent.Agent{
 		Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Name: s.name, Parallel: c.Agent.Parallel,
-		Executors: executors, Prepare: spaces.Prepare, Sandboxes: engine, Owner: owner, Log: s.log,
+		Executors: executors, Prepare: spaces.Prepare, Contexts: files, Sandboxes: engine, Owner: owner, Log: s.log,
 	}, nil
 }
 

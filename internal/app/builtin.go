@@ -16,7 +16,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -50,24 +49,16 @@ func (b *builtIn) development() agent.Executor { return agent.BuiltIn{Options: b
 // review is the executor of review tasks.
 func (b *builtIn) review() agent.Executor {
 	return agent.Reviewer{
-		Model: func(run agent.Run) (llm.Model, error) {
-			models, err := b.models(run)
+		Model: func(role task.Role, ledger llm.Ledger) (llm.Model, error) {
+			made, err := newModels(b.config, ledger, b.log)
 			if err != nil {
 				return nil, err
 			}
-			return models(string(run.Work.Role), config.ReviewModel)
+			return made.model(llm.Account{}, string(role), config.ReviewModel)
 		},
-		Instructions: func(role task.Role) (string, error) { return b.rolePrompt(role) },
-		Language:     judge.Language(fixedLanguage(b.config.Language)),
+		Instructions: b.rolePrompt,
+		Language:     agent.Language(b.config.Language),
 	}
-}
-
-// fixedLanguage is the configured language, or nothing if it follows the text.
-func fixedLanguage(configured string) string {
-	if task.Language(configured) == task.Automatic {
-		return ""
-	}
-	return configured
 }
 
 // options says how one run goes.

@@ -57,6 +57,9 @@ type forgeSide struct {
 	log       *slog.Logger
 	heard     func(task.Key) // told of pull requests that changed; may be nil
 
+	url string // where people find the server
+
+	running *runSide
 	handing *handingOut
 }
 
@@ -64,7 +67,7 @@ type forgeSide struct {
 // board, and begins to send what waits in the outbox. No forge is asked anything
 // yet: one that is down does not keep the server from starting.
 func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
-	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log}
+	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log, url: url}
 	var err error
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
@@ -82,6 +85,13 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		readers[name] = one
 	}
 	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
+	if c.CommentDetection.ReviewComments {
+		reviews := make(map[task.Forge]broker.ReviewReader, len(f.forges))
+		for name, one := range f.forges {
+			reviews[name] = one
+		}
+		f.snapshots.ReadReviews(reviews)
+	}
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
 		Publish: func(ctx context.Context, p broker.Publication) error {
@@ -103,6 +113,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 func (f *forgeSide) stop(ctx context.Context) {
 	if f.handing != nil {
 		f.handing.stop(ctx)
+		f.running.stop()
 	}
 	f.sender.Stop(ctx)
 	f.snapshots.Stop()

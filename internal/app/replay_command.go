@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -64,13 +64,15 @@ func (o replay) run(id string) error {
 	if err := o.heading(recording); err != nil {
 		return err
 	}
+	return o.steps(recording)
+}
+
+// steps shows the entries, and waits between them if somebody is there.
+func (o replay) steps(recording contexts.Recording) error {
 	waits := o.step || interactive(o.stdin) && interactive(o.stdout)
 	keys := bufio.NewReader(o.stdin)
 	for i, line := range recording.Lines {
-		if err := o.show(line, recording.Lines[0].At); err != nil {
-			return err
-		}
-		if waits && i < len(recording.Lines)-1 {
+		if waits && i > 0 {
 			answer, err := keys.ReadString('\n')
 			switch strings.TrimSpace(answer) {
 			case "q":
@@ -79,6 +81,9 @@ func (o replay) run(id string) error {
 				waits = false
 			}
 			waits = waits && err == nil // without input the rest is shown at once
+		}
+		if err := o.show(line, recording.Lines[0].At); err != nil {
+			return err
 		}
 	}
 	return o.ending(recording)
@@ -157,20 +162,18 @@ func describe(kind task.EventKind, entry phase.Entry) string {
 	switch {
 	case kind == task.PhaseChanged:
 		return entry.Phase.DisplayName() + ": " + entry.Status
-	case kind == task.ToolCalled && entry.Call != nil && entry.Result != nil:
-		return "result of " + entry.Call.Name + failedMark(entry.Result.Failed) + "\n" + entry.Result.Text
-	case kind == task.ToolCalled && entry.Call != nil:
-		return "call " + entry.Call.Name + " " + entry.Call.Arguments
-	case kind == task.ModelUsed && entry.Usage != nil:
+	case entry.Call != nil:
+		return describeCall(*entry.Call, entry.Result)
+	case entry.Usage != nil:
 		return fmt.Sprintf("step %d: %s%s, %d tokens in, %d out, cost %s", entry.Step, entry.Usage.Model, scriptedMark(entry.Usage.Scripted),
 			entry.Usage.Usage.Input, entry.Usage.Usage.Output, entry.Usage.Cost)
-	case kind == task.Planned && entry.Plan != nil:
+	case entry.Plan != nil:
 		return describePlan(*entry.Plan)
-	case kind == task.Prepared && entry.Setup != nil:
+	case entry.Setup != nil:
 		return "environment " + entry.Setup.Handover.EnvironmentName + ": " + string(entry.Setup.Handover.SetupStatus)
 	case kind == task.Saved:
 		return "commit " + entry.Commit + " " + entry.Status
-	case kind == task.SignalTaken && entry.Signal != nil:
+	case entry.Signal != nil:
 		return describeSignal(*entry.Signal)
 	case entry.Message != nil:
 		return "[" + entry.Conversation + "] " + describeMessage(*entry.Message)
@@ -178,11 +181,14 @@ func describe(kind task.EventKind, entry phase.Entry) string {
 	return entry.Text
 }
 
-func failedMark(failed bool) string {
-	if failed {
-		return " (failed)"
+func describeCall(call llm.Call, result *phase.CallResult) string {
+	switch {
+	case result == nil:
+		return "call " + call.Name + " " + call.Arguments
+	case result.Failed:
+		return "result of " + call.Name + " (failed)\n" + result.Text
 	}
-	return ""
+	return "result of " + call.Name + "\n" + result.Text
 }
 
 func scriptedMark(scripted bool) string {
@@ -207,7 +213,7 @@ func describePlan(plan phase.Plan) string {
 
 func describeSignal(signal phase.SignalEntry) string {
 	var text strings.Builder
-	_, _ = io.WriteString(&text, string(signal.Signal))
+	text.WriteString(string(signal.Signal))
 	if reason := signal.Reason.Text(); reason != "" {
 		text.WriteString(": " + reason)
 	}
@@ -223,16 +229,16 @@ func describeSignal(signal phase.SignalEntry) string {
 func describeMessage(entry conversation.Entry) string {
 	switch {
 	case entry.Message != nil:
-		text := string(entry.Message.Role) + ": " + entry.Message.Text()
+		lines := []string{string(entry.Message.Role) + ": " + entry.Message.Text()}
 		for _, part := range entry.Message.Parts {
 			if part.Call != nil {
-				text += "\nwants " + part.Call.Name + " " + part.Call.Arguments
+				lines = append(lines, "wants "+part.Call.Name+" "+part.Call.Arguments)
 			}
 			if part.Result != nil {
-				text += "\nanswer of " + part.Result.Name
+				lines = append(lines, "answer of "+part.Result.Name)
 			}
 		}
-		return text
+		return strings.Join(lines, "\n")
 	case entry.Compaction != nil:
 		return fmt.Sprintf("%s: about %d tokens became %d", entry.Compaction.Method, entry.Compaction.Before, entry.Compaction.After)
 	case entry.Block != nil:

@@ -94,7 +94,7 @@ func TestReplayStepByStep(t *testing.T) {
 	for input, want := range map[string]int{"\n\nq\n": 3, "\na\n": 8, "": 8, "q\n": 1} {
 		output, code := replayed(t, input, id, "--data", data, "--step")
 		shown := 0
-		for _, line := range strings.Split(output, "\n") {
+		for line := range strings.SplitSeq(output, "\n") {
 			if len(line) > 20 && strings.TrimSpace(line[:5]) != "" && strings.HasPrefix(line, "    ") {
 				shown++
 			}

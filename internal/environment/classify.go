@@ -102,18 +102,26 @@ func Classify(log []byte, exitCode int) Classification {
 
 // decide applies the rules to the lines from start up to end.
 func decide(lines []string, start, end int) (Classification, bool) {
-	var found Classification
+	var found, again Classification // again: what was tried again and is not known to have worked
 	var possible []int
 	best := len(rankOrder)
-	reached := slices.ContainsFunc(lines[start:end], listsVersions)
 	for number := start; number < end; number++ {
 		line := lines[number]
 		if echoed.MatchString(line) {
 			continue
 		}
 		lower := strings.ToLower(line)
-		triedAgain := strings.Contains(lower, "retrying")
+		if again.Number > 0 && goesOn(lower) {
+			again = Classification{}
+		}
 		possible = ruleIndex.candidates(lower, possible[:0])
+		if len(possible) == 0 {
+			continue
+		}
+		triedAgain := hasOne(lower, retryWords)
+		if onlyWarns(lower) && !triedAgain {
+			continue
+		}
 		slices.Sort(possible)
 		for _, index := range slices.Compact(possible) {
 			candidate := rules[index]
@@ -121,15 +129,50 @@ func decide(lines []string, start, end int) (Classification, bool) {
 			if rank == broken && triedAgain {
 				rank = retried
 			}
-			if rank >= best || (rank == retried && reached) || !candidate.matches(lower) {
+			if rank >= best || (rank == retried && again.Number > 0) || !candidate.matches(lower) {
 				continue
 			}
-			best = rank
-			found = Classification{Kind: candidate.kind, Line: strings.TrimSpace(line), Number: number + 1}
+			matched := Classification{Kind: candidate.kind, Line: strings.TrimSpace(line), Number: number + 1}
+			if rank == retried {
+				again = matched
+				continue
+			}
+			best, found = rank, matched
 		}
+	}
+	if again.Number > 0 && best > retried {
+		return again, true
 	}
 	return found, best < len(rankOrder)
 }
+
+// retryWords are how tools say that what failed is going to be tried again.
+const retryWords = "retrying|will retry|tries remaining|retries left|trying again|retry scheduled|attempting retry"
+
+// onlyWarns reports whether the line is a warning of a tool that also says
+// plainly what stopped it.
+func onlyWarns(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	return strings.Contains(line, "npm warn") || strings.HasPrefix(line, "warning \"") || strings.HasPrefix(line, "warn ")
+}
+
+// goesOn reports whether the line shows a tool further on: then whatever it had
+// to try again, or to wait for, worked in the end.
+func goesOn(line string) bool {
+	if listsVersions(line) {
+		return true
+	}
+	line = strings.TrimLeft(line, " \t")
+	for _, beginning := range progressWords {
+		if strings.HasPrefix(line, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+var progressWords = []string{"added ", "compiling ", "checking ", "downloaded ", "downloading ", "collecting ", "successfully ",
+	"installing collected", "fetched ", "unpacking ", "setting up ", "resolved ", "progress: ", "> task ", "package operations:", "building wheel"}
 
 // listsVersions reports whether the line is pip's list of the versions that it
 // saw: then the index was reached, whatever had to be tried again before.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,54 +104,28 @@ func (p *Program) environment() []string {
 // in blocks of 512 bytes.
 const limited = `ulimit -f "$1" && shift && exec "$@"`
 
-// Run runs a command and returns what it wrote. An error that is one of git is a
-// [*Failure].
+// Run runs a command and returns what it wrote, also when it fails. An error that
+// is one of git is a [*RunError].
 func (p *Program) Run(ctx context.Context, c Command) (string, error) {
-	limit := "unlimited"
-	if p.MaxFile > 0 {
-		limit = strconv.FormatInt(p.MaxFile/512+1, 10)
+	cmd := exec.CommandContext(ctx, "/bin/sh", p.arguments(c)...)
+	cmd.Env, cmd.Stdin, cmd.Dir = p.variables(c), c.Input, c.From
+	if c.From == "" {
+		cmd.Dir = string(os.PathSeparator)
 	}
-	args := []string{"-c", limited, "sh", limit, p.path}
-	for _, setting := range safety {
-		args = append(args, "-c", setting)
-	}
-	for _, setting := range p.Settings {
-		args = append(args, "-c", setting)
-	}
-	env := p.environment()
-	protocols := ""
-	var credential *os.File
 	if c.Remote != nil {
 		protocol, helper, err := reach(*c.Remote)
 		if err != nil {
 			return "", err
 		}
-		protocols = protocol
-		args = append(args, helper...)
-		if len(helper) > 0 {
-			if credential, err = offer(*c.Remote); err != nil {
+		cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL="+protocol)
+		if helper {
+			credential, err := offer(*c.Remote)
+			if err != nil {
 				return "", err
 			}
 			defer func() { _ = credential.Close() }()
+			cmd.ExtraFiles = []*os.File{credential} // becomes descriptor 3
 		}
-	}
-	env = append(env, "GIT_ALLOW_PROTOCOL="+protocols)
-	if c.Index != "" {
-		env = append(env, "GIT_INDEX_FILE="+c.Index)
-	}
-	if c.Dir != "" {
-		args = append(args, "--git-dir="+c.Dir)
-	}
-	if c.Tree != "" {
-		args = append(args, "--work-tree="+c.Tree)
-	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", append(args, c.Args...)...)
-	cmd.Env, cmd.Stdin, cmd.Dir = env, c.Input, c.From
-	if c.From == "" {
-		cmd.Dir = string(os.PathSeparator)
-	}
-	if credential != nil {
-		cmd.ExtraFiles = []*os.File{credential} // becomes descriptor 3
 	}
 	endGently(cmd)
 	var output, trouble bytes.Buffer
@@ -162,9 +137,43 @@ func (p *Program) Run(ctx context.Context, c Command) (string, error) {
 		if ended := context.Cause(ctx); ended != nil {
 			err = ended
 		}
-		return output.String(), &Failure{What: c.Args[0], Trouble: hide(trouble.String(), c.Remote), Err: err}
+		return output.String(), &RunError{What: c.Args[0], Trouble: hide(trouble.String(), c.Remote), Err: err}
 	}
 	return output.String(), nil
+}
+
+// arguments are those of the shell that sets the limit and becomes git.
+func (p *Program) arguments(c Command) []string {
+	limit := "unlimited"
+	if p.MaxFile > 0 {
+		limit = strconv.FormatInt(p.MaxFile/512+1, 10)
+	}
+	args := []string{"-c", limited, "sh", limit, p.path}
+	for _, setting := range slices.Concat(safety, p.Settings) {
+		args = append(args, "-c", setting)
+	}
+	if c.Remote != nil {
+		if place := placeOf(*c.Remote); place != "" {
+			args = append(args, "-c", "credential."+place+".helper="+helper)
+		}
+	}
+	if c.Dir != "" {
+		args = append(args, "--git-dir="+c.Dir)
+	}
+	if c.Tree != "" {
+		args = append(args, "--work-tree="+c.Tree)
+	}
+	return append(args, c.Args...)
+}
+
+// variables are the environment of a command, which may talk to nobody unless
+// more is said.
+func (p *Program) variables(c Command) []string {
+	env := append(p.environment(), "GIT_ALLOW_PROTOCOL=")
+	if c.Index != "" {
+		env = append(env, "GIT_INDEX_FILE="+c.Index)
+	}
+	return env
 }
 
 // helper is a credential helper. It reads one line with the user name and one
@@ -172,31 +181,37 @@ func (p *Program) Run(ctx context.Context, c Command) (string, error) {
 // than that, so that each run of the helper finds its own two lines.
 const helper = `!f() { [ "$1" = get ] || exit 0; IFS= read -r u <&3 && IFS= read -r p <&3 && printf 'username=%s\npassword=%s\n' "$u" "$p"; }; f`
 
-// reach returns the protocol that a remote needs and how git comes by the
-// credential for it: for this address, no other.
-func reach(remote Remote) (protocol string, args []string, err error) {
+// reach returns the protocol that a remote needs, and whether it needs a
+// credential.
+func reach(remote Remote) (protocol string, credential bool, err error) {
 	if strings.HasPrefix(remote.URL, "/") {
-		return "file", nil, nil
+		return "file", false, nil
 	}
 	address, err := url.Parse(remote.URL)
 	if err != nil || strings.HasPrefix(remote.URL, "-") {
-		return "", nil, task.Errorf(task.Invalid, "the address of the repository cannot be read")
+		return "", false, task.Errorf(task.Invalid, "the address of the repository cannot be read")
 	}
 	switch address.Scheme {
 	case "https", "http":
 	case "", "file":
-		return "file", nil, nil
+		return "file", false, nil
 	default:
-		return "", nil, task.Errorf(task.Unsupported, "git over %s is not supported", address.Scheme)
+		return "", false, task.Errorf(task.Unsupported, "git over %s is not supported", address.Scheme)
 	}
 	if address.User != nil {
-		return "", nil, task.Errorf(task.Invalid, "the address of the repository has a credential in it")
+		return "", false, task.Errorf(task.Invalid, "the address of the repository has a credential in it")
 	}
-	if remote.Password == "" {
-		return address.Scheme, nil, nil
+	return address.Scheme, remote.Password != "", nil
+}
+
+// placeOf is the part of the address that the credential is for: this one, no
+// other. It is empty if there is no credential.
+func placeOf(remote Remote) string {
+	address, err := url.Parse(remote.URL)
+	if err != nil || remote.Password == "" || address.Host == "" {
+		return ""
 	}
-	place := address.Scheme + "://" + address.Host
-	return address.Scheme, []string{"-c", "credential." + place + ".helper=" + helper}, nil
+	return address.Scheme + "://" + address.Host
 }
 
 // offer returns a pipe with the credential in it, several times over: git may ask
@@ -245,14 +260,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Failure is what git said when it failed.
-type Failure struct {
+// RunError is what git said when it failed.
+type RunError struct {
 	What    string
 	Trouble string
 	Err     error
 }
 
-func (f *Failure) Error() string {
+func (f *RunError) Error() string {
 	text := fmt.Sprintf("git %s: %v", f.What, f.Err)
 	if said := strings.Join(strings.Fields(clean(f.Trouble)), " "); said != "" {
 		text += ": " + said
@@ -261,11 +276,11 @@ func (f *Failure) Error() string {
 }
 
 // Unwrap returns the cause, which is that of the context when it ended.
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *RunError) Unwrap() error { return f.Err }
 
 // Said reports whether git said something with the text in it. Git speaks English
 // here.
-func (f *Failure) Said(text string) bool {
+func (f *RunError) Said(text string) bool {
 	return strings.Contains(f.Trouble, text) || strings.Contains(f.Err.Error(), text)
 }
 

@@ -108,7 +108,7 @@ type Pulled struct {
 }
 
 // Halt is the cause of the end of a run's context when a signal ended it.
-type Halt struct {
+type Halt struct { //nolint:errname // it is a signal before it is an error
 	Signal task.Signal // stop or pause
 	Reason task.Reason
 	Since  time.Time // when it arrived here

@@ -80,21 +80,23 @@ func ListAgents(ctx context.Context, from store.Store) ([]wire.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	working := make(map[string][]wire.AgentTask)
-	for _, t := range running {
-		// A token that several agents share is known by its name and theirs.
-		name, _, _ := strings.Cut(t.Lease.Agent, "/")
-		working[name] = append(working[name], wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})
-	}
 	agents := make([]wire.Agent, 0, len(found))
 	for _, a := range found {
 		shown := wire.Agent{ID: a.Token, Name: a.Name, EnrolledAt: a.EnrolledAt, SeenAt: unlessZero(a.SeenAt), RevokedAt: unlessZero(a.RevokedAt), Tasks: []wire.AgentTask{}}
-		if a.RevokedAt.IsZero() && working[a.Name] != nil {
-			shown.Tasks = working[a.Name]
+		for _, t := range running {
+			if holds(a, t) {
+				shown.Tasks = append(shown.Tasks, wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})
+			}
 		}
 		agents = append(agents, shown)
 	}
 	return agents, nil
+}
+
+// holds says whether the agent has the task. Agents that share a token are known
+// by its name and theirs.
+func holds(a store.Agent, t task.Task) bool {
+	return a.RevokedAt.IsZero() && (t.Lease.Agent == a.Name || strings.HasPrefix(t.Lease.Agent, a.Name+"/"))
 }
 
 func unlessZero(t time.Time) *time.Time {

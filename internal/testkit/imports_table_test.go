@@ -42,7 +42,7 @@ var importTable = map[string]row{
 	"access":          {imports: []string{"store", "task"}},
 	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
 	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
-	"agent/workspace": {imports: []string{"git", "phase", "task"}},
+	"agent/workspace": {imports: []string{"git", "phase", "sandbox", "task"}},
 	"review/judge":    {imports: []string{"llm", "task"}},
 	"phase":           {imports: []string{"phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "sandbox", "task"}, parts: true},
 	"environment":     {imports: []string{"sandbox", "llm", "task"}},
@@ -76,7 +76,7 @@ var importTable = map[string]row{
 	"phase/tool":         {imports: []string{"llm", "task"}},
 	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
 	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
-	"phase/phasetest":    {imports: []string{"phase", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
+	"phase/phasetest":    {imports: []string{"phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
 	"phase/progress":     {imports: []string{"phase", "environment", "llm", "task"}},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
 

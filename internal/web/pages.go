@@ -29,6 +29,13 @@ type Options struct {
 	Board Board
 	// Steering moves tasks on behalf of people; nil means that nobody can.
 	Steering Steering
+	// Order says when it is the turn of each task that waits; nil means that
+	// nobody knows.
+	Order func(ctx context.Context) ([]Turn, error)
+	// Listen returns a channel that has a value after something happened to the
+	// task, or to any task for "". The caller calls stop when it no longer
+	// listens. Nil means that the database is looked at now and then instead.
+	Listen func(id task.ID) (rung <-chan struct{}, stop func())
 	// Settings is what the settings page shows of the installation.
 	Settings Settings
 	// LookEvery is how often the database is asked for news while someone looks

@@ -18,13 +18,14 @@ import (
 // journalPage is how many entries of a journal are sent at once.
 const journalPage = 150
 
-// Steering moves tasks on behalf of people. Each method says who asks. An error
-// says why the task cannot go there.
+// Steering moves tasks on behalf of people. Each method returns when what is wanted
+// is noted; a run that is under way ends a little later. An error says why the
+// task cannot go there.
 type Steering interface {
-	Stop(ctx context.Context, id task.ID, by string) error
-	Pause(ctx context.Context, id task.ID, by string) error
-	Resume(ctx context.Context, id task.ID, by string) error
-	Retry(ctx context.Context, id task.ID, by string) error
+	Stop(ctx context.Context, id task.ID) error
+	Pause(ctx context.Context, id task.ID) error
+	Resume(ctx context.Context, id task.ID) error
+	Retry(ctx context.Context, id task.ID) error
 }
 
 func (p *Pages) registerTasks(mux *http.ServeMux) {
@@ -34,12 +35,12 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 	if p.Steering == nil {
 		return
 	}
-	for name, move := range map[string]func(context.Context, task.ID, string) error{
+	for name, move := range map[string]func(context.Context, task.ID) error{
 		"stop": p.Steering.Stop, "pause": p.Steering.Pause, "resume": p.Steering.Resume, "retry": p.Steering.Retry,
 	} {
 		mux.HandleFunc("POST /tasks/{id}/"+name, p.act(action{name: "task." + name, role: access.Operator,
-			do: func(r *http.Request, v visit) (string, error) {
-				return "/tasks/" + r.PathValue("id"), move(r.Context(), task.ID(r.PathValue("id")), v.user.Login)
+			do: func(r *http.Request, _ visit) (string, error) {
+				return "/tasks/" + r.PathValue("id"), move(r.Context(), task.ID(r.PathValue("id")))
 			}}))
 	}
 }
@@ -203,7 +204,7 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 		last, err := p.Store.LastPosition(ctx, id)
 		return strconv.FormatInt(last, 10), err
 	}
-	p.listen(w, r, "task "+string(id), see, func(to stream, last, _ string) (string, error) {
+	p.listen(w, r, "task "+string(id), see, p.wakeOf(id), func(to stream, last, _ string) (string, error) {
 		position, err := strconv.ParseInt(last, 10, 64)
 		if err != nil {
 			position = 0

@@ -48,8 +48,8 @@ func readLines(name string) (lines []Line, torn int64, err error) {
 	good := int64(0)
 	for rest := content; ; {
 		text, after, whole := bytes.Cut(rest, []byte{'\n'})
-		var line Line
-		if !whole || json.Unmarshal(text, &line) != nil || line.Sequence != int64(len(lines))+1 || line.Kind == "" {
+		line, is := parseLine(text)
+		if !whole || !is || line.Sequence != int64(len(lines))+1 {
 			return lines, int64(len(content)) - good, nil
 		}
 		good += int64(len(text)) + 1
@@ -57,6 +57,12 @@ func readLines(name string) (lines []Line, torn int64, err error) {
 		lines = append(lines, line)
 		rest = after
 	}
+}
+
+// parseLine reports whether the text is a line of a journal.
+func parseLine(text []byte) (line Line, is bool) {
+	err := json.Unmarshal(text, &line)
+	return line, err == nil && line.Kind != ""
 }
 
 // same reports whether a line of ours is an entry of the server, which may have

@@ -28,7 +28,7 @@ func TestALocalRepositoryIsLeftWithABranch(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	for _, hook := range []string{"pre-receive", "update", "post-receive", "reference-transaction", "post-update", "pre-push"} {
 		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch '"+mark+"'\n")
-		if err := os.Chmod(filepath.Join(dir, ".git/hooks", hook), 0o700); err != nil {
+		if err := os.Chmod(filepath.Join(dir, ".git", "hooks", hook), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,9 +46,9 @@ func TestALocalRepositoryIsLeftWithABranch(t *testing.T) {
 	if refs := run(t, dir, "for-each-ref", "--format=%(refname)"); refs != "refs/heads/main" {
 		t.Errorf("work in progress is in the repository: %s", refs)
 	}
-	commit := commitAll(t, w)
+	commitAll(t, w)
 	put(t, w.Workspace(), "b.txt", "better\n")
-	commit = commitAll(t, w)
+	commit := commitAll(t, w)
 	if got := run(t, dir, "rev-parse", "toryo/1"); got != commit {
 		t.Errorf("the branch is at %s, want %s", got, commit)
 	}
@@ -73,7 +73,7 @@ func TestALocalRepositoryIsLeftWithABranch(t *testing.T) {
 	}
 	put(t, again.Workspace(), "c.txt", "c\n")
 	commitAll(t, again)
-	if got := run(t, dir, "log", "--format=%s", "toryo/1"); got != "work\nwork\nthree\ntwo\none" {
+	if got := run(t, dir, "log", "--format=%s", "toryo/1"); got != "work\n"+"work\nthree\ntwo\none" {
 		t.Errorf("the branch has %q", got)
 	}
 	// Someone else's commit is not written over.

@@ -108,28 +108,33 @@ func (w *Workspace) write(ctx context.Context, have listing, tree string) error 
 	return nil
 }
 
-// writeFile makes one file. What is in its way and is not of the history goes.
+// writeFile makes one file of the history.
 func (w *Workspace) writeFile(ctx context.Context, name string, want file) error {
-	if dir := path.Dir(name); dir != "." {
-		if err := w.root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
 	if want.mode == submodule {
 		return w.root.MkdirAll(name, 0o755)
-	}
-	if err := w.root.RemoveAll(name); err != nil {
-		return err
 	}
 	content, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", want.hash}})
 	if err != nil {
 		return err
 	}
-	if want.mode == link {
+	return w.writeContent(name, content, want.mode)
+}
+
+// writeContent makes one file. What is in its way and is not of the history goes.
+func (w *Workspace) writeContent(name, content, kind string) error {
+	if dir := path.Dir(name); dir != "." {
+		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := w.root.RemoveAll(name); err != nil {
+		return err
+	}
+	if kind == link {
 		return w.root.Symlink(content, name)
 	}
 	mode := os.FileMode(0o644)
-	if want.mode == executable {
+	if kind == executable {
 		mode = 0o755
 	}
 	made, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)

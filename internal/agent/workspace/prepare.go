@@ -202,11 +202,8 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 			}
 		}
 		output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"merge-base", branch, base}})
-		if err == nil {
-			return strings.TrimSpace(output), nil
-		}
-		if ctx.Err() != nil {
-			return "", err
+		if err == nil || ctx.Err() != nil {
+			return strings.TrimSpace(output), err
 		}
 	}
 	w.remark("The branch and its base have no common past; differences are counted from the base as it is now.")

@@ -109,7 +109,7 @@ func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
 	}
 	length, err := strconv.Atoi(size)
 	if err != nil {
-		return nil, missing //nolint:nilerr // a file that is called like that
+		return nil, missing // a file that is called like that
 	}
 	content := make([]byte, length)
 	if _, err := io.ReadFull(reader, content); err != nil {

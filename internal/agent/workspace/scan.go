@@ -76,20 +76,21 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	folders := map[string]bool{".": true}
-	for name, was := range w.tracked {
-		if !w.isFolder(path.Dir(name), folders) && was.mode != submodule {
-			continue
-		}
-		if _, ofBase := base[name]; !ofBase && w.isApart(name) {
-			continue
-		}
+	take := func(name string, was file) error {
 		now, there, err := w.see(name, was)
-		if err != nil {
-			return nil, err
-		}
 		if there {
 			files[name] = now
+		}
+		return err
+	}
+	folders := map[string]bool{".": true}
+	for name, was := range w.tracked {
+		_, ofBase := base[name]
+		if !ofBase && w.isApart(name) || was.mode != submodule && !w.isFolder(path.Dir(name), folders) {
+			continue
+		}
+		if err := take(name, was); err != nil {
+			return nil, err
 		}
 	}
 	others, err := w.others(ctx, "")
@@ -100,12 +101,8 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 		if _, known := files[name]; known || w.isApart(name) {
 			continue
 		}
-		now, there, err := w.see(name, file{})
-		if err != nil {
+		if err := take(name, file{}); err != nil {
 			return nil, err
-		}
-		if there {
-			files[name] = now
 		}
 	}
 	slices.Sort(w.large)
@@ -134,7 +131,7 @@ func (w *Workspace) others(ctx context.Context, below string) ([]string, error) 
 	if below != "" {
 		within := filepath.Join(w.files, below)
 		if info, err := os.Lstat(within); err != nil || !info.IsDir() {
-			return nil, nil //nolint:nilerr // it is gone again
+			return nil, nil // it is gone again
 		}
 		command.Tree, command.From, command.Index = within, within, filepath.Join(w.dir, "no-index")
 	}

@@ -39,7 +39,7 @@ var signs = []struct {
 // coded gives an error of git that talked to the server a code. What is not known
 // is Unavailable: the network fails in many ways.
 func coded(err error, message string) error {
-	said, is := errors.AsType[*git.Failure](err)
+	said, is := errors.AsType[*git.RunError](err)
 	if err == nil || !is {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -134,7 +135,7 @@ func open(options Options) (*Workspace, error) {
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
 		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, apart: map[string]bool{},
 	}
-	if err := clear(dir); err != nil {
+	if err := sandbox.RemoveTree(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
 	}
 	if err := os.MkdirAll(w.files, 0o700); err != nil {
@@ -192,55 +193,8 @@ func (w *Workspace) Remove() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.root.Close()
-	if removeErr := clear(w.options.Dir); removeErr != nil {
+	if removeErr := sandbox.RemoveTree(w.options.Dir); removeErr != nil {
 		return task.Wrap(task.DataDir, removeErr, "the workspace cannot be removed")
 	}
 	return err
-}
-
-// clear removes a folder. What runs in a sandbox may have made folders in it that
-// do not let themselves be emptied.
-func clear(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	root, openErr := os.OpenRoot(dir)
-	if openErr != nil {
-		return err
-	}
-	openErr = unlock(root)
-	if closeErr := root.Close(); openErr != nil || closeErr != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
-}
-
-// unlock gives us back the folders below root. It follows no link.
-func unlock(root *os.Root) error {
-	dir, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	entries, err := dir.ReadDir(-1)
-	if closeErr := dir.Close(); err != nil || closeErr != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if !entry.IsDir() {
-			continue
-		}
-		if err := root.Chmod(entry.Name(), 0o700); err != nil {
-			return err
-		}
-		below, err := root.OpenRoot(entry.Name())
-		if err != nil {
-			return err
-		}
-		err = unlock(below)
-		if closeErr := below.Close(); err != nil || closeErr != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -64,6 +65,20 @@ func (w *World) Asked() string {
 	return b.String()
 }
 
+// Requests are what the model was sent from a phase, oldest first.
+func (w *World) Requests(from task.Phase) []llm.Request {
+	var requests []llm.Request
+	for _, record := range w.model.Records() {
+		if record.Request.Phase == from {
+			requests = append(requests, record.Request)
+		}
+	}
+	return requests
+}
+
+// Journal is everything that the journal has, as text.
+func (w *World) Journal() string { return w.whole() }
+
 // File is a file as a ref has it, or nothing.
 func (w *World) File(ref, name string) string {
 	if !slices.Contains(strings.Split(w.git(w.origin, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", ref), "\n"), name) {
@@ -101,10 +116,14 @@ func (w *World) Check() {
 	w.contains("what the model was sent", w.Asked(), expect.Asked)
 	w.contains("the last comment", last.Comment, expect.Comment)
 	w.contains("the summary", last.Summary, expect.Summary)
+	if head := w.git(w.origin, "rev-parse", "refs/heads/main"); head != w.main {
+		w.t.Errorf("main was moved to %s", head)
+	}
+	w.checkSecrets()
 	w.checkPull(expect)
 	said := w.desk.everything()
 	w.contains("what was said", said, expect.Said)
-	for _, text := range slices.Concat(expect.NotSaid, w.scenario.Secrets) {
+	for _, text := range expect.NotSaid {
 		if strings.Contains(said+last.Comment, text) {
 			w.t.Errorf("people can read %q", text)
 		}
@@ -118,6 +137,28 @@ func (w *World) Check() {
 	for name, text := range expect.Kept {
 		w.contains("the kept "+name, w.File(workspace.WIPRef, name), []string{text})
 	}
+}
+
+// checkSecrets looks for secrets everywhere: in what people read, what the model
+// was sent, the journal and the branch.
+func (w *World) checkSecrets() {
+	w.t.Helper()
+	for _, secret := range w.scenario.Secrets {
+		places := map[string]string{"what people read": w.desk.everything(), "what the model was sent": w.Asked(), "the journal": w.whole()}
+		for place, text := range places {
+			if strings.Contains(text, secret) {
+				w.t.Errorf("%s has a secret in it", place)
+			}
+		}
+	}
+}
+
+func (w *World) whole() string {
+	var b strings.Builder
+	for _, event := range w.events {
+		b.Write(event.Data)
+	}
+	return b.String()
 }
 
 func (w *World) checkPull(expect Expect) {
@@ -186,3 +227,9 @@ func (w *World) Story() string {
 	}
 	return b.String()
 }
+
+// Log is the history of the published branch.
+func (w *World) Log() string { return w.git(w.origin, "log", "--format=%B", "refs/heads/"+branch) }
+
+// Remember adds to the journal what a run before the first has left.
+func (w *World) Remember(event task.Event) { w.events = append(w.events, event) }

@@ -157,7 +157,7 @@ func Read(t testing.TB, dir, name string) string {
 // Try runs git as a person would.
 func Try(t testing.TB, dir string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command("git", args...)
+	cmd := exec.CommandContext(t.Context(), "git", args...)
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",

@@ -115,8 +115,13 @@ function startJournal() {
   let parts = 0;
   const toEnd = () => { journal.scrollTop = journal.scrollHeight; };
 
+  // Only a reader moves the journal up; it also moves when a step changes its
+  // height, and then the end is followed still.
+  let top = 0;
   journal.addEventListener("scroll", () => {
-    following = atEnd();
+    if (atEnd()) following = true;
+    else if (journal.scrollTop < top) following = false;
+    top = journal.scrollTop;
     if (following) follow.hidden = true;
     if (journal.scrollTop < 300) older();
   });
@@ -167,6 +172,8 @@ function startJournal() {
     }
   }
 
+  const sizes = new ResizeObserver(() => { if (following) toEnd(); });
+  for (const steps of journal.querySelectorAll(".steps")) sizes.observe(steps);
   toEnd();
   listen(`${path}/live`, journal.dataset.last, { entry: add });
 }
