@@ -109,7 +109,7 @@ Start with:
 		p.tokenCommand(),
 		p.userCommand(),
 		p.boardCommand(),
-		p.tasksCommand(),
+		p.tasksCommand(), p.pauseCommand(), p.resumeCommand(),
 		p.reviewCommand(),
 		p.chatCommand(),
 		p.envCommand(),

@@ -229,19 +229,37 @@ func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error 
 	return nil
 }
 
-// git serves the mirrors to whoever holds the lease of a task.
+// git serves the mirrors to whoever holds the lease of a task. People may fetch
+// what it has made, with a token that lets them see it.
 func (f *forgeSide) git(now func() time.Time) http.Handler {
 	leases := access.Leases{Store: f.store, Now: now}
-	return f.mirrors.Handler(func(ctx context.Context, token string) (mirror.Holder, error) {
+	tokens := access.Tokens{Store: f.store, Now: now}
+	return f.mirrors.Handler(func(ctx context.Context, id task.ID, token string) (mirror.Holder, error) {
+		_, _, isLease := access.ParseLeaseToken(token)
 		held, err := leases.Check(ctx, token)
+		if !isLease {
+			held, err = f.seenBy(ctx, tokens, id, token)
+		}
 		if err != nil {
 			return mirror.Holder{}, err
 		}
 		return mirror.Holder{
-			Task: held.ID, Generation: held.Generation,
+			Task: held.ID, Generation: held.Generation, ReadOnly: !isLease,
 			Repository: mirror.Repository{Forge: held.Key.Forge, Name: held.Key.Repository},
 		}, nil
 	})
+}
+
+// seenBy is the task, for someone who may see it.
+func (f *forgeSide) seenBy(ctx context.Context, tokens access.Tokens, id task.ID, token string) (task.Task, error) {
+	person, err := tokens.Check(ctx, token)
+	if err != nil {
+		return task.Task{}, err
+	}
+	if !access.Role(person.Role).Includes(access.Viewer) {
+		return task.Task{}, task.Errorf(task.Forbidden, "a token with the role %s does not allow this", person.Role)
+	}
+	return f.store.Task(ctx, id)
 }
 
 // countRequests shows what an installation costs in the metrics.

@@ -125,7 +125,8 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
 		Webhooks: forges.webhooks, Git: forges.git(now), HandOut: forges.handing, Board: served, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
-		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake}, Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
+		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake},
+		Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
 	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board}, ready)
 }

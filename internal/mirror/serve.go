@@ -22,11 +22,12 @@ type Holder struct {
 	Task       task.ID
 	Generation int64
 	Repository Repository
+	ReadOnly   bool // it is a person, who may fetch what the task has made
 }
 
-// Authenticate tells whose token it is. It fails, with any error, for a token
+// Authenticate tells whose token it is that is shown for a task. It fails, with any error, for a token
 // that is not known or whose run is over, and is asked anew each time.
-type Authenticate func(ctx context.Context, token string) (Holder, error)
+type Authenticate func(ctx context.Context, id task.ID, token string) (Holder, error)
 
 // maxRequest is the most that is read of a request which is not a push.
 const maxRequest = 16 << 20
@@ -64,9 +65,13 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		http.Error(w, "the token of the task's lease is needed", http.StatusUnauthorized)
 		return
 	}
-	holder, err := authenticate(r.Context(), token)
+	id := task.ID(strings.TrimSuffix(r.PathValue("task"), ".git"))
+	holder, err := authenticate(r.Context(), id, token)
 	if err == nil && string(holder.Task)+".git" != r.PathValue("task") {
 		err = task.Errorf(task.Forbidden, "the token is of another task")
+	}
+	if err == nil && holder.ReadOnly && service != uploadPack {
+		err = task.Errorf(task.Forbidden, "only whoever holds the task may push")
 	}
 	if err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
@@ -80,7 +85,7 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		return
 	}
 	again := func(ctx context.Context) error {
-		now, err := authenticate(ctx, token)
+		now, err := authenticate(ctx, id, token)
 		if err == nil && now != holder {
 			err = task.Errorf(task.StaleGeneration, "the token is of another run by now")
 		}

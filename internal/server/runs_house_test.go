@@ -86,6 +86,7 @@ type workshop struct {
 	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit
+	logged    *lockedBuffer
 }
 
 func (w *workshop) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
@@ -97,6 +98,8 @@ func (w *workshop) pass(d time.Duration) { w.later.Add(int64(d)) }
 type setting struct {
 	accept  broker.Accept
 	reviews bool
+	// patience is how long a caller may take to read.
+	patience time.Duration
 }
 
 const (
@@ -115,6 +118,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.forge.AddRepository(repository, forge.Remote{})
 	w.forge.SetBranch(repository, "main", "c0")
 	log := new(lockedBuffer)
+	w.logged = log
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -168,7 +172,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
 	s := New(Options{
 		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
-		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell,
+		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell, WriteTimeout: set.patience,
 	})
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
