@@ -115,7 +115,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 	answering := server.New(server.Options{
 		Store: database, Log: log, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
 		HandOut: c.hands,
-		Git: mirrors.Handler(func(ctx context.Context, token string) (mirror.Holder, error) {
+		Git: mirrors.Handler(func(ctx context.Context, _ task.ID, token string) (mirror.Holder, error) {
 			held, err := leases.Check(ctx, token)
 			return mirror.Holder{Task: held.ID, Generation: held.Generation, Repository: mirror.Repository{Forge: held.Key.Forge, Name: held.Key.Repository}}, err
 		}),
