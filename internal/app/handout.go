@@ -49,8 +49,10 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		return nil, err
 	}
 	bot := botOf(c, f)
+	f.running = newRunSide(c, f, h.clock.Now)
 	preparer := &broker.Preparer{
 		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Ground: ground{f.mirrors}, Bot: bot, Now: h.clock.Now,
+		Comments: f.running.talk.Present,
 	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
 		Leases: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
@@ -59,8 +61,10 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	})
 	h.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot,
-		Labels: c.LabelNames, Rules: rulesOf(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Labels: c.LabelNames, Rules: rulesOf(c), Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
+	f.running.watch(f, h.intake, h.clock.Now)
+	f.webhooks.Changes = f.running.watcher
 	server, err := serverName()
 	if err != nil {
 		return nil, err
@@ -68,6 +72,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	h.duties = &broker.Duties{Offices: f.store, Holder: server, Log: f.log, All: h.all(f, c)}
 	h.HandOut.Start(ctx)
 	h.intake.Start(ctx)
+	f.running.start(ctx)
 	h.duties.Start(ctx)
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.running.Go(func() { h.readClock(ctx, f) })
@@ -89,10 +94,12 @@ func (h *handingOut) stop(ctx context.Context) {
 func (h *handingOut) all(f *forgeSide, c config.Config) []broker.Duty {
 	expiry := &broker.Expiry{
 		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Halted: f.running.halts.Halted,
 		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
 	}
 	duties := []broker.Duty{
 		{Name: "end leases that have run out", Every: expireEvery, Do: expiry.Expire},
+		{Name: "look at the items of running tasks", Every: watchEvery, Do: f.running.watcher.GoThrough},
 		{Name: "look for what webhooks missed", Every: c.SyncInterval, Do: h.sync(c.ConfiguredForges())},
 		{Name: "remove what is no longer of use", Every: tidyEvery, Do: f.tidy},
 	}

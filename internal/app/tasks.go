@@ -17,9 +17,9 @@ import (
 )
 
 func (p program) tasksCommand() *cobra.Command {
-	c := group("tasks", "See what there is to do, and what is next",
-		p.tasksNextCommand(), p.tasksListCommand(), p.tasksShowCommand())
-	c.Long = "See what there is to do, and what is next. These commands read the database; a server\nneed not run."
+	c := group("tasks", "See what there is to do and what is next, and steer tasks",
+		p.tasksNextCommand(), p.tasksListCommand(), p.tasksShowCommand(), p.tasksLogsCommand(), p.tasksStopCommand(), p.tasksRetryCommand())
+	c.Long = "See what there is to do and what is next, and steer tasks. next, list and show read the\ndatabase; the others ask a running server. See also toryo pause and toryo resume."
 	return c
 }
 

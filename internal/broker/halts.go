@@ -19,6 +19,7 @@ type HaltOptions struct {
 
 	// Grace is how long an agent has to answer a stop; 0 means ten seconds.
 	Grace time.Duration
+	Off   bool // tasks cannot be paused
 	// Expiry is how long a task may be paused; 0 means for ever.
 	Expiry time.Duration
 	// LookEvery is how often we look for what another server has left; 0 means
@@ -74,6 +75,9 @@ func (h *Halts) Withdraw(ctx context.Context, id task.ID, reason task.Reason) (t
 // an agent has to end its run first. It fails with an *task.IllegalMoveError if
 // the task has ended.
 func (h *Halts) Pause(ctx context.Context, id task.ID, reason task.Reason) (task.Task, error) {
+	if h.options.Off {
+		return task.Task{}, errNoPauses()
+	}
 	return h.request(ctx, store.Halt{Task: id, Signal: task.SignalPause, Reason: reason, At: h.options.Now()})
 }
 
@@ -92,6 +96,10 @@ func (h *Halts) request(ctx context.Context, halt store.Halt) (task.Task, error)
 	}
 	signal(h.wake)
 	return h.options.Store.Task(ctx, halt.Task)
+}
+
+func errNoPauses() error {
+	return task.Errorf(task.Conflict, "tasks cannot be paused here").WithMend("set pause_resume.enabled: true")
 }
 
 // Resume lets a paused task go on and returns it as it is then. A pause that is

@@ -29,6 +29,9 @@ func (h *Halts) Stop() { h.stop() }
 // PauseAll pauses everything on behalf of a source: runs are halted, and nothing
 // is handed out, until every source has taken it back.
 func (h *Halts) PauseAll(ctx context.Context, source string) error {
+	if h.options.Off {
+		return errNoPauses()
+	}
 	first, err := h.options.Store.PauseAll(ctx, store.GeneralPause{Source: source, At: h.options.Now()})
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
 func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
-		answer := &observedWriter{ResponseWriter: w}
+		answer := &observedWriter{ResponseWriter: w, timeout: s.writeTimeout}
 		defer func() {
 			if fault := recover(); fault != nil {
 				s.panicked(answer, r, fault)
@@ -68,21 +68,22 @@ func route(r *http.Request) string {
 	return r.Pattern
 }
 
-// writeTimeout is how long a caller may take to read what one write sends it.
+// defaultWriteTimeout is how long a caller may take to read what one write sends it.
 // Answers have no time limit as a whole: some wait for something to happen.
-const writeTimeout = time.Minute
+const defaultWriteTimeout = time.Minute
 
 // observedWriter remembers the status of the answer, and gives up a caller who
 // does not read it.
 type observedWriter struct {
 	http.ResponseWriter
-	status int
+	status  int
+	timeout time.Duration
 }
 
 // extend gives the caller time to read what is written next.
 func (w *observedWriter) extend() {
 	// Where there is no connection, as in some tests, nobody can hold it up.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout))
 }
 
 func (w *observedWriter) WriteHeader(status int) {

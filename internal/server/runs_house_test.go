@@ -82,8 +82,11 @@ type workshop struct {
 	talk      *broker.Talk
 	watcher   *broker.Watcher
 	intake    *broker.Intake
+	words     *broker.Words
+	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit
+	logged    *lockedBuffer
 }
 
 func (w *workshop) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
@@ -95,6 +98,8 @@ func (w *workshop) pass(d time.Duration) { w.later.Add(int64(d)) }
 type setting struct {
 	accept  broker.Accept
 	reviews bool
+	// patience is how long a caller may take to read.
+	patience time.Duration
 }
 
 const (
@@ -113,6 +118,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.forge.AddRepository(repository, forge.Remote{})
 	w.forge.SetBranch(repository, "main", "c0")
 	log := new(lockedBuffer)
+	w.logged = log
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -143,9 +149,10 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 	})
+	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
 	w.halts = broker.NewHalts(broker.HaltOptions{
 		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
-		PauseFile: filepath.Join(t.TempDir(), "pause_signal"), PauseSource: "file",
+		PauseFile: w.pauseFile, PauseSource: "file",
 	})
 	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
 	w.talk = broker.NewTalk(broker.TalkOptions{
@@ -160,10 +167,12 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
 		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Now: w.now, Log: logger,
 	})
+	w.watcher.Start(t.Context())
+	t.Cleanup(w.watcher.Stop)
 	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
 	s := New(Options{
 		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
-		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell,
+		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell, WriteTimeout: set.patience,
 	})
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -55,6 +56,9 @@ type Options struct {
 	HandOut HandOut
 	// Limits bound how many requests are answered.
 	Limits Limits
+	// WriteTimeout is how long a caller may take to read what one write sends it;
+	// 0 means a minute.
+	WriteTimeout time.Duration
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
 	// Pages answers what no other part does; nil means that there are none.
@@ -70,10 +74,13 @@ type Pages interface {
 
 // Server answers HTTP requests.
 type Server struct {
-	store    store.Store
-	tokens   access.Tokens
-	leases   access.Leases
-	now      func() time.Time
+	store  store.Store
+	tokens access.Tokens
+	leases access.Leases
+	now    func() time.Time
+
+	writeTimeout time.Duration
+
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
@@ -90,10 +97,13 @@ type Server struct {
 func New(options Options) *Server {
 	mux := http.NewServeMux()
 	s := &Server{
-		store:    options.Store,
-		tokens:   access.Tokens{Store: options.Store, Now: options.Now},
-		leases:   access.Leases{Store: options.Store, Now: options.Now},
-		now:      options.Now,
+		store:  options.Store,
+		tokens: access.Tokens{Store: options.Store, Now: options.Now},
+		leases: access.Leases{Store: options.Store, Now: options.Now},
+		now:    options.Now,
+
+		writeTimeout: cmp.Or(options.WriteTimeout, defaultWriteTimeout),
+
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),

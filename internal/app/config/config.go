@@ -86,9 +86,10 @@ type CommandExecutor struct {
 
 // CommentDetection is the section "comment_detection".
 type CommentDetection struct {
-	Enabled       bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
-	CheckInterval int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
-	AcceptFrom    string `key:"accept_from" default:"all" enum:"all participants write" about:"Whose comments are taken up: everyone's, those of people who took part before or may write, or only those of people who may write to the repository."`
+	Enabled        bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
+	CheckInterval  int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	AcceptFrom     string `key:"accept_from" default:"all" enum:"all participants write" usual:"true" about:"Whose comments are taken up: everyone's, those of people who take part in the issue, or of those who may write to the repository."`
+	ReviewComments bool   `key:"review_comments" default:"true" about:"Whether comments on lines of a pull request count too."`
 }
 
 // TaskStop is the section "task_stop".

@@ -25,7 +25,10 @@ type check struct {
 // Run checks an adapter against the port, each rule on a database of its own.
 func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
+		"Runs": runChecks, "Halts": haltChecks, "CommentLog": commentChecks,
 		"Tasks":       taskChecks,
+		"Queue":       queueChecks,
+		"Servers":     serverChecks,
 		"Leases":      leaseChecks,
 		"Events":      eventChecks,
 		"Outbox":      outboxChecks,

@@ -61,7 +61,7 @@ func New(t testing.TB, files map[string]string) *Site {
 	return s
 }
 
-func (s *Site) authenticate(_ context.Context, token string) (mirror.Holder, error) {
+func (s *Site) authenticate(_ context.Context, _ task.ID, token string) (mirror.Holder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	holder, found := s.tokens[token]
