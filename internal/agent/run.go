@@ -105,7 +105,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	if err != nil {
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
-	repository, tidy, err := steadily(a.Prepare)(ctx, h.assignment)
+	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
 	if err != nil {
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}

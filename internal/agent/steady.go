@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -37,7 +38,7 @@ func (s steady) Merge(ctx context.Context) ([]string, error) {
 }
 
 // steadily makes a workspace, however often the server goes away.
-func steadily(prepare Prepare) Prepare {
+func steadily(prepare Prepare, log *slog.Logger) Prepare {
 	type made struct {
 		repository phase.Repository
 		tidy       func() error
@@ -45,6 +46,9 @@ func steadily(prepare Prepare) Prepare {
 	return func(ctx context.Context, a wire.Assignment) (phase.Repository, func() error, error) {
 		all, err := persistOn(ctx, gitTimeout, outside, func(ctx context.Context) (made, error) {
 			repository, tidy, err := prepare(ctx, a)
+			if err != nil {
+				log.WarnContext(ctx, "the workspace cannot be prepared", "again", outside(err), "error", err)
+			}
 			return made{repository, tidy}, err
 		})
 		if err != nil {
