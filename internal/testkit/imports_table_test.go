@@ -125,7 +125,7 @@ var confined = map[string][]string{
 	"github.com/sashabaranov/go-openai":          {"llm/openai"},
 	"google.golang.org/genai":                    {"llm/gemini"},
 	"github.com/modelcontextprotocol/go-sdk":     {"phase/mcp"},
-	"github.com/google/jsonschema-go":            {"phase/mcp", "phase/tool", "review/judge"},
+	"github.com/google/jsonschema-go":            {"phase", "phase/mcp", "phase/tool", "review/judge"},
 	"github.com/go-git/go-git":                   {"phase/tool"},
 	"github.com/zricethezav/gitleaks":            {"redact/rules"},
 	"github.com/rs/zerolog":                      {"redact/rules"},
