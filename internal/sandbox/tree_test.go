@@ -54,7 +54,10 @@ func TestCopyTreeKeepsModesTimesAndLinks(t *testing.T) {
 	if err != nil || bytes != int64(len("#!/bin/sh\n")+1) {
 		t.Fatalf("copied %d bytes, %v", bytes, err)
 	}
-	t.Cleanup(func() { _ = sandbox.RemoveTree(filepath.Join(to, "closed")); _ = sandbox.RemoveTree(filepath.Join(from, "closed")) })
+	t.Cleanup(func() {
+		_ = sandbox.RemoveTree(filepath.Join(to, "closed"))
+		_ = sandbox.RemoveTree(filepath.Join(from, "closed"))
+	})
 	info, err := os.Stat(filepath.Join(to, "a/b/c/run"))
 	if err != nil || info.Mode().Perm() != 0o755 || !info.ModTime().Equal(old) {
 		t.Errorf("the file is %v, %v, %v", info.Mode(), info.ModTime(), err)
