@@ -56,7 +56,7 @@ func TestSignalsStayInside(t *testing.T) {
 	user, given := sandbox.User()
 	outside := exec.CommandContext(t.Context(), "sleep", "600")
 	if given { // the sandbox's user is another than ours
-		id := uint32(user) //nolint:gosec // a small number
+		id := uint32(user)
 		outside.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
 	}
 	if err := outside.Start(); err != nil {
