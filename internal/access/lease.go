@@ -36,7 +36,7 @@ func NewLeaseToken(id task.ID, generation int64) string {
 
 // Check returns the task that the token holds the lease of, or LeaseLost.
 func (l Leases) Check(ctx context.Context, token string) (task.Task, error) {
-	id, generation, found := parseLeaseToken(token)
+	id, generation, found := ParseLeaseToken(token)
 	if !found {
 		return task.Task{}, task.Errorf(task.LeaseLost, "this is not the token of a lease")
 	}
@@ -46,7 +46,9 @@ func (l Leases) Check(ctx context.Context, token string) (task.Task, error) {
 	return l.Store.Task(ctx, id)
 }
 
-func parseLeaseToken(token string) (id task.ID, generation int64, found bool) {
+// ParseLeaseToken reads the run that the token of a lease names. Whether the
+// token is good is another question.
+func ParseLeaseToken(token string) (id task.ID, generation int64, found bool) {
 	rest, isLease := strings.CutPrefix(token, leasePrefix)
 	parts := strings.Split(rest, ".")
 	if !isLease || len(parts) != 3 {

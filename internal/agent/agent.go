@@ -3,7 +3,14 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -11,22 +18,188 @@ import (
 // agentRole is the role that the server gives to tokens of agents.
 const agentRole = "agent"
 
+const (
+	// askFor is how long one request for a task waits.
+	askFor = 30 * time.Second
+	// askSlack is how much later than that its answer may come.
+	askSlack = 15 * time.Second
+	// stayInEvery is how often the server hears of an agent that is busy.
+	stayInEvery = 30 * time.Second
+	// reapEvery is how often sandboxes are looked for whose task is gone.
+	reapEvery = 10 * time.Minute
+)
+
+// Prepare makes the workspace of a task, with the repository in it. Tidy removes
+// it again when the run is over.
+type Prepare func(ctx context.Context, assignment wire.Assignment) (repository phase.Repository, tidy func() error, err error)
+
 // Agent works for one server.
 type Agent struct {
-	Client *wire.Client
-	Log    *slog.Logger
+	Client    *wire.Client
+	Name      string // its id: all that it says of itself when it asks
+	Parallel  int    // how many tasks it works on at the same time, at least 1
+	Executors map[task.Type]Executor
+	Prepare   Prepare
+	// Contexts keeps the journals of runs on this machine; nil means that only the
+	// server does.
+	Contexts *contexts.Contexts
+	// Sandboxes is asked to remove the sandboxes of Owner whose tasks this agent
+	// does not hold; nil means that there are none.
+	Sandboxes sandbox.Engine
+	Owner     string
+	Log       *slog.Logger
+
+	mutex   sync.Mutex
+	holding map[runOf]bool
 }
 
-// CheckIn makes sure that the server answers and knows this agent as one.
+// runOf names a run.
+type runOf struct {
+	task       string
+	generation int64
+}
+
+// CheckIn waits until the server answers, and makes sure that it knows this agent
+// as one.
 func (a *Agent) CheckIn(ctx context.Context) (wire.Me, error) {
-	me, err := a.Client.Me(ctx)
+	away := false
+	me, err := persist(ctx, callTimeout, func(ctx context.Context) (wire.Me, error) {
+		me, err := a.Client.Me(ctx)
+		if err != nil && passes(err) && !away {
+			a.Log.WarnContext(ctx, "the server does not answer yet; this is tried again and again", "error", err)
+			away = true
+		}
+		return me, err
+	})
 	if err != nil {
 		return wire.Me{}, err
 	}
 	if me.Role != agentRole {
 		return wire.Me{}, task.Errorf(task.Forbidden, "the token is one of a %s, not of an agent", me.Role).
-			WithMend("make one with toryo token create --role agent")
+			WithMend("make one with toryo agent token create")
 	}
 	a.Log.InfoContext(ctx, "checked in", "server", a.Client.Server, "name", me.Name, "server_version", me.Version)
 	return me, nil
+}
+
+// Work asks for tasks and carries them out until the context ends. Then the tasks
+// under way are handed back, and it returns nil. It returns an error when the
+// server does not take this agent for one.
+func (a *Agent) Work(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if a.Sandboxes != nil {
+		a.reap(ctx)
+		group.Go(func() error {
+			for wait(ctx, reapEvery) {
+				a.reap(ctx)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error { return a.stayIn(ctx) })
+	for range max(a.Parallel, 1) {
+		group.Go(func() error { return a.takeTurns(ctx) })
+	}
+	return group.Wait()
+}
+
+// stayIn lets the server hear of the agent also while all of its hands are full,
+// and ends everything when it is no longer welcome.
+func (a *Agent) stayIn(ctx context.Context) error {
+	for wait(ctx, stayInEvery) {
+		once, cancel := context.WithTimeout(ctx, callTimeout)
+		_, err := a.Client.Me(once)
+		cancel()
+		if code := task.CodeOf(err); code == task.Unauthorized || code == task.Forbidden {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeTurns asks for a task, carries it out, and asks again.
+func (a *Agent) takeTurns(ctx context.Context) error {
+	unfit := pauses()
+	for {
+		assignment, err := a.ask(ctx)
+		if ctx.Err() != nil {
+			if assignment != nil { // it came too late: it goes back at once
+				a.perform(ctx, *assignment)
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if a.perform(ctx, *assignment) {
+			unfit.Reset()
+			continue
+		}
+		// What kept the run from beginning would keep the next one too.
+		if !wait(ctx, unfit.NextBackOff()) {
+			return nil
+		}
+	}
+}
+
+// ask waits for a task, however often the server goes away in the meantime.
+func (a *Agent) ask(ctx context.Context) (*wire.Assignment, error) {
+	growing, away := pauses(), false
+	for {
+		begun := time.Now()
+		once, cancel := context.WithTimeout(ctx, askFor+askSlack)
+		assignment, err := a.Client.RequestTask(once, a.Name, askFor)
+		cancel()
+		switch {
+		case assignment != nil:
+			return assignment, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && !passes(err):
+			return nil, err
+		case err != nil && !away:
+			a.Log.WarnContext(ctx, "the server cannot be asked; this is tried again and again", "error", err)
+			away = true
+		case err == nil && away:
+			a.Log.InfoContext(ctx, "the server answers again")
+			away = false
+		}
+		if err == nil && time.Since(begun) > firstPause {
+			growing.Reset()
+			continue
+		}
+		if !wait(ctx, growing.NextBackOff()) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (a *Agent) began(assignment wire.Assignment) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.holding == nil {
+		a.holding = make(map[runOf]bool)
+	}
+	a.holding[runOf{assignment.TaskID, assignment.Generation}] = true
+}
+
+func (a *Agent) ended(assignment wire.Assignment) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	delete(a.holding, runOf{assignment.TaskID, assignment.Generation})
+}
+
+// reap removes the sandboxes that belong to no run of this agent.
+func (a *Agent) reap(ctx context.Context) {
+	count, err := a.Sandboxes.Reap(ctx, a.Owner, func(info sandbox.Info) bool {
+		a.mutex.Lock()
+		defer a.mutex.Unlock()
+		return a.holding[runOf{info.Task, info.Generation}]
+	})
+	if err != nil {
+		a.Log.WarnContext(ctx, "sandboxes that are left over cannot be removed; it is tried again later", "error", err)
+	}
+	if count > 0 {
+		a.Log.InfoContext(ctx, "removed sandboxes that were left over", "count", count)
+	}
 }

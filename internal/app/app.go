@@ -99,10 +99,25 @@ Start with:
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		p.upCommand(), p.serveCommand(), p.demoCommand(),
-		p.configCommand(), p.doctorCommand(), p.tokenCommand(), p.boardCommand(),
-		p.envCommand(), p.llmCommand(), p.scriptCommand(),
-		p.versionCommand(), exitCodesTopic(),
+		p.upCommand(),
+		p.serveCommand(),
+		p.agentCommand(),
+		p.demoCommand(),
+		p.runCommand(),
+		p.configCommand(),
+		p.doctorCommand(),
+		p.tokenCommand(),
+		p.userCommand(),
+		p.boardCommand(),
+		p.tasksCommand(), p.pauseCommand(), p.resumeCommand(),
+		p.reviewCommand(),
+		p.chatCommand(),
+		p.envCommand(),
+		p.llmCommand(),
+		p.scriptCommand(), p.drillCommand(),
+		p.replayCommand(),
+		p.versionCommand(),
+		exitCodesTopic(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	nameUsageErrors(root)

@@ -39,7 +39,10 @@ access on first use, or as the user that --as names.`
 }
 
 // servedBoard is the board as the server shows it.
-type servedBoard struct{ *board.Board }
+type servedBoard struct {
+	*board.Board
+	heard func(task.Key) // told of pull requests that people answer on; may be nil
+}
 
 // LoginOf makes a login of a name. The bot's is not for people: what it writes
 // is not taken for theirs.
@@ -49,7 +52,12 @@ func (servedBoard) LoginOf(name string) (string, bool) {
 }
 
 // Person is the board in the hands of someone.
-func (b servedBoard) Person(login string) server.BoardPerson { return b.As(login) }
+func (b servedBoard) Person(login string) server.BoardPerson {
+	if b.heard == nil {
+		return b.As(login)
+	}
+	return hearing{b.As(login), b.heard}
+}
 
 // onBoard is what every command on the board has.
 type onBoard struct {
@@ -75,7 +83,7 @@ func (o *onBoard) withBoard(ctx context.Context, do func(servedBoard) error) (er
 	if err != nil {
 		return err
 	}
-	return do(servedBoard{opened})
+	return do(servedBoard{opened, nil})
 }
 
 // withPerson runs a command that someone does on the board.

@@ -63,3 +63,8 @@ func described(found store.Inspection, err error) (string, error) {
 	}
 	return text, nil
 }
+
+// lockDataDir keeps a second server from using the same data directory.
+func lockDataDir(path string) (unlock func() error, err error) {
+	return lockFolder(path, "server.lock", "another server")
+}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -49,27 +48,32 @@ const (
 type forgeSide struct {
 	board     *board.Board
 	forges    map[task.Forge]forge.Forge
+	ways      map[task.Forge]*transport.Transport // to the forges of others
 	snapshots *broker.Snapshots
 	mirrors   *mirror.Mirrors
 	sender    *broker.Sender
 	webhooks  *server.Webhooks
+	bell      *broker.Bell // rings when something happens to a task
 	store     store.Store
 	log       *slog.Logger
+	heard     func(task.Key) // told of pull requests that changed; may be nil
 
-	stopTidying context.CancelFunc
-	tidied      chan struct{}
+	url string // where people find the server
+
+	running *runSide
+	handing *handingOut
 }
 
 // startForges connects to the forges that the configuration names and to the
 // board, and begins to send what waits in the outbox. No forge is asked anything
 // yet: one that is down does not keep the server from starting.
 func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
-	f := &forgeSide{store: database, log: report.Log, tidied: make(chan struct{})}
+	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log, url: url}
 	var err error
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
 	}
-	if f.forges, err = connectForges(c, database, report); err != nil {
+	if f.forges, f.ways, err = connectForges(c, database, report); err != nil {
 		return nil, err
 	}
 	f.forges[task.Board] = f.board.As(boardBot)
@@ -82,6 +86,13 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		readers[name] = one
 	}
 	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
+	if c.CommentDetection.ReviewComments {
+		reviews := make(map[task.Forge]broker.ReviewReader, len(f.forges))
+		for name, one := range f.forges {
+			reviews[name] = one
+		}
+		f.snapshots.ReadReviews(reviews)
+	}
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
 		Publish: func(ctx context.Context, p broker.Publication) error {
@@ -92,16 +103,19 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		Forges: webhooksOf(c), Seen: database, Changes: f.snapshots, Deliver: f.delivered, Log: report.Log, Now: time.Now,
 	}
 	f.sender.Start(ctx)
-	tidying, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f.stopTidying = stop
-	go f.tidyNowAndThen(tidying)
+	if f.handing, err = f.startHandOut(ctx, c); err != nil {
+		f.stop(ctx)
+		return nil, err
+	}
 	return f, nil
 }
 
 // stop ends everything in the order in which one uses the other.
 func (f *forgeSide) stop(ctx context.Context) {
-	f.stopTidying()
-	<-f.tidied
+	if f.handing != nil {
+		f.handing.stop(ctx)
+		f.running.stop()
+	}
 	f.sender.Stop(ctx)
 	f.snapshots.Stop()
 	f.mirrors.Stop()
@@ -122,8 +136,8 @@ func openBoard(ctx context.Context, c config.Config, database store.Store, url s
 
 // connectForges makes the adapter of each configured forge, on a transport of its
 // own.
-func connectForges(c config.Config, database store.Store, report *telemetry.Telemetry) (map[task.Forge]forge.Forge, error) {
-	forges := make(map[task.Forge]forge.Forge)
+func connectForges(c config.Config, database store.Store, report *telemetry.Telemetry) (map[task.Forge]forge.Forge, map[task.Forge]*transport.Transport, error) {
+	forges, ways := make(map[task.Forge]forge.Forge), make(map[task.Forge]*transport.Transport)
 	for _, name := range c.ConfiguredForges() {
 		options := transport.Options{Name: string(name), Cache: broker.Answers{Store: database}, Log: report.Log}
 		if name == task.GitHub {
@@ -131,13 +145,14 @@ func connectForges(c config.Config, database store.Store, report *telemetry.Tele
 		}
 		way := transport.New(options)
 		countRequests(report.Metrics, name, way)
+		ways[name] = way
 		connected, err := connectForge(c, name, forge.HTTPClient(way))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		forges[name] = connected
 	}
-	return forges, nil
+	return forges, ways, nil
 }
 
 func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.Forge, error) {
@@ -205,46 +220,48 @@ func (f *forgeSide) remote(ctx context.Context, r mirror.Repository) (forge.Remo
 	return of.Remote(ctx, r.Name)
 }
 
-// delivered passes on what a webhook says to those who keep copies of git.
+// delivered passes on what a webhook says to those who keep copies of git, to
+// those who look for work, and to who answers replies under reviews.
 func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error {
+	f.handing.intake.Deliver(delivery)
 	if delivery.Kind == forge.Pushed {
 		f.mirrors.Changed(mirror.Repository{Forge: delivery.Forge, Name: delivery.Repository})
 	}
+	f.told(delivery)
 	return nil
 }
 
-// git serves the mirrors to whoever holds the lease of a task.
+// git serves the mirrors to whoever holds the lease of a task. People may fetch
+// what it has made, with a token that lets them see it.
 func (f *forgeSide) git(now func() time.Time) http.Handler {
 	leases := access.Leases{Store: f.store, Now: now}
-	return f.mirrors.Handler(func(ctx context.Context, token string) (mirror.Holder, error) {
+	tokens := access.Tokens{Store: f.store, Now: now}
+	return f.mirrors.Handler(func(ctx context.Context, id task.ID, token string) (mirror.Holder, error) {
+		_, _, isLease := access.ParseLeaseToken(token)
 		held, err := leases.Check(ctx, token)
+		if !isLease {
+			held, err = f.seenBy(ctx, tokens, id, token)
+		}
 		if err != nil {
 			return mirror.Holder{}, err
 		}
 		return mirror.Holder{
-			Task: held.ID, Generation: held.Generation,
+			Task: held.ID, Generation: held.Generation, ReadOnly: !isLease,
 			Repository: mirror.Repository{Forge: held.Key.Forge, Name: held.Key.Repository},
 		}, nil
 	})
 }
 
-// tidyNowAndThen removes what is no longer of use until the context ends.
-func (f *forgeSide) tidyNowAndThen(ctx context.Context) {
-	defer close(f.tidied)
-	ticker := time.NewTicker(tidyEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
-			_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
-			if err = errors.Join(err, failed, f.webhooks.Prune(ctx)); err != nil {
-				f.log.WarnContext(ctx, "cannot tidy up; it is tried again later", "error", err)
-			}
-		}
+// seenBy is the task, for someone who may see it.
+func (f *forgeSide) seenBy(ctx context.Context, tokens access.Tokens, id task.ID, token string) (task.Task, error) {
+	person, err := tokens.Check(ctx, token)
+	if err != nil {
+		return task.Task{}, err
 	}
+	if !access.Role(person.Role).Includes(access.Viewer) {
+		return task.Task{}, task.Errorf(task.Forbidden, "a token with the role %s does not allow this", person.Role)
+	}
+	return f.store.Task(ctx, id)
 }
 
 // countRequests shows what an installation costs in the metrics.

@@ -96,4 +96,14 @@ func TestServerServesGitToTheHolder(t *testing.T) {
 	if said, err := list(access.NewLeaseToken(queued.ID, queued.Generation)); err == nil {
 		t.Errorf("someone else gets %s", said)
 	}
+	tokens := access.Tokens{Store: database, Now: time.Now}
+	for role, may := range map[access.Role]bool{access.Viewer: true, access.Operator: true, access.Agent: false} {
+		token, err := tokens.Create(t.Context(), role, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said, err := list(token); (err == nil) != may {
+			t.Errorf("someone with the role %s gets %v\n%s", role, err, said)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -22,6 +23,9 @@ import (
 func (p program) llmCommand() *cobra.Command {
 	return group("llm", "Try the model, and see what was spent", p.llmTryCommand(), p.llmSpentCommand())
 }
+
+// namedModels are the names in llm_overrides that are neither phases nor roles.
+var namedModels = []string{config.SummaryModel, config.ChatModel, config.ReviewModel}
 
 type llmTry struct {
 	program
@@ -46,7 +50,7 @@ and the time that it took. The call is not counted against the budget.`,
 		},
 	}
 	o.settings.bind(c)
-	c.Flags().StringVar(&o.modelFor, "model-for", "", "ask the model for this `NAME` of llm_overrides: a phase, "+config.SummaryModel+" or a role")
+	c.Flags().StringVar(&o.modelFor, "model-for", "", "ask the model for this `NAME` of llm_overrides: a phase, "+strings.Join(namedModels, ", ")+" or a role")
 	return c
 }
 
@@ -56,7 +60,7 @@ func (o llmTry) run(ctx context.Context, prompt string) error {
 		return err
 	}
 	if _, found := loaded.LLMOverrides[o.modelFor]; !found && o.modelFor != "" &&
-		o.modelFor != config.SummaryModel && !task.Phase(o.modelFor).Valid() {
+		!slices.Contains(namedModels, o.modelFor) && !task.Phase(o.modelFor).Valid() {
 		return task.Errorf(task.NotFound, "%q is no phase, and llm_overrides does not have it", o.modelFor).
 			WithMend("see llm_overrides in toryo.yaml")
 	}
@@ -84,8 +88,7 @@ type answered struct {
 // askOnce makes one call through the configured model, with everything that a
 // run's calls pass through except the budget.
 func (p program) askOnce(ctx context.Context, c config.Config, q question) (answered, error) {
-	log := slog.New(redact.Handler(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}), c.Redactor()))
-	made, err := newModels(c, nil, log)
+	made, err := newModels(c, nil, p.quietLog(c))
 	if err != nil {
 		return answered{}, err
 	}
@@ -96,6 +99,12 @@ func (p program) askOnce(ctx context.Context, c config.Config, q question) (answ
 	begun := time.Now()
 	response, err := model.Chat(ctx, llm.Request{Messages: []llm.Message{llm.UserText(q.text)}, MaxTokens: q.most}, nil)
 	return answered{response, model.Info(), time.Since(begun).Round(time.Millisecond)}, err
+}
+
+// quietLog says what went wrong, and nothing else, for a command that talks to a
+// person.
+func (p program) quietLog(c config.Config) *slog.Logger {
+	return slog.New(redact.Handler(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}), c.Redactor()))
 }
 
 func (a answered) print(to io.Writer) error {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,8 +15,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
+	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/web"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -47,9 +51,9 @@ func (p program) upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run server and agent in one process",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.announceAgent) },
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.runUp) },
 	}
-	o.settings.bind(c, dataFlag, addrFlag)
+	o.settings.bind(c, dataFlag, addrFlag, parallelFlag)
 	return c
 }
 
@@ -64,12 +68,17 @@ func (o serve) run(ctx context.Context, name string, ready whenReady) error {
 
 // instance is a server that is listening.
 type instance struct {
-	url    string
+	url    string // for people
+	local  string // for an agent in this process
+	config config.Config
 	store  store.Store
 	report *telemetry.Telemetry
+	pages  *web.Pages
+	board  *board.Board
 }
 
-// whenReady is called when the server answers. When it fails the server stops.
+// whenReady is called when the server answers. The server goes on while it runs,
+// also when its context has ended. When it fails the server stops.
 type whenReady func(context.Context, instance) error
 
 // serve runs a server until the context ends or ready fails. The address is
@@ -100,23 +109,61 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { forges.stop(context.WithoutCancel(ctx)) }()
-	web := server.New(server.Options{
-		Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: p.now, Version: Version(),
-		Webhooks: forges.webhooks, Git: forges.git(p.now), Board: servedBoard{forges.board},
-	})
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(ctx, listener) }()
-	if err := p.announce(ctx, listener, instance{store: database, report: report}, ready); err != nil {
-		stop(err)
-		return errors.Join(err, <-served)
+	encryption, err := encryptionOf(c)
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
-	return <-served
+	reviews, err := startReviews(ctx, c, forges, p.now)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopReviews(reviews)
+	now := forges.handing.clock.Now
+	served := servedBoard{forges.board, reviews.Heard}
+	pages := p.newPages(c, forges, served, reviews)
+	answering := server.New(server.Options{
+		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		Webhooks: forges.webhooks, Git: forges.git(now), HandOut: forges.handing, Board: served, Reviews: reviews, TLS: encryption,
+		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
+		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake},
+		Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
+	})
+	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board}, ready)
 }
 
-func (p program) announce(ctx context.Context, listener net.Listener, running instance, ready whenReady) error {
+// serveUntil serves until the context ends or ready fails.
+func (p program) serveUntil(ctx context.Context, web *server.Server, listener net.Listener, running instance, ready whenReady) error {
+	listeners := []net.Listener{listener}
 	running.url = "http://" + listener.Addr().String()
+	running.local = running.url
+	if running.config.Server.TLSCertFile != "" {
+		// The certificate is not for the name by which this process knows itself.
+		local, err := server.Listen(ctx, "127.0.0.1:0")
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		listeners = append(listeners, local)
+		running.url, running.local = "https://"+listener.Addr().String(), "http://"+local.Addr().String()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	served := make(chan error, 1)
+	go func() {
+		err := web.Serve(serving, listeners...)
+		cancel(err)
+		served <- err
+	}()
+	err := p.announce(ctx, running, ready)
+	if err == nil {
+		<-ctx.Done()
+	}
+	stop()
+	return errors.Join(err, <-served)
+}
+
+func (p program) announce(ctx context.Context, running instance, ready whenReady) error {
 	if _, err := fmt.Fprintf(p.stdout, "listening on %s\n", running.url); err != nil {
 		return err
 	}
@@ -135,29 +182,65 @@ func stopTelemetry(ctx context.Context, report *telemetry.Telemetry) error {
 	return nil
 }
 
-// checkInAgent gives the agent in this process a token of its own and lets it
-// check in over HTTP, as an agent on another machine does.
-func (p program) checkInAgent(ctx context.Context, running instance) (wire.Me, error) {
+// embeddedAgent is how the agent in this process reaches its server: over HTTP and
+// with a token of its own, as an agent on another machine does.
+func (p program) embeddedAgent(ctx context.Context, running instance) (agentSettings, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return wire.Me{}, fmt.Errorf("name the agent: %w", err)
+		return agentSettings{}, fmt.Errorf("name the agent: %w", err)
 	}
 	name := fmt.Sprintf("embedded agent of %s on %s", running.url, host)
 	token, err := access.Tokens{Store: running.store, Now: p.now}.Replace(ctx, access.Agent, name)
 	if err != nil {
+		return agentSettings{}, err
+	}
+	client, err := agentClient("")
+	return agentSettings{server: running.local, token: token, name: name, http: client, log: running.report.Log}, err
+}
+
+// checkInAgent lets the agent in this process show that it is one.
+func (p program) checkInAgent(ctx context.Context, running instance) (wire.Me, error) {
+	s, err := p.embeddedAgent(ctx, running)
+	if err != nil {
 		return wire.Me{}, err
 	}
-	worker := agent.Agent{
-		Client: &wire.Client{Server: running.url, Token: token, HTTP: &http.Client{Timeout: 30 * time.Second}},
-		Log:    running.report.Log,
-	}
+	worker := agent.Agent{Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Log: s.log}
 	return worker.CheckIn(ctx)
 }
 
-func (o serve) announceAgent(ctx context.Context, running instance) error {
-	if _, err := o.checkInAgent(ctx, running); err != nil {
+// runUp invites to the pages and works.
+func (o serve) runUp(ctx context.Context, running instance) error {
+	if err := o.invite(ctx, running); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(o.stdout, "the agent has checked in; handing out tasks is not supported yet")
-	return err
+	return o.runAgent(ctx, running)
+}
+
+// runAgent works until the context ends. Without an executor there is nothing that
+// the agent could do, and it says so.
+func (o serve) runAgent(ctx context.Context, running instance) (err error) {
+	unlock, err := lockFolder(filepath.Join(running.config.DataDir, agentFolder), "agent.lock", "another agent")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	settings, err := o.embeddedAgent(ctx, running)
+	if err != nil {
+		return err
+	}
+	worker, err := o.newAgent(ctx, running.config, settings)
+	if unable := err; task.CodeOf(unable) == task.NotReady {
+		if _, err := o.checkInAgent(ctx, running); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.stdout, "the agent has checked in, but takes no tasks: %v\n", unable)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return work(ctx, worker, func(name string) error {
+		_, err := fmt.Fprintf(o.stdout, "the agent has checked in and asks for tasks as %s\n", name)
+		return err
+	})
 }

@@ -39,7 +39,8 @@ func NewAction(write Write, payload Payload) (store.Action, error) {
 		Kind:           payload.Kind(), Payload: encoded, DueAt: write.DueAt,
 	}
 	if progress, ok := payload.(Progress); ok {
-		action.Coalesce = fmt.Sprintf("progress/%s/%d/%s", write.Task, write.Generation, progress.Name)
+		// Not the generation: a run that goes on keeps its comment.
+		action.Coalesce = fmt.Sprintf("progress/%s/%s", write.Task, progress.Name)
 	}
 	return action, nil
 }

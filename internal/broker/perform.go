@@ -187,8 +187,29 @@ func performSubmitReview(ctx context.Context, d delivery, p SubmitReview) (any, 
 			Anchor: forge.Anchor{Path: c.Path, Side: c.Side, Line: c.Line}, Text: d.text.Text(c.Text),
 		})
 	}
+	own, err := d.ownPull(ctx, p.Verdict)
+	if err != nil {
+		return nil, err
+	}
+	if own {
+		post.Verdict = forge.Remark
+	}
 	review, err := d.on.SubmitReview(ctx, d.Item, post)
 	return Written{review.ID}, err
+}
+
+// ownPull reports whether a verdict would be on a pull request of our own, which
+// forges refuse. The text of the review still says what the verdict is.
+func (d delivery) ownPull(ctx context.Context, verdict forge.Verdict) (bool, error) {
+	if verdict == forge.Remark {
+		return false, nil
+	}
+	item, err := d.on.Item(ctx, d.Item)
+	if err != nil {
+		return false, err
+	}
+	self, err := d.on.Self(ctx)
+	return task.SameLogin(item.Author, self), err
 }
 
 func performSetStatus(ctx context.Context, d delivery, p SetStatus) (any, error) {

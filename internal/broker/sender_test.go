@@ -195,7 +195,7 @@ func TestEveryKindOfAction(t *testing.T) {
 		synctest.Wait()
 		var got []string
 		for _, call := range d.forge.Calls()[before:] {
-			if call.Key.Kind != task.Pull && call.Method != "Item" {
+			if call.Key.Kind != task.Pull && call.Method != "Item" && call.Method != "Self" {
 				got = append(got, strings.TrimSpace(call.Method+" "+call.Detail))
 			}
 		}
@@ -608,6 +608,26 @@ func TestMentionsOnlyOfParticipants(t *testing.T) {
 		}
 		if got := get(t, snapshots, d.item, time.Hour); len(got.Comments) != 2 {
 			t.Error("our own comment is not in the snapshot")
+		}
+	})
+}
+
+// Forges refuse a verdict on a pull request of our own: it is given as a comment.
+func TestVerdictOnOurOwnPull(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		ctx := t.Context()
+		d.send(t)
+		for author, want := range map[string]forge.Verdict{"toryo-bot": forge.Remark, "Toryo-Bot": forge.Remark, "alice": forge.RequestChanges} {
+			d.item = d.forge.AddItem(repo, task.Pull, author, "A roof")
+			d.put(t, "review of "+author, broker.SubmitReview{Verdict: forge.RequestChanges, Text: "no"})
+			pass(time.Minute)
+			synctest.Wait()
+			reviews, err := d.forge.Reviews(ctx, d.item)
+			if err != nil || len(reviews) != 1 || reviews[0].Verdict != want {
+				t.Errorf("the review of %s's pull request is %+v, %v", author, reviews, err)
+			}
 		}
 	})
 }

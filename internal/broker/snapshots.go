@@ -17,6 +17,9 @@ import (
 type Snapshot struct {
 	Item     forge.Item
 	Comments []task.Comment // in the item's conversation, oldest first
+	// ReviewComments are those on lines of a pull request, oldest first; see
+	// [Snapshots.ReadReviews].
+	ReviewComments []task.Comment
 	// ReadAt is the moment just before it was read. What happened later may be
 	// in it or not.
 	ReadAt time.Time
@@ -60,6 +63,7 @@ type Snapshots struct {
 	ages    Ages
 	now     func() time.Time
 	flights singleflight.Group
+	reviews map[task.Forge]ReviewReader
 
 	mu      sync.Mutex
 	entries map[task.Key]*entry
@@ -96,6 +100,15 @@ func NewSnapshots(forges map[task.Forge]forge.Reader, ages Ages, now func() time
 		entries: map[task.Key]*entry{}, heard: map[repository]time.Time{}, stop: make(chan struct{}),
 	}
 }
+
+// ReviewReader reads the conversations on lines of a pull request.
+type ReviewReader interface {
+	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
+}
+
+// ReadReviews has the comments on lines of pull requests read too. It is called
+// before anything else.
+func (s *Snapshots) ReadReviews(from map[task.Forge]ReviewReader) { s.reviews = from }
 
 // Get returns a snapshot that is not older than maxAge and that was read after
 // every change that [Snapshots.Changed] told of before the call. Only edits of
@@ -209,6 +222,13 @@ func (s *Snapshots) read(ctx context.Context, key task.Key) (reading, error) {
 			return reading{}, fmt.Errorf("read the comments of %s: %w", key, err)
 		}
 		after.snapshot.Comments, after.commentsAt = comments, at
+		if reviews, read := s.reviews[key.Forge]; read && key.Kind == task.Pull {
+			threads, err := reviews.ReviewThreads(ctx, key)
+			if err != nil {
+				return reading{}, fmt.Errorf("read the review comments of %s: %w", key, err)
+			}
+			after.snapshot.ReviewComments = forge.ReviewComments(threads)
+		}
 	}
 	s.remember(key, after)
 	return reading{after.snapshot, after.included}, nil

@@ -54,6 +54,10 @@ type Request struct {
 	// An adapter may use it to tell its provider what to keep in a cache.
 	Pinned int `json:"pinned,omitempty"`
 
+	// PinnedParts is how many parts of the last pinned message stay the same; 0
+	// means all of them.
+	PinnedParts int `json:"pinned_parts,omitempty"`
+
 	// InputTokens is the caller's estimate of the input, for the budget. 0 lets
 	// the budget estimate by itself.
 	InputTokens int64 `json:"-"`

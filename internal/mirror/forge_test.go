@@ -134,7 +134,7 @@ type leases struct {
 	watched func(asked int, holders map[string]mirror.Holder)
 }
 
-func (l *leases) authenticate(_ context.Context, token string) (mirror.Holder, error) {
+func (l *leases) authenticate(_ context.Context, _ task.ID, token string) (mirror.Holder, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++

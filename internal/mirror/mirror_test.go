@@ -566,3 +566,26 @@ func TestBoardIsAPathOnThisMachine(t *testing.T) {
 		t.Errorf("published %s, want %s", got, tip)
 	}
 }
+
+// A person fetches what a run that is over has saved, as the comment on the item
+// says, and pushes nothing.
+func TestPersonFetchesWhatWasKept(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	one := s.begin(t, "task1")
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", one, work)
+	run(t, work, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "work in progress")
+	run(t, work, "push", "--quiet", "origin", "HEAD:refs/toryo/wip")
+	kept := run(t, work, "rev-parse", "HEAD")
+	s.leases.give("person", mirror.Holder{Task: "task1", Generation: 2, Repository: repository, ReadOnly: true})
+	here := t.TempDir()
+	run(t, here, "init", "--quiet")
+	run(t, here, "fetch", "--quiet", s.address("task1", "person"), "refs/toryo/wip")
+	if got := run(t, here, "rev-parse", "FETCH_HEAD"); got != kept {
+		t.Errorf("fetched %s, want %s", got, kept)
+	}
+	if output, err := try(t, work, "push", s.address("task1", "person"), "HEAD:refs/heads/mine"); err == nil {
+		t.Errorf("a person pushes: %s", output)
+	}
+}

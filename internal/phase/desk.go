@@ -108,18 +108,23 @@ type Pulled struct {
 }
 
 // Halt is the cause of the end of a run's context when a signal ended it.
-type Halt struct {
+type Halt struct { //nolint:errname // it is a signal before it is an error
 	Signal task.Signal // stop or pause
 	Reason task.Reason
 	Since  time.Time // when it arrived here
 }
 
 // Error says what happened.
-func (h *Halt) Error() string { return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text() }
+func (h *Halt) Error() string {
+	return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text()
+}
 
 // Repository is the history of the project. Git's own files are kept where the
 // sandbox cannot reach them, so that nothing inside can make git run a program on
 // the host; the workspace is only the files.
+//
+// One that has left something out or alone says so by a method Remarks() []string,
+// and people are told.
 type Repository interface {
 	// Workspace is the folder with the files, on this machine.
 	Workspace() string
@@ -138,6 +143,12 @@ type Repository interface {
 	Base(ctx context.Context, path string) ([]byte, error)
 	// BaseFiles lists the files of the base branch.
 	BaseFiles(ctx context.Context) ([]string, error)
+	// Exclude keeps paths of the workspace out of every later Save, Diff and
+	// Commit: what set-up made there, such as installed packages. They are paths
+	// relative to the workspace, and folders mean all that is in them. What the
+	// base has is not excluded. It may be called again with other paths, which
+	// are then excluded too.
+	Exclude(ctx context.Context, paths []string) error
 	// Merge brings what the base has got since into the work. It returns the
 	// paths in conflict, which are then marked in the files, if there are any.
 	Merge(ctx context.Context) (conflicts []string, err error)

@@ -2,6 +2,7 @@ package phase
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -20,20 +21,26 @@ type Journal interface {
 // Entry is the data of one journal entry. Which fields are set follows from the
 // kind of the event:
 //
-//	phase    Phase, Status
+//	phase    Phase, Status; Outcome when the phase is over
 //	message  Phase, Conversation, Message
-//	tool     Phase, Step, Call when a call begins; Result too when it has ended
+//	tool     Phase, Conversation, Step, Call when a call begins; Result too when
+//	         it has ended
 //	usage    Phase, Step, Usage
 //	plan     Plan
 //	receipt  Setup
-//	saved    Step, Commit
-//	signal   Step, Signal
+//	saved    Step, Commit; Status is branch for the commit of the finished work
+//	signal   Step, Signal; Phase, Conversation and Message too when the model was
+//	         told, which is then part of the conversation as any other message is:
+//	         one entry, so that no crash can come between the two
 //	summary  Text
-//	note     Text
+//	note     Text; Name too when people were told, so that they are told once;
+//	         Status is warning for what has to stay in sight
 type Entry struct {
 	Phase  task.Phase `json:"phase,omitempty"`
 	Step   int64      `json:"step,omitempty"` // counts the model's turns over the whole run
 	Status string     `json:"status,omitempty"`
+	// Outcome is what a phase came to, in a form of its own.
+	Outcome json.RawMessage `json:"outcome,omitempty"`
 	// Conversation names the conversation that the message is part of: each phase
 	// that talks to a model has its own.
 	Conversation string              `json:"conversation,omitempty"`
@@ -46,6 +53,7 @@ type Entry struct {
 	Commit       string              `json:"commit,omitempty"`
 	Signal       *SignalEntry        `json:"signal,omitempty"`
 	Text         string              `json:"text,omitempty"`
+	Name         string              `json:"name,omitempty"`
 }
 
 // The statuses of a phase entry.
@@ -54,6 +62,9 @@ const (
 	PhaseCompleted = "completed"
 	PhaseFailed    = "failed"
 )
+
+// SavedBranch is the status of the saved entry for the finished work.
+const SavedBranch = "branch"
 
 // CallResult is how a tool call ended.
 type CallResult struct {
@@ -75,6 +86,12 @@ type SetupEntry struct {
 	Handover environment.Handover `json:"handover"`
 	Receipt  environment.Receipt  `json:"receipt"`
 	Result   environment.Result   `json:"result"`
+	// Build is how building went before any change; nil if there is nothing to
+	// build.
+	Build *environment.Baseline `json:"build,omitempty"`
+	// Made are the files and folders that set-up made. They are no part of the
+	// work.
+	Made []string `json:"made,omitempty"`
 }
 
 // SignalEntry is a signal that the run acted on.

@@ -86,7 +86,7 @@ func (h boardHouse) push(t testing.TB, branch, path, content string) {
 	h.git(t, clone, "clone", "-q", h.board.Path("team/app"), ".")
 	h.git(t, clone, "checkout", "-q", "-B", branch)
 	h.write(t, clone, path, content)
-	h.git(t, clone, "push", "-q", "origin", branch)
+	h.git(t, clone, "push", "-q", "--force", "origin", branch)
 }
 
 // request is one call of the API.

@@ -90,7 +90,7 @@ func (p *plant) serve(t testing.TB) {
 	}
 	mux := http.NewServeMux()
 	hooks.Register(mux)
-	mux.Handle("/git/", http.StripPrefix("/git", p.mirrors.Handler(func(_ context.Context, token string) (mirror.Holder, error) {
+	mux.Handle("/git/", http.StripPrefix("/git", p.mirrors.Handler(func(_ context.Context, _ task.ID, token string) (mirror.Holder, error) {
 		if token != "lease" {
 			return mirror.Holder{}, task.Errorf(task.LeaseLost, "the run is over")
 		}

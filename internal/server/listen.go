@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -33,24 +34,38 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	}
 }
 
-// Serve answers requests on the listener until the context ends. Then it stops
+// Serve answers requests on the listeners until the context ends. Then it stops
 // taking new ones, lets those under way finish, and returns nil. It may be called
-// once.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+// once. Only what comes in on the first listener is encrypted, if anything is.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	web := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		TLSConfig:         s.tls,
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(listener) }()
+	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx))
+	var noted sync.WaitGroup
+	noted.Go(func() { s.seen.run(noting) })
+	defer noted.Wait()
+	defer stopNoting()
+	failed := make(chan error, len(listeners))
+	for i, listener := range listeners {
+		go func() { failed <- s.serveOn(web, listener, i == 0) }()
+	}
 	select {
 	case err := <-failed:
 		return task.Wrap(task.Internal, err, "the server stopped listening")
 	case <-ctx.Done():
 	}
 	close(s.stopping)
+	if s.handOut != nil {
+		s.handOut.Drain()
+	}
+	if s.pages != nil {
+		s.pages.Stop()
+	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	err := web.Shutdown(grace)
@@ -58,9 +73,18 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		s.log.WarnContext(ctx, "some requests did not finish in time and were cut off", "after", stopTimeout)
 		err = web.Close()
 	}
-	<-failed
+	for range listeners {
+		<-failed
+	}
 	if err != nil {
 		return task.Wrap(task.Internal, err, "stop the server")
 	}
 	return nil
+}
+
+func (s *Server) serveOn(web *http.Server, listener net.Listener, first bool) error {
+	if s.tls == nil || !first {
+		return web.Serve(listener)
+	}
+	return web.ServeTLS(listener, "", "")
 }

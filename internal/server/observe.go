@@ -33,7 +33,7 @@ func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
 func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
-		answer := &observedWriter{ResponseWriter: w}
+		answer := &observedWriter{ResponseWriter: w, timeout: s.writeTimeout}
 		defer func() {
 			if fault := recover(); fault != nil {
 				s.panicked(answer, r, fault)
@@ -43,6 +43,7 @@ func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", answer.code(), "took", took)
 		}()
 		next.ServeHTTP(answer, r)
+		answer.extend()
 	})
 }
 
@@ -67,16 +68,29 @@ func route(r *http.Request) string {
 	return r.Pattern
 }
 
-// observedWriter remembers the status of the answer.
+// defaultWriteTimeout is how long a caller may take to read what one write sends it.
+// Answers have no time limit as a whole: some wait for something to happen.
+const defaultWriteTimeout = time.Minute
+
+// observedWriter remembers the status of the answer, and gives up a caller who
+// does not read it.
 type observedWriter struct {
 	http.ResponseWriter
-	status int
+	status  int
+	timeout time.Duration
+}
+
+// extend gives the caller time to read what is written next.
+func (w *observedWriter) extend() {
+	// Where there is no connection, as in some tests, nobody can hold it up.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout))
 }
 
 func (w *observedWriter) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 	}
+	w.extend()
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -84,6 +98,7 @@ func (w *observedWriter) Write(body []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
+	w.extend()
 	return w.ResponseWriter.Write(body)
 }
 

@@ -21,7 +21,7 @@ func register[Input, Output any](s *Server, role access.Role, operation huma.Ope
 	operation.Security = []map[string][]string{{bearer: {}}}
 	operation.Middlewares = append(operation.Middlewares, s.demand(role))
 	operation.MaxBodyBytes = maxBody
-	operation.Errors = append(operation.Errors, http.StatusUnauthorized, http.StatusForbidden)
+	operation.Errors = append(operation.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 	huma.Register(s.api, operation, func(ctx context.Context, input *Input) (*Output, error) {
 		output, err := handler(ctx, input)
 		if err != nil {
@@ -50,6 +50,9 @@ func (s *Server) demand(role access.Role) func(huma.Context, func(huma.Context))
 		if err != nil {
 			s.refuse(ctx, err)
 			return
+		}
+		if access.Role(token.Role) == access.Agent {
+			s.seen.note(token.ID)
 		}
 		next(huma.WithValue(ctx, tokenKey{}, token))
 	}

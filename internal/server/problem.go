@@ -63,6 +63,8 @@ func codeOf(status int) task.Code {
 	switch status {
 	case http.StatusNotFound:
 		return task.NotFound
+	case http.StatusTooManyRequests:
+		return task.TooMany
 	case http.StatusRequestEntityTooLarge:
 		return task.TooLarge
 	case http.StatusInternalServerError:
@@ -70,6 +72,17 @@ func codeOf(status int) task.Code {
 	default:
 		return task.Invalid
 	}
+}
+
+// otherPath answers what nothing is registered for. Programs are told so in their
+// way, and people get pages.
+func (s *Server) otherPath(w http.ResponseWriter, r *http.Request) {
+	forPrograms := strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/api/")
+	if s.pages == nil || forPrograms {
+		s.unknownPath(w, r)
+		return
+	}
+	s.pages.ServeHTTP(w, r)
 }
 
 func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"cmp"
+	"context"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"time"
@@ -13,7 +16,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // maxBody is the most that is read of the body of a request to the API.
@@ -31,17 +38,57 @@ type Options struct {
 	// nil means that there is none.
 	Webhooks *Webhooks
 	Git      http.Handler
+	// Runs is what agents may do with the tasks that they hold, Ledger what they
+	// may spend; nil means that there are no agents. Judged is given what review
+	// tasks come to; nil means that it is written to the forge and nothing else.
+	Runs   *broker.Runs
+	Ledger llm.Ledger
+	Judged Judged
+	// Reviews keeps reviews and talks about them; nil means that there are none.
+	Reviews *review.Service
+	// Halts stops, pauses and resumes tasks, and Bell rings when something
+	// happens to one; nil means that this server does neither.
+	Halts *broker.Halts
+	Bell  *broker.Bell
 	// Board is shown under /api/board; nil means that there is none.
 	Board Board
+	// HandOut hands tasks to agents; nil means that none are.
+	HandOut HandOut
+	// Limits bound how many requests are answered.
+	Limits Limits
+	// WriteTimeout is how long a caller may take to read what one write sends it;
+	// 0 means a minute.
+	WriteTimeout time.Duration
+	// TLS is how connections are encrypted; nil means that they are not.
+	TLS *tls.Config
+	// Pages answers what no other part does; nil means that there are none.
+	Pages Pages
+}
+
+// Pages are the pages for people.
+type Pages interface {
+	http.Handler
+	// Stop ends the connections of live pages, so that the server can stop.
+	Stop()
 }
 
 // Server answers HTTP requests.
 type Server struct {
-	store    store.Store
-	tokens   access.Tokens
+	store  store.Store
+	tokens access.Tokens
+	leases access.Leases
+	now    func() time.Time
+
+	writeTimeout time.Duration
+
 	log      *slog.Logger
 	version  string
 	stopping chan struct{} // closed when the server begins to stop
+	handOut  HandOut
+	limits   limits
+	seen     *sightings
+	tls      *tls.Config
+	pages    Pages
 	api      huma.API
 	handler  http.Handler
 }
@@ -50,17 +97,43 @@ type Server struct {
 func New(options Options) *Server {
 	mux := http.NewServeMux()
 	s := &Server{
-		store:    options.Store,
-		tokens:   access.Tokens{Store: options.Store, Now: options.Now},
+		store:  options.Store,
+		tokens: access.Tokens{Store: options.Store, Now: options.Now},
+		leases: access.Leases{Store: options.Store, Now: options.Now},
+		now:    options.Now,
+
+		writeTimeout: cmp.Or(options.WriteTimeout, defaultWriteTimeout),
+
 		log:      options.Log,
 		version:  options.Version,
 		stopping: make(chan struct{}),
+		handOut:  options.HandOut,
+		limits:   newLimits(options.Limits, options.Now),
+		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
+		tls:      options.TLS,
+		pages:    options.Pages,
 		api:      newAPI(mux, options.Version),
 	}
 	s.registerMe()
 	s.registerTasks()
+	s.registerAgents(options.Now)
+	if options.HandOut != nil {
+		handsOut{s, options.HandOut}.register()
+	}
+	if options.Runs != nil {
+		runsAPI{Server: s, runs: options.Runs, judged: options.Judged, ledger: options.Ledger}.register()
+	}
+	if options.Halts != nil {
+		s.registerHalts(options.Halts)
+	}
+	if options.Bell != nil {
+		s.registerStream(options.Bell)
+	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)
+	}
+	if options.Reviews != nil {
+		s.registerReviews(options.Reviews)
 	}
 	if options.Webhooks != nil {
 		options.Webhooks.Register(mux)
@@ -71,11 +144,27 @@ func New(options Options) *Server {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))
-	mux.HandleFunc("/", s.unknownPath)
+	mux.HandleFunc("/", s.otherPath)
 
-	observed := s.observe(newRequestMetrics(options.Metrics), mux)
+	observed := s.observe(newRequestMetrics(options.Metrics), s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
 	return s
+}
+
+var errStopping = task.Errorf(task.Interrupted, "the server is stopping")
+
+// untilStop is a context that also ends when the server begins to stop, with
+// errStopping as its cause.
+func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel(errStopping)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // ServeHTTP answers one request.
@@ -87,7 +176,8 @@ func newAPI(mux *http.ServeMux, version string) huma.API {
 	config.SchemasPath = "" // the schemas are in the document
 	config.CreateHooks = nil
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		bearer: {Type: "http", Scheme: "bearer", Description: "A token made with toryo token create"},
+		bearer:      {Type: "http", Scheme: "bearer", Description: "A token made with toryo token create"},
+		leaseBearer: {Type: "http", Scheme: "bearer", Description: "The token of a task's lease"},
 	}
 	return humago.New(mux, config)
 }

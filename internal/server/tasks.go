@@ -81,9 +81,13 @@ func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOut
 	if err != nil {
 		return nil, err
 	}
+	return eventsOf(found), nil
+}
+
+func eventsOf(found []task.Event) *eventsOutput {
 	output := eventsOutput{wire.Events{Events: make([]wire.Event, 0, len(found))}}
 	for _, e := range found {
 		output.Body.Events = append(output.Body.Events, wire.EventOf(e))
 	}
-	return &output, nil
+	return &output
 }

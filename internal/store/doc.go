@@ -11,6 +11,9 @@
 //	BoardRepositories, BoardItems, BoardComments, BoardReviews,
 //	BoardUsers, BoardReactions, BoardStatuses   the built-in board
 //	Tokens            API tokens, hashed
+//	Notices, Offices, Clock   what several servers on one database need
+//	Users, Sessions   who may sign in to the pages, and who has
+//	Audit             what people have done
 //
 // [Store] is all of them together, and is what an adapter implements. Callers
 // ask for the small interface that they need.

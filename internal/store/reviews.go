@@ -42,30 +42,62 @@ type Review struct {
 	CreatedAt  time.Time
 }
 
+// ReviewFilter narrows a listing. Zero fields do not narrow.
+type ReviewFilter struct {
+	Owner string
+	Pull  task.Key
+	After string // only what comes after the review with this id
+	Limit int    // 0 means all
+}
+
 // Reviews keeps reviews.
 type Reviews interface {
 	// AddReview stores a review and returns it with its id. It fails with
 	// NotFound for an unknown question and with Conflict for a second review of
-	// the same head commit of the same pull request.
-	AddReview(ctx context.Context, r Review) (Review, error)
+	// the same head commit of the same pull request. The forge writes that go with
+	// it are put into the outbox in the same transaction.
+	AddReview(ctx context.Context, r Review, writes ...Action) (Review, error)
 	// Review returns one review.
 	Review(ctx context.Context, id string) (Review, error)
-	// ListReviews returns the reviews of an owner; "" means everyone's.
-	ListReviews(ctx context.Context, owner string) ([]Review, error)
+	// ListReviews returns the reviews that pass the filter.
+	ListReviews(ctx context.Context, filter ReviewFilter) ([]Review, error)
+	// ReviewedPulls returns the pull requests that have a review made at the given
+	// moment or later.
+	ReviewedPulls(ctx context.Context, since time.Time) ([]task.Key, error)
 	// DeleteReview removes a review with its threads.
 	DeleteReview(ctx context.Context, id string) error
 }
 
-// Thread is a conversation about a review.
+// Thread is a conversation about a review. One without an owner is that of the
+// people on the forge.
 type Thread struct {
 	ID                          string
 	ReviewID                    string
 	Owner                       string
+	Language                    string
 	ConversationSummary         string
 	SummaryUpToTurn             int
 	LastSectionMentionTurn      int
 	LastSectionParagraphNumbers []int
 	CreatedAt                   time.Time
+}
+
+// Threads keeps conversations. What the model is given besides the messages is
+// made anew each time and not kept.
+type Threads interface {
+	// AddThread stores a thread and returns it with its id; NotFound if its
+	// review does not exist.
+	AddThread(ctx context.Context, t Thread) (Thread, error)
+	// SharedThread returns the thread of the review that has no owner, and makes
+	// it, with the given language, if there is none. There is never more than one.
+	SharedThread(ctx context.Context, reviewID, language string) (Thread, error)
+	// Thread returns one thread.
+	Thread(ctx context.Context, id string) (Thread, error)
+	// ListThreads returns the threads of a review.
+	ListThreads(ctx context.Context, reviewID string) ([]Thread, error)
+	// AddSummary appends a summary of the turns after the given one, up to the
+	// other; Conflict if the summaries of the thread do not end there.
+	AddSummary(ctx context.Context, threadID string, after, upTo int, text string) error
 }
 
 // MessageRole says who speaks in a thread.
@@ -77,32 +109,94 @@ const (
 	AssistantMessage MessageRole = "assistant"
 )
 
+// MessageState says what became of a user's message.
+type MessageState string
+
+// The states of messages. One of the assistant is always Answered.
+const (
+	Answering  MessageState = "answering" // see Message.HeldUntil
+	Answered   MessageState = "answered"
+	Unanswered MessageState = "unanswered" // not part of the conversation; can be asked again
+)
+
 // Message is one utterance in a thread. Turn counts exchanges from 1: a user's
-// message and the answer to it have the same turn.
+// message and the answer to it have the same turn. Messages without an answer have
+// the turn that they would have been.
 type Message struct {
-	ID        string
-	ThreadID  string
-	Turn      int
-	Role      MessageRole
-	Content   string
+	ID       string
+	ThreadID string
+	Turn     int
+	Role     MessageRole
+	Content  string
+	Author   string // who wrote it on a forge; empty for the thread's owner
+	// Origin is the comment on a forge that the message came from, and Place the
+	// review thread in which it stands. A comment is a message once.
+	Origin    string
+	Place     string
+	State     MessageState
+	Cause     string // why there is no answer, for people
+	Attempts  int    // to answer it
+	HeldUntil time.Time
+	Citations json.RawMessage
 	CreatedAt time.Time
 }
 
-// Threads keeps conversations. What the model is given besides the messages is
-// made anew each time and not kept.
-type Threads interface {
-	// AddThread stores a thread and returns it with its id; NotFound if its
-	// review does not exist.
-	AddThread(ctx context.Context, t Thread) (Thread, error)
-	// Thread returns one thread.
-	Thread(ctx context.Context, id string) (Thread, error)
-	// ListThreads returns the threads of a review.
-	ListThreads(ctx context.Context, reviewID string) ([]Thread, error)
-	// UpdateThread stores the summary and section fields of the thread.
-	UpdateThread(ctx context.Context, t Thread) error
-	// AddMessage stores a message and returns it with its id. A turn holds at
-	// most one message of each role: a second one is a Conflict.
-	AddMessage(ctx context.Context, m Message) (Message, error)
-	// Messages returns the messages of a thread by turn, the user's first.
+// Ask is a message on its way into a thread.
+type Ask struct {
+	ThreadID string
+	Content  string
+	Author   string
+	Origin   string
+	Place    string
+	// Repeat is the id of a message without an answer that is to be asked again;
+	// Content is of no account then.
+	Repeat string
+	// Claim names whoever answers, until the given moment or longer: see HoldTurn.
+	Claim      string
+	Now, Until time.Time
+}
+
+// Begun is a turn that was begun. History is every message of the turns before it,
+// in order: always a user's and its answer.
+type Begun struct {
+	Thread  Thread
+	Message Message
+	History []Message
+}
+
+// Ended is the answer to a turn, and what it leaves on the thread.
+type Ended struct {
+	MessageID                   string // of the user
+	Claim                       string
+	Content                     string
+	Citations                   json.RawMessage
+	LastSectionMentionTurn      int
+	LastSectionParagraphNumbers []int
+	Writes                      []Action // put into the outbox in the same transaction
+}
+
+// Turns keeps what is said in threads. Of all processes together one answers in a
+// thread at a time, so that turns never mix.
+type Turns interface {
+	// BeginTurn puts a message into the thread as its next turn. Begun is false,
+	// and nothing has changed, while another turn is being answered. A message
+	// that is the same as the last one without an answer is that one, asked again,
+	// and so is one of the same origin. NotFound if there is no such thread or no
+	// message to repeat; Conflict for an origin that was answered, or for a message
+	// to repeat that has an answer.
+	BeginTurn(ctx context.Context, ask Ask) (turn Begun, begun bool, err error)
+	// HoldTurn extends the time in which the turn is answered; LeaseLost if
+	// somebody else has taken it over.
+	HoldTurn(ctx context.Context, messageID, claim string, until time.Time) error
+	// EndTurn stores the answer and returns it. LeaseLost if somebody else has
+	// taken the turn over, NotFound if the thread is gone.
+	EndTurn(ctx context.Context, ended Ended) (Message, error)
+	// FailTurn says that there is no answer; LeaseLost and NotFound as above.
+	FailTurn(ctx context.Context, messageID, claim, cause string) error
+	// Messages returns the messages of a thread by turn: those without an answer
+	// first, then the user's, then the assistant's.
 	Messages(ctx context.Context, threadID string) ([]Message, error)
+	// MessageOf returns the message that came from a comment on a forge, in any
+	// thread of the pull request's reviews; NotFound if there is none.
+	MessageOf(ctx context.Context, pull task.Key, origin string) (Message, error)
 }

@@ -43,6 +43,9 @@ type Spending interface {
 	// Spent returns what the task has spent in all, and what everyone has spent
 	// on the day of the given moment.
 	Spent(ctx context.Context, id task.ID, at time.Time) (ofTask, ofDay Amount, err error)
+	// SpentFor returns the task that a call was reserved for, "" if for none;
+	// NotFound as for SettleSpend.
+	SpentFor(ctx context.Context, id string) (task.ID, error)
 	// PruneSpending forgets the single calls that were made before the given
 	// time and returns how many that were. What is spent stays as it is; only
 	// they can no longer be settled.

@@ -7,6 +7,9 @@ type Store interface {
 	Tasks
 	Leases
 	Events
+	Runs
+	Halts
+	CommentLog
 	Outbox
 	ForgeCache
 	Deliveries
@@ -14,6 +17,7 @@ type Store interface {
 	Questions
 	Reviews
 	Threads
+	Turns
 	BoardRepositories
 	BoardItems
 	BoardComments
@@ -22,6 +26,13 @@ type Store interface {
 	BoardReactions
 	BoardStatuses
 	Tokens
+	Notices
+	Offices
+	Clock
+	Agents
+	Users
+	Sessions
+	Audit
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

@@ -17,6 +17,23 @@ type NewTask struct {
 	Priority int
 	ReadyAt  time.Time // not handed out before; zero means at once
 	Reason   task.Reason
+	// Occasion is the one thing that the task is for; see [task.Task]. The same
+	// occasion does not queue a task twice. Without one, that of the assignment
+	// before is kept.
+	Occasion string
+	Branch   string // kept from the first assignment that names one
+	Author   string
+	// BlockedBy are open items that have to be closed first.
+	BlockedBy task.Keys
+}
+
+// Description is what an item says of its task and may say differently later.
+type Description struct {
+	Role      task.Role
+	Title     string
+	URL       string
+	Priority  int
+	BlockedBy task.Keys
 }
 
 // Effects returns the forge writes that go with a move, given the task before
@@ -36,15 +53,23 @@ type Change struct {
 	Trigger    task.Trigger
 	Reason     task.Reason
 	Effects    Effects
+	// ReadyAt is when a task that goes back into the queue may be handed out
+	// again; zero leaves it as it is.
+	ReadyAt time.Time
+	// LeaseOver, unless zero, is the moment at which the task's lease must be over;
+	// Conflict if it is held, because it was renewed.
+	LeaseOver time.Time
 }
 
 // TaskFilter narrows a listing. Zero fields do not narrow.
 type TaskFilter struct {
-	States     []task.State
-	Forge      task.Forge
-	Repository string
-	Type       task.Type
-	Limit      int // 0 means all
+	States       []task.State
+	Forge        task.Forge
+	Repository   string
+	Type         task.Type
+	UpdatedSince time.Time // only tasks that changed at or after this moment
+	Unreleased   bool      // only those whose item the bot was not seen off since
+	Limit        int       // 0 means all
 }
 
 // Tasks keeps tasks and moves them along the state machine. There is one task
@@ -52,7 +77,8 @@ type TaskFilter struct {
 type Tasks interface {
 	// Assign makes the task, or, if the item has one of this type that has
 	// ended, queues it again in a new generation. If the task is active already,
-	// nothing changes and queued is false.
+	// or was assigned for the same occasion before, nothing changes and queued is
+	// false.
 	Assign(ctx context.Context, want NewTask, effects Effects) (t task.Task, queued bool, err error)
 	// Move applies a trigger to a task and returns it as it is afterwards. It
 	// fails with NotFound, StaleGeneration or an *task.IllegalMoveError, and
@@ -62,6 +88,11 @@ type Tasks interface {
 	// generation that the move leads to. Claiming goes through Leases; here it is
 	// Invalid.
 	Move(ctx context.Context, change Change) (task.Task, error)
+	// Describe brings a task that has not ended up to date with its item. It is
+	// no move. A task that has ended stays as it is.
+	Describe(ctx context.Context, id task.ID, as Description) error
+	// Release notes that the bot is not on the item of the task.
+	Release(ctx context.Context, id task.ID) error
 	// SetPhase records the phase of the run; it fails with StaleGeneration if
 	// the run is over.
 	SetPhase(ctx context.Context, id task.ID, generation int64, phase task.Phase) error
@@ -69,6 +100,9 @@ type Tasks interface {
 	Task(ctx context.Context, id task.ID) (task.Task, error)
 	// TaskOf returns the task of an item.
 	TaskOf(ctx context.Context, key task.Key, kind task.Type) (task.Task, error)
+	// TaskOfBranch returns the development task whose work goes to the branch, the
+	// oldest if there are several.
+	TaskOfBranch(ctx context.Context, forge task.Forge, repository, branch string) (task.Task, error)
 	// ListTasks returns the tasks that pass the filter.
 	ListTasks(ctx context.Context, filter TaskFilter) ([]task.Task, error)
 }
@@ -82,6 +116,15 @@ type Claim struct {
 	ExpiresAt  time.Time
 }
 
+// Queue is what there is to hand out at a moment.
+type Queue struct {
+	// Ready are queued tasks whose time has come: by lane, then the highest
+	// priority, then the longest assigned.
+	Ready     []task.Task
+	Running   []task.Task
+	NextReady time.Time // when the time of another one comes; zero if there is none
+}
+
 // Leases hands tasks to agents. Whoever decides what is next reads the
 // candidates, chooses, and claims; if another server was quicker the claim
 // yields nothing for that task and the next one is chosen.
@@ -89,6 +132,16 @@ type Leases interface {
 	// Candidates returns queued tasks that are ready at the given moment: the
 	// highest priority first, then the oldest.
 	Candidates(ctx context.Context, now time.Time, limit int) ([]task.Task, error)
+	// Queue returns what is queued and what is running, as of one moment. While
+	// everything is paused, nothing is ready. Of each
+	// repository no more ready tasks are returned than perRepository, the first
+	// ones; 0 means all.
+	Queue(ctx context.Context, now time.Time, perRepository int) (Queue, error)
+	// HandOut reads the queue as Queue does, claims what choose makes of it, and
+	// returns what Claim does. No other hand-out comes between the two, in any
+	// process: so limits on what runs together hold. Choose may be asked several
+	// times and must do nothing but decide.
+	HandOut(ctx context.Context, now time.Time, perRepository int, choose func(Queue) []Claim, effects Effects) ([]task.Task, error)
 	// Claim makes each of the tasks running, held by its agent, and returns
 	// those for which that succeeded, in the order given. A task that is no
 	// longer queued in that generation, or that another caller is claiming at
@@ -119,6 +172,14 @@ type Events interface {
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+	// LastFrom returns the last entry that a source has written, in any
+	// generation, or NotFound.
+	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
+	// EventsOf returns all events of a task that are of the given kinds, in order.
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+	// LastPosition returns the position of the newest event of a task, 0 if it has
+	// none.
+	LastPosition(ctx context.Context, id task.ID) (int64, error)
 	// LastSequence returns the greatest sequence stored of a source in a
 	// generation, 0 if none: where a sender that starts again goes on.
 	LastSequence(ctx context.Context, id task.ID, generation int64, source task.EventSource) (int64, error)

@@ -31,6 +31,7 @@ const (
 	AddressInUse    Code = "address_in_use"
 	NotReady        Code = "not_ready"
 	OverBudget      Code = "over_budget"
+	TooMany         Code = "too_many_requests"
 	Interrupted     Code = "interrupted"
 )
 
@@ -65,6 +66,7 @@ var Codes = []CodeInfo{
 	{Unavailable, 503, 18, "a service that this needs does not answer"},
 	{NotReady, 503, 19, "something that Toryo needs is missing"},
 	{OverBudget, 402, 20, "the budget is used up"},
+	{TooMany, 429, 21, "there were too many requests; wait a little"},
 	{Interrupted, 503, 130, "interrupted"},
 }
 

@@ -100,3 +100,29 @@ func ParseKey(text string) (Key, error) {
 	}
 	return key, key.Validate()
 }
+
+// Keys is a list of keys in one comparable value: one a line.
+type Keys string
+
+// KeysOf makes a list of keys.
+func KeysOf(keys ...Key) Keys {
+	lines := make([]string, len(keys))
+	for i, key := range keys {
+		lines[i] = key.String()
+	}
+	return Keys(strings.Join(lines, "\n"))
+}
+
+// List returns the keys. What is not a key is left out: [KeysOf] writes none.
+func (k Keys) List() []Key {
+	var keys []Key
+	for line := range strings.Lines(string(k)) {
+		if key, err := ParseKey(strings.TrimSuffix(line, "\n")); err == nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Contains reports whether the key is in the list.
+func (k Keys) Contains(key Key) bool { return slices.Contains(k.List(), key) }

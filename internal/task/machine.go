@@ -86,14 +86,24 @@ func (t *Task) Apply(trigger Trigger, reason Reason) (Move, error) {
 		t.Generation++
 		t.Phase = ""
 	}
-	switch trigger {
-	case Assigned:
-		t.Attempts = 0
-	case Claimed:
-		t.Attempts++
-	}
+	t.countAttempt(trigger)
 	if move.To != Running {
 		t.Lease = Lease{}
 	}
 	return move, nil
+}
+
+// countAttempt keeps the number of runs that may have been the task's own fault.
+// A run that was handed back was not, and a person who resumes a task gives it
+// all of its attempts again.
+func (t *Task) countAttempt(trigger Trigger) {
+	switch trigger {
+	case Assigned, Resumed:
+		t.Attempts = 0
+	case Claimed:
+		t.Attempts++
+		t.LastAgent = t.Lease.Agent
+	case Returned:
+		t.Attempts = max(0, t.Attempts-1)
+	}
 }

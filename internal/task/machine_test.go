@@ -167,8 +167,16 @@ func TestAttemptsCountClaimsSinceAssignment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if subject.Attempts != 3 {
-		t.Errorf("attempts are %d after three claims", subject.Attempts)
+	if subject.Attempts != 2 {
+		t.Errorf("attempts are %d after three claims, one of which was handed back", subject.Attempts)
+	}
+	for _, trigger := range []Trigger{PauseSet, Resumed} {
+		if _, err := subject.Apply(trigger, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if subject.Attempts != 0 {
+		t.Errorf("attempts are %d after a person resumed the task", subject.Attempts)
 	}
 	for _, trigger := range []Trigger{Withdrawn, Assigned} {
 		if _, err := subject.Apply(trigger, ""); err != nil {

@@ -14,16 +14,33 @@ const (
 	ReasonClaimed           Reason = "claimed"
 	ReasonAgentStopping     Reason = "agent_stopping"
 	ReasonLeaseExpired      Reason = "lease_expired"
+	ReasonAgentGone         Reason = "agent_gone"
+	ReasonNotPrepared       Reason = "not_prepared"
 	ReasonAttemptsExhausted Reason = "attempts_exhausted"
 	ReasonPauseRequested    Reason = "pause_requested"
+	ReasonAllPaused         Reason = "all_paused"
 	ReasonBudgetExhausted   Reason = "budget_exhausted"
 	ReasonAwaitingAnswer    Reason = "awaiting_answer"
 	ReasonResumed           Reason = "resumed"
 	ReasonUnassigned        Reason = "unassigned"
 	ReasonItemClosed        Reason = "item_closed"
+	ReasonReviewNotNeeded   Reason = "review_not_needed"
+	ReasonStopRequested     Reason = "stop_requested"
 	ReasonPausedTooLong     Reason = "paused_too_long"
 	ReasonCompleted         Reason = "completed"
 	ReasonRunFailed         Reason = "run_failed"
+)
+
+// The reasons for which a queued task is next, or is not.
+const (
+	ReasonNext             Reason = "next"
+	ReasonNotReady         Reason = "not_ready"
+	ReasonBlocked          Reason = "blocked"
+	ReasonItemBusy         Reason = "item_busy"
+	ReasonRepositoryFull   Reason = "repository_at_limit"
+	ReasonAgentsFull       Reason = "agents_at_limit"
+	ReasonWaitsForReviewer Reason = "waits_for_another_agent"
+	ReasonNoAgent          Reason = "no_agent_left"
 )
 
 // The reasons for which a phase ends before its work is done.
@@ -33,12 +50,26 @@ const (
 	ReasonTurnsExhausted  Reason = "turns_exhausted"
 	ReasonModelRefused    Reason = "model_refused"
 	ReasonContextExceeded Reason = "context_exceeded"
+	ReasonInvalidPlan     Reason = "invalid_plan"
+)
+
+// The reasons for which a run fails that went to its end.
+const (
+	ReasonNothingChanged Reason = "nothing_changed"
+	ReasonNotVerified    Reason = "not_verified"
+	ReasonMergeConflict  Reason = "merge_conflict"
 )
 
 // The reasons for which a write is refused.
 const (
 	ReasonStaleGeneration Reason = "stale_generation"
 	ReasonRejectedByForge Reason = "rejected_by_forge"
+)
+
+// The reasons for which a run is not told of a comment.
+const (
+	ReasonNotParticipant Reason = "not_a_participant"
+	ReasonNoWriteAccess  Reason = "no_write_access"
 )
 
 var reasonTexts = map[Reason]string{
@@ -49,23 +80,42 @@ var reasonTexts = map[Reason]string{
 	ReasonClaimed:           "an agent took it",
 	ReasonAgentStopping:     "the agent was shut down and handed it back",
 	ReasonLeaseExpired:      "the agent was not heard of in time",
+	ReasonAgentGone:         "the agent was gone before it had it",
+	ReasonNotPrepared:       "what it needs could not be had from the forge",
 	ReasonAttemptsExhausted: "every attempt was used up",
 	ReasonPauseRequested:    "a person asked for a pause",
+	ReasonAllPaused:         "everything was paused",
 	ReasonBudgetExhausted:   "the budget is used up",
 	ReasonAwaitingAnswer:    "a question to a person is open",
 	ReasonResumed:           "the pause was lifted",
 	ReasonUnassigned:        "the bot was unassigned",
 	ReasonItemClosed:        "the item was closed",
+	ReasonReviewNotNeeded:   "somebody else has reviewed it",
+	ReasonStopRequested:     "a person asked for a stop",
 	ReasonPausedTooLong:     "it was paused for too long",
 	ReasonCompleted:         "the work was verified and handed over",
 	ReasonRunFailed:         "the run failed",
+	ReasonNext:              "it is handed to the next agent that asks",
+	ReasonNotReady:          "its time has not come yet",
+	ReasonBlocked:           "an issue that it needs is still open",
+	ReasonItemBusy:          "another task on the same item or branch is running",
+	ReasonRepositoryFull:    "as many tasks of the repository are running as may",
+	ReasonAgentsFull:        "every agent that asks holds as many tasks as it may",
+	ReasonWaitsForReviewer:  "the agent that wrote it is not to review it while another may come",
+	ReasonNoAgent:           "it is its turn after those before it; every agent that asks has one",
 	ReasonModelLoops:        "the model repeated the same step without getting further",
 	ReasonEmptyAnswers:      "the model answered nothing, several times",
 	ReasonTurnsExhausted:    "every turn that the phase allows was used up",
 	ReasonModelRefused:      "the model refused to answer",
 	ReasonContextExceeded:   "the conversation no longer fits into the model's context",
+	ReasonInvalidPlan:       "the model made no plan that can be used",
+	ReasonNothingChanged:    "the run changed nothing",
+	ReasonNotVerified:       "the work did not pass verification",
+	ReasonMergeConflict:     "the work conflicts with what the base branch has got since",
 	ReasonStaleGeneration:   "it belongs to a run that is over",
 	ReasonRejectedByForge:   "the forge will not take it",
+	ReasonNotParticipant:    "its author takes no part in the item",
+	ReasonNoWriteAccess:     "its author may not write to the repository",
 }
 
 // Text is the reason in words.

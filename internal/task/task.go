@@ -11,6 +11,9 @@ const (
 	Review      Type = "review"
 )
 
+// Types lists the types.
+var Types = []Type{Development, Review}
+
 // Valid reports whether the type is one that exists.
 func (t Type) Valid() bool { return t == Development || t == Review }
 
@@ -38,11 +41,57 @@ type Task struct {
 	Phase      Phase  // of the run of this generation; empty before it begins
 	Reason     Reason // why the task is in this state
 	Priority   int    // larger is sooner
-	Attempts   int    // runs begun since the task was last assigned
+	Attempts   int    // runs begun since the task was last assigned or resumed, without those handed back
 	ReadyAt    time.Time
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	Lease      Lease // zero unless the task is running
+
+	// Cause is what it was last assigned for: [ReasonAssigned],
+	// [ReasonReviewDue] or [ReasonChangesRequested]. Reason changes with each
+	// move, Cause does not.
+	Cause Reason
+	// Occasion names the one thing that it was last assigned for: the head commit
+	// to review, or the review to answer. Empty for a person's assignment.
+	Occasion   string
+	AssignedAt time.Time
+	Began      int64  // the generation that the last assignment began; those before are other work
+	Branch     string // that the work goes to; stays the same for the life of the task
+	LastAgent  string // that held it last
+	Author     string // the agent that wrote what is to be reviewed
+	// BlockedBy are the open items that have to be closed first.
+	BlockedBy Keys
+	// Released says that the bot was seen off the item since the assignment, so
+	// that it being on the item is a new assignment.
+	Released bool
+}
+
+// The roles of items that no role label is on.
+const (
+	DefaultRole       Role = "CODER"
+	DefaultReviewRole Role = "REVIEWER"
+)
+
+// Lane is the first thing that decides what is next; smaller is sooner.
+type Lane int
+
+// The lanes: reviews that are due, what reviewers asked for, everything else.
+const (
+	ReviewLane Lane = iota
+	FixUpLane
+	DevelopmentLane
+)
+
+// Lane returns the lane of the task.
+func (t *Task) Lane() Lane {
+	switch {
+	case t.Type == Review:
+		return ReviewLane
+	case t.Cause == ReasonChangesRequested:
+		return FixUpLane
+	default:
+		return DevelopmentLane
+	}
 }
 
 // Lease is an agent's hold on a running task. It ends at ExpiresAt unless the

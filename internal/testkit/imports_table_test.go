@@ -8,6 +8,9 @@ const module = "github.com/toryo-dev/toryo"
 type row struct {
 	// imports are packages of this module, named as in the table.
 	imports []string
+	// tests are packages that its tests may import besides: what it shows or is
+	// given, and must not know.
+	tests []string
 	// any is for the programs that put everything together: they may import all
 	// but what belongs to tests, and but other programs.
 	any bool
@@ -34,19 +37,20 @@ var importTable = map[string]row{
 	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "review", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
-	"mirror":          {imports: []string{"forge", "task"}},
-	"review":          {imports: []string{"review/judge", "access", "store", "forge", "llm", "task"}, parts: true},
-	"web":             {imports: []string{"access", "review", "task"}},
+	"mirror":          {imports: []string{"forge", "git", "task"}},
+	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
+	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}, tests: []string{"broker", "environment", "llm", "phase", "phase/conversation"}},
 	"access":          {imports: []string{"store", "task"}},
-	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
+	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
 	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
-	"agent/workspace": {imports: []string{"phase", "task"}},
+	"agent/workspace": {imports: []string{"git", "phase", "sandbox", "task"}},
 	"review/judge":    {imports: []string{"llm", "task"}},
 	"phase":           {imports: []string{"phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "sandbox", "task"}, parts: true},
 	"environment":     {imports: []string{"sandbox", "llm", "task"}},
 	"wire":            {imports: []string{"task"}},
+	"git":             {imports: []string{"task"}},
 
 	"store":            {imports: []string{"task"}},
 	"store/relational": {imports: []string{"store", "task"}},
@@ -75,6 +79,8 @@ var importTable = map[string]row{
 	"phase/tool":         {imports: []string{"llm", "task"}},
 	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
 	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
+	"phase/phasetest":    {imports: []string{"phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
+	"phase/progress":     {imports: []string{"phase", "environment", "llm", "task"}},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
 
 	"llm":           {imports: []string{"task"}},
@@ -92,6 +98,7 @@ var importTable = map[string]row{
 	"testkit":         {imports: []string{"task"}, testing: true},
 
 	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
+	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 
 // forAll may be imported by every package, except by those in notFor.
@@ -121,12 +128,14 @@ var confined = map[string][]string{
 	"github.com/sashabaranov/go-openai":          {"llm/openai"},
 	"google.golang.org/genai":                    {"llm/gemini"},
 	"github.com/modelcontextprotocol/go-sdk":     {"phase/mcp"},
-	"github.com/google/jsonschema-go":            {"phase/mcp", "phase/tool"},
+	"github.com/google/jsonschema-go":            {"phase", "phase/mcp", "phase/tool", "review/judge"},
 	"github.com/go-git/go-git":                   {"phase/tool"},
 	"github.com/zricethezav/gitleaks":            {"redact/rules"},
 	"github.com/rs/zerolog":                      {"redact/rules"},
 	"github.com/danielgtaylor/huma":              {"server"},
 	"github.com/a-h/templ":                       {"web"},
+	"github.com/microcosm-cc/bluemonday":         {"web"},
+	"golang.org/x/crypto/argon2":                 {"access"},
 	"github.com/spf13/cobra":                     {"app"},
 	"github.com/knadh/koanf":                     {"app"},
 	"go.opentelemetry.io/otel/sdk":               {"app"},
@@ -136,6 +145,9 @@ var confined = map[string][]string{
 	"github.com/rogpeppe/go-internal/testscript": testsOnly,
 	"github.com/chromedp":                        testsOnly,
 	"github.com/getkin/kin-openapi":              testsOnly,
+	"github.com/compose-spec/compose-go":         testsOnly,
+	"k8s.io":                                     testsOnly,
+	"sigs.k8s.io":                                testsOnly,
 }
 
 // testsOnly confines a module to test files and to the packages for tests.

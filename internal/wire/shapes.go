@@ -61,6 +61,7 @@ type Tasks struct {
 type Event struct {
 	Position   int64           `json:"position" doc:"Counts the entries of the task from 1"`
 	Generation int64           `json:"generation"`
+	Source     string          `json:"source" doc:"Who wrote it" enum:"server,agent"`
 	Kind       string          `json:"kind"`
 	At         time.Time       `json:"at"`
 	Data       json.RawMessage `json:"data,omitempty"`
@@ -73,7 +74,7 @@ type Events struct {
 
 // EventOf is the event as clients see it.
 func EventOf(e task.Event) Event {
-	return Event{Position: e.Position, Generation: e.Generation, Kind: string(e.Kind), At: e.At, Data: e.Data}
+	return Event{Position: e.Position, Generation: e.Generation, Source: string(e.Source), Kind: string(e.Kind), At: e.At, Data: e.Data}
 }
 
 // Problem is an error as it travels (RFC 9457).

@@ -12,11 +12,13 @@ type Config struct {
 	Language    string `key:"language" default:"auto" enum:"auto ja en" usual:"true" about:"Language of what the bot writes on a forge; auto follows the text of the issue."`
 	DataDir     string `key:"data_dir" default:"data" format:"path" usual:"true" about:"Folder for the database, git mirrors and everything else that Toryo keeps."`
 	ContextsDir string `key:"contexts_dir" default:"contexts" format:"path" about:"Folder for the context files of runs; a relative path is inside data_dir."`
+	PromptsDir  string `key:"prompts_dir" format:"path" example:"prompts" about:"Folder with files that replace prompts of the built-in executor, by their names, such as planning.md."`
 
 	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost, before it counts as failed."`
 	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
 
 	Server   Server   `key:"server" about:"The HTTP server: API, webhooks, git and web pages."`
+	Agent    Agent    `key:"agent" about:"An agent on a machine of its own: toryo agent."`
 	Database Database `key:"database" about:"Where tasks, events and reviews are stored."`
 
 	GitHub GitHub `key:"github" about:"GitHub, or GitHub Enterprise by its url."`
@@ -24,7 +26,7 @@ type Config struct {
 	Gitea  Gitea  `key:"gitea" about:"Gitea or Forgejo."`
 
 	LLM            LLM                      `key:"llm" about:"The model."`
-	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary) or for a role of roles. What is not set is as in llm."`
+	LLMOverrides   map[string]ModelOverride `key:"llm_overrides" names:"label" example:"summary" about:"Another model for a phase (pre_planning, planning, environment_setup, execution, reflection, verification, complete), for summaries (summary), for the chat about reviews (chat), for reviews of documents (review) or for a role of roles. What is not set is as in llm."`
 	ContextStorage ContextStorage           `key:"context_storage" about:"What happens when a conversation with the model grows long."`
 	Budget         Budget                   `key:"budget" about:"What the model may cost; a run that is out of budget pauses. 0 means no limit."`
 	MCPServers     map[string]MCPServer     `key:"mcp_servers" names:"server" example:"tickets" about:"MCP servers whose tools the model can use; the name of a server begins the names of its tools."`
@@ -32,10 +34,13 @@ type Config struct {
 	CommandExecutor CommandExecutor `key:"command_executor" about:"Environments in which the commands of a run are executed."`
 	Sandbox         Sandbox         `key:"sandbox" about:"What the commands of a run are confined to."`
 
-	Roles     map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
-	Review    Review          `key:"review" about:"Reviews that are due by themselves."`
-	Executors Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
-	Limits    Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
+	Roles       map[string]Role `key:"roles" names:"label" example:"BACKENDCODER" about:"Roles by the label that asks for them. Of several on one issue, the role that stands first here counts."`
+	DefaultRole string          `key:"default_role" default:"CODER" format:"label" about:"Role of an issue without a role label."`
+	Priority    Priority        `key:"priority" about:"Labels that say what is more urgent."`
+	Review      Review          `key:"review" about:"Reviews that are due by themselves."`
+	Executors   Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
+	Leases      Leases          `key:"leases" about:"An agent's hold on its task."`
+	Limits      Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
 
 	CommentDetection CommentDetection `key:"comment_detection" about:"Comments that people add while a task is being worked on."`
 	TaskStop         TaskStop         `key:"task_stop" about:"Stopping a task by unassigning the bot."`
@@ -48,6 +53,22 @@ type Config struct {
 // Server is the section "server".
 type Server struct {
 	Addr string `key:"addr" default:"127.0.0.1:8750" format:"address" usual:"true" about:"Address to listen on, as host:port."`
+
+	TLSCertFile string `key:"tls_cert_file" format:"file" example:"/etc/toryo/tls.crt" about:"File with the certificate, and those above it, in PEM; with it the server speaks HTTPS. A renewed file is taken up by itself."`
+	TLSKeyFile  string `key:"tls_key_file" format:"file" example:"/etc/toryo/tls.key" about:"File with the private key of the certificate, in PEM."`
+
+	RequestsPerToken   int `key:"requests_per_token" default:"100" min:"0" max:"1000000" about:"Requests in a second that are answered for one token. 0 means no limit."`
+	RequestsPerAddress int `key:"requests_per_address" default:"1000" min:"0" max:"1000000" about:"Requests in a second that are answered for one address; behind a proxy all have one address. 0 means no limit."`
+}
+
+// Agent is the section "agent".
+type Agent struct {
+	Server    string        `key:"server" format:"url" example:"https://toryo.example.com" about:"Address of the server."`
+	Name      string        `key:"name" about:"What the agent is called; without it, the name that its token was given."`
+	Parallel  int           `key:"parallel" default:"1" min:"1" max:"1000" about:"How many tasks the agent works on at the same time; limits.per_agent of the server holds too."`
+	Token     redact.Secret `key:"token" about:"Token of the agent. Without one, that which it got when it enrolled."`
+	TokenFile string        `key:"token_file" example:"/run/secrets/agent-token" about:"File that holds the token and nothing else."`
+	CAFile    string        `key:"ca_file" format:"file" example:"/etc/toryo/ca.crt" about:"File with the certificates in PEM by which the server is known, besides those of the system."`
 }
 
 // Database is the section "database".
@@ -65,8 +86,10 @@ type CommandExecutor struct {
 
 // CommentDetection is the section "comment_detection".
 type CommentDetection struct {
-	Enabled       bool `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
-	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	Enabled        bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
+	CheckInterval  int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	AcceptFrom     string `key:"accept_from" default:"all" enum:"all participants write" usual:"true" about:"Whose comments are taken up: everyone's, those of people who take part in the issue, or of those who may write to the repository."`
+	ReviewComments bool   `key:"review_comments" default:"true" about:"Whether comments on lines of a pull request count too."`
 }
 
 // TaskStop is the section "task_stop".

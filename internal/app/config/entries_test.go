@@ -149,7 +149,7 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 			"llm_overrides:\n  planing: {temperature: 0}\n  lunch: {temperature: 0}\n",
 			[]string{
 				"toryo.yaml:2:3: llm_overrides.planing: there is no phase and no role of this name; did you mean planning?",
-				"toryo.yaml:3:3: llm_overrides.lunch: there is no phase and no role of this name; use a phase, summary or a label that stands in roles",
+				"toryo.yaml:3:3: llm_overrides.lunch: there is no phase and no role of this name; use a phase, summary, chat, review or a label that stands in roles",
 			},
 		},
 		"role that does not exist": {

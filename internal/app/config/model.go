@@ -6,8 +6,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/redact"
 )
 
-// SummaryModel is the name in llm_overrides of the model that writes summaries.
-const SummaryModel = "summary"
+// The names in llm_overrides that are neither phases nor roles: the models that
+// write summaries, talk about reviews and review documents.
+const (
+	SummaryModel = "summary"
+	ChatModel    = "chat"
+	ReviewModel  = "review"
+)
 
 // LLM is the section "llm".
 type LLM struct {
@@ -75,7 +80,8 @@ func (l LLM) Lacking() string {
 	return ""
 }
 
-// ModelFor is the model for what the names say: roles, phases or [SummaryModel].
+// ModelFor is the model for what the names say: roles, phases or one of the
+// names above.
 // A later name goes over an earlier one, so that a phase of a role is
 // ModelFor(role, phase). A name that nothing is configured for changes nothing.
 func (c Config) ModelFor(names ...string) LLM {

@@ -9,8 +9,9 @@ import (
 
 // Role is an entry of the section "roles".
 type Role struct {
-	PromptFile    string `key:"prompt_file" format:"file" example:"prompts/backend.md" about:"File with what the role is told besides the task."`
-	Network       string `key:"network" enum:"none registries open" usual:"true" example:"registries" about:"What commands can reach while the work is done, in place of sandbox.network.execution."`
+	PromptFile    string   `key:"prompt_file" format:"file" example:"prompts/backend.md" about:"File with what the role is told besides the task."`
+	Network       string   `key:"network" enum:"none registries open" usual:"true" example:"registries" about:"What commands can reach while the work is done, in place of sandbox.network.execution."`
+	Tools         []string `key:"tools" format:"label" example:"[read, search, edit, run, test]" about:"Tools that the role may use while the work is done; all of them if it names none."`
 	ModelOverride `as:"llm_overrides"`
 	Order         int `order:"true"` // place in the file among the roles, from 0
 }
@@ -24,19 +25,48 @@ func (c Config) RoleNames() []string {
 
 // Review is the section "review".
 type Review struct {
-	Delay time.Duration `key:"delay" default:"30m" min:"0s" max:"720h" usual:"true" about:"How long the label must be on before the bot reviews, so that people can go first."`
-	Label string        `key:"label" default:"needs-review" format:"label" usual:"true" about:"Label of what waits for a review."`
+	Delay     time.Duration `key:"delay" default:"30m" min:"0s" max:"720h" usual:"true" about:"How long the label must be on before the bot reviews, so that people can go first."`
+	Label     string        `key:"label" default:"needs-review" format:"label" usual:"true" about:"Label of what waits for a review."`
+	MaxRounds int           `key:"max_rounds" default:"3" min:"0" max:"1000" about:"How often the bot's own reviews of a pull request may ask for changes before a person has to decide."`
+}
+
+// Priority is the section "priority".
+type Priority struct {
+	First []string `key:"first" format:"label" default:"priority:critical,priority:high" about:"Labels of what comes first, the most urgent one first."`
+	Last  []string `key:"last" format:"label" default:"priority:low" about:"Labels of what comes last, the least urgent one last."`
+}
+
+// Values gives each label a number: larger is sooner, and without a label it is 0.
+func (p Priority) Values() map[string]int {
+	values := make(map[string]int, len(p.First)+len(p.Last))
+	for i, label := range p.Last {
+		values[label] = -1 - i
+	}
+	for i, label := range p.First {
+		values[label] = len(p.First) - i
+	}
+	return values
+}
+
+// Leases is the section "leases".
+type Leases struct {
+	Duration   time.Duration `key:"duration" default:"1m" min:"3s" max:"24h" about:"How long an agent that is not heard of keeps its task."`
+	RenewEvery time.Duration `key:"renew_every" default:"15s" min:"1s" max:"8h" about:"How often an agent says that it is still there; less than half of the duration."`
 }
 
 // Executors is the section "executors". An empty command means the built-in
 // executor.
 type Executors struct {
 	Development Command `key:"development" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for development tasks."`
-	Review      Command `key:"review" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for reviews."`
+	Review      Command `key:"review" example:"[gemini, -p, '{{.Prompt}}']" about:"Command for reviews. What it writes to its standard output is the review; as JSON it may have verdict (approve, comment or request_changes), text and comments."`
+
+	Image     string        `key:"image" format:"image" example:"registry.example.com/gemini:1" about:"Container image with the program, where sandboxes are containers; without it, that of the default environment."`
+	Timeout   time.Duration `key:"timeout" default:"1h" min:"1s" max:"168h" about:"A command that takes longer is killed, and the task has failed."`
+	Variables []string      `key:"variables" format:"variable" example:"[GEMINI_API_KEY]" about:"Names of environment variables of the agent that the program is given. What it runs in the repository can read them too."`
 }
 
 // Limits is the section "limits".
 type Limits struct {
 	PerRepository int `key:"per_repository" default:"0" min:"0" max:"100000" about:"Tasks of one repository."`
-	PerAgent      int `key:"per_agent" default:"1" min:"0" max:"100000" about:"Tasks of one agent."`
+	PerAgent      int `key:"per_agent" default:"0" min:"0" max:"100000" about:"Tasks of one agent; an agent asks for no more than it can do at once."`
 }

@@ -15,10 +15,21 @@ func (l *loader) checkTogether() {
 	l.checkForges()
 	l.checkApp()
 	l.checkDatabase()
+	l.checkTLS()
 	l.checkModels()
 	l.checkBudget()
 	l.checkServers()
 	l.checkEnvironments()
+	l.checkLeases()
+}
+
+// checkLeases makes sure that one message that is lost does not cost a lease.
+func (l *loader) checkLeases() {
+	leases := l.config.Leases
+	if 2*leases.RenewEvery >= leases.Duration {
+		l.conflict(complain("renew more often, or let leases last longer", "leases would run out when one message is late: renew_every is %s and duration %s",
+			leases.RenewEvery, leases.Duration), "leases.renew_every", "leases.duration")
+	}
 }
 
 // conflict reports a problem between keys, at the first of them that somebody
@@ -132,6 +143,12 @@ func (l *loader) checkDatabase() {
 		l.conflict(complain("set TORYO_DATABASE_URL or database.url_file", "postgres needs the URL of the database"), "database.driver", "database.url")
 	case l.config.Database.Driver == "sqlite" && given:
 		l.conflict(complain("set database.driver: postgres, or remove the URL", "the URL of a database is given, but the driver is sqlite"), "database.driver", "database.url")
+	}
+}
+
+func (l *loader) checkTLS() {
+	if c := l.config.Server; (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		l.conflict(complain("set both, or none", "a certificate and its key belong together"), "server.tls_cert_file", "server.tls_key_file")
 	}
 }
 

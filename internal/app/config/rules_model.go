@@ -74,7 +74,7 @@ func (l *loader) anySet(paths ...string) bool {
 
 // reservedNames are the names in llm_overrides that are not roles.
 func reservedNames() []string {
-	names := []string{SummaryModel}
+	names := []string{SummaryModel, ChatModel, ReviewModel}
 	for _, phase := range task.Phases {
 		names = append(names, string(phase))
 	}
@@ -86,7 +86,7 @@ func reservedNames() []string {
 func (l *loader) checkOverrideName(at *section) bool {
 	names := append(reservedNames(), l.config.RoleNames()...)
 	if !slices.Contains(names, at.name) {
-		mend := "use a phase, " + SummaryModel + " or a label that stands in roles"
+		mend := "use a phase, " + SummaryModel + ", " + ChatModel + ", " + ReviewModel + " or a label that stands in roles"
 		for _, name := range names {
 			if nearest(at.name, []string{strings.ToLower(name)}) != "" {
 				mend = "did you mean " + name + "?"

@@ -15,7 +15,7 @@ import (
 func TestTheSpecificationsDefaults(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	if c.CommentDetection != (CommentDetection{true, 1}) || c.TaskStop != (TaskStop{true, 1}) || c.PauseResume != (PauseResume{true, 1, 30}) {
+	if c.CommentDetection != (CommentDetection{true, 1, "all", true}) || c.TaskStop != (TaskStop{true, 1}) || c.PauseResume != (PauseResume{true, 1, 30}) {
 		t.Errorf("signals: %+v %+v %+v", c.CommentDetection, c.TaskStop, c.PauseResume)
 	}
 	if c.Language != "auto" || c.ContextsDir != "contexts" || c.CommandExecutor.DefaultEnvironment != "python" {
@@ -26,7 +26,7 @@ func TestTheSpecificationsDefaults(t *testing.T) {
 			t.Errorf("environment %s has no image", name)
 		}
 	}
-	if c.Review != (Review{Delay: 30 * time.Minute, Label: "needs-review"}) || c.MaxAttempts != 3 || c.ContextStorage != (ContextStorage{0.7, 5}) {
+	if c.Review != (Review{Delay: 30 * time.Minute, Label: "needs-review", MaxRounds: 3}) || c.MaxAttempts != 3 || c.ContextStorage != (ContextStorage{0.7, 5}) {
 		t.Errorf("review %+v, max_attempts %d, context_storage %+v", c.Review, c.MaxAttempts, c.ContextStorage)
 	}
 	if c.Sandbox.Kind != "auto" || c.Sandbox.Network.Setup != "registries" || c.Sandbox.Network.Execution != "none" || !c.LLM.FunctionCalling || c.Budget != (Budget{}) {

@@ -264,3 +264,37 @@ func (f *Forge) onRepository(ctx context.Context, method, name, detail string, w
 		return body(found)
 	})
 }
+
+// Change changes an item as people do.
+func (f *Forge) Change(key task.Key, change func(*forge.Item)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.items[key].Item)
+	f.items[key].UpdatedAt = f.moment()
+}
+
+// Judge submits a review as someone else. Without a time it is of now.
+func (f *Forge) Judge(key task.Key, review forge.Review) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	on := f.items[key]
+	review.ID = f.id()
+	if review.At.IsZero() {
+		review.At = f.moment()
+	}
+	on.reviews = append(on.reviews, review)
+	on.UpdatedAt = f.moment()
+}
+
+// AddThread writes a comment on a line of a pull request as someone else.
+func (f *Forge) AddThread(key task.Key, author, path string, line int, body string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.moment()
+	comment := task.Comment{ID: f.id(), Kind: task.ReviewComment, Author: author, Body: forge.Clean(body), CreatedAt: now, UpdatedAt: now}
+	on := f.items[key]
+	on.threads = append(on.threads, forge.ReviewThread{
+		ID: f.id(), Anchor: forge.Anchor{Path: path, Side: forge.NewSide, Line: line}, Comments: []task.Comment{comment},
+	})
+	on.UpdatedAt = now
+}

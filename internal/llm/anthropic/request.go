@@ -36,7 +36,7 @@ func (m *Model) params(request llm.Request) sdk.MessageNewParams {
 			continue
 		}
 		if i+1 == request.Pinned {
-			markCached(blocks[len(blocks)-1])
+			markCached(blocks[lastPinned(len(blocks), request.PinnedParts)])
 		}
 		if message.Role == llm.Assistant {
 			params.Messages = append(params.Messages, sdk.NewAssistantMessage(blocks...))
@@ -45,6 +45,14 @@ func (m *Model) params(request llm.Request) sdk.MessageNewParams {
 		}
 	}
 	return params
+}
+
+// lastPinned is the last of the blocks that stay the same.
+func lastPinned(blocks, pinned int) int {
+	if pinned > 0 && pinned < blocks {
+		return pinned - 1
+	}
+	return blocks - 1
 }
 
 func markCached(block sdk.ContentBlockParamUnion) {

@@ -17,7 +17,7 @@ type askInput struct {
 
 // Ask is the tool by which a model asks a person.
 func Ask() Tool {
-	return define("ask", askDescription, false, func(_ context.Context, _ llm.Call, in askInput) (Output, error) {
+	return Define("ask", askDescription, false, func(_ context.Context, _ llm.Call, in askInput) (Output, error) {
 		if strings.TrimSpace(in.Question) == "" {
 			return Output{}, Mistake("the question is empty")
 		}

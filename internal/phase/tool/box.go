@@ -110,12 +110,22 @@ func (b *Box) together(ctx context.Context, calls []llm.Call) ([]Done, error) {
 		group.Go(func() {
 			defer func() { <-slots }()
 			output, err := b.one(ctx, call)
+			if err != nil {
+				output = interrupted
+			}
 			done[i], failures[i] = finished(call, output), err
 		})
 	}
 	group.Wait()
 	return done, errors.Join(failures...)
 }
+
+// interrupted is the output of a call that the end of the run cut off.
+var interrupted = Output{Text: Interrupted, Failed: true}
+
+// Interrupted is what a model is told of a call that was begun and whose end is
+// not known.
+const Interrupted = "interrupted: the run was cut off while this was going on. It may have had an effect, or part of one: look before you do it again."
 
 func finished(call llm.Call, output Output) Done {
 	text := output.Text

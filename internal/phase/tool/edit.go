@@ -31,7 +31,7 @@ const undoDepth = 20
 // Edit is the tool that changes files. It remembers what it changed, to undo it.
 func Edit(w Workspace) Tool {
 	e := &editor{w: w, past: map[string][]version{}}
-	return define("edit", editDescription, false, func(_ context.Context, _ llm.Call, in editInput) (Output, error) {
+	return Define("edit", editDescription, false, func(_ context.Context, _ llm.Call, in editInput) (Output, error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		name, err := w.resolve(in.Path)

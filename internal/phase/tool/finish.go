@@ -17,7 +17,7 @@ type finishInput struct {
 
 // Finish is the tool by which a model says that it is done.
 func Finish() Tool {
-	return define("finish", finishDescription, false, func(_ context.Context, _ llm.Call, in finishInput) (Output, error) {
+	return Define("finish", finishDescription, false, func(_ context.Context, _ llm.Call, in finishInput) (Output, error) {
 		if strings.TrimSpace(in.Summary) == "" {
 			return Output{}, Mistake("the summary is empty")
 		}

@@ -26,7 +26,7 @@ var errEnough = errors.New("enough")
 
 // List is the tool that lists files.
 func List(w Workspace) Tool {
-	return define("list", listDescription, true, func(ctx context.Context, _ llm.Call, in listInput) (Output, error) {
+	return Define("list", listDescription, true, func(ctx context.Context, _ llm.Call, in listInput) (Output, error) {
 		start, err := w.resolve(in.Path)
 		if err != nil {
 			return Output{}, err

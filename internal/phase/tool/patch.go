@@ -23,7 +23,7 @@ type patchInput struct {
 
 // Patch is the tool that applies patches.
 func Patch(w Workspace) Tool {
-	return define("patch", patchDescription, false, func(_ context.Context, _ llm.Call, in patchInput) (Output, error) {
+	return Define("patch", patchDescription, false, func(_ context.Context, _ llm.Call, in patchInput) (Output, error) {
 		text := in.Patch
 		if !strings.HasSuffix(text, "\n") {
 			text += "\n"

@@ -27,7 +27,7 @@ type readInput struct {
 
 // Read is the tool that reads files.
 func Read(w Workspace) Tool {
-	return define("read", readDescription, true, func(_ context.Context, _ llm.Call, in readInput) (Output, error) {
+	return Define("read", readDescription, true, func(_ context.Context, _ llm.Call, in readInput) (Output, error) {
 		name, err := w.resolve(in.Path)
 		if err != nil {
 			return Output{}, err

@@ -47,7 +47,7 @@ type runInput struct {
 // Run is the tool that runs commands.
 func Run(w Workspace, options RunOptions) Tool {
 	options = options.orDefaults()
-	return define("run", runDescription, false, func(ctx context.Context, call llm.Call, in runInput) (Output, error) {
+	return Define("run", runDescription, false, func(ctx context.Context, call llm.Call, in runInput) (Output, error) {
 		if strings.TrimSpace(in.Command) == "" {
 			return Output{}, Mistake("the command is empty")
 		}

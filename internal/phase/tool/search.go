@@ -32,7 +32,7 @@ type searchInput struct {
 
 // Search is the tool that searches files.
 func Search(w Workspace) Tool {
-	return define("search", searchDescription, true, func(ctx context.Context, _ llm.Call, in searchInput) (Output, error) {
+	return Define("search", searchDescription, true, func(ctx context.Context, _ llm.Call, in searchInput) (Output, error) {
 		start, err := w.resolve(in.Path)
 		if err != nil {
 			return Output{}, err

@@ -36,7 +36,7 @@ type testInput struct{}
 // Test is the tool that runs the tests against the baseline.
 func Test(tests Tests, options RunOptions) Tool {
 	options = options.orDefaults()
-	return define("test", testDescription, false, func(ctx context.Context, call llm.Call, _ testInput) (Output, error) {
+	return Define("test", testDescription, false, func(ctx context.Context, call llm.Call, _ testInput) (Output, error) {
 		var watch func([]byte)
 		if options.Watch != nil {
 			watch = func(piece []byte) { options.Watch(call, piece) }

@@ -34,7 +34,7 @@ var todoMarks = map[string]string{"open": "[ ]", "doing": "[>]", "done": "[x]"}
 // TaskList is the tool that keeps the to-do list. Pin shows it to the model for
 // good.
 func TaskList(pin func(ctx context.Context, name, text string) error) Tool {
-	return define("todo", todoDescription, false, func(ctx context.Context, _ llm.Call, in todoInput) (Output, error) {
+	return Define("todo", todoDescription, false, func(ctx context.Context, _ llm.Call, in todoInput) (Output, error) {
 		if len(in.Items) > todoItems {
 			return Output{}, Mistake("the list has %d items; %d are the most", len(in.Items), todoItems)
 		}

@@ -50,9 +50,9 @@ func (m *mistake) Error() string { return m.text }
 // Mistake makes an error that goes back to the model.
 func Mistake(format string, args ...any) error { return &mistake{fmt.Sprintf(format, args...)} }
 
-// define makes a tool from a function. The schema comes from the type of its
+// Define makes a tool from a function. The schema comes from the type of its
 // arguments.
-func define[In any](name, description string, readOnly bool, run func(ctx context.Context, call llm.Call, in In) (Output, error)) Tool {
+func Define[In any](name, description string, readOnly bool, run func(ctx context.Context, call llm.Call, in In) (Output, error)) Tool {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic("tool " + name + ": " + err.Error()) // a mistake in the code, seen by every test

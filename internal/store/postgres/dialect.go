@@ -28,7 +28,10 @@ func dialect(config *pgx.ConnConfig) relational.Dialect {
 		// added meanwhile, and do not make it look taken.
 		LockRows:    `FOR NO KEY UPDATE`,
 		SkipLocked:  `FOR NO KEY UPDATE SKIP LOCKED`,
+		LockAll:     `SELECT 1 FROM (SELECT pg_advisory_xact_lock(` + handOutLock + `)) AS locked`,
 		CountTables: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = ?`,
+		Now:         `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
+		Notify:      `SELECT pg_notify('` + channel + `', ?)`,
 		Classify:    classify,
 		Explain:     func(err error) *task.Error { return explain(place, err) },
 	}

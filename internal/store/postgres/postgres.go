@@ -34,6 +34,9 @@ const (
 // migrationLock is the advisory lock that a server holds while it migrates.
 const migrationLock = 0x746f72796f // "toryo"
 
+// handOutLock is the advisory lock of whoever is handing out tasks.
+const handOutLock = "500085979504" // the one above and 1
+
 // Open connects to the database and makes or migrates its tables if need be. It
 // fails with BadConfig for a URL that is none, with DatabaseDown if the database
 // cannot be reached and with DatabaseNewer if a newer program made the tables;
@@ -46,7 +49,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	if err := prepare(ctx, db, dialect); err != nil {
 		return nil, errors.Join(explained(ctx, dialect, err), db.Close())
 	}
-	return relational.New(dialect, db, db), nil
+	return listening(relational.New(dialect, db, db), url), nil
 }
 
 // Look says what is in the database without changing it. It fails as Open does.

@@ -24,6 +24,15 @@ func TestStore(t *testing.T) {
 	})
 }
 
+func TestNoticesReachOtherProcesses(t *testing.T) {
+	t.Parallel()
+	storetest.Elsewhere(t, func(t *testing.T) func() store.Store {
+		t.Helper()
+		address := testkit.Postgres(t)
+		return func() store.Store { return opened(t, address) }
+	})
+}
+
 var schemas atomic.Int64
 
 // newSchema makes an empty schema, which is much quicker than a database, and

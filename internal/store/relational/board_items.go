@@ -57,6 +57,7 @@ func addBoardItem(ctx context.Context, q session, x store.BoardItem) (store.Boar
 	if err != nil {
 		return x, err
 	}
+	notifyBoard(q, x)
 	labels, assignees := x.Labels, x.Assignees
 	x.Labels, x.Assignees = nil, nil
 	for _, label := range labels {
@@ -200,7 +201,13 @@ func checkBoardState(x store.BoardItem, state store.BoardState) error {
 // later than the one before, so that whoever looks for changes sees each.
 func touchBoardItem(ctx context.Context, q session, x *store.BoardItem, at time.Time) error {
 	x.UpdatedAt = later(at, x.UpdatedAt)
+	notifyBoard(q, *x)
 	_, err := q.exec(ctx, `UPDATE board_items SET updated_at = ? WHERE repository = ? AND number = ?`,
 		x.UpdatedAt.UnixMicro(), x.Repository, x.Number)
 	return err
+}
+
+func notifyBoard(q session, x store.BoardItem) {
+	key := task.Key{Forge: task.Board, Repository: x.Repository, Kind: x.Kind, Number: x.Number}
+	q.notify(store.BoardChanged, key.String())
 }

@@ -19,8 +19,16 @@ type Dialect struct {
 	// SkipLocked does the same and leaves out rows that are locked already. Both
 	// are empty where a transaction that writes is alone anyway.
 	LockRows, SkipLocked string
+	// LockAll makes the transaction wait for the end of every other one that has
+	// said the same; empty where a transaction that writes is alone anyway.
+	LockAll string
 	// CountTables counts the tables of the name that is its one argument.
 	CountTables string
+	// Now is the expression for the time in microseconds on the database's machine.
+	Now string
+	// Notify sends its one argument to every other process that listens; empty
+	// where there is no way to.
+	Notify string
 	// Classify says what an error of the engine means for the statement.
 	Classify func(error) Fault
 	// Explain turns an error that is about the database as a whole (it cannot be

@@ -159,11 +159,36 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	return all(ctx, s, scanEvent, query, args...)
 }
 
+// LastFrom implements store.Events.
+func (s *Store) LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error) {
+	missing := task.Errorf(task.NotFound, "the journal of task %s has no entry of the %s", id, source)
+	return find(ctx, s, missing, scanEvent, `SELECT `+eventColumns+` FROM events
+		WHERE task = ? AND source = ? ORDER BY position DESC LIMIT 1`, id, source)
+}
+
 func scanEvent(r row) (e task.Event, err error) {
 	var data string
 	err = r.Scan(&e.Task, &e.Generation, &e.Source, &e.Sequence, &e.Position, &e.Kind, micros{&e.At}, &data)
 	e.Data = rawJSON(data)
 	return e, err
+}
+
+// EventsOf implements store.Events.
+func (s *Store) EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error) {
+	if len(kinds) == 0 {
+		return nil, nil
+	}
+	return all(ctx, s, scanEvent, `SELECT task, generation, source, sequence, position, kind, at, data FROM events
+		WHERE task = ? AND kind IN (`+listOf(len(kinds))+`) ORDER BY position`, append([]any{id}, arguments(kinds)...)...)
+}
+
+// LastPosition implements store.Events.
+func (s *Store) LastPosition(ctx context.Context, id task.ID) (last int64, err error) {
+	err = s.read(ctx, func(q session) error {
+		last, _, err = first(ctx, q, scanNumber, `SELECT COALESCE(MAX(position), 0) FROM events WHERE task = ?`, id)
+		return err
+	})
+	return last, err
 }
 
 // LastSequence implements store.Events.

@@ -14,20 +14,15 @@ func (s *Store) Candidates(ctx context.Context, now time.Time, limit int) ([]tas
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	query, args := limited(`SELECT `+taskColumns+` FROM tasks WHERE state = 'queued' AND ready_at <= ?
+	query, args := limited(`SELECT `+taskColumns+` FROM tasks WHERE state = 'queued' AND ready_at <= ? AND `+nobodyPauses+`
 		ORDER BY priority DESC, id`, []any{now.UnixMicro()}, limit)
 	return all(ctx, s, scanTask, query, args...)
 }
 
 // Claim implements store.Leases.
 func (s *Store) Claim(ctx context.Context, claims []store.Claim, effects store.Effects) (held []task.Task, err error) {
-	for _, c := range claims {
-		if c.Agent == "" || len(c.TokenHash) == 0 {
-			return nil, task.Errorf(task.Invalid, "a claim of task %s names no agent or no token", c.Task)
-		}
-	}
-	if len(claims) == 0 {
-		return nil, nil
+	if err := checkClaims(claims); err != nil || len(claims) == 0 {
+		return nil, err
 	}
 	err = s.write(ctx, func(q session) error {
 		held, err = claim(ctx, q, claims, effects)
@@ -37,6 +32,15 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim, effects store.E
 		return nil, err
 	}
 	return held, nil
+}
+
+func checkClaims(claims []store.Claim) error {
+	for _, c := range claims {
+		if c.Agent == "" || len(c.TokenHash) == 0 {
+			return task.Errorf(task.Invalid, "a claim of task %s names no agent or no token", c.Task)
+		}
+	}
+	return nil
 }
 
 func claim(ctx context.Context, q session, claims []store.Claim, effects store.Effects) ([]task.Task, error) {
@@ -83,7 +87,7 @@ func lockQueued(ctx context.Context, q session, claims []store.Claim) (map[task.
 			ids[i] = c.Task
 		}
 		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks
-			WHERE id IN (`+listOf(len(ids))+`) AND state = 'queued' `+q.dialect.SkipLocked, ids...)
+			WHERE id IN (`+listOf(len(ids))+`) AND state = 'queued' AND `+nobodyPauses+` `+q.dialect.SkipLocked, ids...)
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ const versionTable = "toryo_schema"
 // SchemaVersion returns the version of the schema that the database has, 0 for an
 // empty one. It changes nothing.
 func SchemaVersion(ctx context.Context, db *sql.DB, dialect Dialect) (int64, error) {
-	q := session{db, &dialect}
+	q := session{run: db, dialect: &dialect}
 	tables, _, err := first(ctx, q, scanNumber, dialect.CountTables, versionTable)
 	if err != nil || tables == 0 {
 		return 0, err

@@ -33,6 +33,11 @@ func (m *move) make(reason task.Reason, at time.Time) error {
 // the forge writes that they cause, and the end of the writes of runs that they
 // ended. The number of statements does not depend on the number of moves.
 func record(ctx context.Context, q session, moves []move, effects store.Effects) error {
+	for _, m := range moves {
+		if m.trigger != task.Claimed { // nobody waits for that
+			q.notify(store.TasksChanged, string(m.after.ID))
+		}
+	}
 	if err := recordEvents(ctx, q, moves); err != nil {
 		return err
 	}
@@ -46,6 +51,9 @@ func record(ctx context.Context, q session, moves []move, effects store.Effects)
 		}
 	}
 	for _, m := range moves {
+		if err := endHalts(ctx, q, m); err != nil {
+			return err
+		}
 		if m.before.Generation == 0 || m.before.Generation == m.after.Generation {
 			continue
 		}

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"time"
 
@@ -173,15 +174,19 @@ func (s *Store) Refuse(ctx context.Context, id string, reason task.Reason, cause
 // settle changes an action according to what became of it so far.
 func (s *Store) settle(ctx context.Context, id string, change func(session, store.ActionStatus) error) error {
 	return s.write(ctx, func(q session) error {
+		var owner sql.NullString
 		status, found, err := first(ctx, q, func(r row) (status store.ActionStatus, err error) {
-			err = r.Scan(&status)
+			err = r.Scan(&status, &owner)
 			return status, err
-		}, `SELECT status FROM actions WHERE id = ? `+q.dialect.LockRows, id)
+		}, `SELECT status, task FROM actions WHERE id = ? `+q.dialect.LockRows, id)
 		if err != nil {
 			return err
 		}
 		if !found {
 			return task.Errorf(task.NotFound, "there is no action %q", id)
+		}
+		if owner.Valid {
+			q.notify(store.BellRung, owner.String)
 		}
 		return change(q, status)
 	})

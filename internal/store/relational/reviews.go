@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -55,7 +56,7 @@ func scanReview(r row) (x store.Review, err error) {
 }
 
 // AddReview implements store.Reviews.
-func (s *Store) AddReview(ctx context.Context, x store.Review) (store.Review, error) {
+func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.Action) (store.Review, error) {
 	pull, err := checkReview(x)
 	if err != nil {
 		return store.Review{}, err
@@ -70,9 +71,11 @@ func (s *Store) AddReview(ctx context.Context, x store.Review) (store.Review, er
 			return noQuestion(x.QuestionID)
 		case Duplicate:
 			return task.Errorf(task.Conflict, "commit %s of %s has been reviewed", x.HeadCommit, pull)
-		default:
-			return err
 		}
+		if err == nil {
+			_, err = putActions(ctx, q, writes)
+		}
+		return err
 	})
 	return orNothing(x, err)
 }
@@ -105,10 +108,31 @@ func (s *Store) Review(ctx context.Context, id string) (store.Review, error) {
 func noReview(id string) error { return task.Errorf(task.NotFound, "there is no review %q", id) }
 
 // ListReviews implements store.Reviews.
-func (s *Store) ListReviews(ctx context.Context, owner string) ([]store.Review, error) {
+func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]store.Review, error) {
+	if err := checkLimit(filter.Limit); err != nil {
+		return nil, err
+	}
 	var where conditions
-	where.addText(`owner`, owner)
-	return all(ctx, s, scanReview, `SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args...)
+	where.addText(`owner`, filter.Owner)
+	if filter.Pull != (task.Key{}) {
+		where.add(`pull = ?`, filter.Pull.String())
+	}
+	if filter.After != "" {
+		where.add(`id > ?`, filter.After)
+	}
+	query, args := limited(`SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args, filter.Limit)
+	return all(ctx, s, scanReview, query, args...)
+}
+
+// ReviewedPulls implements store.Reviews.
+func (s *Store) ReviewedPulls(ctx context.Context, since time.Time) ([]task.Key, error) {
+	return all(ctx, s, func(r row) (task.Key, error) {
+		var pull string
+		if err := r.Scan(&pull); err != nil {
+			return task.Key{}, err
+		}
+		return task.ParseKey(pull)
+	}, `SELECT DISTINCT pull FROM reviews WHERE pull <> '' AND created_at >= ? ORDER BY pull`, since.UnixMicro())
 }
 
 // DeleteReview implements store.Reviews.

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/store"
 )
 
 // session runs statements, inside a transaction or outside of one.
@@ -15,6 +17,14 @@ type session struct {
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	}
 	dialect *Dialect
+	notices *[]store.Notice // that go out with the transaction; nil outside of one
+}
+
+// notify sends a notice with the transaction.
+func (q session) notify(topic store.Topic, subject string) {
+	if q.notices != nil {
+		*q.notices = append(*q.notices, store.Notice{Topic: topic, Subject: subject})
+	}
 }
 
 // exec runs a statement and returns how many rows it touched.

@@ -123,6 +123,14 @@ func (s *Store) Spent(ctx context.Context, id task.ID, at time.Time) (ofTask, of
 	return by.amount(values), on.amount(values), err
 }
 
+// SpentFor implements store.Spending.
+func (s *Store) SpentFor(ctx context.Context, id string) (task.ID, error) {
+	return find(ctx, s, task.Errorf(task.NotFound, "there is no reservation %s", id), func(r row) (owner task.ID, err error) {
+		err = r.Scan(&owner)
+		return owner, err
+	}, `SELECT COALESCE(task, '') FROM calls WHERE id = ?`, id)
+}
+
 // PruneSpending implements store.Spending.
 func (s *Store) PruneSpending(ctx context.Context, before time.Time) (int, error) {
 	var pruned int64

@@ -16,6 +16,7 @@ type Store struct {
 	dialect *Dialect
 	writes  *sql.DB
 	reads   *sql.DB
+	notices notices
 }
 
 var _ store.Store = (*Store)(nil)
@@ -23,7 +24,7 @@ var _ store.Store = (*Store)(nil)
 // New makes a store on a database that has been migrated. Writes and reads go
 // through the given pools, which may be the same. The store owns them.
 func New(dialect Dialect, writes, reads *sql.DB) *Store {
-	return &Store{dialect: &dialect, writes: writes, reads: reads}
+	return &Store{dialect: &dialect, writes: writes, reads: reads, notices: notices{self: newID()}}
 }
 
 // Ping reports whether the database answers.

@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -29,7 +30,14 @@ func checkNewTask(want store.NewTask) error {
 	if !want.Type.Valid() {
 		return task.Errorf(task.Invalid, "unknown task type %q; it is development or review", string(want.Type))
 	}
-	return checkName("repository", want.Key.Repository)
+	for what, name := range map[string]string{
+		"repository": want.Key.Repository, "branch": want.Branch, "occasion": want.Occasion, "author": want.Author,
+	} {
+		if err := checkName(what, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func assign(ctx context.Context, q session, want store.NewTask, effects store.Effects) (task.Task, bool, error) {
@@ -39,7 +47,7 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	if err != nil {
 		return task.Task{}, false, err
 	}
-	if exists && found.State.Active() {
+	if exists && (found.State.Active() || want.Occasion != "" && want.Occasion == found.Occasion) {
 		return found.Task, false, nil
 	}
 	at := now()
@@ -49,9 +57,16 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	m := move{before: found.Task, after: found, trigger: task.Assigned}
 	m.after.Role, m.after.Title, m.after.URL = want.Role, want.Title, want.URL
 	m.after.Priority, m.after.ReadyAt = want.Priority, moment(want.ReadyAt)
+	m.after.Cause, m.after.Author = want.Reason, want.Author
+	m.after.Occasion = cmp.Or(want.Occasion, found.Occasion)
+	m.after.AssignedAt, m.after.Released, m.after.BlockedBy = at, false, want.BlockedBy
+	if m.after.Branch == "" {
+		m.after.Branch = want.Branch
+	}
 	if err := m.make(want.Reason, at); err != nil {
 		return task.Task{}, false, err
 	}
+	m.after.Began = m.after.Generation
 	if !exists {
 		if err := insertTask(ctx, q, m.after); err != nil {
 			if q.dialect.Classify(err) == Duplicate {
@@ -78,20 +93,34 @@ func (s *Store) Move(ctx context.Context, change store.Change) (t task.Task, err
 		if change.Generation != 0 && change.Generation != found.Generation {
 			return staleError(change.Task, change.Generation, found.Generation)
 		}
-		m := move{before: found.Task, after: found, trigger: change.Trigger}
-		if err := m.make(change.Reason, now()); err != nil {
-			return err
-		}
-		t = m.after.Task
-		if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
-			return err
-		}
-		return record(ctx, q, []move{m}, change.Effects)
+		t, err = moveLocked(ctx, q, found, change)
+		return err
 	})
 	if err != nil {
 		return task.Task{}, err
 	}
 	return t, nil
+}
+
+// moveLocked moves a task whose row is locked.
+func moveLocked(ctx context.Context, q session, found taskRow, change store.Change) (task.Task, error) {
+	if !change.LeaseOver.IsZero() && found.Lease.Held(change.LeaseOver) {
+		return task.Task{}, task.Errorf(task.Conflict, "the lease on task %s was renewed", found.ID)
+	}
+	m := move{before: found.Task, after: found, trigger: change.Trigger}
+	if err := m.make(change.Reason, now()); err != nil {
+		return task.Task{}, err
+	}
+	if change.Trigger == task.Assigned { // for the cause that it had
+		m.after.AssignedAt, m.after.Began, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
+	}
+	if m.after.State == task.Queued && !change.ReadyAt.IsZero() {
+		m.after.ReadyAt = moment(change.ReadyAt)
+	}
+	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
+		return task.Task{}, err
+	}
+	return m.after.Task, record(ctx, q, []move{m}, change.Effects)
 }
 
 func lockTask(ctx context.Context, q session, id task.ID) (taskRow, error) {
@@ -129,6 +158,44 @@ func (s *Store) SetPhase(ctx context.Context, id task.ID, generation int64, phas
 	})
 }
 
+// Describe implements store.Tasks.
+func (s *Store) Describe(ctx context.Context, id task.ID, as store.Description) error {
+	return s.write(ctx, func(q session) error {
+		found, err := lockTask(ctx, q, id)
+		if err != nil || !found.State.Active() {
+			return err
+		}
+		_, err = q.exec(ctx, `UPDATE tasks SET role = ?, title = ?, url = ?, priority = ?, blocked_by = ?, updated_at = ? WHERE id = ?`,
+			as.Role, as.Title, as.URL, as.Priority, as.BlockedBy, now().UnixMicro(), id)
+		if found.State == task.Queued {
+			q.notify(store.TasksChanged, string(id))
+		}
+		return err
+	})
+}
+
+// Release implements store.Tasks.
+func (s *Store) Release(ctx context.Context, id task.ID) error {
+	return s.write(ctx, func(q session) error {
+		released, err := q.exec(ctx, `UPDATE tasks SET released = 1 WHERE id = ?`, id)
+		if err == nil && released == 0 {
+			err = noTask(id)
+		}
+		return err
+	})
+}
+
+// TaskOfBranch implements store.Tasks.
+func (s *Store) TaskOfBranch(ctx context.Context, forge task.Forge, repository, branch string) (task.Task, error) {
+	missing := task.Errorf(task.NotFound, "no task works on the branch %q of %s:%s", branch, forge, repository)
+	if branch == "" {
+		return task.Task{}, missing
+	}
+	return find(ctx, s, missing, scanTask, `SELECT `+taskColumns+` FROM tasks
+		WHERE forge = ? AND repository = ? AND branch = ? AND branch <> '' AND type = 'development' ORDER BY id LIMIT 1`,
+		forge, repository, branch)
+}
+
 // Task implements store.Tasks.
 func (s *Store) Task(ctx context.Context, id task.ID) (task.Task, error) {
 	return find(ctx, s, noTask(id), scanTask, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id)
@@ -153,6 +220,12 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	where.addText(`forge`, string(filter.Forge))
 	where.addText(`repository`, filter.Repository)
 	where.addText(`type`, string(filter.Type))
+	if filter.Unreleased {
+		where.add(`released = 0`)
+	}
+	if !filter.UpdatedSince.IsZero() {
+		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
+	}
 	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+` ORDER BY id`, where.args, filter.Limit)
 	return all(ctx, s, scanTask, query, args...)
 }

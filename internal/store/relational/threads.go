@@ -9,11 +9,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const threadColumns = `id, review, owner, conversation_summary, summary_up_to_turn, last_section_turn, last_section_numbers, created_at`
+const threadColumns = `id, review, owner, language, conversation_summary, summary_up_to_turn, last_section_turn, last_section_numbers, created_at`
 
 func scanThread(r row) (x store.Thread, err error) {
 	var numbers string
-	err = r.Scan(&x.ID, &x.ReviewID, &x.Owner, &x.ConversationSummary, &x.SummaryUpToTurn, &x.LastSectionMentionTurn, &numbers, micros{&x.CreatedAt})
+	err = r.Scan(&x.ID, &x.ReviewID, &x.Owner, &x.Language, &x.ConversationSummary, &x.SummaryUpToTurn,
+		&x.LastSectionMentionTurn, &numbers, micros{&x.CreatedAt})
 	if err != nil {
 		return store.Thread{}, err
 	}
@@ -34,16 +35,38 @@ func numbersText(numbers []int) (string, error) {
 
 // AddThread implements store.Threads.
 func (s *Store) AddThread(ctx context.Context, x store.Thread) (store.Thread, error) {
+	err := s.write(ctx, func(q session) (err error) {
+		x, err = addThread(ctx, q, x)
+		return err
+	})
+	return orNothing(x, err)
+}
+
+func addThread(ctx context.Context, q session, x store.Thread) (store.Thread, error) {
 	numbers, err := numbersText(x.LastSectionParagraphNumbers)
 	if err != nil {
 		return store.Thread{}, err
 	}
 	x.ID, x.CreatedAt = newID(), made(x.CreatedAt)
+	_, err = q.exec(ctx, `INSERT INTO threads (`+threadColumns+`) VALUES (`+listOf(9)+`)`,
+		x.ID, x.ReviewID, x.Owner, x.Language, x.ConversationSummary, x.SummaryUpToTurn, x.LastSectionMentionTurn, numbers, x.CreatedAt.UnixMicro())
+	switch q.dialect.Classify(err) {
+	case MissingReference:
+		return store.Thread{}, noReview(x.ReviewID)
+	case Duplicate:
+		return store.Thread{}, &againError{task.Errorf(task.Conflict, "review %s has a thread without an owner", x.ReviewID)}
+	default:
+		return x, err
+	}
+}
+
+// SharedThread implements store.Threads.
+func (s *Store) SharedThread(ctx context.Context, reviewID, language string) (x store.Thread, err error) {
 	err = s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO threads (`+threadColumns+`) VALUES (`+listOf(8)+`)`,
-			x.ID, x.ReviewID, x.Owner, x.ConversationSummary, x.SummaryUpToTurn, x.LastSectionMentionTurn, numbers, x.CreatedAt.UnixMicro())
-		if q.dialect.Classify(err) == MissingReference {
-			return noReview(x.ReviewID)
+		var found bool
+		x, found, err = first(ctx, q, scanThread, `SELECT `+threadColumns+` FROM threads WHERE review = ? AND owner = ''`, reviewID)
+		if err == nil && !found {
+			x, err = addThread(ctx, q, store.Thread{ReviewID: reviewID, Language: language})
 		}
 		return err
 	})
@@ -62,56 +85,33 @@ func (s *Store) ListThreads(ctx context.Context, reviewID string) ([]store.Threa
 	return all(ctx, s, scanThread, `SELECT `+threadColumns+` FROM threads WHERE review = ? ORDER BY id`, reviewID)
 }
 
-// UpdateThread implements store.Threads.
-func (s *Store) UpdateThread(ctx context.Context, x store.Thread) error {
-	numbers, err := numbersText(x.LastSectionParagraphNumbers)
-	if err != nil {
-		return err
+// lockThread returns a thread that nobody else changes until the transaction ends.
+func lockThread(ctx context.Context, q session, id string) (store.Thread, error) {
+	x, found, err := first(ctx, q, scanThread, `SELECT `+threadColumns+` FROM threads WHERE id = ? `+q.dialect.LockRows, id)
+	if err == nil && !found {
+		err = noThread(id)
+	}
+	return x, err
+}
+
+// AddSummary implements store.Threads.
+func (s *Store) AddSummary(ctx context.Context, id string, after, upTo int, text string) error {
+	if upTo <= after {
+		return task.Errorf(task.Invalid, "a summary of turns %d to %d is of none", after+1, upTo)
 	}
 	return s.write(ctx, func(q session) error {
-		updated, err := q.exec(ctx, `UPDATE threads SET conversation_summary = ?, summary_up_to_turn = ?,
-			last_section_turn = ?, last_section_numbers = ? WHERE id = ?`,
-			x.ConversationSummary, x.SummaryUpToTurn, x.LastSectionMentionTurn, numbers, x.ID)
-		if err == nil && updated == 0 {
-			err = noThread(x.ID)
-		}
-		return err
-	})
-}
-
-// AddMessage implements store.Threads.
-func (s *Store) AddMessage(ctx context.Context, x store.Message) (store.Message, error) {
-	if x.Role != store.UserMessage && x.Role != store.AssistantMessage {
-		return store.Message{}, task.Errorf(task.Invalid, "unknown role %q of a message; it is user or assistant", string(x.Role))
-	}
-	if x.Turn < 1 {
-		return store.Message{}, task.Errorf(task.Invalid, "turn %d of a message is not positive", x.Turn)
-	}
-	x.ID, x.CreatedAt = newID(), made(x.CreatedAt)
-	err := s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO messages (id, thread, turn, role, content, created_at) VALUES (`+listOf(6)+`)`,
-			x.ID, x.ThreadID, x.Turn, x.Role, x.Content, x.CreatedAt.UnixMicro())
-		switch q.dialect.Classify(err) {
-		case MissingReference:
-			return noThread(x.ThreadID)
-		case Duplicate:
-			return task.Errorf(task.Conflict, "turn %d of thread %s has a message of the %s already", x.Turn, x.ThreadID, x.Role)
-		default:
+		x, err := lockThread(ctx, q, id)
+		if err != nil {
 			return err
 		}
-	})
-	return orNothing(x, err)
-}
-
-// Messages implements store.Threads.
-func (s *Store) Messages(ctx context.Context, threadID string) (all []store.Message, err error) {
-	err = s.read(ctx, func(q session) error {
-		all, err = list(ctx, q, func(r row) (x store.Message, err error) {
-			err = r.Scan(&x.ID, &x.ThreadID, &x.Turn, &x.Role, &x.Content, micros{&x.CreatedAt})
-			return x, err
-		}, `SELECT id, thread, turn, role, content, created_at FROM messages
-			WHERE thread = ? ORDER BY turn, CASE role WHEN 'user' THEN 0 ELSE 1 END`, threadID)
+		if x.SummaryUpToTurn != after {
+			return task.Errorf(task.Conflict, "thread %s is summarised up to turn %d, not %d", id, x.SummaryUpToTurn, after)
+		}
+		whole := text
+		if x.ConversationSummary != "" {
+			whole = x.ConversationSummary + "\n\n" + text
+		}
+		_, err = q.exec(ctx, `UPDATE threads SET conversation_summary = ?, summary_up_to_turn = ? WHERE id = ?`, whole, upTo, id)
 		return err
 	})
-	return all, err
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -45,7 +46,7 @@ func (s *Store) snapshot(ctx context.Context, do func(session) error) error {
 // read runs one query.
 func (s *Store) read(ctx context.Context, do func(session) error) error {
 	return s.try(ctx, func() (begun bool, err error) {
-		return false, do(session{s.reads, s.dialect})
+		return false, do(session{run: s.reads, dialect: s.dialect})
 	})
 }
 
@@ -55,10 +56,19 @@ func (s *Store) transaction(ctx context.Context, db *sql.DB, options sql.TxOptio
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if err := do(session{tx, s.dialect}); err != nil {
+	var notices []store.Notice
+	q := session{tx, s.dialect, &notices}
+	if err := do(q); err != nil {
 		return true, err
 	}
-	return true, tx.Commit()
+	if err := s.notices.send(ctx, q, notices); err != nil {
+		return true, err
+	}
+	if err := tx.Commit(); err != nil {
+		return true, err
+	}
+	s.notices.tell(notices...)
+	return true, nil
 }
 
 // try repeats what only chance made fail, a bounded number of times. What was

@@ -16,6 +16,7 @@ func dialect(path string) relational.Dialect {
 	return relational.Dialect{
 		Migrations:  goose.DialectSQLite3,
 		CountTables: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?`,
+		Now:         `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`,
 		Classify:    classify,
 		Explain:     func(err error) *task.Error { return explain(path, err) },
 	}

@@ -41,6 +41,12 @@ func appendEvents(t *testing.T, s store.Store) {
 		equal(t, events[i+2], sent[i])
 	}
 	equal(t, got[int](t)(s.Append(t.Context(), nil)), 0)
+	equal(t, got[int64](t)(s.LastPosition(t.Context(), x.ID)), 4)
+	equal(t, got[[]task.Event](t)(s.EventsOf(t.Context(), x.ID, task.NoteTaken)), sent)
+	equal(t, got[[]task.Event](t)(s.EventsOf(t.Context(), x.ID, task.NoteTaken, task.StateChanged)), events)
+	equal(t, got[[]task.Event](t)(s.EventsOf(t.Context(), x.ID, task.Planned)), nil)
+	equal(t, got[[]task.Event](t)(s.EventsOf(t.Context(), x.ID)), nil)
+	equal(t, got[int64](t)(s.LastPosition(t.Context(), "nothing")), 0)
 }
 
 func appendTwice(t *testing.T, s store.Store) {

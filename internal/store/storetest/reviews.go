@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -12,6 +13,7 @@ var reviewChecks = []check{
 	{"a question is kept", questions},
 	{"a review is kept", reviews},
 	{"a review of an unknown question is refused", reviewUnknown},
+	{"a review is kept together with its writes", reviewWrites},
 	{"a head commit is reviewed once", reviewOnce},
 	{"of many that review one commit at once, one does", reviewTogether},
 	{"reviews are listed by owner", listReviews},
@@ -54,7 +56,20 @@ func reviews(t *testing.T, s store.Store) {
 func reviewUnknown(t *testing.T, s store.Store) {
 	_, err := s.AddReview(t.Context(), store.Review{QuestionID: "nothing"})
 	wantCode(t, err, task.NotFound)
-	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), ""))), 0)
+	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{}))), 0)
+}
+
+func reviewWrites(t *testing.T, s store.Store) {
+	write := store.Action{Item: pullReview("").Pull, IdempotencyKey: "review/abc", Kind: "submit_review"}
+	got[store.Review](t)(s.AddReview(t.Context(), pullReview("abc"), write))
+	_, err := s.AddReview(t.Context(), pullReview("abc"), store.Action{Item: write.Item, IdempotencyKey: "second", Kind: "submit_review"})
+	wantCode(t, err, task.Conflict)
+	_, err = s.AddReview(t.Context(), pullReview("def"), store.Action{Item: write.Item, Kind: "submit_review"})
+	wantCode(t, err, task.Invalid)
+	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{}))), 1)
+	pending := got[[]store.Action](t)(s.PendingActions(t.Context(), write.Item))
+	equal(t, len(pending), 1)
+	equal(t, pending[0].IdempotencyKey, "review/abc")
 }
 
 func reviewOnce(t *testing.T, s store.Store) {
@@ -79,22 +94,34 @@ func reviewTogether(t *testing.T, s store.Store) {
 			t.Error(err)
 		}
 	})
-	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), ""))), 1)
+	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{}))), 1)
 }
 
 func listReviews(t *testing.T, s store.Store) {
 	a := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "alice", AnswerText: "1"}))
 	b := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "bob", AnswerText: "2"}))
 	c := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "alice", AnswerText: "3"}))
-	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), "alice")), []store.Review{a, c})
-	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), "")), []store.Review{a, b, c})
-	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), "carol"))), 0)
+	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Owner: "alice"})), []store.Review{a, c})
+	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{})), []store.Review{a, b, c})
+	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Owner: "carol"}))), 0)
+	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Owner: "alice", Limit: 1})), []store.Review{a})
+	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{After: a.ID, Limit: 1})), []store.Review{b})
+	of := pullReview("abc")
+	of.CreatedAt = noon
+	pull := got[store.Review](t)(s.AddReview(t.Context(), of))
+	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pull: of.Pull})), []store.Review{pull})
+	equal(t, len(got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon.Add(time.Second)))), 0)
+	equal(t, got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon)), []task.Key{of.Pull})
+	of.Pull.Number++
+	equal(t, len(got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pull: of.Pull}))), 0)
+	_, err := s.ListReviews(t.Context(), store.ReviewFilter{Limit: -1})
+	wantCode(t, err, task.Invalid)
 }
 
 func deleteReview(t *testing.T, s store.Store) {
 	review := got[store.Review](t)(s.AddReview(t.Context(), store.Review{}))
 	thread := got[store.Thread](t)(s.AddThread(t.Context(), store.Thread{ReviewID: review.ID}))
-	got[store.Message](t)(s.AddMessage(t.Context(), store.Message{ThreadID: thread.ID, Turn: 1, Role: store.UserMessage}))
+	asked := begin(t, s, store.Ask{ThreadID: thread.ID})
 	must(t, s.DeleteReview(t.Context(), review.ID))
 	_, err := s.Review(t.Context(), review.ID)
 	wantCode(t, err, task.NotFound)
@@ -102,6 +129,8 @@ func deleteReview(t *testing.T, s store.Store) {
 	wantCode(t, err, task.NotFound)
 	equal(t, len(got[[]store.Message](t)(s.Messages(t.Context(), thread.ID))), 0)
 	wantCode(t, s.DeleteReview(t.Context(), review.ID), task.NotFound)
+	_, err = s.EndTurn(t.Context(), store.Ended{MessageID: asked.Message.ID, Claim: "me"})
+	wantCode(t, err, task.NotFound)
 }
 
 func badReviews(t *testing.T, s store.Store) {
@@ -116,81 +145,4 @@ func badReviews(t *testing.T, s store.Store) {
 		_, err := s.AddReview(t.Context(), bad)
 		wantCode(t, err, task.Invalid)
 	}
-}
-
-var threadChecks = []check{
-	{"a thread is kept and updated", threads},
-	{"a thread needs its review", threadUnknown},
-	{"messages are kept by turn, the user's first", messages},
-	{"a turn has one message of each role", messageTwice},
-	{"bad messages are refused", badMessages},
-}
-
-func newThread(t testing.TB, s store.Store) store.Thread {
-	t.Helper()
-	review := got[store.Review](t)(s.AddReview(t.Context(), store.Review{}))
-	return got[store.Thread](t)(s.AddThread(t.Context(), store.Thread{ReviewID: review.ID, Owner: "alice", CreatedAt: noon}))
-}
-
-func threads(t *testing.T, s store.Store) {
-	first := newThread(t, s)
-	equal(t, got[store.Thread](t)(s.Thread(t.Context(), first.ID)), first)
-	second := got[store.Thread](t)(s.AddThread(t.Context(), store.Thread{
-		ReviewID: first.ReviewID, Owner: "bob", ConversationSummary: "要約", SummaryUpToTurn: 5, LastSectionMentionTurn: 4, LastSectionParagraphNumbers: []int{3, 1},
-	}))
-	equal(t, got[[]store.Thread](t)(s.ListThreads(t.Context(), first.ReviewID)), []store.Thread{first, second})
-	newThread(t, s)
-
-	changed := first
-	changed.ConversationSummary, changed.SummaryUpToTurn = "【1～5ターンの要約】", 5
-	changed.LastSectionMentionTurn, changed.LastSectionParagraphNumbers = 7, []int{1, 3, 5}
-	must(t, s.UpdateThread(t.Context(), changed))
-	equal(t, got[store.Thread](t)(s.Thread(t.Context(), first.ID)), changed)
-	changed.LastSectionParagraphNumbers = nil
-	must(t, s.UpdateThread(t.Context(), changed))
-	elsewhere := changed
-	elsewhere.Owner, elsewhere.ReviewID = "mallory", "elsewhere"
-	must(t, s.UpdateThread(t.Context(), elsewhere))
-	equal(t, got[store.Thread](t)(s.Thread(t.Context(), first.ID)), changed)
-	equal(t, got[store.Thread](t)(s.Thread(t.Context(), second.ID)), second)
-}
-
-func threadUnknown(t *testing.T, s store.Store) {
-	_, err := s.AddThread(t.Context(), store.Thread{ReviewID: "nothing"})
-	wantCode(t, err, task.NotFound)
-	_, err = s.Thread(t.Context(), "nothing")
-	wantCode(t, err, task.NotFound)
-	wantCode(t, s.UpdateThread(t.Context(), store.Thread{ID: "nothing"}), task.NotFound)
-	equal(t, len(got[[]store.Thread](t)(s.ListThreads(t.Context(), "nothing"))), 0)
-}
-
-func messages(t *testing.T, s store.Store) {
-	thread := newThread(t, s)
-	say := func(turn int, role store.MessageRole) store.Message {
-		return got[store.Message](t)(s.AddMessage(t.Context(), store.Message{ThreadID: thread.ID, Turn: turn, Role: role, Content: "§3について", CreatedAt: noon}))
-	}
-	a2, a1 := say(2, store.AssistantMessage), say(1, store.AssistantMessage)
-	u10, u1, u2 := say(10, store.UserMessage), say(1, store.UserMessage), say(2, store.UserMessage)
-	equal(t, got[[]store.Message](t)(s.Messages(t.Context(), thread.ID)), []store.Message{u1, a1, u2, a2, u10})
-}
-
-func messageTwice(t *testing.T, s store.Store) {
-	thread := newThread(t, s)
-	together(6, func(int) {
-		_, err := s.AddMessage(t.Context(), store.Message{ThreadID: thread.ID, Turn: 1, Role: store.UserMessage})
-		if err != nil && task.CodeOf(err) != task.Conflict {
-			t.Error(err)
-		}
-	})
-	equal(t, len(got[[]store.Message](t)(s.Messages(t.Context(), thread.ID))), 1)
-}
-
-func badMessages(t *testing.T, s store.Store) {
-	thread := newThread(t, s)
-	_, err := s.AddMessage(t.Context(), store.Message{ThreadID: "nothing", Turn: 1, Role: store.UserMessage})
-	wantCode(t, err, task.NotFound)
-	_, err = s.AddMessage(t.Context(), store.Message{ThreadID: thread.ID, Turn: 0, Role: store.UserMessage})
-	wantCode(t, err, task.Invalid)
-	_, err = s.AddMessage(t.Context(), store.Message{ThreadID: thread.ID, Turn: 1, Role: "system"})
-	wantCode(t, err, task.Invalid)
 }

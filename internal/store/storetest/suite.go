@@ -25,9 +25,26 @@ type check struct {
 // Run checks an adapter against the port, each rule on a database of its own.
 func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
-		"Tasks": taskChecks, "Leases": leaseChecks, "Events": eventChecks, "Outbox": outboxChecks, "Coalescing": coalesceChecks,
-		"ForgeCache": cacheChecks, "Deliveries": deliveryChecks, "Spending": spendingChecks, "Reviews": reviewChecks, "Threads": threadChecks,
-		"Board": boardChecks, "BoardTalk": boardTalkChecks, "BoardPeople": boardPeopleChecks, "Tokens": tokenChecks, "Values": valueChecks,
+		"Runs": runChecks, "Halts": haltChecks, "CommentLog": commentChecks,
+		"Tasks":       taskChecks,
+		"Queue":       queueChecks,
+		"Servers":     serverChecks,
+		"Leases":      leaseChecks,
+		"Events":      eventChecks,
+		"Outbox":      outboxChecks,
+		"Coalescing":  coalesceChecks,
+		"ForgeCache":  cacheChecks,
+		"Deliveries":  deliveryChecks,
+		"Spending":    spendingChecks,
+		"Reviews":     reviewChecks,
+		"Threads":     threadChecks,
+		"Board":       boardChecks,
+		"BoardTalk":   boardTalkChecks,
+		"BoardPeople": boardPeopleChecks,
+		"Tokens":      tokenChecks,
+		"Agents":      agentChecks,
+		"Users":       userChecks,
+		"Values":      valueChecks,
 	}
 	for area, checks := range areas {
 		t.Run(area, func(t *testing.T) {

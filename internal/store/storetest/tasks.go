@@ -33,6 +33,7 @@ var taskChecks = []check{
 func newTask(t *testing.T, s store.Store) {
 	want := wanted(newKey())
 	want.Priority, want.ReadyAt = 7, noon
+	want.Occasion, want.Branch, want.Author, want.BlockedBy = "abc", "toryo/1", "writer", task.KeysOf(newKey(), newKey())
 	made, queued, err := s.Assign(t.Context(), want, func(before, after task.Task) []store.Action {
 		if before.State != "" || before.Generation != 0 || before.ID != after.ID || before.Key != want.Key {
 			t.Errorf("before is %+v", before)
@@ -48,6 +49,7 @@ func newTask(t *testing.T, s store.Store) {
 		ID: made.ID, Key: want.Key, Type: want.Type, Role: want.Role, Title: want.Title, URL: want.URL,
 		State: task.Queued, Generation: 1, Reason: want.Reason, Priority: 7, ReadyAt: noon,
 		CreatedAt: made.CreatedAt, UpdatedAt: made.UpdatedAt,
+		Cause: want.Reason, Occasion: "abc", AssignedAt: made.CreatedAt, Began: 1, Branch: "toryo/1", Author: "writer", BlockedBy: want.BlockedBy,
 	})
 	equal(t, got[task.Task](t)(s.Task(t.Context(), made.ID)), made)
 	equal(t, got[task.Task](t)(s.TaskOf(t.Context(), want.Key, want.Type)), made)
@@ -316,6 +318,8 @@ func listTasks(t *testing.T, s store.Store) {
 		{store.TaskFilter{Forge: task.GitLab}, []task.ID{d.ID}},
 		{store.TaskFilter{Repository: "owner/name", States: []task.State{task.Queued}}, []task.ID{a.ID}},
 		{store.TaskFilter{Type: task.Review}, []task.ID{d.ID}},
+		{store.TaskFilter{UpdatedSince: b.UpdatedAt}, []task.ID{b.ID, c.ID, d.ID}},
+		{store.TaskFilter{UpdatedSince: d.UpdatedAt.Add(time.Hour)}, nil},
 		{store.TaskFilter{Repository: "' OR 1=1 --"}, nil},
 	} {
 		equal(t, ids(got[[]task.Task](t)(s.ListTasks(t.Context(), test.filter))), test.want)

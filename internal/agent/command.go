@@ -1,0 +1,247 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// Command is the executor that lets a program do the work, in a sandbox with the
+// prepared workspace. What it changes becomes the branch; what it writes becomes
+// the review.
+type Command struct {
+	Words    []string // with places to be filled in, such as {{.Prompt}}
+	Engine   sandbox.Engine
+	Owner    string // of the sandboxes
+	Image    string // for engines that have images
+	Env      map[string]string
+	Network  func(role task.Role) sandbox.Policy
+	Limits   sandbox.Limits
+	Timeout  time.Duration // of the whole command
+	Output   int           // bytes of output that are kept
+	Language Language
+}
+
+const (
+	// saveWithin is how long a run that was cut has to save its work.
+	saveWithin = time.Minute
+	// stopWithin is how long a sandbox has to end.
+	stopWithin = 30 * time.Second
+	// longestWord is how long a word may be that a program is given; Linux sets
+	// this limit, a little above.
+	longestWord = 127 << 10
+	// shownOutput is how much output people are shown.
+	shownOutput = 4000
+	// promptPath is where a command finds the prompt as a file.
+	promptPath = "/tmp/toryo-prompt.md"
+)
+
+var _ Executor = Command{}
+
+// Execute implements Executor.
+func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
+	ended, err := c.work(ctx, run)
+	if ctx.Err() != nil {
+		return c.cut(ctx, run)
+	}
+	if err != nil {
+		return wire.Result{}, err
+	}
+	result, err := c.judge(ctx, run, ended)
+	if ctx.Err() != nil && err != nil {
+		return c.cut(ctx, run)
+	}
+	return result, err
+}
+
+// work runs the command in a sandbox of its own.
+func (c Command) work(ctx context.Context, run Run) (ended sandbox.Result, err error) {
+	words := fill(c.Words, run.Assignment)
+	for _, word := range words {
+		if len(word) > longestWord {
+			return ended, task.Errorf(task.TooLarge, "a word of the command has %d bytes; %d are allowed", len(word), longestWord).
+				WithMend("give the prompt as a file with {{.PromptFile}}")
+		}
+	}
+	if err := enter(ctx, run, phase.PhaseActive); err != nil {
+		return ended, err
+	}
+	box, err := c.Engine.Start(ctx, sandbox.Spec{
+		Owner: c.Owner, Task: run.Assignment.TaskID, Generation: run.Assignment.Generation, Image: c.Image,
+		Workspace: run.Repository.Workspace(), Env: c.Env, Network: c.Network(run.Work.Role), Limits: c.Limits,
+		Progress: func(message string) { run.Log.InfoContext(ctx, "starting the sandbox", "step", message) },
+	})
+	if err != nil {
+		return ended, errors.Join(errNotPrepared, err)
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		if failed := box.Stop(stopping); failed != nil {
+			run.Log.WarnContext(ctx, "the sandbox did not end as it should", "error", failed)
+		}
+	}()
+	if err := c.givePrompt(ctx, box, run.Assignment); err != nil {
+		return ended, err
+	}
+	return c.runCommand(ctx, run, box, words)
+}
+
+// givePrompt writes the prompt to a file inside, if the command wants it there.
+func (c Command) givePrompt(ctx context.Context, box sandbox.Sandbox, a wire.Assignment) error {
+	if !needsPromptFile(c.Words) {
+		return nil
+	}
+	result, err := box.Run(ctx, sandbox.Command{Text: "printf %s " + shellText([]string{a.Prompt}) + " >" + promptPath})
+	if err == nil && result.ExitCode != 0 {
+		err = task.Errorf(task.Unavailable, "the prompt cannot be written into the sandbox")
+	}
+	return err
+}
+
+// runCommand runs the command, with its output streamed into the journal.
+func (c Command) runCommand(ctx context.Context, run Run, box sandbox.Sandbox, words []string) (sandbox.Result, error) {
+	call := &llm.Call{ID: "command", Name: c.Words[0], Arguments: "{}"}
+	if err := run.Journal.Append(ctx, task.ToolCalled, phase.Entry{Phase: task.Execution, Call: call}); err != nil {
+		return sandbox.Result{}, err
+	}
+	stream := &stream{journal: run.Journal}
+	ended, err := box.Run(ctx, sandbox.Command{
+		Text: shellText(words), Timeout: c.Timeout, OutputLimit: c.Output,
+		Output: func(_ sandbox.Stream, data []byte) { stream.write(ctx, data) },
+	})
+	if err != nil {
+		return ended, err
+	}
+	stream.flush(ctx)
+	if stream.err != nil {
+		return ended, stream.err
+	}
+	shown := ending(strings.ToValidUTF8(string(ended.Log), "\uFFFD"), shownOutput)
+	return ended, run.Journal.Append(ctx, task.ToolCalled, phase.Entry{Phase: task.Execution, Call: call, Result: &phase.CallResult{
+		Text: fmt.Sprintf("exit code %d\n%s", ended.ExitCode, shown), Failed: ended.ExitCode != 0 || ended.Exceeded != sandbox.NoLimit,
+	}})
+}
+
+// judge makes the result of a command that has ended.
+func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result) (wire.Result, error) {
+	in := c.Language.of(run.Assignment)
+	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
+	switch {
+	case ended.Exceeded != sandbox.NoLimit:
+		return failed(in, limitText.in(in, ended.Exceeded), output), nil
+	case ended.ExitCode != 0:
+		return failed(in, exitText.in(in, ended.ExitCode), output), nil
+	case run.Work.Type == task.Review:
+		return c.review(in, run, strings.ToValidUTF8(string(ended.Stdout), "\uFFFD"))
+	default:
+		return c.handOver(ctx, in, run, output)
+	}
+}
+
+// failed is the result of a run that came to nothing.
+func failed(in Language, text, output string) wire.Result {
+	if shown := ending(output, shownOutput); strings.TrimSpace(shown) != "" {
+		text += "\n\n" + outputText.in(in) + "\n\n" + quoted(shown)
+	}
+	return wire.Result{Outcome: outcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text}
+}
+
+// handOver makes the branch and the pull request of what was changed.
+func (c Command) handOver(ctx context.Context, in Language, run Run, output string) (wire.Result, error) {
+	message := fmt.Sprintf("%s\n\nFor #%d", run.Work.Title, run.Work.Item.Number)
+	commit, changed, err := run.Repository.Commit(ctx, message)
+	if err != nil {
+		return wire.Result{}, fmt.Errorf("commit the changes: %w", err)
+	}
+	if !changed {
+		// An earlier run may have made the branch, and ended before it was opened.
+		if changed, err = differs(ctx, run); err != nil {
+			return wire.Result{}, err
+		}
+	}
+	if !changed {
+		return failed(in, unchangedText.in(in), output), nil
+	}
+	open := phase.OpenPull{
+		Branch: run.Work.Branch, Commit: commit, Base: run.Work.Base, Title: run.Work.Title,
+		Body: pullText.in(in, run.Work.Item.Number, c.Words[0]),
+	}
+	if run.Work.Pull != nil { // it stays what its author made of it
+		open.Title, open.Body = run.Work.Pull.Title, run.Work.Pull.Body
+	}
+	pulled, err := run.Desk.OpenPull(ctx, open)
+	if err != nil {
+		return wire.Result{}, fmt.Errorf("open the pull request: %w", err)
+	}
+	if err := answerThreads(ctx, in, run, commit); err != nil {
+		return wire.Result{}, err
+	}
+	if err := enter(ctx, run, phase.PhaseCompleted); err != nil {
+		return wire.Result{}, err
+	}
+	sent := wire.Pulled(pulled)
+	return wire.Result{
+		Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Comment: doneText.in(in, pulled.URL),
+		Summary: ending(output, shownOutput), Kept: commit, Pull: &sent,
+	}, nil
+}
+
+// differs says whether there is something in the branch that the base has not. On
+// a pull request that is there already that says nothing about this run.
+func differs(ctx context.Context, run Run) (bool, error) {
+	if run.Work.Pull != nil {
+		return false, nil
+	}
+	diff, err := run.Repository.Diff(ctx)
+	return len(diff.Files) > 0, err
+}
+
+// answerThreads tells every reviewer whose request the command was given.
+func answerThreads(ctx context.Context, in Language, run Run, commit string) error {
+	if run.Work.Pull == nil {
+		return nil
+	}
+	for _, thread := range run.Work.Pull.Threads {
+		if err := run.Desk.Reply(ctx, "thread-"+thread.ID, thread.ID, threadText.in(in, commit)); err != nil {
+			return fmt.Errorf("answer a review thread: %w", err)
+		}
+	}
+	return nil
+}
+
+// cut saves the work of a run that has to end, and returns why it ended.
+func (c Command) cut(ctx context.Context, run Run) (wire.Result, error) {
+	cause := context.Cause(ctx)
+	result := wire.Result{}
+	if halt, is := errors.AsType[*phase.Halt](cause); is {
+		result.CutAfter = max(time.Since(halt.Since).Milliseconds(), 1)
+	}
+	if errors.Is(cause, ErrLeaseLost) || run.Work.Type == task.Review {
+		return result, cause // there is nothing to save, or nobody to save it for
+	}
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveWithin)
+	defer cancel()
+	commit, err := run.Repository.Save(saving, "Work in progress")
+	if err != nil {
+		run.Log.WarnContext(ctx, "the work in progress could not be saved", "error", err)
+		return result, cause
+	}
+	result.Kept = commit
+	if err := run.Journal.Append(saving, task.Saved, phase.Entry{Commit: commit}); err != nil {
+		run.Log.WarnContext(ctx, "the journal could not be continued", "error", err)
+	}
+	return result, cause
+}
+
+func enter(ctx context.Context, run Run, status string) error {
+	return run.Journal.Append(ctx, task.PhaseChanged, phase.Entry{Phase: task.Execution, Status: status})
+}

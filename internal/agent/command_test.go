@@ -1,0 +1,227 @@
+package agent_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/agent"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/bubblewrap"
+	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// The test binary is the inside of the sandboxes too.
+func TestMain(m *testing.M) {
+	guest.Main(map[string]guest.Confinement{})
+	os.Exit(m.Run())
+}
+
+// folder is a repository that is only files: it knows what changed since it was
+// made.
+type folder struct {
+	dir string
+
+	mutex   sync.Mutex
+	before  map[string]string
+	saved   int
+	commits int
+}
+
+func (f *folder) Workspace() string { return f.dir }
+
+func (f *folder) files() map[string]string {
+	found := map[string]string{}
+	entries, _ := os.ReadDir(f.dir)
+	for _, entry := range entries {
+		text, _ := os.ReadFile(filepath.Join(f.dir, entry.Name()))
+		found[entry.Name()] = string(text)
+	}
+	return found
+}
+
+func (f *folder) Save(ctx context.Context, _ string) (string, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.saved++
+	return "wip", ctx.Err()
+}
+
+func (f *folder) Commit(ctx context.Context, _ string) (string, bool, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	now := f.files()
+	for name, text := range now {
+		if f.before[name] != text {
+			f.commits++
+			return "commit", true, ctx.Err()
+		}
+	}
+	return "", len(now) != len(f.before), ctx.Err()
+}
+
+func (f *folder) Diff(context.Context) (phase.Diff, error) { return phase.Diff{}, nil }
+func (f *folder) Base(context.Context, string) ([]byte, error) {
+	return nil, task.Errorf(task.NotFound, "no")
+}
+func (f *folder) BaseFiles(context.Context) ([]string, error)           { return nil, nil }
+func (f *folder) Exclude(context.Context, []string) error               { return nil }
+func (f *folder) Merge(context.Context) (conflicts []string, err error) { return nil, nil }
+
+// shop is an agent with the command executor, in real sandboxes.
+type shop struct {
+	agent.Agent
+	folder *folder
+	tidied chan struct{} // has one for each workspace that was removed
+}
+
+// await waits until so many workspaces were removed.
+func (s *shop) await(t *testing.T, runs int) {
+	t.Helper()
+	for range runs {
+		select {
+		case <-s.tidied:
+		case <-t.Context().Done():
+			t.Fatal("the workspace was not removed")
+		}
+	}
+}
+
+func engine(t *testing.T) sandbox.Engine {
+	t.Helper()
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		testkit.LeaveOut(t, "bubblewrap")
+	}
+	list, err := egress.Registries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	made, err := bubblewrap.New(bubblewrap.Config{
+		Dir: t.TempDir(), Log: log, NewGate: func(policy sandbox.Policy) sandbox.Gate { return egress.New(list, policy, log) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func newShop(t *testing.T, server string, words ...string) *shop {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "work")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "README"), []byte("old\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{folder: &folder{dir: dir}, tidied: make(chan struct{}, 10)}
+	s.folder.before = s.folder.files()
+	command := agent.Command{
+		Words: words, Engine: engine(t), Owner: "shop", Timeout: time.Minute,
+		Network: func(task.Role) sandbox.Policy { return sandbox.NoNetwork },
+	}
+	s.Client = &wire.Client{Server: server, Token: "toryo_x", HTTP: new(http.Client)}
+	s.Name, s.Owner, s.Sandboxes = "shop", "shop", command.Engine
+	s.Executors = map[task.Type]agent.Executor{task.Development: command, task.Review: command}
+	s.Prepare = func(context.Context, wire.Assignment) (phase.Repository, func() error, error) {
+		return s.folder, func() error { s.tidied <- struct{}{}; return nil }, nil
+	}
+	s.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	return s
+}
+
+// open begins to work and returns how to end that.
+func (s *shop) open(t *testing.T) (closing func() error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Work(ctx) }()
+	return func() error { stop(); return <-ended }
+}
+
+func assignment() wire.Assignment {
+	return wire.Assignment{
+		TaskID: "t1", Generation: 3, TaskType: "development", RequiredRole: "BACKENDCODER", Forge: "board", Repository: "team/app",
+		Kind: "issue", Number: 4, Title: "Say hello", Body: "please", Prompt: "Write 'hello'; $(rm -rf /) \"now\"", Branch: "toryo/4", Base: "main",
+	}
+}
+
+func (h *house) text(kind task.EventKind) string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	var text strings.Builder
+	for _, entry := range h.entries {
+		if entry.Kind == string(kind) {
+			text.Write(entry.Data)
+		}
+	}
+	return text.String()
+}
+
+// What the command changes becomes the branch and a pull request; what it writes
+// is in the journal.
+func TestCommandMakesAPullRequest(t *testing.T) {
+	t.Parallel()
+	server := newHouse(t, assignment())
+	s := newShop(t, server.URL, "sh", "-c", `echo working on it; printf %s "$1" >prompt; echo hello >README`, "x", "{{.Prompt}}")
+	closing := s.open(t)
+	server.await(t, "a result", func() bool { return len(server.results) == 1 })
+	if err := closing(); err != nil {
+		t.Errorf("at its end: %v", err)
+	}
+	result := server.results[0]
+	if result.Outcome != "done" || result.Pull == nil || result.Pull.Number != 7 || !strings.Contains(result.Comment, "http://board/7") {
+		t.Errorf("the result is %+v", result)
+	}
+	if len(server.pulls) != 1 || server.pulls[0].Branch != "toryo/4" || server.pulls[0].Base != "main" || !strings.Contains(server.pulls[0].Body, "#4") {
+		t.Errorf("the pull requests are %+v", server.pulls)
+	}
+	if got := s.folder.files()["prompt"]; got != assignment().Prompt {
+		t.Errorf("the command was given %q", got)
+	}
+	if !strings.Contains(server.text(task.NoteTaken), "working on it") {
+		t.Errorf("the journal has %s", server.text(task.NoteTaken))
+	}
+	if server.asked[0] != `{"agent_id":"shop"}` {
+		t.Errorf("it asked with %s", server.asked[0])
+	}
+	s.await(t, 1)
+}
+
+// Nothing is called a success that is none.
+func TestCommandsThatComeToNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ script, comment string }{
+		"nothing changed": {"echo done", "changed nothing"},
+		"it failed":       {"echo half >README; echo why it broke >&2; exit 3", "exit code 3"},
+		"it says why":     {"echo why it broke >&2; exit 3", "why it broke"},
+		"a signal":        {"kill -KILL $$", "exit code 137"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newHouse(t, assignment())
+			s := newShop(t, server.URL, "sh", "-c", c.script)
+			closing := s.open(t)
+			server.await(t, "a result", func() bool { return len(server.results) == 1 })
+			if err := closing(); err != nil {
+				t.Errorf("at its end: %v", err)
+			}
+			if result := server.results[0]; result.Outcome != "failed" || !strings.Contains(result.Comment, c.comment) || len(server.pulls) > 0 {
+				t.Errorf("the result is %+v, the pull requests are %+v", result, server.pulls)
+			}
+		})
+	}
+}

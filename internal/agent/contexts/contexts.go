@@ -1,0 +1,233 @@
+package contexts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// The folders of runs.
+const (
+	Running   = "running"
+	Paused    = "paused"
+	Completed = "completed"
+)
+
+var folders = []string{Running, Paused, Completed}
+
+// Options say how journals are kept. All have defaults.
+type Options struct {
+	// Redactor masks secrets in all that is written and passed on.
+	Redactor llm.Redactor
+	Log      *slog.Logger
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Contexts is the folder of all runs. One process at a time uses it. Its methods
+// may be called by several goroutines.
+type Contexts struct {
+	dir     string
+	options Options
+
+	mu   sync.Mutex
+	open map[string]bool // runs whose journal is open here
+}
+
+// Open makes the folders. It fails with DataDir if they cannot be used.
+func Open(dir string, options Options) (*Contexts, error) {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	for _, folder := range folders {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			return nil, task.Wrap(task.DataDir, err, "the folder for contexts cannot be used")
+		}
+	}
+	return &Contexts{dir: dir, options: options, open: map[string]bool{}}, nil
+}
+
+// runSpace is the name space of the uuids of runs.
+var runSpace = uuid.MustParse("6f1b3a52-0f0e-5d4e-9d3c-7a1c52a2f1d7")
+
+// RunID is the uuid of the run of a task that began in the generation.
+func RunID(id task.ID, generation int64) string {
+	return uuid.NewSHA1(runSpace, fmt.Appendf(nil, "%s/%d", id, generation)).String()
+}
+
+// find returns the folder that the run is in, "" if it is not here.
+func (c *Contexts) find(id string) (string, error) {
+	if uuid.Validate(id) != nil {
+		return "", task.Errorf(task.Invalid, "%q is no uuid of a run", id)
+	}
+	for _, folder := range folders {
+		_, err := os.Stat(filepath.Join(c.dir, folder, id))
+		if err == nil {
+			return folder, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", task.Wrap(task.DataDir, err, "cannot look for the run")
+		}
+	}
+	return "", nil
+}
+
+// move moves a run from folder to folder.
+func (c *Contexts) move(id, from, to string) error {
+	if from == to {
+		return nil
+	}
+	if err := moveFolder(filepath.Join(c.dir, from, id), filepath.Join(c.dir, to, id)); err != nil {
+		return task.Wrap(task.DataDir, err, fmt.Sprintf("cannot move the run %s from %s to %s", id, from, to))
+	}
+	return nil
+}
+
+// Begin opens the journal of a run. One that goes on, resumes being the generation
+// that it was in before, or 0, has the work's past, and the entries that are here
+// and the server never got. Those are passed on to next, before anything else is.
+// Next may be nil. It fails with Conflict if the journal is open.
+func (c *Contexts) Begin(ctx context.Context, work phase.Work, resumes int64, next phase.Journal) (*Journal, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	past := ofRun(work.Past)
+	first := work.Generation
+	if len(past) > 0 {
+		first = past[0].Generation
+	}
+	id, err := c.settle(work.Task, first, resumes)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{contexts: c, id: id, dir: filepath.Join(c.dir, Running, id), next: next, meta: metadataOf(id, first, work)}
+	j.meta.BeganAt = c.options.Now().UTC()
+	if err := j.recover(past); err != nil {
+		return nil, errors.Join(err, j.closeFiles())
+	}
+	c.open[id] = true
+	j.pass(ctx)
+	return j, nil
+}
+
+// settle finds or makes the folder of the run, among those that are running.
+func (c *Contexts) settle(of task.ID, first, resumes int64) (id string, err error) {
+	id = RunID(of, first)
+	if resumes != 0 {
+		// The server may not have got the first entry, by which it would know in
+		// which generation the run began.
+		left, err := c.left()
+		if err != nil {
+			return "", err
+		}
+		for _, run := range left {
+			if run.Task == of && run.Generation == resumes {
+				id = run.UUID
+			}
+		}
+	}
+	if c.open[id] {
+		return "", task.Errorf(task.Conflict, "the journal of the run %s is open", id)
+	}
+	folder, err := c.find(id)
+	if err != nil {
+		return "", err
+	}
+	if folder != "" {
+		return id, c.move(id, folder, Running)
+	}
+	if err := makeFolder(filepath.Join(c.dir, Running, id)); err != nil {
+		return "", task.Wrap(task.DataDir, err, "cannot make the folder of the run")
+	}
+	return id, nil
+}
+
+// ofRun leaves out what the server wrote itself.
+func ofRun(past []task.Event) []task.Event {
+	return slices.DeleteFunc(slices.Clone(past), func(event task.Event) bool {
+		return event.Source == task.FromServer || event.Kind == task.StateChanged
+	})
+}
+
+// Left is a run that was left behind: nobody here has its journal open.
+type Left struct {
+	Metadata
+	Folder  string
+	Changed time.Time // when it was last written to
+}
+
+// Left lists the runs that were left running or paused. A run that goes on is
+// found by Begin, with what the server never got.
+func (c *Contexts) Left() ([]Left, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left()
+}
+
+func (c *Contexts) left() ([]Left, error) {
+	var left []Left
+	for _, folder := range []string{Running, Paused} {
+		entries, err := os.ReadDir(filepath.Join(c.dir, folder))
+		if err != nil {
+			return nil, task.Wrap(task.DataDir, err, "cannot list the runs")
+		}
+		for _, entry := range entries {
+			if !entry.IsDir() || uuid.Validate(entry.Name()) != nil || c.open[entry.Name()] {
+				continue
+			}
+			run := Left{Folder: folder}
+			dir := filepath.Join(c.dir, folder, entry.Name())
+			if err := readJSON(filepath.Join(dir, metadataFile), &run.Metadata); err != nil {
+				c.options.Log.Warn("the metadata of a run that was left cannot be read", "run", entry.Name(), "error", err)
+			}
+			run.UUID = entry.Name()
+			if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
+				run.Changed = info.ModTime()
+			}
+			left = append(left, run)
+		}
+	}
+	return left, nil
+}
+
+// Sweep moves runs that were left and not written to since the moment to the
+// completed ones, marked as left: they went on elsewhere, or not at all. It
+// returns how many there were.
+func (c *Contexts) Sweep(before time.Time) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left, err := c.left()
+	if err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, run := range left {
+		if !run.Changed.Before(before) {
+			continue
+		}
+		run.State, run.EndedAt = StateLeft, c.options.Now().UTC()
+		if err := replaceJSON(filepath.Join(c.dir, run.Folder, run.UUID, metadataFile), run.Metadata); err != nil {
+			return count, task.Wrap(task.DataDir, err, "cannot write the metadata of the run")
+		}
+		if err := c.move(run.UUID, run.Folder, Completed); err != nil {
+			return count, err
+		}
+		count++
+	}
+	return count, nil
+}

@@ -1,0 +1,356 @@
+package contexts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Journal is the journal of one run. It implements [phase.Journal]. Exactly one
+// of Pause, End and Leave ends it.
+type Journal struct {
+	contexts *Contexts
+	id       string
+	dir      string
+	next     phase.Journal
+
+	mu      sync.Mutex
+	meta    Metadata
+	file    *os.File
+	size    int64 // of what is whole in the file
+	last    int64 // sequence
+	past    []task.Event
+	views   *views
+	waiting []waiting // entries that next has not taken yet
+	broken  error     // why nothing can be written any more
+	closed  bool
+}
+
+// waiting is an entry that has yet to be passed on.
+type waiting struct {
+	kind  task.EventKind
+	entry phase.Entry
+}
+
+var _ phase.Journal = (*Journal)(nil)
+
+var errClosed = task.Errorf(task.Internal, "the journal of the run is closed")
+
+// ID is the uuid of the run.
+func (j *Journal) ID() string { return j.id }
+
+// Past is every entry that was there when the journal was opened: those of the
+// server, and those that it has yet to get. It is what the run goes on from.
+func (j *Journal) Past() []task.Event { return j.past }
+
+// recover makes the files say what the run's past is.
+func (j *Journal) recover(past []task.Event) error {
+	name := filepath.Join(j.dir, journalFile)
+	lines, torn, err := readLines(name)
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "cannot read the journal of the run")
+	}
+	log := j.contexts.options.Log.With("run", j.id)
+	if torn > 0 {
+		log.Warn("the end of the journal was torn by a crash and is dropped", "bytes", torn, "entries", len(lines))
+	}
+	common := 0
+	for common < min(len(lines), len(past)) && same(lines[common], past[common]) {
+		common++
+	}
+	if common < len(past) && common < len(lines) {
+		log.Warn("the run went on elsewhere; entries that only this machine had are dropped", "entries", len(lines)-common)
+	}
+	if common < len(past) {
+		lines = lines[:common]
+	}
+	good := int64(0)
+	if len(lines) > 0 {
+		good = lines[len(lines)-1].end
+	}
+	if err := j.openFile(name, good); err != nil {
+		return err
+	}
+	if lines, err = j.catchUp(lines, past[common:]); err != nil {
+		return err
+	}
+	return j.goOn(lines, len(past))
+}
+
+// catchUp writes what the server has and we do not, all at once.
+func (j *Journal) catchUp(lines []Line, missing []task.Event) ([]Line, error) {
+	var text []byte
+	for _, event := range missing {
+		line := Line{Sequence: int64(len(lines)) + 1, Generation: event.Generation, Kind: event.Kind, At: event.At.UTC(), Data: event.Data}
+		text = append(text, line.encode()...)
+		lines = append(lines, line)
+	}
+	if len(text) == 0 {
+		return lines, nil
+	}
+	return lines, j.write(text)
+}
+
+// openFile opens the file, without what is behind the good part of it.
+func (j *Journal) openFile(name string, good int64) error {
+	var err error
+	if j.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot open the journal of the run")
+	}
+	if err := errors.Join(j.file.Truncate(good), j.file.Sync(), syncFolder(j.dir)); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot open the journal of the run")
+	}
+	j.size = good
+	return nil
+}
+
+// goOn takes the lines in, and lets those wait that the server does not have.
+func (j *Journal) goOn(lines []Line, known int) error {
+	j.last = int64(len(lines))
+	j.views = newViews(j.dir, j.id)
+	if len(lines) > 0 {
+		j.meta.BeganAt = lines[0].At
+	}
+	for i, line := range lines {
+		j.past = append(j.past, line.event(j.meta.Task))
+		var entry phase.Entry
+		if err := json.Unmarshal(line.Data, &entry); err != nil {
+			return task.Wrap(task.Invalid, err, "an entry of the journal cannot be read").WithMend("see line %d of %s", i+1, j.file.Name())
+		}
+		j.views.fold(line, entry)
+		if i >= known && j.next != nil {
+			j.waiting = append(j.waiting, waiting{line.Kind, entry})
+		}
+	}
+	if err := j.views.rebuild(); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot write the files of the run")
+	}
+	return j.writeMetadata()
+}
+
+func (j *Journal) writeMetadata() error {
+	meta := j.meta
+	if redactor := j.contexts.options.Redactor; redactor != nil {
+		meta.Title = redactor.String(meta.Title)
+	}
+	if err := replaceJSON(filepath.Join(j.dir, metadataFile), meta); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot write the metadata of the run")
+	}
+	return nil
+}
+
+// encode writes the line as it is in the file.
+func (l Line) encode() []byte {
+	text, err := json.Marshal(l)
+	if err != nil { // its data is JSON that we have made or read
+		text = nil
+	}
+	return append(text, '\n')
+}
+
+// Append writes the entry to the file, syncs it, and passes it on. When it returns
+// no error the entry is durable here, though the server may not have it yet.
+func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.Entry) error {
+	data, entry, err := j.encode(entry)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return errClosed
+	}
+	line := Line{Sequence: j.last + 1, Generation: j.meta.Generation, Kind: kind, At: j.contexts.options.Now().UTC(), Data: data}
+	if err := j.write(line.encode()); err != nil {
+		return err
+	}
+	j.last++
+	if err := j.views.add(line, entry); err != nil {
+		j.contexts.options.Log.ErrorContext(ctx, "a view of the journal could not be written; it is made anew later", "run", j.id, "error", err)
+	}
+	if j.next != nil {
+		j.waiting = append(j.waiting, waiting{kind, entry})
+		j.pass(ctx)
+	}
+	return nil
+}
+
+// maxEntry is the largest entry that the server takes. What it does not take must
+// not be here either: the two are compared.
+const maxEntry = 4 << 20
+
+// encode writes an entry down, without secrets. Of one that is too large the part
+// that is only for looking things up is left out.
+func (j *Journal) encode(entry phase.Entry) (json.RawMessage, phase.Entry, error) {
+	data, err := json.Marshal(entry)
+	if err != nil {
+		return nil, phase.Entry{}, task.Wrap(task.Invalid, err, "the journal entry cannot be written down")
+	}
+	if data, entry, err = j.redacted(data, entry); err != nil || len(data) <= maxEntry {
+		return data, entry, err
+	}
+	if entry.Result != nil && entry.Result.Whole != "" {
+		short := *entry.Result
+		short.Whole = ""
+		entry.Result = &short
+		return j.encode(entry)
+	}
+	return nil, phase.Entry{}, task.Errorf(task.TooLarge, "the journal entry has %d bytes; %d are allowed", len(data), maxEntry)
+}
+
+// write appends to the file and syncs. What fails leaves the file as it was, or
+// nothing is written any more.
+func (j *Journal) write(text []byte) error {
+	if j.broken != nil {
+		return j.broken
+	}
+	_, err := j.file.WriteAt(text, j.size)
+	if err != nil {
+		err = task.Wrap(task.DataDir, err, "cannot write to the journal of the run")
+		if undo := j.file.Truncate(j.size); undo != nil {
+			j.broken = err
+		}
+		return err
+	}
+	if err := j.file.Sync(); err != nil {
+		// What is on the disk is not known now, and cannot be found out.
+		j.broken = task.Wrap(task.DataDir, err, "cannot write to the journal of the run")
+		return j.broken
+	}
+	j.size += int64(len(text))
+	return nil
+}
+
+// redacted masks secrets in the entry. They are masked in the text of the JSON,
+// which is as good and much faster than to look at each value; should that ever
+// spoil it, each value is looked at.
+func (j *Journal) redacted(data json.RawMessage, entry phase.Entry) (json.RawMessage, phase.Entry, error) {
+	redactor := j.contexts.options.Redactor
+	if redactor == nil {
+		return data, entry, nil
+	}
+	text := redactor.String(string(data))
+	if text == string(data) {
+		return data, entry, nil
+	}
+	masked := json.RawMessage(text)
+	var clean phase.Entry
+	if json.Unmarshal(masked, &clean) == nil {
+		return masked, clean, nil
+	}
+	var value any
+	if err := decode(data, &value); err != nil {
+		return nil, phase.Entry{}, task.Wrap(task.Internal, err, "the journal entry cannot be redacted")
+	}
+	masked, err := json.Marshal(mask(value, redactor.String))
+	clean = phase.Entry{}
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(masked)).Decode(&clean)
+	}
+	if err != nil {
+		return nil, phase.Entry{}, task.Wrap(task.Internal, err, "the journal entry cannot be redacted")
+	}
+	return masked, clean, nil
+}
+
+// mask masks the texts in a JSON value.
+func mask(value any, text func(string) string) any {
+	switch value := value.(type) {
+	case string:
+		return text(value)
+	case []any:
+		for i := range value {
+			value[i] = mask(value[i], text)
+		}
+	case map[string]any:
+		for key := range value {
+			value[key] = mask(value[key], text)
+		}
+	}
+	return value
+}
+
+// pass passes on what waits, in order. What is not taken waits on: it is safe here
+// and the next one to come here, or the next run, passes it on.
+func (j *Journal) pass(ctx context.Context) {
+	for len(j.waiting) > 0 {
+		first := j.waiting[0]
+		if err := j.next.Append(ctx, first.kind, first.entry); err != nil {
+			j.contexts.options.Log.WarnContext(ctx, "a journal entry waits to be passed on", "run", j.id, "entries", len(j.waiting), "error", err)
+			return
+		}
+		j.waiting = j.waiting[1:]
+	}
+}
+
+// Pass passes on what waits: what the server never got of an earlier run, and
+// what could not be passed on when it was written. It returns how many entries
+// wait still.
+func (j *Journal) Pass(ctx context.Context) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pass(ctx)
+	return len(j.waiting)
+}
+
+// Pause moves the run to those that wait.
+func (j *Journal) Pause(reason task.Reason) error {
+	return j.end(string(task.Paused), reason, Paused)
+}
+
+// End moves the run to those that are over, as done, failed or stopped.
+func (j *Journal) End(state task.State, reason task.Reason) error {
+	return j.end(string(state), reason, Completed)
+}
+
+// Leave closes the journal and leaves the run where it is, for whoever goes on
+// with it.
+func (j *Journal) Leave() error { return j.end("", "", Running) }
+
+// end closes the journal and moves the run. The run stays running when that
+// fails.
+func (j *Journal) end(state string, reason task.Reason, folder string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return errClosed
+	}
+	j.closed = true
+	c := j.contexts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, j.id)
+	err := j.views.finish()
+	if err != nil {
+		err = task.Wrap(task.DataDir, err, "cannot write the files of the run")
+	}
+	if state != "" {
+		j.meta.State, j.meta.Reason = state, reason
+		if folder == Completed {
+			j.meta.EndedAt = c.options.Now().UTC()
+		}
+		err = errors.Join(err, j.writeMetadata())
+	}
+	if closeErr := j.closeFiles(); closeErr != nil {
+		err = errors.Join(err, task.Wrap(task.DataDir, closeErr, "cannot close the journal of the run"))
+	}
+	return errors.Join(err, c.move(j.id, Running, folder))
+}
+
+func (j *Journal) closeFiles() error {
+	var err error
+	if j.views != nil {
+		err = j.views.close()
+	}
+	if j.file != nil {
+		err = errors.Join(err, j.file.Close())
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// haltWithin is how long a run that the server has refused something, because it
+// is to end, waits to be told so.
+const haltWithin = 30 * time.Second
+
+// desk is the run's way to people and the forge, through the server.
+type desk struct{ hold *hold }
+
+// Comments implements phase.Desk.
+func (d desk) Comments(_ context.Context, after int64) ([]phase.Comment, error) {
+	return d.hold.inbox.after(after), nil
+}
+
+// Progress implements phase.Desk.
+func (d desk) Progress(_ context.Context, text string) error {
+	d.hold.progress.set(text)
+	return nil
+}
+
+// Say implements phase.Desk.
+func (d desk) Say(ctx context.Context, name, text string) error {
+	return d.say(ctx, wire.Say{Name: name, Text: text})
+}
+
+// Reply implements phase.Desk.
+func (d desk) Reply(ctx context.Context, name, thread, text string) error {
+	return d.say(ctx, wire.Say{Name: name, Text: text, Thread: thread})
+}
+
+func (d desk) say(ctx context.Context, say wire.Say) error {
+	_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, d.hold.held.Say(ctx, say)
+	})
+	return err
+}
+
+// OpenPull implements phase.Desk. The server refuses it while a stop is on its
+// way to this run; then the end of the run is waited for.
+func (d desk) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, error) {
+	pulled, err := persist(ctx, pullTimeout, func(ctx context.Context) (wire.Pulled, error) {
+		return d.hold.held.OpenPull(ctx, wire.OpenPull(open))
+	})
+	if task.CodeOf(err) == task.Conflict {
+		waiting, cancel := context.WithTimeout(ctx, haltWithin)
+		defer cancel()
+		<-waiting.Done()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}
+	return phase.Pulled(pulled), err
+}

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// Reviewer is the executor that reviews pull requests with a model: it judges the
+// diff against the issue and its acceptance criteria. It runs nothing and changes
+// nothing, so that a run that is cut off just begins anew.
+type Reviewer struct {
+	// Model is the model for the role of the run, paid from the ledger.
+	Model    func(role task.Role, ledger llm.Ledger) (llm.Model, error)
+	Language Language
+	// Instructions are what a role adds to the prompt; nil means nothing.
+	Instructions func(task.Role) (string, error)
+}
+
+var _ Executor = Reviewer{}
+
+// Execute implements Executor.
+func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
+	if err := enter(ctx, run, phase.PhaseActive); err != nil {
+		return wire.Result{}, err
+	}
+	in := r.Language.of(run.Assignment)
+	paper, err := paperOf(run.Assignment, in)
+	if err != nil {
+		return failed(in, failedText.in(in, err.Error()), ""), nil
+	}
+	if r.Instructions != nil {
+		if paper.Instructions, err = r.Instructions(run.Work.Role); err != nil {
+			return wire.Result{}, err
+		}
+	}
+	model, err := r.Model(run.Work.Role, Ledger{run.Spending})
+	if err != nil {
+		return wire.Result{}, err
+	}
+	judged, err := judge.Judge{Model: model, Run: run.Assignment.TaskID, Phase: task.Execution, Log: run.Log}.Judge(ctx, paper)
+	if err != nil {
+		return wire.Result{}, reasonOf(ctx, err)
+	}
+	usage := phase.Usage{Model: model.Info().Model, Scripted: judged.Scripted, Usage: judged.Usage, Cost: judged.Cost}
+	if err := run.Journal.Append(ctx, task.ModelUsed, phase.Entry{Phase: task.Execution, Step: 1, Usage: &usage}); err != nil {
+		return wire.Result{}, err
+	}
+	report := judged.Report(paper)
+	if err := run.Journal.Append(ctx, task.NoteTaken, phase.Entry{Phase: task.Execution, Text: report.Text}); err != nil {
+		return wire.Result{}, err
+	}
+	if err := enter(ctx, run, phase.PhaseCompleted); err != nil {
+		return wire.Result{}, err
+	}
+	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Summary: report.Text, Review: reviewResult(report)}, nil
+}
+
+// reasonOf is why a judgement failed: the end of the run, the budget, or the model.
+func reasonOf(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		return cause
+	case llm.KindOf(err) == llm.BudgetExhausted:
+		return errors.Join(task.Wrap(task.OverBudget, err, "the budget is used up"), err)
+	default:
+		return fmt.Errorf("review the pull request: %w", err)
+	}
+}
+
+// paperOf is the pull request of an assignment as it is judged.
+func paperOf(a wire.Assignment, in Language) (judge.Paper, error) {
+	if a.PullRequest == nil {
+		return judge.Paper{}, task.Errorf(task.Invalid, "there is no pull request to review")
+	}
+	pull := judge.Pull{
+		URL: a.PullRequest.URL, Title: a.PullRequest.Title, Body: a.PullRequest.Body, Commit: a.PullRequest.Commit, Diff: a.PullRequest.Diff,
+		CutFiles: a.PullRequest.CutFiles, Language: judge.Language(in),
+	}
+	for _, issue := range a.PullRequest.Issues {
+		pull.Issues = append(pull.Issues, judge.Issue{Number: issue.Number, Title: issue.Title, Body: issue.Body})
+	}
+	return judge.PullPaper(pull)
+}
+
+// reviewResult is a report as the server takes it.
+func reviewResult(report judge.Report) *wire.ReviewResult {
+	result := &wire.ReviewResult{
+		Commit: report.Commit, Question: report.Question, Answer: report.Answer, Judgement: report.Judgement,
+		Verdict: report.Verdict, Text: report.Text,
+	}
+	for _, c := range report.Comments {
+		result.Comments = append(result.Comments, wire.LineComment{Path: c.Path, Line: c.Line, Old: c.Old, Text: c.Text})
+	}
+	return result
+}

@@ -1,0 +1,256 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// journalPage is how many entries of an earlier run are asked for at once.
+const journalPage = 500
+
+// flushWithin is how long the end of a run waits for its journal to be taken.
+const flushWithin = time.Minute
+
+// The outcomes of a run, as wire.Result names them.
+const (
+	outcomeDone     = "done"
+	outcomeFailed   = "failed"
+	outcomePaused   = "paused"
+	outcomeReturned = "returned"
+	outcomeStopped  = "stopped"
+)
+
+// errNotPrepared marks a failure that is this machine's or the server's and not
+// the task's: the task goes back for someone else to try.
+var errNotPrepared = errors.New("the run could not be prepared")
+
+// perform carries out one task from hand-out to result. It reports whether the
+// agent is fit to ask for the next.
+func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bool) {
+	log := a.Log.With("task", assignment.TaskID, "generation", assignment.Generation)
+	// The agent has no role of its own: it is what the task asks for.
+	log.InfoContext(ctx, "took a task and became its role", "role", assignment.RequiredRole, "type", assignment.TaskType,
+		"item", fmt.Sprintf("%s:%s#%d", assignment.Forge, assignment.Repository, assignment.Number))
+	h, run, whole := take(ctx, a.Client, assignment, log)
+	defer h.release()
+	a.began(assignment)
+	defer a.ended(assignment)
+
+	result, err := a.execute(run, h)
+	if errors.Is(context.Cause(whole), ErrLeaseLost) || lost(err) {
+		log.WarnContext(ctx, "the task is no longer this agent's; the run was dropped", "error", err)
+		h.closeFiles(whole, wire.Result{})
+		return true
+	}
+	result = h.conclude(run, result, err)
+	log.InfoContext(ctx, "the run has ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
+	if !h.deliver(whole, result) {
+		result = wire.Result{}
+	}
+	h.closeFiles(whole, result)
+	return !errors.Is(err, errNotPrepared)
+}
+
+// closeFiles puts the context files of the run where they belong after it. Of a
+// run that did not end here they stay, for whoever goes on.
+func (h *hold) closeFiles(ctx context.Context, result wire.Result) {
+	if h.files == nil {
+		return
+	}
+	var err error
+	reason := task.Reason(result.Reason)
+	switch result.Outcome {
+	case outcomeDone:
+		err = h.files.End(task.Done, reason)
+	case outcomeFailed:
+		err = h.files.End(task.Failed, reason)
+	case outcomeStopped:
+		err = h.files.End(task.Stopped, reason)
+	case outcomePaused:
+		err = h.files.Pause(reason)
+	default:
+		err = h.files.Leave()
+	}
+	if err != nil {
+		h.log.ErrorContext(ctx, "the context files of the run are not where they belong", "error", err)
+	}
+}
+
+// execute prepares everything and lets the executor work. What panics is the
+// failure of this run alone.
+func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			h.log.ErrorContext(ctx, "the run caused a panic", "panic", fault, "stack", string(debug.Stack()))
+			err = task.Errorf(task.Internal, "the run caused a panic")
+		}
+	}()
+	executor, found := a.Executors[task.Type(h.assignment.TaskType)]
+	if !found {
+		return wire.Result{}, errors.Join(errNotPrepared, task.Errorf(task.Unsupported, "there is no executor for tasks of the type %q", h.assignment.TaskType))
+	}
+	past, err := h.past(ctx)
+	if err != nil {
+		return wire.Result{}, errors.Join(errNotPrepared, err)
+	}
+	work := workOf(h.assignment, past)
+	journal, err := a.journal(ctx, h, &work)
+	if err != nil {
+		return wire.Result{}, errors.Join(errNotPrepared, err)
+	}
+	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
+	if err != nil {
+		return wire.Result{}, errors.Join(errNotPrepared, err)
+	}
+	defer func() {
+		if failed := tidy(); failed != nil {
+			h.log.WarnContext(ctx, "the workspace cannot be removed", "error", failed)
+		}
+	}()
+	return executor.Execute(ctx, Run{
+		Assignment: h.assignment, Work: work, Repository: repository, Desk: desk{h}, Journal: journal,
+		Spending: spending{h.held}, Log: h.log,
+	})
+}
+
+// journal opens the journal of a run: files on this machine, from which the server
+// is told. A run that goes on has its past from both.
+func (a *Agent) journal(ctx context.Context, h *hold, work *phase.Work) (phase.Journal, error) {
+	if a.Contexts == nil {
+		return h.reporter, nil
+	}
+	var resumes int64
+	if h.assignment.Resume != nil {
+		resumes = h.assignment.Resume.Generation
+	}
+	files, err := a.Contexts.Begin(ctx, *work, resumes, h.reporter)
+	if err != nil {
+		return nil, err
+	}
+	h.files, work.Past = files, files.Past()
+	return files, nil
+}
+
+// past asks for the journal of the run that goes on.
+func (h *hold) past(ctx context.Context) ([]task.Event, error) {
+	if h.assignment.Resume == nil {
+		return nil, nil
+	}
+	var past []task.Event
+	for position := int64(0); ; {
+		page, err := persist(ctx, callTimeout, func(ctx context.Context) (wire.Events, error) {
+			return h.held.Journal(ctx, position, journalPage)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("ask for the journal of the earlier run: %w", err)
+		}
+		for _, event := range page.Events {
+			past = append(past, task.Event{
+				Task: task.ID(h.assignment.TaskID), Generation: event.Generation, Source: task.EventSource(event.Source), Position: event.Position,
+				Kind: task.EventKind(event.Kind), At: event.At, Data: event.Data,
+			})
+			position = event.Position
+		}
+		if len(page.Events) == 0 { // a page may be short because its entries are large
+			return past, nil
+		}
+	}
+}
+
+// conclude makes the result of a run from what the executor returned and why it
+// was cut, if it was.
+func (h *hold) conclude(run context.Context, result wire.Result, err error) wire.Result {
+	if err == nil {
+		return result
+	}
+	cause := context.Cause(run)
+	halt := h.inbox.strongest()
+	switch {
+	case halt != nil && cause != nil:
+		result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
+		if result.CutAfter == 0 {
+			result.CutAfter = max(time.Since(halt.Since).Milliseconds(), 1)
+		}
+	case errors.Is(cause, ErrStopping):
+		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonAgentStopping)
+	case errors.Is(err, errNotPrepared), outside(err):
+		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonRunFailed)
+	case task.CodeOf(err) == task.OverBudget:
+		result.Outcome, result.Reason = outcomePaused, string(task.ReasonBudgetExhausted)
+	default:
+		if result.Outcome == "" {
+			result.Outcome, result.Reason = outcomeFailed, string(task.ReasonRunFailed)
+		}
+		if result.Comment == "" {
+			result.Comment = failureText(h.assignment, err)
+		}
+	}
+	return result
+}
+
+func outcomeOf(halt *phase.Halt) string {
+	if halt.Signal == task.SignalStop {
+		return outcomeStopped
+	}
+	return outcomePaused
+}
+
+// deliver hands the result over, after the journal, and repeats that until the
+// server has it or the lease is lost.
+// It reports whether the server has it.
+func (h *hold) deliver(ctx context.Context, result wire.Result) bool {
+	flushing, cancel := context.WithTimeout(ctx, flushWithin)
+	if h.files != nil {
+		h.files.Pass(flushing)
+	}
+	if err := h.reporter.flush(flushing); err != nil {
+		h.log.WarnContext(ctx, "the end of the journal did not reach the server", "error", err)
+	}
+	cancel()
+	for {
+		_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, h.held.Finish(ctx, result)
+		})
+		if task.CodeOf(err) == task.Conflict && (result.Outcome == outcomeDone || result.Outcome == outcomeFailed) && h.toldToHalt(ctx) {
+			// The run had ended when it was asked to stop.
+			halt := h.inbox.strongest()
+			result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
+			continue
+		}
+		if errors.Is(err, ErrLeaseLost) {
+			err = h.finishLate(ctx, result)
+		}
+		if err != nil {
+			h.log.WarnContext(ctx, "the result was not taken", "outcome", result.Outcome, "error", err)
+		}
+		return err == nil
+	}
+}
+
+// finishLate asks once more: the lease also ends because the result was taken,
+// and whoever hears that first must not take it for a loss.
+func (h *hold) finishLate(ctx context.Context, result wire.Result) error {
+	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return h.held.Finish(once, result)
+}
+
+// toldToHalt waits until the run is told why the server refuses its result, and
+// reports whether it was.
+func (h *hold) toldToHalt(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, haltWithin)
+	defer cancel()
+	select {
+	case <-h.inbox.told:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// streamBytes and streamEvery say when collected output becomes an entry.
+	streamBytes = 8 << 10
+	streamEvery = time.Second
+	// streamWhole is how much output of one command goes into the journal. The
+	// end of the output is there in any case, with the result.
+	streamWhole = 2 << 20
+)
+
+// stream puts output into the journal as it comes, in pieces that are worth an
+// entry. It is used by one goroutine.
+type stream struct {
+	journal phase.Journal
+	waiting strings.Builder
+	since   time.Time
+	written int
+	err     error // the first that there was; nothing is written after it
+}
+
+func (s *stream) write(ctx context.Context, data []byte) {
+	if s.waiting.Len() == 0 {
+		s.since = time.Now()
+	}
+	s.waiting.Write(data)
+	if s.waiting.Len() >= streamBytes || time.Since(s.since) >= streamEvery {
+		s.flush(ctx)
+	}
+}
+
+func (s *stream) flush(ctx context.Context) {
+	text := strings.ToValidUTF8(s.waiting.String(), "\uFFFD")
+	s.waiting.Reset()
+	if text == "" || s.err != nil || s.written >= streamWhole {
+		return
+	}
+	s.written += len(text)
+	s.err = s.journal.Append(ctx, task.NoteTaken, phase.Entry{Phase: task.Execution, Text: text})
+}

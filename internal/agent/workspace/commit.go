@@ -1,0 +1,250 @@
+package workspace
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Save commits the workspace as work in progress and pushes it. Files over the
+// limit stay as they were, and are in the remarks: the rest is not lost for them.
+func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, err := w.scan(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(w.large) > 0 {
+		w.remark(overLimit, w.options.MaxFile>>20, w.largeNames())
+	}
+	last, err := w.last(ctx)
+	if err != nil {
+		return "", err
+	}
+	if maps.Equal(files, last) && (w.wip != "" || w.merged == "") {
+		return w.lastCommit(), nil
+	}
+	parents := []string{w.start}
+	if w.merged != "" {
+		parents = append(parents, w.merged)
+	}
+	commit, err := w.record(ctx, files, parents, strings.TrimRight(message, "\n")+"\n\n"+baseTrailer+w.base+"\n"+forkTrailer+w.fork+"\n")
+	if err != nil {
+		return "", err
+	}
+	if err := w.send(ctx, commit, WIPRef); err != nil {
+		return "", err
+	}
+	w.kept, w.wip = files, commit
+	return commit, nil
+}
+
+// last is what the last save had.
+func (w *Workspace) last(ctx context.Context) (listing, error) {
+	if w.wip != "" {
+		return w.kept, nil
+	}
+	return w.tree(ctx, w.start)
+}
+
+func (w *Workspace) lastCommit() string {
+	if w.wip != "" {
+		return w.wip
+	}
+	return w.start
+}
+
+// Commit makes the branch and pushes it. It fails with TooLarge if a file is over
+// the limit.
+func (w *Workspace) Commit(ctx context.Context, message string) (commit string, changed bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, err := w.scan(ctx)
+	if err == nil {
+		err = w.tooLarge()
+	}
+	if err != nil {
+		return "", false, err
+	}
+	parents := []string{w.start}
+	switch {
+	case w.merged == "":
+	case w.start == w.fork: // there is nothing below the work but the base
+		parents = []string{w.merged}
+	default:
+		parents = []string{w.start, w.merged}
+	}
+	before, err := w.tree(ctx, parents[0])
+	if err != nil {
+		return "", false, err
+	}
+	if maps.Equal(files, before) && len(parents) == 1 {
+		return parents[0], false, nil
+	}
+	if commit, err = w.record(ctx, files, parents, strings.TrimRight(message, "\n")+"\n"); err != nil {
+		return "", false, err
+	}
+	if err := w.send(ctx, commit, "refs/heads/"+w.options.Branch); err != nil {
+		return "", false, err
+	}
+	return commit, true, nil
+}
+
+// record makes a commit of the files, read anew where the history does not have
+// them yet. Git gets them as a stream and looks at nothing itself.
+func (w *Workspace) record(ctx context.Context, files listing, parents []string, message string) (string, error) {
+	before, err := w.tree(ctx, parents[0])
+	if err != nil {
+		return "", err
+	}
+	reader, writer := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := w.stream(writer, files, before, parents, message)
+		_ = writer.CloseWithError(err)
+		written <- err
+	}()
+	output, err := w.git.Run(ctx, git.Command{
+		Dir: w.dir, Input: reader,
+		Args: []string{"fast-import", "--quiet", "--force", "--done", "--date-format=raw"},
+	})
+	_ = reader.CloseWithError(io.ErrClosedPipe) // ends the writer, should git have ended early
+	streamErr := <-written
+	if err != nil {
+		if _, ours := task.AsError(streamErr); ours {
+			return "", streamErr
+		}
+		return "", task.Wrap(task.Internal, err, "cannot commit the workspace")
+	}
+	commit := strings.TrimSpace(output)
+	if !isHash(commit) {
+		return "", task.Errorf(task.Internal, "git made no commit of the workspace")
+	}
+	for _, file := range files {
+		w.known[file.hash] = true
+	}
+	return commit, nil
+}
+
+// stream tells git what the commit is: what differs from before, its first
+// parent. The files are told with their content, and the listing is made to say
+// what they had just then.
+func (w *Workspace) stream(to io.Writer, files, before listing, parents []string, message string) error {
+	out := bufio.NewWriterSize(to, 256<<10)
+	message = strings.ReplaceAll(message, "\x00", "")
+	if _, err := fmt.Fprintf(out, "commit %s\nmark :1\ncommitter %s <%s> %d +0000\ndata %d\n%s\nfrom %s\n",
+		refWork, w.options.Author.Name, w.options.Author.Email, w.now().Unix(), len(message), message, parents[0]); err != nil {
+		return err
+	}
+	for _, parent := range parents[1:] {
+		if _, err := fmt.Fprintf(out, "merge %s\n", parent); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, stays := files[name]; !stays {
+			if _, err := fmt.Fprintf(out, "D %s\n", streamed(name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if files[name] == before[name] {
+			continue
+		}
+		if err := w.streamFile(out, name, files); err != nil {
+			return err
+		}
+	}
+	if _, err := out.WriteString("get-mark :1\ndone\n"); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func (w *Workspace) streamFile(out *bufio.Writer, name string, files listing) error {
+	now := files[name]
+	if w.known[now.hash] || now.mode == submodule {
+		_, err := fmt.Fprintf(out, "M %s %s %s\n", now.mode, now.hash, streamed(name))
+		return err
+	}
+	content, err := w.content(name, now)
+	if err != nil {
+		return err
+	}
+	if content == nil { // it went away in the meantime
+		delete(files, name)
+		_, err := fmt.Fprintf(out, "D %s\n", streamed(name))
+		return err
+	}
+	files[name] = file{now.mode, w.hash(content)}
+	if _, err := fmt.Fprintf(out, "M %s inline %s\ndata %d\n", now.mode, streamed(name), len(content)); err != nil {
+		return err
+	}
+	if _, err := out.Write(content); err != nil {
+		return err
+	}
+	return out.WriteByte('\n')
+}
+
+// content reads a file or a link; nil if there is none.
+func (w *Workspace) content(name string, was file) ([]byte, error) {
+	if was.mode == link {
+		target, err := w.root.Readlink(name)
+		if err != nil {
+			return nil, gone(err)
+		}
+		return []byte(target), nil
+	}
+	opened, err := w.openFile(name)
+	if err != nil || opened == nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }()
+	content, err := io.ReadAll(io.LimitReader(opened, w.options.MaxFile+1))
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+	}
+	if int64(len(content)) > w.options.MaxFile {
+		return nil, task.Errorf(task.TooLarge, "the file %s grows while it is read and is over the limit now", quote(name))
+	}
+	if content == nil {
+		content = []byte{}
+	}
+	return content, nil
+}
+
+// streamed writes a name in quotes, as fast-import reads them.
+func streamed(name string) string {
+	var text strings.Builder
+	text.WriteByte('"')
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '"' || c == '\\':
+			text.WriteByte('\\')
+			text.WriteByte(c)
+		case c < 0x20 || c >= 0x7f:
+			fmt.Fprintf(&text, `\%03o`, c)
+		default:
+			text.WriteByte(c)
+		}
+	}
+	text.WriteByte('"')
+	return text.String()
+}
+
+// push pushes a commit to a ref of the task's namespace, whatever that has.
+func (w *Workspace) push(ctx context.Context, commit, ref string) error {
+	_, err := w.git.Run(ctx, git.Command{Dir: w.dir, Remote: &w.remote, Args: []string{
+		"push", "--quiet", "--no-verify", "--no-follow-tags", "--no-signed", "--no-thin", "--force", "--end-of-options", w.remote.URL, commit + ":" + ref,
+	}})
+	return coded(err, "cannot push to "+ref)
+}

@@ -1,0 +1,86 @@
+package workspace
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// trusted lets git read a repository that belongs to someone else: the person
+// who named it decides.
+const trusted = "[safe]\n\tdirectory = *\n"
+
+// Local makes a workspace from a repository on this machine, which URL is the
+// path of. Commits leave a branch there; work in progress stays in git's own
+// directory. The checked-out files of the repository, its hooks and its other
+// branches are left alone. It fails with Conflict if the branch is checked out
+// there.
+func Local(ctx context.Context, options Options) (*Workspace, error) {
+	w, err := open(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.prepareLocal(ctx); err != nil {
+		_ = w.root.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Workspace) prepareLocal(ctx context.Context) error {
+	w.git.Config = filepath.Join(w.options.Dir, "config")
+	if err := os.WriteFile(w.git.Config, []byte(trusted), 0o600); err != nil {
+		return task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
+	}
+	path, err := filepath.Abs(w.options.URL)
+	if err != nil {
+		return task.Wrap(task.Invalid, err, "the path of the repository cannot be used")
+	}
+	theirs, err := w.git.Run(ctx, git.Command{Args: []string{"-C", path, "rev-parse", "--absolute-git-dir"}})
+	if err != nil {
+		return task.Wrap(task.NotFound, err, path+" is no git repository").WithMend("make one with git init and a first commit")
+	}
+	theirs = strings.TrimSuffix(theirs, "\n")
+	if !filepath.IsAbs(theirs) {
+		return task.Errorf(task.NotFound, "%s is no git repository", path)
+	}
+	w.remote = git.Remote{URL: theirs}
+	branch := "refs/heads/" + w.options.Branch
+	used, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"for-each-ref", "--format=%(worktreepath)", branch}})
+	if err != nil {
+		return task.Wrap(task.Invalid, err, "cannot read the repository "+path)
+	}
+	head, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
+	if err == nil && strings.TrimSpace(head) == branch || strings.TrimSpace(used) != "" {
+		return task.Errorf(task.Conflict, "the branch %q is checked out in %s", w.options.Branch, path).WithMend("check another branch out, or choose another name")
+	}
+	w.send = func(ctx context.Context, commit, ref string) error { return w.leave(ctx, theirs, commit, ref) }
+	return w.prepare(ctx)
+}
+
+// leave brings a commit into the repository and moves the branch there, if it is
+// where it was when we began or where we have put it.
+func (w *Workspace) leave(ctx context.Context, theirs, commit, ref string) error {
+	if ref == WIPRef {
+		return nil
+	}
+	own := git.Remote{URL: w.dir}
+	if _, err := w.git.Run(ctx, git.Command{Dir: theirs, Remote: &own, Args: []string{
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", own.URL, commit,
+	}}); err != nil {
+		return coded(err, "cannot bring the commit into the repository")
+	}
+	old := w.left
+	if old == "" {
+		old = strings.Repeat("0", len(commit))
+	}
+	if _, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"update-ref", "--no-deref", "--end-of-options", ref, commit, old}}); err != nil {
+		return task.Wrap(task.Conflict, err, "the branch "+strings.TrimPrefix(ref, "refs/heads/")+" was changed by someone else in the meantime")
+	}
+	w.left = commit
+	return nil
+}

@@ -1,0 +1,107 @@
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// local makes a repository as a person has it on the machine.
+func local(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "with space%20")
+	run(t, "", "init", "--quiet", "--initial-branch=main", dir)
+	for _, text := range []string{"one\n", "two\n", "three\n"} {
+		put(t, dir, "a.txt", text)
+		run(t, dir, "add", "--all")
+		run(t, dir, "commit", "--quiet", "-m", text)
+	}
+	return dir
+}
+
+func TestALocalRepositoryIsLeftWithABranch(t *testing.T) {
+	t.Parallel()
+	dir := local(t)
+	mark := filepath.Join(t.TempDir(), "mark")
+	for _, hook := range []string{"pre-receive", "update", "post-receive", "reference-transaction", "post-update", "pre-push"} {
+		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch '"+mark+"'\n")
+		if err := os.Chmod(filepath.Join(dir, ".git", "hooks", hook), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, dir, "a.txt", "uncommitted\n")
+	put(t, dir, "untracked.txt", "u\n")
+	w, err := workspace.Local(t.Context(), workspace.Options{Dir: filepath.Join(t.TempDir(), "run"), URL: dir, Branch: "toryo/1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, w.Workspace(), "a.txt"); got != "three\n" {
+		t.Errorf("it begins with %q", got)
+	}
+	put(t, w.Workspace(), "b.txt", "b\n")
+	save(t, w)
+	if refs := run(t, dir, "for-each-ref", "--format=%(refname)"); refs != "refs/heads/main" {
+		t.Errorf("work in progress is in the repository: %s", refs)
+	}
+	commitAll(t, w)
+	put(t, w.Workspace(), "b.txt", "better\n")
+	commit := commitAll(t, w)
+	if got := run(t, dir, "rev-parse", "toryo/1"); got != commit {
+		t.Errorf("the branch is at %s, want %s", got, commit)
+	}
+	if got := run(t, dir, "log", "--format=%s", "toryo/1"); got != "work\nthree\ntwo\none" {
+		t.Errorf("the branch has %q", got)
+	}
+	if got := run(t, dir, "symbolic-ref", "HEAD"); got != "refs/heads/main" || read(t, dir, "a.txt") != "uncommitted\n" {
+		t.Error("what the person had checked out was changed")
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".git", "shallow")); !os.IsNotExist(err) {
+		t.Error("the repository was made shallow")
+	}
+	if _, err := os.Stat(mark); !os.IsNotExist(err) {
+		t.Error("a hook was run")
+	}
+	run(t, dir, "fsck", "--strict")
+
+	// A later run goes on with the branch.
+	again, err := workspace.Local(t.Context(), workspace.Options{Dir: filepath.Join(t.TempDir(), "run"), URL: dir, Branch: "toryo/1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, again.Workspace(), "c.txt", "c\n")
+	commitAll(t, again)
+	if got := run(t, dir, "log", "--format=%s", "toryo/1"); got != "work\n"+"work\nthree\ntwo\none" {
+		t.Errorf("the branch has %q", got)
+	}
+	// Someone else's commit is not written over.
+	run(t, dir, "update-ref", "refs/heads/toryo/1", "main")
+	put(t, again.Workspace(), "c.txt", "more\n")
+	if _, _, err := again.Commit(t.Context(), "late"); task.CodeOf(err) != task.Conflict {
+		t.Errorf("a branch that someone moved: %v", err)
+	}
+}
+
+func TestALocalBranchThatIsCheckedOut(t *testing.T) {
+	t.Parallel()
+	dir := local(t)
+	tree := filepath.Join(t.TempDir(), "tree")
+	run(t, dir, "worktree", "add", "--quiet", "-b", "other", tree)
+	for _, branch := range []string{"main", "other"} {
+		if _, err := workspace.Local(t.Context(), workspace.Options{Dir: filepath.Join(t.TempDir(), "run"), URL: dir, Branch: branch}); task.CodeOf(err) != task.Conflict {
+			t.Errorf("%s: %v", branch, err)
+		}
+	}
+	// A work tree is as good as the repository.
+	w, err := workspace.Local(t.Context(), workspace.Options{Dir: filepath.Join(t.TempDir(), "run"), URL: tree, Base: "other", Branch: "toryo/2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.Workspace(), "b.txt", "b\n")
+	commitAll(t, w)
+	if got := run(t, dir, "rev-parse", "toryo/2^"); got != run(t, dir, "rev-parse", "other") {
+		t.Errorf("the branch is on top of %s", got)
+	}
+}

@@ -1,0 +1,146 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Merge brings what the base has got since into the workspace.
+func (w *Workspace) Merge(ctx context.Context) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.fetch(ctx, "--depth=1", "+refs/heads/"+w.options.Base+":"+refTip); err != nil {
+		return nil, err
+	}
+	tip, err := w.text(ctx, "rev-parse", "--verify", refTip+"^{commit}")
+	if err != nil {
+		return nil, err
+	}
+	w.tip = tip
+	if tip == w.base || tip == w.merged {
+		return nil, nil
+	}
+	files, err := w.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The history between is not here, and is not needed: what counts is what the
+	// two have made of the commit that they share.
+	ours, err := w.record(ctx, files, []string{w.base}, "ours\n")
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := w.text(ctx, "-c", "user.name=toryo", "-c", "user.email=toryo@localhost", "commit-tree", "-p", w.base, "-m", "theirs", tip+"^{tree}")
+	if err != nil {
+		return nil, err
+	}
+	tree, conflicts, err := w.mergeTrees(ctx, ours, theirs)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.write(ctx, files, tree); err != nil {
+		return nil, err
+	}
+	w.base, w.merged, w.wip = tip, tip, ""
+	return conflicts, nil
+}
+
+// text runs git on our own directory and returns the line that it says.
+func (w *Workspace) text(ctx context.Context, args ...string) (string, error) {
+	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: args})
+	if err != nil {
+		return "", task.Wrap(task.Internal, err, "cannot merge the base")
+	}
+	return strings.TrimSpace(output), nil
+}
+
+// mergeTrees merges two commits and returns the tree, with marks where they
+// contradict each other, and the paths of those.
+func (w *Workspace) mergeTrees(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
+	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs}})
+	parts := strings.Split(strings.TrimSuffix(output, "\x00"), "\x00")
+	if len(parts) == 0 || !isHash(parts[0]) { // it fails when there are conflicts, too
+		if err == nil {
+			err = errors.New("git merge-tree said nothing")
+		}
+		return "", nil, task.Wrap(task.Internal, err, "cannot merge the base")
+	}
+	conflicts = slices.DeleteFunc(parts[1:], func(name string) bool { return name == "" })
+	slices.Sort(conflicts)
+	return parts[0], slices.Compact(conflicts), nil
+}
+
+// write brings the workspace from what it has to what the tree has. It writes
+// below the folder only, whatever links there are.
+func (w *Workspace) write(ctx context.Context, have listing, tree string) error {
+	want, err := w.tree(ctx, tree)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if have[name] != want[name] && have[name].mode != submodule {
+			if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return task.Wrap(task.Internal, err, "cannot write the merged files")
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if have[name] == want[name] {
+			continue
+		}
+		if err := w.writeFile(ctx, name, want[name]); err != nil {
+			return task.Wrap(task.Internal, err, "cannot write the merged file "+quote(name))
+		}
+	}
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", tree}}); err != nil {
+		return task.Wrap(task.Internal, err, "cannot merge the base")
+	}
+	w.tracked = want
+	return nil
+}
+
+// writeFile makes one file of the history.
+func (w *Workspace) writeFile(ctx context.Context, name string, want file) error {
+	if want.mode == submodule {
+		return w.root.MkdirAll(name, 0o755)
+	}
+	content, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", want.hash}})
+	if err != nil {
+		return err
+	}
+	return w.writeContent(name, content, want.mode)
+}
+
+// writeContent makes one file. What is in its way and is not of the history goes.
+func (w *Workspace) writeContent(name, content, kind string) error {
+	if dir := path.Dir(name); dir != "." {
+		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := w.root.RemoveAll(name); err != nil {
+		return err
+	}
+	if kind == link {
+		return w.root.Symlink(content, name)
+	}
+	mode := os.FileMode(0o644)
+	if kind == executable {
+		mode = 0o755
+	}
+	made, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = made.WriteString(content)
+	return errors.Join(err, made.Close())
+}

@@ -1,0 +1,271 @@
+package workspace
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// raw makes git check files out as they are in the history.
+const raw = "* -text !eol -ident -filter !working-tree-encoding\n"
+
+// Names that the commits have in git's own directory.
+const (
+	refTip   = "refs/toryo/base"
+	refStart = "refs/toryo/start"
+	refOld   = "refs/toryo/old"
+	refWork  = "refs/toryo/work"
+)
+
+// Lines of the message of work in progress say what differences are counted from
+// and where the work left the base.
+const (
+	baseTrailer = "Toryo-Base: "
+	forkTrailer = "Toryo-Fork: "
+)
+
+// prepare fetches and checks out.
+func (w *Workspace) prepare(ctx context.Context) error {
+	if _, err := w.git.Run(ctx, git.Command{Args: []string{"init", "--quiet", "--bare", "--template=", w.dir}}); err != nil {
+		return task.Wrap(task.Internal, err, "cannot make git's directory")
+	}
+	if err := os.MkdirAll(filepath.Join(w.dir, "info"), 0o700); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot make git's directory")
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "info", "attributes"), []byte(raw), 0o600); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot make git's directory")
+	}
+	refs, err := w.remoteRefs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.fetchAll(ctx, refs); err != nil {
+		return err
+	}
+	begin := w.start
+	if w.wip != "" {
+		begin = w.wip
+	}
+	if err := w.checkOut(ctx, begin); err != nil {
+		return err
+	}
+	if w.wip != "" {
+		w.kept = w.tracked
+	}
+	return w.makePlain(ctx)
+}
+
+// remoteRefs lists what the repository has, and settles which branch is the base.
+func (w *Workspace) remoteRefs(ctx context.Context) (map[string]string, error) {
+	output, err := w.git.Run(ctx, git.Command{Args: []string{"ls-remote", "--quiet", "--symref", "--end-of-options", w.remote.URL}, Remote: &w.remote})
+	if err != nil {
+		return nil, coded(err, "cannot reach the repository")
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(output) {
+		hash, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if target, is := strings.CutPrefix(hash, "ref: "); is {
+			if name == "HEAD" && w.options.Base == "" {
+				w.options.Base = strings.TrimPrefix(target, "refs/heads/")
+			}
+			continue
+		}
+		refs[name] = hash
+	}
+	if w.options.Base == "" {
+		return nil, task.Errorf(task.NotFound, "the repository has no default branch").WithMend("push a first commit, or name a base branch")
+	}
+	if refs["refs/heads/"+w.options.Base] == "" {
+		return nil, task.Errorf(task.NotFound, "the repository has no branch %q", w.options.Base).WithMend("push a first commit to it, or name another base branch")
+	}
+	if err := w.checkName(ctx, "refs/heads/"+w.options.Branch); err != nil {
+		return nil, err
+	}
+	return refs, nil
+}
+
+// checkName refuses what git would not take for the name of a ref.
+func (w *Workspace) checkName(ctx context.Context, ref string) error {
+	if !strings.ContainsAny(ref, "\x00\n") {
+		if _, err := w.git.Run(ctx, git.Command{Args: []string{"check-ref-format", ref}}); err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return task.Errorf(task.Invalid, "%q is no name for a branch", ref)
+}
+
+// fetchAll fetches the base, what the work begins with, and the work in progress,
+// and settles what differences are counted from.
+func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error {
+	base := "refs/heads/" + w.options.Base
+	first := base
+	switch branch := "refs/heads/" + w.options.Branch; {
+	case w.options.Start != "":
+		if first = w.options.Start; refs[first] == "" {
+			return task.Errorf(task.NotFound, "the repository has no %s to begin with", first)
+		}
+	case refs[branch] != "":
+		first = branch
+	}
+	w.tip, w.start, w.left = refs[base], refs[first], refs["refs/heads/"+w.options.Branch]
+	if w.options.WIP != "" && refs[w.options.WIP] == "" {
+		w.remark(workGone)
+	}
+	if wip := refs[w.options.WIP]; wip != "" {
+		return w.fetchWork(ctx, base, wip)
+	}
+	if err := w.fetch(ctx, "--depth=1", "+"+base+":"+refTip, "+"+first+":"+refStart); err != nil {
+		return err
+	}
+	var err error
+	w.fork, err = w.findFork(ctx, w.start, w.tip)
+	w.base = w.fork
+	return err
+}
+
+// fetchWork fetches work in progress, which says itself what it is on top of.
+func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
+	if err := w.fetch(ctx, "--depth=2", "+"+base+":"+refTip, "+"+w.options.WIP+":"+refWork); err != nil {
+		return err
+	}
+	text, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "commit", wip}})
+	if err != nil {
+		return task.Wrap(task.Internal, err, "cannot read the work in progress")
+	}
+	var parents []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if parent, is := strings.CutPrefix(line, "parent "); is {
+			parents = append(parents, parent)
+		}
+		if hash, is := strings.CutPrefix(line, baseTrailer); is && isHash(hash) {
+			w.base = hash
+		}
+		if hash, is := strings.CutPrefix(line, forkTrailer); is && isHash(hash) {
+			w.fork = hash
+		}
+	}
+	if len(parents) == 0 || len(parents) > 2 || w.base == "" || w.fork == "" {
+		return task.Errorf(task.Invalid, "the work in progress at %s was not made by this program", w.options.WIP)
+	}
+	w.wip, w.start = wip, parents[0]
+	if len(parents) == 2 {
+		w.merged = parents[1]
+	}
+	if w.has(ctx, w.base) {
+		return nil
+	}
+	return w.fetch(ctx, "--depth=1", "+"+w.base+":"+refOld)
+}
+
+func isHash(text string) bool {
+	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// has reports whether a commit is here.
+func (w *Workspace) has(ctx context.Context, commit string) bool {
+	_, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "-e", commit + "^{tree}"}})
+	return err == nil
+}
+
+// fetch fetches by refspecs. Flags come before them.
+func (w *Workspace) fetch(ctx context.Context, specs ...string) error {
+	args := []string{
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance",
+		"--no-show-forced-updates", "--update-shallow",
+	}
+	for len(specs) > 0 && strings.HasPrefix(specs[0], "--") {
+		args, specs = append(args, specs[0]), specs[1:]
+	}
+	args = append(append(args, "--end-of-options", w.remote.URL), specs...)
+	_, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: args, Remote: &w.remote})
+	return coded(err, "cannot fetch from the repository")
+}
+
+// findFork returns the commit at which a branch left the base. It looks further and
+// further back; without a common past it is the base itself.
+func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, error) {
+	if branch == base {
+		return base, nil
+	}
+	for _, depth := range []string{"", "--deepen=50", "--deepen=500", "--deepen=5000", "--unshallow"} {
+		if depth != "" {
+			if !w.isShallow() {
+				break // all of the history is here
+			}
+			if err := w.fetch(ctx, depth, "+refs/heads/"+w.options.Base+":"+refTip, "+"+branch+":"+refStart); err != nil {
+				return "", err
+			}
+		}
+		output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"merge-base", branch, base}})
+		if err == nil || ctx.Err() != nil {
+			return strings.TrimSpace(output), err
+		}
+	}
+	w.remark(nothingShared)
+	return base, nil
+}
+
+// isShallow reports whether a part of the history is not here.
+func (w *Workspace) isShallow() bool {
+	_, err := os.Stat(filepath.Join(w.dir, "shallow"))
+	return err == nil
+}
+
+// checkOut writes the files of a commit into the empty workspace.
+func (w *Workspace) checkOut(ctx context.Context, commit string) error {
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", commit}}); err != nil {
+		return task.Wrap(task.Invalid, err, "git does not take the file names of the repository")
+	}
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Tree: w.files, From: w.files, Args: []string{"checkout-index", "--all", "--force", "--quiet"}}); err != nil {
+		return task.Wrap(task.Internal, err, "cannot check the files out")
+	}
+	tracked, err := w.tree(ctx, commit)
+	if err != nil {
+		return err
+	}
+	w.tracked = tracked
+	w.remarkOn(tracked)
+	return nil
+}
+
+// remarkOn says what is in the repository that we do not bring along.
+func (w *Workspace) remarkOn(files listing) {
+	var modules []string
+	for path, file := range files {
+		if file.mode == submodule {
+			modules = append(modules, quote(path))
+		}
+		if filepath.Base(path) == ".gitattributes" {
+			if text, err := w.root.ReadFile(path); err == nil && strings.Contains(string(text), "filter=lfs") {
+				w.remark(pointersOnly)
+			}
+		}
+	}
+	if len(modules) > 0 {
+		w.remark(modulesLeft, some(modules))
+	}
+}
+
+// makePlain makes the repository that programs in the sandbox find. It has the
+// commit that the work is on top of, and shares nothing with ours.
+func (w *Workspace) makePlain(ctx context.Context) error {
+	plain := filepath.Join(w.files, ".git")
+	own := git.Remote{URL: w.dir}
+	for _, command := range []git.Command{
+		{Args: []string{"init", "--quiet", "--template=", "--initial-branch=" + w.options.Branch, w.files}},
+		{Dir: plain, Remote: &own, Args: []string{"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", own.URL, "+" + w.start + ":refs/heads/" + w.options.Branch, "--update-head-ok"}},
+		{Dir: plain, Args: []string{"read-tree", w.start}},
+		{Dir: plain, Args: []string{"config", "user.name", w.options.Author.Name}},
+		{Dir: plain, Args: []string{"config", "user.email", w.options.Author.Email}},
+	} {
+		if _, err := w.git.Run(ctx, command); err != nil {
+			return task.Wrap(task.Internal, err, "cannot make the repository for the sandbox")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package workspace
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// maxDiff is how much of a difference is given as text.
+const maxDiff = 8 << 20
+
+// Diff compares the workspace with the base.
+func (w *Workspace) Diff(ctx context.Context) (phase.Diff, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, err := w.scan(ctx)
+	if err != nil {
+		return phase.Diff{}, err
+	}
+	before, err := w.tree(ctx, w.base)
+	if err != nil {
+		return phase.Diff{}, err
+	}
+	commit, err := w.record(ctx, files, []string{w.start}, "difference\n")
+	if err != nil {
+		return phase.Diff{}, err
+	}
+	diff := phase.Diff{Files: []string{}}
+	for name := range maps.Keys(files) {
+		if before[name] != files[name] {
+			diff.Files = append(diff.Files, name)
+		}
+	}
+	for name := range maps.Keys(before) {
+		if _, stays := files[name]; !stays {
+			diff.Files = append(diff.Files, name)
+		}
+	}
+	slices.Sort(diff.Files)
+	text := &bounded{left: maxDiff}
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Output: text, Args: []string{
+		"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/",
+		"--end-of-options", w.base, commit,
+	}}); err != nil {
+		return phase.Diff{}, task.Wrap(task.Internal, err, "cannot compare with the base")
+	}
+	diff.Text = text.String()
+	return diff, nil
+}
+
+// bounded keeps the start of what is written to it, and says when there was more.
+type bounded struct {
+	bytes.Buffer
+	left int
+	cut  bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	b.left -= n
+	b.cut = b.cut || n < len(p)
+	b.Buffer.Write(p[:n])
+	return len(p), nil
+}
+
+func (b *bounded) String() string {
+	text := b.Buffer.String()
+	if !b.cut {
+		return text
+	}
+	if at := strings.LastIndex(text, "\ndiff --git "); at > 0 {
+		text = text[:at+1]
+	}
+	return text + "# the rest of the difference is too long to be shown\n"
+}
+
+// Base returns a file of the base branch. A link is followed as long as it stays
+// in the repository.
+func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	missing := task.Errorf(task.NotFound, "the base branch has no file %s", quote(name))
+	clean := path.Clean(name)
+	if path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") || strings.Contains(clean, "\x00") {
+		return nil, missing
+	}
+	output, err := w.git.Run(ctx, git.Command{
+		Dir: w.dir, Input: strings.NewReader(w.tip + ":" + clean + "\x00"),
+		Args: []string{"cat-file", "--batch=%(objecttype) %(objectsize)", "--follow-symlinks", "-z"},
+	})
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot read the base branch")
+	}
+	reader := bufio.NewReader(strings.NewReader(output))
+	head, err := reader.ReadString('\n')
+	size, is := strings.CutPrefix(strings.TrimSuffix(head, "\n"), "blob ")
+	if err != nil || !is {
+		return nil, missing
+	}
+	length, err := strconv.Atoi(size)
+	if err != nil {
+		return nil, missing // a file that is called like that
+	}
+	content := make([]byte, length)
+	if _, err := io.ReadFull(reader, content); err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot read the base branch")
+	}
+	return content, nil
+}
+
+// BaseFiles lists the files of the base branch, without its submodules.
+func (w *Workspace) BaseFiles(ctx context.Context) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, err := w.tree(ctx, w.tip)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(files))
+	for name, file := range files {
+		if file.mode != submodule {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,307 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // it is how git names objects
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// The modes of files in the history.
+const (
+	plainFile  = "100644"
+	executable = "100755"
+	link       = "120000"
+	submodule  = "160000"
+)
+
+// file is a file as the history has it.
+type file struct{ mode, hash string }
+
+// listing is all files of a commit, or of the workspace, by path.
+type listing map[string]file
+
+// sight is a file when it was last read, and what it looked like from outside.
+type sight struct {
+	look look
+	file file
+}
+
+// settled is how old a change must be for a look from outside to tell whether
+// there was another: clocks of file systems tick slowly.
+const settled = 2 * time.Second
+
+// tree lists the files of a commit.
+func (w *Workspace) tree(ctx context.Context, commit string) (listing, error) {
+	if files, known := w.trees[commit]; known {
+		return files, nil
+	}
+	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"ls-tree", "-r", "-z", "--full-tree", commit}})
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot read the files of a commit")
+	}
+	files := listing{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
+		about, name, found := strings.Cut(line, "\t")
+		fields := strings.Fields(about)
+		if found && len(fields) == 3 {
+			files[name] = file{mode: fields[0], hash: fields[2]}
+			w.known[fields[2]] = true
+		}
+	}
+	w.trees[commit] = files
+	return files, nil
+}
+
+// scan lists the files of the workspace as a commit would have them.
+func (w *Workspace) scan(ctx context.Context) (listing, error) {
+	w.large = nil
+	files := listing{}
+	base, err := w.tree(ctx, w.base)
+	if err != nil {
+		return nil, err
+	}
+	take := func(name string, was file) error {
+		now, there, err := w.see(name, was)
+		if there {
+			files[name] = now
+		}
+		return err
+	}
+	folders := map[string]bool{".": true}
+	for name, was := range w.tracked {
+		_, ofBase := base[name]
+		if !ofBase && w.isApart(name) || was.mode != submodule && !w.isFolder(path.Dir(name), folders) {
+			continue
+		}
+		if err := take(name, was); err != nil {
+			return nil, err
+		}
+	}
+	others, err := w.others(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range others {
+		if _, known := files[name]; known || w.isApart(name) {
+			continue
+		}
+		if err := take(name, file{}); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(w.large)
+	return files, ctx.Err()
+}
+
+// isFolder reports whether the path is a folder that is reached without a link.
+func (w *Workspace) isFolder(name string, known map[string]bool) bool {
+	if is, seen := known[name]; seen {
+		return is
+	}
+	is := w.isFolder(path.Dir(name), known)
+	if is {
+		info, err := os.Lstat(filepath.Join(w.files, name))
+		is = err == nil && info.IsDir()
+	}
+	known[name] = is
+	return is
+}
+
+// others lists what is not ignored and was not checked out, below a folder. A
+// repository in the workspace is taken for the folder that it is, without its
+// .git. Git only lists here; it is told of no repository but ours.
+func (w *Workspace) others(ctx context.Context, below string) ([]string, error) {
+	command := git.Command{Dir: w.dir, Tree: w.files, From: w.files, Args: []string{"ls-files", "--others", "--exclude-standard", "-z"}}
+	if below != "" {
+		within := filepath.Join(w.files, below)
+		if info, err := os.Lstat(within); err != nil || !info.IsDir() {
+			return nil, nil // it is gone again
+		}
+		command.Tree, command.From, command.Index = within, within, filepath.Join(w.dir, "no-index")
+	}
+	output, err := w.git.Run(ctx, command)
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot list the files of the workspace")
+	}
+	var names []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
+		if name == "" {
+			continue
+		}
+		full := path.Join(below, name)
+		if reserved(full) {
+			w.remark(reservedName, quote(full))
+			continue
+		}
+		if !strings.HasSuffix(name, "/") {
+			names = append(names, full)
+			continue
+		}
+		within, err := w.others(ctx, full)
+		if err != nil {
+			return nil, err
+		}
+		w.remark(innerRepository, quote(full))
+		names = append(names, within...)
+	}
+	return names, nil
+}
+
+// see looks at one file, and reads it if it may have changed. What is over the
+// limit is noted, and is as it was.
+func (w *Workspace) see(name string, was file) (now file, there bool, err error) {
+	info, err := os.Lstat(filepath.Join(w.files, name))
+	if err != nil && was.mode == submodule {
+		return was, true, gone(err)
+	}
+	if err != nil {
+		return file{}, false, gone(err)
+	}
+	kind := info.Mode().Type()
+	switch {
+	case was.mode == submodule:
+		return was, kind == fs.ModeDir, nil
+	case kind == fs.ModeDir:
+		return file{}, false, nil
+	case kind == fs.ModeSymlink:
+		target, err := w.root.Readlink(name)
+		if err != nil {
+			return file{}, false, gone(err)
+		}
+		return file{link, w.hash([]byte(target))}, true, nil
+	case kind != 0:
+		w.remark(noFile, quote(name))
+		return file{}, false, nil
+	case info.Size() > w.options.MaxFile:
+		w.large = append(w.large, name)
+		return was, was.mode != "", nil
+	}
+	from := lookOf(info)
+	if last, seen := w.seen[name]; seen && from.certain && last.look == from {
+		return last.file, true, nil
+	}
+	return w.read(name, was)
+}
+
+// read reads one file to name its content.
+func (w *Workspace) read(name string, was file) (now file, there bool, err error) {
+	opened, err := w.openFile(name)
+	if errors.Is(err, fs.ErrPermission) {
+		w.remark(unreadable, quote(name))
+		return was, was.mode != "", nil
+	}
+	if err != nil || opened == nil {
+		return file{}, false, err
+	}
+	defer func() { _ = opened.Close() }()
+	info, err := opened.Stat()
+	if err != nil {
+		return file{}, false, err
+	}
+	from := lookOf(info)
+	sum := w.hasher(info.Size())
+	n, err := io.Copy(sum, io.LimitReader(opened, info.Size()))
+	if err != nil {
+		return file{}, false, task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+	}
+	if n < info.Size() { // it got shorter while we read it
+		return w.read(name, was)
+	}
+	now = file{modeOf(info), hex.EncodeToString(sum.Sum(nil))}
+	from.certain = from.certain && w.now().Sub(from.changed) > settled
+	w.seen[name] = sight{look: from, file: now}
+	return now, true, nil
+}
+
+// openFile opens a file that is below the folder and is really a file. It does not
+// wait for the other end of a pipe. Nil means that there is none.
+func (w *Workspace) openFile(name string) (*os.File, error) {
+	opened, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	if err != nil {
+		w.options.Log.Debug("a file of the workspace went away while it was looked at", "name", quote(name), "error", err)
+		return nil, nil
+	}
+	info, err := opened.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		_ = opened.Close()
+		return nil, err
+	}
+	return opened, nil
+}
+
+// gone turns the error of a file that is not there into none.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+func modeOf(info fs.FileInfo) string {
+	if info.Mode()&0o100 != 0 {
+		return executable
+	}
+	return plainFile
+}
+
+// hasher begins the name that git gives to content of the size.
+func (w *Workspace) hasher(size int64) hash.Hash {
+	sum := sha1.New() //nolint:gosec // it is how git names objects
+	if len(w.start) == 64 {
+		sum = sha256.New()
+	}
+	_, _ = fmt.Fprintf(sum, "blob %d\x00", size) // a hash takes everything
+	return sum
+}
+
+func (w *Workspace) hash(content []byte) string {
+	sum := w.hasher(int64(len(content)))
+	_, _ = sum.Write(content)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// tooLarge is the error for files over the limit.
+func (w *Workspace) tooLarge() error {
+	if len(w.large) == 0 {
+		return nil
+	}
+	return task.Errorf(task.TooLarge, "larger than the %d MB that a file may have in the history: %s", w.options.MaxFile>>20, w.largeNames()).
+		WithMend("remove it, or name it in .gitignore")
+}
+
+func (w *Workspace) largeNames() string {
+	names := make([]string, len(w.large))
+	for i, name := range w.large {
+		names[i] = quote(name)
+	}
+	return some(names)
+}
+
+// some joins names, not too many.
+func some(names []string) string {
+	slices.Sort(names)
+	const most = 10
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

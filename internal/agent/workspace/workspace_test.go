@@ -1,0 +1,280 @@
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+func save(t *testing.T, w *workspace.Workspace) string {
+	t.Helper()
+	commit, err := w.Save(t.Context(), "work in progress")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commit
+}
+
+func TestFromCloneToBranch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n", "dir/b.txt": "two\n", "gone.txt": "three\n", "run.sh": "echo\n", ".gitignore": "/out/\n"})
+	w := s.prepare(t, nil)
+	dir := w.Workspace()
+	if got := read(t, dir, "a.txt") + read(t, dir, "dir/b.txt"); got != "one\ntwo\n" {
+		t.Fatalf("checked out %q", got)
+	}
+	started := s.Mirrored(t, "rev-parse", "refs/heads/main")
+	if got := save(t, w); got != started {
+		t.Errorf("a save without changes is %s, want the commit that it began with", got)
+	}
+	put(t, dir, "a.txt", "changed\n")
+	put(t, dir, "new/c.txt", "new\n")
+	put(t, dir, "gone.txt", "")
+	put(t, dir, "out/ignored.bin", "x")
+	if err := os.Chmod(filepath.Join(dir, "run.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first := save(t, w)
+	if got := s.Mirrored(t, "rev-parse", space("refs/toryo/wip")); got != first {
+		t.Errorf("the mirror has %s, want %s", got, first)
+	}
+	if again := save(t, w); again != first {
+		t.Errorf("a save without changes is %s, want %s", again, first)
+	}
+	diff, err := w.Diff(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a.txt", "gone.txt", "new/c.txt", "run.sh"}; !slices.Equal(diff.Files, want) {
+		t.Errorf("changed files %q, want %q", diff.Files, want)
+	}
+	for _, part := range []string{"-one\n+changed\n", "new mode 100755", "+++ b/new/c.txt", "deleted file"} {
+		if !strings.Contains(diff.Text, part) {
+			t.Errorf("the difference lacks %q:\n%s", part, diff.Text)
+		}
+	}
+	commit, changed, err := w.Commit(t.Context(), "Fix it\n\nAt last.")
+	if err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	if got := s.Mirrored(t, "log", "--format=%H %an %B", started+".."+space("refs/heads/toryo/1")); got != commit+" Toryo Fix it\n\nAt last." {
+		t.Errorf("the branch has %q", got)
+	}
+	if got := s.Mirrored(t, "diff", "--name-status", started, commit); got != "M\ta.txt\nD\tgone.txt\nA\tnew/c.txt\nM\trun.sh" {
+		t.Errorf("the commit changes %q", got)
+	}
+	// The branch is made anew each time, until the run is over.
+	put(t, dir, "a.txt", "better\n")
+	again, _, err := w.Commit(t.Context(), "Fix it well")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Mirrored(t, "rev-list", "--count", started+".."+space("refs/heads/toryo/1")); got != "1" || again == commit {
+		t.Errorf("the branch has %s commits", got)
+	}
+}
+
+func TestACommitWithoutChangesIsNone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n", "b.sh": "x\n"})
+	w := s.prepare(t, nil)
+	put(t, w.Workspace(), "a.txt", "two\n")
+	save(t, w)
+	put(t, w.Workspace(), "a.txt", "one\n") // as it was
+	if _, changed, err := w.Commit(t.Context(), "nothing"); err != nil || changed {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+	if refs := s.Mirrored(t, "for-each-ref", space("refs/heads/toryo")); refs != "" {
+		t.Errorf("there is a branch: %s", refs)
+	}
+	diff, err := w.Diff(t.Context())
+	if err != nil || diff.Text != "" || len(diff.Files) != 0 {
+		t.Errorf("a difference %+v, %v", diff, err)
+	}
+}
+
+func TestGoingOnElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n", "b.txt": "b\n"})
+	first := s.prepare(t, nil)
+	put(t, first.Workspace(), "a.txt", "changed\n")
+	put(t, first.Workspace(), "b.txt", "")
+	commit := save(t, first)
+
+	second := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef })
+	if got := read(t, second.Workspace(), "a.txt"); got != "changed\n" {
+		t.Errorf("it goes on with %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(second.Workspace(), "b.txt")); !os.IsNotExist(err) {
+		t.Errorf("the removed file is back: %v", err)
+	}
+	if got := save(t, second); got != commit {
+		t.Errorf("it saves %s without changes, want %s", got, commit)
+	}
+	one, err := first.Diff(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := second.Diff(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(one, two); diff != "" {
+		t.Error(diff)
+	}
+	put(t, second.Workspace(), "c.txt", "c\n")
+	result, _, err := second.Commit(t.Context(), "done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Mirrored(t, "rev-parse", result+"^"); got != s.Mirrored(t, "rev-parse", "refs/heads/main") {
+		t.Errorf("the commit is on top of %s", got)
+	}
+	// Without the work in progress it says so and begins anew.
+	s.Mirrored(t, "update-ref", "-d", space(workspace.WIPRef))
+	third := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef; o.Branch = "toryo/2" })
+	if got := strings.Join(third.Remarks(), ""); !strings.Contains(got, "is gone") || read(t, third.Workspace(), "a.txt") != "one\n" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestABranchThatExistsGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n"})
+	s.Commit(t, "toryo/1", "more", map[string]string{"branch.txt": "x\n"})
+	for range 60 { // more than is fetched at once
+		tree := run(t, s.Origin, "rev-parse", "toryo/1^{tree}")
+		run(t, s.Origin, "update-ref", "refs/heads/toryo/1", run(t, s.Origin, "commit-tree", "-p", "toryo/1", "-m", "more", tree))
+	}
+	s.Commit(t, "main", "base moves", map[string]string{"base.txt": "base\n"})
+	s.Seed(t, "toryo/1")
+	w := s.prepare(t, nil)
+	diff, err := w.Diff(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"branch.txt"}; !slices.Equal(diff.Files, want) {
+		t.Errorf("the branch differs in %q, want %q: what the base got since is not its doing", diff.Files, want)
+	}
+	if _, changed, err := w.Commit(t.Context(), "nothing"); err != nil || changed {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+	put(t, w.Workspace(), "a.txt", "two\n")
+	commit, _, err := w.Commit(t.Context(), "more still")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Mirrored(t, "rev-parse", commit+"^"); got != s.Mirrored(t, "rev-parse", "refs/heads/toryo/1") {
+		t.Errorf("it is on top of %s", got)
+	}
+	// Files are read from the base, not from the branch.
+	if text, err := w.Base(t.Context(), "base.txt"); err != nil || string(text) != "base\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := w.Base(t.Context(), "branch.txt"); task.CodeOf(err) != task.NotFound {
+		t.Errorf("a file of the branch is not of the base: %v", err)
+	}
+	names, err := w.BaseFiles(t.Context())
+	if err != nil || !slices.Equal(names, []string{"a.txt", "base.txt"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "c.txt": "c\n"})
+	w := s.prepare(t, nil)
+	if conflicts, err := w.Merge(t.Context()); err != nil || conflicts != nil {
+		t.Fatal(conflicts, err)
+	}
+	put(t, w.Workspace(), "a.txt", "one\ntwo\nours\n")
+	put(t, w.Workspace(), "mine.txt", "mine\n")
+	s.Commit(t, "main", "theirs", map[string]string{"a.txt": "one\ntwo\ntheirs\n", "b.txt": "", "c.txt": "c2\n", "d/e.txt": "new\n"})
+	tip := s.mirroredMain(t)
+	conflicts, err := w.Merge(t.Context())
+	if err != nil || !slices.Equal(conflicts, []string{"a.txt"}) {
+		t.Fatal(conflicts, err)
+	}
+	if text := read(t, w.Workspace(), "a.txt"); !strings.Contains(text, "<<<<<<<") || !strings.Contains(text, "ours") || !strings.Contains(text, "theirs") {
+		t.Errorf("the conflict reads %q", text)
+	}
+	if read(t, w.Workspace(), "c.txt") != "c2\n" || read(t, w.Workspace(), "d/e.txt") != "new\n" || read(t, w.Workspace(), "mine.txt") != "mine\n" {
+		t.Error("what does not contradict is not merged")
+	}
+	put(t, w.Workspace(), "a.txt", "one\ntwo\nboth\n")
+	save(t, w)
+	diff, err := w.Diff(t.Context())
+	if err != nil || !slices.Equal(diff.Files, []string{"a.txt", "mine.txt"}) {
+		t.Errorf("against the base of now: %q, %v", diff.Files, err)
+	}
+	// A run that goes on from there knows of the merge.
+	again := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef })
+	commit, changed, err := again.Commit(t.Context(), "both")
+	if err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	if got := s.Mirrored(t, "rev-parse", commit+"^@"); got != tip {
+		t.Errorf("the parents are %s, want %s", got, tip)
+	}
+	if conflicts, err := again.Merge(t.Context()); err != nil || conflicts != nil {
+		t.Error(conflicts, err)
+	}
+}
+
+// mirroredMain brings the mirror and the task's base up to date.
+func (s *site) mirroredMain(t *testing.T) string {
+	t.Helper()
+	s.Seed(t)
+	return s.Mirrored(t, "rev-parse", "refs/heads/main")
+}
+
+func TestMergeIntoABranchOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n"})
+	head := s.Commit(t, "toryo/1", "theirs", map[string]string{"b.txt": "b\n"})
+	s.Commit(t, "main", "base", map[string]string{"c.txt": "c\n"})
+	s.Seed(t, "toryo/1")
+	w := s.prepare(t, nil)
+	if conflicts, err := w.Merge(t.Context()); err != nil || len(conflicts) > 0 {
+		t.Fatal(conflicts, err)
+	}
+	commit, changed, err := w.Commit(t.Context(), "merge")
+	if err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	if got := s.Mirrored(t, "rev-parse", commit+"^@"); got != head+"\n"+s.Mirrored(t, "rev-parse", "refs/heads/main") {
+		t.Errorf("the parents are %s", got)
+	}
+	if read(t, w.Workspace(), "c.txt") != "c\n" {
+		t.Error("the base is not merged")
+	}
+}
+
+func TestARefusedToken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n"})
+	w := s.prepare(t, nil)
+	put(t, w.Workspace(), "a.txt", "two\n")
+	s.Take(token)
+	if _, err := w.Save(t.Context(), "x"); task.CodeOf(err) != task.LeaseLost {
+		t.Errorf("a save without a lease: %v", err)
+	}
+	if _, _, err := w.Commit(t.Context(), "x"); task.CodeOf(err) != task.LeaseLost {
+		t.Errorf("a commit without a lease: %v", err)
+	}
+	if _, err := workspace.Prepare(t.Context(), s.options(t)); task.CodeOf(err) != task.LeaseLost {
+		t.Errorf("a clone without a lease: %v", err)
+	}
+	s.Give(token)
+	commit := save(t, w) // what was not pushed is not taken for saved
+	if got := s.Mirrored(t, "rev-parse", space("refs/toryo/wip")); got != commit {
+		t.Errorf("the mirror has %s, want %s", got, commit)
+	}
+}

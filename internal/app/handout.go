@@ -1,0 +1,214 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// expireEvery is how often leases that have run out are looked for.
+	expireEvery = time.Second
+	// boardEvery is how often the board is looked at that lies in a file: what
+	// another process does on it is heard of in no other way.
+	boardEvery = 3 * time.Second
+	// seedAge is how old a mirror may be when a task begins.
+	seedAge = 10 * time.Second
+)
+
+// handingOut is everything of the server that makes tasks and hands them out.
+type handingOut struct {
+	*broker.HandOut
+	clock  *broker.Clock
+	intake *broker.Intake
+	duties *broker.Duties
+
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	stopBell func()
+}
+
+// startHandOut begins to take in work and to hand it out.
+func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handingOut, error) {
+	h := &handingOut{}
+	var err error
+	if h.clock, err = broker.NewClock(ctx, f.store); err != nil {
+		return nil, err
+	}
+	bot := botOf(c, f)
+	f.running = newRunSide(c, f, h.clock.Now)
+	preparer := &broker.Preparer{
+		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Ground: ground{f.mirrors}, Bot: bot, Now: h.clock.Now,
+		Comments: f.running.talk.Present,
+	}
+	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
+		Leases: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames,
+		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+	})
+	h.intake = broker.NewIntake(broker.IntakeOptions{
+		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot,
+		Labels: c.LabelNames, Rules: rulesOf(c), Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+	})
+	f.running.watch(f, h.intake, h.clock.Now)
+	f.webhooks.Changes = f.running.watcher
+	server, err := serverName()
+	if err != nil {
+		return nil, err
+	}
+	h.duties = &broker.Duties{Offices: f.store, Holder: server, Log: f.log, All: h.all(f, c)}
+	h.HandOut.Start(ctx)
+	h.intake.Start(ctx)
+	f.running.start(ctx)
+	h.duties.Start(ctx)
+	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.running.Go(func() { h.readClock(ctx, f) })
+	h.stopBell = f.bell.Follow(f.store)
+	return h, nil
+}
+
+// stop ends everything in the order in which one uses the other.
+func (h *handingOut) stop(ctx context.Context) {
+	h.duties.Stop(ctx)
+	h.intake.Stop()
+	h.HandOut.Stop()
+	h.cancel()
+	h.running.Wait()
+	h.stopBell()
+}
+
+// all lists what one server of several does in the background.
+func (h *handingOut) all(f *forgeSide, c config.Config) []broker.Duty {
+	expiry := &broker.Expiry{
+		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Halted: f.running.halts.Halted,
+		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
+	}
+	duties := []broker.Duty{
+		{Name: "end leases that have run out", Every: expireEvery, Do: expiry.Expire},
+		{Name: "look at the items of running tasks", Every: watchEvery, Do: f.running.watcher.GoThrough},
+		{Name: "look for what webhooks missed", Every: c.SyncInterval, Do: h.sync(c.ConfiguredForges())},
+		{Name: "remove what is no longer of use", Every: tidyEvery, Do: f.tidy},
+	}
+	board := broker.Duty{Name: "look at the board", Every: c.SyncInterval, Do: h.sync([]task.Forge{task.Board})}
+	if c.Database.Driver == "sqlite" {
+		board.Every = min(board.Every, boardEvery)
+	}
+	return append(duties, board)
+}
+
+// sync looks at forges, each time at what has changed since the last.
+func (h *handingOut) sync(forges []task.Forge) func(context.Context) error {
+	var last time.Time
+	return func(ctx context.Context) error {
+		begun := h.clock.Now()
+		err := h.intake.Sync(ctx, forges, last)
+		if err == nil {
+			last = begun
+		}
+		return err
+	}
+}
+
+func (h *handingOut) readClock(ctx context.Context, f *forgeSide) {
+	ticker := time.NewTicker(broker.ClockEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := h.clock.Read(ctx); err != nil && ctx.Err() == nil {
+			f.log.WarnContext(ctx, "the database does not say what time it is; our clock goes on", "error", err)
+		}
+	}
+}
+
+// serverName tells this server from every other, also from the one that ran here
+// before.
+func serverName() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name the server: %w", err)
+	}
+	id, err := uuid.NewRandom()
+	return host + "/" + id.String(), err
+}
+
+// tidy removes what is no longer of use.
+func (f *forgeSide) tidy(ctx context.Context) error {
+	_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
+	_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
+	return errors.Join(err, failed, f.webhooks.Prune(ctx))
+}
+
+// botOf says who we are on a forge: as the configuration says, and else as the
+// forge does.
+func botOf(c config.Config, f *forgeSide) func(context.Context, task.Forge) (string, error) {
+	return func(ctx context.Context, name task.Forge) (string, error) {
+		if name == task.Board {
+			return boardBot, nil
+		}
+		if bot := c.Account(name).BotName; bot != "" {
+			return bot, nil
+		}
+		return f.forges[name].Self(ctx)
+	}
+}
+
+// scopeOf says which repositories are worked on.
+func scopeOf(c config.Config) func(task.Forge, string) bool {
+	of := func(owner, repository string) bool {
+		first, _, _ := strings.Cut(repository, "/")
+		return strings.EqualFold(first, owner)
+	}
+	return func(name task.Forge, repository string) bool {
+		switch name {
+		case task.GitHub:
+			return of(c.GitHub.Owner, repository)
+		case task.Gitea:
+			return of(c.Gitea.Owner, repository)
+		case task.GitLab:
+			return slices.ContainsFunc(c.GitLab.Projects, func(project string) bool { return strings.EqualFold(project, repository) })
+		default:
+			return name == task.Board
+		}
+	}
+}
+
+func rulesOf(c config.Config) broker.Rules {
+	rules := broker.Rules{
+		DefaultRole: task.Role(c.DefaultRole), Priorities: c.Priority.Values(),
+		ReviewLabel: c.Review.Label, ReviewDelay: c.Review.Delay, ReviewRounds: c.Review.MaxRounds,
+	}
+	for _, name := range c.RoleNames() {
+		rules.Roles = append(rules.Roles, task.Role(name))
+	}
+	return rules
+}
+
+// ground prepares repositories in the mirrors.
+type ground struct{ mirrors *mirror.Mirrors }
+
+// Prepare implements broker.Ground.
+func (g ground) Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error {
+	repository := mirror.Repository{Forge: t.Key.Forge, Name: t.Key.Repository}
+	if err := g.mirrors.Fetch(ctx, repository, seedAge); err != nil {
+		return err
+	}
+	return g.mirrors.Seed(ctx, mirror.Seed{Repository: repository, Task: t.ID, Base: base, Branches: branches, Refs: refs})
+}

@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// tokenVariable names the environment variable with an operator's token.
+const tokenVariable = "TORYO_TOKEN"
+
+// operate is what every command has that steers tasks through a running server.
+type operate struct {
+	program
+	settings settings
+	server   string
+	json     bool
+}
+
+func (o *operate) bind(c *cobra.Command) {
+	o.settings.bind(c, dataFlag)
+	c.Flags().StringVar(&o.server, "server", "", "address of the server (`URL`, default: the one of the configuration, on this machine)")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON, in the shapes of the HTTP API")
+}
+
+// withServer runs a command on a server. It acts with the token in TORYO_TOKEN, or,
+// on the server's machine, with one that it makes itself and revokes again:
+// whoever can read the database may do so.
+func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (err error) {
+	loaded, err := o.settings.load(o.program)
+	if err != nil {
+		return err
+	}
+	connection, err := agentClient(loaded.Agent.CAFile)
+	if err != nil {
+		return err
+	}
+	client := &wire.Client{Server: o.serverOr(loaded), Token: o.variable(tokenVariable), HTTP: connection}
+	if client.Token != "" {
+		return do(client)
+	}
+	if o.server != "" {
+		return task.Errorf(task.Usage, "no token was given").WithMend("set %s to a token with the role operator", tokenVariable)
+	}
+	return o.withStore(ctx, &o.settings, func(database store.Store) (err error) {
+		tokens := access.Tokens{Store: database, Now: o.now}
+		if client.Token, err = tokens.Create(ctx, access.Operator, "command line"); err != nil {
+			return err
+		}
+		made, err := tokens.Check(ctx, client.Token)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+			defer cancel()
+			err = errors.Join(err, database.RevokeToken(after, made.ID, o.now()))
+		}()
+		return do(client)
+	})
+}
+
+func (o *operate) serverOr(c config.Config) string {
+	switch {
+	case o.server != "":
+		return o.server
+	case c.Server.TLSCertFile != "":
+		return "https://" + c.Server.Addr
+	default:
+		return "http://" + c.Server.Addr
+	}
+}
+
+// steer makes a command that does something with one task.
+func (p program) steer(use, short string, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) *cobra.Command {
+	o := operate{program: p}
+	c := &cobra.Command{
+		Use: use + " TASK", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.steer(c.Context(), task.ID(args[0]), do) },
+	}
+	o.bind(c)
+	return c
+}
+
+func (o *operate) steer(ctx context.Context, id task.ID, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) error {
+	return o.withServer(ctx, func(client *wire.Client) error {
+		after, err := do(client, ctx, id)
+		if err != nil {
+			return err
+		}
+		if o.json {
+			return o.printJSON(after)
+		}
+		_, err = fmt.Fprintf(o.stdout, "%s is %s: %s\n", after.Item, after.State, after.ReasonText)
+		return err
+	})
+}
+
+func (p program) tasksStopCommand() *cobra.Command {
+	c := p.steer("stop", "Stop a task for good", (*wire.Client).StopTask)
+	c.Long = "Stop a task for good. A run has ten seconds to save its work; what it saved stays in the\nmirror, and a comment on the item says how to get it."
+	return c
+}
+
+func (p program) tasksRetryCommand() *cobra.Command {
+	return p.steer("retry", "Queue a task again that has ended", (*wire.Client).RetryTask)
+}
+
+func (p program) pauseCommand() *cobra.Command {
+	o := operate{program: p}
+	c := &cobra.Command{
+		Use:   "pause [TASK]",
+		Short: "Pause a task, or everything",
+		Long: `Pause a task, or everything. What runs is saved and goes on where it was when it is
+resumed, on any agent. While everything is paused nothing is handed out. The file
+pause_signal in the folder of the contexts pauses everything too, while it is there.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).PauseTask)
+			}
+			return o.withServer(c.Context(), func(client *wire.Client) error {
+				return o.pauses(client.PauseAll(c.Context()))
+			})
+		},
+	}
+	o.bind(c)
+	return c
+}
+
+func (p program) resumeCommand() *cobra.Command {
+	o := operate{program: p}
+	force := false
+	c := &cobra.Command{
+		Use:   "resume [TASK]",
+		Short: "Let a paused task go on, or everything that was paused together",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).ResumeTask)
+			}
+			return o.withServer(c.Context(), func(client *wire.Client) error {
+				return o.pauses(client.ResumeAll(c.Context(), force))
+			})
+		},
+	}
+	o.bind(c)
+	c.Flags().BoolVar(&force, "force", false, "also when a pause file asks for it, for example of a server that is gone")
+	return c
+}
+
+// pauses prints who wants everything to be paused.
+func (o *operate) pauses(pauses wire.Pauses, err error) error {
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return o.printJSON(pauses)
+	}
+	if len(pauses.Pauses) == 0 {
+		_, err := fmt.Fprintln(o.stdout, "nothing is paused by all")
+		return err
+	}
+	for _, pause := range pauses.Pauses {
+		if _, err := fmt.Fprintf(o.stdout, "everything is paused: by %s since %s\n", pause.Source, pause.Since.Format(time.RFC3339)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// pauseFile is the name of the file, in the folder of the contexts, that pauses
+// everything while it is there.
+const pauseFile = "pause_signal"
+
+// watchEvery is how often the items of running tasks are gone through. How often a
+// forge is asked about one is another matter.
+const watchEvery = time.Second
+
+// runSide is everything of the server that has to do with runs and signals.
+type runSide struct {
+	runs    *broker.Runs
+	halts   *broker.Halts
+	talk    *broker.Talk
+	watcher *broker.Watcher
+}
+
+// newRunSide makes what runs need. The watcher is made when there is an intake.
+func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
+	words := &broker.Words{
+		Labels: c.LabelNames, Language: c.Language, Snapshots: f.snapshots,
+		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" },
+	}
+	own := ownLogin(c)
+	readers := make(map[task.Forge]forge.Reader, len(f.forges))
+	for name, one := range f.forges {
+		readers[name] = one
+	}
+	return &runSide{
+		runs: broker.NewRuns(broker.RunOptions{
+			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own,
+			Lease: c.Leases.Duration, Now: now, Log: f.log,
+		}),
+		halts: broker.NewHalts(haltOptions(c, f, words, now)),
+		talk: broker.NewTalk(broker.TalkOptions{
+			Store: f.store, Snapshots: f.snapshots, Own: own, Access: broker.NewRights(readers, now).Access,
+			Accept: broker.Accept(c.CommentDetection.AcceptFrom), Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
+		}),
+	}
+}
+
+func haltOptions(c config.Config, f *forgeSide, words *broker.Words, now func() time.Time) broker.HaltOptions {
+	options := broker.HaltOptions{
+		Store: f.store, Sender: f.sender, Words: words, Off: !c.PauseResume.Enabled, Now: now, Log: f.log,
+		Expiry: time.Duration(c.PauseResume.PausedTaskExpiryDays) * 24 * time.Hour,
+	}
+	if c.PauseResume.Enabled {
+		options.PauseFile = filepath.Join(c.ContextsPath(), pauseFile)
+		options.PauseSource = "file " + options.PauseFile
+		if host, err := os.Hostname(); err == nil { // else the path alone will do
+			options.PauseSource += " on " + host
+		}
+	}
+	return options
+}
+
+// watch makes the watcher. Whether a task is still wanted is for the intake to
+// say.
+func (r *runSide) watch(f *forgeSide, intake *broker.Intake, now func() time.Time) {
+	r.watcher = broker.NewWatcher(broker.WatchOptions{
+		Tasks: f.store, Notices: f.store, Snapshots: f.snapshots, Talk: r.talk, Wanted: intake.Look, Now: now, Log: f.log,
+	})
+}
+
+// start begins to watch and to see to halts.
+func (r *runSide) start(ctx context.Context) {
+	r.halts.Start(ctx)
+	r.watcher.Start(ctx)
+}
+
+// stop ends what start began.
+func (r *runSide) stop() {
+	r.watcher.Stop()
+	r.halts.Stop()
+}
+
+// withdraw is what becomes of a task that its item no longer wants.
+func (r *runSide) withdraw(c config.Config) broker.Withdraw {
+	if c.TaskStop.Enabled {
+		return r.halts.Unwanted
+	}
+	return func(context.Context, task.Task, task.Reason) error { return nil }
+}
+
+// ownLogin tells whether a login on a forge is the bot's. The login of a GitHub
+// App has "[bot]" behind its name.
+func ownLogin(c config.Config) func(task.Forge, string) bool {
+	plain := func(login string) string { return strings.TrimSuffix(strings.ToLower(login), "[bot]") }
+	return func(of task.Forge, login string) bool {
+		name := c.Account(of).BotName
+		if of == task.Board {
+			name = boardBot
+		}
+		return task.SameLogin(plain(login), plain(name))
+	}
+}

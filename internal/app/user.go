@@ -1,0 +1,166 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+func (p program) userCommand() *cobra.Command {
+	c := group("user", "People who can sign in to the pages",
+		p.userCreateCommand(), p.userListCommand(), p.userPasswordCommand(), p.userRoleCommand(), p.userRemoveCommand())
+	c.Long = `People who can sign in to the pages. A viewer looks at everything, an operator also
+steers tasks and writes on the board, an admin also manages tokens and people.
+Passwords are read from the terminal, or from standard input if it is none.`
+	c.Example = `  toryo user create alice --role operator
+  toryo user password alice <password.txt
+  toryo user remove alice`
+	return c
+}
+
+// onAccounts is what every command about accounts has.
+type onAccounts struct {
+	program
+	settings settings
+}
+
+// do runs a command that changes accounts, and notes it in the audit log.
+func (o *onAccounts) do(ctx context.Context, action, login string, change func(access.Accounts) error) error {
+	return o.withStore(ctx, &o.settings, func(database store.Store) error {
+		entry, err := database.AddAudit(ctx, store.AuditEntry{At: o.now(), Actor: "the command line", Action: action, Subject: login})
+		if err != nil {
+			return err
+		}
+		err = change(access.Accounts{Store: database, Now: o.now})
+		outcome := "done"
+		if err != nil {
+			outcome = string(task.CodeOf(err))
+		}
+		if task.CodeOf(err) == task.NotFound {
+			err = task.Errorf(task.NotFound, "there is no user %q", login).WithMend("see toryo user list")
+		}
+		return errors.Join(err, database.EndAudit(ctx, entry.ID, outcome))
+	})
+}
+
+func (o *onAccounts) command(use, short string, args int, run func(ctx context.Context, args []string) error) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(args),
+		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args) },
+	}
+	o.settings.bind(c, dataFlag)
+	return c
+}
+
+func (p program) userCreateCommand() *cobra.Command {
+	o := onAccounts{program: p}
+	var role string
+	c := o.command("create LOGIN --role ROLE", "Make an account and give it a password", 1, func(ctx context.Context, args []string) error {
+		if err := access.CheckPersonRole(access.Role(role)); err != nil {
+			return err
+		}
+		password, err := o.readPassword()
+		if err != nil {
+			return err
+		}
+		return o.do(ctx, "user.create", args[0], func(a access.Accounts) error { return a.Create(ctx, args[0], access.Role(role), password) })
+	})
+	c.Flags().StringVar(&role, "role", string(access.Viewer), "what the user may do: viewer, operator, admin")
+	return c
+}
+
+func (p program) userPasswordCommand() *cobra.Command {
+	o := onAccounts{program: p}
+	return o.command("password LOGIN", "Give a user a new password and sign the user out everywhere", 1, func(ctx context.Context, args []string) error {
+		password, err := o.readPassword()
+		if err != nil {
+			return err
+		}
+		return o.do(ctx, "user.password", args[0], func(a access.Accounts) error { return a.SetPassword(ctx, args[0], password) })
+	})
+}
+
+func (p program) userRoleCommand() *cobra.Command {
+	o := onAccounts{program: p}
+	return o.command("role LOGIN viewer|operator|admin", "Change what a user may do", 2, func(ctx context.Context, args []string) error {
+		if err := access.CheckPersonRole(access.Role(args[1])); err != nil {
+			return err
+		}
+		return o.do(ctx, "user.role", args[0], func(a access.Accounts) error { return a.Store.SetUserRole(ctx, args[0], args[1]) })
+	})
+}
+
+func (p program) userRemoveCommand() *cobra.Command {
+	o := onAccounts{program: p}
+	return o.command("remove LOGIN", "Remove an account and sign the user out everywhere", 1, func(ctx context.Context, args []string) error {
+		return o.do(ctx, "user.remove", args[0], func(a access.Accounts) error { return a.Store.RemoveUser(ctx, args[0]) })
+	})
+}
+
+func (p program) userListCommand() *cobra.Command {
+	o := onAccounts{program: p}
+	return o.command("list", "List the accounts", 0, func(ctx context.Context, _ []string) error {
+		return o.withStore(ctx, &o.settings, func(database store.Store) error {
+			users, err := database.ListUsers(ctx)
+			if err != nil {
+				return err
+			}
+			table := tabwriter.NewWriter(o.stdout, 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintln(table, "LOGIN\tROLE\tPASSWORD\tMADE") // Flush reports what went wrong
+			for _, user := range users {
+				password := "yes"
+				if user.Password == "" {
+					password = "no"
+				}
+				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", user.Login, user.Role, password, user.CreatedAt.Format("2006-01-02 15:04"))
+			}
+			return table.Flush()
+		})
+	})
+}
+
+// readPassword reads a password without showing it where there is a terminal,
+// and else the first line of standard input.
+func (p program) readPassword() (string, error) {
+	if file, ok := p.stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return p.askPassword(int(file.Fd()))
+	}
+	line, err := bufio.NewReader(p.stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", task.Wrap(task.Usage, err, "standard input cannot be read")
+	}
+	password := strings.TrimRight(line, "\r\n")
+	if password == "" {
+		return "", task.Errorf(task.Usage, "no password was given").WithMend("type it, or send it on standard input")
+	}
+	return password, nil
+}
+
+func (p program) askPassword(terminal int) (string, error) {
+	var given [2]string
+	for i, question := range []string{"Password: ", "Once more: "} {
+		_, _ = fmt.Fprint(p.stderr, question) // who cannot see it can still type
+		typed, err := term.ReadPassword(terminal)
+		_, _ = fmt.Fprintln(p.stderr)
+		if err != nil {
+			return "", task.Wrap(task.Usage, err, "the password cannot be read")
+		}
+		given[i] = string(typed)
+	}
+	if given[0] != given[1] {
+		return "", task.Errorf(task.Usage, "the two passwords differ")
+	}
+	return given[0], nil
+}

@@ -1,0 +1,171 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Assignment is a task with everything that its agent has to know.
+type Assignment struct {
+	Given
+	Item         forge.Item
+	AuthorAccess forge.Access
+	Comments     []TaskComment
+	Prompt       string
+	Branch       string
+	Base         string
+	Pull         *PullBrief
+	Resume       *Resume
+	Earlier      string
+}
+
+// TaskComment is a comment with its place among all that the task was told.
+type TaskComment struct {
+	task.Comment
+	Position int64
+	Access   string // what its author may do in the repository; empty if that is not known
+}
+
+// PullBrief is the pull request that a task is about.
+type PullBrief struct {
+	Item      forge.Item
+	HeadRef   string // where the head is in the repository that is cloned
+	Diff      string
+	CutFiles  []string
+	Threads   []forge.ReviewThread
+	Summaries []forge.Review
+	Issues    []forge.Item
+}
+
+// Resume says where an earlier run of the task was.
+type Resume struct {
+	Generation int64
+	Reason     task.Reason
+	Phase      task.Phase
+	WIPRef     string
+	Events     int64
+	Comments   int64
+}
+
+// Ground prepares the repository that a run clones.
+type Ground interface {
+	// Prepare brings the copy of the repository up to date, and lets the task see
+	// its base and the other branches and refs, if they are there. What the task
+	// has pushed stays. Errors have the codes of package forge.
+	Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error
+}
+
+// Journals tells what is in the journals of tasks.
+type Journals interface {
+	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
+	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+}
+
+// Preparer makes assignments.
+type Preparer struct {
+	Snapshots *Snapshots
+	Forges    map[task.Forge]forge.Forge
+	Tasks     store.Tasks
+	Events    Journals
+	Ground    Ground
+	// Comments returns what the task is told at its first hand-out: the comments
+	// that are there, each with its place in the task's log. Nil means all of the
+	// item's comments that are not ours, in order.
+	Comments func(ctx context.Context, t task.Task, snapshot Snapshot) ([]TaskComment, error)
+	// Bot is our login on a forge.
+	Bot func(ctx context.Context, of task.Forge) (string, error)
+	Now func() time.Time
+}
+
+// Prepare reads what there is to know about a task, and prepares its repository.
+func (p *Preparer) Prepare(ctx context.Context, given Given) (Assignment, error) {
+	t := given.Task
+	from, found := p.Forges[t.Key.Forge]
+	if !found {
+		return Assignment{}, task.Errorf(task.Unsupported, "no forge %s is configured", t.Key.Forge)
+	}
+	snapshot, err := p.Snapshots.Get(ctx, t.Key, 0)
+	if err != nil {
+		return Assignment{}, fmt.Errorf("read the item: %w", err)
+	}
+	made := Assignment{Given: given, Item: snapshot.Item, Branch: t.Branch}
+	if err := p.describe(ctx, from, snapshot, &made); err != nil {
+		return Assignment{}, err
+	}
+	if err := p.ground(ctx, from, &made); err != nil {
+		return Assignment{}, err
+	}
+	if err := p.past(ctx, &made); err != nil {
+		return Assignment{}, err
+	}
+	made.Prompt = prompt(made)
+	return made, nil
+}
+
+// describe reads what people said.
+func (p *Preparer) describe(ctx context.Context, from forge.Forge, snapshot Snapshot, made *Assignment) (err error) {
+	if author := made.Item.Author; author != "" && author != forge.Ghost {
+		if made.AuthorAccess, err = from.Access(ctx, made.Item.Key.Repository, author); err != nil {
+			return fmt.Errorf("read what the author may do: %w", err)
+		}
+	}
+	bot, err := p.Bot(ctx, made.Item.Key.Forge)
+	if err != nil {
+		return err
+	}
+	if p.Comments != nil {
+		made.Comments, err = p.Comments(ctx, made.Task, snapshot)
+	} else {
+		for _, comment := range snapshot.Comments {
+			if !comment.By(bot) {
+				made.Comments = append(made.Comments, TaskComment{Comment: comment, Position: int64(len(made.Comments) + 1)})
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("note the comments that are there: %w", err)
+	}
+	if made.Item.Key.Kind == task.Pull {
+		made.Pull, err = p.pull(ctx, from, *made)
+	}
+	return err
+}
+
+// ground finds the branches and prepares the repository.
+func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignment) error {
+	var branches, refs []string
+	if made.Pull != nil {
+		made.Base = made.Item.Base
+		if made.Item.Fork {
+			refs = append(refs, made.Pull.HeadRef)
+		} else {
+			branches = append(branches, made.Item.Head)
+		}
+	} else {
+		repository, err := from.Repository(ctx, made.Item.Key.Repository)
+		if err != nil {
+			return fmt.Errorf("read the repository: %w", err)
+		}
+		made.Base = repository.DefaultBranch
+	}
+	if made.Branch == "" {
+		made.Branch = branchOf(made.Item)
+	}
+	if made.Base == "" {
+		return task.Errorf(task.Invalid, "%s has no commit yet: there is nothing to start from", made.Item.Key.Repository)
+	}
+	if !slices.Contains(branches, made.Branch) {
+		branches = append(branches, made.Branch)
+	}
+	if err := p.Ground.Prepare(ctx, made.Task, made.Base, branches, refs); err != nil {
+		return fmt.Errorf("prepare the repository: %w", err)
+	}
+	return nil
+}

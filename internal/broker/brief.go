@@ -1,0 +1,115 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// longestDiff bounds the diff that an agent is given, in bytes. The whole of it is
+// in the repository.
+const longestDiff = 200 << 10
+
+// pull reads the pull request that the task is about.
+func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) (*PullBrief, error) {
+	brief := &PullBrief{Item: made.Item, HeadRef: headRef(made.Item)}
+	if made.Task.Type == task.Review {
+		diff, err := from.Diff(ctx, made.Item.Key)
+		switch {
+		case err == nil:
+			brief.Diff, brief.CutFiles = cutDiff(diff.Patch, longestDiff)
+		case task.CodeOf(err) == task.TooLarge:
+			brief.CutFiles = []string{"every file: the forge gives no diff of this size"}
+		default:
+			return nil, fmt.Errorf("read the diff: %w", err)
+		}
+	}
+	reviews, err := from.Reviews(ctx, made.Item.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the reviews: %w", err)
+	}
+	brief.Summaries = openRequests(reviews)
+	threads, err := from.ReviewThreads(ctx, made.Item.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the review threads: %w", err)
+	}
+	brief.Threads = slices.DeleteFunc(slices.Clone(threads), func(t forge.ReviewThread) bool { return t.Resolved })
+	brief.Issues = p.issuesOf(ctx, made.Item)
+	return brief, nil
+}
+
+// issuesOf returns the issues that a pull request says that it is for. Those that
+// cannot be read are left out: they are of use, and not needed.
+func (p *Preparer) issuesOf(ctx context.Context, pull forge.Item) []forge.Item {
+	var issues []forge.Item
+	for _, key := range mentioned(pull, closingWords) {
+		if snapshot, err := p.Snapshots.Get(ctx, key, participantsAge); err == nil {
+			issues = append(issues, snapshot.Item)
+		}
+	}
+	return issues
+}
+
+// openRequests returns the reviews that ask for changes and still stand: of each
+// reviewer the last one that decided anything, oldest first.
+func openRequests(reviews []forge.Review) []forge.Review {
+	last := map[string]forge.Review{}
+	for _, review := range reviews {
+		author := strings.ToLower(review.Author)
+		if review.Verdict != forge.Remark && !review.At.Before(last[author].At) {
+			last[author] = review
+		}
+	}
+	var open []forge.Review
+	for _, review := range last {
+		if review.Verdict == forge.RequestChanges && !review.Dismissed {
+			open = append(open, review)
+		}
+	}
+	slices.SortFunc(open, func(a, b forge.Review) int { return a.At.Compare(b.At) })
+	return open
+}
+
+// cutDiff leaves whole files out of a diff until it is not too long, the last ones
+// first, and returns the names of those.
+func cutDiff(patch string, limit int) (kept string, cut []string) {
+	if len(patch) <= limit {
+		return patch, nil
+	}
+	var text strings.Builder
+	for _, file := range splitDiff(patch) {
+		if text.Len()+len(file) > limit {
+			cut = append(cut, fileOf(file))
+			continue
+		}
+		text.WriteString(file)
+	}
+	return text.String(), cut
+}
+
+const fileHeader = "diff --git "
+
+// splitDiff cuts a diff into files.
+func splitDiff(patch string) []string {
+	var files []string
+	for line := range strings.Lines(patch) {
+		if len(files) == 0 || strings.HasPrefix(line, fileHeader) {
+			files = append(files, "")
+		}
+		files[len(files)-1] += line
+	}
+	return files
+}
+
+// fileOf is the name of the file that a part of a diff is about.
+func fileOf(part string) string {
+	header, _, _ := strings.Cut(strings.TrimPrefix(part, fileHeader), "\n")
+	if _, name, found := strings.Cut(header, " b/"); found {
+		return name
+	}
+	return header
+}

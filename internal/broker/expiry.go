@@ -1,0 +1,82 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// expiredAtOnce is how many leases are ended in one go.
+const expiredAtOnce = 500
+
+// Expiry ends the runs of agents that were not heard of in time.
+type Expiry struct {
+	Leases      store.Leases
+	Tasks       store.Tasks
+	MaxAttempts int
+	Labels      Labels
+	// Halted is asked first, with a task whose lease is over: a stop or a pause may
+	// be waiting for it, which then is what happens. Nil means never.
+	Halted func(ctx context.Context, t task.Task) (done bool, err error)
+	// GaveUp is the comment for people when the attempts are used up.
+	GaveUp func(t task.Task) string
+	Now    func() time.Time
+	Wrote  func() // is called when there is something in the outbox
+	Log    *slog.Logger
+}
+
+// Expire puts tasks whose lease is over back into the queue, in a new generation,
+// and lets those fail that have used up their attempts. It goes on with the next
+// when one cannot be moved, and returns all that went wrong.
+func (e *Expiry) Expire(ctx context.Context) error {
+	now := e.Now()
+	expired, err := e.Leases.Expired(ctx, now, expiredAtOnce)
+	if err != nil {
+		return err
+	}
+	for _, t := range expired {
+		if failed := e.end(ctx, t, now); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", t.Key, failed))
+		}
+	}
+	if len(expired) > 0 {
+		e.Wrote()
+	}
+	return err
+}
+
+func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time) error {
+	if e.Halted != nil {
+		if done, err := e.Halted(ctx, t); done || err != nil {
+			return err
+		}
+	}
+	change := store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.Lost, Reason: task.ReasonLeaseExpired,
+		Effects: e.Labels.Effects, LeaseOver: now,
+	}
+	if t.Attempts >= e.MaxAttempts {
+		change.Trigger, change.Reason, change.Effects = task.GaveUp, task.ReasonAttemptsExhausted, e.gaveUp
+	}
+	_, err := e.Tasks.Move(ctx, change)
+	switch task.CodeOf(err) {
+	case "":
+		e.Log.WarnContext(ctx, "an agent was not heard of in time", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
+			"attempt", t.Attempts, "reason", change.Reason)
+		return nil
+	case task.Conflict, task.StaleGeneration, task.IllegalMove:
+		return nil // it was renewed, or has ended, at the last moment
+	default:
+		return err
+	}
+}
+
+// gaveUp tells people that there will be no further attempt.
+func (e *Expiry) gaveUp(before, after task.Task) []store.Action {
+	return append(e.Labels.Effects(before, after), writesOf(after, named{"attempts", Comment{Text: e.GaveUp(after)}})...)
+}

@@ -1,0 +1,241 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// pauseFileEvery is how often we look whether the pause file is there.
+	pauseFileEvery = time.Second
+	// expiryEvery is how often we look for tasks that were paused for too long.
+	expiryEvery = time.Hour
+)
+
+// Start begins to see to it that halts come about.
+func (h *Halts) Start(ctx context.Context) {
+	h.start(ctx, h.keepLooking, h.keepExpiring, h.watchPauseFile)
+}
+
+// Stop ends what Start began and waits for it.
+func (h *Halts) Stop() { h.stop() }
+
+// PauseAll pauses everything on behalf of a source: runs are halted, and nothing
+// is handed out, until every source has taken it back.
+func (h *Halts) PauseAll(ctx context.Context, source string) error {
+	if h.options.Off {
+		return errNoPauses()
+	}
+	first, err := h.options.Store.PauseAll(ctx, store.GeneralPause{Source: source, At: h.options.Now()})
+	if err != nil {
+		return err
+	}
+	if first {
+		h.options.Log.InfoContext(ctx, "everything is paused", "source", source)
+	}
+	signal(h.wake)
+	return h.spread(ctx)
+}
+
+// ResumeAll takes back what a source wanted, and returns who still wants
+// everything to be paused. When nobody does, every task that was paused with
+// everything goes on.
+func (h *Halts) ResumeAll(ctx context.Context, source string) ([]store.GeneralPause, error) {
+	if _, err := h.options.Store.ResumeAll(ctx, source); err != nil {
+		return nil, err
+	}
+	if err := h.spread(ctx); err != nil {
+		return nil, err
+	}
+	return h.options.Store.GeneralPauses(ctx)
+}
+
+// spread makes every task follow what is wanted of all.
+func (h *Halts) spread(ctx context.Context) error {
+	wanted, err := h.options.Store.GeneralPauses(ctx)
+	if err != nil {
+		return err
+	}
+	active, err := h.options.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running, task.Paused}})
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, t := range active {
+		switch {
+		case len(wanted) > 0 && t.State == task.Running:
+			_, err = h.Pause(ctx, t.ID, task.ReasonAllPaused)
+		case len(wanted) == 0 && t.State == task.Paused && t.Reason == task.ReasonAllPaused:
+			_, err = h.Resume(ctx, t.ID)
+		default:
+			continue
+		}
+		failed = append(failed, outrun(err))
+	}
+	if len(wanted) == 0 {
+		failed = append(failed, h.cancelAll(ctx))
+	}
+	return errors.Join(failed...)
+}
+
+// cancelAll takes back the pauses of everything that have not come about.
+func (h *Halts) cancelAll(ctx context.Context) error {
+	pending, err := h.options.Store.ListHalts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, halt := range pending {
+		if halt.Signal != task.SignalPause || halt.Reason != task.ReasonAllPaused {
+			continue
+		}
+		if _, err := h.options.Store.CancelHalt(ctx, halt.Task, halt.Signal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepLooking sees to what is pending when something was noted, when its time has
+// come, and now and then for what another server has left.
+func (h *Halts) keepLooking(ctx context.Context) {
+	for {
+		next, err := h.Look(ctx)
+		if err != nil && ctx.Err() == nil {
+			h.options.Log.ErrorContext(ctx, "cannot see to the halts that are pending; it is tried again", "error", err)
+			next = h.options.Now().Add(time.Second)
+		}
+		timer := time.NewTimer(min(h.options.LookEvery, max(0, next.Sub(h.options.Now()))))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-h.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Look makes everything come about whose time has come, and returns when to look
+// again.
+func (h *Halts) Look(ctx context.Context) (next time.Time, err error) {
+	next = h.options.Now().Add(h.options.LookEvery)
+	failed := []error{h.spread(ctx)}
+	pending, err := h.options.Store.ListHalts(ctx)
+	if err != nil {
+		return next, errors.Join(append(failed, err)...)
+	}
+	for _, halt := range pending {
+		t, err := h.options.Store.Task(ctx, halt.Task)
+		if err == nil {
+			err = h.settle(ctx, halt, t)
+		}
+		failed = append(failed, err)
+		due := halt.At.Add(h.options.Grace)
+		if halt.Signal == task.SignalPause {
+			due = t.Lease.ExpiresAt
+		}
+		if t.State == task.Running && !due.After(h.options.Now()) {
+			due = h.options.Now().Add(time.Second) // it waits for something else
+		}
+		if t.State == task.Running && due.Before(next) {
+			next = due
+		}
+	}
+	return next, errors.Join(failed...)
+}
+
+// keepExpiring stops tasks that were paused for too long.
+func (h *Halts) keepExpiring(ctx context.Context) {
+	ticker := time.NewTicker(expiryEvery)
+	defer ticker.Stop()
+	for {
+		if err := h.Expire(ctx); err != nil && ctx.Err() == nil {
+			h.options.Log.ErrorContext(ctx, "cannot stop tasks that were paused for too long; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Expire stops the tasks that were paused for too long.
+func (h *Halts) Expire(ctx context.Context) error {
+	if h.options.Expiry == 0 {
+		return nil
+	}
+	paused, err := h.options.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Paused}})
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, t := range paused {
+		if h.options.Now().Sub(t.UpdatedAt) > h.options.Expiry {
+			failed = append(failed, h.lapse(ctx, t))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (h *Halts) lapse(ctx context.Context, t task.Task) error {
+	n, in, err := h.notice(ctx, t)
+	if err != nil {
+		return err
+	}
+	n.Days = int(h.options.Expiry / (24 * time.Hour))
+	_, err = h.move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.Lapsed, Reason: task.ReasonPausedTooLong, Effects: h.options.Words.effects(n.lapsed(in)),
+	})
+	return outrun(err)
+}
+
+// watchPauseFile pauses everything while the file is there. A file that cannot be
+// looked at changes nothing.
+func (h *Halts) watchPauseFile(ctx context.Context) {
+	if h.options.PauseFile == "" {
+		return
+	}
+	ticker := time.NewTicker(pauseFileEvery)
+	defer ticker.Stop()
+	known, was := false, false
+	for {
+		there, err := exists(h.options.PauseFile)
+		if err == nil && (!known || there != was) {
+			if err = h.followPauseFile(ctx, there); err == nil {
+				known, was = true, there
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			h.options.Log.ErrorContext(ctx, "the pause file cannot be followed; it is tried again", "file", h.options.PauseFile, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (h *Halts) followPauseFile(ctx context.Context, there bool) error {
+	if there {
+		return h.PauseAll(ctx, h.options.PauseSource)
+	}
+	_, err := h.ResumeAll(ctx, h.options.PauseSource)
+	return err
+}
+
+func exists(file string) (bool, error) {
+	_, err := os.Lstat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,335 @@
+package broker
+
+import (
+	"container/list"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// HandOutOptions is what handing out needs. All but Log and Wrote have to be set.
+type HandOutOptions struct {
+	Leases  store.Leases
+	Tasks   store.Tasks
+	Notices store.Notices
+	Limits  Limits
+	Lease   time.Duration // how long a lease lasts unless it is renewed
+	Renew   time.Duration // how often it is to be renewed
+	Labels  Labels
+	// Token makes the token of a lease, and Hash that by which it is known.
+	Token func(id task.ID, generation int64) string
+	Hash  func(token string) []byte
+	// Prepare makes what the agent is told, and its repository.
+	Prepare func(ctx context.Context, given Given) (Assignment, error)
+	Now     func() time.Time // the database's; see Clock
+	Wrote   func()           // is called when there is something in the outbox
+	Log     *slog.Logger
+}
+
+const (
+	// windowPerRepository is how many tasks of one repository are looked at each
+	// time: enough that some of them can be handed out.
+	windowPerRepository = 64
+	// moreAgents is how many more agents are looked at than there are tasks, for
+	// those that may not have each of them.
+	moreAgents = 64
+	// longestDispatch bounds one look into the database.
+	longestDispatch = 30 * time.Second
+)
+
+// Given is a task in the hands of an agent.
+type Given struct {
+	Task  task.Task
+	Token string
+	// Was is the reason for which the task was in the queue.
+	Was task.Reason
+}
+
+// HandOut hands tasks to the agents that wait for one. One goroutine does it for
+// all of them: it looks into the database when an agent comes, when something has
+// happened to a task, anywhere, and when the time of a task comes; and never else.
+type HandOut struct {
+	options HandOutOptions
+	wake    chan struct{} // has room for one
+
+	mu      sync.Mutex
+	waiting *list.List // of *waiter, longest waiting first
+
+	// What follows is the goroutine's alone.
+	served map[Repository]int64
+	turn   int64
+
+	drained chan struct{} // closed when nobody is to wait any more
+	drain   sync.Once
+	cancel  context.CancelFunc
+	stopped chan struct{}
+}
+
+// waiter is an agent that waits for a task.
+type waiter struct {
+	agent string
+	given chan Given // has room for one
+	at    *list.Element
+	gone  bool
+}
+
+// NewHandOut makes a hand-out. It does nothing until it is started.
+func NewHandOut(options HandOutOptions) *HandOut {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Wrote == nil {
+		options.Wrote = func() {}
+	}
+	return &HandOut{
+		options: options, wake: make(chan struct{}, 1),
+		drained: make(chan struct{}), waiting: list.New(), served: map[Repository]int64{},
+	}
+}
+
+// Start begins to hand out. It must be called once only. It does not end with the
+// context, whose values are kept, but with Stop.
+func (h *HandOut) Start(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	h.cancel, h.stopped = cancel, make(chan struct{})
+	stop := h.options.Notices.Listen(func(notice store.Notice) {
+		if notice.Topic == store.TasksChanged || notice.Topic == store.Anything {
+			signal(h.wake)
+		}
+	})
+	go func() {
+		defer close(h.stopped)
+		defer stop()
+		h.run(ctx)
+	}()
+}
+
+// Stop ends handing out and waits until that has ended. Agents that wait get
+// nothing more; their requests end with their own contexts.
+func (h *HandOut) Stop() {
+	if h.cancel != nil {
+		h.cancel()
+		<-h.stopped
+	}
+}
+
+// Drain ends all waiting, for good.
+func (h *HandOut) Drain() { h.drain.Do(func() { close(h.drained) }) }
+
+// Renew is how often an agent has to be heard of.
+func (h *HandOut) Renew() time.Duration { return h.options.Renew }
+
+// Explain says of everything that is queued why it is or is not next; see the
+// function of that name.
+func (h *HandOut) Explain(ctx context.Context, agent string) ([]Verdict, error) {
+	return Explain(ctx, h.options.Leases, h.options.Limits, h.options.Now(), agent)
+}
+
+// Waiting returns how many agents wait.
+func (h *HandOut) Waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiting.Len()
+}
+
+// next waits until there is a task for the agent or the context ends; then found
+// is false. A task that it returns is the agent's.
+func (h *HandOut) next(ctx context.Context, agent string) (given Given, found bool) {
+	w := &waiter{agent: agent, given: make(chan Given, 1)}
+	h.mu.Lock()
+	w.at = h.waiting.PushBack(w)
+	h.mu.Unlock()
+	signal(h.wake)
+	select {
+	case given = <-w.given:
+		return given, true
+	case <-ctx.Done():
+	case <-h.drained:
+	}
+	h.mu.Lock()
+	w.gone = true
+	h.waiting.Remove(w.at)
+	h.mu.Unlock()
+	select {
+	case given = <-w.given: // it was chosen at the last moment
+		return given, true
+	default:
+		return Given{}, false
+	}
+}
+
+// run dispatches whenever there may be something to hand out.
+func (h *HandOut) run(ctx context.Context) {
+	trouble := newBackoff()
+	for {
+		next, err := h.dispatch(ctx)
+		pause := time.Duration(-1)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			pause = min(trouble.NextBackOff(), longestDispatch)
+			h.options.Log.ErrorContext(ctx, "cannot hand out tasks", "error", err, "again", pause)
+		default:
+			trouble.Reset()
+			if !next.IsZero() {
+				pause = max(0, next.Sub(h.options.Now()))
+			}
+		}
+		if !h.rest(ctx, pause) {
+			return
+		}
+	}
+}
+
+// rest waits to be woken, or for the pause if there is one. It is false when the
+// context has ended.
+func (h *HandOut) rest(ctx context.Context, pause time.Duration) bool {
+	var after <-chan time.Time
+	if pause >= 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-h.wake:
+	case <-after:
+	}
+	return true
+}
+
+// dispatch hands out all that can be, and returns when more can be, if that is
+// known.
+func (h *HandOut) dispatch(ctx context.Context) (next time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, longestDispatch)
+	defer cancel()
+	for {
+		if h.Waiting() == 0 {
+			return time.Time{}, nil // who comes next wakes us
+		}
+		var round round
+		held, err := h.options.Leases.HandOut(ctx, h.options.Now(), windowPerRepository, func(queue store.Queue) []store.Claim {
+			round = h.choose(queue)
+			return round.claims
+		}, h.options.Labels.Effects)
+		if err != nil {
+			return time.Time{}, err
+		}
+		h.give(ctx, round, held)
+		if len(round.claims) == 0 || !round.more {
+			return round.next, nil
+		}
+	}
+}
+
+// round is one decision about everything that waits.
+type round struct {
+	claims []store.Claim
+	given  map[task.ID]promise
+	next   time.Time
+	more   bool // there may be more tasks than were looked at
+}
+
+// promise is a task that its waiter gets if the claim succeeds.
+type promise struct {
+	to    *waiter
+	token string
+	was   task.Reason
+}
+
+func (h *HandOut) choose(queue store.Queue) round {
+	waiters := h.candidates(queue)
+	situation := Situation{Now: h.options.Now(), Queued: queue.Ready, Running: queue.Running, Limits: h.options.Limits, Served: h.served}
+	for _, w := range waiters {
+		situation.Agents = append(situation.Agents, w.agent)
+	}
+	decided := round{next: queue.NextReady, given: map[task.ID]promise{}, more: windowFull(queue)}
+	for _, verdict := range Order(situation) {
+		t := verdict.Task
+		if verdict.Reason != task.ReasonNext {
+			if !verdict.Until.IsZero() && (decided.next.IsZero() || verdict.Until.Before(decided.next)) {
+				decided.next = verdict.Until
+			}
+			continue
+		}
+		token := h.options.Token(t.ID, t.Generation)
+		decided.claims = append(decided.claims, store.Claim{
+			Task: t.ID, Generation: t.Generation, Agent: waiters[verdict.Agent].agent, TokenHash: h.options.Hash(token),
+			ExpiresAt: situation.Now.Add(h.options.Lease),
+		})
+		decided.given[t.ID] = promise{waiters[verdict.Agent], token, t.Reason}
+	}
+	return decided
+}
+
+// windowFull reports whether some repository has more tasks than were looked at.
+func windowFull(queue store.Queue) bool {
+	count := map[Repository]int{}
+	for _, t := range queue.Ready {
+		in := repositoryOf(t.Key)
+		if count[in]++; count[in] == windowPerRepository {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates returns agents that wait and may hold another task, as many as there
+// can be a task for.
+func (h *HandOut) candidates(queue store.Queue) []*waiter {
+	held := map[string]int{}
+	for _, t := range queue.Running {
+		held[t.Lease.Agent]++
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var waiters []*waiter
+	for at := h.waiting.Front(); at != nil && len(waiters) < len(queue.Ready)+moreAgents; at = at.Next() {
+		w, _ := at.Value.(*waiter) // there is nothing else in the list
+		if limit := h.options.Limits.PerAgent; limit == 0 || held[w.agent] < limit {
+			waiters = append(waiters, w)
+		}
+	}
+	return waiters
+}
+
+// give hands the tasks that were claimed to those who wait for them. What is for
+// one who has left meanwhile goes back into the queue.
+func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
+	var left []task.Task
+	for _, t := range held {
+		promised := decided.given[t.ID]
+		h.turn++
+		h.served[repositoryOf(t.Key)] = h.turn
+		if !promised.to.accept(h, Given{Task: t, Token: promised.token, Was: promised.was}) {
+			left = append(left, t)
+			continue
+		}
+		h.options.Log.InfoContext(ctx, "handed out a task", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
+			"type", t.Type, "role", t.Role, "generation", t.Generation)
+	}
+	if len(held) > 0 {
+		h.options.Wrote()
+	}
+	for _, t := range left {
+		h.takeBack(ctx, t, task.ReasonAgentGone, 0)
+	}
+}
+
+// accept gives the waiter a task, unless it has left.
+func (w *waiter) accept(h *HandOut, given Given) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.gone {
+		return false
+	}
+	h.waiting.Remove(w.at)
+	w.given <- given
+	return true
+}

@@ -1,0 +1,155 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// blockerAge is how old the knowledge may be of whether an item that another one
+// waits for is open. Those that we hear of are read anew.
+const blockerAge = time.Minute
+
+// development does what the assignees of an item ask for.
+//
+// The bot on an open item is a task. As long as it stays there it is the same
+// task, done or not: only when the bot was seen off the item, or the item closed,
+// it being there is a new assignment.
+func (i *Intake) development(ctx context.Context, item forge.Item, bot string) error {
+	t, err := i.options.Tasks.TaskOf(ctx, item.Key, task.Development)
+	wanted := item.State == forge.Open && item.AssignedTo(bot)
+	switch {
+	case task.CodeOf(err) == task.NotFound:
+		if !wanted {
+			return nil
+		}
+		return i.begin(ctx, item)
+	case err != nil:
+		return err
+	case !t.State.Active():
+		return i.again(ctx, item, t, wanted)
+	case wanted || item.State == forge.Open && t.Cause == task.ReasonChangesRequested:
+		// A reviewer's wish is carried out whether or not the bot is assigned.
+		return i.describe(ctx, item, t)
+	default:
+		return i.unwanted(ctx, item, t, bot)
+	}
+}
+
+// begin makes the task of an item that the bot is assigned to.
+func (i *Intake) begin(ctx context.Context, item forge.Item) error {
+	as, err := i.description(ctx, item, i.options.Rules.DefaultRole, "")
+	if err != nil {
+		return err
+	}
+	return i.assign(ctx, store.NewTask{
+		Key: item.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
+		BlockedBy: as.BlockedBy, Branch: branchOf(item), Reason: task.ReasonAssigned,
+	})
+}
+
+// again decides about an item whose task has ended.
+func (i *Intake) again(ctx context.Context, item forge.Item, t task.Task, wanted bool) error {
+	released := t.Released || t.State == task.Stopped && (t.Reason == task.ReasonUnassigned || t.Reason == task.ReasonItemClosed)
+	switch {
+	case wanted && released:
+		return i.begin(ctx, item)
+	case !wanted && !t.Released:
+		return i.options.Tasks.Release(ctx, t.ID)
+	default:
+		return nil
+	}
+}
+
+// unwanted withdraws a task when a second look at its item says the same: a forge
+// may show an item in two states for a while.
+func (i *Intake) unwanted(ctx context.Context, item forge.Item, t task.Task, bot string) error {
+	again, err := i.read(ctx, item.Key, 0)
+	if err != nil {
+		return fmt.Errorf("look again before a task is withdrawn: %w", err)
+	}
+	switch {
+	case again.State != forge.Open:
+		return i.withdraw(ctx, t, task.ReasonItemClosed)
+	case !again.AssignedTo(bot):
+		return i.withdraw(ctx, t, task.ReasonUnassigned)
+	default:
+		return nil
+	}
+}
+
+// describe brings a task up to date with its item, if that says something new.
+func (i *Intake) describe(ctx context.Context, item forge.Item, t task.Task) error {
+	if t.State == task.Running {
+		return nil // it was told
+	}
+	otherwise := i.options.Rules.DefaultRole
+	if t.Cause == task.ReasonChangesRequested {
+		otherwise = t.Role
+	}
+	as, err := i.description(ctx, item, otherwise, t.BlockedBy)
+	if err != nil {
+		return err
+	}
+	if as == (store.Description{Role: t.Role, Title: t.Title, URL: t.URL, Priority: t.Priority, BlockedBy: t.BlockedBy}) {
+		return nil
+	}
+	return i.options.Tasks.Describe(ctx, t.ID, as)
+}
+
+// description is what an item says of its task. Blocked is what is known to block
+// it.
+func (i *Intake) description(ctx context.Context, item forge.Item, otherwise task.Role, blocked task.Keys) (store.Description, error) {
+	role, wrong := i.options.Rules.role(item, otherwise)
+	if wrong != "" {
+		i.options.Log.WarnContext(ctx, "the role of an item is not clear", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
+	}
+	blockers, err := i.blockers(ctx, item, blocked)
+	return store.Description{
+		Role: role, Title: item.Title, URL: item.URL, Priority: i.options.Rules.priority(item), BlockedBy: blockers,
+	}, err
+}
+
+// blockers returns the open items that the item says it waits for. One that cannot
+// be read blocks, until it can.
+func (i *Intake) blockers(ctx context.Context, item forge.Item, known task.Keys) (task.Keys, error) {
+	var open []task.Key
+	for _, key := range i.dependencies(ctx, item) {
+		is, err := i.isOpen(ctx, key)
+		if err != nil {
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			i.options.Log.WarnContext(ctx, "it is not known whether an item that another waits for is open; it waits",
+				"item", item.Key.String(), "for", key.String(), "known", known.Contains(key), "error", err)
+			is = true
+		}
+		if is {
+			open = append(open, key)
+		}
+	}
+	return task.KeysOf(open...), nil
+}
+
+// dependencies returns what the item says it waits for.
+func (i *Intake) dependencies(_ context.Context, item forge.Item) []task.Key {
+	return mentioned(item, blockingWords)
+}
+
+// isOpen reports whether an item is open. Forges that count issues and pull
+// requests together let "#12" mean either.
+func (i *Intake) isOpen(ctx context.Context, key task.Key) (bool, error) {
+	for _, kind := range []task.ItemKind{task.Issue, task.Pull} {
+		key.Kind = kind
+		snapshot, err := i.options.Snapshots.Get(ctx, key, blockerAge)
+		if task.CodeOf(err) == task.NotFound {
+			continue
+		}
+		return snapshot.Item.State == forge.Open, err
+	}
+	return false, nil
+}

@@ -1,0 +1,200 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// pullAge is how old the snapshot of a pull request may be that an issue links to.
+const pullAge = 30 * time.Second
+
+// reviews makes review tasks of the pull requests of an item that waits for
+// review, if they are due.
+func (i *Intake) reviews(ctx context.Context, item forge.Item, bot string) error {
+	from := i.options.Forges[item.Key.Forge]
+	pulls := []task.Key{item.Key}
+	if item.Key.Kind == task.Issue {
+		linked, err := from.LinkedPulls(ctx, item.Key)
+		if err != nil {
+			return fmt.Errorf("read the linked pull requests: %w", err)
+		}
+		pulls = nil
+		for _, one := range linked {
+			if one.State == forge.Open {
+				pulls = append(pulls, one.Key)
+			}
+		}
+	}
+	if len(pulls) == 0 {
+		return nil
+	}
+	events, err := from.LabelEvents(ctx, item.Key)
+	if err != nil {
+		return fmt.Errorf("read when the label was put on: %w", err)
+	}
+	labeled, on := forge.LabeledAt(events, i.options.Rules.ReviewLabel)
+	if !on {
+		return nil // taken off a moment ago
+	}
+	if due := labeled.Add(i.options.Rules.ReviewDelay); due.After(i.options.Now()) {
+		i.lookAt(item.Key, due)
+		return nil
+	}
+	for _, key := range pulls {
+		err = errors.Join(err, i.review(ctx, item, key, labeled, bot))
+	}
+	return err
+}
+
+// review makes the review task of a pull request whose time has come, unless a
+// person has reviewed it since the label was put on, or we have reviewed the same
+// head commit before.
+func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labeled time.Time, bot string) error {
+	pull, err := i.read(ctx, key, pullAge)
+	if err != nil {
+		return err
+	}
+	if pull.State != forge.Open || pull.Draft || pull.HeadCommit == "" {
+		return nil
+	}
+	last, err := i.options.Tasks.TaskOf(ctx, key, task.Review)
+	if err != nil && task.CodeOf(err) != task.NotFound {
+		return err
+	}
+	reviews, err := i.options.Forges[key.Forge].Reviews(ctx, key)
+	if err != nil {
+		return fmt.Errorf("read the reviews: %w", err)
+	}
+	needed := !reviewedSince(reviews, labeled, bot)
+	switch {
+	case last.State == task.Queued && !needed:
+		return i.withdraw(ctx, last, task.ReasonReviewNotNeeded)
+	case last.State.Active() || !needed || reviewed(last, pull.HeadCommit):
+		return nil
+	}
+	role, wrong := i.options.Rules.role(item, task.DefaultReviewRole)
+	if wrong != "" {
+		i.options.Log.WarnContext(ctx, "the role of an item is not clear", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
+	}
+	author, err := i.author(ctx, pull)
+	if err != nil {
+		return err
+	}
+	return i.assign(ctx, store.NewTask{
+		Key: key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
+		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: branchOf(pull), Author: author,
+	})
+}
+
+// reviewOccasion names a head commit that is to be reviewed, and the label that
+// asked for it.
+func reviewOccasion(commit string, labeled time.Time) string {
+	return commit + " " + labeled.UTC().Format(time.RFC3339)
+}
+
+// reviewed reports whether the last review task was for the commit. One that was
+// found not to be needed was not carried out.
+func reviewed(last task.Task, commit string) bool {
+	if last.State == task.Stopped && last.Reason == task.ReasonReviewNotNeeded {
+		return false
+	}
+	before, _, _ := strings.Cut(last.Occasion, " ")
+	return before == commit
+}
+
+// reviewedSince reports whether somebody else has reviewed after the moment. We
+// cannot tell other programs from people.
+func reviewedSince(reviews []forge.Review, since time.Time, bot string) bool {
+	for _, review := range reviews {
+		if !task.SameLogin(review.Author, bot) && !review.At.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// author is the agent that wrote the pull request, if it is the work of a task.
+func (i *Intake) author(ctx context.Context, pull forge.Item) (string, error) {
+	origin, found, err := i.origin(ctx, pull)
+	if err != nil || !found {
+		return "", err
+	}
+	own, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
+	if err == nil && own.LastAgent != "" {
+		return own.LastAgent, nil // it has worked on it since
+	}
+	return origin.LastAgent, nil
+}
+
+// origin is the task that the branch of a pull request is the work of.
+func (i *Intake) origin(ctx context.Context, pull forge.Item) (origin task.Task, found bool, err error) {
+	if pull.Head == "" {
+		return task.Task{}, false, nil
+	}
+	origin, err = i.options.Tasks.TaskOfBranch(ctx, pull.Key.Forge, pull.Key.Repository, pull.Head)
+	if task.CodeOf(err) == task.NotFound {
+		return task.Task{}, false, nil
+	}
+	return origin, err == nil, err
+}
+
+// fixUp makes a task of a review that asks for changes on a pull request of ours.
+func (i *Intake) fixUp(ctx context.Context, pull forge.Item, bot string) error {
+	origin, ours, err := i.origin(ctx, pull)
+	if err != nil {
+		return err
+	}
+	if pull.Fork || !ours && !task.SameLogin(pull.Author, bot) {
+		return nil
+	}
+	reviews, err := i.options.Forges[pull.Key.Forge].Reviews(ctx, pull.Key)
+	if err != nil {
+		return fmt.Errorf("read the reviews: %w", err)
+	}
+	open := openRequests(reviews)
+	if len(open) == 0 {
+		return nil
+	}
+	newest := open[len(open)-1]
+	last, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
+	if err != nil && task.CodeOf(err) != task.NotFound {
+		return err
+	}
+	occasion := newest.At.UTC().Format(time.RFC3339) + " review " + newest.ID
+	if last.State.Active() || occasion <= last.Occasion {
+		return nil
+	}
+	if rounds := requestsBy(reviews, bot); task.SameLogin(newest.Author, bot) && rounds > i.options.Rules.ReviewRounds {
+		i.options.Log.WarnContext(ctx, "our own reviews keep asking for changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
+		return nil
+	}
+	otherwise := i.options.Rules.DefaultRole
+	if ours {
+		otherwise = origin.Role
+	}
+	as, err := i.description(ctx, pull, otherwise, "")
+	if err != nil {
+		return err
+	}
+	return i.assign(ctx, store.NewTask{
+		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
+		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion,
+	})
+}
+
+func requestsBy(reviews []forge.Review, login string) int {
+	count := 0
+	for _, review := range reviews {
+		if review.Verdict == forge.RequestChanges && task.SameLogin(review.Author, login) {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,136 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// PullWish is a pull request that a run wants to be there.
+type PullWish struct {
+	Branch string
+	Commit string // that the branch has in the task's namespace
+	Base   string
+	Title  string
+	Text   string
+	Draft  bool
+}
+
+// OpenPull publishes the run's branch and opens a pull request for it, or brings
+// the one that is there up to date, and returns when that has happened. The
+// author of the item is asked to look at it. Asking again is safe.
+//
+// While a stop is pending it is refused with Conflict, unless the pull request is
+// being opened already: then it is told how that went. When the forge takes its
+// time it fails with Unavailable and has to be asked again; when the forge will
+// not have it, with Conflict.
+func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (Pulled, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.PullWait)
+	defer cancel()
+	about := wish.Branch + "/" + wish.Commit
+	open := held.write("open_pull/" + about)
+	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
+		return Pulled{}, err
+	}
+	publish := PublishBranch{Branch: wish.Branch, Commit: wish.Commit}
+	if _, err := r.deliver(ctx, held.write("publish/"+about), publish); err != nil {
+		return Pulled{}, err
+	}
+	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
+		return Pulled{}, err
+	}
+	done, err := r.deliver(ctx, open, OpenPull{Title: wish.Title, Text: wish.Text, Head: wish.Branch, Base: wish.Base, Draft: wish.Draft})
+	if err != nil {
+		return Pulled{}, err
+	}
+	var pulled Pulled
+	if err := json.Unmarshal(done.Result, &pulled); err != nil {
+		return Pulled{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
+	}
+	return pulled, r.follow(ctx, held, wish, pulled)
+}
+
+// refuseWhenStopping refuses what a pending stop prevents.
+func (r *Runs) refuseWhenStopping(ctx context.Context, held Held, open Write) error {
+	halts, err := r.options.Store.HaltsOf(ctx, held.ID)
+	if err != nil || len(halts) == 0 || halts[0].Signal != task.SignalStop {
+		return err
+	}
+	opening, err := r.options.Store.Action(ctx, open.idempotencyKey())
+	if task.CodeOf(err) == task.NotFound || err == nil && opening.Attempts == 0 {
+		return errStopPending()
+	}
+	return err
+}
+
+func errStopPending() error {
+	return task.Errorf(task.Conflict, "the task is being stopped").WithMend("save the work and end the run as stopped")
+}
+
+// follow does what comes after a pull request is there: one that was there before
+// is given the new text, and the author of the item is made its assignee, which
+// is how every forge can ask someone to look. Neither holds up the run.
+func (r *Runs) follow(ctx context.Context, held Held, wish PullWish, pulled Pulled) error {
+	pull := task.Key{Forge: held.Key.Forge, Repository: held.Key.Repository, Kind: task.Pull, Number: pulled.Number}
+	write := Write{Item: pull, Task: held.ID, Generation: held.Generation}
+	if !pulled.Opened && held.Key.Kind == task.Issue {
+		write.What = "edit_pull/" + wish.Commit
+		if err := r.put(ctx, write, EditPull{Title: &wish.Title, Text: &wish.Text}); err != nil {
+			return err
+		}
+	}
+	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, participantsAge)
+	if err != nil {
+		r.options.Log.WarnContext(ctx, "who to ask for a review is not known", "task", held.ID, "error", err)
+		return nil
+	}
+	author := snapshot.Item.Author
+	if held.Key.Kind != task.Issue || author == "" || r.options.Own(held.Key.Forge, author) {
+		return nil
+	}
+	write.What = "ask_for_review/" + strconv.FormatInt(pulled.Number, 10)
+	return r.put(ctx, write, Assign{Login: author})
+}
+
+// deliver puts an action into the outbox and waits until it is delivered.
+func (r *Runs) deliver(ctx context.Context, write Write, payload Payload) (store.Action, error) {
+	rung, stop := r.options.Bell.Listen(write.Task)
+	defer stop()
+	if err := r.put(ctx, write, payload); err != nil {
+		return store.Action{}, err
+	}
+	// Another server may deliver it, and its ring may get lost.
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		action, err := r.options.Store.Action(ctx, write.idempotencyKey())
+		if err != nil {
+			return store.Action{}, err
+		}
+		switch action.Status {
+		case store.Delivered:
+			return action, nil
+		case store.Refused:
+			return store.Action{}, refusal(action)
+		}
+		select {
+		case <-ctx.Done():
+			return store.Action{}, task.Errorf(task.Unavailable, "the forge has not taken the write %s yet", action.Kind).WithMend("ask again")
+		case <-rung:
+		case <-look.C:
+		}
+	}
+}
+
+// refusal is why an action will never be delivered.
+func refusal(action store.Action) error {
+	if action.Reason == task.ReasonStaleGeneration {
+		return task.Errorf(task.StaleGeneration, "the run is over: a newer one has begun")
+	}
+	return task.Errorf(task.Conflict, "the write %s was refused: %s", action.Kind, action.Reason.Text()).
+		WithMend("the log of the server has what the forge said")
+}

@@ -1,0 +1,118 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// longestPreparation bounds what the first clone of a large repository takes.
+	longestPreparation = 10 * time.Minute
+	// soonAgain and laterAgain are how long a task waits that could not be
+	// prepared: because the forge was not to be had, or for a reason that a person
+	// has to do something about.
+	soonAgain  = 30 * time.Second
+	laterAgain = 5 * time.Minute
+	// longestTidying bounds what is done for a caller who is gone.
+	longestTidying = 30 * time.Second
+)
+
+// Request waits until there is a task for the agent, for as long as wait, and
+// prepares it; without one found is false. The context is the caller's: when it
+// ends before the agent has the task, the task goes back. A task that cannot be
+// prepared goes back too, and the agent waits on.
+func (h *HandOut) Request(ctx context.Context, agent string, wait time.Duration) (made Assignment, found bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		given, found := h.next(waiting, agent)
+		if !found {
+			return Assignment{}, false, nil
+		}
+		made, err := h.prepare(ctx, given)
+		if err == nil {
+			return made, true, nil
+		}
+		reason, after := task.ReasonNotPrepared, laterAgain
+		switch {
+		case ctx.Err() != nil:
+			reason, after = task.ReasonAgentGone, 0
+		case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
+			after = soonAgain
+		}
+		h.options.Log.WarnContext(ctx, "a task could not be prepared", "task", given.Task.ID, "item", given.Task.Key.String(),
+			"agent", agent, "error", err, "again", after)
+		h.takeBack(ctx, given.Task, reason, after)
+	}
+}
+
+// prepare prepares a task, and keeps its lease meanwhile. The agent gets the whole
+// of a lease.
+func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, longestPreparation, task.Errorf(task.Unavailable, "the preparation took too long"))
+	defer cancel()
+	lost := make(chan error, 1)
+	go func() { lost <- h.keep(ctx, given, cancel) }()
+	made, err := h.options.Prepare(ctx, given)
+	if ctx.Err() != nil {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	cancel()
+	if failed := <-lost; failed != nil {
+		return Assignment{}, failed
+	}
+	if err != nil {
+		return Assignment{}, err
+	}
+	until := h.options.Now().Add(h.options.Lease)
+	renewing, done := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer done()
+	if err := h.renew(renewing, given, until); err != nil {
+		return Assignment{}, err
+	}
+	made.Task.Lease.ExpiresAt = until
+	return made, nil
+}
+
+// keep renews the lease until the context ends. When the lease is lost it ends the
+// context.
+func (h *HandOut) keep(ctx context.Context, given Given, cancel context.CancelFunc) error {
+	ticker := time.NewTicker(h.options.Lease / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		err := h.renew(ctx, given, h.options.Now().Add(h.options.Lease))
+		if task.CodeOf(err) == task.LeaseLost {
+			cancel()
+			return err
+		}
+	}
+}
+
+func (h *HandOut) renew(ctx context.Context, given Given, until time.Time) error {
+	return h.options.Leases.Renew(ctx, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), until)
+}
+
+// takeBack puts a task back into the queue that its agent did not get. If that
+// fails, the lease runs out.
+func (h *HandOut) takeBack(ctx context.Context, t task.Task, reason task.Reason, after time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer cancel()
+	_, err := h.options.Tasks.Move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.Returned, Reason: reason,
+		Effects: h.options.Labels.Effects, ReadyAt: h.options.Now().Add(after),
+	})
+	h.options.Wrote()
+	if err != nil {
+		h.options.Log.WarnContext(ctx, "cannot take a task back; its lease will run out", "task", t.ID, "error", err)
+	}
+}

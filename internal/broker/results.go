@@ -1,0 +1,242 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Outcome is how an agent ends its run.
+type Outcome string
+
+// The outcomes.
+const (
+	RunDone     Outcome = "done"
+	RunFailed   Outcome = "failed"
+	RunPaused   Outcome = "paused"   // as it was asked to, or for a reason of its own
+	RunReturned Outcome = "returned" // the agent hands the task back
+	RunStopped  Outcome = "stopped"  // as it was asked to
+)
+
+// RunResult is what an agent says at the end of its run.
+type RunResult struct {
+	Outcome  Outcome
+	Reason   task.Reason
+	Comment  string        // what people are told; "" leaves it to the server
+	Summary  string        // for a later run
+	Kept     string        // commit of the work in progress
+	CutAfter time.Duration // from the signal's arrival at the agent to the end of the work
+}
+
+// Finish ends a run. What becomes of the task is decided while nobody else can
+// change it: see docs/signals.md. A run that has ended this way already is told
+// so again; otherwise it fails with LeaseLost when the run is over, and with
+// Conflict when a pending stop does not allow the outcome.
+func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Task, error) {
+	pull, opened, err := r.awaitOpening(ctx, held)
+	if err != nil {
+		return task.Task{}, err
+	}
+	in := r.options.Words.language(ctx, held.Task)
+	end := store.RunEnd{
+		Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome),
+		Decide: func(t task.Task, pending []store.Halt) (store.Change, error) {
+			decided, err := decide(result, pending, opened)
+			if err != nil {
+				return store.Change{}, err
+			}
+			text := r.comment(t, result, decided, pull, in)
+			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.options.Words.effects(text)}, nil
+		},
+	}
+	if result.Summary != "" {
+		data, err := json.Marshal(map[string]string{"text": result.Summary})
+		if err != nil {
+			return task.Task{}, task.Wrap(task.Invalid, err, "the summary cannot be written down")
+		}
+		end.Events = []task.Event{{Task: held.ID, Generation: held.Generation, Source: task.FromServer, Kind: task.Summed, At: r.options.Now(), Data: data}}
+	}
+	after, err := r.options.Store.EndRun(ctx, end)
+	if task.CodeOf(err) == task.LeaseLost {
+		return r.endedAlready(ctx, held, result.Outcome, err)
+	}
+	if err != nil {
+		return task.Task{}, err
+	}
+	r.options.Sender.Wake()
+	r.options.Log.InfoContext(ctx, "a run has ended", "task", held.ID, "generation", held.Generation,
+		"outcome", result.Outcome, "state", after.State, "reason", after.Reason)
+	return after, nil
+}
+
+// MayFinish fails with Conflict if a pending stop keeps the run from ending well.
+func (r *Runs) MayFinish(ctx context.Context, held Held) error {
+	_, opened, err := openedPull(ctx, r.options.Store, held.ID, held.Generation)
+	if err != nil {
+		return err
+	}
+	pending, err := r.options.Store.HaltsOf(ctx, held.ID)
+	if err != nil {
+		return err
+	}
+	_, err = decide(RunResult{Outcome: RunDone}, pending, opened)
+	return err
+}
+
+// endedAlready answers an agent whose run is over: well if it ended it that way
+// itself.
+func (r *Runs) endedAlready(ctx context.Context, held Held, outcome Outcome, lost error) (task.Task, error) {
+	ended, err := r.options.Store.EndedRun(ctx, held.ID, held.Generation, held.TokenHash)
+	if task.CodeOf(err) == task.NotFound {
+		return task.Task{}, lost
+	}
+	if err != nil {
+		return task.Task{}, err
+	}
+	if ended.Outcome != string(outcome) {
+		return task.Task{}, task.Errorf(task.Conflict, "the run has ended as %s, not as %s", ended.Outcome, outcome)
+	}
+	return r.options.Store.Task(ctx, held.ID)
+}
+
+// openingWait is how long the end of a run waits for a pull request that a sender
+// is opening at that moment.
+const openingWait = 10 * time.Second
+
+// awaitOpening is openedPull when nobody is opening the pull request any more.
+func (r *Runs) awaitOpening(ctx context.Context, held Held) (address string, opened bool, err error) {
+	rung, stop := r.options.Bell.Listen(held.ID)
+	defer stop()
+	patience := time.NewTimer(openingWait)
+	defer patience.Stop()
+	for {
+		address, opened, err = openedPull(ctx, r.options.Store, held.ID, held.Generation)
+		if err != nil || !opened || address != "" {
+			return address, opened, err
+		}
+		select {
+		case <-rung:
+		case <-patience.C:
+			return address, opened, nil
+		case <-ctx.Done():
+			return "", false, ctx.Err()
+		}
+	}
+}
+
+// openedPull reports whether a run has opened its pull request, or is about to
+// without anyone being able to prevent it, and its address as soon as there is
+// one.
+func openedPull(ctx context.Context, from store.Runs, id task.ID, generation int64) (address string, opened bool, err error) {
+	actions, err := from.RunActions(ctx, id, generation, OpenPull{}.Kind())
+	if err != nil {
+		return "", false, err
+	}
+	for _, action := range actions {
+		if action.Status == store.Pending && action.Attempts > 0 {
+			opened = true
+		}
+		if action.Status == store.Delivered {
+			var pulled Pulled
+			if err := json.Unmarshal(action.Result, &pulled); err != nil {
+				return "", false, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
+			}
+			address, opened = pulled.URL, true
+		}
+	}
+	return address, opened, nil
+}
+
+// decision is what becomes of a run.
+type decision struct {
+	trigger task.Trigger
+	reason  task.Reason
+	halt    *store.Halt // that it answers
+}
+
+// decide says what becomes of a run: the one place where finish, stop and pause
+// meet.
+func decide(result RunResult, pending []store.Halt, opened bool) (decision, error) {
+	stop, pause := haltsIn(pending)
+	if stop != nil {
+		if result.Outcome == RunDone && opened {
+			return decision{task.Finished, task.ReasonCompleted, nil}, nil
+		}
+		if result.Outcome == RunDone {
+			return decision{}, errStopPending()
+		}
+		return decision{task.Withdrawn, stop.Reason, stop}, nil
+	}
+	switch result.Outcome {
+	case RunDone:
+		return decision{task.Finished, task.ReasonCompleted, nil}, nil
+	case RunFailed:
+		return decision{task.GaveUp, knownReason(result.Reason, task.ReasonRunFailed), nil}, nil
+	case RunPaused, RunReturned:
+		return decideRest(result, pause), nil
+	case RunStopped:
+		return decision{}, task.Errorf(task.Conflict, "nobody has asked for the task to be stopped")
+	default:
+		return decision{}, task.Errorf(task.Invalid, "a run cannot end as %q", string(result.Outcome))
+	}
+}
+
+// decideRest decides between a pause and the queue.
+func decideRest(result RunResult, pause *store.Halt) decision {
+	switch {
+	case result.Outcome == RunPaused && ownPause[result.Reason]:
+		return decision{task.PauseSet, result.Reason, nil}
+	case pause != nil:
+		return decision{task.PauseSet, pause.Reason, pause}
+	case result.Outcome == RunPaused: // the pause was lifted while the agent was at it
+		return decision{task.Returned, task.ReasonResumed, nil}
+	default:
+		return decision{task.Returned, knownReason(result.Reason, task.ReasonAgentStopping), nil}
+	}
+}
+
+// haltsIn finds the stop and the pause among what is pending.
+func haltsIn(pending []store.Halt) (stop, pause *store.Halt) {
+	for _, halt := range pending {
+		if halt.Signal == task.SignalStop {
+			stop = &halt
+		} else {
+			pause = &halt
+		}
+	}
+	return stop, pause
+}
+
+// ownPause are the reasons for which a run pauses without being asked to.
+var ownPause = map[task.Reason]bool{task.ReasonBudgetExhausted: true, task.ReasonAwaitingAnswer: true}
+
+// knownReason is the reason that an agent gives, if there is such a reason.
+func knownReason(given, otherwise task.Reason) task.Reason {
+	if given.Text() == "" {
+		return otherwise
+	}
+	return given
+}
+
+// comment is what people are told about the end of a run.
+func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull string, in task.Language) string {
+	n := r.options.Words.about(t, result.Kept)
+	n.Reason = decided.reason
+	switch decided.trigger {
+	case task.Finished:
+		return result.Comment
+	case task.GaveUp:
+		return cmp.Or(result.Comment, n.failed(in))
+	case task.PauseSet:
+		return n.paused(in)
+	case task.Withdrawn:
+		n.Took, n.Pull = r.options.Now().Sub(decided.halt.At), pull
+		return n.stopped(in)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// summaryAge and summaryTokens bound what a run is told of an earlier one.
+	summaryAge    = 90 * 24 * time.Hour
+	summaryTokens = 8000
+)
+
+// journalEntry is as much of an agent's journal entry as matters here.
+type journalEntry struct {
+	Phase  task.Phase `json:"phase"`
+	Text   string     `json:"text"`
+	Signal struct {
+		Position int64 `json:"position"`
+	} `json:"signal"`
+}
+
+// past reads from the journal where an earlier run was, and what one before said.
+func (p *Preparer) past(ctx context.Context, made *Assignment) error {
+	t := made.Task
+	last, found, err := there(p.Events.LastFrom(ctx, t.ID, task.FromAgent))
+	if err != nil {
+		return err
+	}
+	if found && last.Generation >= t.Began {
+		resume := &Resume{Generation: last.Generation, Reason: made.Was, Events: last.Position}
+		if err := p.fill(ctx, t, resume); err != nil {
+			return err
+		}
+		made.Resume = resume
+	}
+	made.Earlier, err = p.earlier(ctx, t)
+	return err
+}
+
+// taken is the position of the last comment that the task's runs have taken up.
+func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
+	signals, err := p.Events.EventsOf(ctx, t.ID, task.SignalTaken)
+	if err != nil {
+		return 0, err
+	}
+	var last int64
+	for _, event := range signals {
+		var entry journalEntry
+		ofRun := event.Source == task.FromAgent && event.Generation >= t.Began
+		if ofRun && json.Unmarshal(event.Data, &entry) == nil { // else as in fill
+			last = max(last, entry.Signal.Position)
+		}
+	}
+	return last, nil
+}
+
+// fill reads the phase, the work in progress and the comments of the run that goes
+// on.
+func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err error) {
+	if resume.Comments, err = p.taken(ctx, t); err != nil {
+		return err
+	}
+	for kind, take := range map[task.EventKind]func(journalEntry){
+		task.PhaseChanged: func(e journalEntry) { resume.Phase = e.Phase },
+		task.Saved:        func(journalEntry) { resume.WIPRef = WIPRef },
+	} {
+		event, found, err := there(p.Events.LastEvent(ctx, t.ID, kind))
+		if err != nil {
+			return err
+		}
+		if !found || event.Generation < t.Began {
+			continue
+		}
+		var entry journalEntry
+		if err := json.Unmarshal(event.Data, &entry); err != nil {
+			continue // an agent may write what it likes: what cannot be read is not there
+		}
+		take(entry)
+	}
+	return nil
+}
+
+// earlier is the last summary of an earlier run on the item, or, for a pull
+// request, on the issue that it came from.
+func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
+	event, found, err := there(p.Events.LastEvent(ctx, t.ID, task.Summed))
+	if err != nil {
+		return "", err
+	}
+	if !found && t.Key.Kind == task.Pull && t.Type == task.Development {
+		origin, err := p.Tasks.TaskOfBranch(ctx, t.Key.Forge, t.Key.Repository, t.Branch)
+		if task.CodeOf(err) == task.NotFound || err == nil && origin.ID == t.ID {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if event, found, err = there(p.Events.LastEvent(ctx, origin.ID, task.Summed)); err != nil {
+			return "", err
+		}
+	}
+	if !found || event.Task == t.ID && event.Generation >= t.Began || p.Now().Sub(event.At) > summaryAge {
+		return "", nil
+	}
+	var entry journalEntry
+	if err := json.Unmarshal(event.Data, &entry); err != nil {
+		return "", nil //nolint:nilerr // as in fill
+	}
+	return cutTokens(entry.Text, summaryTokens), nil
+}
+
+// there tells an entry that is not there from one that cannot be read.
+func there(event task.Event, err error) (_ task.Event, found bool, _ error) {
+	switch {
+	case err == nil:
+		return event, true, nil
+	case task.CodeOf(err) == task.NotFound:
+		return task.Event{}, false, nil
+	default:
+		return task.Event{}, false, fmt.Errorf("read the journal: %w", err)
+	}
+}
+
+// cutTokens cuts a text to about so many tokens: four letters of ASCII to one, and
+// of other scripts one each.
+func cutTokens(text string, tokens int) string {
+	quarters := 4 * tokens
+	for at, r := range text {
+		if r < utf8.RuneSelf {
+			quarters--
+		} else {
+			quarters -= 4
+		}
+		if quarters < 0 {
+			return text[:at] + "\n[cut]"
+		}
+	}
+	return text
+}

@@ -1,0 +1,194 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// RunStore is what runs need of the database.
+type RunStore interface {
+	store.Tasks
+	store.Leases
+	store.Events
+	store.Runs
+	store.Halts
+	store.CommentLog
+	store.Outbox
+}
+
+// RunOptions is what Runs needs. Store, Sender, Snapshots, Bell, Words and Own
+// have to be set.
+type RunOptions struct {
+	Store     RunStore
+	Sender    *Sender
+	Snapshots *Snapshots
+	Bell      *Bell
+	Words     *Words
+	// Own tells whether a login on a forge is ours.
+	Own func(of task.Forge, login string) bool
+
+	Lease time.Duration // how long a lease lasts after it was renewed; 0 means one minute
+	// PullWait is how long a request waits for a pull request to be opened before
+	// it says that it has to be asked again; 0 means 25 seconds.
+	PullWait time.Duration
+	Now      func() time.Time // nil means the real time
+	Log      *slog.Logger
+}
+
+// Runs is what an agent that holds a task may do. Its methods may be called by
+// any number of goroutines; a caller has made sure that the lease is held.
+type Runs struct{ options RunOptions }
+
+// NewRuns makes Runs.
+func NewRuns(options RunOptions) *Runs {
+	if options.Lease == 0 {
+		options.Lease = time.Minute
+	}
+	if options.PullWait == 0 {
+		options.PullWait = 25 * time.Second
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Runs{options}
+}
+
+// Held is a task in the hands of an agent.
+type Held struct {
+	task.Task
+	TokenHash []byte // of the lease's token
+}
+
+func (h Held) write(what string) Write {
+	return Write{Item: h.Key, Task: h.ID, Generation: h.Generation, What: what}
+}
+
+// Renew extends the lease and returns until when.
+func (r *Runs) Renew(ctx context.Context, held Held) (time.Time, error) {
+	until := r.options.Now().Add(r.options.Lease)
+	return until, r.options.Store.Renew(ctx, held.ID, held.Generation, held.TokenHash, until)
+}
+
+const (
+	// maxEntry is how many bytes the data of one journal entry may have, and
+	// maxReport how many entries come in one report.
+	maxEntry  = 4 << 20
+	maxReport = 1000
+	// maxJournal is about how many bytes of the journal are given at once.
+	maxJournal = 16 << 20
+)
+
+// reportable are the kinds of entry that a run may write. Moves are the server's.
+var reportable = map[task.EventKind]bool{
+	task.PhaseChanged: true, task.MessageSent: true, task.ToolCalled: true, task.ModelUsed: true, task.Planned: true,
+	task.Prepared: true, task.Saved: true, task.SignalTaken: true, task.Summed: true, task.NoteTaken: true,
+}
+
+// Report stores entries of the journal, which the agent has numbered, and returns
+// the sequence up to which all are stored. See [store.Runs].
+func (r *Runs) Report(ctx context.Context, held Held, entries []task.Event) (int64, error) {
+	if len(entries) > maxReport {
+		return 0, task.Errorf(task.TooLarge, "a report has %d entries; %d are allowed", len(entries), maxReport)
+	}
+	report := store.RunReport{Task: held.ID, Generation: held.Generation}
+	for _, e := range entries {
+		if !reportable[e.Kind] {
+			return 0, task.Errorf(task.Invalid, "a run cannot write entries of the kind %q", string(e.Kind))
+		}
+		if len(e.Data) > maxEntry {
+			return 0, task.Errorf(task.TooLarge, "entry %d has %d bytes; %d are allowed", e.Sequence, len(e.Data), maxEntry)
+		}
+		e.Task, e.Generation, e.Source = held.ID, held.Generation, task.FromAgent
+		report.Events = append(report.Events, e)
+		if e.Kind == task.PhaseChanged {
+			phase, err := phaseOf(e.Data)
+			if err != nil {
+				return 0, err
+			}
+			report.Phase = phase
+		}
+	}
+	acknowledged, err := r.options.Store.Report(ctx, report)
+	if err != nil {
+		return 0, err
+	}
+	return acknowledged, nil
+}
+
+// phaseOf reads the phase that an entry of that kind is about.
+func phaseOf(data json.RawMessage) (task.Phase, error) {
+	var entry struct {
+		Phase task.Phase `json:"phase"`
+	}
+	if err := json.Unmarshal(data, &entry); err != nil {
+		return "", task.Wrap(task.Invalid, err, "an entry about a phase cannot be read")
+	}
+	if !entry.Phase.Valid() {
+		return "", task.Errorf(task.Invalid, "there is no phase %q", string(entry.Phase))
+	}
+	return entry.Phase, nil
+}
+
+// Journal returns entries of the task's journal after a position, since it was last
+// assigned: at least one if there is one, and no more than fit into one answer.
+// What came before that was other work, which no run goes on with.
+func (r *Runs) Journal(ctx context.Context, held Held, after int64, limit int) ([]task.Event, error) {
+	var events []task.Event
+	for len(events) == 0 {
+		page, err := r.options.Store.EventsAfter(ctx, held.ID, after, limit)
+		if err != nil || len(page) == 0 {
+			return nil, err
+		}
+		after = page[len(page)-1].Position
+		events = slices.DeleteFunc(page, func(e task.Event) bool { return e.Generation < held.Began })
+	}
+	size := 0
+	for i, e := range events {
+		if size += len(e.Data); size > maxJournal && i > 0 {
+			return events[:i], nil
+		}
+	}
+	return events, nil
+}
+
+// Progress brings the run's progress comment up to date. A run that goes on after
+// a pause or a loss keeps the comment that it had.
+func (r *Runs) Progress(ctx context.Context, held Held, text string) error {
+	name := "run/" + strconv.FormatInt(held.Began, 10)
+	return r.put(ctx, held.write("progress/"+rand.Text()), Progress{Name: name, Text: text})
+}
+
+// Say writes a comment, or an answer in a review thread if one is named. The same
+// name is the same comment.
+func (r *Runs) Say(ctx context.Context, held Held, name, text, thread string) error {
+	if thread != "" {
+		return r.put(ctx, held.write("reply/"+name), Reply{Thread: thread, Text: text})
+	}
+	return r.put(ctx, held.write("say/"+name), Comment{Text: text})
+}
+
+// SubmitReview writes a review of a pull request to the forge, once for each head
+// commit, in whichever run.
+func (r *Runs) SubmitReview(ctx context.Context, pull task.Key, review SubmitReview) error {
+	return r.put(ctx, Write{Item: pull, What: "review/" + review.Commit}, review)
+}
+
+func (r *Runs) put(ctx context.Context, write Write, payload Payload) error {
+	action, err := NewAction(write, payload)
+	if err != nil {
+		return err
+	}
+	_, err = r.options.Sender.Put(ctx, action)
+	return err
+}

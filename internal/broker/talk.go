@@ -1,0 +1,357 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Accept says whose comments runs are told of.
+type Accept string
+
+// Whose comments: everyone's; those of who takes part in the item (its author and
+// assignees, who had commented before the task began, and who may write to the
+// repository); those of who may write to the repository.
+const (
+	FromAll          Accept = "all"
+	FromParticipants Accept = "participants"
+	FromWriters      Accept = "write"
+)
+
+// TalkOptions is what Talk needs. Store, Snapshots, Own and Access have to be
+// set.
+type TalkOptions struct {
+	Store     RunStore
+	Snapshots *Snapshots
+	// Own tells whether a login on a forge is ours: what we say ourselves is no
+	// news.
+	Own func(of task.Forge, login string) bool
+	// Access tells what a login may do in the repository of an item.
+	Access func(ctx context.Context, item task.Key, login string) (Access, error)
+	Accept Accept
+	Off    bool // runs are told of no comments
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Access is what someone may do in a repository.
+type Access struct {
+	Name     string // none, read, write, admin
+	CanWrite bool
+}
+
+// Talk keeps the comment logs of tasks: what people said on the items, each
+// version of each comment once.
+type Talk struct{ options TalkOptions }
+
+// NewTalk makes Talk.
+func NewTalk(options TalkOptions) *Talk {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Talk{options}
+}
+
+// lookTries bounds how often we begin anew because another server has looked at
+// the same time.
+const lookTries = 10
+
+// Begin is for a task that is handed out without anything to go on from: it
+// records the comments that are there as present, and returns them, oldest first.
+// The run is told of them with its assignment, and of nothing that was logged
+// before.
+func (k *Talk) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, error) {
+	err := k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {
+		snapshot, err := k.options.Snapshots.Get(ctx, t.Key, 0)
+		return k.heard(t.Key, snapshot), err
+	}, func(_ context.Context, changes []change, _ int64) ([]store.CommentEntry, error) {
+		var entries []store.CommentEntry
+		for _, c := range changes {
+			if c.kind != store.CommentDeleted {
+				c.kind = store.CommentPresent
+			}
+			entries = append(entries, store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()})
+		}
+		return entries, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	known, last, err := k.options.Store.KnownComments(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	return presentIn(known), k.options.Store.StartComments(ctx, t.ID, last)
+}
+
+// Present is what a run is told with its assignment: the comments that are there,
+// if it begins, and those that were there when it began, if it goes on.
+func (k *Talk) Present(ctx context.Context, t task.Task, _ Snapshot) ([]TaskComment, error) {
+	last, goesOn, err := there(k.options.Store.LastFrom(ctx, t.ID, task.FromAgent))
+	if err != nil {
+		return nil, err
+	}
+	var present []store.CommentEntry
+	if goesOn && last.Generation >= t.Began {
+		present, err = k.began(ctx, t)
+	} else {
+		present, err = k.Begin(ctx, t)
+	}
+	told := make([]TaskComment, 0, len(present))
+	for _, entry := range present {
+		told = append(told, TaskComment{Comment: entry.Comment, Position: entry.Position, Access: entry.Access})
+	}
+	return told, err
+}
+
+// began returns the comments that were there when the run began, as they were
+// then, oldest first.
+func (k *Talk) began(ctx context.Context, t task.Task) ([]store.CommentEntry, error) {
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
+	if err != nil || start == 0 {
+		return nil, err
+	}
+	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	last := map[commentID]store.CommentEntry{}
+	for _, entry := range entries {
+		if entry.Position <= start {
+			last[commentID{entry.Comment.Kind, entry.Comment.ID}] = entry
+		}
+	}
+	return presentIn(slices.Collect(maps.Values(last))), nil
+}
+
+// presentIn returns those of the entries whose comments are there, oldest first.
+func presentIn(entries []store.CommentEntry) []store.CommentEntry {
+	var present []store.CommentEntry
+	for _, entry := range entries {
+		if entry.Change != store.CommentDeleted {
+			present = append(present, entry)
+		}
+	}
+	slices.SortFunc(present, func(a, b store.CommentEntry) int {
+		return cmp.Or(a.Comment.CreatedAt.Compare(b.Comment.CreatedAt), cmp.Compare(a.Position, b.Position))
+	})
+	return present
+}
+
+// Hear compares an item as it was read with the task's log and appends what is
+// new, edited or deleted.
+func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
+	if k.options.Off {
+		return nil
+	}
+	first := true
+	var refused []store.CommentEntry
+	appended := false
+	err := k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {
+		if first {
+			first = false
+			return k.heard(t.Key, seen), nil
+		}
+		var err error
+		seen, err = k.options.Snapshots.Get(ctx, t.Key, 0)
+		return k.heard(t.Key, seen), err
+	}, func(ctx context.Context, changes []change, last int64) ([]store.CommentEntry, error) {
+		refused, appended = nil, len(changes) > 0
+		entries := make([]store.CommentEntry, 0, len(changes))
+		for i, c := range changes {
+			entry := store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
+			if err := k.judge(ctx, t, seen, c, &entry); err != nil {
+				return nil, err
+			}
+			entries = append(entries, entry)
+			if entry.Refused != "" {
+				entry.Position = last + int64(i) + 1
+				refused = append(refused, entry)
+			}
+		}
+		return entries, nil
+	})
+	if err != nil || !appended {
+		return err
+	}
+	return k.noteRefused(ctx, t, refused)
+}
+
+// heard is what others than we have said on an item, oldest first.
+func (k *Talk) heard(item task.Key, seen Snapshot) []task.Comment {
+	var all []task.Comment
+	for _, comment := range slices.Concat(seen.Comments, seen.ReviewComments) {
+		if !k.options.Own(item.Forge, comment.Author) {
+			all = append(all, comment)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b task.Comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return all
+}
+
+// change is how a comment differs from what the log says.
+type change struct {
+	kind    store.CommentChange
+	comment task.Comment
+	before  *store.CommentEntry // nil if it is not in the log
+}
+
+// update appends the difference between what is read and what the log says. What
+// is read may be older than the log. That shows as something other than a new
+// comment, and then it is read anew, after the log: nothing in the log can be
+// newer than that.
+func (k *Talk) update(ctx context.Context, t task.Task, read func(context.Context) ([]task.Comment, error),
+	enter func(ctx context.Context, changes []change, last int64) ([]store.CommentEntry, error),
+) error {
+	comments, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	for range lookTries {
+		known, last, err := k.options.Store.KnownComments(ctx, t.ID)
+		if err != nil {
+			return err
+		}
+		changes, certain := compare(known, comments)
+		if !certain {
+			if comments, err = read(ctx); err != nil {
+				return err
+			}
+			changes, _ = compare(known, comments)
+		}
+		entries, err := enter(ctx, changes, last)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		err = k.options.Store.AppendComments(ctx, t.ID, last, entries)
+		if task.CodeOf(err) != task.Conflict {
+			return err
+		}
+	}
+	return task.Errorf(task.Unavailable, "the comments of task %s change too fast", t.ID)
+}
+
+type commentID struct {
+	kind task.CommentKind
+	id   string
+}
+
+// compare returns how the comments differ from what the log says: new and edited
+// ones in the order in which they were written, then deleted ones. It is certain
+// if all of them are new to the log: an older reading shows no others.
+func compare(known []store.CommentEntry, comments []task.Comment) (changes []change, certain bool) {
+	logged := make(map[commentID]*store.CommentEntry, len(known))
+	for i := range known {
+		logged[commentID{known[i].Comment.Kind, known[i].Comment.ID}] = &known[i]
+	}
+	certain = true
+	there := make(map[commentID]bool, len(comments))
+	for _, comment := range comments {
+		id := commentID{comment.Kind, comment.ID}
+		there[id] = true
+		before := logged[id]
+		switch {
+		case before == nil:
+			changes = append(changes, change{store.CommentNew, comment, nil})
+		case before.Change == store.CommentDeleted:
+			changes, certain = append(changes, change{store.CommentNew, comment, before}), false
+		case before.Comment.Body != comment.Body:
+			changes, certain = append(changes, change{store.CommentEdited, comment, before}), false
+		}
+	}
+	for i := range known {
+		if entry := &known[i]; entry.Change != store.CommentDeleted && !there[commentID{entry.Comment.Kind, entry.Comment.ID}] {
+			changes, certain = append(changes, change{store.CommentDeleted, entry.Comment, entry}), false
+		}
+	}
+	return changes, certain
+}
+
+// judge decides whether a run is told of a comment.
+func (k *Talk) judge(ctx context.Context, t task.Task, seen Snapshot, c change, entry *store.CommentEntry) error {
+	if c.kind == store.CommentDeleted {
+		entry.Access, entry.Refused = c.before.Access, c.before.Refused
+		return nil
+	}
+	access, err := k.options.Access(ctx, t.Key, c.comment.Author)
+	entry.Access = access.Name
+	switch {
+	case k.options.Accept == FromWriters && err != nil:
+		return err // better late than wrong
+	case k.options.Accept == FromWriters && !access.CanWrite:
+		entry.Refused = task.ReasonNoWriteAccess
+	case k.options.Accept == FromParticipants && !access.CanWrite:
+		takesPart, lookErr := k.takesPart(ctx, t, seen, c.comment.Author)
+		if lookErr != nil || !takesPart && err != nil {
+			return cmp.Or(lookErr, err)
+		}
+		if !takesPart {
+			entry.Refused = task.ReasonNotParticipant
+		}
+	case err != nil:
+		k.options.Log.WarnContext(ctx, "what the author of a comment may do is not known", "task", t.ID, "author", c.comment.Author, "error", err)
+	}
+	return nil
+}
+
+// takesPart reports whether someone takes part in an item.
+func (k *Talk) takesPart(ctx context.Context, t task.Task, seen Snapshot, login string) (bool, error) {
+	if task.SameLogin(seen.Item.Author, login) || seen.Item.AssignedTo(login) {
+		return true, nil
+	}
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, 0, 0)
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range entries {
+		if entry.Position <= start && entry.Comment.By(login) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// noteRefused writes into the journal which comments the run is not told of, and
+// why.
+func (k *Talk) noteRefused(ctx context.Context, t task.Task, refused []store.CommentEntry) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	type taken struct {
+		Position int64               `json:"position"`
+		ID       string              `json:"id"`
+		Author   string              `json:"author"`
+		Change   store.CommentChange `json:"change"`
+		Refused  task.Reason         `json:"refused"`
+	}
+	entry := struct {
+		Signal map[string]any `json:"signal"`
+	}{}
+	var comments []taken
+	for _, e := range refused {
+		comments = append(comments, taken{e.Position, e.Comment.ID, e.Comment.Author, e.Change, e.Refused})
+	}
+	entry.Signal = map[string]any{"signal": task.SignalComments, "comments": comments}
+	data, err := json.Marshal(entry)
+	if err != nil {
+		return task.Wrap(task.Internal, err, "what was refused cannot be written down")
+	}
+	_, err = k.options.Store.Append(ctx, []task.Event{{
+		Task: t.ID, Generation: t.Generation, Source: task.FromServer, Kind: task.SignalTaken, At: k.options.Now(), Data: data,
+	}})
+	return err
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package git
+
+import "os/exec"
+
+// EndGently leaves it at killing the command.
+func EndGently(*exec.Cmd) {}

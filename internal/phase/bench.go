@@ -1,0 +1,223 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/phase/mcp"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// bench is where the work is done: the files, the sandbox that commands run in,
+// and the MCP servers.
+type bench struct {
+	run     *run
+	files   *ownedFiles
+	using   sync.Mutex // commands run one at a time
+	box     sandbox.Sandbox
+	lost    bool // the sandbox died
+	servers *mcp.Connections
+	// launched counts the programs that were started beside the commands.
+	launched atomic.Int64
+}
+
+func newBench(r *run) (*bench, error) {
+	files, err := openFiles(r.Repository.Workspace())
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the workspace cannot be opened")
+	}
+	return &bench{run: r, files: files}, nil
+}
+
+func (b *bench) workspace() tool.Workspace {
+	return tool.Workspace{Files: b.files, Runner: b, Mount: b.mount()}
+}
+
+// mount is where the workspace is for programs in the sandbox.
+func (b *bench) mount() string {
+	if b.run.Setup.Engine.Name() == "landlock" { // the one that cannot move it
+		return b.run.Repository.Workspace()
+	}
+	return sandbox.WorkspacePath
+}
+
+// lookers are the tools that change nothing and need no sandbox.
+func (b *bench) lookers() []tool.Tool {
+	w := b.workspace()
+	return []tool.Tool{tool.Read(w), tool.List(w), tool.Search(w)}
+}
+
+// Run implements [tool.Runner] in the sandbox.
+func (b *bench) Run(ctx context.Context, command tool.Command, output io.Writer) (tool.Exit, error) {
+	b.using.Lock()
+	defer b.using.Unlock()
+	box, err := b.ready(ctx)
+	if err != nil {
+		return tool.Exit{}, err
+	}
+	ran, err := box.Run(ctx, sandbox.Command{Text: command.Line, Timeout: command.Timeout, Output: tee(output)})
+	if err != nil {
+		return tool.Exit{}, b.failed(ctx, err)
+	}
+	if ran.Exceeded != sandbox.NoLimit && ran.Exceeded != sandbox.TimeLimit {
+		_, _ = fmt.Fprintf(output, "\n[killed: it exceeded the limit of %s]\n", ran.Exceeded) // a collector never fails
+	}
+	return tool.Exit{Code: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit}, nil
+}
+
+func tee(output io.Writer) func(sandbox.Stream, []byte) {
+	return func(_ sandbox.Stream, data []byte) { _, _ = output.Write(data) } // a collector never fails
+}
+
+// failed decides what an error of the sandbox means: one that says that the
+// command is wrong is the model's, and a sandbox that died is made anew before
+// the next command.
+func (b *bench) failed(ctx context.Context, err error) error {
+	switch code := task.CodeOf(err); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case code == task.Invalid || code == task.TooLarge:
+		return tool.Mistake("%v", err)
+	case code == task.Unavailable && !b.lost:
+		b.lost = true
+		b.run.Log.WarnContext(ctx, "the sandbox was lost", "error", err)
+		return tool.Mistake("the sandbox was lost while this was going on (%v). A new one is made from the same files before the next command; what ran in the old one is gone.", err)
+	}
+	return err
+}
+
+// ready is the sandbox. One that was lost, with an earlier run or in this one, is
+// made again.
+func (b *bench) ready(ctx context.Context) (sandbox.Sandbox, error) {
+	if b.lost {
+		if err := b.rebuild(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if b.box == nil {
+		return nil, tool.Mistake("there is no sandbox, so commands cannot be run; the files can be read and changed")
+	}
+	return b.box, nil
+}
+
+// verified runs tests for a verdict. A sandbox that is lost on the way is no
+// verdict on the work, so that they are then run once more.
+func (b *bench) verified(ctx context.Context, line string) (environment.Baseline, error) {
+	ran, err := b.tests(ctx, line, nil)
+	if err != nil && ctx.Err() == nil && b.lost {
+		return b.tests(ctx, line, nil)
+	}
+	return ran, err
+}
+
+// usable reports whether commands can be run, as far as that is known.
+func (b *bench) usable() bool {
+	b.using.Lock()
+	defer b.using.Unlock()
+	return b.box != nil || b.lost
+}
+
+// tests runs a command line and says how its tests went.
+func (b *bench) tests(ctx context.Context, line string, output io.Writer) (environment.Baseline, error) {
+	b.using.Lock()
+	defer b.using.Unlock()
+	box, err := b.ready(ctx)
+	if err != nil {
+		return environment.Baseline{}, err
+	}
+	command := sandbox.Command{Text: line, Timeout: b.run.Setup.CommandTimeout}
+	if output != nil {
+		command.Output = tee(output)
+	}
+	ran, err := environment.RunTests(ctx, box, command)
+	if err != nil {
+		return ran, b.failed(ctx, err)
+	}
+	return ran, nil
+}
+
+// close ends everything that the run started.
+func (b *bench) close(ctx context.Context) error {
+	var failures []error
+	if b.servers != nil {
+		failures = append(failures, b.servers.Close())
+	}
+	if b.box != nil {
+		failures = append(failures, b.box.Stop(ctx))
+	}
+	return errors.Join(append(failures, b.files.Close())...)
+}
+
+// projectTests are the project's tests as a tool.
+type projectTests struct {
+	bench    *bench
+	command  string
+	baseline *environment.Baseline
+}
+
+// Run implements [tool.Tests].
+func (p projectTests) Run(ctx context.Context, output io.Writer) (tool.TestRun, error) {
+	if p.command == "" {
+		return tool.TestRun{}, tool.Mistake("it is not known how the project's tests are run; use run")
+	}
+	ran, err := p.bench.tests(ctx, p.command, output)
+	return testRun(ran), err
+}
+
+// Baseline implements [tool.Tests].
+func (p projectTests) Baseline() (tool.TestRun, bool) {
+	if p.baseline == nil {
+		return tool.TestRun{}, false
+	}
+	return testRun(*p.baseline), true
+}
+
+func testRun(ran environment.Baseline) tool.TestRun {
+	return tool.TestRun{Command: ran.Command, Failing: ran.Failing,
+		Exit: tool.Exit{Code: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit}}
+}
+
+// ownedFiles are the files of the workspace. What is written belongs to the
+// sandbox's user, so that commands can change it too.
+type ownedFiles struct {
+	*tool.Directory
+	root *os.Root
+}
+
+func openFiles(dir string) (*ownedFiles, error) {
+	opened, err := tool.OpenDirectory(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return &ownedFiles{opened, root}, nil
+}
+
+// WriteFile implements [tool.Files].
+func (o *ownedFiles) WriteFile(name string, data []byte) error {
+	if err := o.Directory.WriteFile(name, data); err != nil {
+		return err
+	}
+	owner := sandbox.NewOwner()
+	for ; owner != 0 && name != "."; name = path.Dir(name) {
+		if err := o.root.Lchown(name, owner, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the directory.
+func (o *ownedFiles) Close() error { return errors.Join(o.Directory.Close(), o.root.Close()) }

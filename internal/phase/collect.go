@@ -1,0 +1,260 @@
+package phase
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// project is what is known of the project before anything is changed.
+type project struct {
+	files      []string // of the base branch
+	rules      string
+	detection  environment.Detection
+	references string
+	start      string // what the work differs from the base by, as a hash
+}
+
+const (
+	listedFiles    = 600
+	longestRules   = 32_000
+	longestRequest = 64_000
+	longestEarlier = 32_000 // 8,000 tokens
+	shownManifest  = 4_000
+	shownReference = 8_000
+	mostReferences = 8
+)
+
+// collect looks at the project. It is done anew when a run goes on: nothing of it
+// is needed that is not in the journal by then.
+func (r *run) collect(ctx context.Context) error {
+	p := &project{}
+	var err error
+	if err := r.remark(ctx); err != nil {
+		return err
+	}
+	if p.files, err = r.Repository.BaseFiles(ctx); err != nil {
+		return fmt.Errorf("list the files of the base: %w", err)
+	}
+	if p.rules, err = r.readRules(ctx, p.files); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(r.Repository.Workspace())
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "the workspace cannot be opened")
+	}
+	defer func() { _ = root.Close() }()
+	if p.detection, err = r.Setup.Table.Detect(root.FS(), ""); err != nil {
+		return err
+	}
+	p.references = r.references(ctx, p.files)
+	if p.start, err = r.fingerprint(ctx); err != nil {
+		return err
+	}
+	r.project = p
+	return nil
+}
+
+// fingerprint names the change that the workspace is, to see whether a run has
+// changed anything.
+func (r *run) fingerprint(ctx context.Context) (string, error) {
+	diff, err := r.Repository.Diff(ctx)
+	if err != nil {
+		return "", fmt.Errorf("look at what has changed: %w", err)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(diff.Files, "\n") + "\n" + diff.Text))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// ruleFiles are where projects write down their rules for agents.
+var ruleFiles = []string{"AGENTS.md", "CLAUDE.md"}
+
+// readRules reads the project's rules as the base branch has them: what a branch
+// under work says about rules does not count.
+func (r *run) readRules(ctx context.Context, files []string) (string, error) {
+	var names []string
+	for _, name := range files {
+		if slices.Contains(ruleFiles, path.Base(name)) {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") })
+	var parts []string
+	for _, name := range names {
+		data, err := r.Repository.Base(ctx, name)
+		if task.CodeOf(err) == task.NotFound {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("read %s of the base: %w", name, err)
+		}
+		about := "for the whole project"
+		if dir := path.Dir(name); dir != "." {
+			about = "for what is below " + plainName(dir)
+		}
+		parts = append(parts, "Rules "+about+":\n"+llm.Quote(llm.Origin{Source: "project rules " + name, Access: "write"}, tool.Printable(string(data))))
+	}
+	return tool.Shorten(strings.Join(parts, "\n\n"), longestRules), nil
+}
+
+var (
+	pathInText  = regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./+-]*[A-Za-z0-9_]`)
+	issueInText = regexp.MustCompile(`(?:^|[\s(])([\w./-]*[#!]\d+)\b`)
+)
+
+// references shows the files that the request names, and says which other items
+// it names.
+func (r *run) references(ctx context.Context, files []string) string {
+	text := tool.Shorten(r.Work.Title+"\n"+r.Work.Body, longestRequest)
+	known := map[string]bool{}
+	for _, name := range files {
+		known[name] = true
+	}
+	var parts []string
+	seen := map[string]bool{}
+	for _, name := range pathInText.FindAllString(text, -1) {
+		if !known[name] || seen[name] || len(seen) == mostReferences {
+			continue
+		}
+		seen[name] = true
+		data, err := r.Repository.Base(ctx, name)
+		if err != nil {
+			continue // it is there to be read with a tool
+		}
+		parts = append(parts, llm.Quote(llm.Origin{Source: "file " + name}, tool.Shorten(tool.Printable(string(data)), shownReference)))
+	}
+	var items []string
+	for _, found := range issueInText.FindAllStringSubmatch(text, 100) {
+		if !slices.Contains(items, found[1]) {
+			items = append(items, found[1])
+		}
+	}
+	if len(items) > 0 {
+		parts = append(parts, "The request also names "+strings.Join(items, ", ")+", whose text is not at hand.")
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// requestText is the request as the model is told it.
+func (r *run) requestText() string {
+	work := r.Work
+	var b strings.Builder
+	kind := "issue"
+	if work.Item.Kind == task.Pull {
+		kind = "pull request"
+	}
+	fmt.Fprintf(&b, "The task is the %s %s", kind, work.Item)
+	if len(work.Labels) > 0 {
+		fmt.Fprintf(&b, " (labels: %s)", tool.Printable(oneLine(strings.Join(work.Labels, ", "))))
+	}
+	b.WriteString(". What it asks for is what you are to do to the project:\n")
+	b.WriteString(quoteBy(kind, work.Author, work.Title+"\n\n"+work.Body, longestRequest))
+	for _, comment := range work.Comments {
+		b.WriteString("\n" + quoteBy("comment", comment.Author, comment.Body, longestComment))
+	}
+	if work.Pull != nil {
+		b.WriteString("\n" + pullText(*work.Pull))
+	}
+	return b.String()
+}
+
+// pullText is the pull request that the work is about.
+func pullText(pull Pull) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "You work on the branch of pull request %d. Reviewers asked for changes:\n", pull.Number)
+	b.WriteString(quoteBy("pull request", Person{Login: pull.Author}, pull.Title+"\n\n"+pull.Body, longestComment))
+	for _, comment := range pull.Summaries {
+		b.WriteString("\n" + quoteBy("review", comment.Author, comment.Body, longestComment))
+	}
+	for _, thread := range pull.Threads {
+		fmt.Fprintf(&b, "\nReview thread %s at %s line %d:", thread.ID, plainName(thread.Path), thread.Line)
+		for _, comment := range thread.Comments {
+			b.WriteString("\n" + quoteBy("review comment", comment.Author, comment.Body, longestComment))
+		}
+	}
+	return b.String()
+}
+
+func quoteBy(source string, author Person, text string, most int) string {
+	return llm.Quote(llm.Origin{Source: source, Author: author.Login, Access: author.Access}, tool.Shorten(tool.Printable(text), most))
+}
+
+// plainName is a file's name on one line.
+func plainName(name string) string {
+	if strconv.CanBackquote(name) && tool.Printable(name) == name {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// fileList is the list of files, as far as it has room.
+func (p *project) fileList() string {
+	var b strings.Builder
+	for _, name := range p.files[:min(len(p.files), listedFiles)] {
+		b.WriteString(plainName(name) + "\n")
+	}
+	if more := len(p.files) - listedFiles; more > 0 {
+		fmt.Fprintf(&b, "and %d more\n", more)
+	}
+	if len(p.files) == 0 {
+		return "The project has no files yet."
+	}
+	return llm.Quote(llm.Origin{Source: "file list"}, b.String())
+}
+
+// environmentText is what was detected, with a summary of the files' contents.
+func (p *project) environmentText() string {
+	summary := map[string]any{
+		"environment_type": p.detection.EnvironmentType, "reason": p.detection.Reason, "directory": p.detection.Directory,
+		"package_manager": p.detection.PackageManager, "language_version": p.detection.LanguageVersion,
+		"dependencies": p.detection.Dependencies[:min(len(p.detection.Dependencies), 100)], "setup_commands": p.detection.SetupCommands,
+		"test_command": p.detection.TestCommand, "detected_files": slices.Sorted(maps.Keys(p.detection.DetectedFiles)), "warnings": p.detection.Warnings,
+	}
+	data, err := json.MarshalIndent(summary, "", "  ")
+	if err != nil {
+		data = []byte(p.detection.EnvironmentType)
+	}
+	parts := []string{"What was detected:\n" + llm.Quote(llm.Origin{Source: "detection"}, string(data))}
+	for _, name := range slices.Sorted(maps.Keys(p.detection.DetectedFiles)) {
+		content := tool.Shorten(tool.Printable(p.detection.DetectedFiles[name]), shownManifest)
+		parts = append(parts, llm.Quote(llm.Origin{Source: "file " + name}, content))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// withoutContents is the detection for the selection prompt: the contents are
+// shown beside it, marked as what they are.
+func (p *project) withoutContents() environment.Detection {
+	detection := p.detection
+	detection.DetectedFiles = make(map[string]string, len(p.detection.DetectedFiles))
+	for name, content := range p.detection.DetectedFiles {
+		detection.DetectedFiles[name] = fmt.Sprintf("%d bytes, shown above", len(content))
+	}
+	return detection
+}
+
+// blocks are the pinned blocks with which a conversation about the request
+// begins. Empty ones are left out.
+func (r *run) blocks(more ...conversation.Block) []conversation.Block {
+	all := []conversation.Block{{Name: "request", Text: r.requestText()}}
+	if len(r.state.heard) > 0 {
+		all = append(all, conversation.Block{Name: "comments", Text: strings.Join(r.state.heard, "\n\n")})
+	}
+	all = append(all, conversation.Block{Name: "rules", Text: r.project.rules})
+	return slices.DeleteFunc(append(all, more...), func(b conversation.Block) bool { return strings.TrimSpace(b.Text) == "" })
+}

@@ -1,0 +1,254 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Handed is what the last phase comes to.
+type Handed struct {
+	State  task.State  `json:"state"`
+	Reason task.Reason `json:"reason"`
+	Pull   *Pulled     `json:"pull,omitempty"`
+	Letter Letter      `json:"letter"`
+}
+
+// Letter is what a model writes for the people who review the work.
+type Letter struct {
+	CommitMessage string        `json:"commit_message"`
+	Title         string        `json:"title"`
+	Summary       string        `json:"summary"`
+	Replies       []ThreadReply `json:"replies,omitempty"`
+}
+
+// ThreadReply answers a review thread.
+type ThreadReply struct {
+	Thread string `json:"thread"`
+	Text   string `json:"text"`
+}
+
+// complete hands the work over: commit, pull request, answers to reviewers. Again
+// says that people have said something in the last moment, and that execution
+// goes on with it.
+func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err error) {
+	if r.state.over(task.Complete) > 0 {
+		outcome, err = r.handedOver()
+		return outcome, false, err
+	}
+	var verdict Verdict
+	if err := r.state.outcome(task.Verification, &verdict); err != nil {
+		return Outcome{}, false, err
+	}
+	switch {
+	case len(verdict.Conflicts) > 0:
+		outcome, err = r.fail(ctx, task.ReasonMergeConflict, strings.Join(verdict.Conflicts, ", "))
+		return outcome, false, err
+	case !verdict.Changed:
+		outcome, err = r.fail(ctx, task.ReasonNothingChanged, r.lastWords())
+		return outcome, false, err
+	}
+	if !r.state.active(task.Complete) {
+		if again, err := r.lastComments(ctx, verdict); err != nil || again {
+			return Outcome{}, again, err
+		}
+	}
+	outcome, err = r.handOver(ctx, verdict)
+	return outcome, false, err
+}
+
+// lastLooks is how often the last look for comments is tried.
+const lastLooks = 5
+
+// lastComments looks for comments once more before the work is handed over.
+func (r *run) lastComments(ctx context.Context, verdict Verdict) (bool, error) {
+	if !verdict.Passed || r.Comments.Off {
+		return false, nil
+	}
+	var waiting []Comment
+	var err error
+	for range lastLooks { // there is no next look that could find what this one does not
+		if waiting, err = r.Desk.Comments(ctx, r.state.position); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		r.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
+		return false, nil
+	}
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	// The first checkpoint of execution takes them up.
+	return true, r.begin(ctx, task.Execution)
+}
+
+// lastWords is the model's own summary.
+func (r *run) lastWords() string {
+	var executed Executed
+	if r.state.outcome(task.Execution, &executed) != nil {
+		return ""
+	}
+	return executed.Summary
+}
+
+func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
+	if err := r.begin(ctx, task.Complete); err != nil {
+		return Outcome{}, err
+	}
+	letter, err := r.askLetter(ctx, verdict)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if r.state.branch == "" {
+		commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)))
+		if err != nil {
+			return Outcome{}, fmt.Errorf("commit the work: %w", err)
+		}
+		if err := r.append(ctx, task.Saved, Entry{Step: r.state.step, Commit: commit, Status: SavedBranch}); err != nil {
+			return Outcome{}, err
+		}
+	}
+	pull, err := r.openPull(ctx, letter, verdict)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := r.reply(ctx, letter); err != nil {
+		return Outcome{}, err
+	}
+	handed := Handed{State: task.Done, Reason: task.ReasonCompleted, Pull: &pull, Letter: letter}
+	if !verdict.Passed {
+		handed.State, handed.Reason = task.Failed, task.ReasonNotVerified
+	}
+	if err := r.append(ctx, task.Summed, Entry{Text: r.summarize(&handed, handed.Reason)}); err != nil {
+		return Outcome{}, err
+	}
+	status := PhaseCompleted
+	if handed.State != task.Done {
+		status = PhaseFailed
+	}
+	if err := r.end(ctx, task.Complete, status, handed); err != nil {
+		return Outcome{}, err
+	}
+	return r.handedOver()
+}
+
+// handedOver is the outcome of a run whose journal is complete.
+func (r *run) handedOver() (Outcome, error) {
+	var handed Handed
+	if err := r.state.outcome(task.Complete, &handed); err != nil {
+		return Outcome{}, err
+	}
+	var verdict Verdict
+	if err := r.state.outcome(task.Verification, &verdict); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{State: handed.State, Reason: handed.Reason, Pull: handed.Pull,
+		Comment: r.doneComment(handed, verdict), Summary: r.state.summary}, nil
+}
+
+// askLetter has the model write to the reviewers. Without an answer that can be
+// used, what is known has to do.
+func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
+	system, err := r.system(task.Complete)
+	if err != nil {
+		return Letter{}, err
+	}
+	diff, err := r.Repository.Diff(ctx)
+	if err != nil {
+		return Letter{}, err
+	}
+	const longestDiff = 40_000
+	t, err := r.open(ctx, opening{name: string(task.Complete), phase: task.Complete, system: system, pinned: r.blocks(
+		conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
+		conversation.Block{Name: "facts", Text: verdict.describe()},
+		conversation.Block{Name: "summary", Text: llm.Quote(llm.Origin{Source: "summary of the work"}, r.lastWords())},
+		conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},
+	)})
+	if err != nil {
+		return Letter{}, err
+	}
+	var letter Letter
+	t.deaf = true // the work is over; what people say now is for another run
+	err = t.object(ctx, func(object map[string]any) error {
+		letter = Letter{}
+		if err := into(object, &letter); err != nil {
+			return err
+		}
+		if strings.TrimSpace(letter.CommitMessage) == "" || strings.TrimSpace(letter.Title) == "" || strings.TrimSpace(letter.Summary) == "" {
+			return errors.New(`"commit_message", "title" and "summary" must not be empty`)
+		}
+		return nil
+	})
+	var over *overError
+	if errors.Is(err, errNoAnswer) || errors.As(err, &over) {
+		letter = Letter{CommitMessage: r.plainTitle(), Title: r.plainTitle(), Summary: r.lastWords()}
+		err = nil
+	}
+	letter.Title = tool.Shorten(oneLine(letter.Title), 200)
+	return letter, err
+}
+
+func (r *run) plainTitle() string {
+	if title := oneLine(r.Work.Title); title != "" {
+		return tool.Shorten(title, 72)
+	}
+	return "Work on " + r.Work.Item.String()
+}
+
+// conflictWait is how long a refused pull request waits for the signal that
+// refused it.
+const conflictWait = 5 * time.Second
+
+// openPull publishes the work. A pull request that the work was about keeps its
+// own words.
+func (r *run) openPull(ctx context.Context, letter Letter, verdict Verdict) (Pulled, error) {
+	open := OpenPull{Branch: r.Work.Branch, Commit: r.state.branch, Base: r.Work.Base, Title: letter.Title,
+		Body:  r.pullBody(letter, verdict),
+		Draft: r.Draft || !verdict.Passed || !r.state.setup.Handover.EnvironmentReady}
+	if pull := r.Work.Pull; pull != nil {
+		open.Title, open.Body, open.Draft = pull.Title, pull.Body, false
+	}
+	pulled, err := r.Desk.OpenPull(ctx, open)
+	if task.CodeOf(err) == task.Conflict && ctx.Err() == nil {
+		// A stop is on its way: it has won, and will end the context.
+		timer := time.NewTimer(conflictWait)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return Pulled{}, context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+	if err != nil {
+		return Pulled{}, fmt.Errorf("open the pull request: %w", err)
+	}
+	return pulled, nil
+}
+
+// reply answers the review threads that the change deals with.
+func (r *run) reply(ctx context.Context, letter Letter) error {
+	if r.Work.Pull == nil {
+		return nil
+	}
+	for _, reply := range letter.Replies {
+		known := slices.ContainsFunc(r.Work.Pull.Threads, func(thread Thread) bool { return thread.ID == reply.Thread })
+		if !known || strings.TrimSpace(reply.Text) == "" {
+			continue
+		}
+		text := tool.Shorten(reply.Text, longestComment) + r.scriptedLine()
+		err := r.tell(ctx, "reply-"+reply.Thread, text, func(name string) error { return r.Desk.Reply(ctx, name, reply.Thread, text) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

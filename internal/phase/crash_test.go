@@ -1,0 +1,60 @@
+package phase_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/phase/phasetest"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// TestCrashPoints kills the run after each entry of its journal, carries it on
+// from the journal on another machine, and compares the end with that of the run
+// that was not killed.
+func TestCrashPoints(t *testing.T) {
+	t.Parallel()
+	load := func(t *testing.T) *phasetest.Scenario {
+		t.Helper()
+		scenario, err := phasetest.Load("testdata/crash/comment.txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return scenario
+	}
+	engine := phasetest.Engine(t)
+	whole := phasetest.New(t, engine, load(t))
+	if _, err := whole.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	whole.Check()
+	if t.Failed() {
+		t.Fatalf("the run that was not cut failed: %v", whole.Phases())
+	}
+	points := whole.Entries()
+	t.Logf("%d crash points", points)
+	tree := whole.Tree()
+	for point := 1; point <= points; point++ {
+		t.Run(fmt.Sprint(point), func(t *testing.T) {
+			t.Parallel()
+			world := phasetest.New(t, engine, load(t))
+			world.CutAt(point)
+			if _, err := world.Run(t.Context()); err != nil && !phasetest.Crashed(err) {
+				t.Fatal(err)
+			}
+			outcome, err := world.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			world.Check()
+			if got := world.Tree(); got != tree {
+				t.Errorf("the branch has\n%s\nwant\n%s", got, tree)
+			}
+			if len(world.Pulls()) != 1 || len(world.Said()) != len(whole.Said()) || outcome.State != task.Done {
+				t.Errorf("%s, pull requests %d, comments %v", outcome.State, len(world.Pulls()), world.Said())
+			}
+			if t.Failed() {
+				t.Log(world.Story())
+			}
+		})
+	}
+}

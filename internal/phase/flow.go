@@ -1,0 +1,157 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// flow goes through the phases. Each of them looks first at what the journal says
+// and does what is not done yet.
+func (r *run) flow(ctx context.Context) (Outcome, error) {
+	if failed := r.state.failed; failed != nil {
+		return r.fail(ctx, failed.Reason, failed.Detail)
+	}
+	if r.asksNothing(ctx) {
+		return r.awaitAnswer(ctx, r.words().nothingAsked)
+	}
+	if err := r.collect(ctx); err != nil {
+		return Outcome{}, err
+	}
+	for _, phase := range []func(context.Context) error{r.prePlan, r.makePlan, r.prepare} {
+		if err := phase(ctx); err != nil {
+			return r.endedBy(ctx, err)
+		}
+	}
+	for {
+		next, err := r.next(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
+		switch next {
+		case task.Execution:
+			err = r.execute(ctx)
+		case task.Verification:
+			err = r.verify(ctx)
+		default:
+			outcome, again, err := r.complete(ctx)
+			if err != nil || !again {
+				return outcome, err
+			}
+			continue
+		}
+		if err != nil {
+			return r.endedBy(ctx, err)
+		}
+	}
+}
+
+// next is the phase that comes after set-up, as the journal has it: execution and
+// verification take turns until the work passes or every round is used up.
+func (r *run) next(ctx context.Context) (task.Phase, error) {
+	executed, verified := r.state.over(task.Execution), r.state.over(task.Verification)
+	var last Executed
+	if executed > 0 {
+		if err := r.state.outcome(task.Execution, &last); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case r.state.active(task.Complete):
+		return task.Complete, nil
+	case r.state.active(task.Execution), executed == 0:
+		return task.Execution, nil
+	case verified == 0 && last.Reason != task.ReasonCompleted:
+		return "", &overError{last.Reason, last.Summary}
+	case executed > verified:
+		return task.Verification, nil
+	}
+	var verdict Verdict
+	if err := r.state.outcome(task.Verification, &verdict); err != nil {
+		return "", err
+	}
+	if !verdict.Passed && verdict.Again {
+		return task.Execution, r.begin(ctx, task.Execution)
+	}
+	return task.Complete, nil
+}
+
+// endedBy makes the outcome of a run whose phase ended it.
+func (r *run) endedBy(ctx context.Context, err error) (Outcome, error) {
+	var asked *askedError
+	if errors.As(err, &asked) && ctx.Err() == nil {
+		return r.awaitAnswer(ctx, asked.text)
+	}
+	return Outcome{}, err
+}
+
+// askedError is what a phase ends with that cannot go on without a person.
+type askedError struct{ text string }
+
+func (q *askedError) Error() string { return "a question to a person is open" }
+
+// asksNothing reports whether nobody has said what is to be done.
+func (r *run) asksNothing(ctx context.Context) bool {
+	said := []string{r.Work.Title, r.Work.Body}
+	for _, comment := range r.Work.Comments {
+		said = append(said, comment.Body)
+	}
+	if pull := r.Work.Pull; pull != nil {
+		said = append(said, pull.Title, pull.Body)
+		for _, comment := range pull.Summaries {
+			said = append(said, comment.Body)
+		}
+	}
+	if strings.TrimSpace(strings.Join(said, "")) != "" || len(r.state.heard) > 0 {
+		return false
+	}
+	comments, err := r.Desk.Comments(ctx, r.state.position)
+	return err == nil && len(comments) == 0
+}
+
+// awaitAnswer asks people and ends the run until they have answered.
+func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
+	name := fmt.Sprintf("question-%d", r.state.step)
+	say := func(name string) error { return r.Desk.Say(ctx, name, r.words().question(text)) }
+	if err := r.tell(ctx, name, text, say); err != nil {
+		return Outcome{}, err
+	}
+	if err := r.save(ctx); err != nil {
+		return Outcome{}, err
+	}
+	signal := &SignalEntry{Signal: task.SignalPause, Reason: task.ReasonAwaitingAnswer}
+	if err := r.append(ctx, task.SignalTaken, Entry{Step: r.state.step, Signal: signal}); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{State: task.Paused, Reason: task.ReasonAwaitingAnswer}, nil
+}
+
+// GivenUp is the outcome of a phase that ended the run.
+type GivenUp struct {
+	Reason task.Reason `json:"failed_reason"`
+	Detail string      `json:"detail,omitempty"`
+}
+
+// fail ends the run without success.
+func (r *run) fail(ctx context.Context, reason task.Reason, detail string) (Outcome, error) {
+	for _, phase := range task.Phases {
+		if r.state.active(phase) {
+			if err := r.end(ctx, phase, PhaseFailed, GivenUp{reason, detail}); err != nil {
+				return Outcome{}, err
+			}
+		}
+	}
+	if err := r.save(ctx); err != nil {
+		return Outcome{}, err
+	}
+	summary := r.summarize(nil, reason)
+	if r.state.summary != summary {
+		if err := r.append(ctx, task.Summed, Entry{Text: summary}); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return Outcome{State: task.Failed, Reason: reason, Comment: r.failureComment(reason, detail), Summary: summary}, nil
+}

@@ -1,0 +1,196 @@
+package phase
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const longestBody = 60_000 // what every forge takes
+
+// scriptedLine marks what a script has answered, when one has.
+func (r *run) scriptedLine() string {
+	if !r.state.scripted {
+		return ""
+	}
+	return "\n\n" + r.words().scripted
+}
+
+// pullBody is the description of the pull request: what was done is the model's,
+// how it was verified is ours.
+func (r *run) pullBody(letter Letter, verdict Verdict) string {
+	w := r.words()
+	var b strings.Builder
+	section := func(title string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintf(&b, "## %s\n\n%s\n\n", title, strings.Join(lines, "\n"))
+		}
+	}
+	if !verdict.Passed {
+		b.WriteString("> [!WARNING]\n> " + w.notVerified + "\n\n")
+	}
+	section(w.summary, []string{tool.Shorten(strings.TrimSpace(letter.Summary), 20_000)})
+	section(w.actions, r.actionLines())
+	section(w.verification, r.verificationLines(verdict))
+	if tests := verdict.Tests; tests != nil {
+		section(w.newFailing, nameLines(tests.New))
+		section(w.fixed, nameLines(tests.Fixed))
+		section(w.stillFailing, nameLines(tests.Before))
+	}
+	section(w.warnings, bullets(r.state.warnings))
+	if r.Work.Item.Kind == task.Issue {
+		fmt.Fprintf(&b, w.closes+"\n", r.Work.Item.Number)
+	}
+	return tool.Shorten(strings.TrimSpace(b.String()), longestBody) + r.scriptedLine() + "\n"
+}
+
+func (r *run) actionLines() []string {
+	var lines []string
+	for _, action := range r.state.plan.ActionPlan.Actions {
+		mark := " "
+		if action.Done {
+			mark = "x"
+		}
+		lines = append(lines, fmt.Sprintf("- [%s] %s", mark, oneLine(action.What)))
+	}
+	return lines
+}
+
+func (r *run) verificationLines(verdict Verdict) []string {
+	w := r.words()
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
+	for _, ran := range []struct {
+		name    string
+		outcome *TestOutcome
+	}{{w.build, verdict.Build}, {w.tests, verdict.Tests}} {
+		if ran.outcome == nil {
+			continue
+		}
+		how := fmt.Sprintf(w.exitCode, ran.outcome.ExitCode)
+		switch {
+		case ran.outcome.TimedOut:
+			how = w.timedOut
+		case ran.outcome.ExitCode == 0:
+			how = w.passed
+		}
+		if !ran.outcome.Compared && ran.outcome.ExitCode != 0 {
+			how += ". " + w.noComparison
+		}
+		add("%s: `%s`: %s", ran.name, oneLine(ran.outcome.Command), how)
+	}
+	if verdict.Unrun != "" {
+		add(w.notRun, verdict.Unrun)
+	}
+	if len(verdict.Placeholders) == 0 {
+		add("%s", w.noPlaceholders)
+	}
+	for _, line := range verdict.Placeholders {
+		add(w.placeholder, strings.ReplaceAll(line, "`", "'"))
+	}
+	for _, text := range verdict.Judgement.Missing {
+		add(w.missing, oneLine(text))
+	}
+	for _, text := range verdict.Judgement.Problems {
+		add(w.problem, oneLine(text))
+	}
+	if verdict.Judgement.Satisfied {
+		add("%s", w.judged)
+	}
+	return lines
+}
+
+func bullets(texts []string) []string {
+	var lines []string
+	for _, text := range texts {
+		lines = append(lines, "- "+oneLine(text))
+	}
+	return lines
+}
+
+func nameLines(names []string) []string {
+	const most = 50
+	var lines []string
+	for _, name := range names[:min(len(names), most)] {
+		lines = append(lines, "- `"+strings.ReplaceAll(oneLine(name), "`", "'")+"`")
+	}
+	if more := len(names) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("- … %d", more))
+	}
+	return lines
+}
+
+// doneComment is what people are told at the end of a run that handed something
+// over.
+func (r *run) doneComment(handed Handed, verdict Verdict) string {
+	w := r.words()
+	parts := []string{w.done}
+	if handed.State != task.Done {
+		parts = []string{w.notVerified}
+	}
+	if handed.Pull != nil {
+		link := handed.Pull.URL
+		if link == "" {
+			link = fmt.Sprintf("#%d", handed.Pull.Number)
+		}
+		parts = append(parts, fmt.Sprintf(w.pull, link))
+	}
+	parts = append(parts, tool.Shorten(strings.TrimSpace(handed.Letter.Summary), 10_000),
+		strings.Join(r.verificationLines(verdict), "\n"))
+	if len(r.state.warnings) > 0 {
+		parts = append(parts, "**"+w.warnings+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
+	}
+	return strings.Join(parts, "\n\n") + r.scriptedLine()
+}
+
+// failureComment is what people are told when nothing could be handed over.
+func (r *run) failureComment(reason task.Reason, detail string) string {
+	w := r.words()
+	parts := []string{fmt.Sprintf(w.failed, r.reasonText(reason))}
+	if detail = strings.TrimSpace(detail); detail != "" {
+		parts = append(parts, w.detail+": "+tool.Shorten(tool.Printable(detail), 4000))
+	}
+	if r.state.saved != "" {
+		parts = append(parts, fmt.Sprintf(w.kept, r.state.saved))
+	}
+	if len(r.state.warnings) > 0 {
+		parts = append(parts, "**"+w.warnings+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
+	}
+	return strings.Join(parts, "\n\n") + r.scriptedLine()
+}
+
+// summarize is what a later run on the same item is told, in English as all that
+// models read.
+func (r *run) summarize(handed *Handed, reason task.Reason) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "An earlier run on %s ended: %s.\n", r.Work.Item, reason.Text())
+	if plan := r.state.plan; plan != nil {
+		b.WriteString("Its plan:\n" + plan.checklist() + "\n")
+	}
+	if words := r.lastWords(); words != "" {
+		b.WriteString("What it said it did:\n" + words + "\n")
+	}
+	var verdict Verdict
+	if r.state.over(task.Verification) > 0 && r.state.outcome(task.Verification, &verdict) == nil {
+		verdict.trim()
+		b.WriteString("What verification found:\n" + verdict.describe() + "\n")
+	}
+	if handed != nil && handed.Pull != nil {
+		fmt.Fprintf(&b, "Its pull request: %d %s\n", handed.Pull.Number, handed.Pull.URL)
+	}
+	for _, text := range r.state.heard {
+		b.WriteString("Comments that it took up:\n" + text + "\n")
+	}
+	return tool.Shorten(b.String(), longestEarlier)
+}
+
+// trim leaves out what is long.
+func (v *Verdict) trim() {
+	for _, ran := range []*TestOutcome{v.Build, v.Tests} {
+		if ran != nil {
+			ran.Output = ""
+		}
+	}
+}

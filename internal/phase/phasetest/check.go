@@ -1,0 +1,280 @@
+package phasetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Phases is how the phases went, as phase/status in order.
+func (w *World) Phases() []string {
+	var phases []string
+	for _, event := range w.events {
+		if entry := w.entry(event); event.Kind == task.PhaseChanged {
+			phases = append(phases, string(entry.Phase)+"/"+entry.Status)
+		}
+	}
+	return phases
+}
+
+func (w *World) entry(event task.Event) phase.Entry {
+	var entry phase.Entry
+	if err := json.Unmarshal(event.Data, &entry); err != nil {
+		w.t.Fatal(err)
+	}
+	return entry
+}
+
+// Ledger is what became of each comment, as position:change and :refused.
+func (w *World) Ledger() []string {
+	var ledger []string
+	for _, event := range w.events {
+		entry := w.entry(event)
+		if event.Kind != task.SignalTaken {
+			continue
+		}
+		for _, taken := range entry.Signal.Comments {
+			line := fmt.Sprintf("%d:%s", taken.Position, taken.Change)
+			if taken.Refused != "" {
+				line += ":refused"
+			}
+			ledger = append(ledger, line)
+		}
+	}
+	return ledger
+}
+
+// Asked is everything that the model was sent.
+func (w *World) Asked() string {
+	var b strings.Builder
+	for _, record := range w.model.Records() {
+		b.WriteString(record.Request.System + "\n")
+		for _, message := range record.Request.Messages {
+			b.WriteString(message.Text() + "\n")
+			for _, result := range message.Results() {
+				b.WriteString(result.Text + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// Requests are what the model was sent from a phase, oldest first.
+func (w *World) Requests(from task.Phase) []llm.Request {
+	var requests []llm.Request
+	for _, record := range w.model.Records() {
+		if record.Request.Phase == from {
+			requests = append(requests, record.Request)
+		}
+	}
+	return requests
+}
+
+// Journal is everything that the journal has, as text.
+func (w *World) Journal() string { return w.whole() }
+
+// File is a file as a ref has it, or nothing.
+func (w *World) File(ref, name string) string {
+	if !slices.Contains(strings.Split(w.git(w.origin, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", ref), "\n"), name) {
+		return ""
+	}
+	return w.git(w.origin, "show", ref+":"+name)
+}
+
+// Pulls are the pull requests that were opened.
+func (w *World) Pulls() []phase.OpenPull { return w.desk.pulls }
+
+// Said are the comments that were made.
+func (w *World) Said() map[string]string { return w.desk.said }
+
+// Check holds what happened against what the scenario expects.
+func (w *World) Check() {
+	w.t.Helper()
+	expect, last := w.scenario.Expect, w.Outcomes[len(w.Outcomes)-1]
+	if last.State != expect.State || last.Reason != expect.Reason {
+		w.t.Errorf("the run ended %s/%s, want %s/%s; it says: %s", last.State, last.Reason, expect.State, expect.Reason, last.Comment)
+	}
+	if len(expect.States) > 0 {
+		var states []string
+		for _, outcome := range w.Outcomes {
+			states = append(states, string(outcome.State)+"/"+string(outcome.Reason))
+		}
+		w.equal("states", states, expect.States)
+	}
+	if len(expect.Phases) > 0 {
+		w.equal("phases", w.Phases(), expect.Phases)
+	}
+	if len(expect.Ledger) > 0 {
+		w.equal("ledger", w.Ledger(), expect.Ledger)
+	}
+	w.contains("what the model was sent", w.Asked(), expect.Asked)
+	w.contains("the last comment", last.Comment, expect.Comment)
+	w.contains("the summary", last.Summary, expect.Summary)
+	if head := w.git(w.origin, "rev-parse", "refs/heads/main"); head != w.main {
+		w.t.Errorf("main was moved to %s", head)
+	}
+	w.checkSecrets()
+	w.checkPull(expect)
+	said := w.desk.everything()
+	w.contains("what was said", said, expect.Said)
+	for _, text := range expect.NotSaid {
+		if strings.Contains(said+last.Comment, text) {
+			w.t.Errorf("people can read %q", text)
+		}
+	}
+	for thread, text := range expect.Replies {
+		w.contains("the reply in "+thread, w.desk.replies[thread], []string{text})
+	}
+	if len(expect.Replies) != len(w.desk.replies) {
+		w.t.Errorf("there are %d replies, want %d: %v", len(w.desk.replies), len(expect.Replies), w.desk.replies)
+	}
+	for name, text := range expect.Kept {
+		w.contains("the kept "+name, w.File(workspace.WIPRef, name), []string{text})
+	}
+}
+
+// checkSecrets looks for secrets everywhere: in what people read, what the model
+// was sent, the journal and the branch.
+func (w *World) checkSecrets() {
+	w.t.Helper()
+	for _, secret := range w.scenario.Secrets {
+		places := map[string]string{"what people read": w.desk.everything(), "what the model was sent": w.Asked(), "the journal": w.whole()}
+		for place, text := range places {
+			if strings.Contains(text, secret) {
+				w.t.Errorf("%s has a secret in it", place)
+			}
+		}
+	}
+}
+
+func (w *World) whole() string {
+	var b strings.Builder
+	for _, event := range w.events {
+		b.Write(event.Data)
+	}
+	return b.String()
+}
+
+func (w *World) checkPull(expect Expect) {
+	w.t.Helper()
+	if expect.NoPull {
+		if len(w.desk.pulls) > 0 {
+			w.t.Errorf("there is a pull request: %+v", w.desk.pulls)
+		}
+		return
+	}
+	if len(expect.Pull) == 0 && len(expect.Files) == 0 {
+		return
+	}
+	if len(w.desk.pulls) != 1 {
+		w.t.Fatalf("there are %d pull requests, want 1", len(w.desk.pulls))
+	}
+	pull := w.desk.pulls[0]
+	if head := w.git(w.origin, "rev-parse", "refs/heads/"+branch); pull.Commit != head {
+		w.t.Errorf("the pull request has the commit %s and the branch %s", pull.Commit, head)
+	}
+	w.contains("the title", pull.Title, []string{expect.Title})
+	w.contains("the description", pull.Body, expect.Pull)
+	for _, text := range expect.NotPull {
+		if strings.Contains(pull.Body, text) {
+			w.t.Errorf("%q is in the description:\n%s", text, pull.Body)
+		}
+	}
+	if pull.Draft != expect.Draft {
+		w.t.Errorf("draft is %v, want %v", pull.Draft, expect.Draft)
+	}
+	for name, text := range expect.Files {
+		w.contains(name+" of the branch", w.File("refs/heads/"+branch, name), []string{text})
+	}
+	for _, name := range expect.Absent {
+		if strings.Contains("\n"+w.git(w.origin, "ls-tree", "-r", "--name-only", "refs/heads/"+branch), "\n"+name) {
+			w.t.Errorf("the branch has %s", name)
+		}
+	}
+}
+
+func (w *World) contains(what, text string, parts []string) {
+	w.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			w.t.Errorf("%s does not have %q:\n%s", what, part, text[:min(len(text), 6000)])
+		}
+	}
+}
+
+func (w *World) equal(what string, got, want []string) {
+	w.t.Helper()
+	if !slices.Equal(got, want) {
+		w.t.Errorf("%s:\ngot  %s\nwant %s", what, strings.Join(got, " "), strings.Join(want, " "))
+	}
+}
+
+// Tree lists the files of the published branch with their contents' hashes.
+func (w *World) Tree() string { return w.git(w.origin, "ls-tree", "-r", "refs/heads/"+branch) }
+
+// Story tells the journal in short lines.
+func (w *World) Story() string {
+	var b strings.Builder
+	for _, event := range w.events {
+		data := string(event.Data)
+		fmt.Fprintf(&b, "%d g%d %s %s %s\n", event.Position, event.Generation, event.At.Format("05.000"), event.Kind, data[:min(len(data), 200)])
+	}
+	return b.String()
+}
+
+// Log is the history of the published branch.
+func (w *World) Log() string { return w.git(w.origin, "log", "--format=%B", "refs/heads/"+branch) }
+
+// Remember adds to the journal what a run before the first has left.
+func (w *World) Remember(event task.Event) { w.events = append(w.events, event) }
+
+// Took is how long the phase was active the first time.
+func (w *World) Took(name task.Phase) time.Duration {
+	var begun time.Time
+	for _, event := range w.events {
+		entry := w.entry(event)
+		switch {
+		case event.Kind != task.PhaseChanged || entry.Phase != name:
+		case entry.Status == phase.PhaseActive:
+			begun = event.At
+		default:
+			return event.At.Sub(begun)
+		}
+	}
+	return 0
+}
+
+// StableShare is how much of each request but the last the next one begins with.
+func StableShare(requests []llm.Request) float64 {
+	share := 0.0
+	for i := 1; i < len(requests); i++ {
+		before, after := flat(requests[i-1]), flat(requests[i])
+		share += float64(script.CommonPrefix(before, after)) / float64(len(before))
+	}
+	return share / float64(max(len(requests)-1, 1))
+}
+
+func flat(request llm.Request) string {
+	var b strings.Builder
+	b.WriteString(request.System)
+	for _, message := range request.Messages {
+		for _, part := range message.Parts {
+			b.WriteString(part.Text)
+			if part.Call != nil {
+				b.WriteString(part.Call.Name + part.Call.Arguments)
+			}
+			if part.Result != nil {
+				b.WriteString(part.Result.Text)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,132 @@
+package phasetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// desk is everything that people see and say, kept in memory. It outlasts runs.
+type desk struct {
+	mu       sync.Mutex
+	comments []phase.Comment
+	fail     int // so many looks for comments fail
+	looks    int
+	progress []string
+	said     map[string]string
+	order    []string
+	replies  map[string]string
+	pulls    []phase.OpenPull
+	gone     func() bool // the run's process
+}
+
+func (d *desk) alive() error {
+	if d.gone != nil && d.gone() {
+		return errCrash
+	}
+	return nil
+}
+
+func (d *desk) Comments(_ context.Context, after int64) ([]phase.Comment, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.looks++
+	if d.fail > 0 {
+		d.fail--
+		return nil, task.Errorf(task.Unavailable, "the forge does not answer")
+	}
+	var found []phase.Comment
+	for _, comment := range d.comments {
+		if comment.Position > after {
+			found = append(found, comment)
+		}
+	}
+	return found, d.alive()
+}
+
+func (d *desk) add(comments []Comment) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range comments {
+		position := int64(len(d.comments) + 1)
+		if c.ID == "" {
+			c.ID = fmt.Sprint("c", position)
+		}
+		if c.Change == "" {
+			c.Change = "new"
+		}
+		d.comments = append(d.comments, phase.Comment{Position: position, ID: c.ID, Author: phase.Person{Login: c.Author, Access: c.Access},
+			Body: c.Body, Change: c.Change})
+	}
+}
+
+func (d *desk) Progress(_ context.Context, text string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.progress = append(d.progress, text)
+	return d.alive()
+}
+
+func (d *desk) Say(_ context.Context, name, text string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.alive(); err != nil {
+		return err
+	}
+	if _, twice := d.said[name]; !twice {
+		d.said[name] = text
+		d.order = append(d.order, name)
+	}
+	return nil
+}
+
+func (d *desk) Reply(_ context.Context, name, thread, text string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.alive(); err != nil {
+		return err
+	}
+	if _, twice := d.said[name]; !twice {
+		d.said[name] = text
+		d.replies[thread] += text
+	}
+	return nil
+}
+
+func (d *desk) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pulled, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.alive(); err != nil {
+		return phase.Pulled{}, err
+	}
+	at := slices.IndexFunc(d.pulls, func(p phase.OpenPull) bool { return p.Branch == open.Branch })
+	if at >= 0 {
+		d.pulls[at] = open
+		return phase.Pulled{Number: int64(at + 100), URL: fmt.Sprintf("http://forge.test/pulls/%d", at+100)}, nil
+	}
+	d.pulls = append(d.pulls, open)
+	number := len(d.pulls) + 99
+	return phase.Pulled{Number: int64(number), URL: fmt.Sprintf("http://forge.test/pulls/%d", number), Opened: true}, nil
+}
+
+// everything is all that people can read.
+func (d *desk) everything() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var parts []string
+	for _, name := range d.order {
+		parts = append(parts, d.said[name])
+	}
+	for _, pull := range d.pulls {
+		parts = append(parts, pull.Title, pull.Body)
+	}
+	for _, reply := range d.replies {
+		parts = append(parts, reply)
+	}
+	return strings.Join(append(parts, d.progress...), "\n")
+}

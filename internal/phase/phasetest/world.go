@@ -1,0 +1,432 @@
+package phasetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/phase/mcp"
+	"github.com/toryo-dev/toryo/internal/phase/turn"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/bubblewrap"
+	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// errCrash stands for a process that is gone.
+var errCrash = errors.New("the process was killed")
+
+// World is what outlasts the runs of a task: the repository, the people, the
+// journal as the server has it.
+type World struct {
+	t        testing.TB
+	scenario *Scenario
+	origin   string
+	main     string // the commit that main has to have
+	engine   sandbox.Engine
+	model    *script.Model
+	desk     *desk
+
+	mu      sync.Mutex
+	events  []task.Event
+	fired   map[int]bool
+	runs    int
+	crashed bool
+	cutAt   int // the entry of the first run after which the process is gone; 0 for none
+	noSave  int
+	cancel  context.CancelCauseFunc
+	// RefuseSignals makes so many signals fail to be written to the journal.
+	RefuseSignals int
+	// Adjust changes the options of a run before it begins; may be nil.
+	Adjust func(options *phase.Options)
+	// Around puts something between the run and the people; may be nil.
+	Around func(desk phase.Desk) phase.Desk
+	// Outcomes are those of the runs so far.
+	Outcomes []phase.Outcome
+}
+
+// Engine makes the sandbox engine that worlds share.
+func Engine(t testing.TB) sandbox.Engine {
+	t.Helper()
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		testkit.LeaveOut(t, "bubblewrap")
+	}
+	list, err := egress.Registries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		if err := sandbox.RemoveTree(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, Log: slog.New(slog.DiscardHandler), NewGate: func(policy sandbox.Policy) sandbox.Gate {
+		return egress.New(list, policy, slog.New(slog.DiscardHandler))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}
+
+// New makes the world of a scenario.
+func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
+	t.Helper()
+	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
+		origin: filepath.Join(t.TempDir(), "origin.git"), desk: &desk{said: map[string]string{}, replies: map[string]string{}},
+		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
+	w.desk.gone = w.isGone
+	w.git("", "init", "--quiet", "--bare", "--initial-branch=main", w.origin)
+	w.commit("main", scenario.Files)
+	if len(scenario.Branch) > 0 {
+		w.commit(branch, scenario.Branch)
+	}
+	return w
+}
+
+const branch = "toryo/7"
+
+// git runs git as a person would.
+func (w *World) git(dir string, args ...string) string {
+	w.t.Helper()
+	command := exec.Command("git", args...) //nolint:noctx // a test's own
+	command.Dir = dir
+	command.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org",
+	}
+	output, err := command.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// commit puts files on a branch, from main if it is new.
+func (w *World) commit(name string, files map[string]string) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	w.git("", "clone", "--quiet", w.origin, dir)
+	if name != "main" {
+		w.git(dir, "checkout", "--quiet", "-B", name)
+	}
+	for path, text := range files {
+		full := filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.git(dir, "add", "--all", "--force")
+	w.git(dir, "commit", "--quiet", "--allow-empty", "-m", "files")
+	w.git(dir, "push", "--quiet", "origin", "HEAD:refs/heads/"+name)
+	if name == "main" {
+		w.main = w.git(dir, "rev-parse", "HEAD")
+	}
+}
+
+func (w *World) isGone() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.crashed
+}
+
+// Append implements [phase.Journal].
+func (w *World) Append(_ context.Context, kind task.EventKind, entry phase.Entry) error {
+	data, err := json.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.crashed {
+		return errCrash
+	}
+	if kind == task.SignalTaken && w.RefuseSignals > 0 {
+		w.RefuseSignals--
+		return task.Errorf(task.Unavailable, "the disk is busy")
+	}
+	w.events = append(w.events, task.Event{Task: "task1", Generation: int64(w.runs), Source: task.FromAgent,
+		Position: int64(len(w.events) + 1), Kind: kind, Data: data, At: time.Now()})
+	if w.runs == 1 && len(w.events) == w.cutAt {
+		w.crash()
+	}
+	for i, event := range w.scenario.Events {
+		if !w.fired[i] && event.When.fits(w.runs, kind, entry) {
+			w.fired[i] = true
+			w.happen(event)
+		}
+	}
+	return nil
+}
+
+// crash ends the process of the run: nothing that it does from here on has an
+// effect. The caller holds the lock.
+func (w *World) crash() {
+	w.crashed = true
+	w.cancel(errCrash)
+}
+
+func (when When) fits(run int, kind task.EventKind, entry phase.Entry) bool {
+	switch {
+	case when.Start, when.Run != 0 && when.Run != run, when.Kind != "" && when.Kind != kind,
+		when.Phase != "" && when.Phase != entry.Phase, when.Status != "" && when.Status != entry.Status,
+		when.Step != 0 && when.Step != entry.Step,
+		when.Tool != "" && (entry.Call == nil || entry.Call.Name != when.Tool || when.Begun != (entry.Result == nil)):
+		return false
+	}
+	return true
+}
+
+// happen makes an event so. The caller holds the lock.
+func (w *World) happen(event Event) {
+	w.desk.add(event.Comments)
+	w.desk.mu.Lock()
+	w.desk.fail += event.Deaf
+	w.desk.mu.Unlock()
+	w.noSave += event.NoSaving
+	if len(event.Base) > 0 {
+		w.commit("main", event.Base)
+	}
+	if event.Crash {
+		w.crash()
+	}
+	if event.Signal != "" {
+		reason := task.ReasonUnassigned
+		if event.Signal == task.SignalPause {
+			reason = task.ReasonPauseRequested
+		}
+		w.cancel(&phase.Halt{Signal: event.Signal, Reason: reason, Since: time.Now()})
+	}
+}
+
+// Cancel ends the run that is going on, for the cause.
+func (w *World) Cancel(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel(cause)
+}
+
+// CutAt makes the process of the first run go away after so many entries.
+func (w *World) CutAt(entry int) { w.cutAt = entry }
+
+// Entries is how many entries the journal has.
+func (w *World) Entries() int { return len(w.events) }
+
+// Run runs the task once, or carries it on, on a machine of its own.
+func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.mu.Lock()
+	w.runs++
+	w.crashed, w.cancel = false, cancel
+	for i, event := range w.scenario.Events {
+		if event.When.Start && !w.fired[i] && (event.When.Run == 0 || event.When.Run == w.runs) {
+			w.fired[i] = true
+			w.happen(event)
+		}
+	}
+	w.mu.Unlock()
+	repository, err := w.checkOut(ctx)
+	if err != nil {
+		return phase.Outcome{}, err
+	}
+	defer func() {
+		if err := repository.Remove(); err != nil {
+			w.t.Error(err)
+		}
+	}()
+	options, people := w.options(), phase.Desk(w.desk)
+	if w.Adjust != nil {
+		w.Adjust(&options)
+	}
+	if w.Around != nil {
+		people = w.Around(people)
+	}
+	runner, err := phase.NewRunner(options)
+	if err != nil {
+		return phase.Outcome{}, err
+	}
+	outcome, err := runner.Run(ctx, phase.Job{Work: w.work(), Desk: people, Journal: w, Repository: &mortal{repository, w}})
+	w.Outcomes = append(w.Outcomes, outcome)
+	return outcome, err
+}
+
+func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
+	options := workspace.Options{Dir: filepath.Join(w.t.TempDir(), "run"), URL: w.origin, Base: "main", Branch: branch}
+	if strings.Contains(w.git(w.origin, "for-each-ref", "--format=%(refname)"), workspace.WIPRef) {
+		options.WIP = workspace.WIPRef
+	}
+	repository, err := workspace.Prepare(context.WithoutCancel(ctx), options)
+	if err != nil || !w.scenario.Compiled {
+		return repository, err
+	}
+	if err := os.CopyFS(filepath.Join(repository.Workspace(), goCache), os.DirFS(compiled(w.t))); err != nil {
+		return nil, err
+	}
+	err = repository.Exclude(ctx, []string{goCache})
+	return repository, err
+}
+
+// goCache is the folder in the workspace with what Go has compiled.
+const goCache = ".go-cache"
+
+// shell is an environment whose projects are shell scripts: its tests take no
+// time worth speaking of.
+const shell = `
+- name: shell
+  title: Shell scripts
+  image: none
+  markers: [test.sh]
+  build: [test.sh]
+  managers: [{name: sh, setup: [{run: "true"}], test: sh test.sh}]
+  verify: [{command: "echo OK", expected_output: OK}]
+`
+
+func (w *World) options() phase.Options {
+	w.t.Helper()
+	table, err := environment.BuiltIn().With([]byte(shell))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	limits := phase.Limits{Reflections: w.scenario.Limits.Reflections, ReflectEvery: w.scenario.Limits.ReflectEvery,
+		ReflectAfter: w.scenario.Limits.ReflectAfter, Repairs: w.scenario.Limits.Repairs, Turn: turn.Limits{Turns: w.scenario.Limits.Turns}}
+	var servers []mcp.Server
+	for _, server := range w.scenario.Servers {
+		servers = append(servers, mcp.Server{Name: server.Name, Command: server.Command, Environment: server.Environment, Timeout: 20 * time.Second})
+	}
+	return phase.Options{
+		Servers: servers,
+		Model:   func(task.Phase) llm.Model { return w.model }, Summarizer: w.model, Language: w.scenario.Language, Limits: limits,
+		Setup: environment.Setup{Table: table, Engine: w.engine, Log: slog.New(slog.DiscardHandler),
+			Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+			SetupNetwork: sandbox.NoNetwork, CommandTimeout: 2 * time.Minute},
+		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}},
+		Comments: phase.CommentChecks{From: w.scenario.Accept, Every: w.scenario.Every},
+		Progress: func() string { return "progress" },
+		Log:      slog.New(slog.DiscardHandler),
+	}
+}
+
+func (w *World) work() phase.Work {
+	s := w.scenario
+	work := phase.Work{Task: "task1", Generation: int64(w.runs), Type: task.Development, Title: s.Title, Body: s.Body,
+		Item: task.Key{Forge: task.Gitea, Repository: "owner/name", Kind: task.Issue, Number: 7}, Author: s.Author, Labels: s.Labels,
+		Branch: branch, Base: "main", Earlier: s.Earlier, Past: w.events}
+	for i, c := range s.Comments {
+		work.Comments = append(work.Comments, phase.Comment{ID: fmt.Sprint("start", i), Author: phase.Person{Login: c.Author, Access: c.Access}, Body: c.Body})
+	}
+	if s.Pull != nil {
+		work.Item.Kind = task.Pull
+		work.Pull = &phase.Pull{Number: 7, Title: s.Pull.Title, Body: s.Pull.Body, Author: "alice", Head: branch, Base: "main"}
+		for _, thread := range s.Pull.Threads {
+			work.Pull.Threads = append(work.Pull.Threads, phase.Thread{ID: thread.ID, Path: thread.Path, Line: thread.Line,
+				Comments: []phase.Comment{{Author: phase.Person{Login: thread.Author, Access: "write"}, Body: thread.Body}}})
+		}
+	}
+	return work
+}
+
+// mortal is a repository that a dead process cannot reach any more.
+type mortal struct {
+	phase.Repository
+	world *World
+}
+
+func (m *mortal) Save(ctx context.Context, message string) (string, error) {
+	if m.world.isGone() {
+		return "", errCrash
+	}
+	m.world.mu.Lock()
+	failing := m.world.noSave > 0
+	m.world.noSave--
+	m.world.mu.Unlock()
+	if failing {
+		return "", task.Errorf(task.Unavailable, "the server does not answer")
+	}
+	return m.Repository.Save(ctx, message)
+}
+
+func (m *mortal) Commit(ctx context.Context, message string) (string, bool, error) {
+	if m.world.isGone() {
+		return "", false, errCrash
+	}
+	return m.Repository.Commit(ctx, message)
+}
+
+// Crashed reports whether a run ended because its process was gone.
+func Crashed(err error) bool { return errors.Is(err, errCrash) }
+
+// compiled is a folder, kept between runs, with what Go compiles of its standard
+// library for the tests of a small project.
+func compiled(t testing.TB) string {
+	t.Helper()
+	folder, err := compileOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+var compileOnce = sync.OnceValues(func() (string, error) {
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(caches, "toryo-test", "go-build-scenarios")
+	project, err := os.MkdirTemp("", "compiled")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(project) }()
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/double\n\ngo 1.24\n", "double_test.go": "package double\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(project, name), []byte(content), 0o600); err != nil {
+			return "", err
+		}
+	}
+	compile := exec.Command("go", "test", "-run=^$", ".")
+	compile.Dir = project
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local", "GOCACHE="+folder)
+	if output, err := compile.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return folder, nil
+})
+
+// Crash makes the process of the run that is going on go away.
+func (w *World) Crash() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.crash()
+}
+
+// Say adds a comment that somebody makes.
+func (w *World) Say(comment Comment) { w.desk.add([]Comment{comment}) }
+
+// Deaf makes so many looks for comments fail.
+func (w *World) Deaf(looks int) {
+	w.desk.mu.Lock()
+	defer w.desk.mu.Unlock()
+	w.desk.fail += looks
+}

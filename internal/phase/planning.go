@@ -1,0 +1,68 @@
+package phase
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// makePlan has the model plan the work.
+func (r *run) makePlan(ctx context.Context) error {
+	if r.state.over(task.Planning) > 0 {
+		return nil
+	}
+	if err := r.begin(ctx, task.Planning); err != nil {
+		return err
+	}
+	if r.state.plan == nil {
+		if err := r.plan(ctx); err != nil {
+			return err
+		}
+	}
+	return r.end(ctx, task.Planning, PhaseCompleted, map[string]int{"actions": len(r.state.plan.ActionPlan.Actions)})
+}
+
+func (r *run) plan(ctx context.Context) error {
+	system, err := r.system(task.Planning)
+	if err != nil {
+		return err
+	}
+	selection, err := r.Setup.Table.SelectionPrompt(r.project.withoutContents())
+	if err != nil {
+		return err
+	}
+	var understood Understanding
+	if err := r.state.outcome(task.PrePlanning, &understood); err != nil {
+		return err
+	}
+	goal, err := json.MarshalIndent(understood.Goal, "", "  ")
+	if err != nil {
+		return err
+	}
+	t, err := r.open(ctx, opening{name: string(task.Planning), phase: task.Planning, system: system, tools: r.bench.lookers(),
+		pinned: r.blocks(
+			conversation.Block{Name: "understanding", Text: string(goal)},
+			conversation.Block{Name: "files", Text: r.project.fileList()},
+			conversation.Block{Name: "environment", Text: r.project.environmentText()},
+			conversation.Block{Name: "environment_setup", Text: selection},
+			conversation.Block{Name: "references", Text: r.project.references},
+		)})
+	if err != nil {
+		return err
+	}
+	var plan *Plan
+	err = t.object(ctx, func(object map[string]any) (wrong error) {
+		plan, wrong = readPlan(object, r.Setup.Table)
+		return wrong
+	})
+	if errors.Is(err, errNoAnswer) {
+		return &overError{task.ReasonInvalidPlan, firstLine(err.Error())}
+	}
+	if err != nil {
+		return err
+	}
+	return r.append(ctx, task.Planned, Entry{Plan: plan})
+}

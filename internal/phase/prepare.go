@@ -1,0 +1,257 @@
+package phase
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// prepare sets the environment up. That it fails is no end of the run: it goes on
+// with a warning.
+func (r *run) prepare(ctx context.Context) error {
+	if r.state.setup == nil {
+		if err := r.begin(ctx, task.EnvironmentSetup); err != nil {
+			return err
+		}
+		if err := r.setUp(ctx); err != nil {
+			return err
+		}
+	} else if err := r.bench.restore(ctx); err != nil {
+		return err
+	}
+	if r.state.over(task.EnvironmentSetup) > 0 {
+		return nil
+	}
+	status := PhaseCompleted
+	if !r.state.setup.Handover.EnvironmentReady {
+		status = PhaseFailed
+		if err := r.warn(ctx, r.words().setupFailed); err != nil {
+			return err
+		}
+	}
+	return r.end(ctx, task.EnvironmentSetup, status, r.state.setup.Handover)
+}
+
+// setUp runs the sub-phase and writes down what it came to.
+func (r *run) setUp(ctx context.Context) error {
+	before, err := sandbox.List(r.Repository.Workspace())
+	if err != nil {
+		return err
+	}
+	setup := r.setupOf(ctx)
+	setup.Post = func(ctx context.Context, comment string) error {
+		return r.tell(ctx, "environment-setup-failed", comment, func(name string) error { return r.Desk.Say(ctx, name, comment) })
+	}
+	outcome, err := setup.Run(ctx, environment.Request{Plan: r.state.plan.SelectedEnvironment, Spec: r.spec(), Baseline: true})
+	if err != nil {
+		return cause(ctx, err)
+	}
+	r.bench.box = outcome.Sandbox
+	entry := &SetupEntry{Handover: outcome.Handover, Receipt: outcome.Receipt, Result: outcome.Result}
+	if entry.Build, err = r.buildBaseline(ctx, outcome); err != nil {
+		return err
+	}
+	after, err := sandbox.List(r.Repository.Workspace())
+	if err != nil {
+		return err
+	}
+	entry.Made = made(before, after)
+	if err := r.Repository.Exclude(ctx, entry.Made); err != nil {
+		return err
+	}
+	return r.append(ctx, task.Prepared, Entry{Setup: entry})
+}
+
+// setupOf is the sub-phase for this run.
+func (r *run) setupOf(ctx context.Context) *environment.Setup {
+	setup := r.Setup
+	setup.Language = environment.Language(r.language)
+	setup.Repairer = environment.ChatRepairer{Ask: r.askRepair}
+	setup.Tell = func(step environment.Step) {
+		r.Log.DebugContext(ctx, "environment set-up", "step", step.Kind, "command", step.Command, "message", step.Message)
+	}
+	return &setup
+}
+
+func (r *run) spec() sandbox.Spec {
+	spec := r.Spec
+	// Python takes a compiled file for fresh if its source is as long and was
+	// changed in the same second. A test after a quick change would lie.
+	spec.Env = map[string]string{"PYTHONDONTWRITEBYTECODE": "1"}
+	maps.Copy(spec.Env, r.Spec.Env)
+	spec.Task, spec.Generation, spec.Workspace = string(r.Work.Task), r.Work.Generation, r.Repository.Workspace()
+	return spec
+}
+
+// askRepair asks the model for other set-up commands.
+func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
+	system, err := r.system(task.EnvironmentSetup)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("%s-%d", task.EnvironmentSetup, 1+r.state.countTalks(string(task.EnvironmentSetup)+"-"))
+	t, err := r.open(ctx, opening{name: name, phase: task.EnvironmentSetup, system: system})
+	if err != nil {
+		return "", err
+	}
+	if err := t.conversation.Say(ctx, prompt); err != nil {
+		return "", err
+	}
+	outcome, err := t.goOn(ctx)
+	if err == nil && outcome.Reason != task.ReasonCompleted {
+		err = &overError{outcome.Reason, outcome.Text}
+	}
+	return outcome.Text, err
+}
+
+func (s *state) countTalks(prefix string) int {
+	count := 0
+	for name := range s.talks {
+		if strings.HasPrefix(name, prefix) {
+			count++
+		}
+	}
+	return count
+}
+
+// made is what is there now and was not before: whole folders where they are new.
+func made(before, after sandbox.Listing) []string {
+	var paths []string
+	for name := range after {
+		if before[name] {
+			continue
+		}
+		// A new folder stands for all that is in it.
+		if at := strings.LastIndexByte(name, '/'); at >= 0 && !before[name[:at]] {
+			continue
+		}
+		paths = append(paths, name)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// neverWork are folders that package managers and interpreters make wherever
+// they run. A project that has them under git keeps them there.
+var neverWork = []string{".venv", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".gradle"}
+
+// exclude keeps what is never work out of it, wherever it has come up since.
+func (r *run) exclude(ctx context.Context) error {
+	root, err := os.OpenRoot(r.Repository.Workspace())
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "the workspace cannot be opened")
+	}
+	defer func() { _ = root.Close() }()
+	var found []string
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fs.SkipDir // what cannot be read now cannot be committed either
+		case !entry.IsDir():
+			return nil
+		case name == ".git":
+			return fs.SkipDir
+		case slices.Contains(neverWork, entry.Name()):
+			found = append(found, name)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return r.Repository.Exclude(ctx, found)
+}
+
+// builds are the commands that build a project, by environment. Where there is
+// none, running the tests has to do.
+var builds = map[string]string{
+	"go":   "go build ./...",
+	"node": "npm run build --if-present",
+	"java": "if [ -f pom.xml ]; then mvn -q -B -DskipTests package; fi",
+	"rust": "cargo build",
+}
+
+// buildBaseline builds the project once before anything is changed.
+func (r *run) buildBaseline(ctx context.Context, outcome environment.Outcome) (*environment.Baseline, error) {
+	command := r.inProject(builds[outcome.Handover.EnvironmentName])
+	if command == "" || outcome.Sandbox == nil || !outcome.Handover.EnvironmentReady {
+		return nil, nil
+	}
+	ran, err := environment.RunTests(ctx, outcome.Sandbox, sandbox.Command{Text: command, Timeout: r.Setup.CommandTimeout})
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	return &ran, nil
+}
+
+// inProject is a command in the folder with the manifests.
+func (r *run) inProject(command string) string {
+	if command == "" || r.project.detection.Directory == "." || r.project.detection.Directory == "" {
+		return command
+	}
+	return "(cd '" + strings.ReplaceAll(r.project.detection.Directory, "'", `'\''`) + "' && " + command + ")"
+}
+
+// restore prepares the bench for a run that goes on. The sandbox is made again
+// when it is first used: a run that only has to hand its work over needs none.
+func (b *bench) restore(ctx context.Context) error {
+	if err := b.run.Repository.Exclude(ctx, b.run.state.setup.Made); err != nil {
+		return err
+	}
+	b.using.Lock()
+	defer b.using.Unlock()
+	b.lost = b.box == nil
+	return nil
+}
+
+// rebuild makes the sandbox again from what the receipt says, and from its
+// snapshot where there is one. The caller holds the lock.
+func (b *bench) rebuild(ctx context.Context) error {
+	if b.box != nil {
+		_ = b.box.Stop(context.WithoutCancel(ctx)) // it is dead
+		b.box = nil
+	}
+	receipt := b.run.state.setup.Receipt
+	plan := environment.Selection{Name: receipt.Environment, SetupCommands: receipt.SetupCommands}
+	for _, check := range receipt.Verification {
+		plan.Verification = append(plan.Verification, check.Check)
+	}
+	outcome, err := b.run.setupOf(ctx).Run(ctx, environment.Request{Plan: plan, Spec: b.run.spec()})
+	if err != nil {
+		return cause(ctx, err)
+	}
+	b.box, b.lost = outcome.Sandbox, false
+	text := "The sandbox was made again from the receipt of the set-up"
+	if key := outcome.Result.SetupResult.FromSnapshot; key != "" {
+		text = "The sandbox was made again from the snapshot " + key
+	}
+	if !outcome.Handover.EnvironmentReady {
+		text += ", but the environment is not ready: " + tool.Shorten(lastFailure(outcome.Result), 500)
+	}
+	return b.run.note(ctx, text+".")
+}
+
+func lastFailure(result environment.Result) string {
+	if len(result.Errors) == 0 {
+		return "nothing is known"
+	}
+	return result.Errors[len(result.Errors)-1].Message
+}
+
+// cause is the reason for which a context ended, or the error itself.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

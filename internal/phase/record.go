@@ -1,0 +1,208 @@
+package phase
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// shown are the entries after which the progress comment is brought up to date.
+var shown = map[task.EventKind]bool{
+	task.PhaseChanged: true, task.ModelUsed: true, task.Planned: true, task.Prepared: true,
+	task.SignalTaken: true, task.NoteTaken: true,
+}
+
+// append writes an entry to the journal. When it returns, the entry has happened.
+func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) error {
+	entry, err := r.cleanEntry(kind, entry)
+	if err != nil {
+		return err
+	}
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if err := r.Journal.Append(ctx, kind, entry); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	r.state.apply(kind, entry)
+	if r.AfterEntry != nil {
+		r.AfterEntry(r.state.entries, kind)
+	}
+	if r.Progress != nil && shown[kind] {
+		if err := r.Desk.Progress(ctx, r.Progress()); err != nil {
+			r.Log.WarnContext(ctx, "the progress comment could not be brought up to date", "error", err)
+		}
+	}
+	return nil
+}
+
+// step is the number of the model's last turn. Tools that run at the same time
+// ask for it.
+func (r *run) step() int64 {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	return r.state.step
+}
+
+// begin enters a phase, unless the run is in it already.
+func (r *run) begin(ctx context.Context, phase task.Phase) error {
+	if r.state.active(phase) {
+		return nil
+	}
+	return r.append(ctx, task.PhaseChanged, Entry{Phase: phase, Status: PhaseActive})
+}
+
+// end leaves a phase with what it came to.
+func (r *run) end(ctx context.Context, phase task.Phase, status string, outcome any) error {
+	data, err := json.Marshal(outcome)
+	if err != nil {
+		return fmt.Errorf("write the outcome of %s: %w", phase, err)
+	}
+	return r.append(ctx, task.PhaseChanged, Entry{Phase: phase, Status: status, Outcome: data})
+}
+
+// note writes something for people to read.
+func (r *run) note(ctx context.Context, text string) error {
+	return r.append(ctx, task.NoteTaken, Entry{Text: text})
+}
+
+// warn writes something that people have to see at the end too, once.
+func (r *run) warn(ctx context.Context, text string) error {
+	if slices.Contains(r.state.warnings, text) {
+		return nil
+	}
+	return r.append(ctx, task.NoteTaken, Entry{Text: text, Status: noteWarning})
+}
+
+// tell makes sure that people were told something, by do, once for each name.
+func (r *run) tell(ctx context.Context, name, what string, do func(name string) error) error {
+	if r.state.spoken[name] {
+		return nil
+	}
+	if err := do(fmt.Sprintf("%d-%s", r.state.first, name)); err != nil {
+		return err
+	}
+	return r.append(ctx, task.NoteTaken, Entry{Text: what, Name: name})
+}
+
+// save keeps the work in progress where it outlasts this machine.
+func (r *run) save(ctx context.Context) error {
+	if err := r.exclude(ctx); err != nil {
+		return err
+	}
+	commit, err := r.Repository.Save(ctx, "Work in progress")
+	if err != nil {
+		return fmt.Errorf("save the work in progress: %w", err)
+	}
+	if err := r.remark(ctx); err != nil {
+		return err
+	}
+	if commit == "" || commit == r.state.saved {
+		return nil
+	}
+	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit})
+}
+
+// remark tells people what the repository has left out or left alone, once.
+func (r *run) remark(ctx context.Context) error {
+	remarks, has := r.Repository.(interface{ Remarks() []string })
+	if !has {
+		return nil
+	}
+	for _, text := range remarks.Remarks() {
+		if err := r.warn(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// journal is the run's journal as a conversation sees it.
+type journal struct {
+	run   *run
+	talk  string
+	phase task.Phase
+	// signal goes with the next entry, in one.
+	signal *SignalEntry
+}
+
+// Append implements [conversation.Journal].
+func (j *journal) Append(ctx context.Context, entry conversation.Entry) error {
+	kind, written := task.MessageSent, Entry{Phase: j.phase, Conversation: j.talk, Message: &entry}
+	if j.signal != nil {
+		kind, written.Signal, written.Step = task.SignalTaken, j.signal, j.run.step()
+	}
+	return j.run.append(ctx, kind, written)
+}
+
+// Answered implements turn.Recorder.
+func (j *journal) Answered(ctx context.Context, response llm.Response) error {
+	return j.used(ctx, Usage{Model: response.Model, Scripted: response.Scripted, Usage: response.Usage, Cost: response.Cost}, 1)
+}
+
+func (j *journal) used(ctx context.Context, usage Usage, steps int64) error {
+	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step() + steps, Usage: &usage})
+}
+
+// Done implements turn.Recorder.
+func (j *journal) Done(ctx context.Context, done tool.Done) error {
+	whole := done.Output.Whole
+	if whole == done.Result.Text {
+		whole = ""
+	}
+	return j.run.append(ctx, task.ToolCalled, Entry{
+		Phase: j.phase, Conversation: j.talk, Step: j.run.step(), Call: &done.Call,
+		Result: &CallResult{Text: done.Result.Text, Whole: whole, Failed: done.Result.Error},
+	})
+}
+
+// Compacted implements turn.Recorder. The conversation itself has written what it
+// came to.
+func (j *journal) Compacted(ctx context.Context, compaction conversation.Compaction) error {
+	if compaction.Usage == (llm.Usage{}) {
+		return nil
+	}
+	return j.used(ctx, Usage{Model: "summary", Scripted: j.run.Summarizer != nil && j.run.Summarizer.Info().Scripted, Usage: compaction.Usage, Cost: compaction.Cost}, 0)
+}
+
+// noted is a tool whose calls are in the journal before they begin.
+type noted struct {
+	tool.Tool
+	journal *journal
+}
+
+// Call implements [tool.Tool].
+func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessage) (tool.Output, error) {
+	kept := call
+	if n.journal.run.Redactor != nil {
+		kept.Arguments = n.journal.run.Redactor.String(call.Arguments)
+	}
+	entry := Entry{Phase: n.journal.phase, Conversation: n.journal.talk, Step: n.journal.run.step(), Call: &kept}
+	if err := n.journal.run.append(ctx, task.ToolCalled, entry); err != nil {
+		return tool.Output{}, err
+	}
+	output, err := n.Tool.Call(ctx, call, arguments)
+	if err == nil && !n.ReadOnly() && n.journal.phase == task.Execution {
+		n.journal.run.saveNow(ctx)
+	}
+	return output, err
+}
+
+// saveNow saves the work at a checkpoint. It comes before the result of the call
+// is in the journal: a change that the journal knows of is then never lost. That
+// it fails is not the end: the next one may work, and the one at the end of the
+// phase has to.
+func (r *run) saveNow(ctx context.Context) {
+	if step := r.step(); step-r.savedAt >= int64(r.Limits.SaveEvery) {
+		if err := r.save(ctx); err != nil {
+			r.Log.WarnContext(ctx, "the work in progress could not be saved", "error", err)
+			return
+		}
+		r.savedAt = step
+	}
+}

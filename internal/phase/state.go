@@ -1,0 +1,243 @@
+package phase
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// state is what the journal says, and nothing else: a run that goes on folds the
+// entries of the past into it, and then each entry that it writes itself. Every
+// decision about what comes next is made from it, so that a run that was cut off
+// anywhere decides as the other would have.
+type state struct {
+	first       int64 // the generation in which the run began
+	entries     int
+	step        int64
+	phases      map[task.Phase]*phaseState
+	talks       map[string][]conversation.Entry
+	calls       map[string]*callState // by conversation and ID
+	plan        *Plan
+	plans       []string // the actions of every plan so far, to see when one comes again
+	setup       *SetupEntry
+	saved       string // the last commit of work in progress
+	branch      string // the commit of the finished work
+	position    int64  // of the last comment that was taken up
+	heard       []string
+	waitedAt    int64 // the step at which the run paused for an answer
+	spoken      map[string]bool
+	summary     string
+	failed      *GivenUp
+	warnings    []string
+	usage       llm.Usage
+	cost        llm.Money
+	scripted    bool
+	actions     int // calls that ended since the last reflection
+	failures    int // of which failed
+	reflectedAt int64
+}
+
+type phaseState struct {
+	begun    int
+	status   string
+	outcomes []json.RawMessage // of each time that it was over
+}
+
+type callState struct {
+	result *CallResult // nil while it is not known how it ended
+}
+
+func newState(work Work) *state {
+	s := &state{
+		first: work.Generation, phases: map[task.Phase]*phaseState{}, talks: map[string][]conversation.Entry{},
+		calls: map[string]*callState{}, spoken: map[string]bool{},
+	}
+	if len(work.Past) > 0 {
+		s.first = work.Past[0].Generation
+	}
+	return s
+}
+
+// recall folds the journal of the run that goes on.
+func (s *state) recall(past []task.Event) error {
+	for _, event := range past {
+		if event.Source == task.FromServer || event.Kind == task.StateChanged {
+			continue
+		}
+		var entry Entry
+		if err := json.Unmarshal(event.Data, &entry); err != nil {
+			return task.Wrap(task.Invalid, err, fmt.Sprintf("entry %d of the journal cannot be read", event.Position))
+		}
+		if !entry.whole(event.Kind) {
+			return task.Errorf(task.Invalid, "entry %d of the journal, a %s, is not whole", event.Position, event.Kind)
+		}
+		s.apply(event.Kind, entry)
+	}
+	return nil
+}
+
+// whole reports whether the entry has what one of its kind needs.
+func (e Entry) whole(kind task.EventKind) bool {
+	switch kind {
+	case task.PhaseChanged:
+		return e.Phase.Valid() && e.Status != ""
+	case task.MessageSent:
+		return e.Message != nil
+	case task.ToolCalled:
+		return e.Call != nil
+	case task.ModelUsed:
+		return e.Usage != nil
+	case task.Planned:
+		return e.Plan != nil
+	case task.Prepared:
+		return e.Setup != nil
+	case task.SignalTaken:
+		return e.Signal != nil
+	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged:
+	}
+	return true
+}
+
+// apply takes one entry in.
+func (s *state) apply(kind task.EventKind, entry Entry) {
+	s.entries++
+	s.step = max(s.step, entry.Step)
+	if entry.Message != nil {
+		s.talks[entry.Conversation] = append(s.talks[entry.Conversation], *entry.Message)
+	}
+	switch kind {
+	case task.PhaseChanged:
+		s.applyPhase(entry)
+	case task.ToolCalled:
+		s.applyCall(entry)
+	case task.ModelUsed:
+		s.usage = s.usage.Add(entry.Usage.Usage)
+		s.cost += entry.Usage.Cost
+		s.scripted = s.scripted || entry.Usage.Scripted
+	case task.Planned:
+		s.applyPlan(entry)
+	case task.Prepared:
+		s.setup = entry.Setup
+	case task.Saved:
+		s.applySaved(entry)
+	case task.SignalTaken:
+		s.applySignal(entry)
+	case task.Summed, task.NoteTaken:
+		s.applyText(kind, entry)
+	case task.MessageSent, task.StateChanged:
+	}
+}
+
+func (s *state) applyPhase(entry Entry) {
+	phase := s.phase(entry.Phase)
+	phase.status = entry.Status
+	if entry.Status == PhaseActive {
+		phase.begun++
+		if entry.Phase == task.Reflection {
+			s.actions, s.failures, s.reflectedAt = 0, 0, s.step
+		}
+		return
+	}
+	phase.outcomes = append(phase.outcomes, entry.Outcome)
+	var given GivenUp
+	if entry.Status == PhaseFailed && json.Unmarshal(entry.Outcome, &given) == nil && given.Reason != "" {
+		s.failed = &given
+	}
+}
+
+func (s *state) applyCall(entry Entry) {
+	key := callKey(entry.Conversation, entry.Call.ID)
+	s.calls[key] = &callState{result: entry.Result}
+	if entry.Result != nil && entry.Phase == task.Execution {
+		s.actions++
+		if entry.Result.Failed {
+			s.failures++
+		}
+	}
+}
+
+func (s *state) applySignal(entry Entry) {
+	s.position = max(s.position, entry.Signal.Position)
+	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
+		s.waitedAt = entry.Step
+	}
+	if entry.Message != nil && entry.Message.Block != nil {
+		s.heard = append(s.heard, entry.Message.Block.Text)
+	}
+}
+
+func (s *state) applyPlan(entry Entry) {
+	if s.plan == nil || s.plan.Revision != entry.Plan.Revision {
+		s.plans = append(s.plans, entry.Plan.fingerprint())
+	}
+	s.plan = entry.Plan
+}
+
+func (s *state) applySaved(entry Entry) {
+	if s.saved = entry.Commit; entry.Status == SavedBranch {
+		s.branch = entry.Commit
+	}
+}
+
+func (s *state) applyText(kind task.EventKind, entry Entry) {
+	if kind == task.Summed {
+		s.summary = entry.Text
+		return
+	}
+	if entry.Name != "" {
+		s.spoken[entry.Name] = true
+	}
+	if entry.Status == noteWarning {
+		s.warnings = append(s.warnings, entry.Text)
+	}
+}
+
+// noteWarning marks a note that people have to see at the end too.
+const noteWarning = "warning"
+
+func callKey(conversation, id string) string { return conversation + "\x00" + id }
+
+func (s *state) phase(name task.Phase) *phaseState {
+	if s.phases[name] == nil {
+		s.phases[name] = &phaseState{}
+	}
+	return s.phases[name]
+}
+
+// over reports how often the phase has ended.
+func (s *state) over(name task.Phase) int { return len(s.phase(name).outcomes) }
+
+// active reports whether the phase has begun and not ended.
+func (s *state) active(name task.Phase) bool { return s.phase(name).status == PhaseActive }
+
+// outcome reads what the phase came to the last time.
+func (s *state) outcome(name task.Phase, into any) error {
+	outcomes := s.phase(name).outcomes
+	if len(outcomes) == 0 {
+		return task.Errorf(task.Internal, "the phase %s has no outcome", name)
+	}
+	return json.Unmarshal(outcomes[len(outcomes)-1], into)
+}
+
+// said reports whether the text was said in a conversation, ever.
+func (s *state) said(talk, text string) bool {
+	return slices.ContainsFunc(s.talks[talk], func(entry conversation.Entry) bool {
+		return entry.Message != nil && entry.Message.Role == llm.User && strings.Contains(entry.Message.Text(), text)
+	})
+}
+
+// turns is how often the model has answered in a conversation.
+func (s *state) turns(talk string) int {
+	turns := 0
+	for _, entry := range s.talks[talk] {
+		if entry.Message != nil && entry.Message.Role == llm.Assistant {
+			turns++
+		}
+	}
+	return turns
+}

@@ -1,0 +1,282 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Verdict is what verification comes to. Everything but Judgement is found out
+// here, not said by a model.
+type Verdict struct {
+	Round  int  `json:"round"`
+	Passed bool `json:"passed"`
+	Again  bool `json:"again,omitempty"` // there is another round of repair
+	// Changed is false when the run has changed nothing.
+	Changed   bool         `json:"changed"`
+	Conflicts []string     `json:"conflicts,omitempty"` // files with marks of a merge in them
+	Build     *TestOutcome `json:"build,omitempty"`     // nil if there is nothing to build
+	Tests     *TestOutcome `json:"tests,omitempty"`     // nil if they could not be run
+	Unrun     string       `json:"unrun,omitempty"`     // why tests were not run
+	// Placeholders are added lines that stand in for work.
+	Placeholders []string  `json:"placeholders,omitempty"`
+	Judgement    Judgement `json:"judgement"`
+}
+
+// TestOutcome is a run of the tests, or of the build, against the baseline.
+type TestOutcome struct {
+	Command  string   `json:"command"`
+	ExitCode int      `json:"exit_code"`
+	TimedOut bool     `json:"timed_out,omitempty"`
+	Compared bool     `json:"compared"` // with a baseline
+	New      []string `json:"new,omitempty"`
+	Fixed    []string `json:"fixed,omitempty"`
+	Before   []string `json:"before,omitempty"` // failing before and now
+	// Worse says that it failed in a way that it did not before.
+	Worse  bool   `json:"worse,omitempty"`
+	Output string `json:"output,omitempty"` // the end of it, when it is worse
+}
+
+// Judgement is a model's view of the change against the request.
+type Judgement struct {
+	Satisfied  bool     `json:"satisfied"`
+	Missing    []string `json:"missing,omitempty"`
+	Problems   []string `json:"problems,omitempty"`
+	Assessment string   `json:"assessment,omitempty"`
+}
+
+// verify finds out whether the work is good.
+func (r *run) verify(ctx context.Context) error {
+	if err := r.begin(ctx, task.Verification); err != nil {
+		return err
+	}
+	verdict := Verdict{Round: r.state.over(task.Verification) + 1}
+	if err := r.facts(ctx, &verdict); err != nil {
+		return err
+	}
+	if verdict.Changed && len(verdict.Conflicts) == 0 {
+		if err := r.askJudgement(ctx, &verdict); err != nil {
+			return err
+		}
+	}
+	verdict.Passed = verdict.passed()
+	var last Executed
+	if err := r.state.outcome(task.Execution, &last); err != nil {
+		return err
+	}
+	verdict.Again = !verdict.Passed && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted
+	if err := r.save(ctx); err != nil {
+		return err
+	}
+	status := PhaseCompleted
+	if !verdict.Passed {
+		status = PhaseFailed
+	}
+	return r.end(ctx, task.Verification, status, verdict)
+}
+
+func (v *Verdict) passed() bool {
+	return v.Changed && len(v.Conflicts) == 0 && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
+		len(v.Placeholders) == 0 && v.Judgement.Satisfied
+}
+
+// facts finds out what can be found out without a model. What the base has got
+// since comes first, so that what is verified is what will be merged.
+func (r *run) facts(ctx context.Context, verdict *Verdict) error {
+	if _, err := r.Repository.Merge(ctx); err != nil {
+		return fmt.Errorf("bring in what the base has got: %w", err)
+	}
+	if err := sandbox.Give(r.Repository.Workspace()); err != nil {
+		return fmt.Errorf("give the merged files to the sandbox: %w", err)
+	}
+	if err := r.exclude(ctx); err != nil {
+		return err
+	}
+	now, err := r.fingerprint(ctx)
+	if err != nil {
+		return err
+	}
+	var understood Understanding
+	if err := r.state.outcome(task.PrePlanning, &understood); err != nil {
+		return err
+	}
+	verdict.Changed = now != understood.Start
+	diff, err := r.Repository.Diff(ctx)
+	if err != nil {
+		return err
+	}
+	verdict.Conflicts, verdict.Placeholders = inspect(diff.Text)
+	if !verdict.Changed || len(verdict.Conflicts) > 0 {
+		verdict.Unrun = "there was nothing that could be tested"
+		return nil
+	}
+	return r.runTests(ctx, verdict)
+}
+
+// runTests builds and tests, against the baseline.
+func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
+	if !r.bench.usable() {
+		verdict.Unrun = "there is no sandbox"
+		return nil
+	}
+	if baseline := r.state.setup.Build; baseline != nil {
+		ran, err := r.bench.verified(ctx, baseline.Command)
+		if err != nil {
+			return cause(ctx, err)
+		}
+		verdict.Build = compare(baseline, ran)
+	}
+	tests := r.tests()
+	if tests.command == "" {
+		verdict.Unrun = "it is not known how the project's tests are run"
+		return nil
+	}
+	ran, err := r.bench.verified(ctx, tests.command)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	verdict.Tests = compare(tests.baseline, ran)
+	if verdict.Tests.Worse && !r.state.setup.Handover.EnvironmentReady {
+		// It cannot be told whether the work or the environment is to blame.
+		verdict.Unrun = fmt.Sprintf("the environment is not ready, and %s ends with exit code %d in it", ran.Command, ran.ExitCode)
+		verdict.Tests = nil
+	}
+	return nil
+}
+
+// compare holds a run of the tests against the baseline. Without one, whatever
+// fails counts against the work.
+func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutcome {
+	outcome := &TestOutcome{Command: ran.Command, ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
+		Compared: baseline != nil, New: ran.Failing}
+	bad := ran.ExitCode != 0 || ran.Exceeded != sandbox.NoLimit
+	outcome.Worse = bad
+	if baseline != nil {
+		outcome.New = baseline.NewFailures(ran)
+		outcome.Fixed = ran.NewFailures(*baseline)
+		outcome.Before = slices.DeleteFunc(slices.Clone(ran.Failing), func(name string) bool { return slices.Contains(outcome.New, name) })
+		brokenBefore := baseline.ExitCode != 0 || baseline.Exceeded != sandbox.NoLimit
+		// What failed before without naming a test cannot be told from what
+		// fails now in the same way.
+		outcome.Worse = bad && (!brokenBefore || len(outcome.New) > 0 || baseline.Readable && !ran.Readable)
+	}
+	if outcome.Worse {
+		outcome.Output = ran.Output
+	}
+	return outcome
+}
+
+// askJudgement has a model compare the change with the request.
+func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
+	system, err := r.system(task.Verification)
+	if err != nil {
+		return err
+	}
+	diff, err := r.Repository.Diff(ctx)
+	if err != nil {
+		return err
+	}
+	const longestDiff = 60_000
+	t, err := r.open(ctx, opening{name: fmt.Sprintf("%s-%d", task.Verification, verdict.Round), phase: task.Verification, system: system,
+		tools: r.bench.lookers(), pinned: r.blocks(
+			conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
+			conversation.Block{Name: "facts", Text: verdict.describe()},
+			conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},
+		)})
+	if err != nil {
+		return err
+	}
+	err = t.object(ctx, func(object map[string]any) error {
+		if _, given := object["satisfied"].(bool); !given {
+			return errors.New(`"satisfied" has to be true or false`)
+		}
+		verdict.Judgement = Judgement{}
+		return into(object, &verdict.Judgement)
+	})
+	if errors.Is(err, errNoAnswer) {
+		verdict.Judgement = Judgement{Problems: []string{"the model that was to compare the change with the request gave no answer that can be used"}}
+		return nil
+	}
+	if len(verdict.Judgement.Missing)+len(verdict.Judgement.Problems) > 0 {
+		verdict.Judgement.Satisfied = false
+	}
+	return err
+}
+
+// describe is what was found, for a model.
+func (v *Verdict) describe() string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if !v.Changed {
+		add("Nothing has been changed.")
+	}
+	for _, name := range v.Conflicts {
+		add("%s has marks of a merge conflict in it. The base branch has changed; bring both sides together and remove the marks.", plainName(name))
+	}
+	if v.Build != nil {
+		add("%s", v.Build.describe("The build"))
+	}
+	if v.Tests != nil {
+		add("%s", v.Tests.describe("The tests"))
+	}
+	if v.Unrun != "" {
+		add("Tests were not run: %s.", v.Unrun)
+	}
+	for _, line := range v.Placeholders {
+		add("A placeholder is left in the change: %s", line)
+	}
+	for _, text := range v.Judgement.Missing {
+		add("Missing: %s", oneLine(text))
+	}
+	for _, text := range v.Judgement.Problems {
+		add("Problem: %s", oneLine(text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (t *TestOutcome) describe(what string) string {
+	text := fmt.Sprintf("%s (%s) ended with exit code %d", what, t.Command, t.ExitCode)
+	switch {
+	case t.TimedOut:
+		text = fmt.Sprintf("%s (%s) did not end in time", what, t.Command)
+	case t.ExitCode == 0:
+		text = fmt.Sprintf("%s (%s) passed", what, t.Command)
+	}
+	for _, list := range []struct {
+		title string
+		names []string
+	}{{"newly failing", t.New}, {"fixed", t.Fixed}, {"failing before and now", t.Before}} {
+		if len(list.names) > 0 {
+			text += fmt.Sprintf("; %s: %s", list.title, strings.Join(list.names[:min(len(list.names), 30)], ", "))
+		}
+	}
+	if t.Output != "" {
+		text += ". The end of the output:\n" + llm.Quote(llm.Origin{Source: "test output"}, tool.Shorten(tool.Printable(t.Output), 4000))
+	}
+	return text
+}
+
+// tellFindings gives the model what the last verification has found, if there is
+// something for it to mend.
+func (r *run) tellFindings(ctx context.Context, t *talk) error {
+	if r.state.over(task.Verification) == 0 {
+		return nil
+	}
+	var verdict Verdict
+	if err := r.state.outcome(task.Verification, &verdict); err != nil {
+		return err
+	}
+	if verdict.Passed || !verdict.Again {
+		return nil
+	}
+	return t.say(ctx, fmt.Sprintf("Verification %d has found what is not good yet:\n%s\n\nMend it, then call finish again.", verdict.Round, verdict.describe()))
+}

@@ -1,0 +1,259 @@
+package review
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// holdFor is for how long a turn is held at a time: so long a thread waits for
+	// a server that has died.
+	holdFor = time.Minute
+	// answerWithin bounds the answer to one message.
+	answerWithin = 20 * time.Minute
+	// storeWithin bounds what has to be written down after a turn was broken off.
+	storeWithin = 10 * time.Second
+	// firstLook and longestLook bound how often we look whether a thread that
+	// another server answers in is free.
+	firstLook, longestLook = 50 * time.Millisecond, time.Second
+)
+
+// Message is what a person says. Either is set.
+type Message struct {
+	Content string
+	Repeat  string // id of a message without an answer
+}
+
+// Ask puts a message into a thread and begins to answer it. It returns when the
+// message is stored, which is when all before it were answered. The answer goes on
+// without the caller and its context: see [Turn.Follow].
+func (s *Service) Ask(ctx context.Context, who, threadID string, said Message) (*Turn, error) {
+	thread, err := s.Thread(ctx, who, threadID)
+	if err != nil {
+		return nil, err
+	}
+	if thread.Owner == "" {
+		return nil, task.Errorf(task.Forbidden, "this conversation is held on the forge").
+			WithMend("reply there under the review, or begin a thread of your own")
+	}
+	if err := checkMessage(said); err != nil {
+		return nil, err
+	}
+	return s.ask(ctx, thread, store.Ask{Content: said.Content, Repeat: said.Repeat})
+}
+
+func checkMessage(said Message) error {
+	if said.Repeat == "" && strings.TrimSpace(said.Content) == "" {
+		return task.Errorf(task.Invalid, "the message is empty")
+	}
+	return bounded("message", said.Content, maxMessage)
+}
+
+// ask begins a turn and answers it.
+func (s *Service) ask(ctx context.Context, thread store.Thread, ask store.Ask) (*Turn, error) {
+	record, err := s.Store.Review(ctx, thread.ReviewID)
+	if err != nil {
+		return nil, err
+	}
+	material, err := s.material(ctx, record)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := s.queues.enter(ctx, thread.ID, s.stop)
+	if err != nil {
+		return nil, err
+	}
+	ask.ThreadID, ask.Claim = thread.ID, uuid.NewString()
+	begun, err := s.begin(ctx, ask)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	turn := newTurn(begun.Message)
+	job := &answering{service: s, review: record, material: material, begun: begun, claim: ask.Claim, turn: turn}
+	if !s.start(func() { defer leave(); job.run(ctx) }) {
+		leave()
+		job.fail(ctx, errStopping)
+		return nil, errStopping
+	}
+	return turn, nil
+}
+
+// start runs something that Stop waits for, unless the service has stopped.
+func (s *Service) start(run func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	s.answers.Go(run)
+	return true
+}
+
+// begin waits until no other server answers in the thread.
+func (s *Service) begin(ctx context.Context, ask store.Ask) (store.Begun, error) {
+	wait := firstLook
+	for {
+		ask.Now = s.Now()
+		ask.Until = ask.Now.Add(holdFor)
+		turn, begun, err := s.Store.BeginTurn(ctx, ask)
+		if err != nil || begun {
+			return turn, err
+		}
+		timer := time.NewTimer(wait)
+		wait = min(2*wait, longestLook)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return store.Begun{}, ctx.Err()
+		case <-s.stop:
+			timer.Stop()
+			return store.Begun{}, errStopping
+		}
+	}
+}
+
+// answering is a turn in the making.
+type answering struct {
+	service  *Service
+	review   store.Review
+	material Material
+	begun    store.Begun
+	claim    string
+	turn     *Turn
+}
+
+// run answers the turn and then writes summaries that are due. It does not end
+// with the context of whoever asked.
+func (a *answering) run(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), answerWithin, errTooSlow)
+	defer cancel()
+	held, release := a.hold(ctx)
+	answer, composed, err := a.answer(held)
+	if err == nil {
+		err = a.end(held, answer, composed)
+	}
+	release()
+	if err != nil {
+		a.fail(held, err)
+		return
+	}
+	a.service.summarise(ctx, a.begun.Thread.ID)
+}
+
+var errTooSlow = task.Errorf(task.Unavailable, "the answer took longer than %s", answerWithin).WithMend("send the message again")
+
+// hold keeps the turn ours until release is called. Its context ends when the turn
+// is lost or the service stops.
+func (a *answering) hold(ctx context.Context) (held context.Context, release func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(holdFor / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-held.Done():
+				return
+			case <-a.service.stop:
+				cancel(errStopping)
+				return
+			case <-ticker.C:
+				err := a.service.Store.HoldTurn(held, a.begun.Message.ID, a.claim, a.service.Now().Add(holdFor))
+				if code := task.CodeOf(err); code == task.LeaseLost || code == task.NotFound {
+					cancel(err)
+				}
+			}
+		}
+	}()
+	return held, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// answer asks the model.
+func (a *answering) answer(ctx context.Context) (string, Composition, error) {
+	model, err := a.service.Model(ForChat)
+	if err != nil {
+		return "", Composition{}, err
+	}
+	composed := Compose(a.material, a.begun.Thread, a.begun.History, a.begun.Message.Content)
+	response, err := model.Chat(ctx, composed.Request, a.turn.take)
+	if err != nil {
+		return "", composed, err
+	}
+	answer := strings.TrimSpace(forge.Clean(response.Message.Text()))
+	if answer == "" {
+		return "", composed, task.Errorf(task.Unavailable, "the model answered nothing").WithMend("send the message again")
+	}
+	if response.Stop == llm.StopMaxTokens {
+		answer += "\n\n" + wordingIn(a.begun.Thread.Language).cut
+	}
+	return answer, composed, nil
+}
+
+// end stores the answer, with what it cites and the reply on the forge.
+func (a *answering) end(ctx context.Context, answer string, composed Composition) error {
+	cited := CheckCitations(answer, a.material.Sections, a.review.HeadCommit)
+	ended := store.Ended{
+		MessageID: a.begun.Message.ID, Claim: a.claim, Content: answer,
+		LastSectionMentionTurn: composed.MentionTurn, LastSectionParagraphNumbers: composed.Mentioned,
+	}
+	var err error
+	if ended.Citations, err = json.Marshal(cited); err != nil {
+		return err
+	}
+	if a.begun.Message.Place != "" {
+		reply, err := replyTo(a.review.Pull, a.begun.Message, withUnconfirmed(answer, cited, a.begun.Thread.Language))
+		if err != nil {
+			return err
+		}
+		ended.Writes = []store.Action{reply}
+	}
+	stored, err := a.service.Store.EndTurn(ctx, ended)
+	if err != nil {
+		return err
+	}
+	if len(ended.Writes) > 0 {
+		a.service.wake()
+	}
+	a.turn.finish(stored, nil)
+	return nil
+}
+
+// fail marks the message as unanswered: the thread is as it was before.
+func (a *answering) fail(ctx context.Context, err error) {
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		err = cause
+	}
+	a.service.Log.WarnContext(ctx, "a message in a thread was not answered", "thread", a.begun.Thread.ID, "error", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
+	defer cancel()
+	failed := a.service.Store.FailTurn(ctx, a.begun.Message.ID, a.claim, causeOf(err))
+	if code := task.CodeOf(failed); failed != nil && code != task.LeaseLost && code != task.NotFound {
+		a.service.Log.ErrorContext(ctx, "a message could not be marked as unanswered; it is when its time is over", "error", failed)
+	}
+	a.turn.finish(store.Message{}, err)
+}
+
+// causeOf is what people are told about an error.
+func causeOf(err error) string {
+	coded, found := task.AsError(err)
+	if !found || coded.Code == task.Internal {
+		return "an error in Toryo; the log has the details"
+	}
+	return coded.Message
+}

@@ -1,0 +1,153 @@
+package judge
+
+import (
+	"context"
+	_ "embed" // for the prompts
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+//go:embed prompts/review.md
+var reviewPrompt string
+
+//go:embed prompts/pull.md
+var pullPrompt string
+
+//go:embed prompts/retry.md
+var retryPrompt string
+
+//go:embed prompts/tool.md
+var toolPrompt string
+
+const (
+	toolName = "submit_review"
+	// defaultTries is how often a model may hand in a judgement that cannot be
+	// used.
+	defaultTries = 3
+)
+
+// Judge asks a model for judgements.
+type Judge struct {
+	Model llm.Model
+	// Tries is how often the model is asked for a judgement that can be used; 0
+	// means 3. Calls that fail are tried again by the model's own layers.
+	Tries int
+	// Run and Phase are told to a scripted model.
+	Run   string
+	Phase task.Phase
+	Log   *slog.Logger // may be nil
+}
+
+// Judged is a judgement that was validated.
+type Judged struct {
+	JSON     json.RawMessage // in the form of the schema
+	Usage    llm.Usage
+	Cost     llm.Money
+	Scripted bool
+	form     form
+}
+
+// Judge asks for the judgement of a paper. The error is that of the model, or
+// Unavailable if no answer of it can be used.
+func (j Judge) Judge(ctx context.Context, paper Paper) (Judged, error) {
+	request := j.request(paper)
+	var judged Judged
+	tries := j.Tries
+	if tries == 0 {
+		tries = defaultTries
+	}
+	var problem error
+	for range tries {
+		response, err := j.Model.Chat(ctx, request, nil)
+		if err != nil {
+			return Judged{}, fmt.Errorf("ask for a judgement: %w", err)
+		}
+		judged.Usage = judged.Usage.Add(response.Usage)
+		judged.Cost += response.Cost
+		judged.Scripted = response.Scripted
+		judged.form, problem = read(response, paper)
+		if problem == nil {
+			judged.JSON, err = json.Marshal(judged.form)
+			return judged, err
+		}
+		if j.Log != nil {
+			j.Log.WarnContext(ctx, "a judgement cannot be used", "error", problem)
+		}
+		request.Messages = append(request.Messages, response.Message, complaint(response.Message, problem))
+	}
+	return Judged{}, task.Wrap(task.Unavailable, problem, "the model gave no judgement that can be used").
+		WithMend("try again, or use another model")
+}
+
+func (j Judge) request(paper Paper) llm.Request {
+	pull := ""
+	if paper.Hunks != nil {
+		pull = pullPrompt
+	}
+	system := fill(reviewPrompt, "tool", toolName, "pull", pull, "language", words[paper.Language].name) + "\n" + llm.UntrustedRule
+	if paper.Instructions != "" {
+		system += "\n" + paper.Instructions
+	}
+	var answer strings.Builder
+	if len(paper.Cut) > 0 {
+		fmt.Fprintf(&answer, words[paper.Language].cut+"\n\n", strings.Join(paper.Cut, ", "))
+	}
+	for _, section := range paper.Sections {
+		fmt.Fprintf(&answer, "§%d\n%s\n\n", section.Number, section.Text)
+	}
+	return llm.Request{
+		System: system,
+		Tools:  []llm.Tool{{Name: toolName, Description: strings.TrimSpace(toolPrompt), Schema: []byte(schemaText)}},
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{
+			llm.TextPart(llm.Quote(llm.Origin{Source: "question"}, paper.Question)),
+			llm.TextPart(llm.Quote(llm.Origin{Source: "answer"}, answer.String())),
+		}}},
+		Pinned: 1, Run: j.Run, Phase: j.Phase,
+	}
+}
+
+// fill puts values in the places of a prompt.
+func fill(prompt string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		pairs[i] = "{{" + pairs[i] + "}}"
+	}
+	return strings.NewReplacer(pairs...).Replace(prompt)
+}
+
+// complaint answers a judgement that cannot be used: every call of it, or its text.
+func complaint(said llm.Message, problem error) llm.Message {
+	text := fill(retryPrompt, "problem", problem.Error())
+	message := llm.Message{Role: llm.User}
+	for _, call := range said.Calls() {
+		message.Parts = append(message.Parts, llm.ResultPart(llm.Result{CallID: call.ID, Name: call.Name, Text: text, Error: true}))
+	}
+	if len(message.Parts) == 0 {
+		message.Parts = []llm.Part{llm.TextPart(text)}
+	}
+	return message
+}
+
+// read takes the judgement out of an answer: the arguments of the call, or an
+// object in the text.
+func read(response llm.Response, paper Paper) (form, error) {
+	if response.Stop == llm.StopMaxTokens {
+		return form{}, errors.New("it was cut off because it is too long")
+	}
+	for _, call := range response.Message.Calls() {
+		if call.Name == toolName {
+			return readForm(call.Arguments, paper)
+		}
+	}
+	text := response.Message.Text()
+	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
+	if from < 0 || to < from {
+		return form{}, errors.New("there is no JSON object in it")
+	}
+	return readForm(text[from:to+1], paper)
+}

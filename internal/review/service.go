@@ -1,0 +1,388 @@
+package review
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Store is what reviews need of the database.
+type Store interface {
+	store.Questions
+	store.Reviews
+	store.Threads
+	store.Turns
+}
+
+// Purpose says what a model is for.
+type Purpose string
+
+// The purposes.
+const (
+	ForChat    Purpose = "chat"
+	ForSummary Purpose = "summary"
+	ForReview  Purpose = "review"
+)
+
+// Pulls reads pull requests as they were last seen; [broker.Snapshots] does.
+type Pulls interface {
+	Get(ctx context.Context, key task.Key, maxAge time.Duration) (broker.Snapshot, error)
+	MaxAge(key task.Key) time.Duration
+}
+
+// Options is what a service needs.
+type Options struct {
+	Store Store
+	// Model returns the model for a purpose, with everything around it that calls
+	// pass through: budget, retries, redaction.
+	Model func(Purpose) (llm.Model, error)
+	// Language is that of new conversations; empty means that of the review.
+	Language judge.Language
+	// Forges and Pulls are nil where there are no pull requests to look at.
+	Forges map[task.Forge]forge.Forge
+	Pulls  Pulls
+	// Wake tells the sender that there is something in the outbox; it may be nil.
+	Wake func()
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// Service keeps reviews and talks about them. Its methods may be called by any
+// number of goroutines. It has to be stopped.
+//
+// Reviews and threads belong to who made them, and to everyone else they do not
+// exist. Reviews of pull requests are there for all to see, and so are the threads
+// of the people on the forge; but these are spoken in on the forge only.
+type Service struct {
+	Options
+	queues    queues
+	diffs     diffs
+	materials materials
+
+	stop     chan struct{}
+	mu       sync.Mutex
+	stopped  bool
+	answers  sync.WaitGroup
+	watching *watch
+}
+
+// New makes a service.
+func New(options Options) *Service {
+	return &Service{Options: options, stop: make(chan struct{})}
+}
+
+// Stop breaks off what is being answered, so that it is marked as unanswered, and
+// waits for it. Nothing is answered from then on.
+func (s *Service) Stop() {
+	s.mu.Lock()
+	if !s.stopped {
+		s.stopped = true
+		close(s.stop)
+	}
+	s.mu.Unlock()
+	s.answers.Wait()
+}
+
+// Wait waits until nothing is being answered or summarised, or the context ends.
+func (s *Service) Wait(ctx context.Context) {
+	idle := make(chan struct{})
+	go func() {
+		s.answers.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+var errStopping = task.Errorf(task.Interrupted, "the server is stopping").WithMend("send the message again")
+
+const (
+	// maxMessage, maxText and maxAnswer bound what people give, in bytes.
+	maxMessage = 256 << 10
+	maxText    = 1 << 20
+	maxAnswer  = 4 << 20
+	// maxSections is how many sections an answer may have.
+	maxSections = 10_000
+)
+
+func bounded(what, text string, most int) error {
+	if len(text) > most {
+		return task.Errorf(task.TooLarge, "the %s has %d bytes; %d are allowed", what, len(text), most)
+	}
+	return nil
+}
+
+// AddQuestion keeps an official question.
+func (s *Service) AddQuestion(ctx context.Context, q store.Question) (store.Question, error) {
+	if strings.TrimSpace(q.Text) == "" {
+		return store.Question{}, task.Errorf(task.Invalid, "a question needs a text")
+	}
+	for what, text := range map[string]string{"question": q.Text, "purpose": q.PurposeText, "grading impression": q.GradingImpressionText} {
+		if err := bounded(what, text, maxText); err != nil {
+			return store.Question{}, err
+		}
+	}
+	q.CreatedAt = s.Now()
+	return s.Store.AddQuestion(ctx, q)
+}
+
+// Questions returns all questions. They are nobody's own.
+func (s *Service) Questions(ctx context.Context) ([]store.Question, error) {
+	return s.Store.ListQuestions(ctx)
+}
+
+// Question returns one question.
+func (s *Service) Question(ctx context.Context, id string) (store.Question, error) {
+	return s.Store.Question(ctx, id)
+}
+
+// QuestionOf returns the question that a review is of; of one with a text of its own
+// there is only that.
+func (s *Service) QuestionOf(ctx context.Context, r store.Review) (store.Question, error) {
+	if r.QuestionID == "" {
+		return store.Question{Text: r.CustomQuestionText}, nil
+	}
+	return s.Store.Question(ctx, r.QuestionID)
+}
+
+// AddReview keeps a review of a document in the history of its owner.
+func (s *Service) AddReview(ctx context.Context, who string, r store.Review) (store.Review, error) {
+	if err := named(who); err != nil {
+		return store.Review{}, err
+	}
+	if err := checkReview(r); err != nil {
+		return store.Review{}, err
+	}
+	r.Owner, r.Pull, r.HeadCommit, r.CreatedAt = who, task.Key{}, "", s.Now()
+	return s.Store.AddReview(ctx, r)
+}
+
+func (s *Service) wake() {
+	if s.Wake != nil {
+		s.Wake()
+	}
+}
+
+// named refuses who has no name: what belongs to nobody cannot be found again.
+func named(who string) error {
+	if who == "" {
+		return task.Errorf(task.Forbidden, "reviews belong to a name, and this token has none").
+			WithMend("make a token with toryo token create --name NAME")
+	}
+	return nil
+}
+
+func checkReview(r store.Review) error {
+	if (r.QuestionID == "") == (strings.TrimSpace(r.CustomQuestionText) == "") {
+		return task.Errorf(task.Invalid, "a review is of one question: give either question_id or custom_question_text")
+	}
+	if strings.TrimSpace(r.AnswerText) == "" {
+		return task.Errorf(task.Invalid, "a review needs the text of the answer")
+	}
+	for _, part := range []struct {
+		what, text string
+		most       int
+	}{{"question", r.CustomQuestionText, maxText}, {"answer", r.AnswerText, maxAnswer}, {"review", string(r.Judgement), maxText}} {
+		if err := bounded(part.what, part.text, part.most); err != nil {
+			return err
+		}
+	}
+	if sections := len(judge.ParseSections(r.AnswerText)); sections > maxSections {
+		return task.Errorf(task.TooLarge, "the answer has %d sections; %d are allowed", sections, maxSections)
+	}
+	_, err := judge.ParseJudgement(r.Judgement)
+	return err
+}
+
+// Review returns a review that the caller may see.
+func (s *Service) Review(ctx context.Context, who, id string) (store.Review, error) {
+	found, err := s.Store.Review(ctx, id)
+	if err != nil {
+		return store.Review{}, err
+	}
+	if !mine(found, who) && !ofPull(found) {
+		return store.Review{}, task.Errorf(task.NotFound, "there is no review %q", id)
+	}
+	return found, nil
+}
+
+func mine(r store.Review, who string) bool { return who != "" && r.Owner == who }
+func ofPull(r store.Review) bool           { return r.Pull != (task.Key{}) }
+
+// History returns the caller's own reviews, oldest first.
+func (s *Service) History(ctx context.Context, who, after string, limit int) ([]store.Review, error) {
+	if err := named(who); err != nil {
+		return nil, err
+	}
+	return s.Store.ListReviews(ctx, store.ReviewFilter{Owner: who, After: after, Limit: limit})
+}
+
+// ReviewsOfPull returns the reviews of a pull request, oldest first.
+func (s *Service) ReviewsOfPull(ctx context.Context, pull task.Key) ([]store.Review, error) {
+	if err := pull.Validate(); err != nil {
+		return nil, err
+	}
+	return s.Store.ListReviews(ctx, store.ReviewFilter{Pull: pull})
+}
+
+// DeleteReview removes a review of the caller's own with its threads. Those of
+// pull requests stay: the forge has them too.
+func (s *Service) DeleteReview(ctx context.Context, who, id string) error {
+	found, err := s.Review(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	if !mine(found, who) {
+		return task.Errorf(task.Forbidden, "a review of a pull request stays as long as the forge has it")
+	}
+	return s.Store.DeleteReview(ctx, id)
+}
+
+// AddThread begins a conversation about a review. Without a language it is in that
+// of the review.
+func (s *Service) AddThread(ctx context.Context, who, reviewID string, language judge.Language) (store.Thread, error) {
+	if err := named(who); err != nil {
+		return store.Thread{}, err
+	}
+	if _, known := wordings[language]; !known && language != "" {
+		return store.Thread{}, task.Errorf(task.Invalid, "there is no language %q; it is ja or en", string(language))
+	}
+	found, err := s.Review(ctx, who, reviewID)
+	if err != nil {
+		return store.Thread{}, err
+	}
+	if language == "" {
+		if language, err = s.languageOf(ctx, found); err != nil {
+			return store.Thread{}, err
+		}
+	}
+	return s.Store.AddThread(ctx, store.Thread{ReviewID: reviewID, Owner: who, Language: string(language), CreatedAt: s.Now()})
+}
+
+// languageOf is the language of a conversation about the review.
+func (s *Service) languageOf(ctx context.Context, r store.Review) (judge.Language, error) {
+	if s.Language != "" {
+		return s.Language, nil
+	}
+	material, err := s.material(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return judge.LanguageOf(material.Question + material.Judgement.Overall + r.AnswerText), nil
+}
+
+// Thread returns a thread that the caller may see.
+func (s *Service) Thread(ctx context.Context, who, id string) (store.Thread, error) {
+	found, err := s.Store.Thread(ctx, id)
+	if err == nil && found.Owner != who && found.Owner != "" || err == nil && who == "" {
+		err = task.Errorf(task.NotFound, "there is no thread %q", id)
+	}
+	if err != nil {
+		return store.Thread{}, err
+	}
+	return found, nil
+}
+
+// Threads returns the caller's threads about a review, and that of the people on
+// the forge.
+func (s *Service) Threads(ctx context.Context, who, reviewID string) ([]store.Thread, error) {
+	if _, err := s.Review(ctx, who, reviewID); err != nil {
+		return nil, err
+	}
+	found, err := s.Store.ListThreads(ctx, reviewID)
+	if err != nil {
+		return nil, err
+	}
+	var visible []store.Thread
+	for _, thread := range found {
+		if thread.Owner == who || thread.Owner == "" {
+			visible = append(visible, thread)
+		}
+	}
+	return visible, nil
+}
+
+// material is what conversations about a review are made of.
+func (s *Service) material(ctx context.Context, r store.Review) (Material, error) {
+	if kept, found := s.materials.get(r.ID); found {
+		return kept, nil
+	}
+	question, err := s.QuestionOf(ctx, r)
+	if err != nil {
+		return Material{}, err
+	}
+	made := Material{
+		Question: question.Text, Purpose: question.PurposeText, Grading: question.GradingImpressionText,
+		Sections: judge.ParseSections(r.AnswerText),
+	}
+	if made.Judgement, err = judge.ParseJudgement(r.Judgement); err != nil {
+		return Material{}, err
+	}
+	s.materials.keep(r.ID, made, len(r.AnswerText)+len(r.Judgement)+len(question.Text))
+	return made, nil
+}
+
+// materials remembers what reviews are made of: they never change, and taking them
+// apart costs more than everything else in a turn.
+type materials struct {
+	mu    sync.Mutex
+	known map[string]Material
+	bytes int
+}
+
+// maxMaterials is how many bytes of reviews are remembered.
+const maxMaterials = 32 << 20
+
+func (m *materials) get(id string) (Material, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept, found := m.known[id]
+	return kept, found
+}
+
+func (m *materials) keep(id string, made Material, bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || m.bytes+bytes > maxMaterials {
+		m.known, m.bytes = map[string]Material{}, 0
+	}
+	if _, there := m.known[id]; !there {
+		m.known[id] = made
+		m.bytes += bytes
+	}
+}
+
+// Judge has the model review a document and keeps the review.
+func (s *Service) Judge(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
+	if err := named(who); err != nil {
+		return store.Review{}, err
+	}
+	paper, err := judge.DocumentPaper(question.Text, answer, s.Language)
+	if err != nil {
+		return store.Review{}, err
+	}
+	model, err := s.Model(ForReview)
+	if err != nil {
+		return store.Review{}, err
+	}
+	judged, err := judge.Judge{Model: model, Log: s.Log}.Judge(ctx, paper)
+	if err != nil {
+		return store.Review{}, err
+	}
+	record := store.Review{QuestionID: question.ID, AnswerText: paper.Answer, Judgement: judged.JSON}
+	if question.ID == "" {
+		record.CustomQuestionText = question.Text
+	}
+	return s.AddReview(ctx, who, record)
+}

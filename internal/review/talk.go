@@ -1,0 +1,125 @@
+package review
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Said is a message with its citations as they are now.
+type Said struct {
+	store.Message
+	Citations []Citation
+}
+
+// Messages returns what was said in a thread. A message whose answering ended
+// unseen is shown as unanswered.
+func (s *Service) Messages(ctx context.Context, who, threadID string) ([]Said, error) {
+	thread, err := s.Thread(ctx, who, threadID)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.Store.Messages(ctx, threadID)
+	if err != nil {
+		return nil, err
+	}
+	said := make([]Said, len(stored))
+	for i, message := range stored {
+		if said[i], err = s.said(message); err != nil {
+			return nil, err
+		}
+	}
+	return said, s.freshen(ctx, thread, said)
+}
+
+// Answer is a stored answer as people are shown it.
+func (s *Service) Answer(ctx context.Context, who string, message store.Message) (Said, error) {
+	thread, err := s.Thread(ctx, who, message.ThreadID)
+	if err != nil {
+		return Said{}, err
+	}
+	one, err := s.said(message)
+	if err != nil {
+		return Said{}, err
+	}
+	all := []Said{one}
+	err = s.freshen(ctx, thread, all)
+	return all[0], err
+}
+
+func (s *Service) said(message store.Message) (Said, error) {
+	if message.State == store.Answering && !message.HeldUntil.After(s.Now()) {
+		message.State, message.Cause = store.Unanswered, "interrupted"
+	}
+	one := Said{Message: message}
+	if len(message.Citations) > 0 {
+		if err := json.Unmarshal(message.Citations, &one.Citations); err != nil {
+			return Said{}, task.Wrap(task.Internal, err, "the citations of message "+message.ID+" cannot be read")
+		}
+	}
+	return one, nil
+}
+
+// freshen marks citations that a later push made stale.
+func (s *Service) freshen(ctx context.Context, thread store.Thread, said []Said) error {
+	if !slices.ContainsFunc(said, func(one Said) bool { return len(one.Citations) > 0 }) {
+		return nil
+	}
+	record, err := s.Store.Review(ctx, thread.ReviewID)
+	if err != nil {
+		return err
+	}
+	newer, moved := s.newerSections(ctx, record)
+	if !moved {
+		return nil
+	}
+	sections := judge.ParseSections(record.AnswerText)
+	for _, one := range said {
+		markStale(one.Citations, sections, newer, record.HeadCommit)
+	}
+	return nil
+}
+
+// Preview is what would be sent for an input in a thread, now.
+func (s *Service) Preview(ctx context.Context, who, threadID, input string) (Composition, error) {
+	thread, err := s.Thread(ctx, who, threadID)
+	if err != nil {
+		return Composition{}, err
+	}
+	if err := bounded("message", input, maxMessage); err != nil {
+		return Composition{}, err
+	}
+	record, err := s.Store.Review(ctx, thread.ReviewID)
+	if err != nil {
+		return Composition{}, err
+	}
+	material, err := s.material(ctx, record)
+	if err != nil {
+		return Composition{}, err
+	}
+	said, err := s.Store.Messages(ctx, threadID)
+	if err != nil {
+		return Composition{}, err
+	}
+	return Compose(material, thread, answered(said), input), nil
+}
+
+// withUnconfirmed adds to an answer which of its citations are not true.
+func withUnconfirmed(answer string, cited []Citation, language string) string {
+	var wrong []string
+	for _, citation := range cited {
+		if citation.State != Confirmed && !slices.Contains(wrong, citation.Text) {
+			wrong = append(wrong, citation.Text)
+		}
+	}
+	if len(wrong) == 0 {
+		return answer
+	}
+	return answer + "\n\n" + fmt.Sprintf(wordingIn(language).unconfirmed, strings.Join(wrong, ", "))
+}

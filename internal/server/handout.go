@@ -1,0 +1,159 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// HandOut hands tasks to agents; see [broker.HandOut].
+type HandOut interface {
+	// Request waits for a task for the agent; without one found is false.
+	Request(ctx context.Context, agent string, wait time.Duration) (made broker.Assignment, found bool, err error)
+	// Explain says of everything that is queued why it is or is not next.
+	Explain(ctx context.Context, agent string) ([]broker.Verdict, error)
+	// Drain ends all waiting: the server is about to stop.
+	Drain()
+	// Renew is how often an agent has to be heard of.
+	Renew() time.Duration
+}
+
+type (
+	// AskedForTask is the body of a request for a task. A role is what agents of
+	// long ago named: the task has one, the agent does not.
+	AskedForTask struct {
+		wire.TaskRequest
+		AgentRole any `json:"agent_role,omitempty" hidden:"true"`
+	}
+	requestInput struct {
+		Wait string `query:"wait" default:"30s" doc:"How long to wait for a task, at most a minute"`
+		Body AskedForTask
+
+		at string // the address under which the caller reaches this server
+	}
+	requestOutput struct {
+		Status int
+		Body   *wire.Assignment
+	}
+)
+
+// Resolve notes how the caller reaches this server, for what it is to fetch from
+// here. It may be through a proxy, which says so.
+func (i *requestInput) Resolve(ctx huma.Context) []error {
+	scheme := "http"
+	if ctx.TLS() != nil || ctx.Header("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	i.at = scheme + "://" + cmp.Or(ctx.Header("X-Forwarded-Host"), ctx.Host())
+	return nil
+}
+
+var _ huma.Resolver = (*requestInput)(nil)
+
+// handsOut is the side of the server that hands out.
+type handsOut struct {
+	*Server
+	HandOut
+}
+
+func (h handsOut) register() {
+	register(h.Server, access.Agent, huma.Operation{
+		OperationID: "request-task", Method: http.MethodPost, Path: "/v1/tasks/request",
+		Summary: "Wait for a task", Description: "Answers as soon as there is a task for the agent, and with 204 when the wait ends without one.",
+		DefaultStatus: http.StatusOK,
+		Responses:     map[string]*huma.Response{"204": {Description: "There is no task"}},
+	}, h.request)
+	h.registerNext()
+}
+
+func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOutput, error) {
+	wait, err := time.ParseDuration(input.Wait)
+	if err != nil || wait < 0 {
+		return nil, task.Errorf(task.Invalid, "%q is not how long to wait", input.Wait).WithMend("write it like 30s")
+	}
+	if input.Body.AgentRole != nil {
+		h.log.WarnContext(ctx, "an agent names a role; it is ignored, as the task decides", "agent", input.Body.AgentID)
+	}
+	made, found, err := h.Request(ctx, agentName(caller(ctx), input.Body.AgentID), min(wait, longestWait))
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return &requestOutput{Status: http.StatusNoContent}, nil
+	}
+	assigned := h.assignment(made, input.at)
+	return &requestOutput{Status: http.StatusOK, Body: &assigned}, nil
+}
+
+// agentName is the name by which an agent is known: its own for itself, within
+// what its token says. So no agent can pass for one with another token.
+func agentName(token store.Token, id string) string {
+	if id == token.Name {
+		return id
+	}
+	return token.Name + "/" + id
+}
+
+func (h handsOut) assignment(a broker.Assignment, at string) wire.Assignment {
+	key := a.Item.Key
+	assigned := wire.Assignment{
+		TaskID: string(a.Task.ID), Generation: a.Task.Generation, TaskType: string(a.Task.Type), RequiredRole: string(a.Task.Role),
+		Forge: string(key.Forge), Repository: key.Repository, Kind: string(key.Kind), Number: key.Number,
+		URL: a.Item.URL, Title: a.Item.Title, Body: a.Item.Body, Author: a.Item.Author, AuthorAccess: a.AuthorAccess.String(),
+		Labels: append([]string{}, a.Item.Labels...), Comments: []wire.Comment{}, Prompt: a.Prompt, Branch: a.Branch, Base: a.Base,
+		CloneURL: at + "/git/" + string(a.Task.ID) + ".git",
+		Lease:    wire.Lease{Token: a.Token, ExpiresAt: a.Task.Lease.ExpiresAt, Every: h.Renew().Milliseconds()},
+		Earlier:  a.Earlier,
+	}
+	for _, c := range a.Comments {
+		one := plainComment(c.Comment)
+		one.Position, one.Access = c.Position, c.Access
+		assigned.Comments = append(assigned.Comments, one)
+	}
+	if a.Pull != nil {
+		assigned.PullRequest = pullOf(*a.Pull)
+	}
+	if r := a.Resume; r != nil {
+		assigned.Resume = &wire.Resume{
+			Generation: r.Generation, Reason: string(r.Reason), Phase: string(r.Phase), WIPRef: r.WIPRef, Events: r.Events, Comments: r.Comments,
+		}
+	}
+	return assigned
+}
+
+func plainComment(c task.Comment) wire.Comment {
+	return wire.Comment{ID: c.ID, Kind: string(c.Kind), Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}
+}
+
+func pullOf(p broker.PullBrief) *wire.PullRequest {
+	pull := &wire.PullRequest{
+		Number: p.Item.Key.Number, URL: p.Item.URL, Title: p.Item.Title, Body: p.Item.Body, Author: p.Item.Author,
+		Head: p.Item.Head, HeadRef: p.HeadRef, Base: p.Item.Base, Commit: p.Item.HeadCommit, Diff: p.Diff, CutFiles: p.CutFiles,
+	}
+	for _, thread := range p.Threads {
+		one := wire.ReviewThread{ID: thread.ID, Path: thread.Anchor.Path, Line: thread.Anchor.Line, Old: thread.Anchor.Side == forge.OldSide}
+		for _, c := range thread.Comments {
+			one.Comments = append(one.Comments, plainComment(c))
+		}
+		pull.Threads = append(pull.Threads, one)
+	}
+	for _, review := range p.Summaries {
+		pull.Summaries = append(pull.Summaries, wire.Comment{
+			ID: review.ID, Kind: string(task.ReviewComment), Author: review.Author, Body: review.Body, CreatedAt: review.At, UpdatedAt: review.At,
+		})
+	}
+	for _, issue := range p.Issues {
+		pull.Issues = append(pull.Issues, wire.IssueText{Number: issue.Key.Number, Title: issue.Title, Body: issue.Body})
+	}
+	return pull
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+type (
+	nextInput struct {
+		Agent string `query:"agent" doc:"As if this agent asked; without one, an agent that holds nothing"`
+	}
+	nextOutput struct{ Body wire.NextTasks }
+)
+
+func (h handsOut) registerNext() {
+	register(h.Server, access.Operator, huma.Operation{
+		OperationID: "next-tasks", Method: http.MethodGet, Path: "/v1/tasks/next", Summary: "What is queued, and why each task is or is not next",
+	}, h.next)
+}
+
+func (h handsOut) next(ctx context.Context, input *nextInput) (*nextOutput, error) {
+	verdicts, err := h.Explain(ctx, input.Agent)
+	if err != nil {
+		return nil, err
+	}
+	return &nextOutput{NextTasksOf(verdicts)}, nil
+}
+
+// NextTasksOf is the order as clients see it.
+func NextTasksOf(verdicts []broker.Verdict) wire.NextTasks {
+	shown := wire.NextTasks{Tasks: make([]wire.NextTask, 0, len(verdicts))}
+	for _, v := range verdicts {
+		one := wire.NextTask{
+			Task: wire.TaskOf(v.Task), Verdict: string(v.Reason), VerdictText: v.Reason.Text(), Priority: v.Task.Priority,
+			Cause: string(v.Task.Cause), AssignedAt: v.Task.AssignedAt,
+		}
+		if !v.Until.IsZero() {
+			one.Until = &v.Until
+		}
+		for _, key := range v.Task.BlockedBy.List() {
+			one.BlockedBy = append(one.BlockedBy, key.String())
+		}
+		shown.Tasks = append(shown.Tasks, one)
+	}
+	return shown
+}

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// reviews shows reviews and the chat about them. Who asks is the name of the token:
+// what belongs to another name does not exist for it.
+type reviews struct {
+	server  *Server
+	service *review.Service
+}
+
+type (
+	byID struct {
+		ID string `path:"id"`
+	}
+	nothing struct{}
+
+	newQuestion     struct{ Body wire.NewQuestion }
+	questionOutput  struct{ Body wire.Question }
+	questionsOutput struct{ Body wire.Questions }
+
+	newReview    struct{ Body wire.NewReview }
+	reviewsInput struct {
+		Pull  string `query:"pull" doc:"Reviews of this pull request, in place of your own history" example:"github:owner/name!12"`
+		After string `query:"after" doc:"Only what comes after the review with this id"`
+		Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	}
+	reviewOutput  struct{ Body wire.Review }
+	reviewsOutput struct{ Body wire.ReviewEntries }
+)
+
+func (s *Server) registerReviews(service *review.Service) {
+	r := reviews{s, service}
+	unknown := []int{http.StatusNotFound}
+	register(s, access.Operator, huma.Operation{
+		OperationID: "add-question", Method: http.MethodPost, Path: "/v1/questions", Summary: "Keep an official question", DefaultStatus: http.StatusCreated,
+	}, r.addQuestion)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "list-questions", Method: http.MethodGet, Path: "/v1/questions", Summary: "Official questions, oldest first",
+	}, r.listQuestions)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "get-question", Method: http.MethodGet, Path: "/v1/questions/{id}", Summary: "One question", Errors: unknown,
+	}, r.getQuestion)
+	register(s, access.Operator, huma.Operation{
+		OperationID: "add-review", Method: http.MethodPost, Path: "/v1/reviews", Summary: "Keep a review of a document", DefaultStatus: http.StatusCreated, Errors: unknown,
+	}, r.addReview)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "list-reviews", Method: http.MethodGet, Path: "/v1/reviews", Summary: "Your reviews, or those of a pull request, oldest first",
+	}, r.listReviews)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "get-review", Method: http.MethodGet, Path: "/v1/reviews/{id}", Summary: "One review", Errors: unknown,
+	}, r.getReview)
+	register(s, access.Operator, huma.Operation{
+		OperationID: "delete-review", Method: http.MethodDelete, Path: "/v1/reviews/{id}", Summary: "Remove a review of yours with its threads",
+		DefaultStatus: http.StatusNoContent, Errors: unknown,
+	}, r.deleteReview)
+	r.registerThreads(unknown)
+}
+
+func questionOf(q store.Question) wire.Question {
+	return wire.Question{ID: q.ID, Text: q.Text, Purpose: q.PurposeText, GradingImpression: q.GradingImpressionText, CreatedAt: q.CreatedAt}
+}
+
+func (r reviews) addQuestion(ctx context.Context, input *newQuestion) (*questionOutput, error) {
+	stored, err := r.service.AddQuestion(ctx, store.Question{
+		Text: input.Body.Text, PurposeText: input.Body.Purpose, GradingImpressionText: input.Body.GradingImpression,
+	})
+	return &questionOutput{questionOf(stored)}, err
+}
+
+func (r reviews) listQuestions(ctx context.Context, _ *nothing) (*questionsOutput, error) {
+	found, err := r.service.Questions(ctx)
+	output := questionsOutput{wire.Questions{Questions: make([]wire.Question, 0, len(found))}}
+	for _, q := range found {
+		output.Body.Questions = append(output.Body.Questions, questionOf(q))
+	}
+	return &output, err
+}
+
+func (r reviews) getQuestion(ctx context.Context, input *byID) (*questionOutput, error) {
+	found, err := r.service.Question(ctx, input.ID)
+	return &questionOutput{questionOf(found)}, err
+}
+
+func (r reviews) addReview(ctx context.Context, input *newReview) (*reviewOutput, error) {
+	stored, err := r.service.AddReview(ctx, caller(ctx).Name, store.Review{
+		QuestionID: input.Body.QuestionID, CustomQuestionText: input.Body.CustomQuestion, AnswerText: input.Body.Answer, Judgement: input.Body.Review,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.whole(ctx, stored)
+}
+
+func (r reviews) listReviews(ctx context.Context, input *reviewsInput) (*reviewsOutput, error) {
+	found, err := r.list(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	output := reviewsOutput{wire.ReviewEntries{Reviews: make([]wire.ReviewEntry, 0, len(found))}}
+	for _, one := range found {
+		question, err := r.service.QuestionOf(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		output.Body.Reviews = append(output.Body.Reviews, ReviewEntryOf(one, question))
+	}
+	return &output, nil
+}
+
+func (r reviews) list(ctx context.Context, input *reviewsInput) ([]store.Review, error) {
+	if input.Pull == "" {
+		return r.service.History(ctx, caller(ctx).Name, input.After, input.Limit)
+	}
+	pull, err := task.ParseKey(input.Pull)
+	if err != nil {
+		return nil, err
+	}
+	return r.service.ReviewsOfPull(ctx, pull)
+}
+
+// ReviewEntryOf is a review as a listing shows it.
+func ReviewEntryOf(one store.Review, question store.Question) wire.ReviewEntry {
+	entry := wire.ReviewEntry{
+		ID: one.ID, Title: titleOf(question.Text), QuestionID: one.QuestionID, HeadCommit: one.HeadCommit,
+		Sections: len(judge.ParseSections(one.AnswerText)), CreatedAt: one.CreatedAt,
+	}
+	if one.Pull != (task.Key{}) {
+		entry.Pull = one.Pull.String()
+	}
+	return entry
+}
+
+// titleOf is the first line of a question, cut to what a list can show.
+func titleOf(text string) string {
+	const most = 120
+	line, _, _ := strings.Cut(strings.TrimLeft(text, "# \t\r\n"), "\n")
+	if letters := []rune(strings.TrimSpace(line)); len(letters) > most {
+		return string(letters[:most-1]) + "…"
+	}
+	return strings.TrimSpace(line)
+}
+
+func (r reviews) getReview(ctx context.Context, input *byID) (*reviewOutput, error) {
+	found, err := r.service.Review(ctx, caller(ctx).Name, input.ID)
+	if err != nil {
+		return nil, err
+	}
+	return r.whole(ctx, found)
+}
+
+func (r reviews) whole(ctx context.Context, one store.Review) (*reviewOutput, error) {
+	question, err := r.service.QuestionOf(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	threads, err := r.service.Threads(ctx, caller(ctx).Name, one.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &reviewOutput{ReviewOf(one, question, threads)}, nil
+}
+
+func (r reviews) deleteReview(ctx context.Context, input *byID) (*struct{}, error) {
+	return nil, r.service.DeleteReview(ctx, caller(ctx).Name, input.ID)
+}
+
+// ReviewOf is a review as clients see it.
+func ReviewOf(one store.Review, question store.Question, threads []store.Thread) wire.Review {
+	shown := wire.Review{
+		ReviewEntry: ReviewEntryOf(one, question),
+		Question:    question.Text, Purpose: question.PurposeText, GradingImpression: question.GradingImpressionText,
+		CustomQuestion: one.CustomQuestionText, Answer: one.AnswerText, Review: one.Judgement, Threads: make([]wire.Thread, 0, len(threads)),
+	}
+	if len(shown.Review) == 0 {
+		shown.Review = json.RawMessage("{}")
+	}
+	for _, thread := range threads {
+		shown.Threads = append(shown.Threads, ThreadOf(thread))
+	}
+	return shown
+}
+
+// ReportOf is what a review task handed in, as [review.Service.Reviewed] takes it.
+func ReportOf(r wire.ReviewResult) judge.Report {
+	report := judge.Report{
+		Commit: r.Commit, Question: r.Question, Answer: r.Answer, Judgement: r.Judgement, Verdict: r.Verdict, Text: r.Text,
+	}
+	for _, c := range r.Comments {
+		report.Comments = append(report.Comments, judge.Comment{Place: judge.Place{Path: c.Path, Line: c.Line, Old: c.Old}, Text: c.Text})
+	}
+	return report
+}

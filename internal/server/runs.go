@@ -1,0 +1,255 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// longestWait is the longest that a request waits for something to happen.
+const longestWait = time.Minute
+
+// Judged takes what review tasks come to.
+type Judged interface {
+	// Reviewed is given the result of a review task before its run ends. It may be
+	// given the same one again, and takes it once for each head commit. If it
+	// fails the run does not end.
+	Reviewed(ctx context.Context, t task.Task, result wire.ReviewResult) error
+}
+
+type (
+	heldInput struct{ OfTask }
+
+	heartbeatOutput struct{ Body wire.Heartbeat }
+
+	reportInput struct {
+		OfTask
+		Body wire.Report
+	}
+	reportOutput struct{ Body wire.Reported }
+
+	journalInput struct {
+		OfTask
+		After int64 `query:"after" doc:"Only entries after this position" minimum:"0"`
+		Limit int   `query:"limit" default:"500" minimum:"1" maximum:"5000"`
+	}
+
+	signalsInput struct {
+		OfTask
+		After int64  `query:"after" doc:"Only comments after this position" minimum:"0"`
+		Wait  string `query:"wait" doc:"How long to wait for something, at most a minute" default:"0s" example:"30s"`
+	}
+	signalsOutput struct{ Body wire.Signals }
+
+	progressInput struct {
+		OfTask
+		Body wire.Progress
+	}
+	sayInput struct {
+		OfTask
+		Body wire.Say
+	}
+	openPullInput struct {
+		OfTask
+		Body wire.OpenPull
+	}
+	openPullOutput struct{ Body wire.Pulled }
+	resultInput    struct {
+		OfTask
+		Body wire.Result
+	}
+	spendInput struct {
+		OfTask
+		Body wire.Spend
+	}
+	spendOutput struct{ Body wire.Reservation }
+	settleInput struct {
+		OfTask
+		Body wire.Settlement
+	}
+)
+
+// runsAPI is what agents ask about the tasks that they hold.
+type runsAPI struct {
+	*Server
+	runs   *broker.Runs
+	judged Judged
+	ledger llm.Ledger
+}
+
+func operationOnRun(id, method, path, summary string) huma.Operation {
+	return huma.Operation{OperationID: id, Method: method, Path: "/v1/tasks/{id}/" + path, Summary: summary}
+}
+
+func (a runsAPI) register() {
+	registerHeld(a.Server, operationOnRun("renew-lease", http.MethodPost, "heartbeat", "Extend the lease"), a.renew)
+	registerHeld(a.Server, operationOnRun("report-events", http.MethodPost, "events", "Add entries to the journal"), a.report)
+	registerHeld(a.Server, operationOnRun("read-journal", http.MethodGet, "journal", "The journal of the task since it was last assigned"), a.journal)
+	registerHeld(a.Server, operationOnRun("watch-signals", http.MethodGet, "signals", "Wait for a stop, a pause or comments"), a.signals)
+	registerHeld(a.Server, operationOnRun("show-progress", http.MethodPost, "progress", "Bring the progress comment up to date"), a.progress)
+	registerHeld(a.Server, operationOnRun("say", http.MethodPost, "comments", "Write a comment, or answer in a review thread"), a.say)
+	registerHeld(a.Server, operationOnRun("open-pull", http.MethodPost, "pull", "Publish the branch and open the pull request"), a.openPull)
+	registerEnding(a.Server, operationOnRun("end-run", http.MethodPost, "result", "End the run"), a.end)
+	registerHeld(a.Server, operationOnRun("reserve-spend", http.MethodPost, "spend", "Ask for leave to call a model"), a.reserve)
+	registerHeld(a.Server, operationOnRun("settle-spend", http.MethodPut, "spend", "Say what a call to a model used"), a.settle)
+}
+
+func (a runsAPI) renew(ctx context.Context, held broker.Held, _ *heldInput) (*heartbeatOutput, error) {
+	until, err := a.runs.Renew(ctx, held)
+	return &heartbeatOutput{wire.Heartbeat{ExpiresAt: until}}, err
+}
+
+func (a runsAPI) report(ctx context.Context, held broker.Held, input *reportInput) (*reportOutput, error) {
+	entries := make([]task.Event, 0, len(input.Body.Entries))
+	for _, e := range input.Body.Entries {
+		entries = append(entries, task.Event{Sequence: e.Sequence, Kind: task.EventKind(e.Kind), At: e.At, Data: e.Data})
+	}
+	acknowledged, err := a.runs.Report(ctx, held, entries)
+	return &reportOutput{wire.Reported{Acknowledged: acknowledged}}, err
+}
+
+func (a runsAPI) journal(ctx context.Context, held broker.Held, input *journalInput) (*eventsOutput, error) {
+	found, err := a.runs.Journal(ctx, held, input.After, input.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return eventsOf(found), nil
+}
+
+func (a runsAPI) signals(ctx context.Context, held broker.Held, input *signalsInput) (*signalsOutput, error) {
+	wait, err := time.ParseDuration(input.Wait)
+	if err != nil || wait < 0 {
+		return nil, task.Errorf(task.Invalid, "wait is a duration such as 30s, not %q", input.Wait)
+	}
+	ctx, cancel := a.untilStop(ctx)
+	defer cancel()
+	signals, err := a.runs.Signals(ctx, held, input.After, min(wait, longestWait))
+	if errors.Is(context.Cause(ctx), errStopping) {
+		return &signalsOutput{}, nil // whoever asks again finds the next server
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &signalsOutput{signalsOf(signals)}, nil
+}
+
+func signalsOf(signals broker.Signals) wire.Signals {
+	var shown wire.Signals
+	if signals.Stop != nil {
+		shown.Stop = &wire.Halt{Reason: string(signals.Stop.Reason), Since: signals.Stop.At}
+	}
+	if signals.Pause != nil {
+		shown.Pause = &wire.Halt{Reason: string(signals.Pause.Reason), Since: signals.Pause.At}
+	}
+	for _, entry := range signals.Comments {
+		shown.Comments = append(shown.Comments, commentOf(entry))
+	}
+	return shown
+}
+
+func commentOf(e store.CommentEntry) wire.Comment {
+	shown := wire.Comment{
+		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author, Access: e.Access,
+		Body: e.Comment.Body, CreatedAt: e.Comment.CreatedAt, UpdatedAt: e.Comment.UpdatedAt,
+	}
+	if e.Change != store.CommentPresent {
+		shown.Change = string(e.Change)
+	}
+	return shown
+}
+
+func (a runsAPI) progress(ctx context.Context, held broker.Held, input *progressInput) (*struct{}, error) {
+	return nil, a.runs.Progress(ctx, held, input.Body.Text)
+}
+
+func (a runsAPI) say(ctx context.Context, held broker.Held, input *sayInput) (*struct{}, error) {
+	return nil, a.runs.Say(ctx, held, input.Body.Name, input.Body.Text, input.Body.Thread)
+}
+
+func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPullInput) (*openPullOutput, error) {
+	open := input.Body
+	pulled, err := a.runs.OpenPull(ctx, held, broker.PullWish{
+		Branch: open.Branch, Commit: open.Commit, Base: open.Base, Title: open.Title, Text: open.Body, Draft: open.Draft,
+	})
+	return &openPullOutput{wire.Pulled(pulled)}, err
+}
+
+func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*struct{}, error) {
+	result := input.Body
+	if result.Review != nil && result.Outcome == string(broker.RunDone) && held.State == task.Running {
+		if err := a.reviewed(ctx, held, result); err != nil {
+			return nil, err
+		}
+	}
+	_, err := a.runs.Finish(ctx, held, broker.RunResult{
+		Outcome: broker.Outcome(result.Outcome), Reason: task.Reason(result.Reason), Comment: result.Comment, Summary: result.Summary,
+		Kept: result.Kept, CutAfter: time.Duration(result.CutAfter) * time.Millisecond,
+	})
+	return nil, err
+}
+
+// reviewed passes on what a review came to, while the lease is held.
+func (a runsAPI) reviewed(ctx context.Context, held broker.Held, result wire.Result) error {
+	if err := a.store.Holds(ctx, held.ID, held.Generation, held.TokenHash, a.now()); err != nil {
+		return err
+	}
+	if err := a.runs.MayFinish(ctx, held); err != nil {
+		return err
+	}
+	if a.judged != nil {
+		return a.judged.Reviewed(ctx, held.Task, *result.Review)
+	}
+	pull := held.Key
+	if pull.Kind != task.Pull {
+		if result.Pull == nil || result.Pull.Number < 1 {
+			return task.Errorf(task.Invalid, "a review has to name the pull request that it is of")
+		}
+		pull.Kind, pull.Number = task.Pull, result.Pull.Number
+	}
+	return a.runs.SubmitReview(ctx, pull, reviewOf(*result.Review))
+}
+
+// reviewOf is a review as the forge is given it.
+func reviewOf(result wire.ReviewResult) broker.SubmitReview {
+	review := broker.SubmitReview{Verdict: forge.Verdict(result.Verdict), Text: result.Text, Commit: result.Commit}
+	for _, c := range result.Comments {
+		side := forge.NewSide
+		if c.Old {
+			side = forge.OldSide
+		}
+		review.Comments = append(review.Comments, broker.LineComment{Path: c.Path, Side: side, Line: c.Line, Text: c.Text})
+	}
+	return review
+}
+
+func (a runsAPI) reserve(ctx context.Context, held broker.Held, input *spendInput) (*spendOutput, error) {
+	account := llm.Account{Task: held.ID, Generation: held.Generation}
+	id, err := a.ledger.Reserve(ctx, account, llm.Amount{Tokens: input.Body.Tokens, Money: llm.Money(input.Body.Money)})
+	var over *llm.BudgetError
+	if errors.As(err, &over) {
+		err = task.Errorf(task.OverBudget, "%s", over.Error())
+	}
+	return &spendOutput{wire.Reservation{ID: string(id)}}, err
+}
+
+func (a runsAPI) settle(ctx context.Context, held broker.Held, input *settleInput) (*struct{}, error) {
+	owner, err := a.store.SpentFor(ctx, input.Body.Reservation)
+	if err == nil && owner != held.ID {
+		err = task.Errorf(task.NotFound, "there is no reservation %s", input.Body.Reservation)
+	}
+	if err != nil {
+		return nil, err
+	}
+	used := llm.Amount{Tokens: input.Body.Tokens, Money: llm.Money(input.Body.Money)}
+	return nil, a.ledger.Settle(ctx, llm.Reservation(input.Body.Reservation), used)
+}

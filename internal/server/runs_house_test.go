@@ -1,0 +1,247 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/ledger"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/postgres"
+	"github.com/toryo-dev/toryo/internal/store/sqlite"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// onBoth runs a test on both databases.
+func onBoth(t *testing.T, test func(t *testing.T, database store.Store)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = database.Close() })
+		test(t, database)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		database, err := postgres.Open(t.Context(), testkit.Postgres(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = database.Close() })
+		test(t, database)
+	})
+}
+
+// lockedBuffer is a log that many write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+// workshop is a server with everything that runs need, on a forge in memory.
+type workshop struct {
+	house
+	forge     *dummy.Forge
+	sender    *broker.Sender
+	snapshots *broker.Snapshots
+	bell      *broker.Bell
+	runs      *broker.Runs
+	halts     *broker.Halts
+	talk      *broker.Talk
+	watcher   *broker.Watcher
+	intake    *broker.Intake
+	words     *broker.Words
+	pauseFile string
+	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
+	published sync.Map     // branch to commit
+	logged    *lockedBuffer
+}
+
+func (w *workshop) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
+
+// pass lets time pass, for everyone but the database.
+func (w *workshop) pass(d time.Duration) { w.later.Add(int64(d)) }
+
+// setting is what a workshop can be told.
+type setting struct {
+	accept  broker.Accept
+	reviews bool
+	// patience is how long a caller may take to read.
+	patience time.Duration
+}
+
+const (
+	repository = "team/app"
+	bot        = "toryo-bot"
+)
+
+func newWorkshop(t *testing.T, database store.Store, settings ...setting) *workshop {
+	t.Helper()
+	var set setting
+	if len(settings) > 0 {
+		set = settings[0]
+	}
+	w := &workshop{forge: dummy.New(task.Gitea, bot), bell: new(broker.Bell)}
+	t.Cleanup(w.bell.Follow(database))
+	w.forge.AddRepository(repository, forge.Remote{})
+	w.forge.SetBranch(repository, "main", "c0")
+	log := new(lockedBuffer)
+	w.logged = log
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	w.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: w.forge}, broker.DefaultAges, nil)
+	t.Cleanup(w.snapshots.Stop)
+	if set.reviews {
+		w.snapshots.ReadReviews(map[task.Forge]broker.ReviewReader{task.Gitea: w.forge})
+	}
+	w.sender = broker.NewSender(broker.SenderOptions{
+		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
+		ProgressEvery: time.Millisecond,
+		Publish: func(_ context.Context, p broker.Publication) error {
+			w.published.Store(p.Branch, p.Commit)
+			w.forge.SetBranch(repository, p.Branch, p.Commit)
+			return nil
+		},
+	})
+	w.sender.Start(t.Context())
+	t.Cleanup(func() { w.sender.Stop(context.WithoutCancel(t.Context())) })
+	own := func(_ task.Forge, login string) bool { return task.SameLogin(strings.TrimSuffix(login, "[bot]"), bot) }
+	words := &broker.Words{
+		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
+		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
+	}
+	w.runs = broker.NewRuns(broker.RunOptions{
+		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+	})
+	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
+	w.halts = broker.NewHalts(broker.HaltOptions{
+		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
+		PauseFile: w.pauseFile, PauseSource: "file",
+	})
+	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
+	w.talk = broker.NewTalk(broker.TalkOptions{
+		Store: database, Snapshots: w.snapshots, Own: own, Access: rights.Access, Accept: set.accept, Now: w.now, Log: logger,
+	})
+	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
+	w.intake = broker.NewIntake(broker.IntakeOptions{
+		Tasks: database, Notices: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
+		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
+		Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
+	})
+	w.watcher = broker.NewWatcher(broker.WatchOptions{
+		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Now: w.now, Log: logger,
+	})
+	w.watcher.Start(t.Context())
+	t.Cleanup(w.watcher.Stop)
+	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
+	s := New(Options{
+		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
+		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell, WriteTimeout: set.patience,
+	})
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	w.house = house{server: s, web: web, store: database}
+	return w
+}
+
+// issue makes an issue that is assigned to the bot, and its task.
+func (w *workshop) issue(t *testing.T, title string) task.Task {
+	t.Helper()
+	key := w.forge.AddItem(repository, task.Issue, "alice", title)
+	if err := w.forge.Assign(t.Context(), key, bot); err != nil {
+		t.Fatal(err)
+	}
+	made, _, err := w.store.Assign(t.Context(), store.NewTask{
+		Key: key, Type: task.Development, Title: title, Reason: task.ReasonAssigned,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// claim hands a task to an agent.
+func (w *workshop) claim(t *testing.T, id task.ID) (*wire.Held, task.Task) {
+	t.Helper()
+	held, running := w.goOn(t, id)
+	if _, err := w.talk.Begin(t.Context(), running); err != nil {
+		t.Fatal(err)
+	}
+	return held, running
+}
+
+// goOn hands a task to an agent that goes on where another was.
+func (w *workshop) goOn(t *testing.T, id task.ID) (*wire.Held, task.Task) {
+	t.Helper()
+	current, err := w.store.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := access.NewLeaseToken(id, current.Generation)
+	held, err := w.store.Claim(t.Context(), []store.Claim{{
+		Task: id, Generation: current.Generation, Agent: "a1", TokenHash: access.Hash(token), ExpiresAt: w.now().Add(time.Minute),
+	}}, nil)
+	if err != nil || len(held) != 1 {
+		t.Fatalf("claimed %v, %v", held, err)
+	}
+	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
+	return client.Held(&wire.Assignment{TaskID: string(id), Lease: wire.Lease{Token: token}}), held[0]
+}
+
+// settle waits until the outbox of an item is empty.
+func (w *workshop) settle(t *testing.T, key task.Key) {
+	t.Helper()
+	rung, stop := w.bell.ListenAll()
+	defer stop()
+	for {
+		waiting, err := w.store.PendingActions(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(waiting) == 0 {
+			return
+		}
+		select {
+		case <-rung:
+		case <-time.After(100 * time.Millisecond): // actions without a task ring nobody
+		case <-t.Context().Done():
+			t.Fatal("the outbox was not emptied")
+		}
+	}
+}

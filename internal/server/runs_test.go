@@ -1,0 +1,110 @@
+package server
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+func entry(sequence int64, kind task.EventKind, data string) wire.Entry {
+	return wire.Entry{Sequence: sequence, Kind: string(kind), At: time.Now(), Data: json.RawMessage(data)}
+}
+
+// A run from its first heartbeat to its pull request and its end.
+func TestRunFromStartToEnd(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database store.Store) {
+		w := newWorkshop(t, database)
+		made := w.issue(t, "Mend the gate")
+		held, running := w.claim(t, made.ID)
+
+		beat, err := held.Renew(t.Context())
+		if err != nil || !beat.ExpiresAt.After(running.Lease.ExpiresAt) {
+			t.Fatalf("renewed until %v, %v", beat.ExpiresAt, err)
+		}
+		reported, err := held.Report(t.Context(), []wire.Entry{
+			entry(1, task.PhaseChanged, `{"phase":"planning","status":"active"}`), entry(2, task.NoteTaken, `{"text":"hello"}`),
+		})
+		if err != nil || reported.Acknowledged != 2 {
+			t.Fatalf("acknowledged %d, %v", reported.Acknowledged, err)
+		}
+		if now, err := database.Task(t.Context(), made.ID); err != nil || now.Phase != task.Planning {
+			t.Errorf("the phase is %q, %v", now.Phase, err)
+		}
+		journal, err := held.Journal(t.Context(), 0, 100)
+		if err != nil || len(journal.Events) != 4 || string(journal.Events[3].Data) != `{"text":"hello"}` {
+			t.Fatalf("the journal is %+v, %v", journal, err)
+		}
+		if err := held.Progress(t.Context(), "half-way"); err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Say(t.Context(), wire.Say{Name: "hello", Text: "I begin."}); err != nil {
+			t.Fatal(err)
+		}
+		pulled, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Mend it", Body: "Mended."})
+		if err != nil || !pulled.Opened || pulled.Number == 0 {
+			t.Fatalf("the pull request is %+v, %v", pulled, err)
+		}
+		if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "See the pull request.", Summary: "mended", Pull: &pulled}); err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Finish(t.Context(), wire.Result{Outcome: "done"}); err != nil {
+			t.Errorf("ending again: %v", err)
+		}
+		w.settle(t, made.Key)
+		w.wantLabel(t, made.Key, task.Done)
+		w.wantComments(t, made.Key, "half-way", "I begin.", "See the pull request.")
+		pull := task.Key{Forge: task.Gitea, Repository: repository, Kind: task.Pull, Number: pulled.Number}
+		w.settle(t, pull)
+		item, err := w.forge.Item(t.Context(), pull)
+		if err != nil || !item.AssignedTo("alice") {
+			t.Errorf("the author is not asked to look: %v, %v", item.Assignees, err)
+		}
+	})
+}
+
+func (w *workshop) wantLabel(t *testing.T, key task.Key, state task.State) {
+	t.Helper()
+	item, err := w.forge.Item(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := task.DefaultLabelNames()
+	for _, other := range task.States {
+		if has := item.HasLabel(names[other.Label()]); has != (other == state) {
+			t.Errorf("the item shows %v, want that of %s alone", item.Labels, state)
+			return
+		}
+	}
+}
+
+// wantComments wants the bot to have written comments with these texts, in order.
+func (w *workshop) wantComments(t *testing.T, key task.Key, texts ...string) {
+	t.Helper()
+	var written []string
+	for _, comment := range w.comments(t, key) {
+		if comment.By(bot) {
+			written = append(written, comment.Body)
+		}
+	}
+	if len(written) != len(texts) || slices.ContainsFunc(texts, func(text string) bool {
+		return !slices.ContainsFunc(written, func(body string) bool { return strings.Contains(body, text) })
+	}) {
+		t.Errorf("the bot wrote %q, want %q", written, texts)
+	}
+}
+
+func (w *workshop) comments(t *testing.T, key task.Key) []task.Comment {
+	t.Helper()
+	comments, err := w.forge.Comments(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return comments
+}

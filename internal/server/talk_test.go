@@ -1,0 +1,304 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// look looks at a running task's item, as it is now.
+func (w *workshop) look(t *testing.T, id task.ID) {
+	t.Helper()
+	is, err := w.store.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.snapshots.Changed(is.Key)
+	if err := w.watcher.Look(t.Context(), is); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heardBy returns what a run hears after a position, as "change author: text".
+func heardBy(t *testing.T, held *wire.Held, after int64) (heard []string, last int64) {
+	t.Helper()
+	for {
+		signals, err := held.Signals(t.Context(), after, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(signals.Comments) == 0 {
+			return heard, after
+		}
+		for _, c := range signals.Comments {
+			if c.Position <= after {
+				t.Fatalf("position %d comes after %d", c.Position, after)
+			}
+			after = c.Position
+			heard = append(heard, fmt.Sprintf("%s %s: %s", c.Change, c.Author, c.Body))
+		}
+	}
+}
+
+// What was there at the start is not new; what is new, edited or deleted is heard
+// once; the bot's own, under any spelling of its name, never.
+func TestCommentsAreHeardOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database store.Store) {
+		w := newWorkshop(t, database)
+		made := w.issue(t, "Mend the gate")
+		early := w.forge.Say(made.Key, "alice", "it squeaks")
+		w.forge.Say(made.Key, "bob", "since May")
+		held, _ := w.claim(t, made.ID)
+		w.look(t, made.ID)
+		if heard, _ := heardBy(t, held, 0); heard != nil {
+			t.Errorf("at the start the run hears %q", heard)
+		}
+		arrived := await(t, held, 0)
+		paint := w.forge.Say(made.Key, "alice", "paint it")
+		for _, own := range []string{"toryo-bot", "Toryo-Bot", "toryo-bot[bot]"} {
+			w.forge.Say(made.Key, own, "I am at it")
+		}
+		w.forge.Say(made.Key, "bob", "green, please")
+		w.watcher.Changed(made.Key)
+		signals := <-arrived
+		if len(signals.Comments) != 2 || signals.Comments[0].Body != "paint it" || signals.Comments[1].Author != "bob" {
+			t.Fatalf("the waiting agent hears %+v", signals)
+		}
+		w.look(t, made.ID)
+		w.forge.Edit(made.Key, paint.ID, "paint it twice")
+		w.look(t, made.ID)
+		w.look(t, made.ID)
+		w.forge.DeleteComment(made.Key, early.ID)
+		w.look(t, made.ID)
+		heard, last := heardBy(t, held, 0)
+		want := []string{"new alice: paint it", "new bob: green, please", "edited alice: paint it twice", "deleted alice: it squeaks"}
+		if !slices.Equal(heard, want) {
+			t.Errorf("the run hears %q, want %q", heard, want)
+		}
+		if again, _ := heardBy(t, held, last); again != nil {
+			t.Errorf("after the last position it hears %q", again)
+		}
+	})
+}
+
+// A snapshot that is older than the log does not bring back what was edited or
+// deleted.
+func TestOldSnapshotChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, running := w.claim(t, made.ID)
+	edited, deleted := w.forge.Say(made.Key, "alice", "one"), w.forge.Say(made.Key, "alice", "two")
+	old, err := w.snapshots.Get(t.Context(), made.Key, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.look(t, made.ID)
+	w.forge.Edit(made.Key, edited.ID, "uno")
+	w.forge.DeleteComment(made.Key, deleted.ID)
+	w.forge.Say(made.Key, "alice", "three")
+	w.look(t, made.ID)
+	before, _ := heardBy(t, held, 0)
+	if err := w.talk.Hear(t.Context(), running, old); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := heardBy(t, held, 0); !slices.Equal(before, after) || len(after) != 5 {
+		t.Errorf("an old snapshot makes %q of %q", after, before)
+	}
+}
+
+// A thousand comments at once arrive all, in order.
+func TestManyComments(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database store.Store) {
+		w := newWorkshop(t, database)
+		made := w.issue(t, "Mend the gate")
+		held, _ := w.claim(t, made.ID)
+		var want []string
+		for i := range 1000 {
+			w.forge.Say(made.Key, "alice", fmt.Sprint(i))
+			want = append(want, fmt.Sprintf("new alice: %d", i))
+		}
+		w.look(t, made.ID)
+		if heard, _ := heardBy(t, held, 0); !slices.Equal(heard, want) {
+			t.Errorf("of 1000 comments %d arrive, the first %q", len(heard), heard[:min(3, len(heard))])
+		}
+	})
+}
+
+// Who is heard is configured; who is not is in the log and in the journal, with
+// the reason.
+func TestAcceptFrom(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[broker.Accept][]string{
+		broker.FromAll:          {"new alice: a", "new early: b", "new writer: c", "new stranger: d"},
+		broker.FromParticipants: {"new alice: a", "new early: b", "new writer: c"},
+		broker.FromWriters:      {"new writer: c"},
+	} {
+		t.Run(string(accept), func(t *testing.T) {
+			t.Parallel()
+			w := onSQLite(t, setting{accept: accept})
+			w.forge.SetAccess(repository, "writer", forge.WriteAccess)
+			made := w.issue(t, "Mend the gate")
+			w.forge.Say(made.Key, "early", "hello")
+			held, _ := w.claim(t, made.ID)
+			for i, author := range []string{"alice", "early", "writer", "stranger"} {
+				w.forge.Say(made.Key, author, string(rune('a'+i)))
+			}
+			w.look(t, made.ID)
+			heard, _ := heardBy(t, held, 0)
+			if !slices.Equal(heard, want) {
+				t.Errorf("the run hears %q, want %q", heard, want)
+			}
+			noted, err := w.store.EventsOf(t.Context(), made.ID, task.SignalTaken)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused := 0
+			for _, event := range noted {
+				refused += strings.Count(string(event.Data), `"refused":"`)
+			}
+			if refused != 4-len(want) {
+				t.Errorf("%d refusals are in the journal", refused)
+			}
+			w.look(t, made.ID)
+			if again, err := w.store.EventsOf(t.Context(), made.ID, task.SignalTaken); err != nil || len(again) != len(noted) {
+				t.Errorf("a refusal is noted again: %v", err)
+			}
+		})
+	}
+}
+
+// When it is not known whether an author may write, the comment waits; it is not
+// lost.
+func TestUnknownAccessIsLookedUpAgain(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t, setting{accept: broker.FromWriters})
+	w.forge.SetAccess(repository, "writer", forge.WriteAccess)
+	made := w.issue(t, "Mend the gate")
+	held, running := w.claim(t, made.ID)
+	w.forge.Say(made.Key, "writer", "paint it")
+	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		if call.Method == "Access" {
+			return dummy.Refuse
+		}
+		return dummy.None
+	})
+	w.snapshots.Changed(made.Key)
+	if err := w.watcher.Look(t.Context(), running); err == nil {
+		t.Error("nobody says that the access is not known")
+	}
+	w.forge.Misbehave(nil)
+	w.look(t, made.ID)
+	if heard, _ := heardBy(t, held, 0); !slices.Equal(heard, []string{"new writer: paint it"}) {
+		t.Errorf("the run hears %q", heard)
+	}
+}
+
+// Comments on lines of a pull request count if they are configured to.
+func TestReviewComments(t *testing.T) {
+	t.Parallel()
+	for _, read := range []bool{false, true} {
+		w := onSQLite(t, setting{reviews: read})
+		w.forge.SetBranch(repository, "fix", "c9")
+		key := w.forge.AddItem(repository, task.Pull, "alice", "Mend")
+		if err := w.forge.Assign(t.Context(), key, bot); err != nil {
+			t.Fatal(err)
+		}
+		made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Mend", Reason: task.ReasonAssigned}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, _ := w.claim(t, made.ID)
+		w.forge.AddThread(key, "bob", "main.go", 3, "why?")
+		w.look(t, made.ID)
+		heard, _ := heardBy(t, held, 0)
+		if want := map[bool][]string{true: {"new bob: why?"}}[read]; !slices.Equal(heard, want) {
+			t.Errorf("read %v: the run hears %q", read, heard)
+		}
+	}
+}
+
+// Assigned again, the task is told everything that is there, and nothing of
+// before is news.
+func TestNewLifeBeginsWithWhatIsThere(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	w.claim(t, made.ID)
+	gone := w.forge.Say(made.Key, "alice", "never taken up")
+	w.forge.Say(made.Key, "alice", "nor this")
+	w.look(t, made.ID)
+	w.forge.DeleteComment(made.Key, gone.ID)
+	if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(11e9)
+	if _, err := w.halts.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.halts.Retry(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	held, running := w.goOn(t, made.ID)
+	told, err := w.talk.Present(t.Context(), running, broker.Snapshot{})
+	if err != nil || len(told) != 1 || told[0].Body != "nor this" {
+		t.Errorf("with the assignment the run is told %+v, %v", told, err)
+	}
+	w.look(t, made.ID)
+	if heard, _ := heardBy(t, held, 0); heard != nil {
+		t.Errorf("the new run hears %q", heard)
+	}
+}
+
+// Nor does its run go on with the journal of the one that was stopped.
+func TestNewLifeHasAJournalOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.NoteTaken, `{"text":"before"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(11e9)
+	if _, err := w.halts.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.halts.Retry(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := w.goOn(t, made.ID)
+	if _, err := again.Report(t.Context(), []wire.Entry{entry(1, task.NoteTaken, `{"text":"after"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	// Page by page, each as short as can be.
+	var notes []string
+	for position := int64(0); ; {
+		page, err := again.Journal(t.Context(), position, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Events) == 0 {
+			break
+		}
+		position = page.Events[0].Position
+		if page.Events[0].Source == string(task.FromAgent) {
+			notes = append(notes, string(page.Events[0].Data))
+		}
+	}
+	if want := []string{`{"text":"after"}`}; !slices.Equal(notes, want) {
+		t.Errorf("the run goes on from %q, want %q", notes, want)
+	}
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Enrolment is leave to enrol one agent, once. Only the hash of its token is
+// kept.
+type Enrolment struct {
+	Hash      []byte
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// Agent is a program that takes tasks: whatever has a token with the role of an
+// agent.
+type Agent struct {
+	Token      string // id of its token
+	Name       string
+	EnrolledAt time.Time
+	SeenAt     time.Time // when it was heard of last; zero if never
+	RevokedAt  time.Time // zero while its token is valid
+}
+
+// Agents keeps who may enrol as an agent, and when agents were heard of.
+type Agents interface {
+	// AddEnrolment stores leave to enrol; Conflict if the hash is there already.
+	AddEnrolment(ctx context.Context, e Enrolment) error
+	// MayEnrol says, as nil or Unauthorized, whether there is such leave at the
+	// given moment.
+	MayEnrol(ctx context.Context, hash []byte, at time.Time) error
+	// Enrol uses leave up and stores the agent's own token: both, or neither. It
+	// is Unauthorized if the leave is not known, was used or has run out at the
+	// given moment, and Conflict if a valid agent has the name. Of any number of
+	// callers with one leave, one succeeds.
+	Enrol(ctx context.Context, hash []byte, agent Token, at time.Time) (Token, error)
+	// AgentsSeen notes when the owners of tokens were heard of, by the ids of the
+	// tokens. An older moment does not replace a newer one, and a token that is
+	// not there is left out.
+	AgentsSeen(ctx context.Context, seen map[string]time.Time) error
+	// ListAgents returns all agents, the revoked ones too, oldest first.
+	ListAgents(ctx context.Context) ([]Agent, error)
+	// PruneEnrolments forgets leave that ran out before the given time.
+	PruneEnrolments(ctx context.Context, before time.Time) (int, error)
+}

@@ -1,0 +1,94 @@
+package relational
+
+import (
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const commentColumns = `position, change, kind, comment, author, body, access, refused, created_at, updated_at, at`
+
+func scanComment(r row) (e store.CommentEntry, err error) {
+	err = r.Scan(&e.Position, &e.Change, &e.Comment.Kind, &e.Comment.ID, &e.Comment.Author, &e.Comment.Body,
+		&e.Access, &e.Refused, micros{&e.Comment.CreatedAt}, micros{&e.Comment.UpdatedAt}, micros{&e.At})
+	return e, err
+}
+
+// KnownComments implements store.CommentLog.
+func (s *Store) KnownComments(ctx context.Context, id task.ID) (known []store.CommentEntry, last int64, err error) {
+	known, err = all(ctx, s, scanComment, `SELECT `+commentColumns+` FROM comment_log
+		WHERE task = ? AND position IN (SELECT MAX(position) FROM comment_log WHERE task = ? GROUP BY kind, comment)
+		ORDER BY position`, id, id)
+	if len(known) > 0 {
+		last = known[len(known)-1].Position
+	}
+	return known, last, err
+}
+
+// AppendComments implements store.CommentLog.
+func (s *Store) AppendComments(ctx context.Context, id task.ID, after int64, entries []store.CommentEntry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	return s.write(ctx, func(q session) error {
+		if _, err := lockTask(ctx, q, id); err != nil { // the log is this transaction's alone now
+			return err
+		}
+		last, _, err := first(ctx, q, scanNumber, `SELECT COALESCE(MAX(position), 0) FROM comment_log WHERE task = ?`, id)
+		if err != nil {
+			return err
+		}
+		if last != after {
+			return task.Errorf(task.Conflict, "the comment log of task %s has grown to %d", id, last)
+		}
+		q.notify(store.BellRung, string(id))
+		return insertComments(ctx, q, id, after, entries)
+	})
+}
+
+func insertComments(ctx context.Context, q session, id task.ID, last int64, entries []store.CommentEntry) error {
+	for _, some := range chunks(entries) {
+		args := make([]any, 0, 12*len(some))
+		for _, e := range some {
+			last++
+			args = append(args, id, last, e.Change, e.Comment.Kind, e.Comment.ID, e.Comment.Author, cleanText(e.Comment.Body),
+				e.Access, e.Refused, e.Comment.CreatedAt.UnixMicro(), e.Comment.UpdatedAt.UnixMicro(), made(e.At).UnixMicro())
+		}
+		_, err := q.exec(ctx, `INSERT INTO comment_log (task, `+commentColumns+`) VALUES `+rowsOf(len(some), `(`+listOf(12)+`)`), args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CommentsAfter implements store.CommentLog.
+func (s *Store) CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]store.CommentEntry, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	query, args := limited(`SELECT `+commentColumns+` FROM comment_log WHERE task = ? AND position > ? ORDER BY position`, []any{id, position}, limit)
+	return all(ctx, s, scanComment, query, args...)
+}
+
+// CommentsStart implements store.CommentLog.
+func (s *Store) CommentsStart(ctx context.Context, id task.ID) (int64, error) {
+	starts, err := all(ctx, s, scanNumber, `SELECT start FROM comment_starts WHERE task = ?`, id)
+	if err != nil || len(starts) == 0 {
+		return 0, err
+	}
+	return starts[0], nil
+}
+
+// StartComments implements store.CommentLog.
+func (s *Store) StartComments(ctx context.Context, id task.ID, start int64) error {
+	return s.write(ctx, func(q session) error {
+		_, err := q.exec(ctx, `INSERT INTO comment_starts (task, start) VALUES (?, ?)
+			ON CONFLICT (task) DO UPDATE SET start = excluded.start`, id, start)
+		if q.dialect.Classify(err) == MissingReference {
+			return noTask(id)
+		}
+		return err
+	})
+}

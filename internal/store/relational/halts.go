@@ -1,0 +1,123 @@
+package relational
+
+import (
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// nobodyPauses is a condition: nobody wants everything paused.
+const nobodyPauses = `NOT EXISTS (SELECT 1 FROM general_pauses)`
+
+// haltTrigger is what a halt leads to.
+var haltTrigger = map[task.Signal]task.Trigger{task.SignalStop: task.Withdrawn, task.SignalPause: task.PauseSet}
+
+// RequestHalt implements store.Halts.
+func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, noted bool, err error) {
+	trigger, known := haltTrigger[halt.Signal]
+	if !known {
+		return task.Task{}, false, task.Errorf(task.Invalid, "a task is halted by a stop or a pause, not by %q", string(halt.Signal))
+	}
+	err = s.write(ctx, func(q session) error {
+		found, err := lockTask(ctx, q, halt.Task)
+		if err != nil {
+			return err
+		}
+		t = found.Task
+		if t.State.Terminal() {
+			return &task.IllegalMoveError{From: t.State, Trigger: trigger}
+		}
+		if t.State == task.Paused && halt.Signal == task.SignalPause {
+			noted = false
+			return nil
+		}
+		added, err := q.exec(ctx, `INSERT INTO halts (task, signal, reason, at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (task, signal) DO NOTHING`, halt.Task, halt.Signal, halt.Reason, made(halt.At).UnixMicro())
+		if noted = added > 0; noted {
+			q.notify(store.BellRung, string(halt.Task))
+		}
+		return err
+	})
+	if err != nil {
+		return task.Task{}, false, err
+	}
+	return t, noted, nil
+}
+
+// CancelHalt implements store.Halts.
+func (s *Store) CancelHalt(ctx context.Context, id task.ID, signal task.Signal) (bool, error) {
+	var removed int64
+	err := s.write(ctx, func(q session) (err error) {
+		if removed, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ?`, id, signal); removed > 0 {
+			q.notify(store.BellRung, string(id))
+		}
+		return err
+	})
+	return removed > 0, err
+}
+
+// endHalts removes the halts that a move settles.
+func endHalts(ctx context.Context, q session, m move) error {
+	var err error
+	switch {
+	case m.after.State.Terminal() || m.trigger == task.Assigned && m.before.Generation > 0:
+		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ?`, m.after.ID)
+	case m.after.State == task.Paused || m.trigger == task.Resumed:
+		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ?`, m.after.ID, task.SignalPause)
+	}
+	return err
+}
+
+const haltColumns = `task, signal, reason, at`
+
+func scanHalt(r row) (h store.Halt, err error) {
+	err = r.Scan(&h.Task, &h.Signal, &h.Reason, micros{&h.At})
+	return h, err
+}
+
+// haltsOf puts a stop before a pause.
+const haltsOf = `SELECT ` + haltColumns + ` FROM halts WHERE task = ? ORDER BY signal DESC`
+
+// HaltsOf implements store.Halts.
+func (s *Store) HaltsOf(ctx context.Context, id task.ID) ([]store.Halt, error) {
+	return all(ctx, s, scanHalt, haltsOf, id)
+}
+
+// ListHalts implements store.Halts.
+func (s *Store) ListHalts(ctx context.Context) ([]store.Halt, error) {
+	return all(ctx, s, scanHalt, `SELECT `+haltColumns+` FROM halts ORDER BY at, task, signal DESC`)
+}
+
+// PauseAll implements store.Halts.
+func (s *Store) PauseAll(ctx context.Context, pause store.GeneralPause) (first bool, err error) {
+	if err := requireName("source of a pause", pause.Source); err != nil {
+		return false, err
+	}
+	err = s.write(ctx, func(q session) error {
+		added, err := q.exec(ctx, `INSERT INTO general_pauses (source, at) VALUES (?, ?)
+			ON CONFLICT (source) DO NOTHING`, pause.Source, made(pause.At).UnixMicro())
+		first = added > 0
+		return err
+	})
+	return first, err
+}
+
+// ResumeAll implements store.Halts.
+func (s *Store) ResumeAll(ctx context.Context, source string) (bool, error) {
+	var removed int64
+	err := s.write(ctx, func(q session) (err error) {
+		removed, err = q.exec(ctx, `DELETE FROM general_pauses WHERE source = ?`, source)
+		q.notify(store.TasksChanged, "") // what waits may be handed out
+		return err
+	})
+	return removed > 0, err
+}
+
+// GeneralPauses implements store.Halts.
+func (s *Store) GeneralPauses(ctx context.Context) ([]store.GeneralPause, error) {
+	return all(ctx, s, func(r row) (p store.GeneralPause, err error) {
+		err = r.Scan(&p.Source, micros{&p.At})
+		return p, err
+	}, `SELECT source, at FROM general_pauses ORDER BY at, source`)
+}

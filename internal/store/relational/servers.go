@@ -1,0 +1,144 @@
+package relational
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// notices passes notices on within the process, and sends them to the others.
+type notices struct {
+	self string // tells what this process sent from what others did
+
+	mu        sync.RWMutex
+	listeners map[*listener]struct{}
+}
+
+type listener struct{ hear func(store.Notice) }
+
+// travelling is a notice on its way to other processes.
+type travelling struct {
+	From    string      `json:"from"`
+	Topic   store.Topic `json:"topic"`
+	Subject string      `json:"subject"`
+}
+
+// send puts notices into the transaction: they go out when it is committed.
+func (n *notices) send(ctx context.Context, q session, all []store.Notice) error {
+	if q.dialect.Notify == "" {
+		return nil
+	}
+	for _, one := range all {
+		text, err := json.Marshal(travelling{n.self, one.Topic, one.Subject})
+		if err != nil {
+			return err
+		}
+		if _, err := list(ctx, q, func(row) (struct{}, error) { return struct{}{}, nil }, q.dialect.Notify, string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell gives notices to everyone in the process.
+func (n *notices) tell(all ...store.Notice) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	for _, one := range all {
+		for l := range n.listeners {
+			l.hear(one)
+		}
+	}
+}
+
+// Received passes on what another process sent. The adapter calls it, with
+// nothing for what may have been missed.
+func (s *Store) Received(text string) {
+	if text == "" {
+		s.notices.tell(store.Notice{})
+		return
+	}
+	var one travelling
+	if err := json.Unmarshal([]byte(text), &one); err != nil {
+		s.notices.tell(store.Notice{}) // of a newer program: it may be anything
+		return
+	}
+	if one.From != s.notices.self {
+		s.notices.tell(store.Notice{Topic: one.Topic, Subject: one.Subject})
+	}
+}
+
+// maxSubject keeps a notice within what PostgreSQL carries.
+const maxSubject = 2500
+
+// Notify implements store.Notices.
+func (s *Store) Notify(ctx context.Context, notice store.Notice) error {
+	if len(notice.Subject) > maxSubject {
+		return task.Errorf(task.TooLarge, "the subject of a notice has %d bytes; %d are the limit", len(notice.Subject), maxSubject)
+	}
+	if err := checkText(notice.Subject); err != nil {
+		return err
+	}
+	return s.write(ctx, func(q session) error {
+		q.notify(notice.Topic, notice.Subject)
+		return nil
+	})
+}
+
+// Listen implements store.Notices.
+func (s *Store) Listen(hear func(store.Notice)) (stop func()) {
+	l := &listener{hear}
+	s.notices.mu.Lock()
+	if s.notices.listeners == nil {
+		s.notices.listeners = map[*listener]struct{}{}
+	}
+	s.notices.listeners[l] = struct{}{}
+	s.notices.mu.Unlock()
+	hear(store.Notice{})
+	return func() {
+		s.notices.mu.Lock()
+		defer s.notices.mu.Unlock()
+		delete(s.notices.listeners, l)
+	}
+}
+
+// Hold implements store.Offices.
+func (s *Store) Hold(ctx context.Context, office, holder string, lasting time.Duration) (held bool, err error) {
+	if err := requireName("office", office); err != nil {
+		return false, err
+	}
+	if err := requireName("holder of the office", holder); err != nil {
+		return false, err
+	}
+	err = s.write(ctx, func(q session) error {
+		now := q.dialect.Now
+		taken, err := q.exec(ctx, `INSERT INTO offices (name, holder, held_until) VALUES (?, ?, `+now+` + ?)
+			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+			WHERE offices.holder = excluded.holder OR offices.held_until <= `+now, office, holder, lasting.Microseconds())
+		held = taken > 0
+		return err
+	})
+	return held && err == nil, err
+}
+
+// Resign implements store.Offices.
+func (s *Store) Resign(ctx context.Context, office, holder string) error {
+	return s.write(ctx, func(q session) error {
+		_, err := q.exec(ctx, `DELETE FROM offices WHERE name = ? AND holder = ?`, office, holder)
+		return err
+	})
+}
+
+// Time implements store.Clock.
+func (s *Store) Time(ctx context.Context) (at time.Time, err error) {
+	err = s.read(ctx, func(q session) error {
+		micros, _, err := first(ctx, q, scanNumber, `SELECT `+q.dialect.Now)
+		at = time.UnixMicro(micros).UTC()
+		return err
+	})
+	return at, err
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// What follows is for several servers on one database.
+
+// Topic says what a notice is about.
+type Topic string
+
+// The topics.
+const (
+	// Anything may have happened: listening has begun, or has begun again after
+	// the connection was lost. Its notice has no subject.
+	Anything Topic = ""
+	// TasksChanged is for every move of a task but a claim, and for what lets a
+	// task be handed out. Its subject is the task's id.
+	TasksChanged Topic = "tasks"
+	// BellRung is for what those who wait for news of a task look at. Its subject is
+	// the task's id.
+	BellRung Topic = "bell"
+	// BoardChanged is for what happens on the built-in board. Its subject is the
+	// item's key as text.
+	BoardChanged Topic = "board"
+)
+
+// Notice is a hint that something has happened and is there to be read.
+type Notice struct {
+	Topic   Topic
+	Subject string
+}
+
+// Notices carries hints to every server on the database. A hint may come twice,
+// and those of the time in which a server was not connected do not come: then
+// [Anything] does. On SQLite they stay in the process.
+type Notices interface {
+	// Notify sends a notice. Those about tasks and the board are sent by the
+	// store itself, with the change that they are about.
+	Notify(ctx context.Context, notice Notice) error
+	// Listen has every notice given to hear from now on, until stop is called,
+	// and [Anything] first. Hear must be quick and must not call the store; it may
+	// be called by several goroutines at once, and, while stop is called, once
+	// more.
+	Listen(hear func(Notice)) (stop func())
+}
+
+// Offices are held by one server at a time.
+type Offices interface {
+	// Hold takes an office that is free or whose holder has not held it for too
+	// long, or keeps it, for the given time by the database's clock, and says
+	// whether the caller has it now.
+	Hold(ctx context.Context, office, holder string, lasting time.Duration) (held bool, err error)
+	// Resign gives the office up, if the caller has it.
+	Resign(ctx context.Context, office, holder string) error
+}
+
+// Clock is the one clock that all servers share.
+type Clock interface {
+	// Time is the time on the machine of the database.
+	Time(ctx context.Context) (time.Time, error)
+}

@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var haltChecks = []check{
+	{"a halt is noted once, and a stop comes first", noteHalts},
+	{"a halt outlasts the loss of the agent", haltOutlastsLoss},
+	{"what ends the task or settles the halt removes it", settledHalts},
+	{"a task that has ended cannot be halted", haltEnded},
+	{"of many who ask for a halt one notes it", haltTogether},
+	{"nothing is handed out while anyone wants everything paused", generalPause},
+	{"whoever ends a run sees the halts that are pending", endSeesHalts},
+}
+
+func haltOf(x task.Task, signal task.Signal) store.Halt {
+	return store.Halt{Task: x.ID, Signal: signal, Reason: task.ReasonUnassigned, At: noon}
+}
+
+func halted(t *testing.T, s store.Store, x task.Task, signal task.Signal) bool {
+	t.Helper()
+	is, noted, err := s.RequestHalt(t.Context(), haltOf(x, signal))
+	must(t, err)
+	equal(t, is.ID, x.ID)
+	return noted
+}
+
+func pendingOf(t *testing.T, s store.Store, x task.Task) []task.Signal {
+	t.Helper()
+	var signals []task.Signal
+	for _, halt := range got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)) {
+		signals = append(signals, halt.Signal)
+	}
+	return signals
+}
+
+func noteHalts(t *testing.T, s store.Store) {
+	x, other := running(t, s), running(t, s)
+	equal(t, halted(t, s, x, task.SignalPause), true)
+	equal(t, halted(t, s, x, task.SignalStop), true)
+	later := haltOf(x, task.SignalStop)
+	later.At, later.Reason = noon.Add(time.Hour), task.ReasonItemClosed
+	_, noted, err := s.RequestHalt(t.Context(), later)
+	must(t, err)
+	equal(t, noted, false)
+	equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{haltOf(x, task.SignalStop), haltOf(x, task.SignalPause)})
+	equal(t, pendingOf(t, s, other), nil)
+	equal(t, len(got[[]store.Halt](t)(s.ListHalts(t.Context()))), 2)
+	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause)), true)
+	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause)), false)
+	equal(t, pendingOf(t, s, x), []task.Signal{task.SignalStop})
+	_, _, err = s.RequestHalt(t.Context(), haltOf(x, task.SignalComments))
+	wantCode(t, err, task.Invalid)
+	_, _, err = s.RequestHalt(t.Context(), store.Halt{Task: "nothing", Signal: task.SignalStop})
+	wantCode(t, err, task.NotFound)
+}
+
+func haltOutlastsLoss(t *testing.T, s store.Store) {
+	x := running(t, s)
+	halted(t, s, x, task.SignalStop)
+	halted(t, s, x, task.SignalPause)
+	moved(t, s, x, task.Lost)
+	equal(t, pendingOf(t, s, x), []task.Signal{task.SignalStop, task.SignalPause})
+}
+
+func settledHalts(t *testing.T, s store.Store) {
+	for _, c := range []struct {
+		trigger task.Trigger
+		left    []task.Signal
+	}{
+		{task.Finished, nil},
+		{task.GaveUp, nil},
+		{task.Withdrawn, nil},
+		{task.PauseSet, []task.Signal{task.SignalStop}},
+	} {
+		x := running(t, s)
+		halted(t, s, x, task.SignalStop)
+		halted(t, s, x, task.SignalPause)
+		moved(t, s, x, c.trigger)
+		equal(t, pendingOf(t, s, x), c.left)
+	}
+	x := moved(t, s, running(t, s), task.PauseSet)
+	equal(t, halted(t, s, x, task.SignalPause), false) // it is paused
+	equal(t, pendingOf(t, s, x), nil)
+}
+
+func haltEnded(t *testing.T, s store.Store) {
+	x := moved(t, s, running(t, s), task.Finished)
+	for _, signal := range []task.Signal{task.SignalStop, task.SignalPause} {
+		_, _, err := s.RequestHalt(t.Context(), haltOf(x, signal))
+		wantIllegal(t, err)
+	}
+}
+
+func haltTogether(t *testing.T, s store.Store) {
+	x := running(t, s)
+	var noted atomic.Int64
+	together(8, func(int) {
+		_, first, err := s.RequestHalt(t.Context(), haltOf(x, task.SignalStop))
+		if err != nil {
+			t.Error(err)
+		}
+		if first {
+			noted.Add(1)
+		}
+	})
+	equal(t, noted.Load(), 1)
+}
+
+func generalPause(t *testing.T, s store.Store) {
+	x := assigned(t, s)
+	equal(t, got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: noon})), true)
+	equal(t, got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: noon.Add(1)})), false)
+	equal(t, got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "file", At: noon.Add(time.Second)})), true)
+	equal(t, got[[]store.GeneralPause](t)(s.GeneralPauses(t.Context())), []store.GeneralPause{{Source: "operator", At: noon}, {Source: "file", At: noon.Add(time.Second)}})
+	wantNothing := func() {
+		t.Helper()
+		equal(t, len(got[[]task.Task](t)(s.Candidates(t.Context(), noon, 0))), 0)
+		equal(t, len(got[store.Queue](t)(s.Queue(t.Context(), noon, 0)).Ready), 0)
+		equal(t, len(got[[]task.Task](t)(s.Claim(t.Context(), []store.Claim{claimOf(x)}, nil))), 0)
+	}
+	wantNothing()
+	equal(t, got[bool](t)(s.ResumeAll(t.Context(), "operator")), true)
+	equal(t, got[bool](t)(s.ResumeAll(t.Context(), "operator")), false)
+	wantNothing()
+	equal(t, got[bool](t)(s.ResumeAll(t.Context(), "file")), true)
+	equal(t, len(got[[]task.Task](t)(s.Claim(t.Context(), []store.Claim{claimOf(x)}, nil))), 1)
+	_, err := s.PauseAll(t.Context(), store.GeneralPause{})
+	wantCode(t, err, task.Invalid)
+}
+
+func endSeesHalts(t *testing.T, s store.Store) {
+	x := running(t, s)
+	halted(t, s, x, task.SignalStop)
+	end := endOf(x, "stopped", task.Withdrawn)
+	end.Decide = func(is task.Task, pending []store.Halt) (store.Change, error) {
+		equal(t, is.State, task.Running)
+		equal(t, pending, []store.Halt{haltOf(x, task.SignalStop)})
+		return store.Change{Trigger: task.Withdrawn, Reason: pending[0].Reason}, nil
+	}
+	equal(t, got[task.Task](t)(s.EndRun(t.Context(), end)).State, task.Stopped)
+	equal(t, pendingOf(t, s, x), nil)
+}

@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var runChecks = []check{
+	{"reported entries are stored once and in order", reportInOrder},
+	{"a run that is over reports nothing", reportAfterTheEnd},
+	{"an entry about a phase sets the task's", reportPhase},
+	{"a run ends once, and is known by its token", endOnce},
+	{"an end that is refused leaves nothing behind", endRefused},
+	{"of many ends of one run one counts", endTogether},
+	{"the writes of a run are found by kind", runActions},
+	{"the last entry of a kind is found", lastEvent},
+	{"a task that is assigned again by a move begins anew", beginAnew},
+}
+
+func noteOf(x task.Task, sequence int64) task.Event {
+	return task.Event{
+		Task: x.ID, Generation: x.Generation, Source: task.FromAgent, Sequence: sequence, Kind: task.NoteTaken, At: noon,
+		Data: json.RawMessage(fmt.Sprintf(`{"text":"%d"}`, sequence)),
+	}
+}
+
+func reportOf(x task.Task, sequences ...int64) store.RunReport {
+	report := store.RunReport{Task: x.ID, Generation: x.Generation}
+	for _, sequence := range sequences {
+		report.Events = append(report.Events, noteOf(x, sequence))
+	}
+	return report
+}
+
+func reportInOrder(t *testing.T, s store.Store) {
+	x := running(t, s)
+	equal(t, got[int64](t)(s.Report(t.Context(), reportOf(x))), 0)
+	_, err := s.Report(t.Context(), reportOf(x, 2))
+	wantCode(t, err, task.Conflict)
+	equal(t, got[int64](t)(s.Report(t.Context(), reportOf(x, 1, 2, 3))), 3)
+	equal(t, got[int64](t)(s.Report(t.Context(), reportOf(x, 1, 2))), 3)
+	equal(t, got[int64](t)(s.Report(t.Context(), reportOf(x, 3, 4))), 4)
+	_, err = s.Report(t.Context(), reportOf(x, 6, 5))
+	wantCode(t, err, task.Invalid)
+	_, err = s.Report(t.Context(), reportOf(x, 6))
+	wantCode(t, err, task.Conflict)
+	events := got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 2, 0))
+	equal(t, len(events), 4)
+	for i, e := range events {
+		equal(t, [2]int64{e.Position, e.Sequence}, [2]int64{int64(i + 3), int64(i + 1)})
+	}
+}
+
+func reportAfterTheEnd(t *testing.T, s store.Store) {
+	lost, paused := running(t, s), running(t, s)
+	moved(t, s, lost, task.Lost)
+	moved(t, s, paused, task.PauseSet)
+	for _, x := range []task.Task{lost, paused} {
+		_, err := s.Report(t.Context(), reportOf(x, 1))
+		wantCode(t, err, task.StaleGeneration)
+	}
+	_, err := s.Report(t.Context(), store.RunReport{Task: "nothing", Generation: 1})
+	wantCode(t, err, task.NotFound)
+}
+
+func reportPhase(t *testing.T, s store.Store) {
+	x := running(t, s)
+	report := reportOf(x, 1)
+	report.Phase = task.Planning
+	got[int64](t)(s.Report(t.Context(), report))
+	equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).Phase, task.Planning)
+	report = reportOf(x, 2)
+	report.Phase = "lunch"
+	_, err := s.Report(t.Context(), report)
+	wantCode(t, err, task.Invalid)
+}
+
+func endOf(x task.Task, outcome string, trigger task.Trigger) store.RunEnd {
+	return store.RunEnd{
+		Task: x.ID, Generation: x.Generation, TokenHash: tokenHash, Outcome: outcome,
+		Decide: func(task.Task, []store.Halt) (store.Change, error) {
+			return store.Change{Trigger: trigger, Reason: task.ReasonCompleted}, nil
+		},
+	}
+}
+
+func endOnce(t *testing.T, s store.Store) {
+	x := running(t, s)
+	wrong := endOf(x, "done", task.Finished)
+	wrong.TokenHash = []byte{1}
+	_, err := s.EndRun(t.Context(), wrong)
+	wantCode(t, err, task.LeaseLost)
+	_, err = s.EndedRun(t.Context(), x.ID, x.Generation, tokenHash)
+	wantCode(t, err, task.NotFound)
+	end := endOf(x, "done", task.Finished)
+	end.Events = []task.Event{{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: task.Summed, Data: json.RawMessage(`{}`)}}
+	after := got[task.Task](t)(s.EndRun(t.Context(), end))
+	equal(t, after.State, task.Done)
+	equal(t, got[store.EndedRun](t)(s.EndedRun(t.Context(), x.ID, x.Generation, tokenHash)), store.EndedRun{Outcome: "done", State: task.Done})
+	_, err = s.EndedRun(t.Context(), x.ID, x.Generation, []byte{1})
+	wantCode(t, err, task.NotFound)
+	_, err = s.EndRun(t.Context(), end)
+	wantCode(t, err, task.LeaseLost)
+	events := got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 0, 0))
+	equal(t, []task.EventKind{events[2].Kind, events[3].Kind}, []task.EventKind{task.Summed, task.StateChanged})
+}
+
+func endRefused(t *testing.T, s store.Store) {
+	x := running(t, s)
+	no := errors.New("no")
+	end := endOf(x, "done", task.Finished)
+	end.Events = []task.Event{{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: task.Summed}}
+	end.Decide = func(task.Task, []store.Halt) (store.Change, error) {
+		return store.Change{}, task.Wrap(task.Conflict, no, "no")
+	}
+	_, err := s.EndRun(t.Context(), end)
+	wantCode(t, err, task.Conflict)
+	equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).State, task.Running)
+	equal(t, len(got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 0, 0))), 2)
+	_, err = s.EndRun(t.Context(), endOf(x, "done", task.Resumed))
+	wantIllegal(t, err)
+}
+
+func endTogether(t *testing.T, s store.Store) {
+	x := running(t, s)
+	var ended atomic.Int64
+	together(8, func(i int) {
+		trigger := []task.Trigger{task.Finished, task.GaveUp, task.PauseSet, task.Returned}[i%4]
+		_, err := s.EndRun(t.Context(), endOf(x, string(trigger), trigger))
+		if err == nil {
+			ended.Add(1)
+		} else if task.CodeOf(err) != task.LeaseLost {
+			t.Error(err)
+		}
+	})
+	equal(t, ended.Load(), 1)
+}
+
+func runActions(t *testing.T, s store.Store) {
+	x := running(t, s)
+	for i, kind := range []string{"open_pull", "comment", "open_pull"} {
+		_, _, err := s.Put(t.Context(), store.Action{
+			Item: x.Key, Task: x.ID, Generation: x.Generation, IdempotencyKey: fmt.Sprintf("%s/%d", x.ID, i), Kind: kind, Payload: json.RawMessage(`{}`),
+		})
+		must(t, err)
+	}
+	equal(t, len(got[[]store.Action](t)(s.RunActions(t.Context(), x.ID, x.Generation, "open_pull"))), 2)
+	equal(t, len(got[[]store.Action](t)(s.RunActions(t.Context(), x.ID, x.Generation+1, "open_pull"))), 0)
+}
+
+func lastEvent(t *testing.T, s store.Store) {
+	x := running(t, s)
+	got[int64](t)(s.Report(t.Context(), reportOf(x, 1, 2)))
+	equal(t, got[task.Event](t)(s.LastEvent(t.Context(), x.ID, task.NoteTaken)).Sequence, 2)
+	_, err := s.LastEvent(t.Context(), x.ID, task.Saved)
+	wantCode(t, err, task.NotFound)
+}
+
+func beginAnew(t *testing.T, s store.Store) {
+	x := moved(t, s, running(t, s), task.GaveUp)
+	again := moved(t, s, x, task.Assigned)
+	equal(t, [3]any{again.State, again.Began, again.Cause}, [3]any{task.Queued, again.Generation, x.Cause})
+}

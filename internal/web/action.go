@@ -1,0 +1,74 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// done is the outcome of an action that succeeded.
+const done = "done"
+
+// action is something that a person does by sending a form.
+type action struct {
+	name string // a stable word for the audit log
+	role access.Role
+	// noted are the fields of the form that belong into the audit log.
+	noted []string
+	// do does it and returns the page to go on with.
+	do func(r *http.Request, v visit) (next string, err error)
+}
+
+// act answers the form of an action. It is in the audit log before it is done:
+// what cannot be noted is not done.
+func (p *Pages) act(a action) http.HandlerFunc {
+	return p.signedIn(a.role, func(w http.ResponseWriter, r *http.Request, v visit) {
+		if err := r.ParseForm(); err != nil {
+			p.fail(w, r, v, task.Wrap(task.TooLarge, err, "the form cannot be read"))
+			return
+		}
+		var next string
+		err := p.audited(r.Context(), v.user.Login, a.name, subjectOf(r, a.noted), func() (err error) {
+			next, err = a.do(r, v)
+			return err
+		})
+		if err != nil {
+			p.fail(w, r, v, err)
+			return
+		}
+		http.Redirect(w, r, next, http.StatusSeeOther)
+	})
+}
+
+// audited does something and notes who did it, before and after.
+func (p *Pages) audited(ctx context.Context, actor, name, subject string, do func() error) error {
+	entry, err := p.Store.AddAudit(ctx, store.AuditEntry{At: p.Now(), Actor: actor, Action: name, Subject: subject})
+	if err != nil {
+		return err
+	}
+	err = do()
+	outcome := done
+	if err != nil {
+		outcome = string(task.CodeOf(err))
+	}
+	// The deed is done, whether or not the reader has gone away meanwhile.
+	if failed := p.Store.EndAudit(context.WithoutCancel(ctx), entry.ID, outcome); failed != nil {
+		p.Log.ErrorContext(ctx, "the outcome of an action could not be noted", "action", name, "outcome", outcome, "error", failed)
+	}
+	return err
+}
+
+// subjectOf is what an action is done to: the path, and what the form says.
+func subjectOf(r *http.Request, fields []string) string {
+	parts := []string{r.URL.Path}
+	for _, field := range fields {
+		if value := r.PostForm.Get(field); value != "" {
+			parts = append(parts, field+"="+value)
+		}
+	}
+	return strings.Join(parts, " ")
+}

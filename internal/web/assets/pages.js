@@ -1,0 +1,265 @@
+// Makes pages live. Everything works without it, but for what happens by itself.
+
+// Times are shown in the zone of the reader.
+const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+function localTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
+    const at = new Date(time.dateTime);
+    if (!isNaN(at)) {
+      time.title = time.textContent;
+      time.textContent = format.format(at);
+      time.dataset.local = "";
+    }
+  }
+}
+localTimes(document);
+
+// Menus close when the reader goes elsewhere.
+const menus = ".menu[open], .confirm[open]";
+document.addEventListener("click", (event) => {
+  for (const open of document.querySelectorAll(menus)) {
+    if (!open.contains(event.target)) open.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const open of document.querySelectorAll(menus)) {
+    open.open = false;
+    open.querySelector("summary").focus();
+  }
+});
+
+// The sign in the header says whether the page is live.
+const sign = document.querySelector("[data-live-state]");
+function showState(on) {
+  sign.hidden = false;
+  sign.classList.toggle("on", on);
+  sign.textContent = on ? sign.dataset.on : sign.dataset.off;
+}
+
+// listen opens a connection that comes back by itself after it was lost. Browsers
+// give up on some failures; then it is opened anew.
+function listen(path, since, events) {
+  let last = since;
+  let wait = 1000;
+  function open() {
+    const source = new EventSource(`${path}?since=${encodeURIComponent(last)}`);
+    source.onopen = () => { showState(true); wait = 1000; };
+    source.onerror = () => {
+      showState(false);
+      if (source.readyState !== EventSource.CLOSED) return;
+      setTimeout(open, wait);
+      wait = Math.min(wait * 2, 30000);
+    };
+    for (const [name, handle] of Object.entries(events)) {
+      source.addEventListener(name, (event) => {
+        last = event.lastEventId;
+        handle(event.data);
+      });
+    }
+    addEventListener("pagehide", () => source.close(), { once: true });
+  }
+  open();
+}
+
+// Parts of a page are replaced when they differ from what the server sent last.
+// One in which the reader is typing is left alone.
+const sent = new Map();
+for (const part of document.querySelectorAll("[data-part]")) sent.set(part.id, part.outerHTML);
+let asking = null;
+async function refresh(address) {
+  if (asking) return void (asking.again = true);
+  const mine = (asking = { again: false });
+  try {
+    const answer = await fetch(address, { headers: { Accept: "text/html" } });
+    if (answer.ok && !answer.redirected) replaceParts(await answer.text());
+  } catch {
+    // The connection is lost; the page is brought up to date when it is back.
+  } finally {
+    asking = null;
+    if (mine.again) setTimeout(() => refresh(address), 300);
+  }
+}
+function replaceParts(html) {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  for (const fresh of page.querySelectorAll("[data-part]")) {
+    const stale = document.getElementById(fresh.id);
+    const text = fresh.outerHTML;
+    if (!stale || sent.get(fresh.id) === text || busy(stale)) continue;
+    sent.set(fresh.id, text);
+    stale.replaceWith(fresh);
+    localTimes(fresh);
+  }
+}
+function busy(part) {
+  const active = document.activeElement;
+  return part.contains(active) && (active.matches("input, textarea, select") || part.querySelector(".confirm[open]"));
+}
+
+const watched = document.querySelector("[data-live]");
+if (watched) {
+  listen(watched.dataset.live, watched.dataset.since, { changed: () => refresh(location.href) });
+}
+
+// The journal grows at its end, which stays in view until the reader scrolls up;
+// what is older is fetched when the reader gets there.
+const journal = document.querySelector("[data-journal]");
+if (journal) startJournal();
+
+function startJournal() {
+  const follow = journal.querySelector("[data-follow]");
+  const path = journal.dataset.journal;
+  const atEnd = () => journal.scrollHeight - journal.scrollTop - journal.clientHeight < 60;
+  let following = true;
+  let loading = false;
+  let parts = 0;
+  const toEnd = () => { journal.scrollTop = journal.scrollHeight; };
+
+  // Only a reader moves the journal up; it also moves when a step changes its
+  // height, and then the end is followed still.
+  let top = 0;
+  journal.addEventListener("scroll", () => {
+    if (atEnd()) following = true;
+    else if (journal.scrollTop < top) following = false;
+    top = journal.scrollTop;
+    if (following) follow.hidden = true;
+    if (journal.scrollTop < 300) older();
+  });
+  follow.addEventListener("click", () => {
+    following = true;
+    follow.hidden = true;
+    toEnd();
+  });
+
+  async function older() {
+    const first = journal.querySelector(".steps");
+    const before = Number(first.dataset.earliest);
+    if (loading || !(before > 1)) return;
+    loading = true;
+    try {
+      const answer = await fetch(`${path}/journal?before=${before}`);
+      if (!answer.ok) return;
+      const height = journal.scrollHeight;
+      first.insertAdjacentHTML("beforebegin", await answer.text());
+      localTimes(first.previousElementSibling);
+      if (!following) journal.scrollTop += journal.scrollHeight - height;
+    } catch {
+      // It is tried again at the next scroll.
+    } finally {
+      loading = false;
+    }
+  }
+
+  function add(data) {
+    const entry = JSON.parse(data);
+    if (entry.html) {
+      const steps = [...journal.querySelectorAll(".steps")].at(-1);
+      if (entry.call) journal.querySelector(`.entry[data-call="${CSS.escape(entry.call)}"][data-ended="false"]`)?.remove();
+      if (entry.begins || !steps.lastElementChild) {
+        const open = steps.lastElementChild;
+        if (following && open) open.open = false;
+        steps.insertAdjacentHTML("beforeend", entry.begins ? entry.html : `<details class="step" open><summary>…</summary><ol>${entry.html}</ol></details>`);
+      } else {
+        steps.lastElementChild.querySelector("ol").insertAdjacentHTML("beforeend", entry.html);
+      }
+      localTimes(steps.lastElementChild);
+      if (following) toEnd();
+      else follow.hidden = false;
+    }
+    if (["state", "phase", "plan", "receipt", "signal", "usage"].includes(entry.kind)) {
+      clearTimeout(parts);
+      parts = setTimeout(() => refresh(`${path}?parts`), 250);
+    }
+  }
+
+  const sizes = new ResizeObserver(() => { if (following) toEnd(); });
+  for (const steps of journal.querySelectorAll(".steps")) sizes.observe(steps);
+  toEnd();
+  listen(`${path}/live`, journal.dataset.last, { entry: add });
+}
+
+// A click on a section puts its name into the message, where the cursor is.
+const chat = document.querySelector("[data-chat]");
+document.addEventListener("click", (event) => {
+  const mark = event.target.closest("[data-cite]");
+  if (!mark || !chat) return;
+  const input = chat.elements.content;
+  const at = input.selectionStart;
+  const before = input.value.slice(0, at);
+  const gap = before && !before.endsWith(" ") ? " " : "";
+  input.setRangeText(`${gap}${mark.dataset.cite} `, at, input.selectionEnd, "end");
+  input.focus();
+});
+
+if (chat) startChat();
+
+function startChat() {
+  const messages = document.getElementById("messages");
+  const input = chat.elements.content;
+  const button = chat.querySelector("button");
+  const show = (element) => { element.scrollIntoView({ block: "nearest" }); };
+
+  chat.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (!input.value.trim() || button.disabled) return;
+    button.disabled = true;
+    const body = new URLSearchParams(new FormData(chat));
+    const draft = document.createElement("article");
+    draft.className = "message assistant";
+    const text = draft.appendChild(document.createElement("pre"));
+    try {
+      const answer = await fetch(chat.action, { method: "POST", body, headers: { Accept: "text/event-stream" } });
+      if (!answer.ok) throw new Error(answer.statusText);
+      await readEvents(answer.body, (name, data) => {
+        if (name === "asked") {
+          input.value = "";
+          messages.insertAdjacentHTML("beforeend", data.html);
+          messages.append(draft);
+        } else if (name === "delta") {
+          if (data.restart) text.textContent = "";
+          text.textContent += data.text ?? "";
+        } else if (name === "message") {
+          draft.insertAdjacentHTML("beforebegin", data.html);
+          draft.remove();
+        } else if (name === "problem") {
+          draft.className = "failure";
+          text.textContent = data.text;
+        }
+        localTimes(messages);
+        show(messages.lastElementChild);
+      });
+    } catch {
+      draft.className = "failure";
+      text.textContent = chat.dataset.problem;
+      messages.append(draft);
+    } finally {
+      button.disabled = false;
+    }
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) chat.requestSubmit();
+  });
+
+  const context = chat.querySelector("[data-context]");
+  const address = context.href;
+  context.addEventListener("click", () => { context.href = `${address}?input=${encodeURIComponent(input.value)}`; });
+  messages.scrollTop = messages.scrollHeight;
+}
+
+// readEvents reads server-sent events from the answer to a request.
+async function readEvents(body, handle) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    const blocks = rest.split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const name = /^event: (.*)$/m.exec(block);
+      const data = /^data: (.*)$/m.exec(block);
+      if (name && data) handle(name[1], JSON.parse(data[1]));
+    }
+  }
+}

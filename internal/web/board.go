@@ -1,0 +1,200 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Board is the built-in board.
+type Board interface {
+	// LoginOf makes a login of a name. It is false if nothing in the name could be
+	// one, or if the login is not for people.
+	LoginOf(name string) (login string, ok bool)
+	// Welcome makes an account with the given access unless there is one;
+	// Forbidden if it was removed.
+	Welcome(ctx context.Context, login string, access forge.Access) (made bool, err error)
+	// Bot is the login of the bot there.
+	Bot() string
+	// Person is the board in the hands of someone with an account.
+	Person(login string) BoardPerson
+}
+
+// BoardPerson is the board in the hands of one person. Who may do what is for the
+// board to say: Forbidden, or NotFound for those who may not even read.
+type BoardPerson interface {
+	forge.Reader
+	forge.Labeler
+	forge.Assigner
+	BoardTalk
+	BoardPulls
+	// Import makes a repository from a folder or a URL.
+	Import(ctx context.Context, name, source string) (forge.Repository, error)
+}
+
+// BoardTalk is about issues and pull requests alike.
+type BoardTalk interface {
+	Browse(ctx context.Context, listing forge.Listing) ([]forge.Item, error)
+	CreateIssue(ctx context.Context, repository string, issue forge.NewIssue) (forge.Item, error)
+	SetState(ctx context.Context, key task.Key, state forge.ItemState) error
+	Say(ctx context.Context, key task.Key, body string) (task.Comment, error)
+	Rephrase(ctx context.Context, key task.Key, id, body string) (task.Comment, error)
+	DeleteComment(ctx context.Context, key task.Key, id string) error
+	Timeline(ctx context.Context, key task.Key) ([]store.BoardEvent, error)
+}
+
+// BoardPulls is about pull requests.
+type BoardPulls interface {
+	Diff(ctx context.Context, key task.Key) (forge.Diff, error)
+	Merge(ctx context.Context, key task.Key) (forge.Item, error)
+	Reviews(ctx context.Context, key task.Key) ([]forge.Review, error)
+	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
+	Judge(ctx context.Context, key task.Key, judgement forge.Judgement) (forge.Review, error)
+	Answer(ctx context.Context, key task.Key, thread, body string) (task.Comment, error)
+}
+
+const (
+	repositoryPath = "/board/{owner}/{name}"
+	itemPath       = repositoryPath + "/{kind}/{number}"
+)
+
+func (p *Pages) registerBoard(mux *http.ServeMux) {
+	mux.HandleFunc("GET /board", p.onBoard(p.showRepositories))
+	mux.HandleFunc("GET "+repositoryPath, p.onBoard(p.showItems))
+	mux.HandleFunc("GET "+repositoryPath+"/{kind}", p.onBoard(p.showItems))
+	mux.HandleFunc("GET "+repositoryPath+"/issues/new", p.page(access.Operator, func(r *http.Request, v visit) (templ.Component, error) {
+		return newIssuePage(v, repositoryOf(r), p.Board.Bot()), nil
+	}))
+	mux.HandleFunc("GET "+itemPath, p.onBoard(p.showItem))
+	p.registerBoardActions(mux)
+	p.registerBoardLive(mux)
+}
+
+// fitting is the access to the board of people with a role.
+var fitting = map[access.Role]forge.Access{
+	access.Viewer: forge.ReadAccess, access.Operator: forge.WriteAccess, access.Admin: forge.AdminAccess,
+}
+
+// person is the board in the hands of whoever is signed in, who gets an account
+// there when it is first needed.
+func (p *Pages) person(ctx context.Context, v visit) (BoardPerson, error) {
+	login, ok := p.Board.LoginOf(v.user.Login)
+	if !ok {
+		return nil, task.Errorf(task.Forbidden, "the login %q cannot be yours on the board", v.user.Login)
+	}
+	if _, err := p.Board.Welcome(ctx, login, fitting[v.role()]); err != nil {
+		return nil, err
+	}
+	return p.Board.Person(login), nil
+}
+
+// onBoard is a page of the board.
+func (p *Pages) onBoard(show func(r *http.Request, v visit, hands BoardPerson) (templ.Component, error)) http.HandlerFunc {
+	return p.page(access.Viewer, func(r *http.Request, v visit) (templ.Component, error) {
+		hands, err := p.person(r.Context(), v)
+		if err != nil {
+			return nil, err
+		}
+		return show(r, v, hands)
+	})
+}
+
+func repositoryOf(r *http.Request) string { return r.PathValue("owner") + "/" + r.PathValue("name") }
+
+// kindOf reads the kind of items from a path.
+func kindOf(r *http.Request) (task.ItemKind, error) {
+	switch r.PathValue("kind") {
+	case "", "issues":
+		return task.Issue, nil
+	case "pulls":
+		return task.Pull, nil
+	default:
+		return "", task.Errorf(task.NotFound, "there is no page at %s", r.URL.Path)
+	}
+}
+
+// keyOf reads which item a path is about.
+func keyOf(r *http.Request) (task.Key, error) {
+	kind, err := kindOf(r)
+	if err != nil {
+		return task.Key{}, err
+	}
+	number, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
+	if err != nil {
+		return task.Key{}, task.Errorf(task.NotFound, "there is no page at %s", r.URL.Path)
+	}
+	key := task.Key{Forge: task.Board, Repository: repositoryOf(r), Kind: kind, Number: number}
+	if err := key.Validate(); err != nil {
+		return task.Key{}, task.Wrap(task.NotFound, err, "there is no such item")
+	}
+	return key, nil
+}
+
+// itemURL is where an item of the board has its page.
+func itemURL(key task.Key) string {
+	return "/board/" + key.Repository + "/" + string(key.Kind) + "s/" + strconv.FormatInt(key.Number, 10)
+}
+
+func (p *Pages) showRepositories(r *http.Request, v visit, hands BoardPerson) (templ.Component, error) {
+	found, err := hands.Repositories(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	open, err := hands.Browse(r.Context(), forge.Listing{State: forge.Open})
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[string]int)
+	for _, item := range open {
+		counts[item.Key.Repository]++
+	}
+	return repositoriesPage(v, found, counts), nil
+}
+
+// itemsView is a listing of issues or pull requests.
+type itemsView struct {
+	repository string
+	kind       task.ItemKind
+	state      forge.ItemState // "" for all
+	items      []forge.Item
+	since      string // the revision that is shown
+}
+
+func (l itemsView) path(kind task.ItemKind, state forge.ItemState) string {
+	return "/board/" + l.repository + "/" + string(kind) + "s?state=" + string(state)
+}
+
+func (p *Pages) showItems(r *http.Request, v visit, hands BoardPerson) (templ.Component, error) {
+	kind, err := kindOf(r)
+	if err != nil {
+		return nil, err
+	}
+	view := itemsView{repository: repositoryOf(r), kind: kind, state: forge.Open}
+	switch state := r.URL.Query().Get("state"); state {
+	case "closed", "merged":
+		view.state = forge.ItemState(state)
+	case "all":
+		view.state = ""
+	}
+	if _, err := hands.Repository(r.Context(), view.repository); err != nil {
+		return nil, err
+	}
+	if view.since, err = p.listingRevision(view.repository, kind)(r.Context()); err != nil {
+		return nil, err
+	}
+	found, err := hands.Browse(r.Context(), forge.Listing{Repository: view.repository, Kind: kind, State: view.state})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(found) // the newest first
+	view.items = found
+	return itemsPage(v, view), nil
+}

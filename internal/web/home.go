@@ -1,0 +1,226 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// homeList is how many tasks a list on the home page shows.
+const homeList = 8
+
+// recent is how far the queue page looks back for tasks that have ended.
+const recent = 30 * 24 * time.Hour
+
+func (p *Pages) registerHome(mux *http.ServeMux) {
+	mux.HandleFunc("GET /{$}", p.page(access.Viewer, p.showHome))
+	mux.HandleFunc("GET /queue", p.page(access.Viewer, p.showQueue))
+	everything := func(*http.Request) (string, look, error) { return "tasks", p.tasksRevision, nil }
+	mux.HandleFunc("GET /live/tasks", p.changes(everything))
+}
+
+// homeView is how things stand.
+type homeView struct {
+	running, waiting, paused, review, doneToday, failedToday []task.Task
+	agents                                                   []agentView
+	spent                                                    store.Amount
+	budget                                                   Budget
+	since                                                    string
+}
+
+// agentView is an agent that has a token or a task.
+type agentView struct {
+	name  string
+	seen  time.Time
+	tasks []task.Task
+}
+
+func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
+	ctx := r.Context()
+	view := homeView{budget: p.Settings.Budget}
+	var err error
+	if view.since, err = p.tasksRevision(ctx); err != nil {
+		return nil, err
+	}
+	active, err := p.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Running, task.Paused}})
+	if err != nil {
+		return nil, err
+	}
+	ended, err := p.Store.ListTasks(ctx, store.TaskFilter{
+		States: []task.State{task.Done, task.Failed}, UpdatedSince: v.now.UTC().Truncate(24 * time.Hour),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range append(active, ended...) {
+		view.sort(one)
+	}
+	if view.agents, err = p.agents(ctx, view.running); err != nil {
+		return nil, err
+	}
+	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {
+		return nil, err
+	}
+	return homePage(v, view), nil
+}
+
+func (h *homeView) sort(one task.Task) {
+	if one.Type == task.Review && one.State.Active() {
+		h.review = append(h.review, one)
+	}
+	switch one.State {
+	case task.Running:
+		h.running = append(h.running, one)
+	case task.Queued:
+		h.waiting = append(h.waiting, one)
+	case task.Paused:
+		h.paused = append(h.paused, one)
+	case task.Done:
+		h.doneToday = append(h.doneToday, one)
+	case task.Failed:
+		h.failedToday = append(h.failedToday, one)
+	case task.Stopped:
+	}
+}
+
+// agents are those who have a token and those who hold a task.
+func (p *Pages) agents(ctx context.Context, running []task.Task) ([]agentView, error) {
+	known, err := p.Store.ListAgents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []agentView
+	for _, one := range known {
+		if one.RevokedAt.IsZero() {
+			all = append(all, agentView{name: one.Name, seen: one.SeenAt})
+		}
+	}
+	for _, one := range running {
+		at := slices.IndexFunc(all, func(a agentView) bool {
+			return a.name == one.Lease.Agent || strings.HasPrefix(one.Lease.Agent, a.name+"/")
+		})
+		if at < 0 {
+			all = append(all, agentView{name: one.Lease.Agent})
+			at = len(all) - 1
+		}
+		all[at].tasks = append(all[at].tasks, one)
+	}
+	return all, nil
+}
+
+// Turn says of a task that waits why it is next, or is not. Turns stand in the
+// order in which tasks are handed out.
+type Turn struct {
+	Task   task.ID
+	Reason task.Reason
+	Until  time.Time // when the reason may be over by itself; zero if that is not known
+}
+
+// queueView is the tasks, in the order in which they are or were taken.
+type queueView struct {
+	search, repository string
+	state              string
+	kind               string
+	rows               []queueRow
+	since              string
+}
+
+type queueRow struct {
+	task.Task
+	place int // in the queue; 0 for tasks that do not wait
+	turn  Turn
+}
+
+func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
+	query := r.URL.Query()
+	view := queueView{search: query.Get("q"), state: query.Get("state"), kind: query.Get("type"), repository: query.Get("repository")}
+	var err error
+	if view.since, err = p.tasksRevision(r.Context()); err != nil {
+		return nil, err
+	}
+	filter := store.TaskFilter{Repository: view.repository, States: []task.State{task.Queued, task.Running, task.Paused}}
+	if task.Type(view.kind).Valid() {
+		filter.Type = task.Type(view.kind)
+	}
+	switch state := task.State(view.state); {
+	case state.Valid():
+		filter.States = []task.State{state}
+		if state.Terminal() {
+			filter.UpdatedSince = v.now.Add(-recent)
+		}
+	case view.state == "all":
+		filter.States, filter.UpdatedSince = nil, v.now.Add(-recent)
+	}
+	found, err := p.Store.ListTasks(r.Context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	turns, err := p.turns(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range found {
+		if matches(one, view.search) {
+			row := queueRow{Task: one, place: 1 + slices.IndexFunc(turns, func(t Turn) bool { return t.Task == one.ID })}
+			if row.place > 0 {
+				row.turn = turns[row.place-1]
+			}
+			view.rows = append(view.rows, row)
+		}
+	}
+	slices.SortStableFunc(view.rows, byTurn)
+	return queuePage(v, view), nil
+}
+
+func (p *Pages) turns(ctx context.Context) ([]Turn, error) {
+	if p.Order == nil {
+		return nil, nil
+	}
+	return p.Order(ctx)
+}
+
+// byTurn puts what runs first, then the queue in its order, then the rest.
+func byTurn(a, b queueRow) int {
+	rank := func(row queueRow) int {
+		switch {
+		case row.State == task.Running:
+			return 0
+		case row.place > 0:
+			return row.place
+		case row.State == task.Queued:
+			return 1 << 30
+		case row.State == task.Paused:
+			return 1<<30 + 1
+		default:
+			return 1<<30 + 2
+		}
+	}
+	return rank(a) - rank(b)
+}
+
+func matches(one task.Task, search string) bool {
+	text := strings.ToLower(one.Title + " " + one.Key.String() + " " + string(one.Role) + " " + one.Lease.Agent)
+	for word := range strings.FieldsSeq(strings.ToLower(search)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// why says in words when it is the turn of a task that waits.
+func (q queueRow) why(v visit) string {
+	if q.place == 0 {
+		return ""
+	}
+	return v.t("queue.place", strconv.Itoa(q.place), strconv.Itoa(q.Priority)) + " " + v.reason(q.turn.Reason)
+}

@@ -1,0 +1,85 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+
+	"github.com/a-h/templ"
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// maxMarkdown is the longest text that is read as Markdown. A longer one is shown
+// as it is.
+const maxMarkdown = 256 << 10
+
+// Two walls stand between a text and the page: the renderer leaves out markup
+// that stands in the text, and the policy lets through a short list of elements.
+var reader = sync.OnceValue(func() goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithExtensions(extension.Linkify, extension.Table, extension.Strikethrough, extension.TaskList),
+		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(imagesAreLinks{}, 100))),
+	)
+})
+
+var sieve = sync.OnceValue(func() *bluemonday.Policy {
+	policy := bluemonday.NewPolicy()
+	policy.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "del", "code", "pre", "blockquote",
+		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
+	policy.AllowAttrs("href").OnElements("a")
+	policy.AllowURLSchemes("http", "https", "mailto")
+	policy.AllowRelativeURLs(false)
+	policy.RequireNoFollowOnLinks(true)
+	policy.RequireNoReferrerOnLinks(true)
+	policy.AddTargetBlankToFullyQualifiedLinks(true)
+	return policy
+})
+
+// imagesAreLinks turns images into links: to load one would tell its server who
+// reads the page, and when.
+type imagesAreLinks struct{}
+
+// Transform implements parser.ASTTransformer.
+func (imagesAreLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
+	var images []*ast.Image
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // the function below never fails
+		if image, is := node.(*ast.Image); is && entering {
+			images = append(images, image)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, image := range images {
+		link := ast.NewLink()
+		link.Destination, link.Title = image.Destination, image.Title
+		for child := image.FirstChild(); child != nil; {
+			next := child.NextSibling()
+			link.AppendChild(link, child)
+			child = next
+		}
+		if link.ChildCount() == 0 {
+			link.AppendChild(link, ast.NewString(image.Destination))
+		}
+		image.Parent().ReplaceChild(image.Parent(), image, link)
+	}
+}
+
+// markdown shows a text that someone wrote. Whatever it contains, nothing of it
+// runs and nothing is loaded.
+func markdown(source string) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var made bytes.Buffer
+		if len(source) > maxMarkdown || reader().Convert([]byte(source), &made) != nil {
+			_, err := io.WriteString(w, "<pre>"+templ.EscapeString(source)+"</pre>")
+			return err
+		}
+		_, err := w.Write(sieve().SanitizeBytes(made.Bytes()))
+		return err
+	})
+}

@@ -1,0 +1,165 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// maxForm is the most that is read of what a form sends.
+const maxForm = 1 << 20
+
+// Options is what the pages need.
+type Options struct {
+	Store   store.Store
+	Log     *slog.Logger
+	Now     func() time.Time
+	Version string
+	// Board is the built-in board; nil means that there is none.
+	Board Board
+	// Steering moves tasks on behalf of people; nil means that nobody can.
+	Steering Steering
+	// Reviews keeps reviews and talks about them; nil means that there are none.
+	Reviews *review.Service
+	// Order says when it is the turn of each task that waits; nil means that
+	// nobody knows.
+	Order func(ctx context.Context) ([]Turn, error)
+	// Listen returns a channel that has a value after something happened to the
+	// task, or to any task for "". The caller calls stop when it no longer
+	// listens. Nil means that the database is looked at now and then instead.
+	Listen func(id task.ID) (rung <-chan struct{}, stop func())
+	// Settings is what the settings page shows of the installation.
+	Settings Settings
+	// LookEvery is how often the database is asked for news while someone looks
+	// at a live page; 0 means a fitting interval.
+	LookEvery time.Duration
+}
+
+// Pages answers the requests of browsers. It is safe for use by many goroutines.
+type Pages struct {
+	Options
+	accounts access.Accounts
+	links    links
+	live     *watchers
+	handler  http.Handler
+	stopOnce sync.Once
+}
+
+// New makes the pages.
+func New(options Options) *Pages {
+	p := &Pages{
+		Options: options,
+		accounts: access.Accounts{
+			Store: options.Store, Now: options.Now, Logins: &access.Limiter{Free: 5}, Addresses: &access.Limiter{Free: 30},
+		},
+		live: newWatchers(options.LookEvery),
+	}
+	mux := http.NewServeMux()
+	p.registerAssets(mux)
+	p.registerSignIn(mux)
+	p.registerPreferences(mux)
+	p.registerHome(mux)
+	p.registerTasks(mux)
+	p.registerSettings(mux)
+	if options.Board != nil {
+		p.registerBoard(mux)
+	}
+	if options.Reviews != nil {
+		p.registerReviews(mux)
+	}
+	mux.HandleFunc("/", p.page(access.Viewer, func(r *http.Request, _ visit) (templ.Component, error) {
+		return nil, task.Errorf(task.NotFound, "there is no page at %s", r.URL.Path)
+	}))
+	sameOrigin := http.NewCrossOriginProtection()
+	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.fail(w, r, p.stranger(r), task.Errorf(task.Forbidden, "another site made your browser send this, so it was not done"))
+	}))
+	p.handler = confined(sameOrigin.Handler(mux))
+	return p
+}
+
+// Stop ends the live connections, so that the server need not wait for them.
+func (p *Pages) Stop() { p.stopOnce.Do(p.live.stop) }
+
+// ServeHTTP answers one request.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
+
+// policy confines what a page can do: nothing comes from elsewhere, no script or
+// style stands in the page itself, and no other site can put it into a frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func confined(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+		header.Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// page answers with what show makes, for those who are signed in with the role.
+func (p *Pages) page(role access.Role, show func(r *http.Request, v visit) (templ.Component, error)) http.HandlerFunc {
+	return p.signedIn(role, func(w http.ResponseWriter, r *http.Request, v visit) {
+		component, err := show(r, v)
+		if err != nil {
+			p.fail(w, r, v, err)
+			return
+		}
+		p.write(w, r, http.StatusOK, component)
+	})
+}
+
+// write sends a page whole or not at all.
+func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, component templ.Component) {
+	var body bytes.Buffer
+	if err := component.Render(r.Context(), &body); err != nil {
+		p.Log.ErrorContext(r.Context(), "a page cannot be made", "path", r.URL.Path, "error", err)
+		http.Error(w, "a fault of Toryo itself; the log has the details", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := w.Write(body.Bytes()); err != nil {
+		p.Log.DebugContext(r.Context(), "the reader went away", "error", err)
+	}
+}
+
+// fail answers with the page about an error. Faults of ours are logged here and
+// not shown.
+func (p *Pages) fail(w http.ResponseWriter, r *http.Request, v visit, err error) {
+	info := task.CodeOf(err).Info()
+	if info.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
+		p.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "code", info.Code, "error", err)
+	}
+	shown := problem{status: info.Status, code: string(info.Code)}
+	if coded, found := task.AsError(err); found && info.Code != task.Internal {
+		shown.detail, shown.mend = coded.Message, coded.Mend
+	} else if info.Code == task.IllegalMove {
+		shown.detail = err.Error()
+	}
+	p.write(w, r, info.Status, problemPage(v, shown))
+}
+
+// problem is an error as a page shows it.
+type problem struct {
+	status             int
+	code, detail, mend string
+}

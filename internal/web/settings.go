@@ -1,0 +1,171 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// auditPage is how many entries of the audit log a page shows.
+const auditPage = 100
+
+// Settings is what the settings pages show of the installation.
+type Settings struct {
+	Budget Budget
+	// Configuration is what is in force, with secrets masked.
+	Configuration []Setting
+	// Forges says how the forges are doing; nil means that nobody knows.
+	Forges func(ctx context.Context) []ForgeHealth
+}
+
+// Setting is one key of the configuration.
+type Setting struct{ Key, Value string }
+
+// Budget is what models may use. Money is in millionths; 0 means no limit.
+type Budget struct {
+	TaskTokens, TaskMoney, DayTokens, DayMoney int64
+}
+
+// share is how many percent of the day's budget are used, -1 without one.
+func (b Budget) share(spent store.Amount) int {
+	most := int64(-1)
+	if b.DayMoney > 0 {
+		most = spent.Money * 100 / b.DayMoney
+	}
+	if b.DayTokens > 0 {
+		most = max(most, spent.Tokens*100/b.DayTokens)
+	}
+	return int(most)
+}
+
+// ForgeHealth is how a forge is doing.
+type ForgeHealth struct {
+	Forge    task.Forge
+	Requests int64
+	Failed   int64
+	Limited  int64
+	Hooked   bool // webhooks are taken from it
+	// Deliveries are the last webhooks, newest first.
+	Deliveries []Delivery
+}
+
+// Delivery is a webhook that came in.
+type Delivery struct {
+	At         time.Time
+	Event      string
+	Repository string
+	Status     int
+	Problem    string // empty if it was taken
+}
+
+func (p *Pages) registerSettings(mux *http.ServeMux) {
+	mux.HandleFunc("GET /settings", p.page(access.Viewer, p.showSettings))
+	mux.HandleFunc("GET /settings/configuration", p.page(access.Admin, func(_ *http.Request, v visit) (templ.Component, error) {
+		return configurationPage(v, p.Settings.Configuration), nil
+	}))
+	mux.HandleFunc("GET /settings/people", p.page(access.Admin, p.showPeople))
+	mux.HandleFunc("GET /settings/audit", p.page(access.Admin, func(r *http.Request, v visit) (templ.Component, error) {
+		entries, err := p.Store.ListAudit(r.Context(), r.URL.Query().Get("before"), auditPage)
+		return auditLogPage(v, entries), err
+	}))
+	mux.HandleFunc("POST /settings/tokens", p.signedIn(access.Admin, p.createToken))
+	on := func(path, name string, do func(r *http.Request, v visit) error, noted ...string) {
+		back := path[:strings.LastIndex(path, "/")]
+		mux.HandleFunc("POST "+path, p.act(action{name: name, role: access.Admin, noted: noted, do: func(r *http.Request, v visit) (string, error) {
+			return back, do(r, v)
+		}}))
+	}
+	on("/settings/tokens/revoke", "token.revoke", func(r *http.Request, _ visit) error {
+		return p.Store.RevokeToken(r.Context(), r.PostFormValue("id"), p.Now())
+	}, "id")
+	on("/settings/people/create", "user.create", func(r *http.Request, _ visit) error {
+		if r.PostFormValue("password") == "" {
+			return task.Errorf(task.Invalid, "give the new user a password")
+		}
+		return p.accounts.Create(r.Context(), strings.TrimSpace(r.PostFormValue("login")), access.Role(r.PostFormValue("role")), r.PostFormValue("password"))
+	}, "login", "role")
+	on("/settings/people/role", "user.role", p.changeRole, "login", "role")
+	on("/settings/people/password", "user.password", func(r *http.Request, _ visit) error {
+		return p.accounts.SetPassword(r.Context(), r.PostFormValue("login"), r.PostFormValue("password"))
+	}, "login")
+	on("/settings/people/remove", "user.remove", func(r *http.Request, v visit) error {
+		if task.SameLogin(r.PostFormValue("login"), v.user.Login) {
+			return task.Errorf(task.Invalid, "you cannot remove yourself")
+		}
+		return p.Store.RemoveUser(r.Context(), r.PostFormValue("login"))
+	}, "login")
+	mux.HandleFunc("GET /settings/tokens", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/settings", http.StatusSeeOther) })
+}
+
+func (p *Pages) changeRole(r *http.Request, v visit) error {
+	role := access.Role(r.PostFormValue("role"))
+	if err := access.CheckPersonRole(role); err != nil {
+		return err
+	}
+	if task.SameLogin(r.PostFormValue("login"), v.user.Login) {
+		return task.Errorf(task.Invalid, "you cannot change your own role")
+	}
+	return p.Store.SetUserRole(r.Context(), r.PostFormValue("login"), string(role))
+}
+
+// settingsView is what everyone may know, and what admins manage.
+type settingsView struct {
+	tokens  []store.Token
+	forges  []ForgeHealth
+	budget  Budget
+	spent   store.Amount
+	created string // a token that was just made, to be seen once
+}
+
+func (p *Pages) readSettings(ctx context.Context, v visit) (view settingsView, err error) {
+	view.budget = p.Settings.Budget
+	if p.Settings.Forges != nil {
+		view.forges = p.Settings.Forges(ctx)
+	}
+	if view.tokens, err = p.Store.ListTokens(ctx); err != nil {
+		return view, err
+	}
+	_, view.spent, err = p.Store.Spent(ctx, "", v.now)
+	return view, err
+}
+
+func (p *Pages) showSettings(r *http.Request, v visit) (templ.Component, error) {
+	view, err := p.readSettings(r.Context(), v)
+	return settingsPage(v, view), err
+}
+
+// createToken makes a token and shows it on the answer to the form: it is never
+// in an address, and can be seen this once.
+func (p *Pages) createToken(w http.ResponseWriter, r *http.Request, v visit) {
+	name, role := strings.TrimSpace(r.PostFormValue("name")), access.Role(r.PostFormValue("role"))
+	var secret string
+	err := p.audited(r.Context(), v.user.Login, "token.create", name+" role="+string(role), func() (err error) {
+		if name == "" {
+			return task.Errorf(task.Invalid, "give the token a name")
+		}
+		secret, err = access.Tokens{Store: p.Store, Now: p.Now}.Create(r.Context(), role, name)
+		return err
+	})
+	var view settingsView
+	if err == nil {
+		view, err = p.readSettings(r.Context(), v)
+	}
+	if err != nil {
+		p.fail(w, r, v, err)
+		return
+	}
+	view.created = secret
+	p.write(w, r, http.StatusOK, settingsPage(v, view))
+}
+
+func (p *Pages) showPeople(r *http.Request, v visit) (templ.Component, error) {
+	users, err := p.Store.ListUsers(r.Context())
+	return peoplePage(v, users), err
+}

@@ -1,0 +1,64 @@
+package web
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/store"
+)
+
+// timeOf lets templates name the type without an import of their own.
+type timeOf = time.Time
+
+// pressed is the state of a button that stays down.
+func pressed(is bool) string {
+	if is {
+		return "true"
+	}
+	return "false"
+}
+
+// eventSubject is what a happening on an item was about, in words where it is one
+// of our own.
+func eventSubject(v visit, event store.BoardEvent) string {
+	if event.Kind == store.BoardStateSet {
+		return v.t("item." + event.Subject)
+	}
+	return event.Subject
+}
+
+// buttonKind marks the button that cannot be taken back.
+func buttonKind(name string) string {
+	if name == "stop" {
+		return "danger"
+	}
+	return ""
+}
+
+// limitOf is a limit, or the word for none.
+func limitOf(v visit, text string, limit int64) string {
+	if limit == 0 {
+		return v.t("settings.no_limit")
+	}
+	return text
+}
+
+// short is a commit as people name it.
+func short(commit string) string { return commit[:min(len(commit), 10)] }
+
+func hasField(items []judge.Item, field string) bool {
+	return slices.ContainsFunc(items, func(item judge.Item) bool { return item.Field == field })
+}
+
+func keysOf(fields map[string]any) iter.Seq[string] { return maps.Keys(fields) }
+
+// threadName tells the conversations about a review apart.
+func threadName(v visit, index int, thread store.Thread) string {
+	if thread.Owner == "" {
+		return v.t("chat.on_forge")
+	}
+	return v.t("chat.thread", index+1)
+}

@@ -1,0 +1,252 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// journalPage is how many entries of a journal a page has, and olderPage how many
+// more are sent when the reader wants to see what was before.
+const (
+	journalPage = 150
+	olderPage   = 500
+)
+
+// Steering moves tasks on behalf of people. Each method returns when what is wanted
+// is noted; a run that is under way ends a little later. An error says why the
+// task cannot go there.
+type Steering interface {
+	Stop(ctx context.Context, id task.ID) error
+	Pause(ctx context.Context, id task.ID) error
+	Resume(ctx context.Context, id task.ID) error
+	Retry(ctx context.Context, id task.ID) error
+}
+
+func (p *Pages) registerTasks(mux *http.ServeMux) {
+	mux.HandleFunc("GET /tasks/{id}", p.page(access.Viewer, p.showTask))
+	mux.HandleFunc("GET /tasks/{id}/journal", p.page(access.Viewer, p.showJournal))
+	mux.HandleFunc("GET /tasks/{id}/live", p.signedIn(access.Viewer, p.followTask))
+	if p.Steering == nil {
+		return
+	}
+	for name, move := range map[string]func(context.Context, task.ID) error{
+		"stop": p.Steering.Stop, "pause": p.Steering.Pause, "resume": p.Steering.Resume, "retry": p.Steering.Retry,
+	} {
+		mux.HandleFunc("POST /tasks/{id}/"+name, p.act(action{name: "task." + name, role: access.Operator,
+			do: func(r *http.Request, _ visit) (string, error) {
+				return "/tasks/" + r.PathValue("id"), move(r.Context(), task.ID(r.PathValue("id")))
+			}}))
+	}
+}
+
+// taskView is a task with what its journal says.
+type taskView struct {
+	task.Task
+	phases   []phaseView
+	plan     *planData
+	usage    usageView
+	receipt  *setupData
+	ledger   []ledgerRow
+	moves    []entryView
+	steps    []stepView
+	earliest int64 // the position of the first entry that is sent
+	last     int64
+	steered  bool // buttons do something
+}
+
+type phaseView struct {
+	phase  task.Phase
+	status string
+}
+
+// ledgerRow is what became of a comment.
+type ledgerRow struct {
+	commentData
+	at         time.Time
+	generation int64
+}
+
+// itemLink is where the item of a task can be read.
+func (t *taskView) itemLink() string { return itemLink(t.Task) }
+
+func itemLink(t task.Task) string {
+	if t.Key.Forge == task.Board {
+		return itemURL(t.Key)
+	}
+	return t.URL
+}
+
+// buttons are what can be done with the task in its state.
+func (t *taskView) buttons() []string {
+	switch {
+	case !t.steered:
+		return nil
+	case t.State == task.Running || t.State == task.Queued:
+		return []string{"pause", "stop"}
+	case t.State == task.Paused:
+		return []string{"resume", "stop"}
+	default:
+		return []string{"retry"}
+	}
+}
+
+func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
+	view, err := p.readTask(r.Context(), task.ID(r.PathValue("id")))
+	if err != nil {
+		return nil, err
+	}
+	if r.URL.Query().Has("parts") { // the script asks for what is around the journal
+		return taskPage(v, view), nil
+	}
+	view.earliest = max(1, view.last-journalPage+1)
+	events, err := p.Store.EventsAfter(r.Context(), view.ID, view.earliest-1, journalPage)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) > 0 {
+		view.last = events[len(events)-1].Position
+	}
+	view.steps = stepsOf(v, events)
+	if len(view.steps) > 0 {
+		view.steps[len(view.steps)-1].open = true
+	}
+	return taskPage(v, view), nil
+}
+
+// readTask reads a task and what its journal says about it as a whole.
+func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err error) {
+	view.steered = p.Steering != nil
+	if view.Task, err = p.Store.Task(ctx, id); err != nil {
+		return view, err
+	}
+	if view.last, err = p.Store.LastPosition(ctx, id); err != nil {
+		return view, err
+	}
+	events, err := p.Store.EventsOf(ctx, id, task.StateChanged, task.PhaseChanged, task.Planned, task.Prepared, task.SignalTaken, task.ModelUsed)
+	if err != nil {
+		return view, err
+	}
+	statuses := make(map[task.Phase]string)
+	for _, event := range events {
+		entry := entryOf(event)
+		switch event.Kind {
+		case task.StateChanged:
+			view.moves = append(view.moves, entry)
+		case task.PhaseChanged:
+			if event.Generation == view.Generation {
+				statuses[entry.data.Phase] = entry.data.Status
+			}
+		case task.Planned:
+			view.plan = entry.data.Plan
+		case task.Prepared:
+			view.receipt = entry.data.Setup
+		case task.ModelUsed:
+			view.usage.add(entry)
+		case task.SignalTaken:
+			view.addComments(entry)
+		}
+	}
+	for _, phase := range task.Phases {
+		one := phaseView{phase, statuses[phase]}
+		if phase == view.Phase && view.State == task.Running {
+			one.status = "active"
+		}
+		view.phases = append(view.phases, one)
+	}
+	return view, nil
+}
+
+func (t *taskView) addComments(entry entryView) {
+	if entry.data.Signal == nil {
+		return
+	}
+	for _, comment := range entry.data.Signal.Comments {
+		t.ledger = append(t.ledger, ledgerRow{comment, entry.at, entry.generation})
+	}
+}
+
+// showJournal is a piece of the journal that comes before what is on the page.
+func (p *Pages) showJournal(r *http.Request, v visit) (templ.Component, error) {
+	before, err := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
+	if err != nil || before < 1 {
+		return nil, task.Errorf(task.Invalid, "before is not a position")
+	}
+	first := max(1, before-olderPage)
+	events, err := p.Store.EventsAfter(r.Context(), task.ID(r.PathValue("id")), first-1, int(before-first))
+	if err != nil {
+		return nil, err
+	}
+	return journalSteps(v, stepsOf(v, events), first), nil
+}
+
+// live is an entry of the journal on its way to a page.
+type live struct {
+	Kind   string `json:"kind"`
+	Begins bool   `json:"begins"`
+	Call   string `json:"call,omitempty"`
+	HTML   string `json:"html"`
+}
+
+// followTask sends the journal as it grows.
+func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
+	id := task.ID(r.PathValue("id"))
+	if _, err := p.Store.Task(r.Context(), id); err != nil {
+		p.fail(w, r, v, err)
+		return
+	}
+	see := func(ctx context.Context) (string, error) {
+		last, err := p.Store.LastPosition(ctx, id)
+		return strconv.FormatInt(last, 10), err
+	}
+	p.listen(w, r, "task "+string(id), see, p.wakeOf(id), func(to stream, last, _ string) (string, error) {
+		position, err := strconv.ParseInt(last, 10, 64)
+		if err != nil {
+			position = 0
+		}
+		for {
+			events, err := p.Store.EventsAfter(r.Context(), id, position, journalPage)
+			if err != nil || len(events) == 0 {
+				return strconv.FormatInt(position, 10), err
+			}
+			for _, event := range events {
+				if err := p.sendEntry(r.Context(), v, to, event); err != nil {
+					return "", err
+				}
+				position = event.Position
+			}
+		}
+	})
+}
+
+func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Event) error {
+	entry := entryOf(event)
+	sent := live{Kind: string(entry.kind), Begins: entry.begins(), Call: entry.callID()}
+	var html bytes.Buffer
+	var err error
+	switch {
+	case entry.empty():
+	case sent.Begins:
+		err = stepCard(v, stepView{title: entry.title(v), first: entry, entries: []entryView{entry}, open: true}).Render(ctx, &html)
+	default:
+		err = entryCard(v, entry).Render(ctx, &html)
+	}
+	if err != nil {
+		return err
+	}
+	sent.HTML = html.String()
+	data, err := json.Marshal(sent)
+	if err != nil {
+		return fmt.Errorf("write an entry: %w", err)
+	}
+	return to.send("entry", strconv.FormatInt(entry.position, 10), string(data))
+}

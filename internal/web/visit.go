@@ -1,0 +1,126 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// The cookies. The first is a secret; the others are choices of the reader.
+const (
+	sessionCookie  = "toryo_session"
+	languageCookie = "toryo_language"
+	themeCookie    = "toryo_theme"
+)
+
+// visit is who looks at a page, and how that person wants to see it.
+type visit struct {
+	user     store.User // without a login if nobody is signed in
+	language language
+	theme    string // "light", "dark", or "" for what the device says
+	path     string // with its query, to come back to
+	now      time.Time
+	board    bool // there is one
+	reviews  bool
+	version  string
+}
+
+func (v visit) role() access.Role { return access.Role(v.user.Role) }
+
+// may reports whether the reader may do what needs the role.
+func (v visit) may(role access.Role) bool { return v.user.Login != "" && v.role().Includes(role) }
+
+func (v visit) operator() bool { return v.may(access.Operator) }
+func (v visit) admin() bool    { return v.may(access.Admin) }
+
+// t is a text in the reader's language.
+func (v visit) t(key string, args ...any) string { return v.language.text(key, args...) }
+
+// reason is a reason in words.
+func (v visit) reason(reason task.Reason) string {
+	return v.language.textOr("reason."+string(reason), reason.Text())
+}
+
+// refusal says why a comment was not taken up: by a reason, or in words already.
+func (v visit) refusal(why string) string {
+	if text := v.reason(task.Reason(why)); text != "" {
+		return text
+	}
+	return why
+}
+
+// stranger is a visit of someone who is not signed in.
+func (p *Pages) stranger(r *http.Request) visit {
+	return visit{
+		language: languageOf(r), theme: themeOf(r), path: r.URL.RequestURI(), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, version: p.Version,
+	}
+}
+
+// signedIn lets only those through who are signed in and have the role. Others
+// are asked to sign in, and come back afterwards.
+func (p *Pages) signedIn(role access.Role, next func(w http.ResponseWriter, r *http.Request, v visit)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := p.stranger(r)
+		var secret string
+		if cookie, err := r.Cookie(sessionCookie); err == nil { // else there is none
+			secret = cookie.Value
+		}
+		user, err := p.accounts.Check(r.Context(), secret)
+		switch {
+		case task.CodeOf(err) == task.Unauthorized && r.Method == http.MethodGet && acceptsPages(r):
+			http.Redirect(w, r, "/signin?next="+url.QueryEscape(v.path), http.StatusSeeOther)
+			return
+		case err != nil:
+			p.fail(w, r, v, err)
+			return
+		}
+		v.user = user
+		if !v.may(role) {
+			p.fail(w, r, v, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", user.Login, user.Role, role))
+			return
+		}
+		next(w, r, v)
+	}
+}
+
+// acceptsPages tells a browser that opens a page from a script that fetches.
+func acceptsPages(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+// safeNext is a place to go on with that is certainly on this server.
+func safeNext(next string) string {
+	parsed, err := url.Parse(next)
+	if err != nil || parsed.Scheme != "" || parsed.Host != "" || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+// setCookie sends a cookie that scripts cannot read and other sites cannot make
+// a browser send with a form.
+func setCookie(w http.ResponseWriter, r *http.Request, name, value string, age time.Duration) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is set where there is TLS
+		Name: name, Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overTLS(r),
+	})
+}
+
+// overTLS reports whether the browser speaks TLS, with us or with a proxy before
+// us. The header could be a lie; then the cookie is only kept safer than needed.
+func overTLS(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+// addressOf is where a request comes from.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}

@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Enrol asks for an agent's own token. The request is made with a one-time token.
+type Enrol struct {
+	Name string `json:"name" doc:"What the agent is to be called" minLength:"1" maxLength:"200"`
+}
+
+// Enrolled is an agent's own token. It can be seen only here.
+type Enrolled struct {
+	Token string `json:"token"`
+	Name  string `json:"name"`
+}
+
+// Agent is an agent as clients see it.
+type Agent struct {
+	ID         string      `json:"id"`
+	Name       string      `json:"name"`
+	EnrolledAt time.Time   `json:"enrolled_at"`
+	SeenAt     *time.Time  `json:"seen_at,omitempty" doc:"When it was heard of last"`
+	RevokedAt  *time.Time  `json:"revoked_at,omitempty"`
+	Tasks      []AgentTask `json:"tasks" doc:"What it is working on"`
+}
+
+// AgentTask is a task in an agent's hands.
+type AgentTask struct {
+	Task string `json:"task"`
+	Item string `json:"item" example:"github:owner/name#12"`
+	Role string `json:"required_role,omitempty" doc:"What the agent is for this task"`
+}
+
+// Agents is a listing of agents.
+type Agents struct {
+	Agents []Agent `json:"agents"`
+}
+
+// Enrol exchanges the one-time token that the client has for one of the agent's
+// own. It is not safe to repeat: if the answer is lost, so is the token.
+func (c *Client) Enrol(ctx context.Context, name string) (Enrolled, error) {
+	var enrolled Enrolled
+	_, err := c.send(ctx, http.MethodPost, "/v1/agents/enrol", Enrol{Name: name}, &enrolled)
+	return enrolled, err
+}
