@@ -17,7 +17,7 @@ build: ## Build the static program bin/toryo
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
 
 test: ## Install and start what the tests need, run every test, stop it again
-	@scripts/install-needs gcc git postgresql bubblewrap docker gitea contracts aimock
+	@scripts/install-needs gcc git postgresql bubblewrap docker gitea contracts aimock chromium axe
 	@scripts/with-services scripts/test $(PACKAGES)
 
 test-quick: ## Run the tests that need no service
@@ -33,10 +33,13 @@ generate: ## Write the generated files anew
 	go generate ./...
 
 bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
-	@scripts/install-needs postgresql bubblewrap docker gitea
+	@scripts/install-needs postgresql bubblewrap docker gitea chromium
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
 	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
+	@echo "What pages weigh in a browser, and how soon it shows what happens:"
+	@go test -run '^$$' -bench 'PageWeight|EventToScreen|LivePages' -benchtime 3x ./internal/web
+	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
 
 clean: ## Remove what was built
 	rm -rf bin dist

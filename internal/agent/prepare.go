@@ -24,7 +24,9 @@ type Workspaces struct {
 	Dir    string
 	Server string // its address as this agent knows it
 	CAFile string // with certificates by which git knows the server, or empty
-	Log    *slog.Logger
+	// Language of what people are told: auto, ja or en.
+	Language task.Language
+	Log      *slog.Logger
 }
 
 // Sweep removes the workspaces that an earlier process left. What counts of them
@@ -48,6 +50,7 @@ func (w Workspaces) Prepare(ctx context.Context, a wire.Assignment) (phase.Repos
 	options := workspace.Options{
 		Dir: filepath.Join(w.Dir, fmt.Sprintf("%s-%d", filepath.Base(a.TaskID), a.Generation)),
 		URL: reachable(w.Server, a.CloneURL), Token: a.Lease.Token, Base: a.Base, Branch: a.Branch, CAFile: w.CAFile, Log: w.Log,
+		Language: w.Language.Of(a.Title, a.Body),
 	}
 	if a.PullRequest != nil {
 		options.Start = a.PullRequest.HeadRef

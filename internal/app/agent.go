@@ -89,12 +89,16 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if err != nil {
 		return nil, err
 	}
-	spaces := agent.Workspaces{Dir: filepath.Join(folder, "workspaces"), Server: s.server, CAFile: s.caFile, Log: s.log}
+	spaces := agent.Workspaces{Dir: filepath.Join(folder, "workspaces"), Server: s.server, CAFile: s.caFile, Language: task.Language(c.Language), Log: s.log}
 	if err := spaces.Sweep(); err != nil {
 		return nil, err
 	}
 	files, err := contexts.Open(c.ContextsPath(), contexts.Options{Redactor: c.Redactor(), Log: s.log, Now: p.now})
 	if err != nil {
+		return nil, err
+	}
+	// What was left for longer than a pause may last is not coming back.
+	if _, err := files.Sweep(p.now().AddDate(0, 0, -c.PauseResume.PausedTaskExpiryDays)); err != nil {
 		return nil, err
 	}
 	return &agent.Agent{

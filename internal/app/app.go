@@ -103,6 +103,7 @@ Start with:
 		p.serveCommand(),
 		p.agentCommand(),
 		p.demoCommand(),
+		p.runCommand(),
 		p.configCommand(),
 		p.doctorCommand(),
 		p.tokenCommand(),

@@ -2,18 +2,28 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	demostory "github.com/toryo-dev/toryo/internal/app/demo"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/redact"
 )
 
 type demo struct {
 	program
-	data string
+	data     string
+	json     bool
+	stay     bool
+	provider string
+	model    string
 }
 
 func (p program) demoCommand() *cobra.Command {
@@ -21,43 +31,156 @@ func (p program) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work, with no account, no key and no Docker",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+		Long: `See one task from issue to reviewed pull request. A sample repository with a failing
+test lies on the built-in board; an issue about it is assigned to the bot, which plans,
+builds an environment in a sandbox, mends the code, takes up a comment on the way, runs
+the tests, opens a pull request and reviews it.
+
+The model follows a script, so that no account is needed. With --provider and --model a
+real one does the work; its key is in TORYO_LLM_API_KEY.`,
+		Example: `  toryo demo
+  toryo demo --data ./demo --stay
+  toryo demo --provider anthropic --model NAME`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	c.Flags().StringVar(&o.data, "data", "", "keep everything in this `DIR` (default: a folder that goes afterwards)")
+	c.Flags().BoolVar(&o.json, "json", false, "print events as JSON, one to a line")
+	c.Flags().BoolVar(&o.stay, "stay", false, "keep the pages open at the end, until Ctrl-C")
+	c.Flags().StringVar(&o.provider, "provider", "", "let a real model do the work: anthropic, openai or gemini")
+	c.Flags().StringVar(&o.model, "model", "", "name of that model")
 	return c
 }
 
-// missing is what the demo cannot show yet.
-const missing = `
-What you saw: a server on SQLite with its API and board, and an agent that signs in.
-What you can try by itself: toryo board, toryo env, toryo llm try.
-What is still missing before this is the whole job:
-  - making tasks of issues, and handing them to agents
-  - the phases of a run, from plan to pull request
-docs/specification.md says of every rule whether it works.
-`
+// keyVariable holds the key of a real model.
+const keyVariable = "TORYO_LLM_API_KEY"
+
+// hanako is who writes the issue and the comment.
+const hanako = "hanako"
 
 func (o demo) run(ctx context.Context) (err error) {
-	c := config.Default()
-	c.Server.Addr = "127.0.0.1:0"
-	c.Log.Level = "warn"
-	c.DataDir = o.data
+	c, err := o.config()
+	if err != nil {
+		return err
+	}
 	if o.data == "" {
-		if c.DataDir, err = os.MkdirTemp("", "toryo-demo-"); err != nil {
-			return err
-		}
 		defer func() { err = errors.Join(err, os.RemoveAll(c.DataDir)) }()
+	}
+	begun := o.now()
+	if err := o.introduce(c); err != nil {
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	return o.serve(ctx, c, "demo", func(ctx context.Context, running instance) error {
-		me, err := o.checkInAgent(ctx, running)
+	quiet := o.program
+	quiet.stdout = o.stderr // what the server says is not part of the story
+	return quiet.serve(ctx, c, "demo", func(ctx context.Context, running instance) error {
+		defer stop() // when the story is over, so is the server
+		return o.play(ctx, running, begun)
+	})
+}
+
+// config is that of an embedded server whose reviews are due at once.
+func (o demo) config() (config.Config, error) {
+	c := config.Default()
+	c.Server.Addr = "127.0.0.1:0"
+	c.Log.Level = "warn"
+	c.Review.Delay = 0
+	c.SyncInterval = time.Second
+	c.DataDir = o.data
+	if o.data == "" {
+		made, err := os.MkdirTemp("", "toryo-demo-")
 		if err != nil {
+			return c, err
+		}
+		c.DataDir = made
+	}
+	if err := makeDataDir(c.DataDir); err != nil {
+		return c, err
+	}
+	if o.provider != "" {
+		c.LLM.Provider, c.LLM.Model = o.provider, o.model
+		c.LLM.APIKey = redact.Secret(o.passedOn([]string{keyVariable})[keyVariable])
+		_, err := connect(c.LLM)
+		return c, err
+	}
+	file, err := demostory.WriteScript(c.DataDir)
+	c.LLM.Provider, c.LLM.Script = "script", file
+	return c, err
+}
+
+func (o demo) introduce(c config.Config) error {
+	if o.json {
+		return nil
+	}
+	model := "The model is scripted: what it says was written beforehand. Everything else is real.\nFor a real one: toryo demo --provider anthropic --model NAME, with TORYO_LLM_API_KEY set."
+	if c.LLM.Provider != "script" {
+		model = fmt.Sprintf("The model is %s of %s.", c.LLM.Model, c.LLM.Provider)
+	}
+	_, err := fmt.Fprintln(o.stdout, model+"\n")
+	return err
+}
+
+// play runs the agent beside the story, and ends with the latter.
+func (o demo) play(ctx context.Context, running instance, begun time.Time) error {
+	if err := running.board.AddUser(ctx, hanako, forge.AdminAccess); err != nil {
+		return err
+	}
+	story := demostory.Story{
+		Person: running.board.As(hanako), Journal: running.store, Bot: boardBot, ReviewLabel: running.config.Review.Label,
+		Tell: func(scene demostory.Scene) error { return o.tell(scene, o.now().Sub(begun)) },
+	}
+	quiet := serve{program: o.program}
+	quiet.stdout = o.stderr
+	working, stop := context.WithCancel(ctx)
+	group, working := errgroup.WithContext(working)
+	group.Go(func() error { return quiet.runAgent(working, running) })
+	group.Go(func() error {
+		defer stop()
+		if err := story.Play(working); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.stdout, "the agent %q has checked in (server %s)\n%s", me.Name, me.Version, missing)
-		stop() // this is all there is to show
-		return err
+		return o.finish(working, running, o.now().Sub(begun))
 	})
+	return group.Wait()
+}
+
+// finish says where everything lies, and stays if that was asked for.
+func (o demo) finish(ctx context.Context, running instance, took time.Duration) error {
+	if o.json {
+		if err := o.tell(demostory.Scene{Kind: "end", Text: "done"}, took); err != nil {
+			return err
+		}
+	} else if _, err := fmt.Fprintf(o.stdout, "\nDone in %.1f s: issue, plan, environment, comment, tests, pull request, review.\n", took.Seconds()); err != nil {
+		return err
+	}
+	if o.data != "" && !o.json {
+		if _, err := fmt.Fprintf(o.stdout, `Everything is in %s:
+  %[1]s/contexts/completed   the journal of the run; see it with toryo replay --data %[1]s
+  %[1]s/board                the repository, to clone and look at
+  %[1]s/toryo.db             tasks, events, the board
+`, o.data); err != nil {
+			return err
+		}
+	}
+	if !o.stay {
+		return nil
+	}
+	if err := (serve{program: o.program}).invite(ctx, running); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(o.stdout, "The pages stay open until Ctrl-C.")
+	<-ctx.Done()
+	return err
+}
+
+func (o demo) tell(scene demostory.Scene, at time.Duration) error {
+	if !o.json {
+		_, err := fmt.Fprintf(o.stdout, "%s\n", scene.Text)
+		return err
+	}
+	return json.NewEncoder(o.stdout).Encode(struct {
+		Milliseconds int64 `json:"ms"`
+		demostory.Scene
+	}{at.Milliseconds(), scene})
 }

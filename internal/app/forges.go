@@ -48,6 +48,7 @@ const (
 type forgeSide struct {
 	board     *board.Board
 	forges    map[task.Forge]forge.Forge
+	ways      map[task.Forge]*transport.Transport // to the forges of others
 	snapshots *broker.Snapshots
 	mirrors   *mirror.Mirrors
 	sender    *broker.Sender
@@ -72,7 +73,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
 	}
-	if f.forges, err = connectForges(c, database, report); err != nil {
+	if f.forges, f.ways, err = connectForges(c, database, report); err != nil {
 		return nil, err
 	}
 	f.forges[task.Board] = f.board.As(boardBot)
@@ -135,8 +136,8 @@ func openBoard(ctx context.Context, c config.Config, database store.Store, url s
 
 // connectForges makes the adapter of each configured forge, on a transport of its
 // own.
-func connectForges(c config.Config, database store.Store, report *telemetry.Telemetry) (map[task.Forge]forge.Forge, error) {
-	forges := make(map[task.Forge]forge.Forge)
+func connectForges(c config.Config, database store.Store, report *telemetry.Telemetry) (map[task.Forge]forge.Forge, map[task.Forge]*transport.Transport, error) {
+	forges, ways := make(map[task.Forge]forge.Forge), make(map[task.Forge]*transport.Transport)
 	for _, name := range c.ConfiguredForges() {
 		options := transport.Options{Name: string(name), Cache: broker.Answers{Store: database}, Log: report.Log}
 		if name == task.GitHub {
@@ -144,13 +145,14 @@ func connectForges(c config.Config, database store.Store, report *telemetry.Tele
 		}
 		way := transport.New(options)
 		countRequests(report.Metrics, name, way)
+		ways[name] = way
 		connected, err := connectForge(c, name, forge.HTTPClient(way))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		forges[name] = connected
 	}
-	return forges, nil
+	return forges, ways, nil
 }
 
 func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.Forge, error) {

@@ -9,23 +9,85 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/web"
 )
 
 // newPages makes the pages for people.
-func (p program) newPages(c config.Config, database store.Store, forges *forgeSide, served servedBoard) *web.Pages {
+func (p program) newPages(c config.Config, forges *forgeSide, served servedBoard, reviews *review.Service) *web.Pages {
 	return web.New(web.Options{
-		Store: database, Log: forges.log, Now: p.now, Version: Version(),
-		Board: pagesBoard{served},
+		Store: forges.store, Log: forges.log, Now: p.now, Version: Version(),
+		Board: pagesBoard{served}, Order: orderOf(c, forges), Listen: forges.bell.Listen, Steering: steering{forges.running.halts}, Reviews: reviews,
 		Settings: web.Settings{
 			Budget: web.Budget{
 				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
 				DayTokens: int64(c.Budget.DayTokens), DayMoney: millionths(c.Budget.DayCost),
 			},
-			Configuration: settingsInForce(c),
+			Configuration: settingsInForce(c), Forges: forges.health,
 		},
 	})
+}
+
+// orderOf says in which order tasks are handed out, by the same rules by which
+// they are. No agent is asking at this moment: one that were would have a task.
+func orderOf(c config.Config, forges *forgeSide) func(context.Context) ([]web.Turn, error) {
+	return func(ctx context.Context) ([]web.Turn, error) {
+		now := forges.handing.clock.Now()
+		queue, err := forges.store.Queue(ctx, now, 0)
+		if err != nil {
+			return nil, err
+		}
+		var turns []web.Turn
+		for _, verdict := range broker.Order(broker.Situation{Now: now, Queued: queue.Ready, Running: queue.Running, Limits: broker.Limits(c.Limits)}) {
+			turns = append(turns, web.Turn{Task: verdict.Task.ID, Reason: verdict.Reason, Until: verdict.Until})
+		}
+		return turns, nil
+	}
+}
+
+// steering is what people do with tasks on the pages: what operators do over the
+// API.
+type steering struct{ halts *broker.Halts }
+
+func (s steering) Stop(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Withdraw(ctx, id, task.ReasonStopRequested)
+	return err
+}
+
+func (s steering) Pause(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Pause(ctx, id, task.ReasonPauseRequested)
+	return err
+}
+
+func (s steering) Resume(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Resume(ctx, id)
+	return err
+}
+
+func (s steering) Retry(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Retry(ctx, id)
+	return err
+}
+
+// health says how the forges of others are doing, as far as this server knows.
+func (f *forgeSide) health(context.Context) []web.ForgeHealth {
+	var all []web.ForgeHealth
+	for _, name := range task.Forges {
+		way, connected := f.ways[name]
+		if !connected {
+			continue
+		}
+		counts := way.Counts()
+		_, hooked := f.webhooks.Forges[name]
+		health := web.ForgeHealth{Forge: name, Requests: counts.Requests, Failed: counts.Failed, Limited: counts.Limited, Hooked: hooked}
+		for _, received := range f.webhooks.Recent(name) {
+			health.Deliveries = append(health.Deliveries, web.Delivery(received))
+		}
+		all = append(all, health)
+	}
+	return all
 }
 
 func millionths(amount float64) int64 { return int64(amount * 1e6) }
@@ -45,7 +107,7 @@ type pagesBoard struct{ servedBoard }
 func (pagesBoard) Bot() string { return boardBot }
 
 // Person is the board in the hands of someone.
-func (b pagesBoard) Person(login string) web.BoardPerson { return b.As(login) }
+func (b pagesBoard) Person(login string) web.BoardPerson { return b.servedBoard.Person(login) }
 
 // invite prints a link by which whoever started the program enters its pages. It
 // is for this machine alone: a server that others reach asks for a password.

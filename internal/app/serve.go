@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -73,6 +74,7 @@ type instance struct {
 	store  store.Store
 	report *telemetry.Telemetry
 	pages  *web.Pages
+	board  *board.Board
 }
 
 // whenReady is called when the server answers. The server goes on while it runs,
@@ -118,7 +120,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	defer stopReviews(reviews)
 	now := forges.handing.clock.Now
 	served := servedBoard{forges.board, reviews.Heard}
-	pages := p.newPages(c, database, forges, served)
+	pages := p.newPages(c, forges, served, reviews)
 	answering := server.New(server.Options{
 		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
 		Webhooks: forges.webhooks, Git: forges.git(now), HandOut: forges.handing, Board: served, Reviews: reviews, TLS: encryption,
@@ -126,7 +128,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake},
 		Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
-	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages}, ready)
+	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board}, ready)
 }
 
 // serveUntil serves until the context ends or ready fails.

@@ -49,7 +49,7 @@ func measureJournal(ctx context.Context, folder string) ([]row, error) {
 		return errors.Join(err, plain.Sync())
 	}
 	ours, disk, own, err := timeBoth(journalEntries, write, bare)
-	if err = errors.Join(err, plain.Close(), journal.End(task.Done, task.ReasonCompleted)); err != nil {
+	if err := errors.Join(err, plain.Close(), journal.End(task.Done, task.ReasonCompleted)); err != nil {
 		return nil, err
 	}
 	begun := time.Now()

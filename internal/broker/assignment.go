@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -160,7 +161,10 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 	if made.Base == "" {
 		return task.Errorf(task.Invalid, "%s has no commit yet: there is nothing to start from", made.Item.Key.Repository)
 	}
-	if err := p.Ground.Prepare(ctx, made.Task, made.Base, append(branches, made.Branch), refs); err != nil {
+	if !slices.Contains(branches, made.Branch) {
+		branches = append(branches, made.Branch)
+	}
+	if err := p.Ground.Prepare(ctx, made.Task, made.Base, branches, refs); err != nil {
 		return fmt.Errorf("prepare the repository: %w", err)
 	}
 	return nil

@@ -28,7 +28,8 @@ type clockReading struct {
 // NewClock reads the time of the database.
 func NewClock(ctx context.Context, source store.Clock) (*Clock, error) {
 	c := &Clock{source: source}
-	return c, c.Read(ctx)
+	err := c.Read(ctx)
+	return c, err
 }
 
 // Read reads the time of the database anew. It is called now and then.

@@ -149,6 +149,7 @@ func until(t *testing.T, what string, is func() bool) {
 func TestATaskReachesWhoWaits(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
 		s := open()
 		h, counted := handsOut(t, s)
 		waiting := ask(t, h, "a")
@@ -204,6 +205,7 @@ func TestTheWaitEnds(t *testing.T) {
 func TestManyWait(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
 		const agents, tasks = 400, 300
 		s := open()
 		h, _ := handsOut(t, s)

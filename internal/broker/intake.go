@@ -25,7 +25,7 @@ type IntakeOptions struct {
 	Notices   store.Notices
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *Snapshots
-	// Scope says whether a repository is one that we work on.
+	// Scope tells the repositories that are worked on from the others.
 	Scope func(of task.Forge, repository string) bool
 	// Bot is our login on a forge.
 	Bot      func(ctx context.Context, of task.Forge) (string, error)

@@ -106,7 +106,7 @@ func (i *Intake) describe(ctx context.Context, item forge.Item, t task.Task) err
 func (i *Intake) description(ctx context.Context, item forge.Item, otherwise task.Role, blocked task.Keys) (store.Description, error) {
 	role, wrong := i.options.Rules.role(item, otherwise)
 	if wrong != "" {
-		i.options.Log.WarnContext(ctx, "the role of an item is not clear: "+wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
+		i.options.Log.WarnContext(ctx, "the role of an item is not clear", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
 	}
 	blockers, err := i.blockers(ctx, item, blocked)
 	return store.Description{

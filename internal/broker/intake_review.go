@@ -81,7 +81,7 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 	}
 	role, wrong := i.options.Rules.role(item, task.DefaultReviewRole)
 	if wrong != "" {
-		i.options.Log.WarnContext(ctx, "the role of an item is not clear: "+wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
+		i.options.Log.WarnContext(ctx, "the role of an item is not clear", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
 	}
 	author, err := i.author(ctx, pull)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -87,55 +88,73 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 		return nil, err
 	}
 	found := newKeySet()
-	settled := map[task.Key]bool{} // done, and the bot still there: nothing to do
+	listed, failed := i.listItems(ctx, from, repository, bot, since, found)
 	for _, t := range tasks {
-		if t.Type == task.Development && !t.State.Active() {
-			settled[t.Key] = true
+		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
+			found.add(t.Key)
 		}
+		// Done, and the bot still there: nothing to do.
+		if t.Type == task.Development && !t.State.Active() && listed[t.Key] {
+			found.settle(t.Key)
+		}
+	}
+	return found.list(), failed
+}
+
+// listItems adds what the forge lists, and returns the items that the bot is
+// assigned to.
+func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bot string, since time.Time, found *keySet) (map[task.Key]bool, error) {
+	if !since.IsZero() {
+		since = since.Add(-overlap)
 	}
 	listed := map[task.Key]bool{}
 	assigned, failed := from.List(ctx, forge.Query{Repository: repository, Assignee: bot})
 	for _, item := range assigned {
 		listed[item.Key] = true
-		if !settled[item.Key] {
-			found.add(item.Key)
-		}
-	}
-	waiting, err := from.List(ctx, forge.Query{Repository: repository, Labels: []string{i.options.Rules.ReviewLabel}})
-	failed = errors.Join(failed, err)
-	for _, item := range waiting {
 		found.add(item.Key)
 	}
-	if !since.IsZero() {
-		since = since.Add(-overlap)
-	}
-	pulls, err := from.List(ctx, forge.Query{Repository: repository, Kind: task.Pull, UpdatedSince: since})
-	failed = errors.Join(failed, err)
-	for _, pull := range pulls {
-		found.add(pull.Key)
+	for _, query := range []forge.Query{
+		{Repository: repository, Labels: []string{i.options.Rules.ReviewLabel}},
+		{Repository: repository, Kind: task.Pull, UpdatedSince: since},
+	} {
+		items, err := from.List(ctx, query)
+		failed = errors.Join(failed, err)
+		for _, item := range items {
+			found.need(item.Key)
+		}
 	}
 	if failed != nil {
 		failed = fmt.Errorf("list the items of %s:%s: %w", from.Name(), repository, failed)
 	}
-	for _, t := range tasks {
-		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
-			found.add(t.Key)
-		}
-	}
-	return found.keys, failed
+	return listed, failed
 }
 
-// keySet is a list of keys without repetitions.
+// keySet is a list of keys without repetitions. What is settled is not in it,
+// unless it is needed for another reason.
 type keySet struct {
-	keys []task.Key
-	has  map[task.Key]bool
+	keys            []task.Key
+	has             map[task.Key]bool
+	needed, settled map[task.Key]bool
 }
 
-func newKeySet() *keySet { return &keySet{has: map[task.Key]bool{}} }
+func newKeySet() *keySet {
+	return &keySet{has: map[task.Key]bool{}, needed: map[task.Key]bool{}, settled: map[task.Key]bool{}}
+}
 
 func (s *keySet) add(key task.Key) {
 	if !s.has[key] {
 		s.has[key] = true
 		s.keys = append(s.keys, key)
 	}
+}
+
+func (s *keySet) need(key task.Key) {
+	s.needed[key] = true
+	s.add(key)
+}
+
+func (s *keySet) settle(key task.Key) { s.settled[key] = true }
+
+func (s *keySet) list() []task.Key {
+	return slices.DeleteFunc(s.keys, func(key task.Key) bool { return s.settled[key] && !s.needed[key] })
 }

@@ -157,9 +157,9 @@ func (o *office) finish(t task.Task, agent string) task.Task {
 	return after
 }
 
-func (o *office) pull(head, commit, text string) task.Key {
+func (o *office) pull(head, text string) task.Key {
 	o.Helper()
-	o.forge.SetBranch(team, head, commit)
+	o.forge.SetBranch(team, head, "c1")
 	pull, _, err := o.forge.OpenPull(o.Context(), team, forge.PullPost{Head: head, Base: "main"})
 	o.check(err)
 	o.forge.Change(pull.Key, func(i *forge.Item) { i.Body, i.Title = text, "A change" })
@@ -486,7 +486,7 @@ func TestReviewsAreDueAfterTheDelay(t *testing.T) {
 			issue := o.issue("Mend the gate", "BACKENDCODER")
 			o.look(issue)
 			done := o.finish(o.task(issue, task.Development), "writer")
-			pull := o.pull(done.Branch, "c1", "Closes #1")
+			pull := o.pull(done.Branch, "Closes #1")
 			labeled := pull
 			if onIssue {
 				labeled = issue
@@ -537,7 +537,7 @@ func TestReviewsAreDueAfterTheDelay(t *testing.T) {
 func TestTheDelayIsOfTheLabel(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	pull := o.pull("feature", "c1", "")
+	pull := o.pull("feature", "")
 	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 	o.later(time.Hour) // nobody looked meanwhile
 	o.sync()
@@ -559,7 +559,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
-			pull := o.pull("feature", "c1", "")
+			pull := o.pull("feature", "")
 			o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 			change(o, pull)
 			o.later(time.Hour)
@@ -571,7 +571,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 	t.Run("a review from before the label does not count", func(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t)
-		pull := o.pull("feature", "c1", "")
+		pull := o.pull("feature", "")
 		o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Approve, At: o.now().Add(-time.Hour)})
 		o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 		o.later(time.Hour)
@@ -583,7 +583,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 	t.Run("a person reviews while it waits for an agent, and the label comes again", func(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t)
-		pull := o.pull("feature", "c1", "")
+		pull := o.pull("feature", "")
 		o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 		o.later(time.Hour)
 		o.sync()
@@ -605,7 +605,7 @@ func TestFixUps(t *testing.T) {
 	issue := o.issue("Mend the gate", "BACKENDCODER")
 	o.look(issue)
 	done := o.finish(o.task(issue, task.Development), "writer")
-	pull := o.pull(done.Branch, "c1", "Closes #1")
+	pull := o.pull(done.Branch, "Closes #1")
 	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Body: "Nice."})
 	o.sync()
 	o.noTask(pull, task.Development)
@@ -660,7 +660,7 @@ func TestNoFixUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
-			pull := o.pull("feature", "c1", "")
+			pull := o.pull("feature", "")
 			o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges})
 			change(o, pull)
 			o.sync()
@@ -673,7 +673,7 @@ func TestNoFixUp(t *testing.T) {
 func TestOurOwnReviewsHaveAnEnd(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	pull := o.pull("feature", "c1", "")
+	pull := o.pull("feature", "")
 	at := o.now()
 	rounds := 0
 	for i := range 5 {
@@ -716,7 +716,7 @@ func TestAReviewFallsDueByItself(t *testing.T) {
 	o := newOffice(t, func(options *broker.IntakeOptions) { options.Rules.ReviewDelay = 2 * time.Second })
 	o.intake.Start(t.Context())
 	defer o.intake.Stop()
-	pull := o.pull("feature", "c1", "")
+	pull := o.pull("feature", "")
 	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 	o.intake.Hint(pull)
 	until(t, "the review is due", func() bool {

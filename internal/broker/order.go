@@ -163,14 +163,14 @@ func (o *ordering) begin(t task.Task, agent string) {
 
 // nextRepository returns the repository whose turn it is.
 func (o *ordering) nextRepository(lines map[Repository][]task.Task) (next Repository) {
-	var best []task.Task
+	found := false
 	for in, line := range lines {
-		if best == nil || cmp.Or(
+		if !found || cmp.Or(
 			cmp.Compare(o.running[in], o.running[next]),
 			cmp.Compare(o.served[in], o.served[next]),
-			compareAge(line[0], best[0]),
+			compareAge(line[0], lines[next][0]),
 		) < 0 {
-			next, best = in, line
+			next, found = in, true
 		}
 	}
 	return next

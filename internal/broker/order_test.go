@@ -83,10 +83,10 @@ func TestOrder(t *testing.T) {
 			Queued: []task.Task{
 				queued("later", 9, func(t *task.Task) { t.ReadyAt = noon.Add(time.Second) }),
 				queued("now", 8, func(t *task.Task) { t.ReadyAt = noon }),
-				queued("blocked", 7, func(t *task.Task) { t.BlockedBy = task.KeysOf(queued("x", 1).Key) }),
+				queued("held up", 7, func(t *task.Task) { t.BlockedBy = task.KeysOf(queued("x", 1).Key) }),
 			},
 			Agents: []string{"a", "b", "c"},
-		}, []string{"later not_ready", "now next a", "blocked blocked"}},
+		}, []string{"later not_ready", "now next a", "held up blocked"}},
 		{"one running task per item, and per branch", broker.Situation{
 			Queued: []task.Task{
 				queued("same item", 5), queued("same branch", 6, fixUp, branch), queued("branch elsewhere", 7, in("team/other"), branch),

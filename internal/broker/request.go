@@ -59,13 +59,15 @@ func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) 
 	lost := make(chan error, 1)
 	go func() { lost <- h.keep(ctx, given, cancel) }()
 	made, err := h.options.Prepare(ctx, given)
-	cancelled := ctx.Err()
+	if ctx.Err() != nil {
+		err = errors.Join(err, context.Cause(ctx))
+	}
 	cancel()
 	if failed := <-lost; failed != nil {
 		return Assignment{}, failed
 	}
-	if err != nil || cancelled != nil {
-		return Assignment{}, errors.Join(err, context.Cause(ctx))
+	if err != nil {
+		return Assignment{}, err
 	}
 	until := h.options.Now().Add(h.options.Lease)
 	renewing, done := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)

@@ -100,36 +100,89 @@ func Classify(log []byte, exitCode int) Classification {
 	return found
 }
 
+// finding is what the lines looked at so far tell.
+type finding struct {
+	rank  int
+	cause Classification
+	// again is what was tried again and is not known to have worked.
+	again    Classification
+	possible []int
+}
+
 // decide applies the rules to the lines from start up to end.
 func decide(lines []string, start, end int) (Classification, bool) {
-	var found Classification
-	var possible []int
-	best := len(rankOrder)
-	reached := slices.ContainsFunc(lines[start:end], listsVersions)
+	found := finding{rank: len(rankOrder)}
 	for number := start; number < end; number++ {
-		line := lines[number]
-		if echoed.MatchString(line) {
-			continue
-		}
-		lower := strings.ToLower(line)
-		triedAgain := strings.Contains(lower, "retrying")
-		possible = ruleIndex.candidates(lower, possible[:0])
-		slices.Sort(possible)
-		for _, index := range slices.Compact(possible) {
-			candidate := rules[index]
-			rank := candidate.rank
-			if rank == broken && triedAgain {
-				rank = retried
-			}
-			if rank >= best || (rank == retried && reached) || !candidate.matches(lower) {
-				continue
-			}
-			best = rank
-			found = Classification{Kind: candidate.kind, Line: strings.TrimSpace(line), Number: number + 1}
+		if !echoed.MatchString(lines[number]) {
+			found.look(lines[number], number+1)
 		}
 	}
-	return found, best < len(rankOrder)
+	if found.again.Number > 0 && found.rank > retried {
+		return found.again, true
+	}
+	return found.cause, found.rank < len(rankOrder)
 }
+
+// look takes the line into account.
+func (f *finding) look(line string, number int) {
+	lower := strings.ToLower(line)
+	if f.again.Number > 0 && goesOn(lower) {
+		f.again = Classification{}
+	}
+	f.possible = ruleIndex.candidates(lower, f.possible[:0])
+	if len(f.possible) == 0 {
+		return
+	}
+	triedAgain := hasOne(lower, retryWords)
+	if onlyWarns(lower) && !triedAgain {
+		return
+	}
+	slices.Sort(f.possible)
+	for _, index := range slices.Compact(f.possible) {
+		candidate := rules[index]
+		rank := candidate.rank
+		if rank == broken && triedAgain {
+			rank = retried
+		}
+		if rank >= f.rank || (rank == retried && f.again.Number > 0) || !candidate.matches(lower) {
+			continue
+		}
+		matched := Classification{Kind: candidate.kind, Line: strings.TrimSpace(line), Number: number}
+		if rank == retried {
+			f.again = matched
+			continue
+		}
+		f.rank, f.cause = rank, matched
+	}
+}
+
+// retryWords are how tools say that what failed is going to be tried again.
+const retryWords = "retrying|will retry|tries remaining|retries left|trying again|retry scheduled|attempting retry"
+
+// onlyWarns reports whether the line is a warning of a tool that also says
+// plainly what stopped it.
+func onlyWarns(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	return strings.Contains(line, "npm warn") || strings.HasPrefix(line, "warning \"") || strings.HasPrefix(line, "warn ")
+}
+
+// goesOn reports whether the line shows a tool further on: then whatever it had
+// to try again, or to wait for, worked in the end.
+func goesOn(line string) bool {
+	if listsVersions(line) {
+		return true
+	}
+	line = strings.TrimLeft(line, " \t")
+	for _, beginning := range progressWords {
+		if strings.HasPrefix(line, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+var progressWords = []string{"added ", "compiling ", "checking ", "downloaded ", "downloading ", "collecting ", "successfully ",
+	"installing collected", "fetched ", "unpacking ", "setting up ", "resolved ", "progress: ", "> task ", "package operations:", "building wheel"}
 
 // listsVersions reports whether the line is pip's list of the versions that it
 // saw: then the index was reached, whatever had to be tried again before.

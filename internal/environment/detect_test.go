@@ -69,7 +69,7 @@ func TestDetectFollowsTheSpecification(t *testing.T) {
 		{name: "dotnet", files: map[string]string{"App.csproj": "<Project><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup></Project>"}, want: "dotnet", manager: "nuget", version: "net8.0"},
 		{name: "elixir", files: map[string]string{"mix.exs": "elixir: \"~> 1.15\"\n{:plug, \"~> 1.0\"}"}, want: "elixir", manager: "mix", version: "~> 1.15"},
 		{name: "deno", files: map[string]string{"deno.json": "{}"}, want: "deno", manager: "deno"},
-		{name: "swift", files: map[string]string{"Package.swift": "// swift-tools-version:5.9"}, want: "swift", manager: "swiftpm"},
+		{name: "swift", files: map[string]string{"Package.swift": "// swift-tools-version:5.9"}, want: "swift", manager: "swiftpm", version: "5.9"},
 		{name: "cmake", files: map[string]string{"CMakeLists.txt": "project(x)"}, want: "c", manager: "cmake"},
 		{name: "sources only", files: map[string]string{"main.go": "package main", "util.go": "package main"}, want: "go", manager: "go"},
 	}

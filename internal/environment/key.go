@@ -33,7 +33,7 @@ func (t *Table) snapshotKey(engine, identity string, selected Selection, project
 			}
 			return nil
 		}
-		if !entry.Type().IsRegular() || !t.isMarker(entry.Name()) {
+		if !entry.Type().IsRegular() || !t.isMarker(name) {
 			return nil
 		}
 		content, err := fs.ReadFile(project, name)
@@ -50,8 +50,13 @@ func (t *Table) snapshotKey(engine, identity string, selected Selection, project
 	return "env-" + hex.EncodeToString(hash.Sum(nil))[:40], nil
 }
 
+// isMarker reports whether the file, in whatever folder, is a marker.
 func (t *Table) isMarker(file string) bool {
+	name := path.Base(file)
+	inFolder := path.Join(path.Base(path.Dir(file)), name)
 	return slices.ContainsFunc(t.entries, func(entry Environment) bool {
-		return slices.ContainsFunc(entry.Markers, func(marker string) bool { return matchesName(path.Base(marker), file) })
+		return slices.ContainsFunc(entry.Markers, func(marker string) bool {
+			return matchesName(marker, name) || matchesName(marker, inFolder)
+		})
 	})
 }

@@ -1,7 +1,6 @@
 package environment
 
 import (
-	"path"
 	"slices"
 	"strings"
 )
@@ -11,10 +10,26 @@ type manifest struct {
 	dependencies []string
 	runtime      int    // how many of them are needed to run, not only to develop
 	product      bool   // it is the manifest of something that runs or is published
+	private      bool   // it says that it is not published
 	version      string // of the language
 	manager      string // the package manager that it names
 	test         string // the command that it says runs the tests
-	hasTest      bool
+	tools, needs bool   // a manifest only configures tools; another says more
+	// parts are facts by name, with the text that stands for them in commands.
+	parts map[string]string
+}
+
+// toolsOnly reports whether nothing is said but how tools are to work.
+func (m *manifest) toolsOnly() bool { return m.tools && !m.needs && m.runtime == 0 }
+
+// tell records a fact, unless it is known already.
+func (m *manifest) tell(fact, text string) {
+	if m.parts == nil {
+		m.parts = map[string]string{}
+	}
+	if _, known := m.parts[fact]; !known {
+		m.parts[fact] = text
+	}
 }
 
 type parser func(content []byte, into *manifest) error
@@ -24,33 +39,44 @@ var parsers = []struct {
 	pattern string
 	parse   parser
 }{
-	{"requirements.txt", parseRequirements},
-	{"requirements*.txt", parseRequirements},
+	{"*requirements*.txt", parseRequirements},
 	{"requirements/*.txt", parseRequirements},
+	{"tests/requirements.txt", parseRequirements},
+	{"test/requirements.txt", parseRequirements},
 	{"pyproject.toml", parsePyproject},
 	{"Pipfile", parsePipfile},
 	{"setup.cfg", parseSetupConfig},
 	{"setup.py", parseSetupScript},
+	{"tox.ini", parseToolConfig},
+	{"noxfile.py", parseToolConfig},
 	{".python-version", parseVersionFile},
-	{"environment.yml", parseConda},
-	{"environment.yaml", parseConda},
-	{"condaenv.yaml", parseConda},
-	{"condaenv.yml", parseConda},
+	{"runtime.txt", parseRuntime},
+	{"*env*.yml", parseConda},
+	{"*env*.yaml", parseConda},
+	{"conda.yml", parseConda},
+	{"conda.yaml", parseConda},
 	{"package.json", parsePackageJSON},
 	{".nvmrc", parseVersionFile},
+	{".node-version", parseVersionFile},
 	{"pom.xml", parsePom},
 	{"build.gradle", parseGradle},
 	{"build.gradle.kts", parseGradle},
 	{"go.mod", parseGoMod},
 	{"go.work", parseGoWork},
 	{"Cargo.toml", parseCargo},
-	{"rust-toolchain", parseVersionFile},
+	{"rust-toolchain", parseRustToolchain},
+	{"rust-toolchain.toml", parseRustToolchain},
 	{"Gemfile", parseGemfile},
+	{"*.gemspec", parseGemfile},
 	{".ruby-version", parseVersionFile},
 	{"composer.json", parseComposer},
 	{"*.csproj", parseProject},
 	{"*.fsproj", parseProject},
+	{"global.json", parseGlobalJSON},
 	{"mix.exs", parseMix},
+	{"deno.json", parseDeno},
+	{"deno.jsonc", parseDeno},
+	{"Package.swift", parseSwift},
 	{"pubspec.yaml", parsePubspec},
 }
 
@@ -78,16 +104,9 @@ func (m *manifest) add(needed bool, names ...string) {
 }
 
 func (m *manifest) setVersion(version string) {
-	if version = strings.TrimSpace(version); m.version == "" {
+	if version = strings.TrimSpace(version); m.version == "" && !strings.Contains(version, "/*") {
 		m.version = version
 	}
-}
-
-func (m *manifest) managerOr(otherwise string) string {
-	if m.manager != "" {
-		return m.manager
-	}
-	return otherwise
 }
 
 func (m *manifest) mentions(dependency string) bool {
@@ -96,6 +115,6 @@ func (m *manifest) mentions(dependency string) bool {
 
 func parseVersionFile(content []byte, into *manifest) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(content)), "\n")
-	into.setVersion(path.Base(strings.TrimSpace(line)))
+	into.setVersion(strings.TrimSpace(line))
 	return nil
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
 	"golang.org/x/mod/modfile"
 )
 
@@ -25,7 +27,10 @@ func parsePackageJSON(content []byte, into *manifest) error {
 		Main             any               `json:"main"`
 		Bin              any               `json:"bin"`
 		Exports          any               `json:"exports"`
+		Module           any               `json:"module"`
+		Files            any               `json:"files"`
 		Workspaces       any               `json:"workspaces"`
+		Private          any               `json:"private"`
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(content, []byte("\ufeff")), &file); err != nil {
 		return err
@@ -33,18 +38,41 @@ func parsePackageJSON(content []byte, into *manifest) error {
 	into.add(true, sortedKeys(file.Dependencies)...)
 	into.add(false, sortedKeys(file.DevDependencies)...)
 	into.add(false, sortedKeys(file.PeerDependencies)...)
-	into.product = file.Main != nil || file.Bin != nil || file.Exports != nil || file.Workspaces != nil || file.Scripts["start"] != ""
+	into.product = file.Main != nil || file.Bin != nil || file.Exports != nil || file.Workspaces != nil || file.Module != nil || file.Files != nil
+	into.private = file.Private == true
+	into.tellScripts(file.Scripts)
+	if file.Workspaces != nil {
+		into.tell("workspaces", "")
+	}
+	worked := slices.ContainsFunc([]string{"start", "dev", "serve", "build", "test"}, func(name string) bool { return file.Scripts[name] != "" })
+	into.tools = into.runtime == 0 && !into.product && !worked
 	if engines, isMap := file.Engines.(map[string]any); isMap {
 		if version, isText := engines["node"].(string); isText {
 			into.setVersion(version)
 		}
 	}
-	test := file.Scripts["test"]
-	into.hasTest = test != "" && !strings.Contains(test, "no test specified")
 	if name, _, named := strings.Cut(file.PackageManager, "@"); named {
 		into.manager = name
 	}
 	return nil
+}
+
+// tellScripts records which scripts there are: one that runs tests, and one that
+// starts the program.
+func (m *manifest) tellScripts(scripts map[string]string) {
+	if scripts["start"] != "" {
+		m.tell("start", "")
+	}
+	if test := scripts["test"]; test != "" && !strings.Contains(test, "no test specified") {
+		m.tell("script", "test")
+		m.tell("test", "")
+		return
+	}
+	for _, name := range []string{"test:unit", "unit", "tests", "test:ci", "test:all", "test-unit", "test:run"} {
+		if scripts[name] != "" {
+			m.tell("script", name)
+		}
+	}
 }
 
 func parsePom(content []byte, into *manifest) error {
@@ -71,7 +99,7 @@ func parsePom(content []byte, into *manifest) error {
 	}
 	into.product = true
 	for _, version := range []string{file.Properties.Release, file.Properties.Java, file.Properties.Source} {
-		if version != "" {
+		if version != "" && !strings.HasPrefix(version, "$") {
 			into.setVersion(version)
 		}
 	}
@@ -79,15 +107,16 @@ func parsePom(content []byte, into *manifest) error {
 }
 
 var (
-	gradleDependency = regexp.MustCompile(`(?m)^\s*(api|implementation|compile|runtimeOnly|compileOnly|testImplementation|testCompile|annotationProcessor|kapt)\s*\(?\s*['"]([^'"]+)['"]`)
-	gradleVersion    = regexp.MustCompile(`(?:sourceCompatibility\s*=\s*['"]?(?:JavaVersion\.VERSION_)?|languageVersion\s*=\s*JavaLanguageVersion\.of\()([0-9._]+)`)
+	gradleDependency = regexp.MustCompile(`(?m)^\s*(api|implementation|compile|runtimeOnly|compileOnly|testImplementation|testCompile|annotationProcessor|kapt)\s*\(?\s*(?:['"]([^'"]+)['"]|(libs\.[A-Za-z0-9_.]+))`)
+	gradleVersion    = regexp.MustCompile(`(?:sourceCompatibility\s*=\s*['"]?(?:JavaVersion\.VERSION_)?|languageVersion(?:\s*=\s*|\.set\()JavaLanguageVersion\.of\(|jvmToolchain\()\s*['"]?([0-9._]+)`)
 )
 
 // parseGradle looks for the usual notations. A build script is a program; it is
 // never run here.
 func parseGradle(content []byte, into *manifest) error {
+	into.product = true
 	for _, found := range gradleDependency.FindAllSubmatch(content, -1) {
-		into.add(!strings.HasPrefix(string(found[1]), "test"), string(found[2]))
+		into.add(!strings.HasPrefix(string(found[1]), "test"), string(found[2])+string(found[3]))
 	}
 	if found := gradleVersion.FindSubmatch(content); found != nil {
 		into.setVersion(strings.ReplaceAll(string(found[1]), "_", "."))
@@ -101,6 +130,7 @@ func parseGoMod(content []byte, into *manifest) error {
 	if err != nil {
 		return err
 	}
+	into.product = true
 	for _, requirement := range file.Require {
 		into.add(!requirement.Indirect, requirement.Mod.Path)
 	}
@@ -128,6 +158,7 @@ func parseCargo(content []byte, into *manifest) error {
 		BuildDependencies map[string]any `toml:"build-dependencies"`
 		Workspace         struct {
 			Dependencies map[string]any `toml:"dependencies"`
+			Package      map[string]any `toml:"package"`
 		} `toml:"workspace"`
 		Package map[string]any `toml:"package"`
 	}
@@ -138,15 +169,35 @@ func parseCargo(content []byte, into *manifest) error {
 	into.add(true, sortedKeys(file.Workspace.Dependencies)...)
 	into.add(false, sortedKeys(file.DevDependencies)...)
 	into.add(false, sortedKeys(file.BuildDependencies)...)
-	if version, isText := file.Package["rust-version"].(string); isText {
-		into.setVersion(version)
+	into.product = file.Package != nil
+	for _, about := range []map[string]any{file.Package, file.Workspace.Package} {
+		if version, isText := about["rust-version"].(string); isText {
+			into.setVersion(version)
+		}
 	}
 	return nil
 }
 
+// parseRustToolchain reads both forms: a table, and a bare name.
+func parseRustToolchain(content []byte, into *manifest) error {
+	var file struct {
+		Toolchain struct {
+			Channel string `toml:"channel"`
+		} `toml:"toolchain"`
+	}
+	if !bytes.Contains(content, []byte("[toolchain]")) {
+		return parseVersionFile(content, into)
+	}
+	err := toml.Unmarshal(content, &file)
+	into.setVersion(file.Toolchain.Channel)
+	return err
+}
+
 var (
-	gem         = regexp.MustCompile(`(?m)^\s*gem\s+['"]([^'"]+)['"]`)
-	gemRuby     = regexp.MustCompile(`(?m)^\s*ruby\s+['"]([^'"]+)['"]`)
+	gem         = regexp.MustCompile(`(?m)^\s*(?:gem|\w+\.add(?:_runtime|_development)?_dependency)[\s(]+['"]([^'"]+)['"]`)
+	gemRuby     = regexp.MustCompile(`(?m)^\s*(?:ruby|\w+\.required_ruby_version\s*=)\s*['"]([^'"]+)['"]`)
+	swiftUses   = regexp.MustCompile(`\.package\([^)]*url:\s*"([^"]+)"`)
+	swiftTools  = regexp.MustCompile(`swift-tools-version:\s*([0-9.]+)`)
 	mixPackage  = regexp.MustCompile(`\{\s*:([a-z0-9_]+)\s*,\s*(?:"[^"]*"|[a-z]+:)`)
 	mixRequires = regexp.MustCompile(`elixir:\s*"([^"]+)"`)
 )
@@ -159,12 +210,23 @@ func parseGemfile(content []byte, into *manifest) error {
 		into.setVersion(string(found[1]))
 	}
 	if into.mentions("rspec") {
-		into.test = "bundle exec rspec"
+		into.tell("rspec", "")
+	}
+	return nil
+}
+
+func parseSwift(content []byte, into *manifest) error {
+	for _, found := range swiftUses.FindAllSubmatch(content, -1) {
+		into.add(true, string(found[1]))
+	}
+	if found := swiftTools.FindSubmatch(content); found != nil {
+		into.setVersion(string(found[1]))
 	}
 	return nil
 }
 
 func parseMix(content []byte, into *manifest) error {
+	into.product = true
 	for _, found := range mixPackage.FindAllSubmatch(content, -1) {
 		into.add(true, string(found[1]))
 	}
@@ -187,8 +249,12 @@ func parseComposer(content []byte, into *manifest) error {
 	delete(file.Require, "php")
 	into.add(true, sortedKeys(file.Require)...)
 	into.add(false, sortedKeys(file.RequireDev)...)
+	into.product = len(file.Require) > 0
 	if file.Scripts["test"] != nil {
 		into.test = "composer test"
+	}
+	if into.mentions("pestphp/pest") {
+		into.tell("pest", "")
 	}
 	return nil
 }
@@ -223,5 +289,36 @@ func parsePubspec(content []byte, into *manifest) error {
 	into.add(true, sortedKeys(file.Dependencies)...)
 	into.add(false, sortedKeys(file.DevDependencies)...)
 	into.setVersion(file.Environment["sdk"])
+	return nil
+}
+
+func parseGlobalJSON(content []byte, into *manifest) error {
+	var file struct {
+		SDK struct {
+			Version string `json:"version"`
+		} `json:"sdk"`
+	}
+	err := json.Unmarshal(bytes.TrimPrefix(content, []byte("\ufeff")), &file)
+	into.setVersion(file.SDK.Version)
+	return err
+}
+
+// parseDeno reads JSON that may have comments.
+func parseDeno(content []byte, into *manifest) error {
+	var file struct {
+		Imports map[string]string `json:"imports"`
+		Tasks   map[string]any    `json:"tasks"`
+	}
+	plain, err := hujson.Standardize(content)
+	if err == nil {
+		err = json.Unmarshal(plain, &file)
+	}
+	if err != nil {
+		return err
+	}
+	into.add(true, sortedKeys(file.Imports)...)
+	if file.Tasks["test"] != nil {
+		into.test = "deno task test"
+	}
 	return nil
 }

@@ -17,10 +17,13 @@ var (
 	requirementName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*`)
 	setupRequires   = regexp.MustCompile(`(?s)install_requires\s*=\s*\[(.*?)\]`)
 	pythonRequires  = regexp.MustCompile(`python_requires\s*=\s*['"]?([^'"\n,)]+(?:,[^'"\n)]+)?)`)
+	setupExtras     = regexp.MustCompile(`(?s)extras_require\s*=\s*\{(.*?)\}`)
+	extraName       = regexp.MustCompile(`['"]([a-z]+)['"]\s*:`)
 	quoted          = regexp.MustCompile(`['"]([^'"]+)['"]`)
 )
 
 func parseRequirements(content []byte, into *manifest) error {
+	into.needs = true
 	scanner := bufio.NewScanner(bytes.NewReader(content))
 	scanner.Buffer(nil, manifestCap+1)
 	for scanner.Scan() {
@@ -29,20 +32,45 @@ func parseRequirements(content []byte, into *manifest) error {
 		if line == "" || strings.HasPrefix(line, "-") {
 			continue
 		}
-		if name := requirementName.FindString(line); name != "" {
-			into.add(true, name)
-		}
+		into.require(true, line)
 	}
 	return scanner.Err()
 }
 
+// require records a requirement as pip writes it.
+func (m *manifest) require(needed bool, requirement string) {
+	name := requirementName.FindString(requirement)
+	m.add(needed, name)
+	if name == "pytest" || strings.HasPrefix(name, "pytest-") {
+		m.tell("pytest", "")
+		m.tell("declares-pytest", "")
+	}
+}
+
+// lookForPytest records that the tests are pytest's if its files are there, and
+// whether it has to be installed by name, as no manifest asks for it.
+func (m *manifest) lookForPytest(in folder) {
+	if anyMatches([]string{"pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"}, in.files) {
+		m.tell("pytest", "")
+	}
+	_, used := m.parts["pytest"]
+	_, declared := m.parts["declares-pytest"]
+	if used && !declared {
+		m.tell("needs-pytest", "")
+	}
+}
+
+// testExtras are the names that people give to what tests need, best first.
+var testExtras = []string{"test", "tests", "testing", "dev", "develop", "development", "all"}
+
 func parsePyproject(content []byte, into *manifest) error {
 	var file struct {
-		Project struct {
+		Project *struct {
 			Dependencies         []string            `toml:"dependencies"`
 			OptionalDependencies map[string][]string `toml:"optional-dependencies"`
 			RequiresPython       string              `toml:"requires-python"`
 		} `toml:"project"`
+		BuildSystem      map[string]any   `toml:"build-system"`
 		DependencyGroups map[string][]any `toml:"dependency-groups"`
 		Tool             struct {
 			Poetry *struct {
@@ -60,20 +88,25 @@ func parsePyproject(content []byte, into *manifest) error {
 	if err := toml.Unmarshal(content, &file); err != nil {
 		return err
 	}
-	for _, requirement := range file.Project.Dependencies {
-		into.add(true, requirementName.FindString(requirement))
-	}
-	for _, group := range sortedKeys(file.Project.OptionalDependencies) {
-		for _, requirement := range file.Project.OptionalDependencies[group] {
-			into.add(false, requirementName.FindString(requirement))
-		}
+	if file.Project != nil {
+		into.addProject(file.Project.Dependencies, file.Project.OptionalDependencies)
+		into.setVersion(file.Project.RequiresPython)
 	}
 	for _, group := range sortedKeys(file.DependencyGroups) {
 		for _, requirement := range file.DependencyGroups[group] {
-			into.add(false, requirementName.FindString(fmt.Sprint(requirement)))
+			if text, isText := requirement.(string); isText {
+				into.require(false, text)
+			}
 		}
 	}
-	into.setVersion(file.Project.RequiresPython)
+	into.tellGroup(file.DependencyGroups)
+	into.needs = into.needs || len(file.DependencyGroups) > 0
+	if file.Project != nil || file.BuildSystem != nil || file.Tool.Poetry != nil {
+		into.needs = true
+		into.tellPackage()
+	} else {
+		into.tools = true
+	}
 	if poetry := file.Tool.Poetry; poetry != nil {
 		addPoetry(into, poetry.Dependencies, true)
 		addPoetry(into, poetry.DevDependencies, false)
@@ -85,9 +118,47 @@ func parsePyproject(content []byte, into *manifest) error {
 		}
 	}
 	if file.Tool.Pytest != nil {
-		into.add(false, "pytest")
+		into.tell("pytest", "")
 	}
 	return nil
+}
+
+// tellPackage records that the project itself can be installed.
+func (m *manifest) tellPackage() {
+	m.product = true
+	m.tell("package", "")
+	m.tell("target", ".")
+}
+
+// tellExtra records the optional dependencies that tests need.
+func (m *manifest) tellExtra(extras map[string][]string) {
+	for _, name := range testExtras {
+		if _, known := extras[name]; known {
+			m.tell("target", "'.["+name+"]'")
+			m.tell("extra", name)
+		}
+	}
+}
+
+// tellGroup records the dependency group that tests need.
+func (m *manifest) tellGroup(groups map[string][]any) {
+	for _, name := range testExtras {
+		if _, known := groups[name]; known {
+			m.tell("group", name)
+		}
+	}
+}
+
+func (m *manifest) addProject(dependencies []string, extras map[string][]string) {
+	for _, requirement := range dependencies {
+		m.require(true, requirement)
+	}
+	for _, name := range sortedKeys(extras) {
+		for _, requirement := range extras[name] {
+			m.require(false, requirement)
+		}
+	}
+	m.tellExtra(extras)
 }
 
 func addPoetry(into *manifest, dependencies map[string]any, needed bool) {
@@ -98,7 +169,7 @@ func addPoetry(into *manifest, dependencies map[string]any, needed bool) {
 			}
 			continue
 		}
-		into.add(needed, name)
+		into.require(needed, name)
 	}
 }
 
@@ -111,8 +182,12 @@ func parsePipfile(content []byte, into *manifest) error {
 	if err := toml.Unmarshal(content, &file); err != nil {
 		return err
 	}
-	into.add(true, sortedKeys(file.Packages)...)
-	into.add(false, sortedKeys(file.DevPackages)...)
+	into.needs = true
+	for needed, packages := range map[bool]map[string]any{true: file.Packages, false: file.DevPackages} {
+		for _, name := range sortedKeys(packages) {
+			into.require(needed, name)
+		}
+	}
 	into.setVersion(file.Requires["python_version"])
 	return nil
 }
@@ -120,6 +195,13 @@ func parsePipfile(content []byte, into *manifest) error {
 // parseSetupConfig takes the indented lines under install_requires.
 func parseSetupConfig(content []byte, into *manifest) error {
 	inRequires := false
+	if bytes.Contains(content, []byte("[metadata]")) {
+		into.needs = true
+		into.tellPackage()
+	}
+	if bytes.Contains(content, []byte("[tool:pytest]")) {
+		into.tell("pytest", "")
+	}
 	for line := range strings.SplitSeq(string(content), "\n") {
 		trimmed := strings.TrimSpace(line)
 		indented := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
@@ -143,6 +225,18 @@ func parseSetupConfig(content []byte, into *manifest) error {
 // parseSetupScript looks for the list that is nearly always written out in a
 // setup.py. The script itself is never run here.
 func parseSetupScript(content []byte, into *manifest) error {
+	into.needs = true
+	if extras := setupExtras.FindSubmatch(content); extras != nil {
+		named := map[string][]string{}
+		for _, extra := range extraName.FindAllSubmatch(extras[1], -1) {
+			named[string(extra[1])] = nil
+		}
+		into.tellExtra(named)
+	}
+	into.tellPackage()
+	if bytes.Contains(content, []byte("pytest")) {
+		into.tell("pytest", "")
+	}
 	if found := setupRequires.FindSubmatch(content); found != nil {
 		for _, item := range quoted.FindAllSubmatch(found[1], -1) {
 			into.add(true, requirementName.FindString(string(item[1])))
@@ -154,13 +248,36 @@ func parseSetupScript(content []byte, into *manifest) error {
 	return nil
 }
 
+// parseToolConfig looks for pytest in the configuration of something that runs
+// tests.
+func parseToolConfig(content []byte, into *manifest) error {
+	if bytes.Contains(content, []byte("pytest")) {
+		into.tell("pytest", "")
+	}
+	return nil
+}
+
+// parseRuntime reads a line like python-3.11.4.
+func parseRuntime(content []byte, into *manifest) error {
+	if version, named := strings.CutPrefix(strings.TrimSpace(string(content)), "python-"); named {
+		into.setVersion(version)
+	}
+	return nil
+}
+
 func parseConda(content []byte, into *manifest) error {
 	var file struct {
 		Dependencies []any `yaml:"dependencies"`
+		Channels     any   `yaml:"channels"`
 	}
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		return err
 	}
+	if file.Dependencies == nil && file.Channels == nil && len(bytes.TrimSpace(content)) > 0 {
+		into.tools = true // an environment of something else goes by the same name
+		return nil
+	}
+	into.needs = true
 	for _, dependency := range file.Dependencies {
 		switch entry := dependency.(type) {
 		case string:
@@ -168,12 +285,12 @@ func parseConda(content []byte, into *manifest) error {
 			if name == "python" {
 				into.setVersion(strings.TrimLeft(strings.TrimPrefix(entry, name), "= "))
 			}
-			into.add(true, name)
+			into.require(true, name)
 		case map[string]any:
 			for _, kind := range sortedKeys(entry) {
 				list, _ := entry[kind].([]any)
 				for _, item := range list {
-					into.add(true, requirementName.FindString(fmt.Sprint(item)))
+					into.require(true, fmt.Sprint(item))
 				}
 			}
 		}

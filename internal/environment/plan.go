@@ -95,7 +95,7 @@ func (t *Table) Complete(selected Selection, detected Detection) (Selection, Env
 		if detected.EnvironmentType == entry.Name {
 			selected.SetupCommands = slices.Clone(detected.SetupCommands)
 		} else {
-			selected.SetupCommands = entry.manager(nil).commands(nil)
+			selected.SetupCommands = entry.manager(nil).commands(Candidate{})
 		}
 	}
 	if len(selected.Verification) == 0 {

@@ -28,9 +28,13 @@ type rule struct {
 	rank int
 	all  []string
 	not  []string
+	only bool // the text is the whole line
 }
 
 func (r rule) matches(line string) bool {
+	if r.only {
+		return strings.TrimSpace(line) == r.all[0]
+	}
 	for _, text := range r.all {
 		if !hasOne(line, text) {
 			return false
@@ -58,6 +62,11 @@ func hasOne(line, texts string) bool {
 }
 
 func when(kind Kind, rank int, all ...string) rule { return rule{kind: kind, rank: rank, all: all} }
+
+func (r rule) alone() rule {
+	r.only = true
+	return r
+}
 
 func (r rule) unless(not ...string) rule {
 	r.not = not
@@ -99,6 +108,8 @@ var rules = []rule{
 	when(Resource, exhausted, "compiler out of memory|collect2: fatal error: ld terminated with signal 9"),
 	when(Resource, vague, "error 137|exit code 137|exit code: 137|status 137|exit status 137|code 137"),
 	when(Resource, vague, " killed  |: killed"),
+	when(Resource, vague, "killed").alone(),
+	when(Resource, vague, "daemon disappeared unexpectedly"),
 
 	// The container engine.
 	when(Container, engine, "cannot connect to the docker daemon|error during connect:|is the docker daemon running"),
@@ -111,10 +122,11 @@ var rules = []rule{
 	when(Container, engine, "manifest for ", " not found"),
 	when(Container, engine, "no matching manifest for|no match for platform in manifest"),
 	when(Container, engine, "repository ", "does not exist or may require 'docker login'|not found: does not exist or no pull access"),
+	when(Container, engine, "failed to resolve source metadata", "not found|denied|unauthorized"),
 	when(Container, engine, "exec user process caused"),
 	when(Container, engine, "unauthorized: ", "authentication|access to the requested|please login|authorized|credentials"),
 	when(Container, engine, "failed to start container|unable to start container|container failed to start|failed to create shim|failed to create containerd"),
-	when(Container, engine, "imagepullbackoff|errimagepull"),
+	when(Container, engine, "imagepullbackoff|errimagepull|did not resolve to an alias and no unqualified-search"),
 	when(Container, engine, "image ", " not found|could not be found", "docker|container|repository").unless("npm", "404"),
 	when(Container, engine, "error removing intermediate container|no basic auth credentials|cannot be used on this platform"),
 	when(Container, engine, "bwrap: "),
@@ -122,12 +134,11 @@ var rules = []rule{
 	when(Container, engine, "container ", " is not running|exited unexpectedly|no such container"),
 
 	// Locks of package managers.
-	when(Lock, locked, "could not get lock"),
+	when(Lock, locked, "could not get lock").unless("waiting for cache lock"),
 	when(Lock, locked, "unable to acquire the dpkg"),
 	when(Lock, locked, "unable to lock the administration directory|unable to lock directory|unable to lock the download directory|unable to lock database"),
 	when(Lock, locked, "is locked by another process|locked by another process|another process is using|another process has"),
-	when(Lock, locked, "waiting for cache lock|waiting for process with pid"),
-	when(Lock, locked, "blocking waiting for file lock"),
+	when(Lock, retried, "waiting for cache lock|waiting for process with pid|blocking waiting for file lock|waiting for lock"),
 	when(Lock, locked, "another app is currently holding the"),
 	when(Lock, locked, "timeout waiting to lock|timed out waiting to lock|failed to acquire lock|could not acquire lock|unable to acquire lock|unable to obtain lock|couldn't acquire"),
 	when(Lock, locked, "lockerror|locktimeout|lock_timeout|elocked").unless("package-lock", "no module", "import"),
@@ -159,7 +170,9 @@ var rules = []rule{
 	when(Network, broken, "could not resolve '"),
 	when(Network, broken, "temporary failure resolving|temporary failure in name resolution|failure in name resolution"),
 	when(Network, broken, "name or service not known|nodename nor servname|no address associated with hostname"),
-	when(Network, broken, "unable to resolve host|failed to resolve|failed to lookup address|dns lookup failed|name resolution fail|dns error|bad address '").unless("sudo: unable to resolve host", "import", "module", "dependenc", "loader", "symbol", "error[e"),
+	when(Network, broken, "unable to resolve host|failed to lookup address|dns lookup failed|name resolution fail|dns error|bad address '").unless("sudo: unable to resolve host", "import", "module", "dependenc", "loader", "symbol", "error[e", "source metadata"),
+	when(Network, broken, "failed to resolve", "host|dns|address|proxy|http|.com|.org|.net|.io").unless("import", "module", "dependenc", "loader", "symbol", "error[e", "source metadata"),
+	when(Network, broken, "all attempts to connect to"),
 	when(Network, broken, "could not resolve: ", "curl|host"),
 	when(Network, broken, "no such host"),
 	when(Network, broken, "unknownhostexception|unknown host|noroutetohostexception"),
@@ -174,7 +187,8 @@ var rules = []rule{
 	when(Network, broken, "unexpected eof|unexpected end of file", "http|https|fetch|download|read:|ssl|tls|remote|rpc failed|registry").unless("json", "gzip: stdin", "xml", "yaml", ".py\"", "bash"),
 	when(Network, broken, "eof occurred in violation of protocol|ssl_error_syscall|gnutls recv error|gnutls_handshake|ssl connection has been closed|unable to establish ssl connection|tls connection was non-properly terminated|error in the pull function"),
 	when(Network, broken, "early eof|rpc failed|the remote end hung up unexpectedly|fetch-pack: invalid index-pack|unexpected disconnect while reading sideband"),
-	when(Network, broken, "cannot fetch index base url"),
+	when(Network, broken, "cannot fetch index base url|transfer failed - "),
+	when(Network, broken, "error sending request for url|error sending request:").unless(local...),
 	when(Network, broken, "transfer closed with|empty reply from server|recv failure|send failure|failure when receiving data|incompleteread|chunkedencodingerror|remotedisconnected|protocolerror|http2 framing layer|stream was not closed cleanly"),
 	when(Network, broken, "newconnectionerror|maxretryerror|max retries exceeded|proxyerror|cannot connect to proxy|tunneling socket could not be established").unless("retrying"),
 	when(Network, broken, "condahttperror: http 000|connection failed for url|condaconnectionerror|an http error occurred when trying to retrieve this url"),
@@ -192,15 +206,15 @@ var rules = []rule{
 	when(ConfigSyntax, syntax, "dockerfile parse error|no build stage in current context|invalid reference format|dockerfile (dockerfile) cannot be empty|unknown instruction:|no image was generated. is your dockerfile empty|the dockerfile (").unless("no such file"),
 	when(ConfigSyntax, syntax, "ejsonparse|failed to parse json|json.parse|failed at parsing json|is not valid json|invalid json|error parsing json|unexpected token in json|json parse error|jsondecodeerror|unexpected end of json|jsonparseexception|does not contain valid json|parse error on line"),
 	when(ConfigSyntax, syntax, "unexpected token", "json"),
-	when(ConfigSyntax, syntax, "yamlexception|yaml.scanner|yaml.parser|scannererror|parsererror|yaml: line|error parsing yaml|yaml parse error|invalid yaml|mapping values are not allowed|could not parse yaml|did not find expected|cannot unmarshal !!").unless("rdoc"),
+	when(ConfigSyntax, syntax, "yamlexception|yaml.scanner|yaml.parser|scannererror|parsererror|yaml: line|error parsing yaml|yaml parse error|invalid yaml|is not valid yaml|cannot start any token|mapping values are not allowed|could not parse yaml|did not find expected|cannot unmarshal !!").unless("rdoc"),
 	when(ConfigSyntax, syntax, "tomldecodeerror|toml parse error|could not parse input as toml|invalid toml|toml decode|error: invalid tomldocument|tomlkit.exceptions|toml.decoder|is not a valid toml|unable to parse toml|failed to parse manifest|failed to parse `pyproject|error parsing toml"),
 	when(ConfigSyntax, syntax, "the pyproject configuration is invalid|the poetry configuration is invalid|invalid pyproject.toml|configuration error: `project|additional properties are not allowed"),
-	when(ConfigSyntax, syntax, "non-parseable pom|malformed pom|non-readable pom|the build could not read|non-resolvable parent pom: malformed|unrecognised tag|xml parse|unparseable xml|saxparseexception|xmlpullparserexception"),
+	when(ConfigSyntax, syntax, "the project file could not be loaded|non-parseable pom|malformed pom|non-readable pom|the build could not read|non-resolvable parent pom: malformed|unrecognised tag|xml parse|unparseable xml|saxparseexception|xmlpullparserexception"),
 	when(ConfigSyntax, syntax, "could not compile settings file|could not compile build file|build.gradle': ", "unexpected|unable to resolve class|expecting"),
 	when(ConfigSyntax, syntax, "could not compile build file|could not compile settings file|script compilation error"),
-	when(ConfigSyntax, syntax, "errors parsing go.mod|errors parsing go.work|go.mod:", "unknown directive|syntax error|usage:|invalid go version|malformed|unexpected|parsing|must be of the form"),
+	when(ConfigSyntax, syntax, "errors parsing go.mod|errors parsing go.work|go.mod:", "unknown directive|syntax error|usage:|invalid go version|malformed|unexpected|parsing|must be of the form").unless("@v"),
 	when(ConfigSyntax, syntax, "errors parsing go.mod|errors parsing go.work"),
-	when(ConfigSyntax, syntax, "invalid requirement: |invalidrequirement|requirementparseerror|invalid requirement at|expected end or semicolon|couldn't parse requirement|error: invalid requirement|requirements file", "parse|invalid|expected|error"),
+	when(ConfigSyntax, syntax, "invalid requirement: |invalidrequirement|requirementparseerror|invalid requirement at|expected end or semicolon|couldn't parse requirement|error: invalid requirement|requirements file", "parse|invalid|expected|error").unless("hashes", "could not open"),
 	when(ConfigSyntax, syntax, "invalidversionspec|invalid version spec|invalid version specification|error: invalid version|eentrypoint invalid|einvalidpackagename|invalid package name|einvalidtagname|invalid tag name"),
 	when(ConfigSyntax, syntax, "specnotfound", "environment.yml|condaenv|yaml").unless("can't process", "does not exist"),
 	when(ConfigSyntax, syntax, "there was an error parsing `gemfile`|[!] there was an error"),
@@ -220,15 +234,20 @@ var rules = []rule{
 	when(VersionConflict, conflict, " depends on ", "which doesn't match any versions|version solving failed|incompatible"),
 	when(VersionConflict, conflict, "because only ", "version|project|solv|depend|<|>").unless("was not found", "no versions of"),
 	when(VersionConflict, conflict, "version solving failed|solverproblemerror"),
-	when(VersionConflict, conflict, "depends on", "requirements are unsatisfiable").unless("was not found in the package registry", "there are no versions of"),
-	when(PackageNotFound, missing, "was not found in the package registry|there are no versions of"),
+	when(VersionConflict, conflict, "depends on", "requirements are unsatisfiable").unless("was not found in the package registry", "there are no versions of", "there is no version of"),
+	when(PackageNotFound, missing, "was not found in the package registry|there are no versions of|there is no version of"),
 	when(VersionConflict, vague, "no solution found when resolving"),
-	when(VersionConflict, conflict, "unsatisfiableerror|libmambaunsatisfiable|could not solve for environment specs|found conflicts!|incompatible specs|package conflicts|dependency missing in current"),
+	when(VersionConflict, conflict, "found conflicts!|incompatible specs|package conflicts|dependency missing in current|were found to be in conflict|but none of the providers can be installed|is not installable because"),
+	when(VersionConflict, vague, "unsatisfiableerror|libmambaunsatisfiable|could not solve for environment specs"),
+	when(PackageNotFound, missing, "does not exist (perhaps a typo|nothing provides requested"),
 	when(VersionConflict, conflict, "eresolve|conflicting peer dependency|could not resolve dependency:|fix the upstream dependency conflict|err_pnpm_peer_dep"),
 	when(VersionConflict, conflict, "epeerinvalid|ebadengine|err_pnpm_unsupported_engine|unsupported engine|the engine \"|found incompatible module|not compatible with your version of node|notsup").unless("npm warn", "warning "),
 	when(VersionConflict, conflict, "peerinvalid|ebadplatform|unsupported platform for").unless("npm warn", "optional", "skipping"),
 	when(VersionConflict, conflict, "your lockfile needs to be updated|npm ci` can only install|err_pnpm_outdated_lockfile|lock file is not up to date|lock file's ", "package|npm|lockfile|frozen"),
 	when(VersionConflict, conflict, "pyproject.toml changed significantly since poetry.lock|poetry.lock is not up to date|lockfile is out of date|lock file needs to be updated|lockfile at `uv.lock` needs|would have changed lockfile|pipfile.lock", "out of date|update|changed|lock"),
+	when(VersionConflict, conflict, "yn0028: |lockfile would have been|lockfile had changes|lockfile is frozen|lock file is frozen"),
+	when(VersionConflict, conflict, "lock file|lockfile|.lock", "needs to be updated|out of date|out-of-date|not up to date|not up-to-date|out of sync|not in sync|not in synce|is outdated|--locked|does not match|doesn't match").unless("could not get lock", "warn", "http"),
+	when(VersionConflict, conflict, "resolutionfailure|dependency resolution failed|is not present in the lock file|dependencies could not be resolved. you likely have a mismatch|is not in the allowed range"),
 	when(VersionConflict, conflict, "frozen-lockfile", "not up to date|outdated|fail|differ"),
 	when(VersionConflict, conflict, "requires a different python").unless("found link"),
 	when(VersionConflict, conflict, "requires python '", "but"),
@@ -241,8 +260,9 @@ var rules = []rule{
 	when(VersionConflict, conflict, "version", "conflict").unless("git", "merge conflict", "warn"),
 	when(VersionConflict, conflict, "dependency convergence error|could not resolve version conflict|cannot find a version of", "that satisfies|conflict|converg|version"),
 	when(VersionConflict, conflict, "unsupported class file major version|unsupported major.minor|class file has wrong version|invalid target release|invalid source release|release version "),
-	when(VersionConflict, conflict, "no matching variant|incompatible because this component declares|was compiled with an incompatible version of kotlin|requires at least jvm|gradle requires jvm|minimum supported gradle version|requires gradle|requires java|requires a jdk|requires jdk"),
-	when(VersionConflict, conflict, "failed to select a version for|rustc ", "is not supported by|requires rustc|possible versions|select a version|or newer").unless("compiling", "checking"),
+	when(VersionConflict, conflict, "no matching variant|incompatible because this component declares|was compiled with an incompatible version of kotlin|requires at least jvm|gradle requires jvm|minimum supported gradle version|requires gradle|requires java|requires a jdk|requires jdk").unless("javascript"),
+	when(PackageNotFound, missing, "failed to select a version for the requirement|candidate versions found which didn't match"),
+	when(VersionConflict, conflict, "failed to select a version for|rustc ", "is not supported by|requires rustc|possible versions|select a version|or newer").unless("compiling", "checking", "for the requirement"),
 	when(VersionConflict, conflict, "feature `edition20|requires rustc|is not stable in this version of cargo|older than the `|package requires rustc|lock file version "),
 	when(VersionConflict, conflict, "go.mod requires go >=|module requires go 1.|requires go >= |requires go1.|note: module requires go|invalid go version|ambiguous import|but was required as:|module declares its path as|updates to go.mod needed|is explicitly required in go.mod|inconsistent vendoring|requires newer go version"),
 	when(VersionConflict, conflict, "does not support targeting|a compatible sdk version|netsdk1045|nu1107|nu1605|nu1608|package downgrade|is not compatible with net|a compatible installed .net"),
@@ -258,7 +278,8 @@ var rules = []rule{
 	when(PackageNotFound, missing, "release '", "was not found"),
 	when(PackageNotFound, missing, "does not have a release file|no longer has a release file"),
 	when(PackageNotFound, missing, "404  not found|404 not found|error 404|error: 404|status code 404|status 404|http error 404|404 client error|http 404|code 404|e404|status code: 404|not found - get|statuscode=404|response code 404|returned error: 404|(404)"),
-	when(PackageNotFound, missing, "410 gone|410  gone|error 410|error: 410"),
+	when(PackageNotFound, missing, "410 gone|410  gone|error 410|error: 410|httperror404|referenced package was not found"),
+	when(PackageNotFound, missing, "there is no '", "' package available"),
 	when(PackageNotFound, missing, "unsatisfiable constraints|(missing):|(no such package):|unable to select packages"),
 	when(PackageNotFound, missing, "no matching version found for|notarget|etarget|err_pnpm_no_matching_version|err_pnpm_fetch_404|couldn't find any versions for|is not in the npm registry|is not in this registry|no candidates found"),
 	when(PackageNotFound, missing, "no package ", " available").unless("optional"),
@@ -276,9 +297,14 @@ var rules = []rule{
 	when(PackageNotFound, missing, "could not read username for"),
 	when(PackageNotFound, missing, "no matching package named|no matching package found|perhaps you meant:"),
 	when(PackageNotFound, missing, "could not find gem|gem::gemnotfound|could not find a valid gem|bundler::gemnotfound|gemnotfoundexception"),
+	when(PackageNotFound, missing, "unable to find installation candidates|yn0035: |yn0082: |yn0027: "),
 	when(PackageNotFound, missing, "could not find package|could not find a matching version of package|requested package "),
 	when(PackageNotFound, missing, "pathspec '", "did not match any file|remote branch|couldn't find remote ref"),
 	when(PackageNotFound, missing, "remote branch ", "not found"),
+	when(PackageNotFound, missing, "cannot locate remote-tracking branch|failed to find branch|failed to find tag|could not find tag|revspec '"),
+	when(PackageNotFound, missing, "dependency \"|dependency '|dependency `", "not found|does not exist|cannot be found"),
+	when(PackageNotFound, missing, "error: target not found: |no package with name "),
+	when(PackageNotFound, missing, "get http", " - 404|: 404"),
 	when(PackageNotFound, missing, "nu1101|nu1102|unable to find package|unable to find version"),
 	when(PackageNotFound, missing, "distributionnotfound|distribution was not found and is required by|could not find suitable distribution"),
 	when(PackageNotFound, missing, "dependencies ", "are not available|is not available"),
@@ -288,4 +314,16 @@ var rules = []rule{
 	when(PackageNotFound, absent, "no matching distribution found|could not find a version that satisfies|could not find any downloads|no distributions at all found|no local packages or working download links found|no distributions matching"),
 	when(PackageNotFound, vague, "modulenotfounderror|no module named|cannot find module '|cannot find module \"|err_module_not_found").unless("module '.", "module \".", "module '/", "module \"/"),
 	when(PackageNotFound, vague, "failed to fetch", "not found"),
+
+	// The commonest of these in other languages: German, French, Spanish,
+	// Portuguese, Japanese, Chinese.
+	when(Resource, exhausted, "kein speicherplatz mehr|aucun espace disponible|no queda espacio en el dispositivo|não há espaço disponível|空き領域がありません|设备上没有空间|設備上沒有空間"),
+	when(Resource, exhausted, "nicht genügend hauptspeicher|kann keinen speicher allozieren|impossible d'allouer de la mémoire|no se pudo asignar memoria|não foi possível alocar memória|メモリを確保できません|メモリを割り当てることができません|无法分配内存"),
+	when(Lock, locked, "konnte sperre|impossible d'obtenir le verrou|no se pudo bloquear|não foi possível obter trava|ロックを取得できません|フロントエンドロック|无法获得锁|無法取得 lock"),
+	when(Lock, locked, "ロック", "取得できません"),
+	when(Network, broken, "temporärer fehler beim auflösen|erreur temporaire de résolution|fallo temporal al resolver|falha temporária ao resolver|一時的に解決できません|暂时不能解析域名|暫時性解析失敗"),
+	when(Network, broken, "verbindung ist abgelaufen|zeitüberschreitung|délai d'attente|délai de connexion dépassé|se agotó el tiempo|tempo esgotado|接続がタイムアウト|连接超时|連線逾時"),
+	when(PackageNotFound, missing, "paket ", "kann nicht gefunden werden|konnte nicht gefunden werden"),
+	when(PackageNotFound, missing, "impossible de trouver le paquet|no se ha podido localizar el paquete|impossível encontrar o pacote|无法定位软件包|找不到套件"),
+	when(PackageNotFound, missing, "パッケージ", "見つかりません|はインストール候補がありません"),
 }

@@ -25,6 +25,7 @@ type Environment struct {
 	Languages []string          `yaml:"languages"`
 	Markers   []string          `yaml:"markers"`
 	Build     []string          `yaml:"build"`
+	Leading   []string          `yaml:"leading"`
 	Sources   []string          `yaml:"sources"`
 	Env       map[string]string `yaml:"env"`
 	Managers  []Manager         `yaml:"managers"`
@@ -34,17 +35,19 @@ type Environment struct {
 
 // Manager is a package manager of an environment.
 type Manager struct {
-	Name         string    `yaml:"name"`
-	When         []string  `yaml:"when"`
-	Setup        []Command `yaml:"setup"`
-	Test         string    `yaml:"test"`
-	FallbackTest string    `yaml:"fallback_test"`
+	Name  string    `yaml:"name"`
+	When  []string  `yaml:"when"`
+	Setup []Command `yaml:"setup"`
+	Tests []Command `yaml:"tests"`
+	Test  string    `yaml:"test"`
 }
 
-// Command is a set-up command, and the files of which one must exist for it.
+// Command is a command and what it is for: If names files or facts of which one
+// must be there, and First files of which the first that is there is put in.
 type Command struct {
-	Run string   `yaml:"run"`
-	If  []string `yaml:"if"`
+	Run   string   `yaml:"run"`
+	If    []string `yaml:"if"`
+	First []string `yaml:"first"`
 }
 
 // Check is a verification: the command has to end with 0 and to print exactly
@@ -132,6 +135,7 @@ func merged(base, change Environment) Environment {
 	set(&base.Languages, change.Languages)
 	set(&base.Markers, change.Markers)
 	set(&base.Build, change.Build)
+	set(&base.Leading, change.Leading)
 	set(&base.Sources, change.Sources)
 	set(&base.Prepare, change.Prepare)
 	if change.Title != "" {
@@ -211,14 +215,48 @@ func (e Environment) manager(files []string) Manager {
 	return fallback
 }
 
-func (m Manager) commands(files []string) []string {
+// commands are the set-up commands for what was found.
+func (m Manager) commands(found Candidate) []string {
 	commands := []string{}
 	for _, command := range m.Setup {
-		if len(command.If) == 0 || anyMatches(command.If, files) {
-			commands = append(commands, command.Run)
+		if run, applies := command.text(found); applies {
+			commands = append(commands, run)
 		}
 	}
 	return commands
+}
+
+// test is how the tests are run of what was found: what the manifests say, or
+// else the first way for which there is a sign. Empty means that nothing tells.
+func (m Manager) test(found Candidate) string {
+	if found.parsed.test != "" {
+		return found.parsed.test
+	}
+	for _, way := range m.Tests {
+		if run, applies := way.text(found); applies {
+			return run
+		}
+	}
+	return m.Test
+}
+
+// text is the command with everything put in, and whether it applies.
+func (c Command) text(found Candidate) (string, bool) {
+	if len(c.If) > 0 && !slices.ContainsFunc(c.If, found.has) {
+		return "", false
+	}
+	run := c.Run
+	if len(c.First) > 0 {
+		at := slices.IndexFunc(c.First, found.has)
+		if at < 0 {
+			return "", false
+		}
+		run = strings.ReplaceAll(run, "{file}", c.First[at])
+	}
+	for name, value := range found.parsed.parts {
+		run = strings.ReplaceAll(run, "{"+name+"}", value)
+	}
+	return run, true
 }
 
 func anyMatches(patterns, files []string) bool {

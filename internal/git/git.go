@@ -78,9 +78,9 @@ var safety = []string{
 	"maintenance.auto=false",
 }
 
-// environment is all that git sees of ours: where programs are, and how to reach
+// Environment is all that git sees of ours: where programs are, and how to reach
 // the network.
-func (p *Program) environment() []string {
+func (p *Program) Environment() []string {
 	config := "/dev/null"
 	if p.Config != "" {
 		config = p.Config
@@ -98,6 +98,19 @@ func (p *Program) environment() []string {
 		}
 	}
 	return env
+}
+
+// Path is where the program is.
+func (p *Program) Path() string { return p.path }
+
+// Flags are the arguments by which git is told all settings, and more that go
+// over them, in the form "name=value".
+func (p *Program) Flags(more ...string) []string {
+	var flags []string
+	for _, setting := range slices.Concat(safety, p.Settings, more) {
+		flags = append(flags, "-c", setting)
+	}
+	return flags
 }
 
 // limited runs git with a limit on the size of the files that it writes, counted
@@ -127,17 +140,18 @@ func (p *Program) Run(ctx context.Context, c Command) (string, error) {
 			cmd.ExtraFiles = []*os.File{credential} // becomes descriptor 3
 		}
 	}
-	endGently(cmd)
+	EndGently(cmd)
 	var output, trouble bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &tail{Buffer: &trouble}
 	if c.Output != nil {
 		cmd.Stdout = c.Output
 	}
 	if err := cmd.Run(); err != nil {
-		if ended := context.Cause(ctx); ended != nil {
-			err = ended
+		failed := &RunError{What: c.Args[0], Trouble: hide(trouble.String(), c.Remote), Err: err}
+		if ctx.Err() != nil {
+			failed.Err, failed.Ended = context.Cause(ctx), true
 		}
-		return output.String(), &RunError{What: c.Args[0], Trouble: hide(trouble.String(), c.Remote), Err: err}
+		return output.String(), failed
 	}
 	return output.String(), nil
 }
@@ -149,9 +163,7 @@ func (p *Program) arguments(c Command) []string {
 		limit = strconv.FormatInt(p.MaxFile/512+1, 10)
 	}
 	args := []string{"-c", limited, "sh", limit, p.path}
-	for _, setting := range slices.Concat(safety, p.Settings) {
-		args = append(args, "-c", setting)
-	}
+	args = append(args, p.Flags()...)
 	if c.Remote != nil {
 		if place := placeOf(*c.Remote); place != "" {
 			args = append(args, "-c", "credential."+place+".helper="+helper)
@@ -169,7 +181,7 @@ func (p *Program) arguments(c Command) []string {
 // variables are the environment of a command, which may talk to nobody unless
 // more is said.
 func (p *Program) variables(c Command) []string {
-	env := append(p.environment(), "GIT_ALLOW_PROTOCOL=")
+	env := append(p.Environment(), "GIT_ALLOW_PROTOCOL=")
 	if c.Index != "" {
 		env = append(env, "GIT_INDEX_FILE="+c.Index)
 	}
@@ -265,6 +277,7 @@ type RunError struct {
 	What    string
 	Trouble string
 	Err     error
+	Ended   bool // the context ended it
 }
 
 func (f *RunError) Error() string {

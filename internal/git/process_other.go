@@ -4,5 +4,5 @@ package git
 
 import "os/exec"
 
-// endGently leaves it at killing the command.
-func endGently(*exec.Cmd) {}
+// EndGently leaves it at killing the command.
+func EndGently(*exec.Cmd) {}

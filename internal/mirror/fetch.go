@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,7 +110,8 @@ type Seed struct {
 }
 
 // Seed puts the branches into the task's namespace as the mirror has them, and
-// makes the base its HEAD. What the task has pushed stays, except to the base.
+// makes the base its HEAD. What the task has pushed stays, except to the base; a
+// branch to which others have added since is brought up to date.
 // It fails with NotFound if the base does not exist. Fetch first.
 func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	space, err := namespace(seed.Task)
@@ -127,21 +129,17 @@ func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	if base == "" {
 		return task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
 	}
-	updates := []string{"update " + space + "refs/heads/" + seed.Base + " " + base + "\n"}
-	for _, branch := range seed.Branches {
-		commit, err := m.commit(ctx, dir, "refs/heads/"+branch)
+	updates := "update " + space + "refs/heads/" + seed.Base + " " + base + "\n"
+	for _, branch := range slices.Compact(slices.Sorted(slices.Values(seed.Branches))) {
+		commit, err := m.newer(ctx, dir, space, branch)
 		if err != nil {
 			return err
 		}
-		own, err := m.commit(ctx, dir, space+"refs/heads/"+branch)
-		if err != nil {
-			return err
-		}
-		if commit != "" && own == "" && branch != seed.Base {
-			updates = append(updates, "update "+space+"refs/heads/"+branch+" "+commit+"\n")
+		if commit != "" && branch != seed.Base {
+			updates += "update " + space + "refs/heads/" + branch + " " + commit + "\n"
 		}
 	}
-	if err := m.update(ctx, dir, strings.Join(updates, "")); err != nil {
+	if err := m.update(ctx, dir, updates); err != nil {
 		return err
 	}
 	if err := m.seedRefs(ctx, seed, dir, space); err != nil {
@@ -149,6 +147,30 @@ func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	}
 	_, err = m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", space + "HEAD", space + "refs/heads/" + seed.Base}})
 	return internal(err, "cannot seed the namespace of task "+string(seed.Task))
+}
+
+// newer is the commit that the forge has the branch at, if the task is to have it
+// too: it has no such branch, or has nothing there that the forge lacks. Else it is
+// empty.
+func (m *Mirrors) newer(ctx context.Context, dir, space, branch string) (string, error) {
+	commit, err := m.commit(ctx, dir, "refs/heads/"+branch)
+	if err != nil || commit == "" {
+		return "", err
+	}
+	own, err := m.commit(ctx, dir, space+"refs/heads/"+branch)
+	if err != nil {
+		return "", err
+	}
+	if own == "" || m.contains(ctx, dir, commit, own) {
+		return commit, nil
+	}
+	return "", nil
+}
+
+// contains reports whether the history of a commit has another one in it.
+func (m *Mirrors) contains(ctx context.Context, dir, commit, other string) bool {
+	_, err := m.git.run(ctx, command{dir: dir, args: []string{"merge-base", "--is-ancestor", other, commit}})
+	return err == nil
 }
 
 // seedRefs fetches single refs right into the namespace.

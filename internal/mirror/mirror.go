@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -87,10 +87,11 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	program, err := exec.LookPath("git")
+	found, err := program.Find()
 	if err != nil {
-		return nil, task.Wrap(task.NotReady, err, "the git program is missing").WithMend("install git 2.31 or newer")
+		return nil, err
 	}
+	found.MaxFile, found.Settings = options.MaxFetch, checks
 	root, err := filepath.Abs(options.Root)
 	if err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
@@ -101,7 +102,7 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
 	}
 	m := &Mirrors{
-		options: options, git: git{program: program, hooks: hooks, maxFile: options.MaxFetch},
+		options: options, git: git{Program: found, hooks: hooks},
 		serving: make(chan struct{}, options.MaxServed),
 		entries: map[Repository]*entry{}, stop: make(chan struct{}),
 	}

@@ -123,8 +123,7 @@ func (m *Mirrors) mayReplace(ctx context.Context, dir string, p Publication, the
 	if err == nil && published == there {
 		return true
 	}
-	_, err = m.git.run(ctx, command{dir: dir, args: []string{"merge-base", "--is-ancestor", there, p.Commit}})
-	return err == nil
+	return m.contains(ctx, dir, p.Commit, there)
 }
 
 // internal gives errors of git on a mirror, where no forge is involved, a code.

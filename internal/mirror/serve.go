@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -111,8 +112,8 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 	if service == receivePack {
 		limit = m.options.MaxPush
 	}
-	cmd := exec.CommandContext(r.Context(), m.git.program, append(m.servingSettings(), "http-backend")...)
-	cmd.Env = append(m.git.environment(), m.variables(r, holder, strings.TrimSuffix(strings.TrimPrefix(space, "refs/namespaces/"), "/"))...)
+	cmd := exec.CommandContext(r.Context(), m.git.Path(), append(m.servingFlags(), "http-backend")...)
+	cmd.Env = append(m.git.Environment(), m.variables(r, holder, strings.TrimSuffix(strings.TrimPrefix(space, "refs/namespaces/"), "/"))...)
 	cmd.Dir = m.options.Root
 	if r.Method == http.MethodPost {
 		// Not told of the writer, which the copying of the answer is using.
@@ -120,7 +121,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 	}
 	var trouble strings.Builder
 	cmd.Stderr = &shortText{to: &trouble}
-	endGently(cmd)
+	program.EndGently(cmd)
 	gate, err := openGate(cmd)
 	if err != nil {
 		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
@@ -142,22 +143,20 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 	}
 	err = errors.Join(copyErr, cmd.Wait())
 	if err != nil {
-		return &failure{what: "http-backend", trouble: trouble.String(), err: err}
+		return &program.RunError{What: "http-backend", Trouble: trouble.String(), Err: err}
 	}
 	return nil
 }
 
-// servingSettings are for the processes that serve agents.
-func (m *Mirrors) servingSettings() []string {
-	settings := append([]string{}, safety...)
-	settings = append(settings, tolerance("receive")...)
-	return append(settings,
-		"-c", "core.hooksPath="+m.git.hooks,
-		"-c", "receive.maxInputSize="+strconv.FormatInt(m.options.MaxPush, 10),
+// servingFlags are for the processes that serve agents.
+func (m *Mirrors) servingFlags() []string {
+	return m.git.Flags(append(tolerance("receive"),
+		"core.hooksPath="+m.git.hooks,
+		"receive.maxInputSize="+strconv.FormatInt(m.options.MaxPush, 10),
 		// Agents are near: what is packed anew for one of them is not worth the
 		// search for what is alike in it. What is packed well stays so.
-		"-c", "pack.threads=2", "-c", "pack.windowMemory=128m", "-c", "pack.window=0", "-c", "pack.compression=1",
-	)
+		"pack.threads=2", "pack.windowMemory=128m", "pack.window=0", "pack.compression=1",
+	)...)
 }
 
 // variables is what CGI wants to know of a request.
@@ -227,6 +226,9 @@ func (f flushing) Write(p []byte) (int, error) {
 	}
 	return n, nil
 }
+
+// maxTail is how much is kept of what git says when it fails.
+const maxTail = 4 << 10
 
 // shortText keeps the start of what is written to it.
 type shortText struct{ to *strings.Builder }

@@ -1,11 +1,10 @@
 package mirror
 
 import (
-	"context"
 	"errors"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -53,10 +52,9 @@ func coded(err error, message string) error {
 		return err
 	}
 	code := task.Unavailable
-	var said *failure
-	if errors.As(err, &said) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if said, is := errors.AsType[*program.RunError](err); is && !said.Ended {
 		for _, sign := range signs {
-			if strings.Contains(said.trouble, sign.text) || strings.Contains(said.err.Error(), sign.text) {
+			if said.Said(sign.text) {
 				code = sign.code
 				break
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
@@ -25,6 +26,8 @@ type bench struct {
 	box     sandbox.Sandbox
 	lost    bool // the sandbox died
 	servers *mcp.Connections
+	// launched counts the programs that were started beside the commands.
+	launched atomic.Int64
 }
 
 func newBench(r *run) (*bench, error) {
@@ -36,7 +39,15 @@ func newBench(r *run) (*bench, error) {
 }
 
 func (b *bench) workspace() tool.Workspace {
-	return tool.Workspace{Files: b.files, Runner: b, Mount: sandbox.WorkspacePath}
+	return tool.Workspace{Files: b.files, Runner: b, Mount: b.mount()}
+}
+
+// mount is where the workspace is for programs in the sandbox.
+func (b *bench) mount() string {
+	if b.run.Setup.Engine.Name() == "landlock" { // the one that cannot move it
+		return b.run.Repository.Workspace()
+	}
+	return sandbox.WorkspacePath
 }
 
 // lookers are the tools that change nothing and need no sandbox.
@@ -98,7 +109,24 @@ func (b *bench) ready(ctx context.Context) (sandbox.Sandbox, error) {
 	return b.box, nil
 }
 
-// command runs a command line and says how its tests went.
+// verified runs tests for a verdict. A sandbox that is lost on the way is no
+// verdict on the work, so that they are then run once more.
+func (b *bench) verified(ctx context.Context, line string) (environment.Baseline, error) {
+	ran, err := b.tests(ctx, line, nil)
+	if err != nil && ctx.Err() == nil && b.lost {
+		return b.tests(ctx, line, nil)
+	}
+	return ran, err
+}
+
+// usable reports whether commands can be run, as far as that is known.
+func (b *bench) usable() bool {
+	b.using.Lock()
+	defer b.using.Unlock()
+	return b.box != nil || b.lost
+}
+
+// tests runs a command line and says how its tests went.
 func (b *bench) tests(ctx context.Context, line string, output io.Writer) (environment.Baseline, error) {
 	b.using.Lock()
 	defer b.using.Unlock()

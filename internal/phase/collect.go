@@ -45,6 +45,9 @@ const (
 func (r *run) collect(ctx context.Context) error {
 	p := &project{}
 	var err error
+	if err := r.remark(ctx); err != nil {
+		return err
+	}
 	if p.files, err = r.Repository.BaseFiles(ctx); err != nil {
 		return fmt.Errorf("list the files of the base: %w", err)
 	}

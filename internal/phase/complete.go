@@ -65,12 +65,21 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	return outcome, false, err
 }
 
+// lastLooks is how often the last look for comments is tried.
+const lastLooks = 5
+
 // lastComments looks for comments once more before the work is handed over.
 func (r *run) lastComments(ctx context.Context, verdict Verdict) (bool, error) {
 	if !verdict.Passed || r.Comments.Off {
 		return false, nil
 	}
-	waiting, err := r.Desk.Comments(ctx, r.state.position)
+	var waiting []Comment
+	var err error
+	for range lastLooks { // there is no next look that could find what this one does not
+		if waiting, err = r.Desk.Comments(ctx, r.state.position); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		r.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
 		return false, nil
@@ -100,7 +109,7 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if r.state.branch == "" {
-		commit, _, err := r.Repository.Commit(ctx, letter.CommitMessage)
+		commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)))
 		if err != nil {
 			return Outcome{}, fmt.Errorf("commit the work: %w", err)
 		}
@@ -179,7 +188,7 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 		}
 		return nil
 	})
-	var over *phaseOver
+	var over *overError
 	if errors.Is(err, errNoAnswer) || errors.As(err, &over) {
 		letter = Letter{CommitMessage: r.plainTitle(), Title: r.plainTitle(), Summary: r.lastWords()}
 		err = nil

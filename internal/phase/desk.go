@@ -108,7 +108,7 @@ type Pulled struct {
 }
 
 // Halt is the cause of the end of a run's context when a signal ended it.
-type Halt struct {
+type Halt struct { //nolint:errname // it is a signal before it is an error
 	Signal task.Signal // stop or pause
 	Reason task.Reason
 	Since  time.Time // when it arrived here
@@ -122,6 +122,9 @@ func (h *Halt) Error() string {
 // Repository is the history of the project. Git's own files are kept where the
 // sandbox cannot reach them, so that nothing inside can make git run a program on
 // the host; the workspace is only the files.
+//
+// One that has left something out or alone says so by a method Remarks() []string,
+// and people are told.
 type Repository interface {
 	// Workspace is the folder with the files, on this machine.
 	Workspace() string

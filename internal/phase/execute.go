@@ -37,20 +37,20 @@ func (r *run) execute(ctx context.Context) error {
 		return err
 	}
 	outcome, err := r.work(ctx, t)
-	if over, is := errors.AsType[*phaseOver](err); is {
+	if over, is := errors.AsType[*overError](err); is {
 		outcome, err = turn.Outcome{Reason: over.reason, Text: over.text}, nil
 	}
 	if err != nil {
 		return err
 	}
 	if outcome.Reason == task.ReasonAwaitingAnswer {
-		return &question{outcome.End.Question}
+		return &askedError{outcome.End.Question}
 	}
 	executed := Executed{Reason: outcome.Reason, Summary: outcome.Text}
 	if outcome.End != nil {
 		executed.Summary = outcome.End.Summary
 	}
-	if err := r.save(ctx, "Work in progress"); err != nil {
+	if err := r.save(ctx); err != nil {
 		return err
 	}
 	status := PhaseCompleted

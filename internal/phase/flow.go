@@ -65,7 +65,7 @@ func (r *run) next(ctx context.Context) (task.Phase, error) {
 	case r.state.active(task.Execution), executed == 0:
 		return task.Execution, nil
 	case verified == 0 && last.Reason != task.ReasonCompleted:
-		return "", &phaseOver{last.Reason, last.Summary}
+		return "", &overError{last.Reason, last.Summary}
 	case executed > verified:
 		return task.Verification, nil
 	}
@@ -81,17 +81,17 @@ func (r *run) next(ctx context.Context) (task.Phase, error) {
 
 // endedBy makes the outcome of a run whose phase ended it.
 func (r *run) endedBy(ctx context.Context, err error) (Outcome, error) {
-	var asked *question
+	var asked *askedError
 	if errors.As(err, &asked) && ctx.Err() == nil {
 		return r.awaitAnswer(ctx, asked.text)
 	}
 	return Outcome{}, err
 }
 
-// question is what a phase ends with that cannot go on without a person.
-type question struct{ text string }
+// askedError is what a phase ends with that cannot go on without a person.
+type askedError struct{ text string }
 
-func (q *question) Error() string { return "a question to a person is open" }
+func (q *askedError) Error() string { return "a question to a person is open" }
 
 // asksNothing reports whether nobody has said what is to be done.
 func (r *run) asksNothing(ctx context.Context) bool {
@@ -119,7 +119,7 @@ func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
 	if err := r.tell(ctx, name, text, say); err != nil {
 		return Outcome{}, err
 	}
-	if err := r.save(ctx, "Work in progress"); err != nil {
+	if err := r.save(ctx); err != nil {
 		return Outcome{}, err
 	}
 	signal := &SignalEntry{Signal: task.SignalPause, Reason: task.ReasonAwaitingAnswer}
@@ -144,7 +144,7 @@ func (r *run) fail(ctx context.Context, reason task.Reason, detail string) (Outc
 			}
 		}
 	}
-	if err := r.save(ctx, "Work in progress"); err != nil {
+	if err := r.save(ctx); err != nil {
 		return Outcome{}, err
 	}
 	summary := r.summarize(nil, reason)

@@ -33,7 +33,8 @@ type Journal interface {
 //	         told, which is then part of the conversation as any other message is:
 //	         one entry, so that no crash can come between the two
 //	summary  Text
-//	note     Text; Name too when people were told, so that they are told once
+//	note     Text; Name too when people were told, so that they are told once;
+//	         Status is warning for what has to stay in sight
 type Entry struct {
 	Phase  task.Phase `json:"phase,omitempty"`
 	Step   int64      `json:"step,omitempty"` // counts the model's turns over the whole run

@@ -1,6 +1,10 @@
 package phase
 
-import "github.com/toryo-dev/toryo/internal/environment"
+import (
+	"slices"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+)
 
 // Plan is what the planning phase makes. Revision counts from 1; a reflection may
 // make a new one.
@@ -52,4 +56,9 @@ type Action struct {
 	Subtask string `json:"subtask,omitempty"`
 	What    string `json:"what"`
 	Done    bool   `json:"done,omitempty"`
+}
+
+// Begun reports whether any action is done.
+func (p Plan) Begun() bool {
+	return slices.ContainsFunc(p.ActionPlan.Actions, func(action Action) bool { return action.Done })
 }

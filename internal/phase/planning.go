@@ -59,7 +59,7 @@ func (r *run) plan(ctx context.Context) error {
 		return wrong
 	})
 	if errors.Is(err, errNoAnswer) {
-		return &phaseOver{task.ReasonInvalidPlan, firstLine(err.Error())}
+		return &overError{task.ReasonInvalidPlan, firstLine(err.Error())}
 	}
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
 	}
 	outcome, err := t.goOn(ctx)
 	if err == nil && outcome.Reason != task.ReasonCompleted {
-		err = &phaseOver{outcome.Reason, outcome.Text}
+		err = &overError{outcome.Reason, outcome.Text}
 	}
 	return outcome.Text, err
 }
@@ -154,8 +154,10 @@ func (r *run) exclude(ctx context.Context) error {
 	var found []string
 	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil || !entry.IsDir():
-			return nil // what cannot be read now cannot be committed either
+		case err != nil:
+			return fs.SkipDir // what cannot be read now cannot be committed either
+		case !entry.IsDir():
+			return nil
 		case name == ".git":
 			return fs.SkipDir
 		case slices.Contains(neverWork, entry.Name()):
@@ -200,14 +202,16 @@ func (r *run) inProject(command string) string {
 	return "(cd '" + strings.ReplaceAll(r.project.detection.Directory, "'", `'\''`) + "' && " + command + ")"
 }
 
-// restore makes the sandbox of an earlier run again.
+// restore prepares the bench for a run that goes on. The sandbox is made again
+// when it is first used: a run that only has to hand its work over needs none.
 func (b *bench) restore(ctx context.Context) error {
 	if err := b.run.Repository.Exclude(ctx, b.run.state.setup.Made); err != nil {
 		return err
 	}
 	b.using.Lock()
 	defer b.using.Unlock()
-	return b.rebuild(ctx)
+	b.lost = b.box == nil
+	return nil
 }
 
 // rebuild makes the sandbox again from what the receipt says, and from its

@@ -45,7 +45,7 @@ func readPlan(object map[string]any, table *environment.Table) (*Plan, error) {
 	if _, err := environment.ReadPlan(bytes.NewReader(data)); err != nil {
 		return nil, err
 	}
-	if _, known := table.Find(plan.SelectedEnvironment.Name); !known {
+	if _, known := table.Find(plan.SelectedEnvironment.Name); !known && plan.SelectedEnvironment.Name != "" {
 		return nil, fmt.Errorf("there is no environment %q; there are %s", plan.SelectedEnvironment.Name, strings.Join(table.Names(), ", "))
 	}
 	if err := plan.TaskDecomposition.check(); err != nil {

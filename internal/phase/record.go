@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
@@ -19,6 +20,10 @@ var shown = map[task.EventKind]bool{
 
 // append writes an entry to the journal. When it returns, the entry has happened.
 func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) error {
+	entry, err := r.cleanEntry(kind, entry)
+	if err != nil {
+		return err
+	}
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	if err := r.Journal.Append(ctx, kind, entry); err != nil {
@@ -68,10 +73,8 @@ func (r *run) note(ctx context.Context, text string) error {
 
 // warn writes something that people have to see at the end too, once.
 func (r *run) warn(ctx context.Context, text string) error {
-	for _, known := range r.state.warnings {
-		if known == text {
-			return nil
-		}
+	if slices.Contains(r.state.warnings, text) {
+		return nil
 	}
 	return r.append(ctx, task.NoteTaken, Entry{Text: text, Status: noteWarning})
 }
@@ -88,18 +91,35 @@ func (r *run) tell(ctx context.Context, name, what string, do func(name string) 
 }
 
 // save keeps the work in progress where it outlasts this machine.
-func (r *run) save(ctx context.Context, message string) error {
+func (r *run) save(ctx context.Context) error {
 	if err := r.exclude(ctx); err != nil {
 		return err
 	}
-	commit, err := r.Repository.Save(ctx, message)
+	commit, err := r.Repository.Save(ctx, "Work in progress")
 	if err != nil {
 		return fmt.Errorf("save the work in progress: %w", err)
+	}
+	if err := r.remark(ctx); err != nil {
+		return err
 	}
 	if commit == "" || commit == r.state.saved {
 		return nil
 	}
 	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit})
+}
+
+// remark tells people what the repository has left out or left alone, once.
+func (r *run) remark(ctx context.Context) error {
+	remarks, has := r.Repository.(interface{ Remarks() []string })
+	if !has {
+		return nil
+	}
+	for _, text := range remarks.Remarks() {
+		if err := r.warn(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // journal is the run's journal as a conversation sees it.
@@ -179,7 +199,7 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 // phase has to.
 func (r *run) saveNow(ctx context.Context) {
 	if step := r.step(); step-r.savedAt >= int64(r.Limits.SaveEvery) {
-		if err := r.save(ctx, "Work in progress"); err != nil {
+		if err := r.save(ctx); err != nil {
 			r.Log.WarnContext(ctx, "the work in progress could not be saved", "error", err)
 			return
 		}

@@ -99,7 +99,7 @@ func (r *run) takeReflection(ctx context.Context, working *talk) error {
 		return err
 	}
 	if r.repeats() >= repeatedRevisions {
-		return &phaseOver{task.ReasonModelLoops, "the plan was revised in a circle"}
+		return &overError{task.ReasonModelLoops, "the plan was revised in a circle"}
 	}
 	return nil
 }

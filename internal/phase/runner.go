@@ -29,7 +29,7 @@ type Options struct {
 	Setup environment.Setup
 	// Spec is what every sandbox has: its owner, variables, limits and image.
 	Spec sandbox.Spec
-	// Language of what people read: auto, ja or en.
+	// Language of what people read: auto, ja or en; see [task.Language].
 	Language string
 	// Prompts has files that replace embedded prompts, by their names; see
 	// [PromptNames]. May be nil.
@@ -152,6 +152,9 @@ func NewRunner(options Options) (*Runner, error) {
 // was kept.
 func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
 	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0}
+	if this.Redactor != nil {
+		this.Desk = cleanDesk{job.Desk, this.Redactor}
+	}
 	if err := this.state.recall(job.Work.Past); err != nil {
 		return Outcome{}, err
 	}
@@ -159,6 +162,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
 	if err != nil {
 		outcome, err = this.interrupted(ctx, err)
 	}
+	outcome.Comment, outcome.Summary = this.clean(outcome.Comment), this.clean(outcome.Summary)
 	outcome.Scripted, outcome.Steps = this.state.scripted, this.state.step
 	outcome.Usage, outcome.Cost, outcome.Kept = this.state.usage, this.state.cost, this.state.saved
 	return outcome, err
@@ -168,7 +172,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
 type run struct {
 	Options
 	Job
-	language string
+	language task.Language
 	resumed  bool       // the model was not told yet that the run goes on
 	savedAt  int64      // the step of the last save at a checkpoint
 	writing  sync.Mutex // the order of the journal
@@ -198,7 +202,7 @@ func (r *run) carry(ctx context.Context) (outcome Outcome, err error) {
 
 // interrupted decides what an error makes of the run.
 func (r *run) interrupted(ctx context.Context, err error) (Outcome, error) {
-	var over *phaseOver
+	var over *overError
 	halt, halted := errors.AsType[*Halt](context.Cause(ctx))
 	switch {
 	case halted:
@@ -236,7 +240,7 @@ func (r *run) halt(ctx context.Context, halt *Halt) (Outcome, error) {
 func (r *run) keep(ctx context.Context) error {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
-	return r.save(ctx, "Work in progress")
+	return r.save(ctx)
 }
 
 func (r *run) bounded(ctx context.Context) (context.Context, context.CancelFunc) {

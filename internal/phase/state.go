@@ -73,9 +73,34 @@ func (s *state) recall(past []task.Event) error {
 		if err := json.Unmarshal(event.Data, &entry); err != nil {
 			return task.Wrap(task.Invalid, err, fmt.Sprintf("entry %d of the journal cannot be read", event.Position))
 		}
+		if !entry.whole(event.Kind) {
+			return task.Errorf(task.Invalid, "entry %d of the journal, a %s, is not whole", event.Position, event.Kind)
+		}
 		s.apply(event.Kind, entry)
 	}
 	return nil
+}
+
+// whole reports whether the entry has what one of its kind needs.
+func (e Entry) whole(kind task.EventKind) bool {
+	switch kind {
+	case task.PhaseChanged:
+		return e.Phase.Valid() && e.Status != ""
+	case task.MessageSent:
+		return e.Message != nil
+	case task.ToolCalled:
+		return e.Call != nil
+	case task.ModelUsed:
+		return e.Usage != nil
+	case task.Planned:
+		return e.Plan != nil
+	case task.Prepared:
+		return e.Setup != nil
+	case task.SignalTaken:
+		return e.Signal != nil
+	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged:
+	}
+	return true
 }
 
 // apply takes one entry in.
@@ -95,22 +120,15 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 		s.cost += entry.Usage.Cost
 		s.scripted = s.scripted || entry.Usage.Scripted
 	case task.Planned:
-		if s.plan == nil || s.plan.Revision != entry.Plan.Revision {
-			s.plans = append(s.plans, entry.Plan.fingerprint())
-		}
-		s.plan = entry.Plan
+		s.applyPlan(entry)
 	case task.Prepared:
 		s.setup = entry.Setup
 	case task.Saved:
-		if s.saved = entry.Commit; entry.Status == SavedBranch {
-			s.branch = entry.Commit
-		}
+		s.applySaved(entry)
 	case task.SignalTaken:
 		s.applySignal(entry)
-	case task.Summed:
-		s.summary = entry.Text
-	case task.NoteTaken:
-		s.applyNote(entry)
+	case task.Summed, task.NoteTaken:
+		s.applyText(kind, entry)
 	case task.MessageSent, task.StateChanged:
 	}
 }
@@ -153,7 +171,24 @@ func (s *state) applySignal(entry Entry) {
 	}
 }
 
-func (s *state) applyNote(entry Entry) {
+func (s *state) applyPlan(entry Entry) {
+	if s.plan == nil || s.plan.Revision != entry.Plan.Revision {
+		s.plans = append(s.plans, entry.Plan.fingerprint())
+	}
+	s.plan = entry.Plan
+}
+
+func (s *state) applySaved(entry Entry) {
+	if s.saved = entry.Commit; entry.Status == SavedBranch {
+		s.branch = entry.Commit
+	}
+}
+
+func (s *state) applyText(kind task.EventKind, entry Entry) {
+	if kind == task.Summed {
+		s.summary = entry.Text
+		return
+	}
 	if entry.Name != "" {
 		s.spoken[entry.Name] = true
 	}

@@ -70,7 +70,10 @@ func (r *run) open(ctx context.Context, o opening) (*talk, error) {
 	if t.conversation, err = conversation.Restore(options, past); err != nil {
 		return nil, err
 	}
-	return t, t.settle(ctx)
+	if err := t.settle(ctx); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // settle answers the calls that the end of an earlier run left open: with their
@@ -200,13 +203,13 @@ func (t *talk) object(ctx context.Context, read func(object map[string]any) erro
 			outcome = &next
 		}
 		if outcome.Reason != task.ReasonCompleted {
-			return &phaseOver{outcome.Reason, outcome.Text}
+			return &overError{outcome.Reason, outcome.Text}
 		}
 		wrong := readObject(outcome.Text, read)
 		if wrong == nil {
 			return nil
 		}
-		if t.run.state.turns(t.name) == 0 || t.complaints() >= mostComplaints {
+		if t.complaints() >= mostComplaints {
 			return fmt.Errorf("%w: %w", errNoAnswer, wrong)
 		}
 		if err := t.conversation.Say(ctx, complaint+wrong.Error()+".\nAnswer again with the whole JSON object and nothing else."); err != nil {
@@ -228,13 +231,13 @@ func (t *talk) complaints() int {
 	return count
 }
 
-// phaseOver says that the model ended a phase without doing its work.
-type phaseOver struct {
+// overError says that the model ended a phase without doing its work.
+type overError struct {
 	reason task.Reason
 	text   string
 }
 
-func (p *phaseOver) Error() string { return p.reason.Text() }
+func (p *overError) Error() string { return p.reason.Text() }
 
 // readObject finds the JSON object in an answer, which may have words or a fence
 // around it.

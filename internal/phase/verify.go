@@ -74,7 +74,7 @@ func (r *run) verify(ctx context.Context) error {
 		return err
 	}
 	verdict.Again = !verdict.Passed && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted
-	if err := r.save(ctx, "Work in progress"); err != nil {
+	if err := r.save(ctx); err != nil {
 		return err
 	}
 	status := PhaseCompleted
@@ -84,7 +84,7 @@ func (r *run) verify(ctx context.Context) error {
 	return r.end(ctx, task.Verification, status, verdict)
 }
 
-func (v Verdict) passed() bool {
+func (v *Verdict) passed() bool {
 	return v.Changed && len(v.Conflicts) == 0 && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
 }
@@ -124,12 +124,12 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 
 // runTests builds and tests, against the baseline.
 func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
-	if r.bench.box == nil {
+	if !r.bench.usable() {
 		verdict.Unrun = "there is no sandbox"
 		return nil
 	}
 	if baseline := r.state.setup.Build; baseline != nil {
-		ran, err := r.bench.tests(ctx, baseline.Command, nil)
+		ran, err := r.bench.verified(ctx, baseline.Command)
 		if err != nil {
 			return cause(ctx, err)
 		}
@@ -140,7 +140,7 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 		verdict.Unrun = "it is not known how the project's tests are run"
 		return nil
 	}
-	ran, err := r.bench.tests(ctx, tests.command, nil)
+	ran, err := r.bench.verified(ctx, tests.command)
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -213,7 +213,7 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 }
 
 // describe is what was found, for a model.
-func (v Verdict) describe() string {
+func (v *Verdict) describe() string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if !v.Changed {

@@ -2,36 +2,20 @@ package phase
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// The languages in which people are told things.
-const (
-	japanese = "ja"
-	english  = "en"
-)
-
-var languageNames = map[string]string{japanese: "Japanese", english: "English"}
+var languageNames = map[task.Language]string{task.Japanese: "Japanese", task.English: "English"}
 
 // languageOf is the language of what people read: the configured one, or that of
 // the item.
-func languageOf(work Work, configured string) string {
-	if configured == japanese || configured == english {
-		return configured
+func languageOf(work Work, configured string) task.Language {
+	texts := []string{work.Title, work.Body}
+	for _, comment := range work.Comments {
+		texts = append(texts, comment.Body)
 	}
-	text := work.Title + " " + work.Body
-	if strings.TrimSpace(text) == "" && len(work.Comments) > 0 {
-		text = work.Comments[0].Body
-	}
-	for _, letter := range text {
-		if unicode.In(letter, unicode.Hiragana, unicode.Katakana, unicode.Han) {
-			return japanese
-		}
-	}
-	return english
+	return task.Language(configured).Of(texts...)
 }
 
 // words are the texts that people read, in one language.
@@ -45,8 +29,8 @@ type words struct {
 	detail                                                    string
 }
 
-var allWords = map[string]words{
-	english: {
+var allWords = map[task.Language]words{
+	task.English: {
 		nothingAsked: "The item does not say what is to be done. What should I do?",
 		questionForm: "**A question before I go on**\n\n%s\n\nThe work is paused until somebody answers here.",
 		done:         "The work is done and verified.",
@@ -63,7 +47,7 @@ var allWords = map[string]words{
 		setupFailed: "Environment set-up failed; the work went on with restrictions.",
 		build:       "Build", tests: "Tests", noComparison: "There is no run from before the change to compare with.", detail: "Detail",
 	},
-	japanese: {
+	task.Japanese: {
 		nothingAsked: "何をすればよいか書かれていません。何をしましょうか？",
 		questionForm: "**続ける前に質問があります**\n\n%s\n\nここに回答があるまで作業を一時停止します。",
 		done:         "作業が完了し、検証に合格しました。",
@@ -101,7 +85,7 @@ var reasonsInJapanese = map[task.Reason]string{
 }
 
 func (r *run) reasonText(reason task.Reason) string {
-	if text := reasonsInJapanese[reason]; r.language == japanese && text != "" {
+	if text := reasonsInJapanese[reason]; r.language == task.Japanese && text != "" {
 		return text
 	}
 	return reason.Text()

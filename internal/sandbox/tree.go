@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
@@ -47,7 +48,7 @@ type Copying struct {
 	Owner     int                    // who owns the copies, when above 0
 }
 
-const copiesAtOnce = 8
+const foldersAtOnce = 8
 
 // CopyTree copies what is in one folder into another. Both are fences: no link
 // and no ".." leads out of them, for they are opened as roots. Links are copied
@@ -68,125 +69,154 @@ func CopyTree(from, to string, how Copying) (int64, error) {
 }
 
 func copyRoots(source, target *os.Root, how Copying) (int64, error) {
-	job := &copyJob{source: source, target: target, how: how}
-	job.files.SetLimit(copiesAtOnce)
-	walked := fs.WalkDir(source.FS(), ".", job.visit)
-	copied := job.files.Wait()
-	if err := errors.Join(walked, copied); err != nil {
+	job := &copyJob{how: how}
+	job.folders.SetLimit(foldersAtOnce)
+	walked := job.folder(source, target, ".", false)
+	if err := errors.Join(walked, job.folders.Wait()); err != nil {
 		return 0, fmt.Errorf("copy %s to %s: %w", source.Name(), target.Name(), err)
 	}
-	return job.total, job.finishFolders()
+	return job.total.Load(), nil
 }
 
+// copyJob copies folder by folder, several at a time. Each folder is opened once,
+// so that a file in it costs no walk from the top.
 type copyJob struct {
-	source, target *os.Root
-	how            Copying
-	files          errgroup.Group
-	folders        []folderMode
-	total          int64
+	how     Copying
+	folders errgroup.Group
+	total   atomic.Int64
 }
 
-type folderMode struct {
-	name string
-	mode fs.FileMode
-}
-
-func (c *copyJob) visit(name string, entry fs.DirEntry, err error) error {
+// folder copies what is in a folder. At is its path, and made says that the target
+// is new, so that nothing can be in the way.
+func (c *copyJob) folder(source, target *os.Root, at string, made bool) error {
+	entries, err := fs.ReadDir(source.FS(), ".")
 	if err != nil {
 		return err
 	}
-	if name == "." {
-		return nil
-	}
-	if c.how.Skip != nil && c.how.Skip(name) {
-		return skip(entry)
-	}
-	info, err := entry.Info()
-	if err != nil {
-		return err
-	}
-	if there, err := c.target.Lstat(name); err == nil {
-		if there.IsDir() && entry.IsDir() {
-			return nil
+	for _, entry := range entries {
+		name := entry.Name()
+		if c.how.Skip != nil && c.how.Skip(path.Join(at, name)) {
+			continue
 		}
-		if c.how.KeepThere {
-			return skip(entry)
+		free := made
+		if !made {
+			if free, err = c.makeWay(target, entry); err != nil {
+				return err
+			}
 		}
-		if err := c.target.RemoveAll(name); err != nil {
-			return err
+		if free || entry.IsDir() {
+			if err := c.entry(source, target, path.Join(at, name), entry, free); err != nil {
+				return err
+			}
 		}
-	}
-	return c.copy(name, entry, info)
-}
-
-// skip leaves out an entry and what is below it.
-func skip(entry fs.DirEntry) error {
-	if entry.IsDir() {
-		return fs.SkipDir
 	}
 	return nil
 }
 
-func (c *copyJob) copy(name string, entry fs.DirEntry, info fs.FileInfo) error {
+// makeWay reports whether an entry has to be made. What is in the way is removed,
+// unless it is to be left: but for a folder, which is filled up.
+func (c *copyJob) makeWay(target *os.Root, entry fs.DirEntry) (free bool, err error) {
+	there, err := target.Lstat(entry.Name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, err
+	case there.IsDir() && entry.IsDir():
+		return false, nil
+	case c.how.KeepThere:
+		return false, nil
+	}
+	return true, target.RemoveAll(entry.Name())
+}
+
+func (c *copyJob) entry(source, target *os.Root, at string, entry fs.DirEntry, free bool) error {
+	name := entry.Name()
 	switch {
 	case entry.IsDir():
-		c.folders = append(c.folders, folderMode{name, info.Mode().Perm()})
-		if err := c.target.Mkdir(name, 0o700); err != nil {
+		return c.subfolder(source, target, at, entry, free)
+	case entry.Type()&fs.ModeSymlink != 0:
+		points, err := source.Readlink(name)
+		if err == nil {
+			err = target.Symlink(points, name)
+		}
+		if err != nil || c.how.Owner <= 0 {
 			return err
 		}
-		return c.own(name)
-	case info.Mode()&fs.ModeSymlink != 0:
-		points, err := c.source.Readlink(name)
-		if err != nil {
-			return err
-		}
-		if err := c.target.Symlink(points, name); err != nil {
-			return err
-		}
-		return c.own(name)
-	case info.Mode().IsRegular():
-		c.total += info.Size()
-		c.files.Go(func() error { return c.file(name, info) })
+		return target.Lchown(name, c.how.Owner, c.how.Owner)
+	case entry.Type().IsRegular():
+		size, err := copyRegular(source, target, name, c.how.Owner)
+		c.total.Add(size)
+		return err
 	}
 	return nil
 }
 
-func (c *copyJob) file(name string, info fs.FileInfo) error {
-	from, _, err := openRegular(c.source, name)
+func (c *copyJob) subfolder(source, target *os.Root, at string, entry fs.DirEntry, free bool) error {
+	name := entry.Name()
+	if !free {
+		if there, err := target.Lstat(name); err != nil || !there.IsDir() {
+			return err // something else is there, and stays
+		}
+	} else if err := target.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	from, err := source.OpenRoot(name)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }() // it was only read
-	to, err := c.target.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	to, err := target.OpenRoot(name)
 	if err != nil {
-		return err
+		return errors.Join(err, from.Close())
 	}
-	_, err = io.Copy(to, from)
-	if err := errors.Join(err, to.Chmod(info.Mode().Perm()), to.Close()); err != nil {
-		return err
+	fill := func() error {
+		defer func() { _ = errors.Join(from.Close(), to.Close()) }() // folders, that were only looked through
+		err := c.folder(from, to, at, free)
+		if err != nil || !free {
+			return err
+		}
+		return c.finish(from, to)
 	}
-	if err := c.target.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
-		return err
-	}
-	return c.own(name)
-}
-
-func (c *copyJob) own(name string) error {
-	if c.how.Owner <= 0 {
+	if c.folders.TryGo(fill) {
 		return nil
 	}
-	return c.target.Lchown(name, c.how.Owner, c.how.Owner)
+	return fill()
 }
 
-// finishFolders sets the modes of folders, deepest first: some may not be
-// written to, and could not be filled otherwise.
-func (c *copyJob) finishFolders() error {
-	for _, folder := range slices.Backward(c.folders) {
-		if err := c.target.Chmod(folder.name, folder.mode); err != nil {
+// finish gives a new folder its owner and its mode, which may be one that allows
+// nothing to be put in.
+func (c *copyJob) finish(source, made *os.Root) error {
+	info, err := source.Stat(".")
+	if err != nil {
+		return err
+	}
+	if c.how.Owner > 0 {
+		if err := made.Lchown(".", c.how.Owner, c.how.Owner); err != nil {
 			return err
 		}
 	}
-	return nil
+	return made.Chmod(".", info.Mode().Perm())
+}
+
+// copyRegular copies a file that is not in the target yet, with mode and time.
+func copyRegular(source, target *os.Root, name string, owner int) (int64, error) {
+	from, info, err := openRegular(source, name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = from.Close() }() // it was only read
+	to, err := target.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	size, err := io.Copy(to, from)
+	if owner > 0 && err == nil {
+		err = to.Chown(owner, owner)
+	}
+	if err := errors.Join(err, to.Chmod(info.Mode().Perm()), to.Close()); err != nil {
+		return 0, err
+	}
+	return size, target.Chtimes(name, info.ModTime(), info.ModTime())
 }
 
 // RemoveTree removes a folder and everything in it, also folders that may not be

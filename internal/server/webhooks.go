@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -52,6 +54,47 @@ type Webhooks struct {
 	Deliver func(ctx context.Context, delivery forge.Delivery) error
 	Log     *slog.Logger
 	Now     func() time.Time
+
+	mu     sync.Mutex
+	recent map[task.Forge][]Received
+}
+
+// keepReceived is how many of the last webhooks of each forge are remembered.
+const keepReceived = 10
+
+// Received is a webhook that came in, and what became of it.
+type Received struct {
+	At         time.Time
+	Event      string // empty if it could not be read
+	Repository string
+	Status     int
+	Problem    string // empty if it was taken
+}
+
+// Recent returns the last webhooks of a forge that this server was sent since its
+// start, newest first.
+func (w *Webhooks) Recent(of task.Forge) []Received {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.recent[of])
+}
+
+// remember keeps what people want to know when nothing seems to happen. Of an
+// error it keeps what was written for people.
+func (w *Webhooks) remember(of task.Forge, delivery forge.Delivery, status int, err error) {
+	received := Received{At: w.Now(), Event: delivery.Event, Repository: delivery.Repository, Status: status}
+	if coded, found := task.AsError(err); found {
+		received.Problem = coded.Message
+	} else if err != nil {
+		received.Problem = task.CodeOf(err).Info().Meaning
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.recent == nil {
+		w.recent = make(map[task.Forge][]Received)
+	}
+	last := append([]Received{received}, w.recent[of]...)
+	w.recent[of] = last[:min(len(last), keepReceived)]
 }
 
 // Register adds the paths to the mux.
@@ -73,6 +116,7 @@ func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forg
 		status = task.CodeOf(err).Info().Status
 		w.Log.WarnContext(r.Context(), "a webhook was not taken", "forge", of, "event", delivery.Event, "status", status, "error", err)
 	}
+	w.remember(of, delivery, status, err)
 	to.WriteHeader(status)
 }
 

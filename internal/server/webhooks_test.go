@@ -235,6 +235,11 @@ func TestFailedDeliveryMayComeAgain(t *testing.T) {
 	if diff := cmp.Diff(want, changes.take()); diff != "" {
 		t.Error(diff)
 	}
+	// The last ones can be looked at, the newest first, with what was wrong.
+	if got := hooks.Recent(task.GitHub); len(got) != 3 || got[0].Status != 204 || got[2].Status != 503 || got[2].Problem != "the database is down" ||
+		got[2].Event != "issues" || got[2].Repository != "o/n" {
+		t.Errorf("the last webhooks are %+v", got)
+	}
 	hooks.Now = func() time.Time { return time.Now().AddDate(0, 1, 0) }
 	if err := hooks.Prune(t.Context()); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ const (
 )
 
 // Lane returns the lane of the task.
-func (t Task) Lane() Lane {
+func (t *Task) Lane() Lane {
 	switch {
 	case t.Type == Review:
 		return ReviewLane

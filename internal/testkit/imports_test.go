@@ -130,7 +130,7 @@ func (c checker) testMayImport(name, imported string) string {
 		return ""
 	}
 	target := nameInTable(imported)
-	if target == name || c.table[target].testing || c.isAdapter(target) {
+	if target == name || c.table[target].testing || c.isAdapter(target) || slices.Contains(c.table[name].tests, target) {
 		return ""
 	}
 	return c.mayImport(name, imported)

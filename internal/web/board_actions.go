@@ -61,7 +61,7 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 		_, err := hands.Merge(ctx, key)
 		return err
 	})
-	on("review", "pull.review", judge, "verdict")
+	on("review", "pull.review", submitReview, "verdict")
 	on("line", "pull.remark", remark, "path", "line")
 	on("threads/{thread}", "pull.answer", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
 		body, err := textOf(r, "body")
@@ -148,7 +148,7 @@ func (p *Pages) importRepository(r *http.Request, v visit) (string, error) {
 	return "/board/" + made.Name, err
 }
 
-func judge(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+func submitReview(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
 	body, err := textOf(r, "body")
 	if err != nil {
 		return err

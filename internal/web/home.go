@@ -40,6 +40,7 @@ type homeView struct {
 // agentView is an agent that has a token or a task.
 type agentView struct {
 	name  string
+	seen  time.Time
 	tasks []task.Task
 }
 
@@ -91,31 +92,37 @@ func (h *homeView) sort(one task.Task) {
 	}
 }
 
-// agents are those who hold a task and those who have a token.
+// agents are those who have a token and those who hold a task.
 func (p *Pages) agents(ctx context.Context, running []task.Task) ([]agentView, error) {
-	tokens, err := p.Store.ListTokens(ctx)
+	known, err := p.Store.ListAgents(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []agentView
-	place := func(name string) *agentView {
-		at := slices.IndexFunc(all, func(a agentView) bool { return a.name == name })
-		if at < 0 {
-			all = append(all, agentView{name: name})
-			at = len(all) - 1
-		}
-		return &all[at]
-	}
-	for _, token := range tokens {
-		if token.Role == string(access.Agent) && token.RevokedAt.IsZero() {
-			place(token.Name)
+	for _, one := range known {
+		if one.RevokedAt.IsZero() {
+			all = append(all, agentView{name: one.Name, seen: one.SeenAt})
 		}
 	}
 	for _, one := range running {
-		agent := place(one.Lease.Agent)
-		agent.tasks = append(agent.tasks, one)
+		at := slices.IndexFunc(all, func(a agentView) bool {
+			return a.name == one.Lease.Agent || strings.HasPrefix(one.Lease.Agent, a.name+"/")
+		})
+		if at < 0 {
+			all = append(all, agentView{name: one.Lease.Agent})
+			at = len(all) - 1
+		}
+		all[at].tasks = append(all[at].tasks, one)
 	}
 	return all, nil
+}
+
+// Turn says of a task that waits why it is next, or is not. Turns stand in the
+// order in which tasks are handed out.
+type Turn struct {
+	Task   task.ID
+	Reason task.Reason
+	Until  time.Time // when the reason may be over by itself; zero if that is not known
 }
 
 // queueView is the tasks, in the order in which they are or were taken.
@@ -130,6 +137,7 @@ type queueView struct {
 type queueRow struct {
 	task.Task
 	place int // in the queue; 0 for tasks that do not wait
+	turn  Turn
 }
 
 func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
@@ -156,27 +164,28 @@ func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	places, err := p.places(r.Context(), v.now)
+	turns, err := p.turns(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range found {
 		if matches(one, view.search) {
-			view.rows = append(view.rows, queueRow{one, places[one.ID]})
+			row := queueRow{Task: one, place: 1 + slices.IndexFunc(turns, func(t Turn) bool { return t.Task == one.ID })}
+			if row.place > 0 {
+				row.turn = turns[row.place-1]
+			}
+			view.rows = append(view.rows, row)
 		}
 	}
 	slices.SortStableFunc(view.rows, byTurn)
 	return queuePage(v, view), nil
 }
 
-// places says at which place in the queue tasks are, from 1.
-func (p *Pages) places(ctx context.Context, now time.Time) (map[task.ID]int, error) {
-	next, err := p.Store.Candidates(ctx, now, 0)
-	places := make(map[task.ID]int, len(next))
-	for i, one := range next {
-		places[one.ID] = i + 1
+func (p *Pages) turns(ctx context.Context) ([]Turn, error) {
+	if p.Order == nil {
+		return nil, nil
 	}
-	return places, err
+	return p.Order(ctx)
 }
 
 // byTurn puts what runs first, then the queue in its order, then the rest.
@@ -208,13 +217,10 @@ func matches(one task.Task, search string) bool {
 	return true
 }
 
-// why says in words why a task is where it is.
+// why says in words when it is the turn of a task that waits.
 func (q queueRow) why(v visit) string {
-	if q.State == task.Queued && q.ReadyAt.After(v.now) {
-		return v.t("queue.not_before")
+	if q.place == 0 {
+		return ""
 	}
-	if q.place > 0 {
-		return v.t("queue.place", strconv.Itoa(q.place), strconv.Itoa(q.Priority))
-	}
-	return ""
+	return v.t("queue.place", strconv.Itoa(q.place), strconv.Itoa(q.Priority)) + " " + v.reason(q.turn.Reason)
 }

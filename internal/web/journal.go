@@ -232,9 +232,13 @@ func (e entryView) title(v visit) string {
 	return v.language.textOr("kind."+string(e.kind), string(e.kind))
 }
 
+// marks are what Markdown has in a line that a heading does not need.
+var marks = strings.NewReplacer("**", "", "`", "", "# ", "", "#", "")
+
 // firstLine is the beginning of a text, short enough for a heading.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	line = strings.TrimSpace(marks.Replace(line))
 	const longest = 120
 	runes := []rune(line)
 	if len(runes) > longest {

@@ -13,6 +13,10 @@ const defaultLook = 400 * time.Millisecond
 // page would.
 type look func(ctx context.Context) (revision string, err error)
 
+// Wake returns a channel that has a value when it is time to look again. Whoever
+// no longer waits calls stop. It is a hint: we look now and then by ourselves.
+type Wake func() (woken <-chan struct{}, stop func())
+
 // watchers look at the database on behalf of live pages: once for all readers of
 // the same thing, and only while there are any.
 type watchers struct {
@@ -61,7 +65,7 @@ func (t *topic) set(revision string) {
 }
 
 // join begins to look at something, or joins those who do. Whoever joins leaves.
-func (w *watchers) join(ctx context.Context, name string, see look) (joined *topic, leave func()) {
+func (w *watchers) join(ctx context.Context, name string, see look, wake Wake) (joined *topic, leave func()) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	joined, found := w.topics[name]
@@ -69,7 +73,7 @@ func (w *watchers) join(ctx context.Context, name string, see look) (joined *top
 		watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		joined = &topic{cancel: cancel, changed: make(chan struct{})}
 		w.topics[name] = joined
-		go w.watch(watching, joined, see)
+		go w.watch(watching, joined, see, wake)
 	}
 	joined.readers++
 	return joined, func() {
@@ -85,9 +89,15 @@ func (w *watchers) join(ctx context.Context, name string, see look) (joined *top
 // watch looks until nobody reads any more. A look that fails is repeated: the
 // page says that it is not live when the connection breaks, not when one look
 // does.
-func (w *watchers) watch(ctx context.Context, t *topic, see look) {
+func (w *watchers) watch(ctx context.Context, t *topic, see look, wake Wake) {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
+	var woken <-chan struct{}
+	if wake != nil {
+		var stop func()
+		woken, stop = wake()
+		defer stop()
+	}
 	for {
 		if revision, err := see(ctx); err == nil {
 			t.set(revision)
@@ -95,6 +105,7 @@ func (w *watchers) watch(ctx context.Context, t *topic, see look) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-woken:
 		case <-ticker.C:
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -29,6 +30,15 @@ type Options struct {
 	Board Board
 	// Steering moves tasks on behalf of people; nil means that nobody can.
 	Steering Steering
+	// Reviews keeps reviews and talks about them; nil means that there are none.
+	Reviews *review.Service
+	// Order says when it is the turn of each task that waits; nil means that
+	// nobody knows.
+	Order func(ctx context.Context) ([]Turn, error)
+	// Listen returns a channel that has a value after something happened to the
+	// task, or to any task for "". The caller calls stop when it no longer
+	// listens. Nil means that the database is looked at now and then instead.
+	Listen func(id task.ID) (rung <-chan struct{}, stop func())
 	// Settings is what the settings page shows of the installation.
 	Settings Settings
 	// LookEvery is how often the database is asked for news while someone looks
@@ -64,6 +74,9 @@ func New(options Options) *Pages {
 	p.registerSettings(mux)
 	if options.Board != nil {
 		p.registerBoard(mux)
+	}
+	if options.Reviews != nil {
+		p.registerReviews(mux)
 	}
 	mux.HandleFunc("/", p.page(access.Viewer, func(r *http.Request, _ visit) (templ.Component, error) {
 		return nil, task.Errorf(task.NotFound, "there is no page at %s", r.URL.Path)

@@ -1,8 +1,12 @@
 package web
 
 import (
+	"iter"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
@@ -40,4 +44,21 @@ func limitOf(v visit, text string, limit int64) string {
 		return v.t("settings.no_limit")
 	}
 	return text
+}
+
+// short is a commit as people name it.
+func short(commit string) string { return commit[:min(len(commit), 10)] }
+
+func hasField(items []judge.Item, field string) bool {
+	return slices.ContainsFunc(items, func(item judge.Item) bool { return item.Field == field })
+}
+
+func keysOf(fields map[string]any) iter.Seq[string] { return maps.Keys(fields) }
+
+// threadName tells the conversations about a review apart.
+func threadName(v visit, index int, thread store.Thread) string {
+	if thread.Owner == "" {
+		return v.t("chat.on_forge")
+	}
+	return v.t("chat.thread", index+1)
 }

@@ -36,7 +36,7 @@ func (s stream) send(event, id, data string) error {
 // listen keeps a connection until the reader goes, is signed out, or the server
 // stops. Tell is called with each revision that differs from the one before, and
 // returns the id of what it sent last.
-func (p *Pages) listen(w http.ResponseWriter, r *http.Request, name string, see look, tell func(to stream, last, revision string) (string, error)) {
+func (p *Pages) listen(w http.ResponseWriter, r *http.Request, name string, see look, wake Wake, tell func(to stream, last, revision string) (string, error)) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -49,7 +49,7 @@ func (p *Pages) listen(w http.ResponseWriter, r *http.Request, name string, see 
 	if last == "" {
 		last = r.URL.Query().Get("since")
 	}
-	topic, leave := p.live.join(r.Context(), name, see)
+	topic, leave := p.live.join(r.Context(), name, see, wake)
 	defer leave()
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
@@ -77,6 +77,14 @@ func (p *Pages) listen(w http.ResponseWriter, r *http.Request, name string, see 
 	}
 }
 
+// wakeOf wakes when something happens to the task, or to any for "".
+func (p *Pages) wakeOf(id task.ID) Wake {
+	if p.Listen == nil {
+		return nil
+	}
+	return func() (<-chan struct{}, func()) { return p.Listen(id) }
+}
+
 func (p *Pages) stillSignedIn(r *http.Request) bool {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -94,7 +102,7 @@ func (p *Pages) changes(name func(*http.Request) (string, look, error)) http.Han
 			p.fail(w, r, v, err)
 			return
 		}
-		p.listen(w, r, topic, see, func(to stream, last, revision string) (string, error) {
+		p.listen(w, r, topic, see, p.wakeOf(""), func(to stream, last, revision string) (string, error) {
 			if last == revision {
 				return revision, nil
 			}
@@ -132,7 +140,12 @@ func (p *Pages) itemRevision(key task.Key) look {
 		for _, one := range tasks {
 			revision += fmt.Sprint("-", one.Generation, one.State, one.Phase)
 		}
-		return revision, err
+		if err != nil || key.Kind == task.Pull {
+			return revision, err
+		}
+		// A pull request that names the issue shows on its page.
+		pulls, err := p.listingRevision(key.Repository, task.Pull)(ctx)
+		return revision + "-" + pulls, err
 	}
 }
 

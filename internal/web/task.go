@@ -15,16 +15,21 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// journalPage is how many entries of a journal are sent at once.
-const journalPage = 150
+// journalPage is how many entries of a journal a page has, and olderPage how many
+// more are sent when the reader wants to see what was before.
+const (
+	journalPage = 150
+	olderPage   = 500
+)
 
-// Steering moves tasks on behalf of people. Each method says who asks. An error
-// says why the task cannot go there.
+// Steering moves tasks on behalf of people. Each method returns when what is wanted
+// is noted; a run that is under way ends a little later. An error says why the
+// task cannot go there.
 type Steering interface {
-	Stop(ctx context.Context, id task.ID, by string) error
-	Pause(ctx context.Context, id task.ID, by string) error
-	Resume(ctx context.Context, id task.ID, by string) error
-	Retry(ctx context.Context, id task.ID, by string) error
+	Stop(ctx context.Context, id task.ID) error
+	Pause(ctx context.Context, id task.ID) error
+	Resume(ctx context.Context, id task.ID) error
+	Retry(ctx context.Context, id task.ID) error
 }
 
 func (p *Pages) registerTasks(mux *http.ServeMux) {
@@ -34,12 +39,12 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 	if p.Steering == nil {
 		return
 	}
-	for name, move := range map[string]func(context.Context, task.ID, string) error{
+	for name, move := range map[string]func(context.Context, task.ID) error{
 		"stop": p.Steering.Stop, "pause": p.Steering.Pause, "resume": p.Steering.Resume, "retry": p.Steering.Retry,
 	} {
 		mux.HandleFunc("POST /tasks/{id}/"+name, p.act(action{name: "task." + name, role: access.Operator,
-			do: func(r *http.Request, v visit) (string, error) {
-				return "/tasks/" + r.PathValue("id"), move(r.Context(), task.ID(r.PathValue("id")), v.user.Login)
+			do: func(r *http.Request, _ visit) (string, error) {
+				return "/tasks/" + r.PathValue("id"), move(r.Context(), task.ID(r.PathValue("id")))
 			}}))
 	}
 }
@@ -176,7 +181,7 @@ func (p *Pages) showJournal(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil || before < 1 {
 		return nil, task.Errorf(task.Invalid, "before is not a position")
 	}
-	first := max(1, before-journalPage)
+	first := max(1, before-olderPage)
 	events, err := p.Store.EventsAfter(r.Context(), task.ID(r.PathValue("id")), first-1, int(before-first))
 	if err != nil {
 		return nil, err
@@ -203,7 +208,7 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 		last, err := p.Store.LastPosition(ctx, id)
 		return strconv.FormatInt(last, 10), err
 	}
-	p.listen(w, r, "task "+string(id), see, func(to stream, last, _ string) (string, error) {
+	p.listen(w, r, "task "+string(id), see, p.wakeOf(id), func(to stream, last, _ string) (string, error) {
 		position, err := strconv.ParseInt(last, 10, 64)
 		if err != nil {
 			position = 0

@@ -27,6 +27,7 @@ type visit struct {
 	path     string // with its query, to come back to
 	now      time.Time
 	board    bool // there is one
+	reviews  bool
 	version  string
 }
 
@@ -41,10 +42,23 @@ func (v visit) admin() bool    { return v.may(access.Admin) }
 // t is a text in the reader's language.
 func (v visit) t(key string, args ...any) string { return v.language.text(key, args...) }
 
+// reason is a reason in words.
+func (v visit) reason(reason task.Reason) string {
+	return v.language.textOr("reason."+string(reason), reason.Text())
+}
+
+// refusal says why a comment was not taken up: by a reason, or in words already.
+func (v visit) refusal(why string) string {
+	if text := v.reason(task.Reason(why)); text != "" {
+		return text
+	}
+	return why
+}
+
 // stranger is a visit of someone who is not signed in.
 func (p *Pages) stranger(r *http.Request) visit {
 	return visit{
-		language: languageOf(r), theme: themeOf(r), path: r.URL.RequestURI(), now: p.Now(), board: p.Board != nil, version: p.Version,
+		language: languageOf(r), theme: themeOf(r), path: r.URL.RequestURI(), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, version: p.Version,
 	}
 }
 

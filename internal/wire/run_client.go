@@ -105,3 +105,11 @@ func (h *Held) Settle(ctx context.Context, settlement Settlement) error {
 	_, err := h.client.send(ctx, http.MethodPut, h.path+"/spend", settlement, nil)
 	return err
 }
+
+// NextTasks tells what is queued, and why each task is or is not next, as if the
+// agent asked; without one, an agent that holds nothing.
+func (c *Client) NextTasks(ctx context.Context, agent string) (NextTasks, error) {
+	var next NextTasks
+	err := c.get(ctx, "/v1/tasks/next?agent="+url.QueryEscape(agent), &next)
+	return next, err
+}

@@ -378,6 +378,32 @@ func TestEntriesPassedOnLate(t *testing.T) {
 	}
 }
 
+// An entry that is too large is kept without what is only for looking things up,
+// here as on the server, and is refused if that is not enough.
+func TestEntriesHaveALimit(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	j, err := open(t, t.TempDir(), contexts.Options{}).Begin(t.Context(), work(1, nil), 0, s.as(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	huge := strings.Repeat("x", 5<<20)
+	call := phase.Entry{Call: &llm.Call{ID: "1", Name: "run"}, Result: &phase.CallResult{Text: "short", Whole: huge}}
+	if err := j.Append(t.Context(), task.ToolCalled, call); err != nil {
+		t.Fatal(err)
+	}
+	if call.Result.Whole != huge {
+		t.Error("the caller's entry was changed")
+	}
+	if err := j.Append(t.Context(), task.NoteTaken, phase.Entry{Text: huge}); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("a huge entry: %v", err)
+	}
+	note(t, j, "on")
+	if len(s.events) != 2 || len(s.events[0].Data) > 1000 {
+		t.Errorf("the server has %d entries", len(s.events))
+	}
+}
+
 func TestRunsThatWereLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

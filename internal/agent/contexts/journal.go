@@ -158,17 +158,14 @@ func (l Line) encode() []byte {
 // Append writes the entry to the file, syncs it, and passes it on. When it returns
 // no error the entry is durable here, though the server may not have it yet.
 func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.Entry) error {
-	data, err := json.Marshal(entry)
+	data, entry, err := j.encode(entry)
 	if err != nil {
-		return task.Wrap(task.Invalid, err, "the journal entry cannot be written down")
+		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		return errClosed
-	}
-	if data, entry, err = j.redacted(data, entry); err != nil {
-		return err
 	}
 	line := Line{Sequence: j.last + 1, Generation: j.meta.Generation, Kind: kind, At: j.contexts.options.Now().UTC(), Data: data}
 	if err := j.write(line.encode()); err != nil {
@@ -183,6 +180,29 @@ func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.E
 		j.pass(ctx)
 	}
 	return nil
+}
+
+// maxEntry is the largest entry that the server takes. What it does not take must
+// not be here either: the two are compared.
+const maxEntry = 4 << 20
+
+// encode writes an entry down, without secrets. Of one that is too large the part
+// that is only for looking things up is left out.
+func (j *Journal) encode(entry phase.Entry) (json.RawMessage, phase.Entry, error) {
+	data, err := json.Marshal(entry)
+	if err != nil {
+		return nil, phase.Entry{}, task.Wrap(task.Invalid, err, "the journal entry cannot be written down")
+	}
+	if data, entry, err = j.redacted(data, entry); err != nil || len(data) <= maxEntry {
+		return data, entry, err
+	}
+	if entry.Result != nil && entry.Result.Whole != "" {
+		short := *entry.Result
+		short.Whole = ""
+		entry.Result = &short
+		return j.encode(entry)
+	}
+	return nil, phase.Entry{}, task.Errorf(task.TooLarge, "the journal entry has %d bytes; %d are allowed", len(data), maxEntry)
 }
 
 // write appends to the file and syncs. What fails leaves the file as it was, or

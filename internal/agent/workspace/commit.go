@@ -22,8 +22,8 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := w.tooLarge(); err != nil {
-		w.remark("Left out of the saved work: " + err.Error() + ".")
+	if len(w.large) > 0 {
+		w.remark(overLimit, w.options.MaxFile>>20, w.largeNames())
 	}
 	last, err := w.last(ctx)
 	if err != nil {

@@ -231,6 +231,17 @@ func TestPointersOfLargeFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
+func TestRemarksInJapanese(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{".gitattributes": "*.bin filter=lfs\n"})
+	w := s.prepare(t, func(o *workspace.Options) { o.Language = task.Japanese })
+	put(t, w.Workspace(), "git~1", "x")
+	save(t, w)
+	if text := remarks(w); task.Automatic.Of(text) != task.Japanese || !strings.Contains(text, "ポインタのまま") || !strings.Contains(text, "git~1") {
+		t.Errorf("it says %q", text)
+	}
+}
+
 // Attributes of the repository change nothing: bytes go in and come out.
 func TestContentIsKeptAsItIs(t *testing.T) {
 	t.Parallel()

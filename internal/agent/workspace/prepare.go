@@ -113,7 +113,7 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	}
 	w.tip, w.start, w.left = refs[base], refs[first], refs["refs/heads/"+w.options.Branch]
 	if w.options.WIP != "" && refs[w.options.WIP] == "" {
-		w.remark("The work in progress of the earlier run is gone; the files are those that the branch has.")
+		w.remark(workGone)
 	}
 	if wip := refs[w.options.WIP]; wip != "" {
 		return w.fetchWork(ctx, base, wip)
@@ -194,7 +194,7 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 	}
 	for _, depth := range []string{"", "--deepen=50", "--deepen=500", "--deepen=5000", "--unshallow"} {
 		if depth != "" {
-			if _, err := os.Stat(filepath.Join(w.dir, "shallow")); err != nil {
+			if !w.isShallow() {
 				break // all of the history is here
 			}
 			if err := w.fetch(ctx, depth, "+refs/heads/"+w.options.Base+":"+refTip, "+"+branch+":"+refStart); err != nil {
@@ -206,8 +206,14 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 			return strings.TrimSpace(output), err
 		}
 	}
-	w.remark("The branch and its base have no common past; differences are counted from the base as it is now.")
+	w.remark(nothingShared)
 	return base, nil
+}
+
+// isShallow reports whether a part of the history is not here.
+func (w *Workspace) isShallow() bool {
+	_, err := os.Stat(filepath.Join(w.dir, "shallow"))
+	return err == nil
 }
 
 // checkOut writes the files of a commit into the empty workspace.
@@ -236,12 +242,12 @@ func (w *Workspace) remarkOn(files listing) {
 		}
 		if filepath.Base(path) == ".gitattributes" {
 			if text, err := w.root.ReadFile(path); err == nil && strings.Contains(string(text), "filter=lfs") {
-				w.remark("Files that the repository keeps in Git LFS are here as pointers, without their content.")
+				w.remark(pointersOnly)
 			}
 		}
 	}
 	if len(modules) > 0 {
-		w.remark("Submodules are not fetched and are left as they are: " + some(modules) + ".")
+		w.remark(modulesLeft, some(modules))
 	}
 }
 

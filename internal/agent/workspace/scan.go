@@ -146,7 +146,7 @@ func (w *Workspace) others(ctx context.Context, below string) ([]string, error) 
 		}
 		full := path.Join(below, name)
 		if reserved(full) {
-			w.remark("Left out, because git keeps the name for itself: " + quote(full) + ".")
+			w.remark(reservedName, quote(full))
 			continue
 		}
 		if !strings.HasSuffix(name, "/") {
@@ -157,7 +157,7 @@ func (w *Workspace) others(ctx context.Context, below string) ([]string, error) 
 		if err != nil {
 			return nil, err
 		}
-		w.remark("A repository inside of the workspace is taken as plain files: " + quote(full) + ".")
+		w.remark(innerRepository, quote(full))
 		names = append(names, within...)
 	}
 	return names, nil
@@ -186,7 +186,7 @@ func (w *Workspace) see(name string, was file) (now file, there bool, err error)
 		}
 		return file{link, w.hash([]byte(target))}, true, nil
 	case kind != 0:
-		w.remark("Left out, because it is neither a file nor a link: " + quote(name) + ".")
+		w.remark(noFile, quote(name))
 		return file{}, false, nil
 	case info.Size() > w.options.MaxFile:
 		w.large = append(w.large, name)
@@ -203,7 +203,7 @@ func (w *Workspace) see(name string, was file) (now file, there bool, err error)
 func (w *Workspace) read(name string, was file) (now file, there bool, err error) {
 	opened, err := w.openFile(name)
 	if errors.Is(err, fs.ErrPermission) {
-		w.remark("Left as it was, because it cannot be read: " + quote(name) + ".")
+		w.remark(unreadable, quote(name))
 		return was, was.mode != "", nil
 	}
 	if err != nil || opened == nil {
@@ -284,12 +284,16 @@ func (w *Workspace) tooLarge() error {
 	if len(w.large) == 0 {
 		return nil
 	}
+	return task.Errorf(task.TooLarge, "larger than the %d MB that a file may have in the history: %s", w.options.MaxFile>>20, w.largeNames()).
+		WithMend("remove it, or name it in .gitignore")
+}
+
+func (w *Workspace) largeNames() string {
 	names := make([]string, len(w.large))
 	for i, name := range w.large {
 		names[i] = quote(name)
 	}
-	return task.Errorf(task.TooLarge, "larger than the %d MB that a file may have in the history: %s", w.options.MaxFile>>20, some(names)).
-		WithMend("remove it, or name it in .gitignore")
+	return some(names)
 }
 
 // some joins names, not too many.

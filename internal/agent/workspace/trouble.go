@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"context"
 	"errors"
 
 	"github.com/toryo-dev/toryo/internal/git"
@@ -43,7 +42,7 @@ func coded(err error, message string) error {
 	if err == nil || !is {
 		return err
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if said.Ended {
 		return task.Wrap(task.Interrupted, err, message)
 	}
 	for _, sign := range signs {

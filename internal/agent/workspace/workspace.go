@@ -44,7 +44,9 @@ type Options struct {
 	// 100 MB, which is what forges take.
 	MaxFile int64
 	Author  Author
-	Log     *slog.Logger
+	// Language is that of the remarks: Japanese, or else English.
+	Language task.Language
+	Log      *slog.Logger
 }
 
 // Author is who the commits are by.
@@ -150,7 +152,8 @@ func open(options Options) (*Workspace, error) {
 // Workspace is the folder with the files.
 func (w *Workspace) Workspace() string { return w.files }
 
-// Remarks says what people should know: what was left out or left alone.
+// Remarks says what people should know: what was left out or left alone. It grows
+// as the work goes on.
 func (w *Workspace) Remarks() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,13 +182,6 @@ func (w *Workspace) isApart(name string) bool {
 		}
 	}
 	return false
-}
-
-// remark notes something once.
-func (w *Workspace) remark(text string) {
-	if !slices.Contains(w.remarks, text) && len(w.remarks) < 100 {
-		w.remarks = append(w.remarks, text)
-	}
 }
 
 // Remove removes the workspace and git's directory. What was pushed stays.

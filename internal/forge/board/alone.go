@@ -4,19 +4,25 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
+
+// lockPoll is how often a lock that another process has is tried again.
+const lockPoll = 10 * time.Millisecond
 
 // alone does something that nobody else may do at the same time, in this process
 // or in another that has the same folder. It is for what is soon done.
 func (b *Board) alone(ctx context.Context, do func() error) (err error) {
 	b.turn.Lock()
 	defer b.turn.Unlock()
-	unlock, err := lockFile(ctx, filepath.Join(b.folder, ".lock"))
-	if err != nil {
+	lock := flock.New(filepath.Join(b.folder, ".lock"), flock.SetPermissions(0o600))
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 		return task.Wrap(task.DataDir, err, "the board's folder cannot be locked")
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
 	return do()
 }

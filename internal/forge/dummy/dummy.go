@@ -265,19 +265,6 @@ func (f *Forge) onRepository(ctx context.Context, method, name, detail string, w
 	})
 }
 
-// AddThread writes a comment on a line of a pull request as someone else.
-func (f *Forge) AddThread(key task.Key, author, path string, line int, body string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.moment()
-	comment := task.Comment{ID: f.id(), Kind: task.ReviewComment, Author: author, Body: forge.Clean(body), CreatedAt: now, UpdatedAt: now}
-	on := f.items[key]
-	on.threads = append(on.threads, forge.ReviewThread{
-		ID: f.id(), Anchor: forge.Anchor{Path: path, Side: forge.NewSide, Line: line}, Comments: []task.Comment{comment},
-	})
-	on.UpdatedAt = now
-}
-
 // Change changes an item as people do.
 func (f *Forge) Change(key task.Key, change func(*forge.Item)) {
 	f.mu.Lock()
@@ -297,4 +284,17 @@ func (f *Forge) Judge(key task.Key, review forge.Review) {
 	}
 	on.reviews = append(on.reviews, review)
 	on.UpdatedAt = f.moment()
+}
+
+// AddThread writes a comment on a line of a pull request as someone else.
+func (f *Forge) AddThread(key task.Key, author, path string, line int, body string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.moment()
+	comment := task.Comment{ID: f.id(), Kind: task.ReviewComment, Author: author, Body: forge.Clean(body), CreatedAt: now, UpdatedAt: now}
+	on := f.items[key]
+	on.threads = append(on.threads, forge.ReviewThread{
+		ID: f.id(), Anchor: forge.Anchor{Path: path, Side: forge.NewSide, Line: line}, Comments: []task.Comment{comment},
+	})
+	on.UpdatedAt = now
 }

@@ -1,12 +1,9 @@
 package openai
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
+	"net/http"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
@@ -14,7 +11,7 @@ import (
 // chatModel speaks Chat Completions.
 type chatModel struct {
 	connection
-	completions sdk.ChatCompletionService
+	client *http.Client
 }
 
 var _ llm.Model = (*chatModel)(nil)
@@ -22,7 +19,7 @@ var _ llm.Model = (*chatModel)(nil)
 // Chat implements [llm.Model].
 func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
-	stream := m.completions.NewStreaming(ctx, m.params(request), m.options(request)...)
+	stream := m.stream(ctx, request)
 	defer func() { _ = stream.Close() }() // the answer is read or given up
 	answer := &answer{}
 	for stream.Next() {
@@ -38,48 +35,40 @@ func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink
 	return m.response(answer, exchange)
 }
 
-func (m *chatModel) params(request llm.Request) sdk.ChatCompletionNewParams {
-	params := sdk.ChatCompletionNewParams{
-		Model:         m.endpoint.Model,
-		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
-	}
-	limit := param.NewOpt(m.endpoint.Limit(request))
+func (m *chatModel) params(request llm.Request) chatRequest {
+	params := chatRequest{Model: m.endpoint.Model, Stream: true, Temperature: m.endpoint.Temperature, PromptCacheKey: m.cacheKey(request)}
+	params.StreamOptions.IncludeUsage = true
 	if m.endpoint.BaseURL == "" {
-		params.MaxCompletionTokens = limit
+		params.MaxCompletionTokens = m.endpoint.Limit(request)
 	} else {
-		params.MaxTokens = limit // what compatible servers know
-	}
-	if m.endpoint.Temperature != nil {
-		params.Temperature = param.NewOpt(*m.endpoint.Temperature)
-	}
-	if key := m.cacheKey(request); key != "" {
-		params.PromptCacheKey = param.NewOpt(key)
+		params.MaxTokens = m.endpoint.Limit(request) // what compatible servers know
 	}
 	if request.System != "" {
-		params.Messages = append(params.Messages, sdk.SystemMessage(request.System))
+		params.Messages = append(params.Messages, chatMessage{Role: "system", Content: &request.System})
 	}
 	for _, message := range request.Messages {
 		params.Messages = append(params.Messages, chatMessages(message)...)
 	}
 	for _, tool := range request.Tools {
-		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: tool.Name, Description: param.NewOpt(tool.Description), Parameters: schemaOf(tool),
-		}))
+		function := chatTool{Type: "function"}
+		function.Function.Name, function.Function.Description, function.Function.Parameters = tool.Name, tool.Description, schemaOf(tool)
+		params.Tools = append(params.Tools, function)
 	}
 	return params
 }
 
 // chatMessages takes a message apart: each result is a message of its own.
-func chatMessages(message llm.Message) []sdk.ChatCompletionMessageParamUnion {
+func chatMessages(message llm.Message) []chatMessage {
 	if message.Role == llm.Assistant {
 		return assistantMessage(message)
 	}
-	var messages []sdk.ChatCompletionMessageParamUnion
+	var messages []chatMessage
 	for _, result := range message.Results() {
-		messages = append(messages, sdk.ToolMessage(resultText(result), result.CallID))
+		text := resultText(result)
+		messages = append(messages, chatMessage{Role: "tool", Content: &text, ToolCallID: result.CallID})
 	}
 	if text := message.Text(); text != "" {
-		messages = append(messages, sdk.UserMessage(text))
+		messages = append(messages, chatMessage{Role: "user", Content: &text})
 	}
 	return messages
 }
@@ -92,35 +81,30 @@ func resultText(result llm.Result) string {
 	return result.Text
 }
 
-func assistantMessage(message llm.Message) []sdk.ChatCompletionMessageParamUnion {
-	assistant := sdk.ChatCompletionAssistantMessageParam{}
+func assistantMessage(message llm.Message) []chatMessage {
+	assistant := chatMessage{Role: "assistant"}
 	text, calls := message.Text(), message.Calls()
 	if text == "" && len(calls) == 0 {
 		return nil
 	}
 	if text != "" {
-		assistant.Content.OfString = param.NewOpt(text)
+		assistant.Content = &text
 	}
 	for _, call := range calls {
-		assistant.ToolCalls = append(assistant.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID:       call.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: call.Arguments},
-			},
+		assistant.ToolCalls = append(assistant.ToolCalls, chatCall{
+			ID: call.ID, Type: "function", Function: chatFunction{Name: call.Name, Arguments: call.Arguments},
 		})
 	}
-	return []sdk.ChatCompletionMessageParamUnion{{OfAssistant: &assistant}}
+	return []chatMessage{assistant}
 }
 
-func (a *answer) takeChunk(chunk sdk.ChatCompletionChunk, sink llm.Sink) {
+func (a *answer) takeChunk(chunk chatChunk, sink llm.Sink) {
 	a.begun = true
 	if chunk.Model != "" {
 		a.model = chunk.Model
 	}
-	if chunk.JSON.Usage.Valid() {
-		a.usage = llm.Usage{
-			Input: chunk.Usage.PromptTokens, Cached: chunk.Usage.PromptTokensDetails.CachedTokens, Output: chunk.Usage.CompletionTokens,
-		}
+	if usage := chunk.Usage; usage != nil {
+		a.usage = llm.Usage{Input: usage.PromptTokens, Cached: usage.PromptTokensDetails.CachedTokens, Output: usage.CompletionTokens}
 	}
 	for _, choice := range chunk.Choices {
 		a.takeDelta(choice.Delta, sink)
@@ -130,13 +114,14 @@ func (a *answer) takeChunk(chunk sdk.ChatCompletionChunk, sink llm.Sink) {
 	}
 }
 
-func (a *answer) takeDelta(delta sdk.ChatCompletionChunkChoiceDelta, sink llm.Sink) {
+func (a *answer) takeDelta(delta chatDelta, sink llm.Sink) {
 	if delta.Content != "" {
 		a.text += delta.Content
 		sink.Send(llm.Delta{Text: delta.Content})
 	}
 	a.refusal += delta.Refusal
-	if thinking := reasoningOf(delta); thinking != "" {
+	// What the model thinks is shown and not sent back.
+	if thinking := cmp.Or(delta.ReasoningContent, delta.Reasoning); thinking != "" {
 		sink.Send(llm.Delta{Thinking: thinking})
 	}
 	for _, piece := range delta.ToolCalls {
@@ -150,18 +135,6 @@ func (a *answer) takeDelta(delta sdk.ChatCompletionChunkChoiceDelta, sink llm.Si
 			sink.Send(llm.Delta{CallName: c.Name})
 		}
 	}
-}
-
-// reasoningOf reads the field in which several servers, though not OpenAI, show
-// what the model thinks. It is shown and not sent back.
-func reasoningOf(delta sdk.ChatCompletionChunkChoiceDelta) string {
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		var text string
-		if field, ok := delta.JSON.ExtraFields[name]; ok && json.Unmarshal([]byte(field.Raw()), &text) == nil && text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 func (a *answer) finish(reason string) {

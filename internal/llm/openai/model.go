@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
-	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
@@ -29,6 +29,23 @@ const (
 
 // New returns the model of an endpoint. It makes no call.
 func New(endpoint llm.Endpoint, api API) (llm.Model, error) {
+	if api == "" {
+		api = Responses
+		if endpoint.BaseURL != "" {
+			api = Chat
+		}
+	}
+	c := connection{endpoint: endpoint}
+	switch api {
+	case Chat:
+		return &chatModel{connection: c, client: endpoint.HTTPClient()}, nil
+	case Responses:
+		return &responsesModel{connection: c, responses: responses.NewResponseService(sdkOptions(endpoint)...)}, nil
+	}
+	return nil, task.Errorf(task.BadConfig, "llm.api: %q is neither chat nor responses", api)
+}
+
+func sdkOptions(endpoint llm.Endpoint) []option.RequestOption {
 	options := []option.RequestOption{
 		option.WithEnvironmentProduction(),
 		option.WithMaxRetries(0),
@@ -40,20 +57,7 @@ func New(endpoint llm.Endpoint, api API) (llm.Model, error) {
 	if endpoint.BaseURL != "" {
 		options = append(options, option.WithBaseURL(endpoint.BaseURL))
 	}
-	if api == "" {
-		api = Responses
-		if endpoint.BaseURL != "" {
-			api = Chat
-		}
-	}
-	c := connection{endpoint: endpoint}
-	switch api {
-	case Chat:
-		return &chatModel{connection: c, completions: sdk.NewChatCompletionService(options...)}, nil
-	case Responses:
-		return &responsesModel{connection: c, responses: responses.NewResponseService(options...)}, nil
-	}
-	return nil, task.Errorf(task.BadConfig, "llm.api: %q is neither chat nor responses", api)
+	return options
 }
 
 // connection is what the two APIs have in common.
@@ -110,30 +114,39 @@ func (c connection) failure(ctx context.Context, exchange *llm.Exchange, answer 
 
 func (c connection) classify(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
 	status, header := exchange.Answered()
-	if api, ok := errors.AsType[*sdk.Error](err); ok {
+	if api, ok := errors.AsType[*responses.Error](err); ok {
 		detail := api.Message
 		if detail == "" {
 			detail = api.RawJSON()
 		}
 		return llm.StatusError(provider, api.StatusCode, header, api.Type+" "+api.Code, detail, err)
 	}
+	if answered, ok := errors.AsType[*statusError](err); ok {
+		return reported(answered.status, header, answered.body, string(answered.body), err)
+	}
 	if inStream, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		var event struct {
-			Error struct {
-				Type    string `json:"type"`
-				Code    any    `json:"code"`
-				Message string `json:"message"`
-			} `json:"error"`
-		}
-		if json.Unmarshal(inStream.Event.Data, &event) != nil {
-			event.Error.Message = inStream.Message
-		}
-		return llm.StatusError(provider, status, header, event.Error.Type+" "+fmt.Sprint(event.Error.Code), event.Error.Message, err)
+		return reported(status, header, inStream.Event.Data, inStream.Message, err)
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: err.Error(), Err: err}
 	}
 	return llm.ConnectionError(ctx, provider, begun, err)
+}
+
+// reported makes the error of what the server says, in the vendor's form or in
+// any other.
+func reported(status int, header http.Header, body []byte, otherwise string, err error) error {
+	var event struct {
+		Error struct {
+			Type    string `json:"type"`
+			Code    any    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &event) != nil || event.Error.Message == "" {
+		event.Error.Message = otherwise
+	}
+	return llm.StatusError(provider, status, header, event.Error.Type+" "+fmt.Sprint(event.Error.Code), event.Error.Message, err)
 }
 
 var errEndedEarly = errors.New("the stream ended early")

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -64,6 +67,20 @@ func (w *World) Asked() string {
 	return b.String()
 }
 
+// Requests are what the model was sent from a phase, oldest first.
+func (w *World) Requests(from task.Phase) []llm.Request {
+	var requests []llm.Request
+	for _, record := range w.model.Records() {
+		if record.Request.Phase == from {
+			requests = append(requests, record.Request)
+		}
+	}
+	return requests
+}
+
+// Journal is everything that the journal has, as text.
+func (w *World) Journal() string { return w.whole() }
+
 // File is a file as a ref has it, or nothing.
 func (w *World) File(ref, name string) string {
 	if !slices.Contains(strings.Split(w.git(w.origin, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", ref), "\n"), name) {
@@ -101,10 +118,14 @@ func (w *World) Check() {
 	w.contains("what the model was sent", w.Asked(), expect.Asked)
 	w.contains("the last comment", last.Comment, expect.Comment)
 	w.contains("the summary", last.Summary, expect.Summary)
+	if head := w.git(w.origin, "rev-parse", "refs/heads/main"); head != w.main {
+		w.t.Errorf("main was moved to %s", head)
+	}
+	w.checkSecrets()
 	w.checkPull(expect)
 	said := w.desk.everything()
 	w.contains("what was said", said, expect.Said)
-	for _, text := range slices.Concat(expect.NotSaid, w.scenario.Secrets) {
+	for _, text := range expect.NotSaid {
 		if strings.Contains(said+last.Comment, text) {
 			w.t.Errorf("people can read %q", text)
 		}
@@ -118,6 +139,28 @@ func (w *World) Check() {
 	for name, text := range expect.Kept {
 		w.contains("the kept "+name, w.File(workspace.WIPRef, name), []string{text})
 	}
+}
+
+// checkSecrets looks for secrets everywhere: in what people read, what the model
+// was sent, the journal and the branch.
+func (w *World) checkSecrets() {
+	w.t.Helper()
+	for _, secret := range w.scenario.Secrets {
+		places := map[string]string{"what people read": w.desk.everything(), "what the model was sent": w.Asked(), "the journal": w.whole()}
+		for place, text := range places {
+			if strings.Contains(text, secret) {
+				w.t.Errorf("%s has a secret in it", place)
+			}
+		}
+	}
+}
+
+func (w *World) whole() string {
+	var b strings.Builder
+	for _, event := range w.events {
+		b.Write(event.Data)
+	}
+	return b.String()
 }
 
 func (w *World) checkPull(expect Expect) {
@@ -183,6 +226,55 @@ func (w *World) Story() string {
 	for _, event := range w.events {
 		data := string(event.Data)
 		fmt.Fprintf(&b, "%d g%d %s %s %s\n", event.Position, event.Generation, event.At.Format("05.000"), event.Kind, data[:min(len(data), 200)])
+	}
+	return b.String()
+}
+
+// Log is the history of the published branch.
+func (w *World) Log() string { return w.git(w.origin, "log", "--format=%B", "refs/heads/"+branch) }
+
+// Remember adds to the journal what a run before the first has left.
+func (w *World) Remember(event task.Event) { w.events = append(w.events, event) }
+
+// Took is how long the phase was active the first time.
+func (w *World) Took(name task.Phase) time.Duration {
+	var begun time.Time
+	for _, event := range w.events {
+		entry := w.entry(event)
+		switch {
+		case event.Kind != task.PhaseChanged || entry.Phase != name:
+		case entry.Status == phase.PhaseActive:
+			begun = event.At
+		default:
+			return event.At.Sub(begun)
+		}
+	}
+	return 0
+}
+
+// StableShare is how much of each request but the last the next one begins with.
+func StableShare(requests []llm.Request) float64 {
+	share := 0.0
+	for i := 1; i < len(requests); i++ {
+		before, after := flat(requests[i-1]), flat(requests[i])
+		share += float64(script.CommonPrefix(before, after)) / float64(len(before))
+	}
+	return share / float64(max(len(requests)-1, 1))
+}
+
+func flat(request llm.Request) string {
+	var b strings.Builder
+	b.WriteString(request.System)
+	for _, message := range request.Messages {
+		for _, part := range message.Parts {
+			b.WriteString(part.Text)
+			if part.Call != nil {
+				b.WriteString(part.Call.Name + part.Call.Arguments)
+			}
+			if part.Result != nil {
+				b.WriteString(part.Result.Text)
+			}
+		}
 	}
 	return b.String()
 }

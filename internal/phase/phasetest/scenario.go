@@ -2,8 +2,10 @@ package phasetest
 
 import (
 	"bytes"
+	"embed"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -18,8 +20,9 @@ import (
 // a file it is an archive (txtar) with the parts
 //
 //	scenario.yaml   the fields of this struct
-//	script.yaml     what the model answers
-//	repo/…          the files of the repository
+//	script.yaml     what the model answers; the rules of defaults.yaml follow
+//	repo/…          the files of the repository; a shell script with a failing
+//	                test when there are none
 //	branch/…        files that the branch of the task has besides, if it is there
 type Scenario struct {
 	Name     string
@@ -35,6 +38,8 @@ type Scenario struct {
 	Accept   phase.AcceptFrom `yaml:"accept_from"`
 	Every    int              `yaml:"check_interval"`
 	Limits   Limits           `yaml:"limits"`
+	Servers  []Server         `yaml:"mcp_servers"`
+	Compiled bool             `yaml:"compiled"` // Go finds its standard library compiled
 	Events   []Event          `yaml:"events"`
 	Secrets  []string         `yaml:"secrets"` // that may be nowhere
 	Expect   Expect           `yaml:"expect"`
@@ -51,6 +56,13 @@ type Limits struct {
 	ReflectAfter int `yaml:"reflect_after"`
 	Repairs      int `yaml:"repairs"`
 	Turns        int `yaml:"turns"`
+}
+
+// Server is an MCP server.
+type Server struct {
+	Name        string            `yaml:"name"`
+	Command     []string          `yaml:"command"`
+	Environment map[string]string `yaml:"environment"`
 }
 
 // Comment is what somebody says.
@@ -152,6 +164,14 @@ func Load(path string) (*Scenario, error) {
 			return nil, fmt.Errorf("%s: it is not known what %s is for", path, file.Name)
 		}
 	}
+	if len(s.Files) == 0 {
+		if err := s.useShell(); err != nil {
+			return nil, err
+		}
+	}
+	if s.Script, err = withDefaults(s.Script); err != nil {
+		return nil, err
+	}
 	if s.Repeat > 0 {
 		s.Body = strings.Repeat(s.Body, s.Repeat)
 	}
@@ -164,4 +184,31 @@ func Load(path string) (*Scenario, error) {
 func cutFolder(name string) (folder, below string) {
 	folder, below, _ = strings.Cut(name, "/")
 	return folder, below
+}
+
+//go:embed defaults.yaml
+var defaults []byte
+
+//go:embed shell
+var shellProject embed.FS
+
+// useShell makes the repository a shell script with a failing test.
+func (s *Scenario) useShell() error {
+	for _, name := range []string{"add.sh", "test.sh"} {
+		data, err := shellProject.ReadFile("shell/" + name)
+		if err != nil {
+			return err
+		}
+		s.Files[name] = string(data)
+	}
+	return nil
+}
+
+// withDefaults puts the usual answers after those of the scenario.
+func withDefaults(own *script.Script) (*script.Script, error) {
+	usual, err := script.Parse("defaults.yaml", defaults)
+	if err != nil || own == nil {
+		return usual, err
+	}
+	return script.New(script.Script{Model: own.Model, Rules: slices.Concat(own.Rules, usual.Rules)})
 }

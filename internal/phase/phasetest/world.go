@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/phase/mcp"
 	"github.com/toryo-dev/toryo/internal/phase/turn"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/bubblewrap"
@@ -36,6 +37,7 @@ type World struct {
 	t        testing.TB
 	scenario *Scenario
 	origin   string
+	main     string // the commit that main has to have
 	engine   sandbox.Engine
 	model    *script.Model
 	desk     *desk
@@ -48,6 +50,12 @@ type World struct {
 	cutAt   int // the entry of the first run after which the process is gone; 0 for none
 	noSave  int
 	cancel  context.CancelCauseFunc
+	// RefuseSignals makes so many signals fail to be written to the journal.
+	RefuseSignals int
+	// Adjust changes the options of a run before it begins; may be nil.
+	Adjust func(options *phase.Options)
+	// Around puts something between the run and the people; may be nil.
+	Around func(desk phase.Desk) phase.Desk
 	// Outcomes are those of the runs so far.
 	Outcomes []phase.Outcome
 }
@@ -130,6 +138,9 @@ func (w *World) commit(name string, files map[string]string) {
 	w.git(dir, "add", "--all", "--force")
 	w.git(dir, "commit", "--quiet", "--allow-empty", "-m", "files")
 	w.git(dir, "push", "--quiet", "origin", "HEAD:refs/heads/"+name)
+	if name == "main" {
+		w.main = w.git(dir, "rev-parse", "HEAD")
+	}
 }
 
 func (w *World) isGone() bool {
@@ -148,6 +159,10 @@ func (w *World) Append(_ context.Context, kind task.EventKind, entry phase.Entry
 	defer w.mu.Unlock()
 	if w.crashed {
 		return errCrash
+	}
+	if kind == task.SignalTaken && w.RefuseSignals > 0 {
+		w.RefuseSignals--
+		return task.Errorf(task.Unavailable, "the disk is busy")
 	}
 	w.events = append(w.events, task.Event{Task: "task1", Generation: int64(w.runs), Source: task.FromAgent,
 		Position: int64(len(w.events) + 1), Kind: kind, Data: data, At: time.Now()})
@@ -203,6 +218,13 @@ func (w *World) happen(event Event) {
 	}
 }
 
+// Cancel ends the run that is going on, for the cause.
+func (w *World) Cancel(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel(cause)
+}
+
 // CutAt makes the process of the first run go away after so many entries.
 func (w *World) CutAt(entry int) { w.cutAt = entry }
 
@@ -233,11 +255,18 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 			w.t.Error(err)
 		}
 	}()
-	runner, err := phase.NewRunner(w.options())
+	options, people := w.options(), phase.Desk(w.desk)
+	if w.Adjust != nil {
+		w.Adjust(&options)
+	}
+	if w.Around != nil {
+		people = w.Around(people)
+	}
+	runner, err := phase.NewRunner(options)
 	if err != nil {
 		return phase.Outcome{}, err
 	}
-	outcome, err := runner.Run(ctx, phase.Job{Work: w.work(), Desk: w.desk, Journal: w, Repository: &mortal{repository, w}})
+	outcome, err := runner.Run(ctx, phase.Job{Work: w.work(), Desk: people, Journal: w, Repository: &mortal{repository, w}})
 	w.Outcomes = append(w.Outcomes, outcome)
 	return outcome, err
 }
@@ -247,8 +276,19 @@ func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	if strings.Contains(w.git(w.origin, "for-each-ref", "--format=%(refname)"), workspace.WIPRef) {
 		options.WIP = workspace.WIPRef
 	}
-	return workspace.Prepare(context.WithoutCancel(ctx), options)
+	repository, err := workspace.Prepare(context.WithoutCancel(ctx), options)
+	if err != nil || !w.scenario.Compiled {
+		return repository, err
+	}
+	if err := os.CopyFS(filepath.Join(repository.Workspace(), goCache), os.DirFS(compiled(w.t))); err != nil {
+		return nil, err
+	}
+	err = repository.Exclude(ctx, []string{goCache})
+	return repository, err
 }
+
+// goCache is the folder in the workspace with what Go has compiled.
+const goCache = ".go-cache"
 
 // shell is an environment whose projects are shell scripts: its tests take no
 // time worth speaking of.
@@ -270,12 +310,17 @@ func (w *World) options() phase.Options {
 	}
 	limits := phase.Limits{Reflections: w.scenario.Limits.Reflections, ReflectEvery: w.scenario.Limits.ReflectEvery,
 		ReflectAfter: w.scenario.Limits.ReflectAfter, Repairs: w.scenario.Limits.Repairs, Turn: turn.Limits{Turns: w.scenario.Limits.Turns}}
+	var servers []mcp.Server
+	for _, server := range w.scenario.Servers {
+		servers = append(servers, mcp.Server{Name: server.Name, Command: server.Command, Environment: server.Environment, Timeout: 20 * time.Second})
+	}
 	return phase.Options{
-		Model: func(task.Phase) llm.Model { return w.model }, Summarizer: w.model, Language: w.scenario.Language, Limits: limits,
+		Servers: servers,
+		Model:   func(task.Phase) llm.Model { return w.model }, Summarizer: w.model, Language: w.scenario.Language, Limits: limits,
 		Setup: environment.Setup{Table: table, Engine: w.engine, Log: slog.New(slog.DiscardHandler),
 			Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 			SetupNetwork: sandbox.NoNetwork, CommandTimeout: 2 * time.Minute},
-		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0"}},
+		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}},
 		Comments: phase.CommentChecks{From: w.scenario.Accept, Every: w.scenario.Every},
 		Progress: func() string { return "progress" },
 		Log:      slog.New(slog.DiscardHandler),
@@ -330,3 +375,58 @@ func (m *mortal) Commit(ctx context.Context, message string) (string, bool, erro
 
 // Crashed reports whether a run ended because its process was gone.
 func Crashed(err error) bool { return errors.Is(err, errCrash) }
+
+// compiled is a folder, kept between runs, with what Go compiles of its standard
+// library for the tests of a small project.
+func compiled(t testing.TB) string {
+	t.Helper()
+	folder, err := compileOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+var compileOnce = sync.OnceValues(func() (string, error) {
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(caches, "toryo-test", "go-build-scenarios")
+	project, err := os.MkdirTemp("", "compiled")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(project) }()
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/double\n\ngo 1.24\n", "double_test.go": "package double\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(project, name), []byte(content), 0o600); err != nil {
+			return "", err
+		}
+	}
+	compile := exec.Command("go", "test", "-run=^$", ".")
+	compile.Dir = project
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local", "GOCACHE="+folder)
+	if output, err := compile.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return folder, nil
+})
+
+// Crash makes the process of the run that is going on go away.
+func (w *World) Crash() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.crash()
+}
+
+// Say adds a comment that somebody makes.
+func (w *World) Say(comment Comment) { w.desk.add([]Comment{comment}) }
+
+// Deaf makes so many looks for comments fail.
+func (w *World) Deaf(looks int) {
+	w.desk.mu.Lock()
+	defer w.desk.mu.Unlock()
+	w.desk.fail += looks
+}

@@ -76,7 +76,7 @@ func TestDiff(t *testing.T) {
 	w, dir := workspace(t, map[string]string{"a.txt": "one\n", ".gitignore": "*.log\n"})
 	shellIn(t, dir, "git init -q . && git add -A && git -c user.name=t -c user.email=t@example.invalid commit -qm base")
 	diff := tool.Diff(w, func(context.Context) (string, error) {
-		return shellIn(t, dir, "git add -A && git diff --cached --no-color HEAD"), nil
+		return shellIn(t, dir, "git add -A && git diff --cached --no-color HEAD"), nil //nolint:contextcheck // the test's own
 	})
 	wantText(t, use(t, diff, nil), false, "(nothing has changed)")
 	edit := tool.Edit(w)

@@ -58,15 +58,15 @@ func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, d
 	if err := writeEtc(filepath.Join(dir, "etc")); err != nil {
 		return nil, err
 	}
+	for _, folder := range []string{spec.Workspace, filepath.Join(dir, "home"), filepath.Join(dir, "tmp")} {
+		if err := sandbox.Give(folder); err != nil {
+			return nil, fmt.Errorf("give %s to the sandbox: %w", folder, err)
+		}
+	}
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
 		if err := e.shelf.Get(spec.Snapshot, filepath.Join(dir, "home"), spec.Workspace, sandbox.NewOwner()); err != nil {
 			return nil, err
-		}
-	}
-	for _, folder := range []string{spec.Workspace, filepath.Join(dir, "home"), filepath.Join(dir, "tmp")} {
-		if err := sandbox.Give(folder); err != nil {
-			return nil, fmt.Errorf("give %s to the sandbox: %w", folder, err)
 		}
 	}
 	command, err := e.command(program, dir, spec)

@@ -60,14 +60,14 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		return nil, err
 	}
 	user, _ := sandbox.User()
+	if err := sandbox.Give(spec.Workspace); err != nil {
+		return nil, fmt.Errorf("give the workspace to the sandbox: %w", err)
+	}
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
 		if err := e.shelf.Get(spec.Snapshot, "", spec.Workspace, sandbox.NewOwner()); err != nil {
 			return nil, err
 		}
-	}
-	if err := sandbox.Give(spec.Workspace); err != nil {
-		return nil, fmt.Errorf("give the workspace to the sandbox: %w", err)
 	}
 	return e.begin(ctx, spec, image, volume, user)
 }

@@ -19,7 +19,8 @@ func TestListeningGoesOnAfterTheConnectionWasLost(t *testing.T) {
 	listener := opened(t, through)
 	defer func() { _ = listener.Close() }()
 	heard := make(chan store.Notice, 100)
-	defer listener.Listen(func(n store.Notice) { heard <- n })()
+	stop := listener.Listen(func(n store.Notice) { heard <- n })
+	defer stop()
 	next := func() store.Notice {
 		select {
 		case n := <-heard:

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -24,7 +25,9 @@ const (
 	// lockTimeout is how long opening waits for another process that is making
 	// the same database.
 	lockTimeout = time.Minute
-	readers     = 4
+	// lockPoll is how often it is tried again.
+	lockPoll = 10 * time.Millisecond
+	readers  = 4
 )
 
 // Open opens the database in the file and makes or migrates it if need be. The
@@ -135,11 +138,11 @@ func checkNotForeign(ctx context.Context, path string, db *sql.DB) error {
 func migrate(ctx context.Context, path string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
-	unlock, err := lockFile(ctx, path+".lock")
-	if err != nil {
-		return unusable(path, err)
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		return unusable(path, fmt.Errorf("lock it: %w", err))
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
 	if err := create(path); err != nil {
 		return unusable(path, err)
 	}

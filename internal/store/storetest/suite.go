@@ -27,6 +27,8 @@ func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
 		"Runs": runChecks, "Halts": haltChecks, "CommentLog": commentChecks,
 		"Tasks":       taskChecks,
+		"Queue":       queueChecks,
+		"Servers":     serverChecks,
 		"Leases":      leaseChecks,
 		"Events":      eventChecks,
 		"Outbox":      outboxChecks,

@@ -115,8 +115,13 @@ function startJournal() {
   let parts = 0;
   const toEnd = () => { journal.scrollTop = journal.scrollHeight; };
 
+  // Only a reader moves the journal up; it also moves when a step changes its
+  // height, and then the end is followed still.
+  let top = 0;
   journal.addEventListener("scroll", () => {
-    following = atEnd();
+    if (atEnd()) following = true;
+    else if (journal.scrollTop < top) following = false;
+    top = journal.scrollTop;
     if (following) follow.hidden = true;
     if (journal.scrollTop < 300) older();
   });
@@ -167,6 +172,94 @@ function startJournal() {
     }
   }
 
+  const sizes = new ResizeObserver(() => { if (following) toEnd(); });
+  for (const steps of journal.querySelectorAll(".steps")) sizes.observe(steps);
   toEnd();
   listen(`${path}/live`, journal.dataset.last, { entry: add });
+}
+
+// A click on a section puts its name into the message, where the cursor is.
+const chat = document.querySelector("[data-chat]");
+document.addEventListener("click", (event) => {
+  const mark = event.target.closest("[data-cite]");
+  if (!mark || !chat) return;
+  const input = chat.elements.content;
+  const at = input.selectionStart;
+  const before = input.value.slice(0, at);
+  const gap = before && !before.endsWith(" ") ? " " : "";
+  input.setRangeText(`${gap}${mark.dataset.cite} `, at, input.selectionEnd, "end");
+  input.focus();
+});
+
+if (chat) startChat();
+
+function startChat() {
+  const messages = document.getElementById("messages");
+  const input = chat.elements.content;
+  const button = chat.querySelector("button");
+  const show = (element) => { element.scrollIntoView({ block: "nearest" }); };
+
+  chat.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (!input.value.trim() || button.disabled) return;
+    button.disabled = true;
+    const body = new URLSearchParams(new FormData(chat));
+    const draft = document.createElement("article");
+    draft.className = "message assistant";
+    const text = draft.appendChild(document.createElement("pre"));
+    try {
+      const answer = await fetch(chat.action, { method: "POST", body, headers: { Accept: "text/event-stream" } });
+      if (!answer.ok) throw new Error(answer.statusText);
+      await readEvents(answer.body, (name, data) => {
+        if (name === "asked") {
+          input.value = "";
+          messages.insertAdjacentHTML("beforeend", data.html);
+          messages.append(draft);
+        } else if (name === "delta") {
+          if (data.restart) text.textContent = "";
+          text.textContent += data.text ?? "";
+        } else if (name === "message") {
+          draft.insertAdjacentHTML("beforebegin", data.html);
+          draft.remove();
+        } else if (name === "problem") {
+          draft.className = "failure";
+          text.textContent = data.text;
+        }
+        localTimes(messages);
+        show(messages.lastElementChild);
+      });
+    } catch {
+      draft.className = "failure";
+      text.textContent = chat.dataset.problem;
+      messages.append(draft);
+    } finally {
+      button.disabled = false;
+    }
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) chat.requestSubmit();
+  });
+
+  const context = chat.querySelector("[data-context]");
+  const address = context.href;
+  context.addEventListener("click", () => { context.href = `${address}?input=${encodeURIComponent(input.value)}`; });
+  messages.scrollTop = messages.scrollHeight;
+}
+
+// readEvents reads server-sent events from the answer to a request.
+async function readEvents(body, handle) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    const blocks = rest.split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const name = /^event: (.*)$/m.exec(block);
+      const data = /^data: (.*)$/m.exec(block);
+      if (name && data) handle(name[1], JSON.parse(data[1]));
+    }
+  }
 }

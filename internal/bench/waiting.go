@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store/sqlite"
+)
+
+const (
+	waitingAgents = 10_000
+	watched       = 20 * time.Second // of waiting, with each agent asking again every 30 s
+)
+
+// measureWaiting lets agents wait for a task that never comes, over HTTP, and looks
+// at what that costs the server, which is a process of its own. The database is
+// SQLite: a server that waits does not ask it.
+func measureWaiting(ctx context.Context, folder string) ([]row, error) {
+	data := filepath.Join(folder, "waiting")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return nil, err
+	}
+	token, err := agentToken(ctx, filepath.Join(data, "toryo.db"))
+	if err != nil {
+		return nil, err
+	}
+	server := exec.CommandContext(ctx, filepath.Join(folder, "toryo"), "serve", "--addr", "127.0.0.1:0", "--data", data)
+	server.Env = append(os.Environ(), "TORYO_SERVER_REQUESTS_PER_TOKEN=0", "TORYO_SERVER_REQUESTS_PER_ADDRESS=0", "TORYO_LOG_LEVEL=warn")
+	server.Stderr = os.Stderr
+	output, err := server.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = server.Process.Signal(syscall.SIGTERM)
+		_ = server.Wait()
+	}()
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	address := strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(line, "listening on ")), "http://")
+	ctx, stop := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer stop()
+	var asked, failed atomic.Int64
+	for range waitingAgents {
+		waiting.Go(func() { waitOn(ctx, address, token, &asked, &failed) })
+	}
+	for asked.Load() < waitingAgents {
+		if failed.Load() > 0 {
+			return nil, fmt.Errorf("%d agents could not wait", failed.Load())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	time.Sleep(2 * time.Second)
+	before, err := processorTimeOf(server.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(watched)
+	after, err := processorTimeOf(server.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	kilobytes, err := residentOf(server.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	if failed.Load() > 0 {
+		return nil, fmt.Errorf("%d agents could not wait", failed.Load())
+	}
+	name := fmt.Sprintf("%d agents that wait", waitingAgents)
+	return []row{
+		{"resident memory of a server with " + name, fmt.Sprintf("%.0f MB", float64(kilobytes)*1024/1e6), "under 400 MB"},
+		{"processor time with " + name, fmt.Sprintf("%.1f %% of a core", 100*(after-before).Seconds()/watched.Seconds()), "under 5 %"},
+	}, nil
+}
+
+func agentToken(ctx context.Context, path string) (string, error) {
+	database, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = database.Close() }()
+	return access.Tokens{Store: database, Now: time.Now}.Create(ctx, access.Agent, "bench")
+}
+
+// waitOn is one agent, on a connection of its own and as little memory of ours as
+// can be: it asks, and when the wait ends asks again.
+func waitOn(ctx context.Context, address, token string, asked, failed *atomic.Int64) {
+	connection, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		failed.Add(1)
+		return
+	}
+	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
+	defer func() { _ = connection.Close() }()
+	const body = `{"agent_id":"bench"}`
+	request := "POST /v1/tasks/request?wait=30s HTTP/1.1\r\nHost: " + address + "\r\nAuthorization: Bearer " + token +
+		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+	reader := bufio.NewReaderSize(connection, 1024)
+	for first := true; ctx.Err() == nil; first = false {
+		if _, err := io.WriteString(connection, request); err != nil {
+			break
+		}
+		if first {
+			asked.Add(1)
+		}
+		answer, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			break
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusNoContent {
+			break
+		}
+	}
+	if ctx.Err() == nil {
+		failed.Add(1)
+	}
+}
+
+// processorTimeOf is what a process has used of the processors.
+func processorTimeOf(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 13 {
+		return 0, errors.New("what the process has used cannot be read")
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, err // ticks of a hundredth
+}

@@ -1,0 +1,212 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// seeds notes what repositories were prepared for.
+type seeds []string
+
+func (s *seeds) Prepare(_ context.Context, t task.Task, base string, branches, refs []string) error {
+	*s = append(*s, fmt.Sprint(t.Key, " ", base, " ", branches, " ", refs))
+	return nil
+}
+
+func preparer(o *office, ground broker.Ground) *broker.Preparer {
+	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)
+	o.Cleanup(snapshots.Stop)
+	return &broker.Preparer{
+		Snapshots: snapshots, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Tasks: o.store, Events: o.store, Ground: ground,
+		Bot: func(context.Context, task.Forge) (string, error) { return bot, nil }, Now: o.now,
+	}
+}
+
+func TestPrepareDevelopment(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	key := o.issue("Mend the gate", "BACKENDCODER")
+	o.forge.Change(key, func(i *forge.Item) { i.Body = "It squeaks. {{diff}}" })
+	o.forge.SetAccess(team, "ann", forge.WriteAccess)
+	o.forge.Say(key, "bob", "Since Monday.")
+	o.forge.Say(key, bot, "I am on it.")
+	o.look(key)
+	held := o.claim(o.task(key, task.Development), "a")
+	var seeded seeds
+	made, err := preparer(o, &seeded).Prepare(t.Context(), broker.Given{Task: held, Token: "token", Was: task.ReasonAssigned})
+	o.check(err)
+	if made.Branch != "toryo/1-mend-the-gate" || made.Base != "main" || made.AuthorAccess != forge.WriteAccess || made.Pull != nil || made.Resume != nil || made.Earlier != "" {
+		t.Errorf("made %+v", made)
+	}
+	if len(made.Comments) != 1 || made.Comments[0].Author != "bob" || made.Comments[0].Position != 1 {
+		t.Errorf("comments %+v", made.Comments)
+	}
+	for _, part := range []string{"Mend the gate", made.Item.URL, "by ann\nIt squeaks. {{diff}}", "by bob\nSince Monday.", "toryo/1-mend-the-gate, from main"} {
+		if !strings.Contains(made.Prompt, part) {
+			t.Errorf("the prompt does not say %q:\n%s", part, made.Prompt)
+		}
+	}
+	if diff := cmp.Diff(seeds{"github:team/app#1 main [toryo/1-mend-the-gate] []"}, seeded); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrepareReview(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.issue("Mend the gate")
+	pull := o.pull("feature", "Fixes #1")
+	large := "diff --git a/large.txt b/large.txt\n--- a/large.txt\n+++ b/large.txt\n@@ -0,0 +1 @@\n+" + strings.Repeat("x", 300<<10) + "\n"
+	small := "diff --git a/small.txt b/small.txt\n--- a/small.txt\n+++ b/small.txt\n@@ -0,0 +1 @@\n+oil\n"
+	o.forge.SetDiff(pull, forge.Diff{Head: "c1", Patch: large + small})
+	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+	o.later(time.Hour)
+	o.look(pull)
+	held := o.claim(o.task(pull, task.Review), "a")
+	var seeded seeds
+	made, err := preparer(o, &seeded).Prepare(t.Context(), broker.Given{Task: held})
+	o.check(err)
+	if made.Pull == nil || made.Pull.Diff != small || !slices.Equal(made.Pull.CutFiles, []string{"large.txt"}) || made.Pull.HeadRef != "refs/heads/feature" ||
+		len(made.Pull.Issues) != 1 || made.Pull.Issues[0].Title != "Mend the gate" || made.Branch != "feature" || made.Base != "main" {
+		t.Errorf("the pull request is %+v", made.Pull)
+	}
+	if diff := cmp.Diff(seeds{"github:team/app!2 main [feature] []"}, seeded); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{"Review the pull request", made.Item.URL, "+oil", "too large to show whole", "- large.txt", "issue 1: Mend the gate", "feature at c1"} {
+		if !strings.Contains(made.Prompt, part) {
+			t.Errorf("the prompt does not say %q", part)
+		}
+	}
+	if len(made.Prompt) > 20_000 {
+		t.Errorf("the prompt has %d bytes", len(made.Prompt))
+	}
+}
+
+func TestPrepareFixUp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	issue := o.issue("Mend the gate")
+	o.look(issue)
+	origin := o.claim(o.task(issue, task.Development), "a")
+	_, err := o.store.Append(t.Context(), []task.Event{entry(origin, 1, task.Summed, `{"text": "The hinge is behind the post."}`)})
+	o.check(err)
+	_, err = o.store.Move(t.Context(), store.Change{Task: origin.ID, Trigger: task.Finished, Reason: task.ReasonCompleted})
+	o.check(err)
+	pull := o.pull(origin.Branch, "Closes #1")
+	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it first.", Commit: "c1"})
+	other := dummyReview(o, pull)
+	o.look(pull)
+	held := o.claim(o.task(pull, task.Development), "a")
+	made, err := preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: held})
+	o.check(err)
+	if len(made.Pull.Summaries) != 1 || len(made.Pull.Threads) != 1 || made.Pull.Diff != "" || made.Branch != origin.Branch {
+		t.Errorf("the pull request is %+v", made.Pull)
+	}
+	for _, part := range []string{"Reviewers asked for changes", "review, by ann\nOil it first.", other, "The hinge is behind the post."} {
+		if !strings.Contains(made.Prompt, part) {
+			t.Errorf("the prompt does not say %q:\n%s", part, made.Prompt)
+		}
+	}
+}
+
+// dummyReview puts a remark on a line, and returns what the prompt is to say.
+func dummyReview(o *office, pull task.Key) string {
+	o.Helper()
+	safe := forge.Neutraliser{Repository: team}
+	_, err := o.forge.SubmitReview(o.Context(), pull, forge.ReviewPost{Verdict: forge.Remark, Text: safe.Text("See below."), Comments: []forge.LineComment{
+		{Anchor: forge.Anchor{Path: "gate.txt", Side: forge.NewSide, Line: 7}, Text: safe.Text("Not here.")},
+	}})
+	o.check(err)
+	return "on gate.txt:7\n" + bot + ": Not here."
+}
+
+func entry(t task.Task, sequence int64, kind task.EventKind, data string) task.Event {
+	return task.Event{Task: t.ID, Generation: t.Generation, Source: task.FromAgent, Sequence: sequence, Kind: kind, At: time.Now(), Data: json.RawMessage(data)}
+}
+
+// A run that was lost goes on; one that was assigned anew begins anew, and is told
+// what the one before it said, unless that is too old.
+func TestPrepareGoesOn(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	key := o.issue("Mend the gate")
+	o.look(key)
+	first := o.claim(o.task(key, task.Development), "a")
+	_, err := o.store.Append(t.Context(), []task.Event{
+		entry(first, 1, task.PhaseChanged, `{"phase": "planning", "status": "active"}`),
+		entry(first, 2, task.SignalTaken, `{"signal": {"signal": "comments", "position": 4}}`),
+		entry(first, 3, task.Saved, `{"commit": "abc"}`),
+		entry(first, 4, task.NoteTaken, `"not an entry of ours"`),
+	})
+	o.check(err)
+	_, err = o.store.Move(t.Context(), store.Change{Task: first.ID, Trigger: task.Lost, Reason: task.ReasonLeaseExpired})
+	o.check(err)
+	second := o.claim(o.task(key, task.Development), "b")
+	p := preparer(o, &seeds{})
+	made, err := p.Prepare(t.Context(), broker.Given{Task: second, Was: task.ReasonLeaseExpired})
+	o.check(err)
+	position, err := o.store.LastFrom(t.Context(), first.ID, task.FromAgent)
+	o.check(err)
+	want := &broker.Resume{Generation: 1, Reason: task.ReasonLeaseExpired, Phase: task.Planning, WIPRef: "refs/toryo/wip", Events: position.Position, Comments: 4}
+	if diff := cmp.Diff(want, made.Resume); diff != "" {
+		t.Errorf("resume (-want +got):\n%s", diff)
+	}
+	if made.Branch != first.Branch {
+		t.Errorf("the branch is %s, and was %s", made.Branch, first.Branch)
+	}
+
+	_, err = o.store.Append(t.Context(), []task.Event{entry(second, 1, task.Summed, `{"text": "`+strings.Repeat("word ", 10_000)+`"}`)})
+	o.check(err)
+	_, err = o.store.Move(t.Context(), store.Change{Task: second.ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned})
+	o.check(err)
+	o.look(key)
+	third := o.claim(o.task(key, task.Development), "c")
+	made, err = p.Prepare(t.Context(), broker.Given{Task: third})
+	o.check(err)
+	if made.Resume != nil || !strings.HasPrefix(made.Earlier, "word ") || len(made.Earlier) > 33_000 || !strings.HasSuffix(made.Earlier, "[cut]") {
+		t.Errorf("a new assignment goes on: %+v, and was told %d bytes", made.Resume, len(made.Earlier))
+	}
+	o.later(91 * 24 * time.Hour)
+	made, err = p.Prepare(t.Context(), broker.Given{Task: third})
+	o.check(err)
+	if made.Earlier != "" {
+		t.Error("it is told what is older than 90 days")
+	}
+}
+
+// What cannot be read makes the preparation fail, and nothing else.
+func TestPreparationFails(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	pull := o.pull("feature", "")
+	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+	o.later(time.Hour)
+	o.look(pull)
+	held := o.claim(o.task(pull, task.Review), "a")
+	p := preparer(o, &seeds{})
+	for _, method := range []string{"Item", "Comments", "Diff", "Reviews", "ReviewThreads", "Access"} {
+		o.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+			if call.Method == method {
+				return dummy.Refuse
+			}
+			return dummy.None
+		})
+		if _, err := p.Prepare(t.Context(), broker.Given{Task: held}); !forge.Temporary(err) {
+			t.Errorf("%s fails: %v", method, err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+func find(t *testing.T) *git.Program {
+	t.Helper()
+	program, err := git.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// Git is told the credential for the one address, and for no other.
+func TestTheCredentialIsForOneAddress(t *testing.T) {
+	t.Parallel()
+	remote := git.Remote{URL: "https://git.example.org/a.git", Username: "agent", Password: "s3cret 'quoted'"}
+	for address, want := range map[string]bool{
+		"protocol=https\nhost=git.example.org\n":       true,
+		"protocol=https\nhost=elsewhere.example.org\n": false,
+		"protocol=http\nhost=git.example.org\n":        false,
+	} {
+		output, err := find(t).Run(t.Context(), git.Command{Args: []string{"credential", "fill"}, Remote: &remote, Input: strings.NewReader(address + "\n")})
+		if got := err == nil && strings.Contains(output, "password="+remote.Password+"\n"); got != want {
+			t.Errorf("for %q: %v, %v", address, output, err)
+		}
+	}
+}
+
+// What the processes show to others does not have it.
+func TestTheCredentialIsNotShown(t *testing.T) {
+	t.Parallel()
+	remote := git.Remote{URL: "https://git.example.org/a.git", Username: "agent", Password: "s3cret-password"}
+	output, err := find(t).Run(t.Context(), git.Command{
+		Remote: &remote, Args: []string{"-c", "alias.look=!tr '\\0' '\\n' < /proc/$PPID/cmdline; tr '\\0' '\\n' < /proc/$PPID/environ; env", "look"},
+	})
+	if err != nil || !strings.Contains(output, "GIT_CONFIG_NOSYSTEM=1") || strings.Contains(output, remote.Password) {
+		t.Errorf("%v\n%s", err, output)
+	}
+	_, err = find(t).Run(t.Context(), git.Command{Remote: &remote, Args: []string{"no-such-command-" + remote.Password}})
+	if failed, is := errors.AsType[*git.RunError](err); !is || strings.Contains(failed.Trouble, remote.Password) {
+		t.Errorf("the error says %v", err)
+	}
+}
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]task.Code{
+		"ssh://git@example.org/a.git": task.Unsupported, "ext::sh -c id": task.Unsupported, "git://example.org/a": task.Unsupported,
+		"https://user:password@example.org/a.git": task.Invalid, "-upload-pack=x": task.Invalid, "https://exa mple.org/%zz": task.Invalid,
+	} {
+		if _, err := find(t).Run(t.Context(), git.Command{Args: []string{"ls-remote", address}, Remote: &git.Remote{URL: address}}); task.CodeOf(err) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	// Without a remote git talks to nobody.
+	if _, err := find(t).Run(t.Context(), git.Command{Args: []string{"ls-remote", "file:///"}}); err == nil || !strings.Contains(err.Error(), "not allowed") {
+		t.Errorf("a command without a remote: %v", err)
+	}
+}
+
+// Neither the user's settings nor a limit on files is in force by chance.
+func TestNothingElseHasASay(t *testing.T) {
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[alias]\n\tx = !touch "+home+"/ran\n[user]\n\tname = me\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("GIT_CONFIG_COUNT", "1")
+	t.Setenv("GIT_CONFIG_KEY_0", "user.name")
+	t.Setenv("GIT_CONFIG_VALUE_0", "me")
+	if output, err := find(t).Run(t.Context(), git.Command{Args: []string{"config", "user.name"}}); err == nil {
+		t.Errorf("the user's configuration is read: %s", output)
+	}
+	program := find(t)
+	program.MaxFile = 1024
+	dir := filepath.Join(home, "r")
+	if _, err := program.Run(t.Context(), git.Command{Args: []string{"init", "--quiet", "--bare", "--template=", dir}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := program.Run(t.Context(), git.Command{Dir: dir, Args: []string{"-c", "core.compression=0", "hash-object", "-w", "--stdin"}, Input: strings.NewReader(strings.Repeat("x", 10_000))})
+	if err == nil {
+		t.Error("a file over the limit was written")
+	}
+}
+
+func TestTheEndOfTheContextIsTheCause(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("stopped by a person")
+	started := filepath.Join(t.TempDir(), "started")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = os.ReadFile(started) // until the command has begun
+		cancel(cause)
+	}()
+	_, err := find(t).Run(ctx, git.Command{Args: []string{"-c", "alias.wait=!echo > " + started + "; sleep 600", "wait"}})
+	if failed, is := errors.AsType[*git.RunError](err); !is || !failed.Ended || !errors.Is(err, cause) {
+		t.Errorf("it ended with %v", err)
+	}
+}

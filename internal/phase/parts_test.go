@@ -1,0 +1,196 @@
+package phase
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const goodPlan = `{"phase": "planning",
+ "goal_understanding": {"goal": "g", "ambiguities": [{"question": "q", "assumption": "a", "confidence": 0.5}]},
+ "task_decomposition": {"subtasks": [{"id": "t1", "description": "d"}, {"id": "t2", "description": "d", "depends_on": ["t1"]}]},
+ "action_plan": {"actions": [{"id": "a1", "subtask": "t2", "what": "w", "done": true}]},
+ "selected_environment": {"name": "python", "reason": "r", "detected_files": ["x"], "setup_commands": ["c"], "verification": [{"command": "v", "expected_output": "o"}]}}`
+
+func TestReadPlan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ from, to, wrong string }{
+		"good":                       {},
+		"without an environment":     {from: `"selected_environment"`, to: `"other"`, wrong: "schema"},
+		"verification is no list":    {from: `"verification": [`, to: `"verification": 7, "other": [`, wrong: "schema"},
+		"an unknown environment":     {from: `"name": "python"`, to: `"name": "cobol"`, wrong: "there are python, miniforge"},
+		"another phase":              {from: `"planning"`, to: `"execution"`, wrong: "schema"},
+		"too sure":                   {from: `0.5`, to: `1.5`, wrong: "schema"},
+		"no actions":                 {from: `{"id": "a1", "subtask": "t2", "what": "w", "done": true}`, wrong: "schema"},
+		"a circle":                   {from: `"description": "d"},`, to: `"description": "d", "depends_on": ["t2"]},`, wrong: "circle"},
+		"an unknown dependency":      {from: `["t1"]`, to: `["t9"]`, wrong: `"t9", which is not there`},
+		"a subtask twice":            {from: `"id": "t2"`, to: `"id": "t1"`, wrong: "used twice"},
+		"an action of no subtask":    {from: `"subtask": "t2"`, to: `"subtask": "t9"`, wrong: `"t9", which is not there`},
+		"an empty set-up command":    {from: `["c"]`, to: `["  "]`, wrong: "empty"},
+		"a number for a command":     {from: `["c"]`, to: `[7]`, wrong: "schema"},
+		"expected output is missing": {from: `, "expected_output": "o"`, wrong: "schema"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := goodPlan
+			if c.from != "" {
+				if text = strings.Replace(goodPlan, c.from, c.to, 1); text == goodPlan {
+					t.Fatal("nothing was replaced")
+				}
+			}
+			object, ok := findObject("Here: ```json\n" + text + "\n``` That is {it}.")
+			if !ok {
+				t.Fatal("the object was not found")
+			}
+			plan, err := readPlan(object, environment.BuiltIn())
+			if c.wrong == "" {
+				if err != nil || plan.Revision != 1 || plan.ActionPlan.Actions[0].Done || plan.SelectedEnvironment.Verification[0].ExpectedOutput != "o" {
+					t.Fatalf("%+v, %v", plan, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%v, want %q", err, c.wrong)
+			}
+		})
+	}
+}
+
+func TestAPlanNeedNotSayHowTheEnvironmentIsMade(t *testing.T) {
+	t.Parallel()
+	head, _, _ := strings.Cut(goodPlan, `"selected_environment"`)
+	sparse := head + `"selected_environment": {}}`
+	object, _ := findObject(sparse)
+	plan, err := readPlan(object, environment.BuiltIn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	selected, _, _ := environment.BuiltIn().Complete(plan.SelectedEnvironment, environment.Detection{EnvironmentType: "python", SetupCommands: []string{"pip install -r requirements.txt"}})
+	if selected.Name != "python" || len(selected.SetupCommands) != 1 || len(selected.Verification) == 0 {
+		t.Errorf("%+v", selected)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	diff := `diff --git a/main.go b/main.go
+--- a/main.go
++++ b/main.go
+@@ -1,4 +1,9 @@
+-	// TODO: was here before
++		// TODO: was here before
++	// FIXME later
++	panic("not implemented")
++	// rest of the code
++	autodoTODOs := 1
++<<<<<<< ours
++=======
++>>>>>>> theirs
+diff --git a/README.md b/README.md
+--- a/README.md
++++ b/README.md
+@@ -1 +1,2 @@
++TODO list: an application
+`
+	conflicts, left := inspect(diff)
+	if want := []string{"main.go"}; !cmp.Equal(conflicts, want) {
+		t.Errorf("conflicts: %v", conflicts)
+	}
+	want := []string{"main.go: // FIXME later", `main.go: panic("not implemented")`, "main.go: // rest of the code"}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCompareWithTheBaseline(t *testing.T) {
+	t.Parallel()
+	ran := func(code int, failing ...string) environment.Baseline {
+		return environment.Baseline{Command: "c", ExitCode: code, Failing: failing, Readable: code == 0 || len(failing) > 0}
+	}
+	late := ran(137)
+	late.Exceeded = sandbox.TimeLimit
+	for name, c := range map[string]struct {
+		before *environment.Baseline
+		now    environment.Baseline
+		worse  bool
+		fresh  []string
+	}{
+		"passes":                          {before: new(ran(0)), now: ran(0)},
+		"fails now":                       {before: new(ran(0)), now: ran(1, "a"), worse: true, fresh: []string{"a"}},
+		"fails now without a name":        {before: new(ran(0)), now: ran(1), worse: true},
+		"fails as before":                 {before: new(ran(1, "a")), now: ran(1, "a")},
+		"fails as before and one more":    {before: new(ran(1, "a")), now: ran(1, "a", "b"), worse: true, fresh: []string{"b"}},
+		"fails as before without a name":  {before: new(ran(1)), now: ran(1)},
+		"does not build any more":         {before: new(ran(1, "a")), now: ran(2), worse: true},
+		"does not end":                    {before: new(ran(0)), now: late, worse: true},
+		"nothing to compare with, passes": {now: ran(0)},
+		"nothing to compare with, fails":  {now: ran(1, "a"), worse: true, fresh: []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outcome := compare(c.before, c.now)
+			if outcome.Worse != c.worse || strings.Join(outcome.New, " ") != strings.Join(c.fresh, " ") || outcome.Compared != (c.before != nil) {
+				t.Errorf("%+v", outcome)
+			}
+		})
+	}
+}
+
+func TestWhatSetUpMade(t *testing.T) {
+	t.Parallel()
+	before := sandbox.Listing{".": true, "src": true, "src/a.py": true}
+	after := sandbox.Listing{".": true, "src": true, "src/a.py": true, "src/__pycache__": true, "src/__pycache__/a.pyc": true, "build.log": true, ".venv": true, ".venv/bin": true, ".venv/bin/python": true}
+	if diff := cmp.Diff([]string{".venv", "build.log", "src/__pycache__"}, made(before, after)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWordsAreWhole(t *testing.T) {
+	t.Parallel()
+	for language, one := range allWords {
+		data, err := json.Marshal(fieldsOf(one))
+		if err != nil || strings.Contains(string(data), `""`) {
+			t.Errorf("%s: %s, %v", language, data, err)
+		}
+	}
+	if len(allWords) != 2 || allWords[task.Japanese].done == allWords[task.English].done {
+		t.Error("a language is missing")
+	}
+	for _, reason := range []task.Reason{task.ReasonModelLoops, task.ReasonEmptyAnswers, task.ReasonTurnsExhausted, task.ReasonModelRefused,
+		task.ReasonContextExceeded, task.ReasonInvalidPlan, task.ReasonNothingChanged, task.ReasonNotVerified, task.ReasonMergeConflict} {
+		if reasonsInJapanese[reason] == "" || reason.Text() == "" {
+			t.Errorf("%s has no words", reason)
+		}
+	}
+}
+
+func fieldsOf(w words) []string {
+	return []string{w.nothingAsked, w.questionForm, w.done, w.failed, w.notVerified, w.kept, w.pull, w.summary, w.actions, w.verification,
+		w.stillFailing, w.newFailing, w.fixed, w.warnings, w.notRun, w.passed, w.exitCode, w.timedOut, w.noPlaceholders, w.placeholder,
+		w.missing, w.problem, w.judged, w.closes, w.scripted, w.setupFailed, w.build, w.tests, w.noComparison, w.detail}
+}
+
+func TestPromptsAreThere(t *testing.T) {
+	t.Parallel()
+	names := strings.Join(PromptNames(), " ")
+	for _, phase := range task.Phases {
+		if !strings.Contains(names, string(phase)+".md") {
+			t.Errorf("there is no prompt for %s", phase)
+		}
+	}
+}
+
+func TestNamesOnOneLine(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"a b.go": "a b.go", "日本.txt": "日本.txt", "a\nb": `"a\nb"`, "a\x1b[31m": `"a\x1b[31m"`, "\xff": `"\xff"`} {
+		if got := plainName(name); got != want {
+			t.Errorf("%q is shown as %s", name, got)
+		}
+	}
+}

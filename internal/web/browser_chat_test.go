@@ -1,0 +1,152 @@
+package web
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/store"
+)
+
+const answers = `
+model: scripted
+rules:
+  - name: failure
+    when: {last: "please fail"}
+    answer: {error: {status: 400, message: "no such question"}}
+  - name: attack
+    when: {last: "attack me"}
+    answer: {text: "<script>alert(1)</script> **§1** [x](javascript:alert(1))"}
+  - name: answer
+    answer: {text: "It is in §2 「the hinges」, and not in §9.", pace: 1ms}
+`
+
+// withReviews lets the pages of a house talk about reviews with a scripted model.
+func withReviews(t testing.TB) with {
+	t.Helper()
+	parsed, err := script.Parse("answers", []byte(answers))
+	must(t, err)
+	return func(o *Options) {
+		service := review.New(review.Options{
+			Store: o.Store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Model: func(review.Purpose) (llm.Model, error) {
+				return script.NewModel(parsed, llm.Endpoint{ContextLength: 100_000, MaxTokens: 1000}), nil
+			},
+		})
+		t.Cleanup(service.Stop)
+		o.Reviews = service
+	}
+}
+
+func (h *house) review(t testing.TB, owner, answer string) store.Review {
+	t.Helper()
+	judgement, err := json.Marshal(map[string]any{
+		"overall_review": "A good answer, but " + attacks[0],
+		"strengths":      []any{map[string]any{"point": "It names the oil", "paragraph_numbers": []int{1}}},
+		"weaknesses":     []any{map[string]any{"point": "The hinges are missing " + attacks[1], "paragraph_numbers": []int{1, 2}}},
+	})
+	must(t, err)
+	made, err := h.pages.Reviews.AddReview(t.Context(), owner, store.Review{CustomQuestionText: "How is a gate mended?", AnswerText: answer, Judgement: judgement})
+	must(t, err)
+	return made
+}
+
+const paper = "$$[1] Oil the gate.\n\n$$[2] Then look at the hinges.\n<img src=x onerror=alert(1)>\n"
+
+// A person asks about a section with the mouse; the answer comes in pieces, its
+// citations lead to their sections and say whether they are true.
+func TestChatAboutAReview(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	one := h.review(t, "alice", paper)
+	alice := h.window(t, "alice")
+	scripts := get[int](alice, `document.scripts.length`)
+	alice.click(`nav a[href="/reviews"]`)
+	alice.click(`a[href="/reviews/` + one.ID + `"]`)
+	alice.click(`form[action$="/threads"] button`)
+	alice.until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
+	alice.click(`button[data-cite="§2"]`)
+	alice.fill(`#chat-form textarea`, "what is there?")
+	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§2 what is there?" {
+		t.Errorf("the message is %q", typed)
+	}
+	alice.click(`#chat-form button`)
+	alice.sees("#messages .message.assistant .text", "It is in §2")
+	alice.sees("#messages .cites .badge-ok", "confirmed")
+	alice.sees("#messages .cites .badge-bad", "there is no such place")
+	if link := get[string](alice, `document.querySelector("#messages .assistant .text a.cite").hash`); link != "#section-2" {
+		t.Errorf("the citation leads to %q", link)
+	}
+	alice.click(`button[data-cite="§1 §2"]`)
+	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§1 §2 " {
+		t.Errorf("an item of the judgement puts %q into the message", typed)
+	}
+	alice.fill(`#chat-form textarea`, "attack me")
+	alice.click(`#chat-form button`)
+	alice.until(`document.querySelectorAll("#messages .message").length === 4`)
+	alice.harmless("the chat", scripts)
+	alice.accessible("the chat")
+	alice.shot("review")
+	alice.fill(`#chat-form textarea`, "please fail")
+	alice.click(`#chat-form button`)
+	alice.until(`document.querySelector("#messages .failure")`)
+
+	// Everything is there again when the page is loaded anew, and what the model
+	// is sent can be read.
+	alice.run("reload", chromedp.Reload())
+	alice.sees("#messages .message.assistant .text", "It is in §2")
+	alice.harmless("the chat after loading it again", scripts)
+	thread := get[string](alice, `document.querySelector("#chat-form").action.split("/").at(-2)`)
+	alice.open("/threads/" + thread + "/context?input=" + url.QueryEscape("§1 why?"))
+	alice.sees("main pre", "Oil the gate.")
+	alice.accessible("what the model is sent")
+
+	// It is hers alone.
+	bob := h.visitor(t, "bob")
+	for _, path := range []string{"/reviews/" + one.ID, "/threads/" + thread + "/context"} {
+		if status, _ := bob.get(path); status != 404 {
+			t.Errorf("someone else gets %d from %s", status, path)
+		}
+	}
+	if status, _ := bob.post("/threads/"+thread+"/messages", url.Values{"content": {"x"}}); status != 404 {
+		t.Errorf("someone else who speaks gets %d", status)
+	}
+	if _, page := bob.get("/reviews"); strings.Contains(page, one.ID) {
+		t.Error("someone else sees it in the list")
+	}
+}
+
+// Without scripts the chat waits for the answer and shows it.
+func TestChatWithoutScripts(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	one := h.review(t, "alice", paper)
+	alice := h.visitor(t, "alice")
+	_, page := alice.post("/reviews/"+one.ID+"/threads", nil)
+	_, rest, _ := strings.Cut(page, `action="/threads/`)
+	thread, _, found := strings.Cut(rest, "/messages")
+	if !found {
+		t.Fatalf("no conversation has begun: %s", page)
+	}
+	status, page := alice.post("/threads/"+thread+"/messages", url.Values{"content": {"§2?"}})
+	if status != 200 || !strings.Contains(page, `href="#section-2">§2</a>`) || !strings.Contains(page, `class="cite unconfirmed" href="#section-9"`) {
+		t.Errorf("the answer is %d %s", status, page)
+	}
+	if log := h.audit(t); log[0] != "alice chat.ask /threads/"+thread+"/messages done" {
+		t.Errorf("the audit log ends with %q", log[0])
+	}
+	if status, _ := alice.post("/threads/"+thread+"/messages", url.Values{"content": {" "}}); status != 422 {
+		t.Errorf("an empty message answers %d", status)
+	}
+	if status, _ := alice.post("/reviews/"+one.ID+"/delete", nil); status != 200 {
+		t.Errorf("to delete it answers %d", status)
+	}
+}

@@ -1,0 +1,269 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// furnished is a house with something on every page.
+func furnished(t testing.TB) (h *house, paths map[string]string) {
+	t.Helper()
+	h = newSteeredHouse(t)
+	h.repository(t)
+	_, err := h.board.Welcome(t.Context(), "bob", forge.WriteAccess)
+	must(t, err)
+	hands, helper := h.board.As("bob"), h.board.As(bot)
+	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{
+		Title: "Mend the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
+	})
+	must(t, err)
+	_, err = helper.Say(t.Context(), made.Key, "I have begun.")
+	must(t, err)
+	h.push(t, "mend", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
+	pull, _, err := helper.Propose(t.Context(), "team/app", forge.Proposal{Title: "Mend the gate for good", Body: "Closes #1.", Head: "mend"})
+	must(t, err)
+	_, err = hands.Judge(t.Context(), pull.Key, forge.Judgement{Verdict: forge.RequestChanges, Body: "Nearly.", Lines: []forge.LineRemark{
+		{Anchor: forge.Anchor{Path: "gate.go", Side: forge.NewSide, Line: 4}, Body: "Is it really silent?"},
+	}})
+	must(t, err)
+	one := h.runningTask(t, 1, "Mend the gate")
+	h.journal(t, one).run()
+	return h, map[string]string{
+		"home": "/", "queue": "/queue", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
+		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
+		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings",
+		"people": "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
+	}
+}
+
+// Every page can be used by everyone: in both languages, light and dark, wide and
+// narrow. Pictures of all are left for people to look at.
+func TestEveryPageIsAccessible(t *testing.T) {
+	t.Parallel()
+	h, paths := furnished(t)
+	for _, look := range []struct {
+		name, language, theme string
+		width                 int64
+	}{{"wide-light-en", "en", "light", 1280}, {"narrow-dark-ja", "ja", "dark", 390}} {
+		root := h.window(t, "root")
+		root.allowed = []string{"404"}
+		root.run("choose a size", chromedp.EmulateViewport(look.width, 850), emulation.SetEmulatedMedia().WithMedia("screen"))
+		root.choose(look.language, look.theme)
+		for name, path := range paths {
+			root.open(path)
+			root.accessible(name + " " + look.name)
+			if wide := get[int64](root, `document.documentElement.scrollWidth`); wide > look.width {
+				t.Errorf("%s is %d wide in a window of %d", name, wide, look.width)
+			}
+			root.shot(name + "-" + look.name)
+		}
+	}
+	stranger := h.window(t, "root")
+	stranger.run("sign out", chromedp.Click(".menu summary", chromedp.ByQuery), chromedp.Click(`form[action="/signout"] button`, chromedp.ByQuery))
+	stranger.at("/signin")
+	stranger.accessible("signin")
+	stranger.shot("signin")
+}
+
+// choose sets language and colours by the menu.
+func (b *window) choose(language, theme string) {
+	b.t.Helper()
+	b.open("/")
+	for name, value := range map[string]string{"language": language, "theme": theme} {
+		b.click(".menu > summary")
+		b.run("mark the page", chromedp.Evaluate(`window.old = true`, nil))
+		b.click(fmt.Sprintf(`button[name=%s][value="%s"]`, name, value))
+		b.until(fmt.Sprintf(`!window.old && document.readyState === "complete" && document.querySelector('button[name=%s][value="%s"]').ariaPressed === "true"`, name, value))
+	}
+}
+
+// attacks are texts that would be markup, scripts or commands if anything took
+// them for that.
+var attacks = []string{
+	`<script>alert(1)</script>`,
+	`<img src=x onerror=alert(1)>`,
+	`"><svg onload=alert(1)>`,
+	`'-alert(1)-'`,
+	`javascript:alert(1)`,
+	`[link](javascript:alert(1))`,
+	`[link](data:text/html,<script>alert(1)</script>)`,
+	`![image](x "onerror=alert(1)")`,
+	`<a href="javascript:alert(1)">x</a>`,
+	`<iframe srcdoc="<script>alert(1)</script>"></iframe>`,
+	`<style>*{display:none}</style>`,
+	`<form action=/signout method=post><button>x</button></form>`,
+	`</textarea><script>alert(1)</script>`,
+	`</title><script>alert(1)</script>`,
+	`<!--><script>alert(1)</script>`,
+	"`<script>alert(1)</script>`",
+	"```\n</code></pre><script>alert(1)</script>\n```",
+	`{{constructor.constructor('alert(1)')()}}`,
+	`<math><mtext></mtext><mglyph><style><img src onerror=alert(1)></style></mglyph></math>`,
+	`&lt;script&gt;alert(1)&lt;/script&gt;`,
+	"\u202eevil\u202c <b>x",
+	`<base href="https://evil.example/">`,
+	`<meta http-equiv=refresh content="0;url=https://evil.example">`,
+}
+
+// What people, models and repositories write is shown as text: nothing of it
+// becomes an element that does something, and nothing runs.
+func TestAttacksAreText(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.repository(t)
+	_, err := h.board.Welcome(t.Context(), "bob", forge.WriteAccess)
+	must(t, err)
+	hands := h.board.As("bob")
+	everything := strings.Join(attacks, "\n\n")
+	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: strings.Join(attacks[:12], " "), Body: everything, Labels: attacks[:3]})
+	must(t, err)
+	for _, attack := range attacks {
+		_, err := hands.Say(t.Context(), made.Key, attack)
+		must(t, err)
+	}
+	h.push(t, "odd", `<img src=x onerror=alert(1)>/"onmouseover=alert(1) x.txt`, everything+"\n")
+	pull, _, err := hands.Propose(t.Context(), "team/app", forge.Proposal{Title: attacks[1], Body: everything, Head: "odd"})
+	must(t, err)
+	one := h.runningTask(t, made.Key.Number, attacks[0])
+	run := h.journal(t, one)
+	plan := phase.Plan{GoalUnderstanding: phase.Goal{Goal: everything}}
+	for _, attack := range attacks {
+		plan.ActionPlan.Actions = append(plan.ActionPlan.Actions, phase.Action{What: attack})
+		run.add(task.MessageSent, says(llm.Assistant, attack))
+		run.add(task.ToolCalled, called(attack, attack, attack, "\x1b[31m"+attack, false), called(attack+"2", "diff", "", "--- a\n+++ b\n@@ -1 +1 @@\n+"+attack, true))
+		run.add(task.NoteTaken, phase.Entry{Text: attack})
+	}
+	run.add(task.Planned, phase.Entry{Plan: &plan})
+
+	vera := h.window(t, "vera")
+	before := get[int](vera, `document.scripts.length`)
+	for _, path := range []string{"/", "/queue", "/queue?q=" + "%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/board/team/app", itemURL(made.Key), itemURL(pull.Key), itemURL(pull.Key) + "?tab=changes", "/tasks/" + string(one.ID)} {
+		vera.open(path)
+		vera.harmless(path, before)
+	}
+	// The same holds for what comes while the page is open.
+	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	for _, attack := range attacks {
+		run.add(task.MessageSent, says(llm.Assistant, "live "+attack))
+	}
+	run.add(task.NoteTaken, phase.Entry{Text: "the end of the attacks"})
+	vera.sees("#journal .entry", "the end of the attacks")
+	vera.harmless("the live journal", before)
+	vera.sees("#journal .entry pre, #journal .entry code", "<script>alert(1)</script>")
+	// A diff of an odd file can be commented on.
+	bob := h.window(t, "bob")
+	bob.open(itemURL(pull.Key) + "?tab=changes")
+	bob.click(`td.n a`)
+	bob.fill(`#line-form textarea`, "odd name")
+	bob.click(`#line-form button`)
+	bob.sees(".talk .comment", "odd name")
+}
+
+// harmless checks that the page has nothing but what our own templates put there.
+func (b *window) harmless(where string, scripts int) {
+	b.t.Helper()
+	found := get[[]string](b, `(() => {
+		const bad = [];
+		for (const e of document.querySelectorAll("*")) {
+			for (const a of e.attributes) {
+				if (a.name.startsWith("on") || a.name === "style" || a.name === "srcdoc") bad.push(e.outerHTML.slice(0, 200));
+				if (/^\s*(javascript|data|vbscript):/i.test(a.value) && (a.name === "href" || a.name === "src" || a.name === "action")) bad.push(e.outerHTML.slice(0, 200));
+			}
+		}
+		for (const e of document.querySelectorAll("main script, main style, main iframe, main base, main meta, main object, main embed, main math, main .text img, main .text form, main .text svg")) bad.push(e.outerHTML.slice(0, 200));
+		return bad;
+	})()`)
+	for _, one := range found {
+		b.t.Errorf("on %s there is %s", where, one)
+	}
+	if now := get[int](b, `document.scripts.length`); now != scripts {
+		b.t.Errorf("on %s there are %d scripts, want %d", where, now, scripts)
+	}
+}
+
+// A journal of ten thousand entries opens at its end, follows what comes until the
+// reader scrolls, and can be read back to its beginning.
+func TestLongJournal(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	one := h.runningTask(t, 1, "A long run")
+	run := h.journal(t, one)
+	var entries []phase.Entry
+	for i := range 10_000 {
+		entries = append(entries, called(fmt.Sprint("c", i), "shell", `{"command":"make"}`, fmt.Sprintf("line %d of the build\n", i), false))
+	}
+	for len(entries) > 0 {
+		n := min(500, len(entries))
+		run.add(task.MessageSent, says(llm.Assistant, "Another step."))
+		run.add(task.ToolCalled, entries[:n]...)
+		entries = entries[n:]
+	}
+	vera := h.window(t, "vera")
+	vera.open("/tasks/" + string(one.ID))
+	vera.sees("#journal .entry", "line 9999 of")
+	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	run.add(task.NoteTaken, phase.Entry{Text: "news one"})
+	vera.sees("#journal .entry", "news one")
+	vera.until(atEnd)
+
+	// The reader scrolls up: the place stays, and a button leads back.
+	vera.run("scroll", chromedp.Evaluate(`document.getElementById("journal").scrollTop = 400`, nil))
+	vera.until(`document.getElementById("journal").scrollTop < 2000`)
+	run.add(task.NoteTaken, phase.Entry{Text: "news two"})
+	vera.sees("#journal .entry", "news two")
+	if get[bool](vera, atEnd) {
+		t.Error("the page jumped to the end while someone was reading")
+	}
+	vera.click("[data-follow]")
+	vera.until(atEnd)
+
+	// Back to the beginning, piece by piece.
+	for {
+		was := get[string](vera, `document.querySelector("#journal .steps").dataset.earliest`)
+		if was == "1" {
+			break
+		}
+		vera.run("scroll up", chromedp.Evaluate(`(() => { const j = document.getElementById("journal"); j.scrollTop = 0; j.dispatchEvent(new Event("scroll")); })()`, nil))
+		vera.until(`document.querySelector("#journal .steps").dataset.earliest !== ` + quoted(was))
+	}
+	vera.sees("#journal .entry", "line 0 of")
+	run.add(task.NoteTaken, phase.Entry{Text: "news three"})
+	vera.sees("#journal .entry", "news three")
+	if n := get[int](vera, `document.querySelectorAll("#journal .entry").length`); n < 10_000 {
+		t.Errorf("%d entries are on the page", n)
+	}
+}
+
+const atEnd = `(() => { const j = document.getElementById("journal"); return j.scrollHeight - j.scrollTop - j.clientHeight < 60; })()`
+
+// A page that lost its connection goes on where it was, without a gap and without
+// a repetition.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	one := h.runningTask(t, 1, "A run")
+	run := h.journal(t, one)
+	run.add(task.NoteTaken, phase.Entry{Text: "entry 0."})
+	vera := h.window(t, "vera")
+	vera.allowed = []string{"ERR_", "Failed to load"}
+	vera.open("/tasks/" + string(one.ID))
+	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	for i := 1; i <= 3; i++ {
+		h.web.CloseClientConnections()
+		run.add(task.NoteTaken, phase.Entry{Text: fmt.Sprintf("entry %d.", i)})
+		vera.sees("#journal .entry", fmt.Sprintf("entry %d.", i))
+	}
+	want := "entry 0. entry 1. entry 2. entry 3."
+	if got := get[string](vera, `[...document.querySelectorAll("#journal .entry-note")].map(e => e.textContent.trim()).join(" ")`); got != want {
+		t.Errorf("the journal shows %q, want %q", got, want)
+	}
+}

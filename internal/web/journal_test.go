@@ -1,0 +1,193 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// journal writes entries as a run does.
+type journal struct {
+	t     testing.TB
+	house *house
+	task  task.Task
+	next  int64
+}
+
+func (h *house) journal(t testing.TB, of task.Task) *journal {
+	return &journal{t: t, house: h, task: of}
+}
+
+func (j *journal) add(kind task.EventKind, entries ...phase.Entry) {
+	j.t.Helper()
+	var events []task.Event
+	for _, entry := range entries {
+		data, err := json.Marshal(entry)
+		must(j.t, err)
+		j.next++
+		events = append(events, task.Event{
+			Task: j.task.ID, Generation: j.task.Generation, Source: task.FromAgent, Sequence: j.next, Kind: kind, At: time.Now(), Data: data,
+		})
+	}
+	_, err := j.house.store.Append(context.WithoutCancel(j.t.Context()), events)
+	must(j.t, err)
+}
+
+func says(role llm.Role, text string) phase.Entry {
+	return phase.Entry{Phase: task.Execution, Conversation: "execution", Message: &conversation.Entry{
+		Kind: conversation.MessageEntry, Message: &llm.Message{Role: role, Parts: []llm.Part{{Text: text}}},
+	}}
+}
+
+func called(id, name, arguments, output string, failed bool) phase.Entry {
+	return phase.Entry{Phase: task.Execution, Step: 1, Call: &llm.Call{ID: id, Name: name, Arguments: arguments},
+		Result: &phase.CallResult{Text: output, Failed: failed}}
+}
+
+// run writes a journal with an entry of every kind, as the phases write them.
+func (j *journal) run() {
+	must(j.t, j.house.store.SetPhase(j.t.Context(), j.task.ID, j.task.Generation, task.Execution))
+	j.add(task.PhaseChanged, phase.Entry{Phase: task.Planning, Status: phase.PhaseActive}, phase.Entry{Phase: task.Planning, Status: phase.PhaseCompleted})
+	plan := phase.Plan{Revision: 2, GoalUnderstanding: phase.Goal{Goal: "A gate that does not squeak"}}
+	plan.ActionPlan.Actions = []phase.Action{{ID: "a1", What: "Oil the hinges", Done: true}, {ID: "a2", What: "Test the gate"}}
+	j.add(task.Planned, phase.Entry{Plan: &plan})
+	j.add(task.Prepared, phase.Entry{Setup: &phase.SetupEntry{
+		Handover: environment.Handover{EnvironmentReady: true, SetupStatus: environment.Succeeded},
+		Receipt: environment.Receipt{Environment: "go", Sandbox: "bubblewrap", Image: "golang:1.26", SetupCommands: []string{"go mod download"},
+			Baseline: &environment.Baseline{Command: "go test ./...", Failing: []string{"TestGate"}}},
+	}})
+	j.add(task.PhaseChanged, phase.Entry{Phase: task.EnvironmentSetup, Status: phase.PhaseCompleted}, phase.Entry{Phase: task.Execution, Status: phase.PhaseActive})
+	j.add(task.MessageSent, says(llm.Assistant, "I look at the **hinges** first."))
+	j.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Step: 1, Call: &llm.Call{ID: "c1", Name: "shell", Arguments: `{"command":"go test ./..."}`}})
+	j.add(task.ToolCalled, called("c1", "shell", `{"command":"go test ./..."}`, "\x1b[32mok\x1b[0m  gate\n\x1b[1;31mFAIL\x1b[0m hinge", true))
+	j.add(task.ToolCalled, called("c2", "edit", `{"path":"gate.go"}`, "diff --git a/gate.go b/gate.go\n--- a/gate.go\n+++ b/gate.go\n@@ -1 +1 @@\n-squeak\n+silence\n", false))
+	for i := range int64(12) {
+		j.add(task.ModelUsed, phase.Entry{Usage: &phase.Usage{Model: "small", Scripted: true, Usage: llm.Usage{Input: 900 + 300*i, Output: 80}, Cost: llm.Money(1500 + 400*i)}})
+	}
+	j.add(task.Saved, phase.Entry{Step: 1, Commit: "0123abcd"})
+	j.add(task.SignalTaken, phase.Entry{Step: 1, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 2, Comments: []phase.TakenComment{
+		{Position: 1, ID: "1", Author: "alice", Change: "new"}, {Position: 2, ID: "2", Author: "mallory", Change: "new", Refused: "no_write_access"},
+	}}})
+	j.add(task.NoteTaken, phase.Entry{Text: "Something for people."})
+}
+
+// The pages read what the phases write: every kind of entry shows on the page.
+func TestTaskPageShowsTheJournal(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.repository(t)
+	one := h.runningTask(t, 1, "Mend the gate")
+	h.journal(t, one).run()
+	status, page := h.visitor(t, "vera").get("/tasks/" + string(one.ID))
+	if status != 200 {
+		t.Fatalf("the page answers %d", status)
+	}
+	for what, text := range map[string]string{
+		"the plan":             "A gate that does not squeak",
+		"a step that is done":  `<li class="done">Oil the hinges`,
+		"the revision":         "Revision 2",
+		"the phase":            `<li class="active" aria-current="step">Execution`,
+		"a phase that is over": `<li class="completed">Planning`,
+		"a message":            "I look at the <strong>hinges</strong> first.",
+		"an output in colours": `<span class="f2">ok</span>`,
+		"both looks":           `<span class="t1 f1">FAIL</span>`,
+		"a diff":               `<span class="plus">+silence`,
+		"the receipt":          "bubblewrap",
+		"the baseline":         "(1 failing)",
+		"the ledger":           "alice",
+		"a refused comment":    "not taken up",
+		"the chart":            `<rect class="tokens"`,
+		"the cost":             `<polyline class="cost"`,
+		"that it was scripted": "Answers came from a script",
+		"the lease":            "mill",
+		"why it runs":          "an agent took it",
+		"the code of that":     "<code>claimed</code>",
+		"what was saved":       "0123abcd",
+		"a note":               "Something for people.",
+	} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not show %s: %q is missing", what, text)
+		}
+	}
+	if strings.Count(page, `data-call="c1"`) != 1 {
+		t.Error("the beginning of a call that has ended is shown too")
+	}
+	if strings.Contains(page, "style=") || strings.Contains(page, "<script>") {
+		t.Error("the page has styles or scripts of its own, which its policy forbids")
+	}
+}
+
+// Whatever is in a journal, the page shows what it can.
+func TestOddEntries(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	one := h.runningTask(t, 1, "x")
+	kinds := []task.EventKind{task.StateChanged, task.PhaseChanged, task.MessageSent, task.ToolCalled, task.ModelUsed, task.Planned, task.Prepared,
+		task.Saved, task.SignalTaken, task.Summed, task.NoteTaken, "unheard_of"}
+	sequence := int64(0)
+	for _, data := range []string{``, `{}`, `null`, `[]`, `7`, `{"message":{"kind":"message"}}`, `{"message":{"kind":"pin","block":{"name":"n"}}}`,
+		`{"result":{"text":"no call"}}`, `{"usage":{}}`, `{"plan":{}}`, `{"setup":{}}`, `{"signal":{}}`, `{"step":"one"}`} {
+		var events []task.Event
+		for _, kind := range kinds {
+			sequence++
+			events = append(events, task.Event{Task: one.ID, Generation: 1, Source: task.FromAgent, Sequence: sequence, Kind: kind, Data: json.RawMessage(data)})
+		}
+		_, err := h.store.Append(t.Context(), events)
+		must(t, err)
+	}
+	vera := h.visitor(t, "vera")
+	for _, path := range []string{"", "?parts", "/journal?before=100"} {
+		if status, page := vera.get("/tasks/" + string(one.ID) + path); status != 200 {
+			t.Errorf("%s answers %d: %s", path, status, page)
+		}
+	}
+	for _, path := range []string{"/journal", "/journal?before=0", "/journal?before=x"} {
+		if status, _ := vera.get("/tasks/" + string(one.ID) + path); status != 422 {
+			t.Errorf("%s answers %d", path, status)
+		}
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		"plain <b>":                          "plain &lt;b&gt;",
+		"\x1b[31mred\x1b[0m":                 `<span class="f1">red</span>`,
+		"\x1b[1m\x1b[32mx\x1b[39my":          `<span class="t1 f2">x</span><span class="t1">y</span>`,
+		"\x1b[38;5;196mx\x1b[m":              "x",
+		"\x1b]8;;https://evil.example\x07go": "go",
+		"\x1b[2J\x1b[Hcleared":               "cleared",
+		"a\rb\x08c\x00":                      "abc",
+		"\x1b[":                              "",
+		"\x1b[31m":                           "",
+		"":                                   "",
+	} {
+		var got strings.Builder
+		must(t, terminal(output).Render(t.Context(), &got))
+		if got.String() != want {
+			t.Errorf("%q becomes %q, want %q", output, got.String(), want)
+		}
+	}
+	var long strings.Builder
+	must(t, terminal(strings.Repeat("é", maxOutput)).Render(t.Context(), &long))
+	if long.Len() > maxOutput+100 || !strings.Contains(long.String(), "⋯") {
+		t.Errorf("a long output has %d bytes", long.Len())
+	}
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	got := []string{money(1_500_000), money(1234), money(0), count(1234), count(12_345), count(12_345_678)}
+	if want := []string{"1.50", "0.0012", "0.00", "1234", "12.3k", "12.3M"}; !slices.Equal(got, want) {
+		t.Errorf("figures are %q, want %q", got, want)
+	}
+}

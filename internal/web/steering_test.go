@@ -1,0 +1,91 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// steered lets the pages of a house steer tasks through the real broker.
+type steered struct{ halts *broker.Halts }
+
+func (s *steered) Stop(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Withdraw(ctx, id, task.ReasonStopRequested)
+	return err
+}
+
+func (s *steered) Pause(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Pause(ctx, id, task.ReasonPauseRequested)
+	return err
+}
+
+func (s *steered) Resume(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Resume(ctx, id)
+	return err
+}
+
+func (s *steered) Retry(ctx context.Context, id task.ID) error {
+	_, err := s.halts.Retry(ctx, id)
+	return err
+}
+
+func newSteeredHouse(t testing.TB) *house {
+	t.Helper()
+	s := new(steered)
+	h := newHouse(t, func(o *Options) { o.Steering = s })
+	forges := map[task.Forge]forge.Forge{task.Board: h.board.As(bot)}
+	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.Board: h.board.As(bot)}, broker.DefaultAges, nil)
+	t.Cleanup(snapshots.Stop)
+	log := slog.New(slog.DiscardHandler)
+	sender := broker.NewSender(broker.SenderOptions{Outbox: h.store, Tasks: h.store, Forges: forges, Snapshots: snapshots, Log: log})
+	s.halts = broker.NewHalts(broker.HaltOptions{
+		Store: h.store, Sender: sender, Log: log,
+		Words: &broker.Words{Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "en", Snapshots: snapshots,
+			GitURL: func(task.ID) string { return "" }},
+	})
+	return h
+}
+
+// Buttons ask first, and then do what the API does; what a state does not allow
+// has no button.
+func TestSteering(t *testing.T) {
+	t.Parallel()
+	h := newSteeredHouse(t)
+	h.repository(t)
+	_, err := h.board.As(bot).CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Mend the gate"})
+	must(t, err)
+	key := task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 1}
+	one, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Mend the gate", Reason: task.ReasonAssigned}, nil)
+	must(t, err)
+	alice := h.window(t, "alice")
+	path := "/tasks/" + string(one.ID)
+	alice.open(path)
+	steer := func(button, state string, buttons string) {
+		t.Helper()
+		alice.click(`form[action="` + path + `/` + button + `"]` + `, details:has(form[action="` + path + `/` + button + `"]) > summary`)
+		alice.click(`form[action="` + path + `/` + button + `"] button`)
+		alice.sees("#task-head .badge", state)
+		if got := get[string](alice, `[...document.querySelectorAll("#task-head .confirm > summary")].map(e => e.textContent).join(" ")`); got != buttons {
+			t.Errorf("after %s there are the buttons %q, want %q", button, got, buttons)
+		}
+	}
+	steer("pause", "Paused", "Resume Stop")
+	steer("resume", "Waiting", "Pause Stop")
+	steer("stop", "Stopped", "Retry")
+	steer("retry", "Waiting", "Pause Stop")
+	if after, err := h.store.Task(t.Context(), one.ID); err != nil || after.State != task.Queued || after.Reason != task.ReasonRetried {
+		t.Errorf("the task is %+v, %v", after, err)
+	}
+	alice.allowed = append(alice.allowed, "409")
+	if status, _ := h.visitor(t, "alice").post(path+"/resume", nil); status != 409 {
+		t.Errorf("to resume a task that waits answers %d", status)
+	}
+	if log := h.audit(t); log[0] != "alice task.resume "+path+"/resume illegal_move" {
+		t.Errorf("the audit log ends with %q", log[0])
+	}
+}
