@@ -228,7 +228,7 @@ func (h *house) wait(r *http.Request) (any, error) {
 		case <-r.Context().Done():
 		}
 		h.mutex.Lock()
-		if r.Context().Err() != nil { //nolint:nilerr // the caller is gone
+		if r.Context().Err() != nil {
 			return found, nil
 		}
 	}

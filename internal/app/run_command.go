@@ -94,7 +94,7 @@ const localOwner = "run"
 // work is the task that the flags describe.
 func (o runCommand) work() (phase.Work, error) {
 	text := o.issue
-	if content, err := os.ReadFile(o.issue); err == nil { //nolint:gosec // it is the user's to name
+	if content, err := os.ReadFile(o.issue); err == nil {
 		text = string(content)
 	} else if o.issue != "" && !strings.ContainsAny(o.issue, " \n") {
 		return phase.Work{}, task.Wrap(task.Usage, err, "the issue cannot be read").WithMend("give a file, or a text of several words")

@@ -23,11 +23,11 @@ func onSQLite(t *testing.T, settings ...setting) *workshop {
 }
 
 // await waits for signals in the background.
-func await(t *testing.T, held *wire.Held, after int64) <-chan wire.Signals {
+func await(t *testing.T, held *wire.Held) <-chan wire.Signals {
 	t.Helper()
 	arrived := make(chan wire.Signals, 1)
 	go func() {
-		signals, err := held.Signals(t.Context(), after, time.Minute)
+		signals, err := held.Signals(t.Context(), 0, time.Minute)
 		if err != nil {
 			t.Errorf("waiting for signals: %v", err)
 		}
@@ -61,7 +61,7 @@ func TestUnassigningStopsARun(t *testing.T) {
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		w.unassign(t, made.Key)
 		signals := <-arrived
 		if signals.Stop == nil || signals.Stop.Reason != string(task.ReasonUnassigned) || signals.Pause != nil {
@@ -306,7 +306,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.settle(t, made.Key)
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		operator := w.client(w.token(t, access.Operator))
 		if shown, err := operator.PauseTask(t.Context(), made.ID); err != nil || shown.State != "running" {
 			t.Fatalf("paused: %+v, %v", shown, err)
@@ -431,7 +431,7 @@ func TestPauseFile(t *testing.T) {
 		held, _ := w.claim(t, running.ID)
 		w.halts.Start(t.Context())
 		t.Cleanup(w.halts.Stop)
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		if err := os.WriteFile(w.pauseFile, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func TestCommentsAreHeardOnce(t *testing.T) {
 		if heard, _ := heardBy(t, held, 0); heard != nil {
 			t.Errorf("at the start the run hears %q", heard)
 		}
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		paint := w.forge.Say(made.Key, "alice", "paint it")
 		for _, own := range []string{"toryo-bot", "Toryo-Bot", "toryo-bot[bot]"} {
 			w.forge.Say(made.Key, own, "I am at it")

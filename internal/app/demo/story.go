@@ -109,10 +109,7 @@ func (s *Story) follow(ctx context.Context, key task.Key) error {
 		}
 		if !commented && current.Phase == task.Execution {
 			commented = true
-			if _, err := s.Person.Say(ctx, key, strings.TrimSpace(comment)); err != nil {
-				return err
-			}
-			if err := s.tell("comment", nil, "Hanako comments on the issue: %q", strings.TrimSpace(comment)); err != nil {
+			if err := s.interrupt(ctx, key); err != nil {
 				return err
 			}
 		}
@@ -126,6 +123,15 @@ func (s *Story) follow(ctx context.Context, key task.Key) error {
 			return err
 		}
 	}
+}
+
+// interrupt comments on the issue in the middle of the work.
+func (s *Story) interrupt(ctx context.Context, key task.Key) error {
+	said := strings.TrimSpace(comment)
+	if _, err := s.Person.Say(ctx, key, said); err != nil {
+		return err
+	}
+	return s.tell("comment", nil, "Hanako comments on the issue: %q", said)
 }
 
 func pause(ctx context.Context) error {
