@@ -288,6 +288,7 @@ func (l *life) check() {
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		rapid.Check(t, func(r *rapid.T) {
 			l := &life{w: w, t: t, r: r, task: w.issue(t, "Mend the gate")}
