@@ -59,9 +59,18 @@ type runOf struct {
 	generation int64
 }
 
-// CheckIn makes sure that the server answers and knows this agent as one.
+// CheckIn waits until the server answers, and makes sure that it knows this agent
+// as one.
 func (a *Agent) CheckIn(ctx context.Context) (wire.Me, error) {
-	me, err := a.Client.Me(ctx)
+	away := false
+	me, err := persist(ctx, callTimeout, func(ctx context.Context) (wire.Me, error) {
+		me, err := a.Client.Me(ctx)
+		if err != nil && passes(err) && !away {
+			a.Log.WarnContext(ctx, "the server does not answer yet; this is tried again and again", "error", err)
+			away = true
+		}
+		return me, err
+	})
 	if err != nil {
 		return wire.Me{}, err
 	}

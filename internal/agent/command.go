@@ -163,6 +163,12 @@ func (c Command) handOver(ctx context.Context, in Language, run Run, output stri
 		return wire.Result{}, fmt.Errorf("commit the changes: %w", err)
 	}
 	if !changed {
+		// An earlier run may have made the branch, and ended before it was opened.
+		if changed, err = differs(ctx, run); err != nil {
+			return wire.Result{}, err
+		}
+	}
+	if !changed {
 		return failed(in, unchangedText.in(in), output), nil
 	}
 	open := phase.OpenPull{
@@ -187,6 +193,16 @@ func (c Command) handOver(ctx context.Context, in Language, run Run, output stri
 		Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Comment: doneText.in(in, pulled.URL),
 		Summary: ending(output, shownOutput), Kept: commit, Pull: &sent,
 	}, nil
+}
+
+// differs says whether there is something in the branch that the base has not. On
+// a pull request that is there already that says nothing about this run.
+func differs(ctx context.Context, run Run) (bool, error) {
+	if run.Work.Pull != nil {
+		return false, nil
+	}
+	diff, err := run.Repository.Diff(ctx)
+	return len(diff.Files) > 0, err
 }
 
 // answerThreads tells every reviewer whose request the command was given.

@@ -80,7 +80,7 @@ func paperOf(a wire.Assignment, in Language) (judge.Paper, error) {
 		return judge.Paper{}, task.Errorf(task.Invalid, "there is no pull request to review")
 	}
 	pull := judge.Pull{
-		Title: a.PullRequest.Title, Body: a.PullRequest.Body, Commit: a.PullRequest.Commit, Diff: a.PullRequest.Diff,
+		URL: a.PullRequest.URL, Title: a.PullRequest.Title, Body: a.PullRequest.Body, Commit: a.PullRequest.Commit, Diff: a.PullRequest.Diff,
 		CutFiles: a.PullRequest.CutFiles, Language: judge.Language(in),
 	}
 	for _, issue := range a.PullRequest.Issues {

@@ -105,7 +105,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	if err != nil {
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
-	repository, tidy, err := a.Prepare(ctx, h.assignment)
+	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
 	if err != nil {
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
@@ -180,7 +180,7 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error) wire
 		}
 	case errors.Is(cause, ErrStopping):
 		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonAgentStopping)
-	case errors.Is(err, errNotPrepared):
+	case errors.Is(err, errNotPrepared), outside(err):
 		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonRunFailed)
 	case task.CodeOf(err) == task.OverBudget:
 		result.Outcome, result.Reason = outcomePaused, string(task.ReasonBudgetExhausted)

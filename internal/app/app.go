@@ -114,7 +114,7 @@ Start with:
 		p.chatCommand(),
 		p.envCommand(),
 		p.llmCommand(),
-		p.scriptCommand(),
+		p.scriptCommand(), p.drillCommand(),
 		p.replayCommand(),
 		p.versionCommand(),
 		exitCodesTopic(),

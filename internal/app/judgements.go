@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -21,15 +20,7 @@ var _ server.Judged = judgements{}
 
 // Reviewed implements server.Judged.
 func (j judgements) Reviewed(ctx context.Context, t task.Task, result wire.ReviewResult) error {
-	report := judge.Report{
-		Commit: result.Commit, Question: result.Question, Answer: result.Answer,
-		Judgement: result.Judgement, Verdict: result.Verdict, Text: result.Text,
-	}
-	for _, comment := range result.Comments {
-		place := judge.Place{Path: comment.Path, Line: comment.Line, Old: comment.Old}
-		report.Comments = append(report.Comments, judge.Comment{Place: place, Text: comment.Text})
-	}
-	if _, err := j.reviews.Reviewed(ctx, t.Key, report); err != nil {
+	if _, err := j.reviews.Reviewed(ctx, t.Key, server.ReportOf(result)); err != nil {
 		return err
 	}
 	j.wake()

@@ -209,7 +209,9 @@ func (d localDesk) Say(_ context.Context, _, text string) error {
 }
 
 // Reply implements phase.Desk.
-func (d localDesk) Reply(ctx context.Context, name, _, text string) error { return d.Say(ctx, name, text) }
+func (d localDesk) Reply(ctx context.Context, name, _, text string) error {
+	return d.Say(ctx, name, text)
+}
 
 // OpenPull implements phase.Desk: the branch is all that there is.
 func (d localDesk) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pulled, error) {

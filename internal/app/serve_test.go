@@ -56,9 +56,9 @@ type process struct {
 	stderr *strings.Builder
 }
 
-func (p place) start(t *testing.T, command string) process {
+func (p place) start(t *testing.T, command string, more ...string) process {
 	t.Helper()
-	started := process{Cmd: p.command(t, command, "--addr", "127.0.0.1:0"), stderr: new(strings.Builder)}
+	started := process{Cmd: p.command(t, append([]string{command, "--addr", "127.0.0.1:0"}, more...)...), stderr: new(strings.Builder)}
 	started.Stderr = started.stderr
 	stdout, err := started.StdoutPipe()
 	if err != nil {

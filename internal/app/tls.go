@@ -20,7 +20,12 @@ func encryptionOf(c config.Config) (*tls.Config, error) {
 		return nil, task.Wrap(task.BadConfig, err, "the certificate cannot be used").
 			WithMend("check server.tls_cert_file and server.tls_key_file")
 	}
-	return &tls.Config{GetCertificate: certificate.get, MinVersion: tls.VersionTLS12}, nil
+	return &tls.Config{
+		GetCertificate: certificate.get, MinVersion: tls.VersionTLS12,
+		// Named here, since the server settles what it speaks by whichever of its
+		// listeners comes first, and one of them may be plain.
+		NextProtos: []string{"h2", "http/1.1"},
+	}, nil
 }
 
 // certificateFiles is a certificate that is read again when its files change, so

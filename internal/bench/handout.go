@@ -34,12 +34,16 @@ func measureHandOut(ctx context.Context, _ string) ([]row, error) {
 	}
 	var servers []*broker.HandOut
 	var stores []store.Store
+	defer func() {
+		for _, database := range stores {
+			_ = database.Close()
+		}
+	}()
 	for range benchServers {
 		database, err := postgres.Open(ctx, url)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = database.Close() }()
 		stores = append(stores, database)
 		servers = append(servers, benchHandOut(database))
 	}
@@ -73,7 +77,9 @@ func benchHandOut(database store.Store) *broker.HandOut {
 		Leases: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second,
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() },
 		Token:  access.NewLeaseToken, Hash: access.Hash, Now: time.Now,
-		Prepare: func(_ context.Context, given broker.Given) (broker.Assignment, error) { return broker.Assignment{Given: given}, nil },
+		Prepare: func(_ context.Context, given broker.Given) (broker.Assignment, error) {
+			return broker.Assignment{Given: given}, nil
+		},
 	})
 }
 
@@ -104,17 +110,12 @@ func handOutRate(ctx context.Context, stores []store.Store, servers []*broker.Ha
 	begun := time.Now()
 	for i := range benchAgents {
 		working.Go(func() {
+			agent := fmt.Sprint("agent ", i)
 			for ctx.Err() == nil {
-				given, found, err := servers[i%benchServers].Request(ctx, fmt.Sprint("agent ", i), time.Minute)
-				if err == nil && found {
-					_, err = stores[i%benchServers].Move(ctx, store.Change{
-						Task: given.Task.ID, Generation: given.Task.Generation, Trigger: task.Finished, Reason: task.ReasonCompleted,
-					})
-				}
+				found, err := takeAndEnd(ctx, servers[i%benchServers], stores[i%benchServers], agent)
 				if err != nil {
 					failed.Store(&err)
 					done()
-					return
 				}
 				if found && ended.Add(1) == handedOut {
 					done()
@@ -131,6 +132,18 @@ func handOutRate(ctx context.Context, stores []store.Store, servers []*broker.Ha
 		return 0, *err
 	}
 	return handedOut / took.Seconds(), nil
+}
+
+// takeAndEnd waits for a task and ends it.
+func takeAndEnd(ctx context.Context, server *broker.HandOut, database store.Store, agent string) (found bool, err error) {
+	given, found, err := server.Request(ctx, agent, time.Minute)
+	if err != nil || !found {
+		return false, err
+	}
+	_, err = database.Move(ctx, store.Change{
+		Task: given.Task.ID, Generation: given.Task.Generation, Trigger: task.Finished, Reason: task.ReasonCompleted,
+	})
+	return err == nil, err
 }
 
 // handOutLatency returns how long it took from the beginning of an assignment to
@@ -152,10 +165,9 @@ func handOutLatency(ctx context.Context, stores []store.Store, servers []*broker
 	var waits []time.Duration
 	for i := range oneByOne {
 		for servers[0].Waiting()+servers[1].Waiting()+servers[2].Waiting() < benchAgents {
-			if err := ctx.Err(); err != nil {
+			if err := rest(ctx, time.Millisecond); err != nil {
 				return nil, err
 			}
-			time.Sleep(time.Millisecond)
 		}
 		begun := time.Now()
 		_, _, err := stores[i%benchServers].Assign(ctx, store.NewTask{

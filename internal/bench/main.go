@@ -38,7 +38,7 @@ func run() error {
 	defer func() { _ = sandbox.RemoveTree(folder) }()
 	var rows []row
 	for _, measure := range []func(context.Context, string) ([]row, error){
-		measureProgram, measureWaiting, measureClaims, measureHandOut, measureReading, measureSandboxes, measureTurns, measureJournal,
+		measureProgram, measureWaiting, measureClaims, measureHandOut, measureReading, measureSandboxes, measureTurns, measureJournal, measureReviews,
 	} {
 		measured, err := measure(ctx, folder)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,8 +39,11 @@ type RunOptions struct {
 	// PullWait is how long a request waits for a pull request to be opened before
 	// it says that it has to be asked again; 0 means 25 seconds.
 	PullWait time.Duration
-	Now      func() time.Time // nil means the real time
-	Log      *slog.Logger
+	// ReviewLabel is put on pull requests that are ready, so that they are reviewed
+	// when people take too long; empty means that they get none.
+	ReviewLabel string
+	Now         func() time.Time // nil means the real time
+	Log         *slog.Logger
 }
 
 // Runs is what an agent that holds a task may do. Its methods may be called by
@@ -139,12 +143,18 @@ func phaseOf(data json.RawMessage) (task.Phase, error) {
 	return entry.Phase, nil
 }
 
-// Journal returns entries of the task's journal after a position: at least one if
-// there is one, and no more than fit into one answer.
-func (r *Runs) Journal(ctx context.Context, id task.ID, after int64, limit int) ([]task.Event, error) {
-	events, err := r.options.Store.EventsAfter(ctx, id, after, limit)
-	if err != nil {
-		return nil, err
+// Journal returns entries of the task's journal after a position, since it was last
+// assigned: at least one if there is one, and no more than fit into one answer.
+// What came before that was other work, which no run goes on with.
+func (r *Runs) Journal(ctx context.Context, held Held, after int64, limit int) ([]task.Event, error) {
+	var events []task.Event
+	for len(events) == 0 {
+		page, err := r.options.Store.EventsAfter(ctx, held.ID, after, limit)
+		if err != nil || len(page) == 0 {
+			return nil, err
+		}
+		after = page[len(page)-1].Position
+		events = slices.DeleteFunc(page, func(e task.Event) bool { return e.Generation < held.Began })
 	}
 	size := 0
 	for i, e := range events {

@@ -611,3 +611,23 @@ func TestMentionsOnlyOfParticipants(t *testing.T) {
 		}
 	})
 }
+
+// Forges refuse a verdict on a pull request of our own: it is given as a comment.
+func TestVerdictOnOurOwnPull(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		ctx := t.Context()
+		d.send(t)
+		for author, want := range map[string]forge.Verdict{"toryo-bot": forge.Remark, "Toryo-Bot": forge.Remark, "alice": forge.RequestChanges} {
+			d.item = d.forge.AddItem(repo, task.Pull, author, "A roof")
+			d.put(t, "review of "+author, broker.SubmitReview{Verdict: forge.RequestChanges, Text: "no"})
+			pass(time.Minute)
+			synctest.Wait()
+			reviews, err := d.forge.Reviews(ctx, d.item)
+			if err != nil || len(reviews) != 1 || reviews[0].Verdict != want {
+				t.Errorf("the review of %s's pull request is %+v, %v", author, reviews, err)
+			}
+		}
+	})
+}

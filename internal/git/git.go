@@ -24,6 +24,9 @@ type Program struct {
 	Settings []string
 	// Config is a file to be read as the user's configuration; empty for none.
 	Config string
+	// CAFile has the certificates by which servers are known, in place of what the
+	// environment and the system say; empty for the latter.
+	CAFile string
 }
 
 // Find finds the program. It fails with NotReady if there is none.
@@ -96,6 +99,9 @@ func (p *Program) Environment() []string {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
 		}
+	}
+	if p.CAFile != "" {
+		env = append(env, "GIT_SSL_CAINFO="+p.CAFile) // the last one counts
 	}
 	return env
 }

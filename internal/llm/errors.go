@@ -57,7 +57,7 @@ var kinds = map[Kind]kindInfo{
 	TooLong:         {false, task.TooLarge, "finds the conversation too long", "lower context_storage.compression_threshold or check llm.context_length"},
 	Refused:         {false, task.Invalid, "refused to answer", "put the request in other words or use another model"},
 	QuotaUsedUp:     {false, task.Unavailable, "says that the account's credit is used up", "add credit to the account"},
-	BudgetExhausted: {false, task.Unavailable, "was not called: the budget is used up", "raise the budget"},
+	BudgetExhausted: {false, task.OverBudget, "was not called: the budget is used up", "raise the budget"},
 	CannotCount:     {false, task.Unsupported, "does not count tokens", ""},
 }
 

@@ -64,8 +64,9 @@ type Options struct {
 // of the people on the forge; but these are spoken in on the forge only.
 type Service struct {
 	Options
-	queues queues
-	diffs  diffs
+	queues    queues
+	diffs     diffs
+	materials materials
 
 	stop     chan struct{}
 	mu       sync.Mutex
@@ -314,6 +315,9 @@ func (s *Service) Threads(ctx context.Context, who, reviewID string) ([]store.Th
 
 // material is what conversations about a review are made of.
 func (s *Service) material(ctx context.Context, r store.Review) (Material, error) {
+	if kept, found := s.materials.get(r.ID); found {
+		return kept, nil
+	}
 	question, err := s.QuestionOf(ctx, r)
 	if err != nil {
 		return Material{}, err
@@ -322,8 +326,41 @@ func (s *Service) material(ctx context.Context, r store.Review) (Material, error
 		Question: question.Text, Purpose: question.PurposeText, Grading: question.GradingImpressionText,
 		Sections: judge.ParseSections(r.AnswerText),
 	}
-	made.Judgement, err = judge.ParseJudgement(r.Judgement)
-	return made, err
+	if made.Judgement, err = judge.ParseJudgement(r.Judgement); err != nil {
+		return Material{}, err
+	}
+	s.materials.keep(r.ID, made, len(r.AnswerText)+len(r.Judgement)+len(question.Text))
+	return made, nil
+}
+
+// materials remembers what reviews are made of: they never change, and taking them
+// apart costs more than everything else in a turn.
+type materials struct {
+	mu    sync.Mutex
+	known map[string]Material
+	bytes int
+}
+
+// maxMaterials is how many bytes of reviews are remembered.
+const maxMaterials = 32 << 20
+
+func (m *materials) get(id string) (Material, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept, found := m.known[id]
+	return kept, found
+}
+
+func (m *materials) keep(id string, made Material, bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || m.bytes+bytes > maxMaterials {
+		m.known, m.bytes = map[string]Material{}, 0
+	}
+	if _, there := m.known[id]; !there {
+		m.known[id] = made
+		m.bytes += bytes
+	}
 }
 
 // Judge has the model review a document and keeps the review.

@@ -42,9 +42,9 @@ func TestCopyTreeKeepsModesTimesAndLinks(t *testing.T) {
 	fill(t, from, map[string]string{"a/b/c/run": "#!/bin/sh\n", "closed/f": "f"})
 	old := time.Unix(1_000_000_000, 0)
 	for _, err := range []error{
-		os.Chmod(filepath.Join(from, "a/b/c/run"), 0o755), os.Chtimes(filepath.Join(from, "a/b/c/run"), old, old),
-		os.Symlink(outside, filepath.Join(from, "a/out")), os.Symlink("nowhere", filepath.Join(from, "dangling")),
-		syscall.Mkfifo(filepath.Join(from, "a/pipe"), 0o644), os.Chmod(filepath.Join(from, "closed"), 0o555),
+		os.Chmod(filepath.Join(from, "a", "b", "c", "run"), 0o755), os.Chtimes(filepath.Join(from, "a", "b", "c", "run"), old, old),
+		os.Symlink(outside, filepath.Join(from, "a", "out")), os.Symlink("nowhere", filepath.Join(from, "dangling")),
+		syscall.Mkfifo(filepath.Join(from, "a", "pipe"), 0o644), os.Chmod(filepath.Join(from, "closed"), 0o555),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +54,11 @@ func TestCopyTreeKeepsModesTimesAndLinks(t *testing.T) {
 	if err != nil || bytes != int64(len("#!/bin/sh\n")+1) {
 		t.Fatalf("copied %d bytes, %v", bytes, err)
 	}
-	t.Cleanup(func() { _ = sandbox.RemoveTree(filepath.Join(to, "closed")); _ = sandbox.RemoveTree(filepath.Join(from, "closed")) })
-	info, err := os.Stat(filepath.Join(to, "a/b/c/run"))
+	t.Cleanup(func() {
+		_ = sandbox.RemoveTree(filepath.Join(to, "closed"))
+		_ = sandbox.RemoveTree(filepath.Join(from, "closed"))
+	})
+	info, err := os.Stat(filepath.Join(to, "a", "b", "c", "run"))
 	if err != nil || info.Mode().Perm() != 0o755 || !info.ModTime().Equal(old) {
 		t.Errorf("the file is %v, %v, %v", info.Mode(), info.ModTime(), err)
 	}
@@ -67,7 +70,7 @@ func TestCopyTreeKeepsModesTimesAndLinks(t *testing.T) {
 			t.Errorf("%s points to %q, %v", name, got, err)
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(to, "a/pipe")); !os.IsNotExist(err) {
+	if _, err := os.Lstat(filepath.Join(to, "a", "pipe")); !os.IsNotExist(err) {
 		t.Errorf("the pipe was copied: %v", err)
 	}
 }
@@ -88,7 +91,7 @@ func TestCopyTreeLeavesWhatIsThere(t *testing.T) {
 		if left, err := os.ReadDir(elsewhere); err != nil || len(left) != 0 {
 			t.Errorf("a link was followed: %v, %v", left, err)
 		}
-		if got := content(t, filepath.Join(to, "src/made/f")); got != "made" {
+		if got := content(t, filepath.Join(to, "src", "made", "f")); got != "made" {
 			t.Errorf("what is new is %q", got)
 		}
 		if keep {

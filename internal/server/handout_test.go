@@ -71,6 +71,9 @@ func (c *counter) later(by time.Duration) {
 	c.ahead += by
 }
 
+// patient waits longer than any request here.
+var patient = &http.Client{Timeout: 2 * time.Minute}
+
 type mirrored struct{ *mirror.Mirrors }
 
 func (m mirrored) Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error {
@@ -130,7 +133,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 }
 
 func (c *counter) agent() *wire.Client {
-	return &wire.Client{Server: c.url, Token: c.token, HTTP: http.DefaultClient}
+	return &wire.Client{Server: c.url, Token: c.token, HTTP: patient}
 }
 
 // post sends a body as it is.
@@ -140,7 +143,7 @@ func (c *counter) post(t testing.TB, query, token, body string) (int, string) {
 	must(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := patient.Do(request)
 	must(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
@@ -271,7 +274,7 @@ func TestAgentsThatLieAboutTheirID(t *testing.T) {
 	holders := map[string]int{}
 	tokens := map[string]bool{}
 	for _, token := range []string{c.token, c.token, other} {
-		client := wire.Client{Server: c.url, Token: token, HTTP: http.DefaultClient}
+		client := wire.Client{Server: c.url, Token: token, HTTP: patient}
 		a, err := client.RequestTask(t.Context(), "smith", time.Minute)
 		must(t, err)
 		if a == nil {
@@ -305,7 +308,7 @@ func TestWhatIsNext(t *testing.T) {
 	})
 	operator, err := access.Tokens{Store: c.store, Now: time.Now}.Create(t.Context(), access.Operator, "boss")
 	must(t, err)
-	next, err := (&wire.Client{Server: c.url, Token: operator, HTTP: http.DefaultClient}).NextTasks(t.Context(), "")
+	next, err := (&wire.Client{Server: c.url, Token: operator, HTTP: patient}).NextTasks(t.Context(), "")
 	must(t, err)
 	verdicts := map[string]string{}
 	for _, x := range next.Tasks {

@@ -51,6 +51,13 @@ rules:
             verdict: request_changes
             overall_review: "Two is shouted."
             weaknesses: [{text: "Too loud.", paragraph_numbers: ["1"], line: "2"}]
+  - name: busy
+    times: 2
+    when: {last: "later"}
+    answer: {error: {status: 529}}
+  - name: never
+    when: {last: "never"}
+    answer: {error: {status: 529}}
   - name: answer
     answer: {text: "See §1 \"TWO\" and §7. README.md:2@${1} too."}
 `
@@ -160,7 +167,7 @@ func TestPullIsReviewedOnce(t *testing.T) {
 		t.Errorf("still to be written: %+v, %v", pending, err)
 	}
 	// Everyone can see it, and the listing finds it by the pull request.
-	listed := h.house.reviewsOf(t, h.tokens["vera"], h.pull)
+	listed := h.reviewsOf(t, h.tokens["vera"], h.pull)
 	if len(listed) != 1 || listed[0].ID != first.ID || listed[0].Pull != h.pull.String() || listed[0].HeadCommit != first.HeadCommit {
 		t.Errorf("listed %+v", listed)
 	}
@@ -203,7 +210,7 @@ func TestReviewsThatCannotBe(t *testing.T) {
 			t.Errorf("%s gives %v", name, err)
 		}
 	}
-	if listed := h.house.reviewsOf(t, h.tokens["vera"], h.pull); len(listed) != 0 {
+	if listed := h.reviewsOf(t, h.tokens["vera"], h.pull); len(listed) != 0 {
 		t.Errorf("listed %+v", listed)
 	}
 }
@@ -273,5 +280,91 @@ func TestRepliesAreAnsweredOnTheForge(t *testing.T) {
 		if got := said[1].Citations[1]; got.State != review.Missing {
 			t.Errorf("what never existed is %+v", got)
 		}
+	}
+}
+
+// reply says something in the bot's first thread.
+func (h *pullHouse) reply(t *testing.T, who, text string) {
+	t.Helper()
+	threads, err := h.forge.ReviewThreads(t.Context(), h.pull)
+	must(t, err)
+	_, err = h.board.As(who).Answer(t.Context(), h.pull, threads[0].ID, text)
+	must(t, err)
+}
+
+// Replies are also found without anyone saying so.
+func TestRepliesAreFoundByLooking(t *testing.T) {
+	t.Parallel()
+	h := newPullHouse(t)
+	h.review(t)
+	h.wrote(t, "review <nil>")
+	h.reply(t, "alice", "Why?")
+	h.service.StartWatching(t.Context(), 10*time.Millisecond)
+	t.Cleanup(h.service.StopWatching)
+	h.wrote(t, "reply <nil>")
+}
+
+// A reply that could not be answered is tried again, but not for ever, and those
+// after it do not wait for it.
+func TestRepliesAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	h := newPullHouse(t)
+	record := h.review(t)
+	h.wrote(t, "review <nil>")
+	h.reply(t, "alice", "later")
+	for range 2 {
+		if err := h.service.LookAtPull(t.Context(), h.pull); task.CodeOf(err) != task.Unavailable {
+			t.Fatalf("looking gives %v", err)
+		}
+	}
+	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	h.wrote(t, "reply <nil>")
+
+	h.reply(t, "alice", "never")
+	must(t, h.board.AddUser(t.Context(), "carol", forge.ReadAccess))
+	h.reply(t, "carol", "and now?")
+	if err := h.service.LookAtPull(t.Context(), h.pull); task.CodeOf(err) != task.Unavailable {
+		t.Fatalf("looking gives %v", err)
+	}
+	h.wrote(t, "reply <nil>")
+	before := len(h.model.Records())
+	for range 10 {
+		_ = h.service.LookAtPull(t.Context(), h.pull) // it fails until it gives up
+	}
+	if tried := len(h.model.Records()) - before; tried != 4 {
+		t.Errorf("tried another %d times", tried)
+	}
+	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	shared, err := h.store.SharedThread(t.Context(), record.ID, "en")
+	must(t, err)
+	said, err := h.service.Messages(t.Context(), "vera", shared.ID)
+	must(t, err)
+	var states []string
+	for _, one := range said {
+		states = append(states, fmt.Sprint(one.Turn, " ", one.Role, " ", one.State, " ", one.Author))
+	}
+	want := "1 user answered alice, 1 assistant answered , 2 user answered carol, 2 assistant answered , 3 user unanswered alice"
+	if got := strings.Join(states, ", "); got != want {
+		t.Errorf("the messages are %s, want %s", got, want)
+	}
+}
+
+func TestWhoseRepliesCount(t *testing.T) {
+	t.Parallel()
+	comment := func(author, id string, minute int) task.Comment {
+		return task.Comment{ID: id, Author: author, CreatedAt: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)}
+	}
+	threads := []forge.ReviewThread{
+		{ID: "ours", Comments: []task.Comment{comment("Toryo", "1", 0), comment("bob", "2", 9), comment("toryo", "3", 2), comment("dependabot[bot]", "4", 3), comment(forge.Ghost, "5", 4)}},
+		{ID: "theirs", Comments: []task.Comment{comment("bob", "6", 0), comment("alice", "7", 1)}},
+		{ID: "ours too", Comments: []task.Comment{comment("toryo", "8", 0), comment("alice", "9", 5)}},
+		{ID: "empty"},
+	}
+	var got []string
+	for _, reply := range review.Replies(threads, "toryo") {
+		got = append(got, reply.Thread.ID+" "+reply.Comment.ID)
+	}
+	if want := "ours too 9, ours 2"; strings.Join(got, ", ") != want {
+		t.Errorf("the replies are %q, want %q", got, want)
 	}
 }

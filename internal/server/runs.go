@@ -94,7 +94,7 @@ func operationOnRun(id, method, path, summary string) huma.Operation {
 func (a runsAPI) register() {
 	registerHeld(a.Server, operationOnRun("renew-lease", http.MethodPost, "heartbeat", "Extend the lease"), a.renew)
 	registerHeld(a.Server, operationOnRun("report-events", http.MethodPost, "events", "Add entries to the journal"), a.report)
-	registerHeld(a.Server, operationOnRun("read-journal", http.MethodGet, "journal", "The journal of the whole task"), a.journal)
+	registerHeld(a.Server, operationOnRun("read-journal", http.MethodGet, "journal", "The journal of the task since it was last assigned"), a.journal)
 	registerHeld(a.Server, operationOnRun("watch-signals", http.MethodGet, "signals", "Wait for a stop, a pause or comments"), a.signals)
 	registerHeld(a.Server, operationOnRun("show-progress", http.MethodPost, "progress", "Bring the progress comment up to date"), a.progress)
 	registerHeld(a.Server, operationOnRun("say", http.MethodPost, "comments", "Write a comment, or answer in a review thread"), a.say)
@@ -119,7 +119,7 @@ func (a runsAPI) report(ctx context.Context, held broker.Held, input *reportInpu
 }
 
 func (a runsAPI) journal(ctx context.Context, held broker.Held, input *journalInput) (*eventsOutput, error) {
-	found, err := a.runs.Journal(ctx, held.ID, input.After, input.Limit)
+	found, err := a.runs.Journal(ctx, held, input.After, input.Limit)
 	if err != nil {
 		return nil, err
 	}

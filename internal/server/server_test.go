@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -124,6 +125,7 @@ func TestHealthAndReadiness(t *testing.T) {
 func TestEveryOperationWantsAToken(t *testing.T) {
 	t.Parallel()
 	h := newBoardHouse(t).house
+	h.server.registerReviews(review.New(review.Options{Store: h.store, Now: time.Now, Log: h.server.log}))
 	_, _, text := h.get(t, "/openapi.json", "")
 	var document struct {
 		Paths map[string]map[string]struct{ Security []map[string][]string }

@@ -261,3 +261,46 @@ func TestNewLifeBeginsWithWhatIsThere(t *testing.T) {
 		t.Errorf("the new run hears %q", heard)
 	}
 }
+
+// Nor does its run go on with the journal of the one that was stopped.
+func TestNewLifeHasAJournalOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.NoteTaken, `{"text":"before"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(11e9)
+	if _, err := w.halts.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.halts.Retry(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := w.goOn(t, made.ID)
+	if _, err := again.Report(t.Context(), []wire.Entry{entry(1, task.NoteTaken, `{"text":"after"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	// Page by page, each as short as can be.
+	var notes []string
+	for position := int64(0); ; {
+		page, err := again.Journal(t.Context(), position, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Events) == 0 {
+			break
+		}
+		position = page.Events[0].Position
+		if page.Events[0].Source == string(task.FromAgent) {
+			notes = append(notes, string(page.Events[0].Data))
+		}
+	}
+	if want := []string{`{"text":"after"}`}; !slices.Equal(notes, want) {
+		t.Errorf("the run goes on from %q, want %q", notes, want)
+	}
+}

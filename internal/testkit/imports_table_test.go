@@ -145,6 +145,9 @@ var confined = map[string][]string{
 	"github.com/rogpeppe/go-internal/testscript": testsOnly,
 	"github.com/chromedp":                        testsOnly,
 	"github.com/getkin/kin-openapi":              testsOnly,
+	"github.com/compose-spec/compose-go":         testsOnly,
+	"k8s.io":                                     testsOnly,
+	"sigs.k8s.io":                                testsOnly,
 }
 
 // testsOnly confines a module to test files and to the packages for tests.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -193,8 +194,7 @@ func (p *Pages) showItems(r *http.Request, v visit, hands BoardPerson) (templ.Co
 	if err != nil {
 		return nil, err
 	}
-	for i := len(found) - 1; i >= 0; i-- { // the newest first
-		view.items = append(view.items, found[i])
-	}
+	slices.Reverse(found) // the newest first
+	view.items = found
 	return itemsPage(v, view), nil
 }

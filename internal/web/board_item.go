@@ -38,14 +38,14 @@ type happening struct {
 	review  *forge.Review
 }
 
-func (i itemView) path() string        { return itemURL(i.Key) }
-func (i itemView) isOpen() bool        { return i.State == forge.Open }
-func (i itemView) isPull() bool        { return i.Key.Kind == task.Pull }
-func (i itemView) botAssigned() bool   { return i.assigned(i.bot) }
-func (i itemView) mine(c string) bool  { return task.SameLogin(c, i.me) }
-func (i itemView) byBot(c string) bool { return task.SameLogin(c, i.bot) }
+func (i *itemView) path() string        { return itemURL(i.Key) }
+func (i *itemView) isOpen() bool        { return i.State == forge.Open }
+func (i *itemView) isPull() bool        { return i.Key.Kind == task.Pull }
+func (i *itemView) botAssigned() bool   { return i.assigned(i.bot) }
+func (i *itemView) mine(c string) bool  { return task.SameLogin(c, i.me) }
+func (i *itemView) byBot(c string) bool { return task.SameLogin(c, i.bot) }
 
-func (i itemView) assigned(login string) bool {
+func (i *itemView) assigned(login string) bool {
 	return slices.ContainsFunc(i.Assignees, func(one string) bool { return task.SameLogin(one, login) })
 }
 

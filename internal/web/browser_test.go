@@ -9,7 +9,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -81,8 +80,8 @@ func (b *window) choose(language, theme string) {
 	for name, value := range map[string]string{"language": language, "theme": theme} {
 		b.click(".menu > summary")
 		b.run("mark the page", chromedp.Evaluate(`window.old = true`, nil))
-		b.click(fmt.Sprintf(`button[name=%s][value="%s"]`, name, value))
-		b.until(fmt.Sprintf(`!window.old && document.readyState === "complete" && document.querySelector('button[name=%s][value="%s"]').ariaPressed === "true"`, name, value))
+		b.click(fmt.Sprintf(`button[name=%s][value=%q]`, name, value))
+		b.until(fmt.Sprintf(`!window.old && document.readyState === "complete" && document.querySelector('button[name=%s][value=%q]').ariaPressed === "true"`, name, value))
 	}
 }
 
@@ -138,7 +137,7 @@ func TestAttacksAreText(t *testing.T) {
 	plan := phase.Plan{GoalUnderstanding: phase.Goal{Goal: everything}}
 	for _, attack := range attacks {
 		plan.ActionPlan.Actions = append(plan.ActionPlan.Actions, phase.Action{What: attack})
-		run.add(task.MessageSent, says(llm.Assistant, attack))
+		run.add(task.MessageSent, says(attack))
 		run.add(task.ToolCalled, called(attack, attack, attack, "\x1b[31m"+attack, false), called(attack+"2", "diff", "", "--- a\n+++ b\n@@ -1 +1 @@\n+"+attack, true))
 		run.add(task.NoteTaken, phase.Entry{Text: attack})
 	}
@@ -153,7 +152,7 @@ func TestAttacksAreText(t *testing.T) {
 	// The same holds for what comes while the page is open.
 	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
 	for _, attack := range attacks {
-		run.add(task.MessageSent, says(llm.Assistant, "live "+attack))
+		run.add(task.MessageSent, says("live "+attack))
 	}
 	run.add(task.NoteTaken, phase.Entry{Text: "the end of the attacks"})
 	vera.sees("#journal .entry", "the end of the attacks")
@@ -203,7 +202,7 @@ func TestLongJournal(t *testing.T) {
 	}
 	for len(entries) > 0 {
 		n := min(500, len(entries))
-		run.add(task.MessageSent, says(llm.Assistant, "Another step."))
+		run.add(task.MessageSent, says("Another step."))
 		run.add(task.ToolCalled, entries[:n]...)
 		entries = entries[n:]
 	}

@@ -143,7 +143,7 @@ func (s stream) sendJSON(event string, data any) error {
 
 var (
 	element      = regexp.MustCompile(`<[^>]*>`)
-	sectionNamed = regexp.MustCompile(`§([0-9０-９]+)`)
+	sectionNamed = regexp.MustCompile(`§(\p{Nd}+)`)
 	wide         = strings.NewReplacer("０", "0", "１", "1", "２", "2", "３", "3", "４", "4", "５", "5", "６", "6", "７", "7", "８", "8", "９", "9")
 )
 
@@ -185,8 +185,8 @@ func withLinks(v visit, html string, states map[int]review.CitationState) string
 			if state == "" || state == review.Confirmed {
 				return fmt.Sprintf(`<a class="cite" href="#section-%d">%s</a>`, number, name)
 			}
-			return fmt.Sprintf(`<a class="cite unconfirmed" href="#section-%d" title="%s">%s</a>`, number,
-				templ.EscapeString(v.t("citation."+string(state))), name)
+			title := templ.EscapeString(v.t("citation." + string(state)))
+			return `<a class="cite unconfirmed" href="#section-` + strconv.Itoa(number) + `" title="` + title + `">` + name + `</a>`
 		}))
 	}
 	for _, found := range element.FindAllStringIndex(html, -1) {

@@ -14,4 +14,4 @@
 // a short list of elements.
 package web
 
-//go:generate go run github.com/a-h/templ/cmd/templ generate
+//go:generate sh -c "$(../../scripts/tool github.com/a-h/templ/cmd/templ) generate"

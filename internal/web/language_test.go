@@ -93,7 +93,7 @@ func TestLanguageOf(t *testing.T) {
 		{"ja", "xx", japanese},
 		{";;;", "", english},
 	} {
-		r, err := http.NewRequest(http.MethodGet, "/", nil) //nolint:noctx // it is not sent
+		r, err := http.NewRequest(http.MethodGet, "/", nil)
 		must(t, err)
 		r.Header.Set("Accept-Language", test.accept)
 		if test.cookie != "" {

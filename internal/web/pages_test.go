@@ -147,7 +147,9 @@ func TestHeaders(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	for _, path := range []string{"/signin", "/nothing", assetPath(styleAsset)} {
-		answer, err := http.Get(h.web.URL + path) //nolint:noctx // a test
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.web.URL+path, nil)
+		must(t, err)
+		answer, err := h.web.Client().Do(request)
 		must(t, err)
 		_ = answer.Body.Close()
 		csp := answer.Header.Get("Content-Security-Policy")

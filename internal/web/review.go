@@ -110,7 +110,7 @@ func (view *reviewView) choose(ctx context.Context, reviews *review.Service, who
 }
 
 // mine reports whether the reader may speak in the thread.
-func (view reviewView) mine(v visit) bool {
+func (view *reviewView) mine(v visit) bool {
 	return view.thread != nil && view.thread.Owner == v.user.Login && v.operator()
 }
 

@@ -135,17 +135,17 @@ func (p *Pages) itemRevision(key task.Key) look {
 		if err != nil {
 			return "", err
 		}
-		revision := fmt.Sprint(item.UpdatedAt.UnixMicro())
+		parts := []string{fmt.Sprint(item.UpdatedAt.UnixMicro())}
 		tasks, err := p.tasksOf(ctx, key)
 		for _, one := range tasks {
-			revision += fmt.Sprint("-", one.Generation, one.State, one.Phase)
+			parts = append(parts, fmt.Sprint(one.Generation, one.State, one.Phase))
 		}
 		if err != nil || key.Kind == task.Pull {
-			return revision, err
+			return strings.Join(parts, "-"), err
 		}
 		// A pull request that names the issue shows on its page.
 		pulls, err := p.listingRevision(key.Repository, task.Pull)(ctx)
-		return revision + "-" + pulls, err
+		return strings.Join(append(parts, pulls), "-"), err
 	}
 }
 

@@ -77,7 +77,7 @@ type ledgerRow struct {
 }
 
 // itemLink is where the item of a task can be read.
-func (t taskView) itemLink() string { return itemLink(t.Task) }
+func (t *taskView) itemLink() string { return itemLink(t.Task) }
 
 func itemLink(t task.Task) string {
 	if t.Key.Forge == task.Board {
@@ -87,7 +87,7 @@ func itemLink(t task.Task) string {
 }
 
 // buttons are what can be done with the task in its state.
-func (t taskView) buttons() []string {
+func (t *taskView) buttons() []string {
 	switch {
 	case !t.steered:
 		return nil

@@ -16,7 +16,7 @@ const maxOutput = 64 << 10
 
 // escape matches what a terminal takes as a command: sequences that set colours
 // (the first group), any other sequence, and single control characters.
-var escape = regexp.MustCompile(`\x1b\[([0-9;]*)m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f]`)
+var escape = regexp.MustCompile(`\x1b\[([0-9;]*)m|\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f]`)
 
 // terminal shows the output of a program with its colours. Every other command to
 // a terminal is left out.
@@ -61,25 +61,32 @@ func terminal(output string) templ.Component {
 func restyle(look []string, numbers string) []string {
 	for text := range strings.SplitSeq(numbers, ";") {
 		number, err := strconv.Atoi(text)
-		switch {
-		case text == "" || number == 0:
-			look = nil
-		case err != nil:
-		case number == 38 || number == 48: // a colour from a larger set follows: the page has none
-			return look
-		case number >= 1 && number <= 4:
-			look = append(without(look, "t"), "t"+text)
-		case number >= 30 && number <= 37:
-			look = append(without(look, "f"), "f"+strconv.Itoa(number-30))
-		case number >= 90 && number <= 97:
-			look = append(without(look, "f"), "f"+strconv.Itoa(number-90))
-		case number == 39:
-			look = without(look, "f")
-		case number == 22 || number == 23 || number == 24:
-			look = without(look, "t")
+		if err != nil {
+			number = 0 // nothing is as good as 0
 		}
+		if number == 38 || number == 48 { // a colour from a larger set follows: the page has none
+			return look
+		}
+		look = restyled(look, number)
 	}
 	return look
+}
+
+func restyled(look []string, number int) []string {
+	switch {
+	case number == 0:
+		return nil
+	case number >= 1 && number <= 4:
+		return append(without(look, "t"), "t"+strconv.Itoa(number))
+	case number >= 30 && number <= 37, number >= 90 && number <= 97:
+		return append(without(look, "f"), "f"+strconv.Itoa(number%10))
+	case number == 39:
+		return without(look, "f")
+	case number >= 22 && number <= 24:
+		return without(look, "t")
+	default:
+		return look
+	}
 }
 
 func without(look []string, kind string) []string {

@@ -42,7 +42,7 @@ const (
 type bar struct{ x, y, width, height float64 }
 
 // bars are the tokens of the calls, in as many columns as fit.
-func (u usageView) bars() []bar {
+func (u *usageView) bars() []bar {
 	columns := min(len(u.calls), chartBars)
 	if columns == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (u usageView) bars() []bar {
 }
 
 // costLine is how the cost grows, as the points of a line.
-func (u usageView) costLine() string {
+func (u *usageView) costLine() string {
 	if u.cost == 0 || len(u.calls) == 0 {
 		return ""
 	}

@@ -105,7 +105,7 @@ func safeNext(next string) string {
 // setCookie sends a cookie that scripts cannot read and other sites cannot make
 // a browser send with a form.
 func setCookie(w http.ResponseWriter, r *http.Request, name, value string, age time.Duration) {
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is set where there is TLS
 		Name: name, Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overTLS(r),
 	})
 }

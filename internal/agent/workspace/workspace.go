@@ -124,9 +124,7 @@ func open(options Options) (*Workspace, error) {
 	}
 	program.MaxFile = maxFetch
 	program.Settings = []string{"checkout.workers=-1", "core.symlinks=true", "core.ignoreCase=false", "core.precomposeUnicode=false"}
-	if options.CAFile != "" {
-		program.Settings = append(program.Settings, "http.sslCAInfo="+options.CAFile)
-	}
+	program.CAFile = options.CAFile
 	dir, err := filepath.Abs(options.Dir)
 	if err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")

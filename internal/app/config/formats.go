@@ -175,7 +175,7 @@ func checkVariable(text string) *complaint {
 	switch {
 	case strings.Contains(text, "="):
 		return complain("give the name alone, and set the variable where Toryo is started", "an entry has a value")
-	case strings.HasPrefix(strings.ToUpper(text), variablePrefix):
+	case strings.HasPrefix(strings.ToUpper(text), VariablePrefix):
 		return complain("give it a variable of its own", "variables of Toryo, which can be secrets, are not passed on")
 	case !variableName.MatchString(text):
 		return complain("write it like LANG", "%s is not the name of a variable", show(text))

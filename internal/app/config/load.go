@@ -158,7 +158,7 @@ func (l *loader) readEnvironment(environ []string) {
 	given := make(map[string]string)
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
-		if strings.HasPrefix(name, variablePrefix) && !strings.HasPrefix(name, variablePrefix+"TEST_") && value != "" {
+		if strings.HasPrefix(name, VariablePrefix) && !strings.HasPrefix(name, VariablePrefix+"TEST_") && value != "" {
 			given[name] = value
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// variablePrefix begins the name of every environment variable of Toryo.
-const variablePrefix = "TORYO_"
+// VariablePrefix begins the name of every environment variable of Toryo.
+const VariablePrefix = "TORYO_"
 
 // kind says what sort of value a key takes.
 type kind int
@@ -61,7 +61,7 @@ func (k *key) variable() string {
 
 // Variable is the name of the environment variable for a key such as "github.owner".
 func Variable(path string) string {
-	return variablePrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+	return VariablePrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
 // section is a group of keys and sections, in the order of the struct.

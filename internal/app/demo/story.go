@@ -18,7 +18,6 @@ import (
 // Person is someone on the board.
 type Person interface {
 	forge.Reader
-	forge.Labeler
 	forge.Reviewer
 	CreateIssue(ctx context.Context, repository string, issue forge.NewIssue) (forge.Item, error)
 	Say(ctx context.Context, key task.Key, body string) (task.Comment, error)
@@ -37,7 +36,7 @@ type Story struct {
 	Person  Person
 	Journal Journal
 	Bot     string
-	// ReviewLabel asks for a review.
+	// ReviewLabel is what the pull request waits for a review with.
 	ReviewLabel string
 	Tell        func(Scene) error
 }
@@ -246,11 +245,8 @@ func indent(text string) string {
 	return "   | " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n   | ")
 }
 
-// review asks for a review and waits for it.
+// review waits for the review: the bot has put the label on that asks for one.
 func (s *Story) review(ctx context.Context, pull task.Key) error {
-	if err := s.Person.AddLabel(ctx, pull, s.ReviewLabel); err != nil {
-		return err
-	}
 	if err := s.tell("label", nil, "\nThe pull request waits for a review (label %s)", s.ReviewLabel); err != nil {
 		return err
 	}

@@ -139,21 +139,27 @@ func readItems(field string, raw json.RawMessage) ([]Item, error) {
 }
 
 func readItem(field string, entry json.RawMessage) (Item, error) {
-	var line bytes.Buffer
-	if err := json.Compact(&line, entry); err != nil {
+	line := bytes.NewBuffer(make([]byte, 0, len(entry)))
+	if err := json.Compact(line, entry); err != nil {
 		return Item{}, wrong(field, "is not JSON")
 	}
 	item := Item{Field: field, JSON: line.Bytes()}
-	var text string
-	if json.Unmarshal(entry, &text) == nil {
+	switch item.JSON[0] {
+	case '"':
 		return item, nil
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(entry, &object) != nil {
+	case '{':
+	default:
 		return Item{}, wrong(field, "has an item that is neither an object nor a text")
 	}
-	for _, name := range []string{"paragraph_numbers", "paragraph_number"} {
-		numbers, err := readNumbers(object[name])
+	var names struct {
+		Many json.RawMessage `json:"paragraph_numbers"`
+		One  json.RawMessage `json:"paragraph_number"`
+	}
+	if err := json.Unmarshal(item.JSON, &names); err != nil {
+		return Item{}, wrong(field, "is not JSON")
+	}
+	for name, raw := range map[string]json.RawMessage{"paragraph_numbers": names.Many, "paragraph_number": names.One} {
+		numbers, err := readNumbers(raw)
 		if err != nil {
 			return Item{}, wrong(field+"."+name, err.Error())
 		}
@@ -171,11 +177,19 @@ func readNumbers(raw json.RawMessage) ([]int, error) {
 	if !there {
 		return nil, nil
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(value, &list) != nil {
-		list = []json.RawMessage{value}
+	if value[0] != '[' {
+		number, err := readNumber(value)
+		return []int{number}, err
 	}
 	var numbers []int
+	if json.Unmarshal(value, &numbers) == nil && !bytes.Contains(value, []byte("null")) && within(numbers) {
+		return numbers, nil // as nearly all are
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(value, &list); err != nil {
+		return nil, errNoNumber
+	}
+	numbers = nil
 	for _, entry := range list {
 		number, err := readNumber(entry)
 		if err != nil {
@@ -186,16 +200,29 @@ func readNumbers(raw json.RawMessage) ([]int, error) {
 	return numbers, nil
 }
 
+// mostNumber is larger than any number of a section.
+const mostNumber = 1e9
+
+func within(numbers []int) bool {
+	return !slices.ContainsFunc(numbers, func(n int) bool { return n >= mostNumber || n <= -mostNumber })
+}
+
 func readNumber(raw json.RawMessage) (int, error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		if number, ok := ParseNumber(strings.TrimPrefix(strings.TrimSpace(text), "§")); ok {
-			return number, nil
+	raw, there := given(raw)
+	if !there {
+		return 0, errNoNumber
+	}
+	if raw[0] == '"' {
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			if number, ok := ParseNumber(strings.TrimPrefix(strings.TrimSpace(text), "§")); ok {
+				return number, nil
+			}
 		}
 		return 0, errNoNumber
 	}
 	var number float64
-	if _, there := given(raw); !there || json.Unmarshal(raw, &number) != nil || number != math.Trunc(number) || math.Abs(number) >= 1e9 {
+	if json.Unmarshal(raw, &number) != nil || number != math.Trunc(number) || math.Abs(number) >= mostNumber {
 		return 0, errNoNumber
 	}
 	return int(number), nil

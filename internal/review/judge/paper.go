@@ -30,6 +30,7 @@ type Paper struct {
 
 // Pull is a pull request that is to be reviewed.
 type Pull struct {
+	URL      string // for people
 	Title    string
 	Body     string
 	Issues   []Issue // that it is for
@@ -127,7 +128,11 @@ func questionOf(pull Pull, w wording) string {
 			fmt.Fprintf(&b, "## %s\n\n- %s\n\n", w.criteria, strings.Join(criteria, "\n- "))
 		}
 	}
-	fmt.Fprintf(&b, "# %s: %s\n\n%s\n", w.pull, pull.Title, strings.TrimSpace(pull.Body))
+	fmt.Fprintf(&b, "# %s: %s\n\n", w.pull, pull.Title)
+	if pull.URL != "" {
+		b.WriteString(pull.URL + "\n\n")
+	}
+	b.WriteString(strings.TrimSpace(pull.Body) + "\n")
 	return b.String()
 }
 

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/docker"
@@ -184,4 +187,52 @@ func BenchmarkSandbox(b *testing.B) {
 		}
 		return engine
 	}, os.Getenv(imageVariable))
+}
+
+// The volumes of versions that are gone do not pile up in the engine; those of
+// versions that may be running stay.
+//
+//nolint:paralleltest // it removes volumes that another test may be making
+func TestVolumesOfOtherVersionsGo(t *testing.T) {
+	address := host(t)
+	api, err := client.New(client.WithHost(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const prefix = "toryo-guest-test"
+	create := func(name string) {
+		t.Helper()
+		if _, err := api.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_, _ = api.VolumeRemove(context.WithoutCancel(t.Context()), name, client.VolumeRemoveOptions{Force: true})
+		})
+	}
+	there := func(name string) bool {
+		_, err := api.VolumeInspect(t.Context(), name, client.VolumeInspectOptions{})
+		return err == nil
+	}
+	create(prefix + "-old")
+	create("not-" + prefix)
+	for _, days := range []int{0, 2} {
+		engine, err := docker.New(docker.Config{Host: address, Dir: t.TempDir(), NewGate: noGate, Log: slog.New(slog.DiscardHandler),
+			Now: func() time.Time { return time.Now().AddDate(0, 0, days) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "volumes", Image: os.Getenv(imageVariable), Workspace: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := box.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := there(prefix+"-old"), days == 0; got != want {
+			t.Errorf("after %d days the volume is there: %v, want %v", days, got, want)
+		}
+	}
+	if !there("not-" + prefix) {
+		t.Error("a volume of somebody else was removed")
+	}
 }

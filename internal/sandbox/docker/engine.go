@@ -24,6 +24,7 @@ type Config struct {
 	Guest   string          // the program that serves as the guest; this one when empty
 	NewGate sandbox.NewGate // the way out
 	Log     *slog.Logger
+	Now     func() time.Time // tells how old volumes are; the clock when nil
 }
 
 // Engine starts containers.
@@ -62,6 +63,9 @@ func New(config Config) (*Engine, error) {
 		if config.Guest, err = os.Executable(); err != nil {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
+	}
+	if config.Now == nil {
+		config.Now = time.Now
 	}
 	options := []client.Opt{client.WithUserAgent("toryo")}
 	if config.Host != "" {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // The names under which the program is started again.
@@ -57,6 +58,24 @@ func serveArgument(text string, confinements map[string]Confinement) error {
 		if err := confine(options); err != nil {
 			return fmt.Errorf("confine the process: %w", err)
 		}
+		options.Confine = ""
+		return startAgain(options)
 	}
 	return serve(options)
+}
+
+// startAgain puts the guest anew in the place of this process. A process is
+// confined thread by thread, and to the kernel each thread may be in a sandbox of
+// its own, whose processes the others must not signal. What begins anew is in one.
+func startAgain(options Options) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	arguments, err := Arguments(options)
+	if err != nil {
+		return err
+	}
+	err = syscall.Exec(program, append([]string{program}, arguments...), os.Environ())
+	return fmt.Errorf("start the confined program: %w", err)
 }

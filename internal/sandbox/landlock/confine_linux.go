@@ -19,9 +19,7 @@ func Confine(options guest.Options) error {
 		landlock.RWDirs(options.Writable...).WithRefer(),
 		landlock.RWFiles("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty").IgnoreIfMissing(),
 	}
-	confinement := landlock.V7
-	confinement.Scoped = abstractSockets
-	if err := confinement.BestEffort().Restrict(rules...); err != nil {
+	if err := landlock.V7.BestEffort().Restrict(rules...); err != nil {
 		return fmt.Errorf("restrict files: %w", err)
 	}
 	return filterCalls()
@@ -84,10 +82,3 @@ func filterCalls() error {
 	}
 	return nil
 }
-
-// abstractSockets is the scope of the kernel by which abstract sockets outside of
-// the sandbox cannot be reached. The scope of signals is left out: until version
-// 8 of Landlock each thread of a program becomes a domain of its own, so that the
-// guest could not kill what another of its threads has started. Commands may
-// therefore signal other processes of the same user.
-const abstractSockets = 1 << 0

@@ -1,7 +1,11 @@
 package landlock_test
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -39,6 +43,41 @@ func TestSuite(t *testing.T) { sandboxtest.Run(t, harness) }
 
 //nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
+
+// scopesSince is the version of Landlock that can keep signals inside.
+const scopesSince = 6
+
+func TestSignalsStayInside(t *testing.T) {
+	t.Parallel()
+	engine := newEngine(t, t.TempDir(), nil)
+	if version, err := landlock.Version(); err != nil || version < scopesSince {
+		testkit.LeaveOut(t, "Landlock with scopes in the kernel")
+	}
+	user, given := sandbox.User()
+	outside := exec.CommandContext(t.Context(), "sleep", "600")
+	if given { // the sandbox's user is another than ours
+		id := uint32(user)
+		outside.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
+	}
+	if err := outside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = outside.Process.Kill(); _ = outside.Wait() })
+	box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "x", Workspace: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = box.Stop(context.WithoutCancel(t.Context())) })
+	for command, want := range map[string]string{
+		fmt.Sprintf("kill -0 %d 2>/dev/null || echo refused", outside.Process.Pid): "refused\n",
+		"sleep 600 & kill $! && wait; echo $?":                                     "0\n",
+	} {
+		result, err := box.Run(t.Context(), sandbox.Command{Text: command})
+		if err != nil || string(result.Stdout) != want {
+			t.Errorf("%s printed %q, %v, want %q", command, result.Log, err, want)
+		}
+	}
+}
 
 func TestWhatItCannotDoItRefuses(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,264 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	compose "github.com/compose-spec/compose-go/v2/types"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigs "sigs.k8s.io/yaml"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+func deployed(name string) string { return filepath.Join("..", "..", "deploy", name) }
+
+// takesCommand checks that the program takes the words: the command is there, and
+// so is every flag.
+func takesCommand(t *testing.T, words []string) {
+	t.Helper()
+	p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, now: time.Now}
+	command, rest, err := p.rootCommand().Find(words)
+	if err != nil {
+		t.Errorf("toryo %v: %v", words, err)
+		return
+	}
+	if err := command.ParseFlags(rest); err != nil {
+		t.Errorf("toryo %v: %v", words, err)
+	}
+	if !command.Runnable() || command.Flags().NArg() > 0 {
+		t.Errorf("toryo %v is no whole command", words)
+	}
+}
+
+// takesConfiguration checks a configuration with the real loader. Secrets are made
+// up where the file says that they are.
+func takesConfiguration(t *testing.T, text string) config.Config {
+	t.Helper()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("postgres://toryo:x@database/toryo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range []string{"/run/secrets/database-url", "/secrets/database/url"} {
+		text = strings.ReplaceAll(text, named, secret)
+	}
+	file := filepath.Join(dir, "toryo.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, report := config.Load(file, nil, nil)
+	if err := report.Err(); err != nil {
+		t.Errorf("%v in\n%s", err, text)
+	}
+	return loaded
+}
+
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(deployed("Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	user := ""
+	lines := bufio.NewScanner(strings.NewReader(strings.ReplaceAll(string(text), "\\\n", " ")))
+	for lines.Scan() {
+		instruction, rest, _ := strings.Cut(lines.Text(), " ")
+		switch instruction {
+		case "USER":
+			user = rest
+		case "CMD":
+			if err := sigs.Unmarshal([]byte(rest), &words); err != nil {
+				t.Errorf("CMD: %v", err)
+			}
+		case "RUN":
+			if strings.Contains(rest, "go build") && (!strings.Contains(rest, "CGO_ENABLED=0") || !strings.Contains(rest, "-tags grpcnotrace")) {
+				t.Errorf("%s does not build what make build does", rest)
+			}
+		case "", "#", "FROM", "WORKDIR", "COPY", "ARG", "ENV", "VOLUME", "EXPOSE", "ENTRYPOINT":
+		default:
+			t.Errorf("%q is no instruction", lines.Text())
+		}
+	}
+	if user == "" || strings.HasPrefix(user, "0") || strings.HasPrefix(user, "root") {
+		t.Errorf("it runs as %q", user)
+	}
+	takesCommand(t, words)
+}
+
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	options, err := cli.NewProjectOptions([]string{deployed("compose/compose.yaml")}, cli.WithInterpolation(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for name, service := range project.Services {
+		if service.Image != "toryo" {
+			kinds[service.Image]++
+			continue
+		}
+		kinds[service.Command[0]]++
+		takesCommand(t, service.Command)
+		mounted(t, name, service)
+	}
+	if kinds["serve"] != 1 || kinds["agent"] != 2 || kinds["postgres:17"] != 1 {
+		t.Errorf("there are %v", kinds)
+	}
+	if c := takesConfiguration(t, contentOf(t, "compose/toryo.yaml")); c.Database.Driver != "postgres" {
+		t.Errorf("the server uses %s", c.Database.Driver)
+	}
+	takesConfiguration(t, contentOf(t, "compose/agent.yaml"))
+}
+
+// mounted checks that the configuration that a command names is there.
+func mounted(t *testing.T, name string, service compose.ServiceConfig) {
+	t.Helper()
+	at := slices.Index(service.Command, "--config")
+	found := slices.ContainsFunc(service.Volumes, func(v compose.ServiceVolumeConfig) bool {
+		_, err := os.Stat(v.Source)
+		return v.Target == service.Command[at+1] && err == nil
+	})
+	if !found {
+		t.Errorf("%s has no %s", name, service.Command[at+1])
+	}
+}
+
+func contentOf(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(deployed(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestSystemd(t *testing.T) {
+	t.Parallel()
+	takesConfiguration(t, contentOf(t, "systemd/agent.yaml"))
+	dir := t.TempDir()
+	var units []string
+	for _, name := range []string{"toryo.service", "toryo-agent.service"} {
+		text := contentOf(t, "systemd/"+name)
+		_, line, _ := strings.Cut(text, "ExecStart=/usr/local/bin/toryo ")
+		line, _, _ = strings.Cut(line, "\n")
+		takesCommand(t, strings.Fields(line))
+		// The program is not installed here.
+		unit := filepath.Join(dir, name)
+		if err := os.WriteFile(unit, []byte(strings.ReplaceAll(text, "/usr/local/bin/toryo", "/bin/true")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		units = append(units, unit)
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		testkit.LeaveOut(t, "systemd-analyze")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, "systemd-analyze", append([]string{"verify", "--man=no", "--recursive-errors=no"}, units...)...).CombinedOutput()
+	if err != nil || len(bytes.TrimSpace(said)) > 0 {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	pods := 0
+	for _, file := range []string{"kubernetes/server.yaml", "kubernetes/agents.yaml"} {
+		documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(contentOf(t, file))))
+		for {
+			text, err := documents.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if checkManifest(t, text) {
+				pods++
+			}
+		}
+	}
+	if pods != 2 {
+		t.Errorf("there are %d sets of pods", pods)
+	}
+}
+
+// checkManifest reads a manifest as the types of Kubernetes say, with no unknown
+// field, and reports whether it is about pods.
+func checkManifest(t *testing.T, text []byte) bool {
+	t.Helper()
+	strict := func(into any) {
+		t.Helper()
+		if err := sigs.UnmarshalStrict(text, into); err != nil {
+			t.Errorf("%v in\n%s", err, text)
+		}
+	}
+	var kind struct{ Kind string }
+	if err := sigs.Unmarshal(text, &kind); err != nil {
+		t.Fatal(err)
+	}
+	switch kind.Kind {
+	case "ConfigMap":
+		var found core.ConfigMap
+		strict(&found)
+		for _, file := range found.Data {
+			takesConfiguration(t, file)
+		}
+	case "Service":
+		strict(&core.Service{})
+	case "StatefulSet":
+		var found apps.StatefulSet
+		strict(&found)
+		checkPods(t, found)
+		return true
+	default:
+		t.Errorf("there is a %q", kind.Kind)
+	}
+	return false
+}
+
+func checkPods(t *testing.T, set apps.StatefulSet) {
+	t.Helper()
+	pod := set.Spec.Template
+	if pod.Labels["app"] == "" || pod.Labels["app"] != set.Spec.Selector.MatchLabels["app"] {
+		t.Errorf("%s selects other pods than it makes", set.Name)
+	}
+	if secure := pod.Spec.SecurityContext; secure == nil || secure.RunAsNonRoot == nil || !*secure.RunAsNonRoot {
+		t.Errorf("%s may run as root", set.Name)
+	}
+	volumes := map[string]bool{}
+	for _, volume := range pod.Spec.Volumes {
+		volumes[volume.Name] = true
+	}
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		volumes[claim.Name] = true
+	}
+	for _, container := range pod.Spec.Containers {
+		takesCommand(t, container.Args)
+		for _, mount := range container.VolumeMounts {
+			if !volumes[mount.Name] {
+				t.Errorf("%s has no volume %s", set.Name, mount.Name)
+			}
+		}
+	}
+}

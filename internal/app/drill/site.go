@@ -1,0 +1,240 @@
+package drill
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// site is the installation that is broken.
+type site struct {
+	drill   Drill
+	servers []*process
+	agents  []*process
+	lines   []*line
+	client  *wire.Client // of an operator, straight to the first server
+}
+
+// repository is what the tasks are about.
+const repository = "drill/app"
+
+// work is what does the tasks: it takes a moment, and leaves one file with one
+// line, however often it was begun. It looks for what an earlier run has left.
+const work = `sleep 0.$((RANDOM % 10)); mkdir -p done; echo "task $1" >"done/$1"; sleep $((RANDOM % 5)).$((RANDOM % 10)); echo "did $1"`
+
+// configuration is that of all processes but for what is said by flags.
+func (d Drill) configuration() string {
+	text := `log: {level: info}
+language: en
+max_attempts: 1000
+sync_interval: 1s
+leases: {duration: 6s, renew_every: 1s}
+limits: {per_repository: 0, per_agent: 0}
+sandbox: {kind: ` + d.Sandbox + `}
+executors:
+  development: [bash, -c, '` + strings.ReplaceAll(work, "'", "''") + `', x, '{{.Number}}']
+  review: [echo, fine]
+`
+	if d.Database != "" {
+		text += "database: {driver: postgres}\n"
+	}
+	return text
+}
+
+// build makes the installation and waits until all of it works.
+func (d Drill) build(ctx context.Context) (*site, error) {
+	if d.Database == "" {
+		d.Servers = 1
+	} else {
+		d.Environ = append(d.Environ, "TORYO_DATABASE_URL="+d.Database)
+	}
+	if err := os.WriteFile(filepath.Join(d.Dir, "toryo.yaml"), []byte(d.configuration()), 0o600); err != nil {
+		return nil, err
+	}
+	s := &site{drill: d}
+	if err := s.startAll(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *site) startAll(ctx context.Context) error {
+	addresses, err := s.startServers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.importRepository(ctx); err != nil {
+		return err
+	}
+	token, err := s.toryo(ctx, "token", "create", "--role", "admin", "--name", "drill", "--data", s.data(0))
+	if err != nil {
+		return err
+	}
+	s.client = &wire.Client{Server: addresses[0].String(), Token: strings.TrimSpace(token), HTTP: new(http.Client)}
+	for i := range s.drill.Agents {
+		way, err := newLine(addresses)
+		if err != nil {
+			return err
+		}
+		s.lines = append(s.lines, way)
+		if err := s.startAgent(ctx, i, way); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *site) data(server int) string {
+	return filepath.Join(s.drill.Dir, fmt.Sprint("server", server))
+}
+
+func (s *site) startServers(ctx context.Context) ([]*url.URL, error) {
+	var addresses []*url.URL
+	for i := range s.drill.Servers {
+		address, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		if err := s.shareGit(i); err != nil {
+			return nil, err
+		}
+		server := &process{drill: s.drill, name: fmt.Sprint("server", i), ready: "listening on",
+			args: []string{"serve", "--addr", address, "--data", s.data(i)}}
+		s.servers = append(s.servers, server)
+		if err := server.start(ctx); err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, &url.URL{Scheme: "http", Host: address})
+	}
+	return addresses, nil
+}
+
+// shareGit lets all servers have the same repositories: each has a data directory
+// of its own, but what git keeps in it is common to them.
+func (s *site) shareGit(server int) error {
+	for _, folder := range []string{"mirrors", "board"} {
+		common := filepath.Join(s.drill.Dir, folder)
+		if err := errors.Join(os.MkdirAll(common, 0o700), os.MkdirAll(s.data(server), 0o700)); err != nil {
+			return err
+		}
+		if err := os.Symlink(common, filepath.Join(s.data(server), folder)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freeAddress is one on which nobody listens. It is kept over restarts.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is at once
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+func (s *site) startAgent(ctx context.Context, number int, way *line) error {
+	oneTime, err := s.toryo(ctx, "agent", "token", "create", "--data", s.data(0))
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprint("agent", number)
+	agent := &process{drill: s.drill, name: name, ready: "asks", args: []string{
+		"agent", "--server", way.url(), "--name", name, "--parallel", "2", "--enrol", strings.TrimSpace(oneTime),
+		"--data", filepath.Join(s.drill.Dir, name),
+	}}
+	s.agents = append(s.agents, agent)
+	return agent.start(ctx)
+}
+
+// importRepository makes a repository and puts it on the board.
+func (s *site) importRepository(ctx context.Context) error {
+	dir := filepath.Join(s.drill.Dir, "app")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("# A drill\n"), 0o600); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
+		{"-c", "user.name=Drill", "-c", "user.email=drill@localhost", "commit", "--quiet", "--message=Begin"},
+	} {
+		git := exec.CommandContext(ctx, "git", args...)
+		git.Dir = dir
+		if said, err := git.CombinedOutput(); err != nil {
+			return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "a repository cannot be made")
+		}
+	}
+	_, err := s.toryo(ctx, "board", "import", dir, "--name", repository, "--data", s.data(0))
+	return err
+}
+
+// giveTask opens an issue and assigns it to the bot.
+func (s *site) giveTask(ctx context.Context, number int) error {
+	title := fmt.Sprintf("Do thing %d", number+1)
+	said, err := s.toryo(ctx, "board", "issue", "create", "--repo", repository, "--title", title, "--body", "As the title says.", "--data", s.data(0))
+	if err != nil {
+		return err
+	}
+	item, _, found := strings.Cut(strings.TrimPrefix(said, "opened "), ":")
+	if !found {
+		return task.Errorf(task.Internal, "the board says %q of a new issue", said)
+	}
+	_, err = s.toryo(ctx, "board", "issue", "assign", item, "toryo", "--data", s.data(0))
+	return err
+}
+
+// toryo runs a command that ends by itself and returns what it printed.
+func (s *site) toryo(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, s.drill.Program, args...)
+	command.Env, command.Dir = s.drill.Environ, s.drill.Dir
+	var said, trouble bytes.Buffer
+	command.Stdout, command.Stderr = &said, &trouble
+	if err := command.Run(); err != nil {
+		return "", task.Wrap(task.Internal, fmt.Errorf("%w: %s", err, trouble.String()), "toryo "+strings.Join(args[:2], " ")+" failed")
+	}
+	return said.String(), nil
+}
+
+// heal ends all trouble and sees to it that everything runs.
+func (s *site) heal(context.Context) error {
+	for _, way := range s.lines {
+		way.heal()
+	}
+	return nil
+}
+
+func (s *site) faults() (all faults) {
+	for _, l := range s.lines {
+		all.requests += l.requests.Load()
+		all.refused += l.refused.Load()
+		all.lost += l.lost.Load()
+		all.delayed += l.delayed.Load()
+		all.doubled += l.doubled.Load()
+	}
+	return all
+}
+
+// close ends everything.
+func (s *site) close() error {
+	var err error
+	for _, p := range append(s.agents, s.servers...) {
+		err = errors.Join(err, p.stop(os.Interrupt))
+	}
+	for _, way := range s.lines {
+		err = errors.Join(err, way.close())
+	}
+	return err
+}

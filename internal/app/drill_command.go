@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/drill"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/store/postgres"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+type drillRun struct {
+	program
+	minutes  float64
+	work     drill.Drill
+	postgres string
+	keep     string
+}
+
+func (p program) drillCommand() *cobra.Command {
+	o := drillRun{program: p}
+	c := &cobra.Command{
+		Use:   "drill",
+		Short: "Break an installation on throw-away data, and see whether it comes out right",
+		Long: `Start servers and agents of this program on throw-away data, give them tasks, and kill
+them, stop them and cut them off from each other at random moments for a while. Then look
+whether every task has ended exactly once, with one pull request, whether labels say what
+is so, and whether nothing was written by a run that was over. It prints the counts, and
+its exit code is not 0 if something did not come out right.
+
+Without --postgres there is one server, on SQLite. With it, several share a database that
+is made for the drill and dropped afterwards.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+	}
+	c.Flags().Float64Var(&o.minutes, "minutes", 1, "how long to break things")
+	c.Flags().IntVar(&o.work.Tasks, "tasks", 30, "how many tasks to give")
+	c.Flags().IntVar(&o.work.Agents, "agents", 3, "how many agents to run")
+	c.Flags().IntVar(&o.work.Servers, "servers", 2, "how many servers to run on PostgreSQL")
+	c.Flags().StringVar(&o.postgres, "postgres", "", "`URL` of a PostgreSQL server on which databases can be made")
+	c.Flags().StringVar(&o.work.Sandbox, "sandbox", "auto", "`KIND` of sandbox: auto, docker, bubblewrap or landlock")
+	c.Flags().StringVar(&o.keep, "keep", "", "keep what the processes said and wrote in this `DIR`")
+	return c
+}
+
+func (o drillRun) run(ctx context.Context) (err error) {
+	if o.minutes <= 0 || o.work.Tasks < 1 || o.work.Agents < 1 || o.work.Servers < 1 {
+		return task.Errorf(task.Usage, "--minutes, --tasks, --agents and --servers must be more than 0")
+	}
+	if o.work.Program, err = os.Executable(); err != nil {
+		return err
+	}
+	if o.work.Dir = o.keep; o.keep == "" {
+		if o.work.Dir, err = os.MkdirTemp("", "toryo-drill-"); err != nil {
+			return err
+		}
+		dir := o.work.Dir
+		defer func() { err = errors.Join(err, sandbox.RemoveTree(dir)) }()
+	} else if err := makeDataDir(o.keep); err != nil {
+		return err
+	}
+	if o.postgres != "" {
+		database, drop, err := postgres.Scratch(ctx, o.postgres)
+		if err != nil {
+			return err
+		}
+		o.work.Database = database
+		defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx))) }()
+	}
+	o.work.Environ, o.work.Out = withoutSettings(o.environ), o.stdout
+	o.work.Lasts = time.Duration(o.minutes * float64(time.Minute))
+	o.work.Settle = settleWithin
+	return o.work.Run(ctx)
+}
+
+// settleWithin is how long what is under way has to end after the breaking. A write
+// to the forge that a server had taken when it was killed is taken up again after
+// two minutes and a half.
+const settleWithin = 4 * time.Minute
+
+// withoutSettings is the environment without what configures Toryo: a drill has
+// nothing to do with the installation that is here.
+func withoutSettings(environ []string) (rest []string) {
+	for _, variable := range environ {
+		if !strings.HasPrefix(variable, config.VariablePrefix) {
+			rest = append(rest, variable)
+		}
+	}
+	return rest
+}
