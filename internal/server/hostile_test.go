@@ -83,6 +83,7 @@ var runRequests = []struct{ method, path, body string }{
 func TestOnlyTheHolderIsHeard(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		mine, other, over := w.issue(t, "mine"), w.issue(t, "another's"), w.issue(t, "over")
 		w.hold(t, mine.ID)
@@ -121,6 +122,7 @@ func TestOnlyTheHolderIsHeard(t *testing.T) {
 func TestReportsOutOfOrder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
@@ -270,6 +272,7 @@ func TestCallerWhoNeverReads(t *testing.T) {
 func TestFollowingAJournal(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)

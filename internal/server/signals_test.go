@@ -58,6 +58,7 @@ func (w *workshop) wantState(t *testing.T, id task.ID, state task.State, reason 
 func TestUnassigningStopsARun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
@@ -109,6 +110,7 @@ func TestStopIsSaidInJapanese(t *testing.T) {
 func TestStopWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		for name, c := range map[string]struct {
 			paused bool
@@ -143,6 +145,7 @@ func TestStopWithoutAnAgent(t *testing.T) {
 func TestAgentThatDoesNotAnswerAStop(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
@@ -212,6 +215,7 @@ func TestUnreadableItemStopsNothing(t *testing.T) {
 func TestStopAndFinishEndInOne(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		open := wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Mend it", Body: "Mended."}
 		made := w.issue(t, "before the pull request")
@@ -264,6 +268,7 @@ func TestStopAndFinishEndInOne(t *testing.T) {
 func TestRaceOfFinishAndStop(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		for i := range 12 {
 			made := w.issue(t, fmt.Sprint("race ", i))
@@ -298,6 +303,7 @@ func TestRaceOfFinishAndStop(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		w.forge.Say(made.Key, "alice", "it squeaks")
@@ -423,6 +429,7 @@ func TestPauseOfALostAgent(t *testing.T) {
 func TestPauseFile(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		running, alone, queued := w.issue(t, "running"), w.issue(t, "paused alone"), w.issue(t, "queued")
 		if _, err := w.halts.Pause(t.Context(), alone.ID, task.ReasonPauseRequested); err != nil {

@@ -53,6 +53,7 @@ func heardBy(t *testing.T, held *wire.Held, after int64) (heard []string, last i
 func TestCommentsAreHeardOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		early := w.forge.Say(made.Key, "alice", "it squeaks")
@@ -120,6 +121,7 @@ func TestOldSnapshotChangesNothing(t *testing.T) {
 func TestManyComments(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
