@@ -191,6 +191,7 @@ func BenchmarkSandbox(b *testing.B) {
 
 // The volumes of versions that are gone do not pile up in the engine; those of
 // versions that may be running stay.
+//
 //nolint:paralleltest // it removes volumes that another test may be making
 func TestVolumesOfOtherVersionsGo(t *testing.T) {
 	address := host(t)
