@@ -138,26 +138,6 @@ func TestCopyTreeCopiesManyFoldersAndSkips(t *testing.T) {
 	}
 }
 
-// What is downloaded and installed already need not be kept.
-func TestSnapshotsLeaveOutCaches(t *testing.T) {
-	t.Parallel()
-	home, workspace, again := t.TempDir(), t.TempDir(), t.TempDir()
-	fill(t, home, map[string]string{".npm/_cacache/x": "big", ".cache/pip/y": "big", ".cache/go-build/z": "kept", ".npm/other": "kept"})
-	shelf := sandbox.Shelf{Dir: t.TempDir()}
-	const key = "test-0123456789abcdef"
-	if _, err := shelf.Put(key, home, workspace, sandbox.Listing{}, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := shelf.Get(key, again, t.TempDir(), 0); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]bool{".npm/_cacache/x": false, ".cache/pip/y": false, ".cache/go-build/z": true, ".npm/other": true} {
-		if _, err := os.Stat(filepath.Join(again, name)); (err == nil) != want {
-			t.Errorf("%s: %v, want it there: %v", name, err, want)
-		}
-	}
-}
-
 func BenchmarkCopyTree(b *testing.B) {
 	from := b.TempDir()
 	for i := range 2000 {

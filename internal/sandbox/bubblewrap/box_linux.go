@@ -136,6 +136,7 @@ func (b *box) Stop(context.Context) error {
 		<-b.ended
 		b.stopped = errors.Join(b.stopped, sandbox.RemoveTree(b.dir))
 		b.engine.forget(b.info.ID)
+		b.engine.shelf.Refill(b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped
 }

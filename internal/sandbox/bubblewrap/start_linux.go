@@ -65,7 +65,7 @@ func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, d
 	}
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
-		if err := e.shelf.Get(spec.Snapshot, filepath.Join(dir, "home"), spec.Workspace, sandbox.NewOwner()); err != nil {
+		if err := e.shelf.Get(spec.Snapshot, filepath.Join(dir, "home"), spec.Workspace); err != nil {
 			return nil, err
 		}
 	}

@@ -106,6 +106,7 @@ func (b *box) Stop(ctx context.Context) error {
 		b.engine.mutex.Lock()
 		delete(b.engine.mine, b.info.ID)
 		b.engine.mutex.Unlock()
+		b.engine.shelf.Refill(b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped
 }

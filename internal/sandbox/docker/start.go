@@ -65,7 +65,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	}
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
-		if err := e.shelf.Get(spec.Snapshot, "", spec.Workspace, sandbox.NewOwner()); err != nil {
+		if err := e.shelf.Get(spec.Snapshot, "", spec.Workspace); err != nil {
 			return nil, err
 		}
 	}
