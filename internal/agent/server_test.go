@@ -225,10 +225,9 @@ func (h *house) wait(r *http.Request) (any, error) {
 		h.mutex.Unlock()
 		select {
 		case <-changed:
+			h.mutex.Lock()
 		case <-r.Context().Done():
-		}
-		h.mutex.Lock()
-		if r.Context().Err() != nil {
+			h.mutex.Lock()
 			return found, nil
 		}
 	}
