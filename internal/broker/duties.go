@@ -25,6 +25,9 @@ const (
 	// within their sum.
 	termOfOffice = 5 * time.Second
 	holdEvery    = time.Second
+	// ownTerm is how long a server that hears nothing believes that it is in office.
+	// It is shorter than the term, so that it has stopped when another begins.
+	ownTerm = termOfOffice - holdEvery
 )
 
 // Duties does the duties while this server holds the office.
@@ -64,32 +67,23 @@ func (d *Duties) run(ctx context.Context) {
 	defer close(d.stopped)
 	ticker := time.NewTicker(holdEvery)
 	defer ticker.Stop()
-	var end func() // ends the duties and waits for them
-	defer func() {
-		if end != nil {
-			end()
-		}
-	}()
-	var until time.Time
+	var current *term
+	defer func() { current.end() }()
 	for {
 		asked := time.Now()
 		held, err := d.hold(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			d.Log.WarnContext(ctx, "it is not known who does the background work", "error", err)
+		case held && current.prolong(asked.Add(ownTerm)):
 		case held:
-			until = asked.Add(termOfOffice)
-		case err == nil:
-			until = time.Time{}
-		}
-		switch in := time.Now().Before(until); {
-		case in && end == nil:
+			current.end()
 			d.Log.InfoContext(ctx, "this server does the background work now", "server", d.Holder)
-			end = d.begin(ctx)
-		case !in && end != nil:
-			d.Log.WarnContext(ctx, "this server does not do the background work any more", "server", d.Holder)
-			end()
-			end = nil
+			current = d.begin(ctx, asked.Add(ownTerm))
+		case err == nil && current != nil:
+			d.Log.WarnContext(ctx, "another server does the background work now", "server", d.Holder)
+			current.end()
+			current = nil
 		}
 		select {
 		case <-ctx.Done():
@@ -99,24 +93,51 @@ func (d *Duties) run(ctx context.Context) {
 	}
 }
 
-// hold asks for the office. A database that does not answer must not keep us in it.
+// hold asks for the office. A database that does not answer is asked again.
 func (d *Duties) hold(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, termOfOffice-holdEvery)
+	ctx, cancel := context.WithTimeout(ctx, ownTerm)
 	defer cancel()
 	return d.Offices.Hold(ctx, background, d.Holder, termOfOffice)
 }
 
+// term is a time in office: the duties are done until it is over, which they notice
+// also while the database keeps us waiting.
+type term struct {
+	cancel  context.CancelFunc
+	over    *time.Timer
+	working sync.WaitGroup
+}
+
 // begin does each duty in a goroutine of its own.
-func (d *Duties) begin(ctx context.Context) (end func()) {
+func (d *Duties) begin(ctx context.Context, until time.Time) *term {
 	ctx, cancel := context.WithCancel(ctx)
-	var working sync.WaitGroup
-	for _, duty := range d.All {
-		working.Go(func() { d.doEvery(ctx, duty) })
-	}
-	return func() {
+	t := &term{cancel: cancel, over: time.AfterFunc(time.Until(until), func() {
+		d.Log.WarnContext(ctx, "this server does not do the background work any more: it could not say that it is there", "server", d.Holder)
 		cancel()
-		working.Wait()
+	})}
+	for _, duty := range d.All {
+		t.working.Go(func() { d.doEvery(ctx, duty) })
 	}
+	return t
+}
+
+// prolong says whether the term goes on. One that was over stays so.
+func (t *term) prolong(until time.Time) bool {
+	if t == nil || !t.over.Stop() {
+		return false
+	}
+	t.over.Reset(time.Until(until))
+	return true
+}
+
+// end ends the duties and waits for them.
+func (t *term) end() {
+	if t == nil {
+		return
+	}
+	t.over.Stop()
+	t.cancel()
+	t.working.Wait()
 }
 
 func (d *Duties) doEvery(ctx context.Context, duty Duty) {
