@@ -26,43 +26,23 @@ import (
 //	branch/…        files that the branch of the task has besides, if it is there
 type Scenario struct {
 	Name     string
-	Title    string           `yaml:"title"`
-	Body     string           `yaml:"body"`
-	Repeat   int              `yaml:"repeat"` // the body is repeated so often
-	Author   phase.Person     `yaml:"author"`
-	Labels   []string         `yaml:"labels"`
-	Language string           `yaml:"language"`
-	Earlier  string           `yaml:"earlier"`
-	Comments []Comment        `yaml:"comments"` // that are there at the start
-	Pull     *Pull            `yaml:"pull"`
-	Accept   phase.AcceptFrom `yaml:"accept_from"`
-	Every    int              `yaml:"check_interval"`
-	Limits   Limits           `yaml:"limits"`
-	Servers  []Server         `yaml:"mcp_servers"`
-	Compiled bool             `yaml:"compiled"` // Go finds its standard library compiled
-	Events   []Event          `yaml:"events"`
-	Secrets  []string         `yaml:"secrets"` // that may be nowhere
-	Expect   Expect           `yaml:"expect"`
+	Title    string       `yaml:"title"`
+	Body     string       `yaml:"body"`
+	Repeat   int          `yaml:"repeat"` // the body is repeated so often
+	Author   phase.Person `yaml:"author"`
+	Labels   []string     `yaml:"labels"`
+	Earlier  string       `yaml:"earlier"`
+	Comments []Comment    `yaml:"comments"` // that are there at the start
+	Pull     *Pull        `yaml:"pull"`
+	Events   []Event      `yaml:"events"`
+	Secrets  []string     `yaml:"secrets"` // that may be nowhere
+	Expect   Expect       `yaml:"expect"`
+
+	Equipment `yaml:",inline"`
 
 	Script *script.Script    `yaml:"-"`
 	Files  map[string]string `yaml:"-"`
 	Branch map[string]string `yaml:"-"`
-}
-
-// Limits are those of [phase.Limits] that scenarios change.
-type Limits struct {
-	Reflections  int `yaml:"reflections"`
-	ReflectEvery int `yaml:"reflect_every"`
-	ReflectAfter int `yaml:"reflect_after"`
-	Repairs      int `yaml:"repairs"`
-	Turns        int `yaml:"turns"`
-}
-
-// Server is an MCP server.
-type Server struct {
-	Name        string            `yaml:"name"`
-	Command     []string          `yaml:"command"`
-	Environment map[string]string `yaml:"environment"`
 }
 
 // Comment is what somebody says.
@@ -72,6 +52,7 @@ type Comment struct {
 	Access string `yaml:"access"`
 	Body   string `yaml:"body"`
 	Change string `yaml:"change"`
+	Times  int    `yaml:"times"` // it is made so often
 }
 
 // Pull is a pull request that the task is about.
@@ -101,6 +82,15 @@ type Event struct {
 	Deaf     int               `yaml:"deaf"`     // so many looks for comments fail
 	Crash    bool              `yaml:"crash"`    // the process is gone
 	NoSaving int               `yaml:"nosaving"` // so many saves fail
+
+	// What happens only where there are a server and a forge.
+	Close    bool   `yaml:"close"`    // the item is closed
+	Unassign bool   `yaml:"unassign"` // the bot is taken off the item; signal: stop waits for the end too
+	Assign   bool   `yaml:"assign"`   // the bot is put on the item again
+	Resume   bool   `yaml:"resume"`   // somebody lets the task go on, or takes a pause back
+	Restart  bool   `yaml:"restart"`  // the server is killed and started again
+	Mute     int    `yaml:"mute"`     // the forge refuses so many requests
+	By       string `yaml:"by"`       // how a signal is given: close, file, command; else unassign and the API
 }
 
 // When says which entry of the journal an event follows.
@@ -113,6 +103,8 @@ type When struct {
 	Begun  bool           `yaml:"begun"` // the tool has begun and not ended
 	Step   int64          `yaml:"step"`
 	Start  bool           `yaml:"start"` // of the run
+	Entry  int            `yaml:"entry"` // the number of the entry in the journal
+	Over   bool           `yaml:"over"`  // the task has ended, after so many runs
 }
 
 // Expect is what has to be the case at the end. Texts are parts of what is there.
