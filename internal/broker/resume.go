@@ -49,7 +49,12 @@ func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var last int64
+	return lastTaken(signals, t), nil
+}
+
+// lastTaken is the position of the last comment that the task's runs have taken up,
+// by what their journal says of signals.
+func lastTaken(signals []task.Event, t task.Task) (last int64) {
 	for _, event := range signals {
 		var entry journalEntry
 		ofRun := event.Source == task.FromAgent && event.Generation >= t.Began
@@ -57,7 +62,7 @@ func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
 			last = max(last, entry.Signal.Position)
 		}
 	}
-	return last, nil
+	return last
 }
 
 // fill reads the phase, the work in progress and the comments of the run that goes

@@ -325,6 +325,23 @@ func (k *Talk) takesPart(ctx context.Context, t task.Task, seen Snapshot, login 
 	return false, nil
 }
 
+// answered reports whether people have said something that the task's runs have not
+// taken up yet.
+func (k *Talk) answered(ctx context.Context, t task.Task) (bool, error) {
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	signals, err := k.options.Store.EventsOf(ctx, t.ID, task.SignalTaken)
+	if err != nil {
+		return false, err
+	}
+	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, max(start, lastTaken(signals, t)), 0)
+	return slices.ContainsFunc(entries, func(entry store.CommentEntry) bool {
+		return entry.Refused == "" && (entry.Change == store.CommentNew || entry.Change == store.CommentEdited)
+	}), err
+}
+
 // noteRefused writes into the journal which comments the run is not told of, and
 // why.
 func (k *Talk) noteRefused(ctx context.Context, t task.Task, refused []store.CommentEntry) error {
