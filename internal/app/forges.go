@@ -77,7 +77,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	f.forges[task.Board] = f.board.As(boardBot)
-	f.mirrors, err = mirror.Open(ctx, mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, Log: report.Log})
+	f.mirrors, err = mirror.Open(ctx, mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, BaseAge: baseAge, Log: report.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +229,15 @@ func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error 
 	}
 	f.told(delivery)
 	return nil
+}
+
+// baseAge is how old the base of a task may be when its agent fetches. The board is
+// at hand.
+func baseAge(r mirror.Repository) time.Duration {
+	if r.Forge == task.Board {
+		return 0
+	}
+	return seedAge
 }
 
 // git serves the mirrors to whoever holds the lease of a task. People may fetch

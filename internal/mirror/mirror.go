@@ -41,11 +41,18 @@ type Options struct {
 	MaxPush int64
 	// MaxServed is how many requests of agents are served at once; 0 means 16.
 	MaxServed int
-	Log       *slog.Logger
+	// BaseAge is how old the base of a task may be when its agent fetches; nil
+	// means ten seconds.
+	BaseAge func(r Repository) time.Duration
+	Log     *slog.Logger
 }
 
-// longestFetch bounds one fetch or push to the forge.
-const longestFetch = 15 * time.Minute
+const (
+	// longestFetch bounds one fetch or push to the forge.
+	longestFetch = 15 * time.Minute
+	// longestFreshening is how long an agent that fetches waits for the forge.
+	longestFreshening = 30 * time.Second
+)
 
 // Mirrors keeps the mirrors. Its methods may be called by any number of
 // goroutines. Errors have the codes of package forge.
@@ -83,6 +90,9 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	}
 	if options.MaxServed == 0 {
 		options.MaxServed = 16
+	}
+	if options.BaseAge == nil {
+		options.BaseAge = func(Repository) time.Duration { return 10 * time.Second }
 	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
