@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -133,7 +134,8 @@ func (h *house) addServer(ctx context.Context, number int) error {
 	return server.start(ctx)
 }
 
-// addAgent starts an agent. It works for the servers in turn.
+// addAgent starts an agent. It works for the last of the servers; what people do
+// goes through the first.
 func (h *house) addAgent(ctx context.Context, number int) error {
 	oneTime, err := h.toryo(ctx, "agent", "token", "create", "--data", h.data(0))
 	if err != nil {
@@ -144,7 +146,7 @@ func (h *house) addAgent(ctx context.Context, number int) error {
 		name: name, dir: h.dir, ready: "asks",
 		// What an agent has in its environment may be nowhere.
 		env:  append([]string{houseVariable + "=" + h.door.URL, agentVariable + "=" + name, "TORYO_TEST_SECRET=s3cr3t-of-the-host"}, h.env...),
-		args: []string{"agent", "--server", h.urls[number%len(h.urls)], "--name", name, "--enrol", oneTime, "--data", h.agentData(number)},
+		args: []string{"agent", "--server", h.urls[len(h.urls)-1], "--name", name, "--enrol", oneTime, "--data", h.agentData(number)},
 	}
 	h.agents = append(h.agents, agent)
 	return agent.start(ctx)
@@ -179,6 +181,10 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		of := h.of(r.Header.Get(llm.RunHeader))
 		if of == nil {
 			http.Error(w, "the model is asked for a run that nobody knows", http.StatusBadRequest)
+			return
+		}
+		if err := of.asked(r.Context(), task.Phase(r.Header.Get(llm.PhaseHeader))); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		of.model.ServeHTTP(w, r)
@@ -220,21 +226,34 @@ func (h *house) hear(ctx context.Context, at moment) (word, error) {
 	return of.hear(ctx, at)
 }
 
-// revive starts an agent again when it has ended.
-func (h *house) revive(name string) {
-	for _, agent := range h.agents {
-		if agent.name != name {
-			continue
+// later does something that nobody waits for before the house is closed.
+func (h *house) later(do func(ctx context.Context) error) {
+	h.background.Go(func() {
+		if err := do(context.Background()); err != nil {
+			h.mutex.Lock()
+			defer h.mutex.Unlock()
+			h.failed = errors.Join(h.failed, err)
 		}
-		h.background.Go(func() {
-			if err := agent.again(context.Background()); err != nil {
-				h.mutex.Lock()
-				defer h.mutex.Unlock()
-				h.failed = errors.Join(h.failed, err)
-			}
-		})
-	}
+	})
 }
+
+func (h *house) agentNamed(name string) *process {
+	for _, agent := range h.agents {
+		if agent.name == name {
+			return agent
+		}
+	}
+	return nil
+}
+
+// revive starts an agent again when it has ended.
+func (h *house) revive(name string) { h.later(h.agentNamed(name).again) }
+
+// start starts an agent that was stopped.
+func (h *house) start(name string) { h.later(h.agentNamed(name).start) }
+
+// stop lets an agent go.
+func (h *house) stop(name string) { h.agentNamed(name).end(syscall.SIGTERM) }
 
 // restartServers kills all servers and starts them again.
 func (h *house) restartServers(ctx context.Context) error {

@@ -65,7 +65,7 @@ type leashed struct {
 // Execute implements agent.Executor.
 func (l leashed) Execute(ctx context.Context, run agent.Run) (wire.Result, error) {
 	at := moment{Agent: l.name, Task: run.Assignment.TaskID, Repository: run.Assignment.Repository, Generation: run.Assignment.Generation}
-	journal := watched{Journal: run.Journal, leash: l, at: at, desk: run.Desk}
+	journal := watched{Journal: run.Journal, leash: l, at: at, desk: run.Desk, halted: ctx.Done()}
 	said, err := l.ask(ctx, at)
 	if err != nil {
 		return wire.Result{}, err
@@ -114,6 +114,9 @@ type watched struct {
 	leash leashed
 	at    moment
 	desk  phase.Desk
+	// halted is closed when the run has to end, which the context of an entry does
+	// not always tell.
+	halted <-chan struct{}
 }
 
 // Append implements phase.Journal.
@@ -144,11 +147,11 @@ func (w watched) obey(ctx context.Context, said word) {
 		}
 		select {
 		case <-again.C:
-		case <-ctx.Done():
+		case <-w.halted:
 			return
 		}
 	}
 	if said.Halt {
-		<-ctx.Done()
+		<-w.halted
 	}
 }

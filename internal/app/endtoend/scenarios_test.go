@@ -3,6 +3,7 @@ package endtoend
 import (
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
@@ -34,10 +35,40 @@ func TestScenarios(t *testing.T) {
 	h := build(t, plan{agents: 4})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	for _, scenario := range load(t, "../../phase/testdata/scenarios/*.txtar") {
-		t.Run(scenario.Name, func(t *testing.T) {
-			t.Parallel()
-			h.tell(t, board, scenario)
-		})
+	h.tellAll(t, board, load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"))
+}
+
+// tellAll lets scenarios happen, several at a time, and then looks at what is only
+// said when there is time.
+func (h *house) tellAll(t *testing.T, at site, scenarios []*phasetest.Scenario) {
+	t.Helper()
+	var mutex sync.Mutex
+	var told []*story
+	t.Run("all", func(t *testing.T) {
+		for _, scenario := range scenarios {
+			t.Run(scenario.Name, func(t *testing.T) {
+				t.Parallel()
+				s := h.tell(t, at, scenario)
+				mutex.Lock()
+				defer mutex.Unlock()
+				told = append(told, s)
+			})
+		}
+	})
+	for _, s := range told {
+		t.Run("progress of "+s.Name, func(t *testing.T) { s.checkProgress(t) })
+	}
+	t.Logf("%d scenarios", len(told))
+}
+
+// TestRestarts kills servers, and agents, in the middle of things, one after the
+// other: all that is in the house notices.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	h := build(t, plan{agents: 2})
+	board, err := openBoard(t.Context(), h)
+	must(t, err)
+	for _, scenario := range load(t, "testdata/restarts/*.txtar") {
+		t.Run(scenario.Name, func(t *testing.T) { h.tell(t, board, scenario).checkProgress(t) })
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -29,24 +31,28 @@ type story struct {
 
 	mutex   sync.Mutex // one thing happens at a time
 	fired   map[int]bool
-	runs    int   // that have begun
-	last    int64 // generation of the run that began last
-	entries int   // of the journal, over all runs
-	present int64 // comments that were there at the start
-	said    int64 // versions of comments that runs are told of, those included
-	ids     map[string]string
+	runs    int               // that have begun
+	last    int64             // generation of the run that began last
+	entries int               // of the journal, over all runs
+	present int64             // comments that were there at the start
+	said    int64             // versions of comments that runs are told of, those included
+	ids     map[string]string // of comments, as the forge has them
+	threads map[string]string // the same of review threads
 	authors map[string]string
 	crashed bool
+	agent   string // that has the last run
+	away    string // the agent that is, if any
 }
 
 // tell lets a scenario happen from its beginning to its end, and checks it.
 func (h *house) tell(t *testing.T, at site, scenario *phasetest.Scenario) *story {
 	t.Helper()
 	s := &story{
-		Scenario: scenario, house: h, site: at, model: script.NewServer(scenario.Script),
-		fired: map[int]bool{}, ids: map[string]string{}, authors: map[string]string{},
+		Scenario: scenario, house: h, site: at,
+		fired: map[int]bool{}, ids: map[string]string{}, threads: map[string]string{}, authors: map[string]string{},
 	}
 	must(t, s.prepare(t.Context()))
+	s.model = script.NewServer(scenario.Script)
 	must(t, at.assign(t.Context(), s.item, true))
 	s.seeThrough(t)
 	s.check(t)
@@ -84,14 +90,41 @@ func (s *story) prepare(ctx context.Context) error {
 	if s.item, err = s.site.open(ctx, repository, s.Author.Login, s.Scenario); err != nil {
 		return err
 	}
+	if err := s.knowThreads(ctx); err != nil {
+		return err
+	}
 	for _, comment := range s.Comments {
-		if _, err := s.site.say(ctx, s.item, comment.Author, comment.Body); err != nil {
+		s.present++
+		id := fmt.Sprint("s", s.present)
+		if s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body); err != nil {
 			return err
 		}
-		s.present++
+		s.authors[id] = comment.Author
 	}
 	s.said = s.present
 	return nil
+}
+
+// knowThreads lets the model call the review threads by the names that they have on
+// the forge.
+func (s *story) knowThreads(ctx context.Context) error {
+	if s.Pull == nil {
+		return nil
+	}
+	threads, err := s.site.look().ReviewThreads(ctx, s.item)
+	for _, known := range s.Pull.Threads {
+		for _, thread := range threads {
+			if !strings.Contains(thread.Comments[0].Body, known.Body) {
+				continue
+			}
+			s.threads[known.ID] = thread.ID
+			for i := range s.Script.Rules {
+				answer := &s.Script.Rules[i].Answer
+				answer.Text = strings.ReplaceAll(answer.Text, `"`+known.ID+`"`, `"`+thread.ID+`"`)
+			}
+		}
+	}
+	return err
 }
 
 // hear is told of a moment and says what the run has to wait for.
@@ -104,10 +137,23 @@ func (s *story) hear(ctx context.Context, at moment) (word, error) {
 			s.runs++
 			s.last = at.Generation
 		}
+		if s.away != "" {
+			s.house.start(s.away)
+		}
+		s.agent, s.away = at.Agent, ""
 		return said, s.fire(ctx, &said, func(when phasetest.When) bool { return when.Start && (when.Run == 0 || when.Run == s.runs) })
 	}
 	s.entries++
 	return said, s.fire(ctx, &said, func(when phasetest.When) bool { return when.Fits(s.runs, s.entries, at.Kind, at.Entry) })
+}
+
+// asked is told that the model was asked from a phase.
+func (s *story) asked(ctx context.Context, from task.Phase) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.fire(ctx, new(word), func(when phasetest.When) bool {
+		return when.Asked != "" && when.Asked == from && (when.Run == 0 || when.Run == s.runs)
+	})
 }
 
 // fire lets the events happen that are due and have not happened.
@@ -117,6 +163,14 @@ func (s *story) fire(ctx context.Context, said *word, due func(phasetest.When) b
 			continue
 		}
 		s.fired[i] = true
+		if event.Late {
+			s.house.later(func(ctx context.Context) error {
+				s.mutex.Lock()
+				defer s.mutex.Unlock()
+				return s.happen(ctx, event, new(word))
+			})
+			continue
+		}
 		if err := s.happen(ctx, event, said); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
@@ -158,14 +212,38 @@ func (s *story) happen(ctx context.Context, event phasetest.Event, said *word) e
 			return err
 		}
 	}
+	if event.Away {
+		s.away = s.agent
+		s.house.stop(s.away)
+	}
 	if event.Restart {
 		if err := s.house.restartServers(ctx); err != nil {
 			return err
 		}
 	}
-	said.Die = event.Crash
-	s.crashed = s.crashed || event.Crash
+	if event.Crash {
+		said.Die, s.crashed = true, true
+		return s.reported(ctx)
+	}
 	return nil
+}
+
+// reported waits until the server has all entries of the journal. What only a dead
+// machine has is not known elsewhere, and may be or not be there.
+func (s *story) reported(ctx context.Context) error {
+	for {
+		events, err := s.house.store.EventsAfter(ctx, s.taskID(ctx), 0, 0)
+		if err != nil {
+			return err
+		}
+		events = slices.DeleteFunc(events, func(event task.Event) bool { return event.Source != task.FromAgent })
+		if len(events) >= s.entries {
+			return nil
+		}
+		if !pause(ctx) {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // assignAgain puts the bot on the item when the server knows that it was taken off.
@@ -252,15 +330,19 @@ func (s *story) await(t *testing.T, what string, good func(task.Task) bool) task
 			t.Fatalf("the task is not %s but %s (%s) after %d runs, %v\n%s", what, is.State, is.Reason, s.runs, err, s.journal(t))
 		}
 	}
-	s.settle(ctx, t)
+	s.settle(ctx, t, true)
 	return is
 }
 
-// settle waits until everything is said.
-func (s *story) settle(ctx context.Context, t *testing.T) {
+// settle waits until everything is said; the newest text of the progress comment, to
+// which nothing else waits either, only if it is wanted.
+func (s *story) settle(ctx context.Context, t *testing.T, butProgress bool) {
 	t.Helper()
 	for {
 		waiting, err := s.house.store.PendingActions(ctx, s.item)
+		if butProgress {
+			waiting = slices.DeleteFunc(waiting, func(action store.Action) bool { return action.Kind == broker.Progress{}.Kind() })
+		}
 		if err == nil && len(waiting) == 0 {
 			return
 		}
@@ -273,9 +355,13 @@ func (s *story) settle(ctx context.Context, t *testing.T) {
 // seeThrough lets the task go on until it has ended and nothing more is to happen.
 func (s *story) seeThrough(t *testing.T) {
 	t.Helper()
+	rested := 0 // runs that there were at the last pause
 	for {
 		is := s.await(t, "at rest", func(is task.Task) bool { return is.State.Terminal() || is.State == task.Paused })
-		s.awaitFolder(t, is)
+		if s.runs > rested { // else it was stopped while it was paused, and no agent knows of it
+			s.awaitFolder(t, is)
+		}
+		rested = s.runs
 		over := func(when phasetest.When) bool { return when.Over && (when.Run == 0 || when.Run == s.runs) }
 		if is.State == task.Paused {
 			s.goOn(t, is)

@@ -84,12 +84,12 @@ type Event struct {
 	NoSaving int               `yaml:"nosaving"` // so many saves fail
 
 	// What happens only where there are a server and a forge.
-	Close    bool   `yaml:"close"`    // the item is closed
 	Unassign bool   `yaml:"unassign"` // the bot is taken off the item; signal: stop waits for the end too
 	Assign   bool   `yaml:"assign"`   // the bot is put on the item again
-	Resume   bool   `yaml:"resume"`   // somebody lets the task go on, or takes a pause back
 	Restart  bool   `yaml:"restart"`  // the server is killed and started again
 	Mute     int    `yaml:"mute"`     // the forge refuses so many requests
+	Away     bool   `yaml:"away"`     // the agent that had the last run is away until the next begins
+	Late     bool   `yaml:"late"`     // the run does not wait for it
 	By       string `yaml:"by"`       // how a signal is given: close, file, command; else unassign and the API
 }
 
@@ -105,6 +105,7 @@ type When struct {
 	Start  bool           `yaml:"start"` // of the run
 	Entry  int            `yaml:"entry"` // the number of the entry in the journal
 	Over   bool           `yaml:"over"`  // the task has ended, after so many runs
+	Asked  task.Phase     `yaml:"asked"` // the model was asked from the phase
 }
 
 // Expect is what has to be the case at the end. Texts are parts of what is there.
@@ -129,6 +130,7 @@ type Expect struct {
 	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
 	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
 	Summary []string          `yaml:"summary"`  // for a later run
+	Taken   int               `yaml:"taken"`    // comments, each new, in order: a ledger that is too long to write down
 }
 
 // Load reads a scenario.

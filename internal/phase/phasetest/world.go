@@ -187,7 +187,7 @@ func (w *World) crash() {
 // the run with the number has just written.
 func (when When) Fits(run, number int, kind task.EventKind, entry phase.Entry) bool {
 	switch {
-	case when.Start, when.Over, when.Entry != 0 && when.Entry != number, when.Run != 0 && when.Run != run, when.Kind != "" && when.Kind != kind,
+	case when.Start, when.Over, when.Asked != "", when.Entry != 0 && when.Entry != number, when.Run != 0 && when.Run != run, when.Kind != "" && when.Kind != kind,
 		when.Phase != "" && when.Phase != entry.Phase, when.Status != "" && when.Status != entry.Status,
 		when.Step != 0 && when.Step != entry.Step,
 		when.Tool != "" && (entry.Call == nil || entry.Call.Name != when.Tool || when.Begun != (entry.Result == nil)):
