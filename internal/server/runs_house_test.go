@@ -34,7 +34,7 @@ func onBoth(t *testing.T, test func(t *testing.T, database store.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+		database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 		if err != nil {
 			t.Fatal(err)
 		}
