@@ -101,7 +101,8 @@ func TestPoliciesDecide(t *testing.T) {
 func TestNamesThatLeadInsideAreRefused(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t, sandbox.OpenWorld)
-	for _, address := range []string{"localhost", "127.0.0.1", "[::1]", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "[fe80::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "100.64.0.1", "[fd00::1]", "224.0.0.1"} {
+	for _, address := range []string{"localhost", "127.0.0.1", "[::1]", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "[fe80::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "100.64.0.1", "[fd00::1]", "224.0.0.1",
+		"192.0.0.192", "198.18.0.1", "[64:ff9b::a9fe:a9fe]", "[64:ff9b::10.0.0.1]", "[2002:7f00:1::1]"} {
 		answer, err := through(proxy).Get("http://" + address + ":1/")
 		if err != nil {
 			t.Errorf("%s: %v", address, err)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -138,15 +139,33 @@ func refuseInside(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	ip := to.Addr().Unmap()
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || sharedSpace.Contains(ip) {
+	if ip := meant(to.Addr()); !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(inside, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return errRefused
 	}
 	return nil
 }
 
-// sharedSpace is used inside the networks of providers and clouds.
-var sharedSpace = netip.MustParsePrefix("100.64.0.0/10")
+// inside are networks that providers and clouds use for themselves, besides those
+// that the standard library knows.
+var inside = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15")}
+
+// carriers are networks of IPv6 whose addresses stand for one of IPv4, which
+// begins at the given byte.
+var carriers = []struct {
+	prefix netip.Prefix
+	at     int
+}{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("2002::/16"), 2}}
+
+// meant is the address that is reached in the end.
+func meant(ip netip.Addr) netip.Addr {
+	for _, carrier := range carriers {
+		if carrier.prefix.Contains(ip) {
+			bytes := ip.As16()
+			return netip.AddrFrom4([4]byte(bytes[carrier.at : carrier.at+4]))
+		}
+	}
+	return ip.Unmap()
+}
 
 // ServeHTTP answers one request of a program inside.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
