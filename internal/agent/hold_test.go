@@ -21,19 +21,6 @@ import (
 // busy is a command that tells when it is at work and then goes on for long.
 var busy = []string{"sh", "-c", "echo half >README; echo at work; sleep 3600"}
 
-// atWork waits until the command is at work.
-func atWork(t *testing.T, server *house) {
-	t.Helper()
-	server.await(t, "the command", func() bool {
-		for _, entry := range server.entries {
-			if entry.Kind == string(task.ToolCalled) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
 // began waits until the command has written its file.
 func (s *shop) began(t *testing.T) {
 	t.Helper()

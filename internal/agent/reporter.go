@@ -115,7 +115,7 @@ func (r *reporter) run(ctx context.Context) error {
 			return r.held.Report(ctx, batch)
 		})
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the hold is over, and says why itself
 		}
 		if err != nil {
 			return r.refuse(err)

@@ -58,7 +58,7 @@ func agentClient(caFile string) (*http.Client, error) {
 		if err != nil {
 			return nil, task.Wrap(task.Internal, err, "the certificates of the system cannot be read")
 		}
-		text, err := os.ReadFile(caFile) //nolint:gosec // it is the user's to name
+		text, err := os.ReadFile(caFile)
 		if err != nil {
 			return nil, task.Wrap(task.BadConfig, err, "the certificates cannot be read").WithMend("check agent.ca_file")
 		}
@@ -128,7 +128,7 @@ func chooseEngine(ctx context.Context, c config.Config, log *slog.Logger) (sandb
 	}
 	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
 	if err == nil && warning != "" {
-		log.WarnContext(ctx, warning)
+		log.WarnContext(ctx, "the sandbox is a weak one", "warning", warning)
 	}
 	return engine, err
 }
@@ -207,7 +207,7 @@ func sandboxLimits(c config.Sandbox) sandbox.Limits {
 // agents can have that in common, and one must not end what the other runs.
 func ownerIn(folder string) (string, error) {
 	file := filepath.Join(folder, ownerFile)
-	text, err := os.ReadFile(file) //nolint:gosec // in the data directory
+	text, err := os.ReadFile(file)
 	if owner := strings.TrimSpace(string(text)); err == nil && owner != "" {
 		return owner, nil
 	}

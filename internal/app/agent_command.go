@@ -117,7 +117,7 @@ func (o agentRun) token(ctx context.Context, c config.Config, client *wire.Clien
 		return c.Agent.Token.Reveal(), nil
 	}
 	file := filepath.Join(c.DataDir, agentFolder, tokenFile)
-	text, err := os.ReadFile(file) //nolint:gosec // in the data directory
+	text, err := os.ReadFile(file)
 	if err == nil {
 		return strings.TrimSpace(string(text)), nil
 	}

@@ -150,7 +150,7 @@ func (b *builtIn) rolePrompt(role task.Role) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // it is the user's to name
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", task.Wrap(task.BadConfig, err, "the prompt of the role cannot be read").WithMend("check roles.%s.prompt_file", role)
 	}

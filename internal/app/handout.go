@@ -70,7 +70,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		return nil, err
 	}
 	h.duties = &broker.Duties{Offices: f.store, Holder: server, Log: f.log, All: h.all(f, c)}
-	h.HandOut.Start(ctx)
+	h.Start(ctx)
 	h.intake.Start(ctx)
 	f.running.start(ctx)
 	h.duties.Start(ctx)
@@ -84,7 +84,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 func (h *handingOut) stop(ctx context.Context) {
 	h.duties.Stop(ctx)
 	h.intake.Stop()
-	h.HandOut.Stop()
+	h.Stop()
 	h.cancel()
 	h.running.Wait()
 	h.stopBell()

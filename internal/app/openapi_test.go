@@ -19,7 +19,7 @@ func TestOpenAPIDescribesWhatAgentsUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := http.DefaultClient.Do(request)
+		answer, err := new(http.Client).Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}

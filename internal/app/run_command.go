@@ -94,7 +94,7 @@ const localOwner = "run"
 // work is the task that the flags describe.
 func (o runCommand) work() (phase.Work, error) {
 	text := o.issue
-	if content, err := os.ReadFile(o.issue); err == nil { //nolint:gosec // it is the user's to name
+	if content, err := os.ReadFile(o.issue); err == nil {
 		text = string(content)
 	} else if o.issue != "" && !strings.ContainsAny(o.issue, " \n") {
 		return phase.Work{}, task.Wrap(task.Usage, err, "the issue cannot be read").WithMend("give a file, or a text of several words")
@@ -209,7 +209,9 @@ func (d localDesk) Say(_ context.Context, _, text string) error {
 }
 
 // Reply implements phase.Desk.
-func (d localDesk) Reply(ctx context.Context, name, _, text string) error { return d.Say(ctx, name, text) }
+func (d localDesk) Reply(ctx context.Context, name, _, text string) error {
+	return d.Say(ctx, name, text)
+}
 
 // OpenPull implements phase.Desk: the branch is all that there is.
 func (d localDesk) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pulled, error) {

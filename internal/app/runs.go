@@ -43,7 +43,7 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
 	return &runSide{
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own,
-			Lease: c.Leases.Duration, Now: now, Log: f.log,
+			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		halts: broker.NewHalts(haltOptions(c, f, words, now)),
 		talk: broker.NewTalk(broker.TalkOptions{
@@ -51,6 +51,14 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
 			Accept: broker.Accept(c.CommentDetection.AcceptFrom), Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
 		}),
 	}
+}
+
+// ownReviewLabel is the label that the bot puts on its own pull requests, if any.
+func ownReviewLabel(c config.Review) string {
+	if !c.OwnPulls {
+		return ""
+	}
+	return c.Label
 }
 
 func haltOptions(c config.Config, f *forgeSide, words *broker.Words, now func() time.Time) broker.HaltOptions {

@@ -142,9 +142,11 @@ func TestUpHasAnAgent(t *testing.T) {
 	here := newPlace(t, "sqlite")
 	for range 2 { // the second start must not leave a second valid token
 		up := here.start(t, "up")
-		line, err := up.stdout.ReadString('\n')
-		if err != nil || !strings.Contains(line, "agent has checked in") {
-			t.Errorf("says %q, %v", line, err)
+		for _, says := range []string{"pages: open http://", "agent has checked in"} {
+			line, err := up.stdout.ReadString('\n')
+			if err != nil || !strings.Contains(line, says) {
+				t.Errorf("says %q, %v, want %q", line, err, says)
+			}
 		}
 		up.stop(t)
 	}

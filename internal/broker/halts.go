@@ -161,7 +161,7 @@ func (h *Halts) settle(ctx context.Context, halt store.Halt, t task.Task) error 
 	if stop {
 		change.Trigger, text = task.Withdrawn, n.stopped(in)
 	}
-	if t.State == task.Running && !(stop && h.overdue(halt)) {
+	if t.State == task.Running && (!stop || !h.overdue(halt)) {
 		change.LeaseOver = h.options.Now() // unless it is renewed at the last moment
 	}
 	change.Effects = h.options.Words.effects(text)

@@ -38,7 +38,7 @@ type IntakeOptions struct {
 }
 
 const (
-	// lookers is how many items are looked at at the same time.
+	// lookers is how many items are looked at in parallel.
 	lookers = 4
 	// longestLook bounds looking at one item.
 	longestLook = 2 * time.Minute

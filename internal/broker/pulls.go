@@ -72,14 +72,21 @@ func errStopPending() error {
 }
 
 // follow does what comes after a pull request is there: one that was there before
-// is given the new text, and the author of the item is made its assignee, which
-// is how every forge can ask someone to look. Neither holds up the run.
+// is given the new text, one that is ready is labelled as waiting for a review, and
+// the author of the item is made its assignee, which is how every forge can ask
+// someone to look. None of it holds up the run.
 func (r *Runs) follow(ctx context.Context, held Held, wish PullWish, pulled Pulled) error {
 	pull := task.Key{Forge: held.Key.Forge, Repository: held.Key.Repository, Kind: task.Pull, Number: pulled.Number}
 	write := Write{Item: pull, Task: held.ID, Generation: held.Generation}
 	if !pulled.Opened && held.Key.Kind == task.Issue {
 		write.What = "edit_pull/" + wish.Commit
 		if err := r.put(ctx, write, EditPull{Title: &wish.Title, Text: &wish.Text}); err != nil {
+			return err
+		}
+	}
+	if r.options.ReviewLabel != "" && !wish.Draft {
+		write.What = "wait_for_review/" + wish.Commit
+		if err := r.put(ctx, write, AddLabel{Label: r.options.ReviewLabel}); err != nil {
 			return err
 		}
 	}

@@ -39,8 +39,11 @@ type RunOptions struct {
 	// PullWait is how long a request waits for a pull request to be opened before
 	// it says that it has to be asked again; 0 means 25 seconds.
 	PullWait time.Duration
-	Now      func() time.Time // nil means the real time
-	Log      *slog.Logger
+	// ReviewLabel is put on pull requests that are ready, so that they are reviewed
+	// when people take too long; empty means that they get none.
+	ReviewLabel string
+	Now         func() time.Time // nil means the real time
+	Log         *slog.Logger
 }
 
 // Runs is what an agent that holds a task may do. Its methods may be called by

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,17 +130,18 @@ func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	if base == "" {
 		return task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
 	}
-	updates := "update " + space + "refs/heads/" + seed.Base + " " + base + "\n"
+	var updates strings.Builder
+	fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, seed.Base, base)
 	for _, branch := range slices.Compact(slices.Sorted(slices.Values(seed.Branches))) {
 		commit, err := m.newer(ctx, dir, space, branch)
 		if err != nil {
 			return err
 		}
 		if commit != "" && branch != seed.Base {
-			updates += "update " + space + "refs/heads/" + branch + " " + commit + "\n"
+			fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, branch, commit)
 		}
 	}
-	if err := m.update(ctx, dir, updates); err != nil {
+	if err := m.update(ctx, dir, updates.String()); err != nil {
 		return err
 	}
 	if err := m.seedRefs(ctx, seed, dir, space); err != nil {

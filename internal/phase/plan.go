@@ -59,6 +59,6 @@ type Action struct {
 }
 
 // Begun reports whether any action is done.
-func (p Plan) Begun() bool {
+func (p *Plan) Begun() bool {
 	return slices.ContainsFunc(p.ActionPlan.Actions, func(action Action) bool { return action.Done })
 }

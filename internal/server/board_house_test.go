@@ -79,14 +79,14 @@ func (h boardHouse) write(t testing.TB, folder, path, content string) {
 	h.git(t, folder, "commit", "-q", "-m", "Change "+path)
 }
 
-// push puts a commit on a branch of the repository, as people do.
-func (h boardHouse) push(t testing.TB, branch, path, content string) {
+// push puts a commit on the branch topic of the repository, as people do.
+func (h boardHouse) push(t testing.TB, path, content string) {
 	t.Helper()
 	clone := t.TempDir()
 	h.git(t, clone, "clone", "-q", h.board.Path("team/app"), ".")
-	h.git(t, clone, "checkout", "-q", "-B", branch)
+	h.git(t, clone, "checkout", "-q", "-B", "topic")
 	h.write(t, clone, path, content)
-	h.git(t, clone, "push", "-q", "--force", "origin", branch)
+	h.git(t, clone, "push", "-q", "--force", "origin", "topic")
 }
 
 // request is one call of the API.

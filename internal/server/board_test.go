@@ -84,7 +84,7 @@ func TestBoardPull(t *testing.T) {
 	t.Parallel()
 	h := newBoardHouse(t)
 	h.issue(t, "alice", "Two is written small")
-	h.push(t, "topic", "README.md", "one\nTWO\nthree\n")
+	h.push(t, "README.md", "one\nTWO\nthree\n")
 	open := request{who: "alice", method: post, path: "/team/app/pulls", body: wire.NewBoardPull{Title: "Write two large", Body: "Closes #1", Head: "topic"}}
 	pull := call[wire.BoardItem](t, h, 201, open)
 	if pull.Item != "team/app#2" || pull.Kind != "pull" || pull.Base != "main" || pull.HeadCommit == "" {
@@ -138,7 +138,7 @@ func TestBoardBadInput(t *testing.T) {
 	t.Parallel()
 	h := newBoardHouse(t)
 	h.issue(t, "alice", "One")
-	h.push(t, "topic", "x", "x\n")
+	h.push(t, "x", "x\n")
 	call[wire.BoardItem](t, h, 201, request{who: "alice", method: post, path: "/team/app/pulls", body: wire.NewBoardPull{Title: "Two", Head: "topic"}})
 	mine := call[wire.BoardComment](t, h, 201, request{who: "alice", method: post, path: "/team/app/issues/1/comments", body: wire.BoardText{Body: "Mine."}})
 	large := strings.Repeat("x", 10<<20)

@@ -22,7 +22,7 @@ import (
 
 // ask sends a request as it is and returns the code of the problem, "" if there
 // is none.
-func (w *workshop) ask(t *testing.T, method, path, token string, body io.Reader) (int, task.Code) {
+func (w *workshop) ask(t *testing.T, method, path, token string, body io.Reader) task.Code {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, w.web.URL+path, body)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *workshop) ask(t *testing.T, method, path, token string, body io.Reader)
 			t.Errorf("%s %s: %v", method, path, err)
 		}
 	}
-	return answer.StatusCode, task.Code(problem.Code)
+	return task.Code(problem.Code)
 }
 
 // hold claims a task under a token of the test's own.
@@ -83,6 +83,7 @@ var runRequests = []struct{ method, path, body string }{
 func TestOnlyTheHolderIsHeard(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		mine, other, over := w.issue(t, "mine"), w.issue(t, "another's"), w.issue(t, "over")
 		w.hold(t, mine.ID)
@@ -105,7 +106,7 @@ func TestOnlyTheHolderIsHeard(t *testing.T) {
 				{"who held it before", replayed, over.ID, task.LeaseLost},
 				{"a lease of nothing", access.NewLeaseToken("nothing", 1), "nothing", task.LeaseLost},
 			} {
-				_, code := w.ask(t, r.method, "/v1/tasks/"+string(c.of)+"/"+r.path, c.token, strings.NewReader(r.body))
+				code := w.ask(t, r.method, "/v1/tasks/"+string(c.of)+"/"+r.path, c.token, strings.NewReader(r.body))
 				if code != c.want {
 					t.Errorf("%s %s as %s: %q, want %q", r.method, r.path, c.who, code, c.want)
 				}
@@ -121,6 +122,7 @@ func TestOnlyTheHolderIsHeard(t *testing.T) {
 func TestReportsOutOfOrder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
@@ -270,6 +272,7 @@ func TestCallerWhoNeverReads(t *testing.T) {
 func TestFollowingAJournal(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
@@ -299,7 +302,7 @@ func TestFollowingAJournal(t *testing.T) {
 			t.Errorf("it would go on after %d", last)
 		}
 		for token, want := range map[string]task.Code{w.token(t, access.Agent): task.Forbidden, "": task.Unauthorized} {
-			if _, code := w.ask(t, http.MethodGet, "/v1/tasks/"+string(made.ID)+"/events/stream", token, nil); code != want {
+			if code := w.ask(t, http.MethodGet, "/v1/tasks/"+string(made.ID)+"/events/stream", token, nil); code != want {
 				t.Errorf("%q follows: %q", token, code)
 			}
 		}
@@ -360,7 +363,7 @@ func TestSpending(t *testing.T) {
 	if _, err := heldOne.Reserve(t.Context(), wire.Spend{Tokens: 900}); err != nil {
 		t.Errorf("what was not used is free again: %v", err)
 	}
-	if _, code := w.ask(t, http.MethodPost, "/v1/tasks/"+string(one.ID)+"/spend", "", bytes.NewReader([]byte(`{"tokens":-1,"money":0}`))); code != task.Unauthorized {
+	if code := w.ask(t, http.MethodPost, "/v1/tasks/"+string(one.ID)+"/spend", "", bytes.NewReader([]byte(`{"tokens":-1,"money":0}`))); code != task.Unauthorized {
 		t.Errorf("without a token: %q", code)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -77,8 +78,8 @@ func codeOf(status int) task.Code {
 // otherPath answers what nothing is registered for. Programs are told so in their
 // way, and people get pages.
 func (s *Server) otherPath(w http.ResponseWriter, r *http.Request) {
-	forPrograms := strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/api/")
-	if s.pages == nil || forPrograms {
+	forPrograms := func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) }
+	if s.pages == nil || slices.ContainsFunc([]string{"/v1/", "/api/", "/webhooks/", "/git/"}, forPrograms) {
 		s.unknownPath(w, r)
 		return
 	}

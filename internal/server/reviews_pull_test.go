@@ -90,7 +90,7 @@ func newPullHouse(t *testing.T) *pullHouse {
 	h.service = h.newService(t, forges, sender.Wake)
 	h.server.registerReviews(h.service)
 
-	h.push(t, "topic", "README.md", "one\nTWO\nthree\n")
+	h.push(t, "README.md", "one\nTWO\nthree\n")
 	pull := call[wire.BoardItem](t, h.boardHouse, 201, request{who: "alice", method: post, path: "/team/app/pulls", body: wire.NewBoardPull{Title: "Write two large", Head: "topic"}})
 	h.pull = task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Pull, Number: pull.Number}
 	return h
@@ -175,7 +175,7 @@ func TestPullIsReviewedOnce(t *testing.T) {
 		t.Errorf("deleting it gives %v", err)
 	}
 	// Another push is another review.
-	h.push(t, "topic", "README.md", "one\nTwo\nthree\n")
+	h.push(t, "README.md", "one\nTwo\nthree\n")
 	if second := h.review(t); second.ID == first.ID {
 		t.Error("a new head commit was not reviewed")
 	}
@@ -270,7 +270,7 @@ func TestRepliesAreAnsweredOnTheForge(t *testing.T) {
 		content string
 		want    review.CitationState
 	}{{"one\nTWO\nthree\nfour\n", review.Confirmed}, {"one\n2\nthree\nfour\n", review.Stale}} {
-		h.push(t, "topic", "README.md", step.content)
+		h.push(t, "README.md", step.content)
 		h.snapshots.Changed(h.pull)
 		said, err := h.service.Messages(t.Context(), "vera", shared[0].ID)
 		must(t, err)

@@ -156,23 +156,23 @@ func sectionText(sections int) string {
 
 const judgementText = `{"overall_review": "全体", "strengths": [{"text": "よい", "paragraph_numbers": ["2", 3]}], "weaknesses": [{"text": "根拠", "paragraph_number": 20}]}`
 
-func (h chatHouse) review(who string) wire.Review {
+func (h chatHouse) review() wire.Review {
 	h.t.Helper()
-	question := ask[wire.Question](h, 201, who, post, "/v1/questions", wire.NewQuestion{Text: "契約を論ぜよ。\n設問1", Purpose: "趣旨の本文", GradingImpression: "実感の本文"})
-	return ask[wire.Review](h, 201, who, post, "/v1/reviews", wire.NewReview{QuestionID: question.ID, Answer: sectionText(30), Review: json.RawMessage(judgementText)})
+	question := ask[wire.Question](h, 201, "alice", post, "/v1/questions", wire.NewQuestion{Text: "契約を論ぜよ。\n設問1", Purpose: "趣旨の本文", GradingImpression: "実感の本文"})
+	return ask[wire.Review](h, 201, "alice", post, "/v1/reviews", wire.NewReview{QuestionID: question.ID, Answer: sectionText(30), Review: json.RawMessage(judgementText)})
 }
 
 // thread is one of alice's.
 func (h chatHouse) thread() wire.Thread {
 	h.t.Helper()
-	return ask[wire.Thread](h, 201, "alice", post, "/v1/threads", wire.NewThread{ReviewID: h.review("alice").ID})
+	return ask[wire.Thread](h, 201, "alice", post, "/v1/threads", wire.NewThread{ReviewID: h.review().ID})
 }
 
 func TestReviewsOverHTTP(t *testing.T) {
 	t.Parallel()
 	inChatHouses(t, func(h chatHouse) {
 		t := h.t
-		made := h.review("alice")
+		made := h.review()
 		if made.ID == "" || made.Title != "契約を論ぜよ。" || made.Sections != 30 || made.Purpose != "趣旨の本文" || string(made.Review) == "" {
 			t.Errorf("made %+v", made)
 		}
@@ -383,7 +383,7 @@ func TestModelErrorOverHTTP(t *testing.T) {
 func TestBadReviewInput(t *testing.T) {
 	t.Parallel()
 	inChatHouses(t, func(h chatHouse) {
-		review := h.review("alice")
+		review := h.review()
 		thread := ask[wire.Thread](h, 201, "alice", post, "/v1/threads", wire.NewThread{ReviewID: review.ID})
 		messages := "/v1/threads/" + thread.ID + "/messages"
 		newReview := func(change func(*wire.NewReview)) wire.NewReview {
@@ -450,7 +450,7 @@ func TestBadReviewInput(t *testing.T) {
 func TestWhoMayTalk(t *testing.T) {
 	t.Parallel()
 	inChatHouses(t, func(h chatHouse) {
-		review := h.review("alice")
+		review := h.review()
 		thread := ask[wire.Thread](h, 201, "alice", post, "/v1/threads", wire.NewThread{ReviewID: review.ID})
 		at := "/v1/threads/" + thread.ID
 		// Of someone else, also of an admin's, nothing is there.

@@ -235,8 +235,7 @@ func reviewOf(result wire.ReviewResult) broker.SubmitReview {
 func (a runsAPI) reserve(ctx context.Context, held broker.Held, input *spendInput) (*spendOutput, error) {
 	account := llm.Account{Task: held.ID, Generation: held.Generation}
 	id, err := a.ledger.Reserve(ctx, account, llm.Amount{Tokens: input.Body.Tokens, Money: llm.Money(input.Body.Money)})
-	var over *llm.BudgetError
-	if errors.As(err, &over) {
+	if over, is := errors.AsType[*llm.BudgetError](err); is {
 		err = task.Errorf(task.OverBudget, "%s", over.Error())
 	}
 	return &spendOutput{wire.Reservation{ID: string(id)}}, err

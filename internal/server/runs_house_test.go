@@ -82,7 +82,6 @@ type workshop struct {
 	talk      *broker.Talk
 	watcher   *broker.Watcher
 	intake    *broker.Intake
-	words     *broker.Words
 	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit

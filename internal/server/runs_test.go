@@ -20,6 +20,7 @@ func entry(sequence int64, kind task.EventKind, data string) wire.Entry {
 func TestRunFromStartToEnd(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, running := w.claim(t, made.ID)

@@ -181,8 +181,9 @@ func (l *life) finish(outcome string) {
 	}
 }
 
-// lose ends the agent's lease.
+// lose lets the agent's lease run out.
 func (l *life) lose() {
+	l.w.pass(2 * time.Minute)
 	if is := l.is(); is.State == task.Running {
 		done, err := l.w.halts.Halted(l.t.Context(), is)
 		if err == nil && !done {
@@ -245,7 +246,10 @@ func (l *life) step() {
 
 // carryOn lets a task that lives go on until its run has nothing left to hear.
 func (l *life) carryOn() {
-	for l.is().State.Active() {
+	for rounds := 0; l.is().State.Active(); rounds++ {
+		if rounds > 20 {
+			l.r.Fatalf("the task does not go on: %+v", l.is())
+		}
 		l.steer(func() (task.Task, error) { return l.w.halts.Resume(l.t.Context(), l.task.ID) })
 		l.claim()
 		l.look(dummy.None)
@@ -288,6 +292,7 @@ func (l *life) check() {
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		rapid.Check(t, func(r *rapid.T) {
 			l := &life{w: w, t: t, r: r, task: w.issue(t, "Mend the gate")}

@@ -23,11 +23,11 @@ func onSQLite(t *testing.T, settings ...setting) *workshop {
 }
 
 // await waits for signals in the background.
-func await(t *testing.T, held *wire.Held, after int64) <-chan wire.Signals {
+func await(t *testing.T, held *wire.Held) <-chan wire.Signals {
 	t.Helper()
 	arrived := make(chan wire.Signals, 1)
 	go func() {
-		signals, err := held.Signals(t.Context(), after, time.Minute)
+		signals, err := held.Signals(t.Context(), 0, time.Minute)
 		if err != nil {
 			t.Errorf("waiting for signals: %v", err)
 		}
@@ -58,10 +58,11 @@ func (w *workshop) wantState(t *testing.T, id task.ID, state task.State, reason 
 func TestUnassigningStopsARun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		w.unassign(t, made.Key)
 		signals := <-arrived
 		if signals.Stop == nil || signals.Stop.Reason != string(task.ReasonUnassigned) || signals.Pause != nil {
@@ -109,6 +110,7 @@ func TestStopIsSaidInJapanese(t *testing.T) {
 func TestStopWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		for name, c := range map[string]struct {
 			paused bool
@@ -143,6 +145,7 @@ func TestStopWithoutAnAgent(t *testing.T) {
 func TestAgentThatDoesNotAnswerAStop(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)
@@ -212,6 +215,7 @@ func TestUnreadableItemStopsNothing(t *testing.T) {
 func TestStopAndFinishEndInOne(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		open := wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Mend it", Body: "Mended."}
 		made := w.issue(t, "before the pull request")
@@ -264,6 +268,7 @@ func TestStopAndFinishEndInOne(t *testing.T) {
 func TestRaceOfFinishAndStop(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		for i := range 12 {
 			made := w.issue(t, fmt.Sprint("race ", i))
@@ -298,6 +303,7 @@ func TestRaceOfFinishAndStop(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		w.forge.Say(made.Key, "alice", "it squeaks")
@@ -306,7 +312,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.settle(t, made.Key)
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		operator := w.client(w.token(t, access.Operator))
 		if shown, err := operator.PauseTask(t.Context(), made.ID); err != nil || shown.State != "running" {
 			t.Fatalf("paused: %+v, %v", shown, err)
@@ -423,6 +429,7 @@ func TestPauseOfALostAgent(t *testing.T) {
 func TestPauseFile(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		running, alone, queued := w.issue(t, "running"), w.issue(t, "paused alone"), w.issue(t, "queued")
 		if _, err := w.halts.Pause(t.Context(), alone.ID, task.ReasonPauseRequested); err != nil {
@@ -431,7 +438,7 @@ func TestPauseFile(t *testing.T) {
 		held, _ := w.claim(t, running.ID)
 		w.halts.Start(t.Context())
 		t.Cleanup(w.halts.Stop)
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		if err := os.WriteFile(w.pauseFile, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

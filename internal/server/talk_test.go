@@ -53,6 +53,7 @@ func heardBy(t *testing.T, held *wire.Held, after int64) (heard []string, last i
 func TestCommentsAreHeardOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		early := w.forge.Say(made.Key, "alice", "it squeaks")
@@ -62,7 +63,7 @@ func TestCommentsAreHeardOnce(t *testing.T) {
 		if heard, _ := heardBy(t, held, 0); heard != nil {
 			t.Errorf("at the start the run hears %q", heard)
 		}
-		arrived := await(t, held, 0)
+		arrived := await(t, held)
 		paint := w.forge.Say(made.Key, "alice", "paint it")
 		for _, own := range []string{"toryo-bot", "Toryo-Bot", "toryo-bot[bot]"} {
 			w.forge.Say(made.Key, own, "I am at it")
@@ -120,6 +121,7 @@ func TestOldSnapshotChangesNothing(t *testing.T) {
 func TestManyComments(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Mend the gate")
 		held, _ := w.claim(t, made.ID)

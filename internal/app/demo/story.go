@@ -18,7 +18,6 @@ import (
 // Person is someone on the board.
 type Person interface {
 	forge.Reader
-	forge.Labeler
 	forge.Reviewer
 	CreateIssue(ctx context.Context, repository string, issue forge.NewIssue) (forge.Item, error)
 	Say(ctx context.Context, key task.Key, body string) (task.Comment, error)
@@ -37,7 +36,7 @@ type Story struct {
 	Person  Person
 	Journal Journal
 	Bot     string
-	// ReviewLabel asks for a review.
+	// ReviewLabel is what the pull request waits for a review with.
 	ReviewLabel string
 	Tell        func(Scene) error
 }
@@ -110,10 +109,7 @@ func (s *Story) follow(ctx context.Context, key task.Key) error {
 		}
 		if !commented && current.Phase == task.Execution {
 			commented = true
-			if _, err := s.Person.Say(ctx, key, strings.TrimSpace(comment)); err != nil {
-				return err
-			}
-			if err := s.tell("comment", nil, "Hanako comments on the issue: %q", strings.TrimSpace(comment)); err != nil {
+			if err := s.interrupt(ctx, key); err != nil {
 				return err
 			}
 		}
@@ -127,6 +123,15 @@ func (s *Story) follow(ctx context.Context, key task.Key) error {
 			return err
 		}
 	}
+}
+
+// interrupt comments on the issue in the middle of the work.
+func (s *Story) interrupt(ctx context.Context, key task.Key) error {
+	said := strings.TrimSpace(comment)
+	if _, err := s.Person.Say(ctx, key, said); err != nil {
+		return err
+	}
+	return s.tell("comment", nil, "Hanako comments on the issue: %q", said)
 }
 
 func pause(ctx context.Context) error {
@@ -246,11 +251,8 @@ func indent(text string) string {
 	return "   | " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n   | ")
 }
 
-// review asks for a review and waits for it.
+// review waits for the review: the bot has put the label on that asks for one.
 func (s *Story) review(ctx context.Context, pull task.Key) error {
-	if err := s.Person.AddLabel(ctx, pull, s.ReviewLabel); err != nil {
-		return err
-	}
 	if err := s.tell("label", nil, "\nThe pull request waits for a review (label %s)", s.ReviewLabel); err != nil {
 		return err
 	}

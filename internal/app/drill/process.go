@@ -39,7 +39,7 @@ func (p *process) start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()                   // the process has a copy of its own
-	p.command = exec.Command(p.drill.Program, p.args...) //nolint:gosec,noctx // it is this program, and ends in stop
+	p.command = exec.Command(p.drill.Program, p.args...) //nolint:noctx // it is this program, and ends in stop
 	p.command.Env, p.command.Dir = p.drill.Environ, p.drill.Dir
 	p.command.Stderr = log
 	said, err := p.command.StdoutPipe()

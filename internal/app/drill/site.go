@@ -171,7 +171,7 @@ func (s *site) importRepository(ctx context.Context) error {
 		{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
 		{"-c", "user.name=Drill", "-c", "user.email=drill@localhost", "commit", "--quiet", "--message=Begin"},
 	} {
-		git := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are above
+		git := exec.CommandContext(ctx, "git", args...)
 		git.Dir = dir
 		if said, err := git.CombinedOutput(); err != nil {
 			return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "a repository cannot be made")
@@ -198,7 +198,7 @@ func (s *site) giveTask(ctx context.Context, number int) error {
 
 // toryo runs a command that ends by itself and returns what it printed.
 func (s *site) toryo(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, s.drill.Program, args...) //nolint:gosec // it is this program
+	command := exec.CommandContext(ctx, s.drill.Program, args...)
 	command.Env, command.Dir = s.drill.Environ, s.drill.Dir
 	var said, trouble bytes.Buffer
 	command.Stdout, command.Stderr = &said, &trouble
