@@ -40,6 +40,8 @@ const (
 	// keepCalls is how long a single call to a model is kept. What was spent in
 	// all stays.
 	keepCalls = 31 * 24 * time.Hour
+	// keepRefs is how long what an ended task has in git is kept for other servers.
+	keepRefs = 24 * time.Hour
 	// tidyEvery is how often what is no longer of use is removed.
 	tidyEvery = time.Hour
 )
@@ -77,7 +79,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	f.forges[task.Board] = f.board.As(boardBot)
-	f.mirrors, err = mirror.Open(ctx, mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, Log: report.Log})
+	f.mirrors, err = mirror.Open(ctx, mirrorOptions(c, f))
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +110,16 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	return f, nil
+}
+
+// mirrorOptions says where mirrors are. What tasks push is kept in a database that
+// other servers may have too.
+func mirrorOptions(c config.Config, f *forgeSide) mirror.Options {
+	options := mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, Log: f.log}
+	if c.Database.Driver == "postgres" {
+		options.Keep = f.store
+	}
+	return options
 }
 
 // stop ends everything in the order in which one uses the other.

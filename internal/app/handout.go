@@ -153,7 +153,8 @@ func serverName() (string, error) {
 func (f *forgeSide) tidy(ctx context.Context) error {
 	_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
 	_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
-	return errors.Join(err, failed, f.webhooks.Prune(ctx))
+	_, stayed := f.store.PruneRefs(ctx, time.Now().Add(-keepRefs))
+	return errors.Join(err, failed, stayed, f.webhooks.Prune(ctx))
 }
 
 // botOf says who we are on a forge: as the configuration says, and else as the
@@ -210,5 +211,5 @@ func (g ground) Prepare(ctx context.Context, t task.Task, base string, branches,
 	if err := g.mirrors.Fetch(ctx, repository, seedAge); err != nil {
 		return err
 	}
-	return g.mirrors.Seed(ctx, mirror.Seed{Repository: repository, Task: t.ID, Base: base, Branches: branches, Refs: refs})
+	return g.mirrors.Seed(ctx, mirror.Seed{Repository: repository, Task: t.ID, Generation: t.Generation, Base: base, Branches: branches, Refs: refs})
 }
