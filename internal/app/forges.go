@@ -57,6 +57,7 @@ type forgeSide struct {
 	webhooks  *server.Webhooks
 	bell      *broker.Bell // rings when something happens to a task
 	store     store.Store
+	clock     *broker.Clock // of the database
 	log       *slog.Logger
 	heard     func(task.Key) // told of pull requests that changed; may be nil
 
@@ -72,6 +73,9 @@ type forgeSide struct {
 func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
 	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log, url: url}
 	var err error
+	if f.clock, err = broker.NewClock(ctx, database); err != nil {
+		return nil, err
+	}
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
 	}
@@ -96,7 +100,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		f.snapshots.ReadReviews(reviews)
 	}
 	f.sender = broker.NewSender(broker.SenderOptions{
-		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
+		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now,
 		Publish: func(ctx context.Context, p broker.Publication) error {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},

@@ -32,7 +32,7 @@ const (
 // handingOut is everything of the server that makes tasks and hands them out.
 type handingOut struct {
 	*broker.HandOut
-	clock  *broker.Clock
+	clock  *broker.Clock // that of the database
 	intake *broker.Intake
 	duties *broker.Duties
 
@@ -43,11 +43,7 @@ type handingOut struct {
 
 // startHandOut begins to take in work and to hand it out.
 func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handingOut, error) {
-	h := &handingOut{}
-	var err error
-	if h.clock, err = broker.NewClock(ctx, f.store); err != nil {
-		return nil, err
-	}
+	h := &handingOut{clock: f.clock}
 	bot := botOf(c, f)
 	f.running = newRunSide(c, f, h.clock.Now)
 	preparer := &broker.Preparer{
