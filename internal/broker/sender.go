@@ -39,6 +39,9 @@ type SenderOptions struct {
 	// there is something in it: for what another server put or left there. 0
 	// means twice a minute.
 	LookEvery time.Duration
+	// Now is the time that all senders on one outbox go by; nil means the clock of
+	// the machine. See Clock.
+	Now func() time.Time
 }
 
 // Generations tells the generation that a task is in.
@@ -94,6 +97,9 @@ func NewSender(options SenderOptions) *Sender {
 	if options.LookEvery == 0 {
 		options.LookEvery = 30 * time.Second
 	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -104,7 +110,7 @@ func NewSender(options SenderOptions) *Sender {
 // that keeps it apart from the one before.
 func (s *Sender) Put(ctx context.Context, action store.Action) (store.Action, error) {
 	if action.DueAt.IsZero() {
-		action.DueAt = time.Now()
+		action.DueAt = s.options.Now()
 	}
 	if action.Kind == (Progress{}).Kind() {
 		action.DueAt = s.spacing.next(action.Coalesce, action.DueAt, s.options.ProgressEvery)
@@ -207,7 +213,7 @@ func (s *Sender) run(ctx context.Context) {
 
 // take takes what is due, as much as there are workers for.
 func (s *Sender) take(ctx context.Context, room int) ([]store.Action, error) {
-	now := time.Now()
+	now := s.options.Now()
 	s.mu.Lock()
 	s.due = slices.DeleteFunc(s.due, func(at time.Time) bool { return !at.After(now) })
 	s.mu.Unlock()
@@ -250,7 +256,7 @@ func (s *Sender) untilDue(pause time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range s.due {
-		pause = min(pause, time.Until(at))
+		pause = min(pause, at.Sub(s.options.Now()))
 	}
 	return pause
 }
@@ -272,7 +278,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		err = s.options.Outbox.Refuse(ctx, action.ID, end.reason, err.Error())
 	default:
 		log.WarnContext(ctx, "a write failed for now", "error", err, "again", end.again)
-		at := time.Now().Add(end.again)
+		at := s.options.Now().Add(end.again)
 		err = s.options.Outbox.Retry(ctx, action.ID, at, err.Error())
 		s.WakeAt(at)
 	}
@@ -280,7 +286,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		// It stays held, is taken again when the hold ends, and then the forge
 		// is looked at first.
 		log.ErrorContext(ctx, "cannot record what became of a write", "error", err)
-		s.WakeAt(time.Now().Add(s.options.Timeout + heldLonger))
+		s.WakeAt(s.options.Now().Add(s.options.Timeout + heldLonger))
 	}
 	if s.options.Snapshots != nil && end.status == store.Delivered && action.Kind != (Progress{}).Kind() {
 		s.options.Snapshots.Changed(action.Item)

@@ -39,7 +39,7 @@ var importTable = map[string]row{
 
 	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
 	"broker":          {imports: []string{"store", "forge", "forge/transport", "task"}},
-	"mirror":          {imports: []string{"forge", "git", "task"}},
+	"mirror":          {imports: []string{"forge", "git", "store", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
 	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}, tests: []string{"broker", "environment", "llm", "phase", "phase/conversation"}},
 	"access":          {imports: []string{"store", "task"}},
