@@ -153,7 +153,8 @@ func serverName() (string, error) {
 func (f *forgeSide) tidy(ctx context.Context) error {
 	_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
 	_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
-	return errors.Join(err, failed, f.webhooks.Prune(ctx))
+	_, stale := f.store.PruneSessions(ctx, time.Now())
+	return errors.Join(err, failed, stale, f.webhooks.Prune(ctx))
 }
 
 // botOf says who we are on a forge: as the configuration says, and else as the
