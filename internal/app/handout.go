@@ -150,7 +150,8 @@ func (f *forgeSide) tidy(ctx context.Context) error {
 	_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
 	_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
 	_, stayed := f.store.PruneRefs(ctx, time.Now().Add(-keepRefs))
-	return errors.Join(err, failed, stayed, f.webhooks.Prune(ctx))
+	_, stale := f.store.PruneSessions(ctx, time.Now())
+	return errors.Join(err, failed, stayed, stale, f.webhooks.Prune(ctx))
 }
 
 // botOf says who we are on a forge: as the configuration says, and else as the

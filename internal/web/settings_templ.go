@@ -1416,7 +1416,7 @@ func auditLogPage(v visit, entries []store.AuditEntry) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if entry.Outcome == done {
+				if entry.Outcome == access.OutcomeDone {
 					templ_7745c5c3_Err = badge("ok", v.t("audit.done")).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
