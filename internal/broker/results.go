@@ -230,12 +230,12 @@ func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull str
 	case task.Finished:
 		return result.Comment
 	case task.GaveUp:
-		return cmp.Or(result.Comment, n.failed(in))
+		return cmp.Or(result.Comment, n.Failed(in))
 	case task.PauseSet:
-		return n.paused(in)
+		return n.PausedNow(in)
 	case task.Withdrawn:
 		n.Took, n.Pull = r.options.Now().Sub(decided.halt.At), pull
-		return n.stopped(in)
+		return n.Stopped(in)
 	default:
 		return ""
 	}

@@ -436,6 +436,80 @@ func (m *mortal) Retry(ctx context.Context, id string, at time.Time, cause strin
 	return m.call(func() error { return m.Outbox.Retry(ctx, id, at, cause) })
 }
 
+func (m *mortal) KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error {
+	if m.left.Load() <= 0 {
+		return errKilled
+	}
+	return m.Outbox.KeepTaken(ctx, id, attempt, until)
+}
+
+// A write that takes long stays in the hands of who began with it, and what a
+// process had in its hands that is gone is free soon after.
+func TestHoldEndsWithTheProcess(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+			if call.Method == "CreateComment" {
+				return dummy.Hang
+			}
+			return dummy.None
+		})
+		doomed := &mortal{Outbox: d.store, dead: make(chan struct{})}
+		doomed.left.Store(1000)
+		first := d.newSender(doomed)
+		first.Start(t.Context())
+		key := d.put(t, "1", broker.Comment{Text: "hello"})
+		first.Wake()
+		synctest.Wait()
+		d.send(t)
+		if action := d.after(t, 100*time.Second, key); action.Attempts != 1 {
+			t.Fatalf("a write that takes long was taken again: %+v", action)
+		}
+		d.forge.Misbehave(nil)
+		doomed.left.Store(0)
+		killed, cancel := context.WithCancel(t.Context())
+		cancel()
+		first.Stop(killed)
+		if action := d.after(t, 71*time.Second, key); action.Status != store.Delivered || action.Attempts != 2 {
+			t.Errorf("what a dead process held is %+v", action)
+		}
+		if diff := cmp.Diff([]string{"hello"}, d.bodies(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A write whose hold cannot be extended is cut off before someone else begins.
+func TestLostHoldCutsTheWrite(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+			if call.Method == "CreateComment" {
+				return dummy.Hang
+			}
+			return dummy.None
+		})
+		d.Sender = d.newSender(unkept{d.store})
+		d.send(t)
+		key := d.put(t, "1", broker.Comment{Text: "hello"})
+		if action := d.after(t, 9*time.Second, key); action.LastError != "" {
+			t.Errorf("cut off too early: %+v", action)
+		}
+		if action := d.after(t, 5*time.Second, key); action.LastError == "" {
+			t.Errorf("it goes on without a hold: %+v", action)
+		}
+	})
+}
+
+// unkept is an outbox that extends no hold.
+type unkept struct{ store.Outbox }
+
+func (unkept) KeepTaken(context.Context, string, int, time.Time) error {
+	return task.Errorf(task.DatabaseDown, "the database is down")
+}
+
 // TestKilledAtEveryPoint kills the sender at its n-th call of the outbox, before
 // or after the call is done, and lets another go on: everything is written once
 // and in order.

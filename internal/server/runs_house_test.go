@@ -148,6 +148,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	}
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge},
 	})
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
 	w.halts = broker.NewHalts(broker.HaltOptions{
