@@ -477,6 +477,39 @@ func TestBlockedItemsWait(t *testing.T) {
 	until(t, "nothing blocks it", func() bool { return o.task(key, task.Development).BlockedBy == "" })
 }
 
+// Links that a forge keeps apart from the text count like what the text says. While
+// they cannot be read, what was known of them counts.
+func TestLinkedItemsWait(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	first := o.forge.AddItem(team, task.Issue, "ann", "First")
+	second := o.forge.AddItem(team, task.Issue, "ann", "Second")
+	key := o.issue("Third")
+	o.forge.Change(key, func(i *forge.Item) { i.Body = "Blocked by #1." })
+	o.forge.Block(key, first, second)
+	o.look(key)
+	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first, second) {
+		t.Fatalf("it is blocked by %q", is.BlockedBy)
+	}
+	o.forge.Block(key)
+	o.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		if call.Method == "Dependencies" {
+			return dummy.Refuse
+		}
+		return dummy.None
+	})
+	o.later(2 * time.Minute)
+	o.look(key)
+	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first, second) {
+		t.Fatalf("while the links cannot be read it is blocked by %q", is.BlockedBy)
+	}
+	o.forge.Misbehave(nil)
+	o.look(key)
+	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first) {
+		t.Fatalf("without the links it is blocked by %q", is.BlockedBy)
+	}
+}
+
 func TestReviewsAreDueAfterTheDelay(t *testing.T) {
 	t.Parallel()
 	for name, onIssue := range map[string]bool{"label on the pull request": false, "label on its issue": true} {
