@@ -135,6 +135,7 @@ func newStoryPlace(t *testing.T, model string) (here place, config, repository s
 	config = filepath.Join(folder, "toryo.yaml")
 	text := "llm: {provider: anthropic, model: story, base_url: '" + model + "'}\n" +
 		"sandbox: {kind: bubblewrap}\nreview: {delay: 0s}\nsync_interval: 1s\nlanguage: en\n" +
+		"oidc: {issuer: 'http://127.0.0.1:1', name: Nowhere, client_id: toryo, redirect_url: 'http://127.0.0.1/signin/oidc/callback', users: ['*']}\n" +
 		"command_executor: {environments: {shell: 'busybox:1'}, default_environment: shell}\n"
 	files := map[string]string{config: text}
 	repository = filepath.Join(folder, "calculator")
@@ -227,6 +228,10 @@ func createIssue(alice *testkit.Window) {
 func signInAsBob(bob *testkit.Window) {
 	bob.Open("/board")
 	bob.At("/signin")
+	bob.Allowed = []string{"503"} // the provider is down, which keeps nobody else out
+	bob.Click(`a[href^="/signin/oidc"]`)
+	bob.Sees(".detail", "Nowhere cannot be asked who you are")
+	bob.Open("/board")
 	bob.Fill(`input[name=login]`, "bob")
 	bob.Fill(`input[name=password]`, passPhrase)
 	bob.Click(`form[action="/signin"] button`)

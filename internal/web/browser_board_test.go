@@ -1,6 +1,8 @@
 package web
 
 import (
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -78,6 +80,48 @@ func TestStoryOnTheBoard(t *testing.T) {
 	must(t, err)
 	if merged.State != forge.Closed {
 		t.Errorf("the issue is %s", merged.State)
+	}
+}
+
+// A person opens a pull request for a branch that was pushed.
+func TestOpenAPullRequest(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.repository(t)
+	alice := h.window(t, "alice")
+	alice.Open("/board/team/app/pulls")
+	alice.Click(`a[href="/board/team/app/pulls/new"]`)
+	alice.Sees("main", "There is no branch besides main.")
+	h.push(t, "mend", "gate.go", "package gate\n")
+	alice.Open("/board/team/app/pulls/new")
+	alice.Accessible("a new pull request")
+	alice.Fill(`input[name=title]`, "Mend the gate")
+	alice.Fill(`textarea[name=body]`, "It **squeaks**.")
+	alice.Shot("new-pull")
+	alice.Click(`form.card button.primary`)
+	alice.At("/board/team/app/pulls/1")
+	alice.Sees("#item-head code", "mend → main")
+	alice.Sees(".comment .text strong", "squeaks")
+	if log := h.audit(t); log[0] != "alice pull.create /board/team/app/pulls title=Mend the gate head=mend base=main done" {
+		t.Errorf("the audit log ends with %q", log[0])
+	}
+	// The same branches have one pull request, and what cannot be is said.
+	v := h.visitor(t, "alice")
+	form := url.Values{"title": {"Again"}, "head": {"mend"}, "base": {"main"}}
+	if status, page := v.post("/board/team/app/pulls", form); status != 200 || !strings.Contains(page, "Mend the gate") {
+		t.Errorf("the same branches again answer %d", status)
+	}
+	for _, bad := range []struct {
+		title, head, base string
+		status            int
+	}{{"x", "", "", 422}, {"", "mend", "main", 422}, {"x", "none", "", 404}, {"x", "main", "main", 422}, {"x", "--all", "main", 422}} {
+		status, _ := v.post("/board/team/app/pulls", url.Values{"title": {bad.title}, "head": {bad.head}, "base": {bad.base}})
+		if status != bad.status {
+			t.Errorf("%+v answers %d", bad, status)
+		}
+	}
+	if status, _ := h.visitor(t, "vera").get("/board/team/app/pulls/new"); status != 403 {
+		t.Errorf("a viewer gets %d", status)
 	}
 }
 

@@ -109,9 +109,20 @@ func TestChatAboutAReview(t *testing.T) {
 	alice.Sees("main pre", "Oil the gate.")
 	alice.Accessible("what the model is sent")
 
+	// So can what it was sent for an answer, then: without what was said later.
+	alice.Open("/reviews/" + one.ID)
+	sent := get[string](alice, `document.querySelector("#messages .assistant a[href$='/sent']").getAttribute("href")`)
+	alice.Open(sent)
+	alice.Sees("main pre", "what is there?")
+	alice.Sees("main pre", "Then look at the hinges.")
+	if get[bool](alice, `document.body.textContent.includes("attack me")`) {
+		t.Error("what was said later is shown as sent before")
+	}
+	alice.Accessible("what the model was sent")
+
 	// It is hers alone.
 	bob := h.visitor(t, "bob")
-	for _, path := range []string{"/reviews/" + one.ID, "/threads/" + thread + "/context"} {
+	for _, path := range []string{"/reviews/" + one.ID, "/threads/" + thread + "/context", sent} {
 		if status, _ := bob.get(path); status != 404 {
 			t.Errorf("someone else gets %d from %s", status, path)
 		}

@@ -160,20 +160,17 @@ const callbackPath = "/signin/oidc/callback"
 // lets somebody in.
 func (l *loader) checkOIDC() {
 	c := l.config.OIDC
-	described := []string{"oidc.client_id", "oidc.redirect_url", "oidc.client_secret_file", "oidc.admin_groups", "oidc.operator_groups", "oidc.viewer_groups", "oidc.users"}
+	people := len(c.AdminGroups) + len(c.OperatorGroups) + len(c.ViewerGroups) + len(c.Users)
 	switch {
+	case c.Issuer == "" && c.ClientID == "" && c.RedirectURL == "" && people == 0:
 	case c.Issuer == "":
-		for _, path := range described {
-			if !l.report.origins[path].IsDefault() {
-				l.conflict(complain("set oidc.issuer, or remove it", "signing in elsewhere is described, but the provider is missing"), path, "oidc.issuer")
-				return
-			}
-		}
+		l.conflict(complain("set oidc.issuer, or remove the rest", "signing in elsewhere is described, but the provider is missing"),
+			"oidc.client_id", "oidc.redirect_url", "oidc.admin_groups", "oidc.operator_groups", "oidc.viewer_groups", "oidc.users", "oidc.issuer")
 	case c.ClientID == "":
 		l.conflict(complain("set it", "a provider is set, but not the name that Toryo has there"), "oidc.client_id", "oidc.issuer")
 	case !strings.HasSuffix(c.RedirectURL, callbackPath):
 		l.conflict(complain("give the address of the pages with "+callbackPath+" behind it", "browsers would not come back to the pages"), "oidc.redirect_url", "oidc.issuer")
-	case len(c.AdminGroups)+len(c.OperatorGroups)+len(c.ViewerGroups)+len(c.Users) == 0:
+	case people == 0:
 		l.conflict(complain("name groups, or users; users: ['*'] lets everyone in", "nobody could sign in: neither groups nor users are named"), "oidc.users", "oidc.issuer")
 	}
 }
