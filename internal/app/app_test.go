@@ -5,8 +5,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -48,7 +50,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("NOBODY", free.Addr().String()) // nobody listens there
 			return free.Close()
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "until": until},
 	})
 }
 
@@ -70,5 +72,28 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if said := ts.ReadFile("stderr"); strings.Count(said, "\n") > 1 || strings.Contains(said, "goroutine ") {
 		ts.Fatalf("more than one line on standard error")
+	}
+}
+
+// until runs toryo again and again until what it says has the pattern: "until 'team/app#2'
+// tasks list".
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until pattern arguments...")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(time.Minute); ; {
+		ts.Check(ts.Exec("toryo", args[1:]...))
+		if pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-end:
+			ts.Fatalf("it does not come to say %s", args[0])
+		}
 	}
 }

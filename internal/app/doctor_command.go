@@ -53,6 +53,7 @@ func (o examination) run(ctx context.Context) error {
 		found[:6],
 		[]doctor.Finding{doctor.Sandbox(found[3:6]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
 		found[6:],
+		[]doctor.Finding{doctor.Links(loaded, publicURL(loaded, loaded.Server.Addr))},
 	)
 	if err := o.print(findings); err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +27,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 const secret = "hunter2"
@@ -74,7 +74,7 @@ func newWebhooks(seen store.Deliveries, changes server.Changes) (*server.Webhook
 
 func openStore(t testing.TB) store.Store {
 	t.Helper()
-	opened, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+	opened, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ type Config struct {
 
 // Server is the section "server".
 type Server struct {
-	Addr string `key:"addr" default:"127.0.0.1:8750" format:"address" usual:"true" about:"Address to listen on, as host:port."`
+	Addr      string `key:"addr" default:"127.0.0.1:8750" format:"address" usual:"true" about:"Address to listen on, as host:port."`
+	PublicURL string `key:"public_url" format:"origin" example:"https://toryo.example.com" about:"Address under which people reach the server. Links in comments and on the board begin with it; without it, with the address to listen on."`
 
 	TLSCertFile string `key:"tls_cert_file" format:"file" example:"/etc/toryo/tls.crt" about:"File with the certificate, and those above it, in PEM; with it the server speaks HTTPS. A renewed file is taken up by itself."`
 	TLSKeyFile  string `key:"tls_key_file" format:"file" example:"/etc/toryo/tls.key" about:"File with the private key of the certificate, in PEM."`
@@ -113,13 +114,13 @@ type CommentDetection struct {
 // TaskStop is the section "task_stop".
 type TaskStop struct {
 	Enabled       bool `key:"enabled" default:"true" usual:"true" about:"Whether a task stops when the bot is unassigned."`
-	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model. It changes nothing in how soon a task stops: besides these looks, a stop interrupts at once whatever is going on."`
 }
 
 // PauseResume is the section "pause_resume".
 type PauseResume struct {
 	Enabled              bool `key:"enabled" default:"true" usual:"true" about:"Whether tasks can be paused."`
-	CheckInterval        int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	CheckInterval        int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model. It changes nothing in how soon a task pauses: besides these looks, a pause interrupts at once whatever is going on."`
 	PausedTaskExpiryDays int  `key:"paused_task_expiry_days" default:"30" min:"1" max:"36500" usual:"true" about:"A task that is paused for longer is stopped."`
 }
 

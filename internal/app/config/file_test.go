@@ -153,6 +153,14 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"llm:\n  base_url: https://me:hunter2@host\n",
 			[]string{"toryo.yaml:2:13: llm.base_url: the URL has a user name or password in it; give the credential as a secret of its own"},
 		},
+		"public address with a path": {
+			"server:\n  public_url: https://host/toryo\n",
+			[]string{`toryo.yaml:2:15: server.public_url: "https://host/toryo" has a path, and the server answers at the top only; write it like https://host or https://host:port`},
+		},
+		"public address without a scheme": {
+			"server:\n  public_url: host:8750\n",
+			[]string{`toryo.yaml:2:15: server.public_url: "host:8750" does not begin with http:// or https://; write it like https://host or https://host:port/path`},
+		},
 		"address without a port": {
 			"server:\n  addr: localhost\n",
 			[]string{`toryo.yaml:2:9: server.addr: "localhost" is not an address of the form host:port; write it like 127.0.0.1:8750`},
