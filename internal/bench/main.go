@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -19,6 +20,17 @@ import (
 
 // row is one line of the table.
 type row struct{ measure, value, aim string }
+
+// measures are what is measured, in order: all of them, or those that are named as
+// arguments. Each has the folder with the program in it to itself.
+var measures = []struct {
+	name    string
+	measure func(ctx context.Context, folder string) ([]row, error)
+}{
+	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"handout", measureHandOut},
+	{"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns}, {"journal", measureJournal},
+	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo},
+}
 
 func main() {
 	guest.Main(nil) // it is also the inside of the sandboxes that it starts
@@ -36,13 +48,17 @@ func run() error {
 		return err
 	}
 	defer func() { _ = sandbox.RemoveTree(folder) }()
+	if err := buildProgram(ctx, folder); err != nil {
+		return err
+	}
 	var rows []row
-	for _, measure := range []func(context.Context, string) ([]row, error){
-		measureProgram, measureWaiting, measureClaims, measureHandOut, measureReading, measureSandboxes, measureTurns, measureJournal, measureReviews,
-	} {
-		measured, err := measure(ctx, folder)
+	for _, one := range measures {
+		if wanted := os.Args[1:]; len(wanted) > 0 && !slices.Contains(wanted, one.name) {
+			continue
+		}
+		measured, err := one.measure(ctx, folder)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", one.name, err)
 		}
 		rows = append(rows, measured...)
 	}
