@@ -42,10 +42,13 @@ const (
 // What the model does in execution: it waits for a command that does not end, and
 // for the same again when it was interrupted; or it takes small steps that lead
 // nowhere.
-const (
-	longCommand = `{name: run, arguments: {command: "sleep 600", timeout_seconds: 900}}`
+var (
+	longCommand = `{name: run, arguments: {command: "sleep ` + longTime + `", timeout_seconds: 900}}`
 	smallSteps  = `{name: run, arguments: {command: "sleep 0.1; echo ${turn}"}}`
 )
+
+// longTime is how long the command takes, by which it is told from those of others.
+var longTime = fmt.Sprintf("600.%d", os.Getpid())
 
 // siteScript is what the model answers; what it does in execution is put in.
 const siteScript = `rules:
@@ -268,7 +271,7 @@ func sleeping() (int, error) {
 	count := 0
 	for _, entry := range entries {
 		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
-		if err == nil && string(line) == "sleep\x00600\x00" {
+		if err == nil && string(line) == "sleep\x00"+longTime+"\x00" {
 			count++
 		}
 	}
