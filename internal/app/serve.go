@@ -114,7 +114,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	reviews, err := startReviews(ctx, c, forges, p.now)
+	reviews, err := startReviews(ctx, c, forges, forges.clock.Now)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

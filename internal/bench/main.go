@@ -2,6 +2,8 @@
 // it with make bench, which gives it a PostgreSQL server and a container engine in
 // the environment.
 //
+// Arguments name the measures to make, all of them by default.
+//
 // The numbers are of one machine at one moment. They are for comparing within one
 // run, and for seeing what got worse; no test depends on them.
 package main
@@ -27,8 +29,8 @@ var measures = []struct {
 	name    string
 	measure func(ctx context.Context, folder string) ([]row, error)
 }{
-	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"handout", measureHandOut},
-	{"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns}, {"journal", measureJournal},
+	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"hand-out", measureHandOut},
+	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns}, {"journal", measureJournal},
 	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo},
 }
 

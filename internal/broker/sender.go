@@ -39,6 +39,9 @@ type SenderOptions struct {
 	// there is something in it: for what another server put or left there. 0
 	// means twice a minute.
 	LookEvery time.Duration
+	// Now is the time that all senders on one outbox go by; nil means the clock of
+	// the machine. See Clock.
+	Now func() time.Time
 }
 
 // Generations tells the generation that a task is in.
@@ -99,6 +102,9 @@ func NewSender(options SenderOptions) *Sender {
 	if options.LookEvery == 0 {
 		options.LookEvery = 30 * time.Second
 	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -109,7 +115,7 @@ func NewSender(options SenderOptions) *Sender {
 // that keeps it apart from the one before.
 func (s *Sender) Put(ctx context.Context, action store.Action) (store.Action, error) {
 	if action.DueAt.IsZero() {
-		action.DueAt = time.Now()
+		action.DueAt = s.options.Now()
 	}
 	if action.Kind == (Progress{}).Kind() {
 		action.DueAt = s.spacing.next(action.Coalesce, action.DueAt, s.options.ProgressEvery)
@@ -152,7 +158,7 @@ func (s *Sender) Start(ctx context.Context) {
 	s.mu.Lock()
 	s.cancel, s.stop, s.stopped = cancel, make(chan struct{}), make(chan struct{})
 	s.mu.Unlock()
-	s.WakeAt(time.Now().Add(heldFor)) // what a server that is gone had in its hands is free then
+	s.WakeAt(s.options.Now().Add(heldFor)) // what a server that is gone had in its hands is free then
 	go s.run(ctx)
 }
 
@@ -213,7 +219,7 @@ func (s *Sender) run(ctx context.Context) {
 
 // take takes what is due, as much as there are workers for.
 func (s *Sender) take(ctx context.Context, room int) ([]store.Action, error) {
-	now := time.Now()
+	now := s.options.Now()
 	s.mu.Lock()
 	s.due = slices.DeleteFunc(s.due, func(at time.Time) bool { return !at.After(now) })
 	s.mu.Unlock()
@@ -256,7 +262,7 @@ func (s *Sender) untilDue(pause time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range s.due {
-		pause = min(pause, time.Until(at))
+		pause = min(pause, at.Sub(s.options.Now()))
 	}
 	return pause
 }
@@ -278,7 +284,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		err = s.options.Outbox.Refuse(ctx, action.ID, end.reason, err.Error())
 	default:
 		log.WarnContext(ctx, "a write failed for now", "error", err, "again", end.again)
-		at := time.Now().Add(end.again)
+		at := s.options.Now().Add(end.again)
 		err = s.options.Outbox.Retry(ctx, action.ID, at, err.Error())
 		s.WakeAt(at)
 	}
@@ -286,7 +292,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		// It stays held, is taken again when the hold ends, and then the forge
 		// is looked at first.
 		log.ErrorContext(ctx, "cannot record what became of a write", "error", err)
-		s.WakeAt(time.Now().Add(heldFor))
+		s.WakeAt(s.options.Now().Add(heldFor))
 	}
 	if s.options.Snapshots != nil && end.status == store.Delivered && action.Kind != (Progress{}).Kind() {
 		s.options.Snapshots.Changed(action.Item)
@@ -342,7 +348,7 @@ func (s *Sender) keepTaken(ctx context.Context, action store.Action, cut func())
 		}
 		begun := time.Now()
 		once, cancel := context.WithTimeout(ctx, keepEvery)
-		err := s.options.Outbox.KeepTaken(once, action.ID, action.Attempts, begun.Add(heldFor))
+		err := s.options.Outbox.KeepTaken(once, action.ID, action.Attempts, s.options.Now().Add(heldFor))
 		cancel()
 		switch {
 		case ctx.Err() != nil:

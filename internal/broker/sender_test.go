@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // desk is a sender with a real database and a forge in memory.
@@ -34,36 +32,10 @@ type desk struct {
 	task  task.Task
 }
 
-// emptyDatabase is a database without anything in it: making it takes longer than
-// most tests.
-var emptyDatabase = sync.OnceValue(func() []byte {
-	folder, err := os.MkdirTemp("", "toryo-empty-")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, "toryo.db")
-	opened, err := sqlite.Open(context.Background(), path)
-	if err != nil {
-		panic(err)
-	}
-	if err := opened.Close(); err != nil {
-		panic(err)
-	}
-	made, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
-	}
-	return made
-})
-
 // onDesk runs a test in a bubble of time, in which waiting costs nothing.
 func onDesk(t *testing.T, test func(d *desk)) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "toryo.db")
-	if err := os.WriteFile(path, emptyDatabase(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.SQLite(t, sqlite.Open)
 	synctest.Test(t, func(t *testing.T) {
 		opened, err := sqlite.Open(t.Context(), path)
 		if err != nil {

@@ -120,6 +120,15 @@ func KindOf(err error) Kind {
 	return ""
 }
 
+// WithUsage records in an [*Error], if it is one, what the call has cost all the
+// same.
+func WithUsage(err error, usage Usage) error {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		failed.Usage = usage
+	}
+	return err
+}
+
 const longestDetail = 500
 
 func oneLine(text string) string {

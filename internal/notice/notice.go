@@ -45,6 +45,7 @@ type Notice struct {
 	Paused     time.Duration
 	Days       int
 	Attempts   int
+	Late       []string // who wrote comments that no run has taken up
 }
 
 // Done says that the work is done and passed verification.
@@ -67,6 +68,9 @@ func (n Notice) Broke(in task.Language) string { return n.text(in, "broke", n.wo
 
 // Lost says that the agents were lost again and again.
 func (n Notice) Lost(in task.Language) string { return n.text(in, "lost", n.work(false), "retry") }
+
+// TooLate says whose comments came after the end of the work.
+func (n Notice) TooLate(in task.Language) string { return n.text(in, n.when("late", len(n.Late) > 0)) }
 
 // Stopped says that the work was stopped, and what is left of it.
 func (n Notice) Stopped(in task.Language) string {
@@ -117,6 +121,7 @@ func (n Notice) text(in task.Language, names ...string) string {
 		"{reason}", cmp.Or(n.Reason.In(in), string(n.Reason)), "{detail}", n.Detail, "{seconds}", fmt.Sprintf("%.1f", max(0, n.Took.Seconds())),
 		"{kept}", n.Kept, "{fetch}", n.Fetch, "{ref}", n.Ref, "{branch}", n.Branch, "{pull}", n.Pull,
 		"{paused}", lasting(n.Paused, in), "{days}", strconv.Itoa(n.Days), "{attempts}", strconv.Itoa(n.Attempts),
+		"{late}", strings.Join(n.Late, ", "),
 	).Replace(strings.Join(said, "\n\n"))
 }
 

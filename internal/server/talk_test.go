@@ -301,3 +301,28 @@ func TestNewLifeHasAJournalOfItsOwn(t *testing.T) {
 		t.Errorf("the run goes on from %q, want %q", notes, want)
 	}
 }
+
+// A comment that no run took up before the end is said to be so; one that was taken
+// up, withdrawn or written by the bot is not.
+func TestCommentsThatCameTooLate(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	w.forge.Say(made.Key, "alice", "paint it")
+	w.look(t, made.ID)
+	_, taken := heardBy(t, held, 0)
+	signal := fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, taken)
+	if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, signal)}); err != nil {
+		t.Fatal(err)
+	}
+	w.forge.Say(made.Key, "bob", "green, please")
+	w.forge.Say(made.Key, "bob", "or red")
+	w.forge.Say(made.Key, "toryo-bot", "I am at it")
+	w.look(t, made.ID)
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "It is done."}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.wantComments(t, made.Key, "I am at it", "It is done.\n\nComments by bob came too late")
+}

@@ -30,6 +30,22 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"comment_detection:\n  check_intervall: 1\n",
 			[]string{"toryo.yaml:2:3: comment_detection.check_intervall: unknown key; did you mean check_interval?"},
 		},
+		"a provider without its rest": {
+			"oidc: {issuer: 'https://id.example.org'}\n",
+			[]string{"toryo.yaml:1:8: oidc.issuer: a provider is set, but not the name that Toryo has there; set it"},
+		},
+		"a provider that leads elsewhere": {
+			"oidc: {issuer: 'https://id.example.org', client_id: toryo, redirect_url: 'https://toryo.example.org/', users: ['*']}\n",
+			[]string{"toryo.yaml:1:60: oidc.redirect_url: browsers would not come back to the pages; give the address of the pages with /signin/oidc/callback behind it"},
+		},
+		"a provider that lets nobody in": {
+			"oidc: {issuer: 'https://id.example.org', client_id: toryo, redirect_url: 'https://toryo.example.org/signin/oidc/callback'}\n",
+			[]string{"toryo.yaml:1:8: oidc.issuer: nobody could sign in: neither groups nor users are named; name groups, or users; users: ['*'] lets everyone in"},
+		},
+		"people without a provider": {
+			"oidc:\n  users: [alice]\n",
+			[]string{"toryo.yaml:2:3: oidc.users: signing in elsewhere is described, but the provider is missing; set oidc.issuer, or remove the rest"},
+		},
 		"misspelt section": {
 			"# why\n\ncomment_detectoin:\n  enabled: true\n",
 			[]string{"toryo.yaml:3:1: comment_detectoin: unknown key; did you mean comment_detection?"},
