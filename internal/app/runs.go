@@ -80,7 +80,7 @@ func haltOptions(c config.Config, f *forgeSide, words *broker.Words, now func() 
 // say.
 func (r *runSide) watch(f *forgeSide, intake *broker.Intake, now func() time.Time) {
 	r.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: f.store, Notices: f.store, Snapshots: f.snapshots, Talk: r.talk, Wanted: intake.Look, Now: now, Log: f.log,
+		Tasks: f.store, Notices: f.store, Snapshots: f.snapshots, Talk: r.talk, Wanted: intake.Look, GoOn: r.halts.Resume, Now: now, Log: f.log,
 	})
 }
 

@@ -219,7 +219,7 @@ func (s *site) measureCrashes(ctx context.Context) ([]row, error) {
 func (s *site) generations(ctx context.Context, jobs []job) int {
 	count := 0
 	for _, j := range jobs {
-		if t, err := s.client.Task(ctx, j.id); err == nil && t.State == string(task.Running) && t.Generation > 2 {
+		if t, err := s.client.Task(ctx, j.id); err == nil && t.State == string(task.Running) && t.Generation > 1 {
 			count++
 		}
 	}

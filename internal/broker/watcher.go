@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,12 +24,16 @@ type WatchOptions struct {
 	// Wanted looks whether an item still wants its task, and withdraws it if not;
 	// see [Intake.Look]. Nil means that someone else does.
 	Wanted func(ctx context.Context, item task.Key, maxAge time.Duration) error
-	Now    func() time.Time
-	Log    *slog.Logger
+	// GoOn lets a task go on whose question was answered; see [Halts.Resume]. Nil
+	// means that someone else does.
+	GoOn func(ctx context.Context, id task.ID) (task.Task, error)
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Watcher looks at the items of all tasks that are running, for what their runs
-// have to know: that the task is no longer wanted, and what people said. One
+// have to know: that the task is no longer wanted, and what people said; and at
+// those of tasks that wait for an answer. One
 // watcher looks for all of them, and at what others read too: it costs the forge
 // nothing extra. An item that cannot be read is looked at again the next time.
 type Watcher struct {
@@ -127,14 +132,22 @@ func (w *Watcher) followHints(ctx context.Context) {
 	}
 }
 
-// running returns the running tasks of the items.
+// watched reports whether what happens to its item matters to a task now.
+func watched(t task.Task) bool { return t.State == task.Running || awaitsAnswer(t) }
+
+// awaitsAnswer reports whether a task waits for a person to answer.
+func awaitsAnswer(t task.Task) bool {
+	return t.State == task.Paused && t.Reason == task.ReasonAwaitingAnswer
+}
+
+// running returns the tasks of the items to which it matters.
 func (w *Watcher) running(ctx context.Context, items map[task.Key]bool) []task.Task {
 	var tasks []task.Task
 	for key := range items {
 		for _, kind := range []task.Type{task.Development, task.Review} {
 			t, err := w.options.Tasks.TaskOf(ctx, key, kind)
 			switch {
-			case err == nil && t.State == task.Running:
+			case err == nil && watched(t):
 				tasks = append(tasks, t)
 			case err != nil && task.CodeOf(err) != task.NotFound && ctx.Err() == nil:
 				w.options.Log.ErrorContext(ctx, "cannot see whether an item that changed has a task; it is looked at later", "item", key.String(), "error", err)
@@ -147,10 +160,11 @@ func (w *Watcher) running(ctx context.Context, items map[task.Key]bool) []task.T
 // GoThrough looks at every item with a running task whose snapshot is too old, and
 // at those of tasks that have just begun to run.
 func (w *Watcher) GoThrough(ctx context.Context) error {
-	running, err := w.options.Tasks.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running}})
+	running, err := w.options.Tasks.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running, task.Paused}})
 	if err != nil {
 		return err
 	}
+	running = slices.DeleteFunc(running, func(t task.Task) bool { return !watched(t) })
 	var due []task.Task
 	w.mu.Lock()
 	still := make(map[run]time.Time, len(running))
@@ -210,5 +224,13 @@ func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 	if err != nil {
 		return err
 	}
-	return w.options.Talk.Hear(ctx, t, seen)
+	if err := w.options.Talk.Hear(ctx, t, seen); err != nil || !awaitsAnswer(t) || w.options.GoOn == nil {
+		return err
+	}
+	answered, err := w.options.Talk.Answered(ctx, t)
+	if err != nil || !answered {
+		return err
+	}
+	_, err = w.options.GoOn(ctx, t.ID)
+	return outrun(err)
 }
