@@ -256,7 +256,7 @@ func measureComments(ctx context.Context, folder string) (rows []row, err error)
 		}
 		var at time.Time
 		if err := until(ctx, func() (bool, error) {
-			events, err := s.client.TaskEvents(ctx, j.id, position, 0)
+			events, err := s.client.TaskEvents(ctx, j.id, position, 500)
 			for _, event := range events.Events {
 				position = event.Position
 				if event.Kind == string(task.SignalTaken) {
