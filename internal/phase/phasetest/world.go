@@ -119,6 +119,9 @@ func (w *World) git(dir string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
+// LinkTo begins the text of a file that is a link.
+const LinkTo = "link to "
+
 // commit puts files on a branch, from main if it is new.
 func (w *World) commit(name string, files map[string]string) {
 	w.t.Helper()
@@ -132,7 +135,11 @@ func (w *World) commit(name string, files map[string]string) {
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			w.t.Fatal(err)
 		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+		err := os.WriteFile(full, []byte(text), 0o644)
+		if target, link := strings.CutPrefix(text, LinkTo); link {
+			err = errors.Join(os.Remove(full), os.Symlink(target, full))
+		}
+		if err != nil {
 			w.t.Fatal(err)
 		}
 	}
