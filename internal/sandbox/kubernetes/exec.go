@@ -123,19 +123,19 @@ func (s *stream) ended() error {
 	return fmt.Errorf("%w: %s", s.status, said)
 }
 
-// Write writes to standard input.
+// Write writes to standard input. A message has to be one frame: the API server
+// takes the first byte of every frame for a channel.
 func (s *stream) Write(data []byte) (int, error) {
-	message, err := s.socket.Writer(s.ctx, websocket.MessageBinary)
-	if err != nil {
-		return 0, err
+	for at := 0; at < len(data); at += longestMessage {
+		part := data[at:min(len(data), at+longestMessage)]
+		if err := s.socket.Write(s.ctx, websocket.MessageBinary, append([]byte{channelStdin}, part...)); err != nil {
+			return at, err
+		}
 	}
-	_, err = message.Write([]byte{channelStdin})
-	n := 0
-	if err == nil {
-		n, err = message.Write(data)
-	}
-	return n, errors.Join(err, message.Close())
+	return len(data), nil
 }
+
+const longestMessage = 128 << 10
 
 // Close cuts the connection.
 func (s *stream) Close() error {
@@ -167,10 +167,8 @@ func (a *api) feed(ctx context.Context, pod string, command []string, input []by
 	defer func() { _ = process.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = process.Close() })
 	defer stop()
-	for at := 0; at < len(input); at += feedChunk {
-		if _, err := process.Write(input[at:min(len(input), at+feedChunk)]); err != nil {
-			return errors.Join(ctx.Err(), err)
-		}
+	if _, err := process.Write(input); err != nil {
+		return errors.Join(ctx.Err(), err)
 	}
 	_, err = io.Copy(io.Discard, process)
 	if errors.Is(err, io.EOF) && process.status == nil {
@@ -178,5 +176,3 @@ func (a *api) feed(ctx context.Context, pod string, command []string, input []by
 	}
 	return errors.Join(ctx.Err(), err)
 }
-
-const feedChunk = 256 << 10
