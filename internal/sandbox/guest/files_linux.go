@@ -96,7 +96,7 @@ func (s *server) keep(stream net.Conn) (answer, error) {
 		return answer{}, err
 	}
 	file := filepath.Join(s.options.Shelf, snapshotFile)
-	made, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	made, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) // for the user of another pod
 	if err != nil {
 		return answer{}, err
 	}

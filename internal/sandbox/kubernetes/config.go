@@ -24,7 +24,7 @@ type Config struct {
 	NodeSelector map[string]string
 	Tolerations  []Toleration
 	PullSecrets  []string
-	User         int64 // that processes run as
+	User         int64 // that processes run as; 0 gives each pod one of its own
 	WritableRoot bool  // for images that need it
 
 	CPURequest    float64
@@ -53,7 +53,6 @@ type Toleration struct {
 // The defaults.
 const (
 	DefaultNamespace     = "toryo-sandboxes"
-	defaultUser          = 61000
 	defaultCPURequest    = 0.25
 	defaultMemoryRequest = 512 << 20
 	defaultDeadline      = 24 * time.Hour
@@ -72,7 +71,6 @@ func (c Config) complete() (Config, error) {
 	}
 	orDefault(&c.Namespace, DefaultNamespace)
 	orDefault(&c.PullPolicy, "IfNotPresent")
-	orDefault(&c.User, defaultUser)
 	orDefault(&c.CPURequest, defaultCPURequest)
 	orDefault(&c.MemoryRequest, defaultMemoryRequest)
 	orDefault(&c.Deadline, defaultDeadline)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,11 +46,23 @@ func ownerLabel(owner string) string {
 
 func newPodName() string { return "toryo-" + strings.ToLower(rand.Text()[:16]) }
 
+// newUser is a user that no other pod has, nor the machine: pods of one machine
+// cannot touch each other's processes and files then, and the kernel can count
+// each one's processes.
+func newUser() int64 {
+	const first, span = 1 << 20, 1 << 30
+	number, err := rand.Int(rand.Reader, big.NewInt(span))
+	if err != nil {
+		panic(err) // there is no randomness, which the standard library does not survive either
+	}
+	return first + number.Int64()
+}
+
 // sandboxPod is the pod of a sandbox.
 func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (object, error) {
 	arguments, err := guest.Arguments(guest.Options{
 		Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
-		OwnProcesses: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Disk: spec.Limits.Disk,
+		OwnProcesses: true, CountUser: e.config.User == 0, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Disk: spec.Limits.Disk,
 		Proxy: proxyAddress, Env: spec.Env, Inherit: true, Socket: guestSocket, Patience: e.config.Patience,
 		Leave: e.config.Leave, Shelf: shelfPath, Source: sourcePath,
 	})
@@ -88,11 +101,15 @@ func (e *Engine) container(image string, command []string) object {
 // pod is what all pods of ours have in common: as little as a pod can have.
 func (e *Engine) pod(name, owner, part string, container object) object {
 	c := e.config
+	user := c.User
+	if user == 0 {
+		user = newUser()
+	}
 	spec := object{
 		"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false, "hostname": "toryo",
 		"activeDeadlineSeconds": int64(c.Deadline / time.Second), "terminationGracePeriodSeconds": 1,
 		"securityContext": object{
-			"runAsNonRoot": true, "runAsUser": c.User, "runAsGroup": c.User, "fsGroup": c.User, "fsGroupChangePolicy": "OnRootMismatch",
+			"runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user, "fsGroupChangePolicy": "OnRootMismatch",
 			"seccompProfile": object{"type": "RuntimeDefault"},
 		},
 		"containers": []object{container},
