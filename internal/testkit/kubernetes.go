@@ -65,7 +65,7 @@ func startKubernetes() (*KubernetesCluster, error) {
 	if os.Getuid() != 0 {
 		return nil, fmt.Errorf("only root can start one")
 	}
-	root, err := moduleRoot()
+	root, err := repository()
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +204,8 @@ func (c *KubernetesCluster) Processes(t testing.TB, part string) []int {
 	return found
 }
 
-// moduleRoot is the folder of this module, above that of the test.
-func moduleRoot() (string, error) {
+// repository is the folder of this module, above that of the test.
+func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
