@@ -1,7 +1,6 @@
 package kubernetes_test
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +16,9 @@ import (
 
 func TestMain(m *testing.M) {
 	guest.Main(nil)
+	if len(os.Args) > 1 && os.Args[1] == "egress" {
+		serveEgress(os.Args[2:])
+	}
 	if err := os.Setenv(sandboxtest.SecretVariable, "not for the inside"); err != nil {
 		panic(err)
 	}
@@ -93,7 +95,7 @@ const short = 4 * time.Second
 
 func config(t testing.TB, gate sandbox.NewGate) kubernetes.Config {
 	t.Helper()
-	return kubernetes.Config{Kubeconfig: account(t), PullPolicy: "Never", Claim: "snapshots", Patience: short, NewGate: gate, Log: slog.New(slog.DiscardHandler)}
+	return kubernetes.Config{Kubeconfig: account(t), PullPolicy: "Never", Claim: "snapshots", Patience: short, NewGate: gate, Log: discard}
 }
 
 func newEngine(t testing.TB, settings kubernetes.Config) *kubernetes.Engine {
