@@ -104,6 +104,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	return &agent.Agent{
 		Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Name: s.name, Parallel: c.Agent.Parallel,
 		Executors: executors, Prepare: spaces.Prepare, Contexts: files, Sandboxes: engine, Owner: owner, Log: s.log,
+		Language: task.Language(c.Language), Redactor: c.Redactor(),
 	}, nil
 }
 
@@ -149,7 +150,7 @@ func (p program) executors(c config.Config, engine sandbox.Engine, owner string,
 		made[kind] = agent.Command{
 			Words: words, Engine: engine, Owner: owner, Image: imageOf(c), Env: p.passedOn(c.Executors.Variables),
 			Network: networkOf(c), Limits: sandboxLimits(c.Sandbox), Timeout: c.Executors.Timeout,
-			Output: int(c.Sandbox.OutputLimit), Language: agent.Language(c.Language),
+			Output: int(c.Sandbox.OutputLimit), Language: task.Language(c.Language),
 		}
 	}
 	if len(made) == len(task.Types) {

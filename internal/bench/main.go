@@ -2,6 +2,8 @@
 // it with make bench, which gives it a PostgreSQL server and a container engine in
 // the environment.
 //
+// Arguments name the measures to make, all of them by default.
+//
 // The numbers are of one machine at one moment. They are for comparing within one
 // run, and for seeing what got worse; no test depends on them.
 package main
@@ -11,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -28,6 +31,16 @@ func main() {
 	}
 }
 
+// measures are made in this order. The first makes the program that others run.
+var measures = []struct {
+	name string
+	do   func(context.Context, string) ([]row, error)
+}{
+	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"hand-out", measureHandOut},
+	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns},
+	{"journal", measureJournal}, {"reviews", measureReviews},
+}
+
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -37,10 +50,11 @@ func run() error {
 	}
 	defer func() { _ = sandbox.RemoveTree(folder) }()
 	var rows []row
-	for _, measure := range []func(context.Context, string) ([]row, error){
-		measureProgram, measureWaiting, measureClaims, measureHandOut, measureReading, measureSandboxes, measureTurns, measureJournal, measureReviews,
-	} {
-		measured, err := measure(ctx, folder)
+	for _, measure := range measures {
+		if len(os.Args) > 1 && !slices.Contains(os.Args[1:], measure.name) {
+			continue
+		}
+		measured, err := measure.do(ctx, folder)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (h *HandOut) Request(ctx context.Context, agent string, wait time.Duration)
 		}
 		reason, after := task.ReasonNotPrepared, laterAgain
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost:
 			reason, after = task.ReasonAgentGone, 0
 		case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
 			after = soonAgain

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,7 +105,7 @@ func onEachDatabase(t *testing.T, test func(place)) {
 	for name, open := range map[string]func(t *testing.T) (store.Store, error){
 		"sqlite": func(t *testing.T) (store.Store, error) {
 			t.Helper()
-			return sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+			return sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 		},
 		"postgres": func(t *testing.T) (store.Store, error) {
 			t.Helper()

@@ -120,3 +120,11 @@ var reasonTexts = map[Reason]string{
 
 // Text is the reason in words.
 func (r Reason) Text() string { return reasonTexts[r] }
+
+// In is the reason in words of a language. A reason that is not known is nothing.
+func (r Reason) In(language Language) string {
+	if language == Japanese {
+		return reasonsInJapanese[r]
+	}
+	return reasonTexts[r]
+}

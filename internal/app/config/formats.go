@@ -20,6 +20,7 @@ var formats = map[string]func(string) *complaint{
 	"image":    checkWord,
 	"label":    checkLabel,
 	"name":     checkName,
+	"origin":   checkOrigin,
 	"pair":     checkPair,
 	"path":     checkPath,
 	"pem":      checkPEM,
@@ -105,6 +106,17 @@ func checkURL(text string) *complaint {
 		return complain(mend, "%s has no host", show(text))
 	case address.RawQuery != "" || address.ForceQuery || address.Fragment != "":
 		return complain("end it before the ? or #", "the URL has a query or a fragment")
+	}
+	return nil
+}
+
+// checkOrigin wants the address of a whole server.
+func checkOrigin(text string) *complaint {
+	if wrong := checkURL(text); wrong != nil {
+		return wrong
+	}
+	if address, err := url.Parse(text); err == nil && address.Path != "" && address.Path != "/" {
+		return complain("write it like https://host or https://host:port", "%s has a path, and the server answers at the top only", show(text))
 	}
 	return nil
 }

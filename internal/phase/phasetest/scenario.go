@@ -26,23 +26,26 @@ import (
 //	branch/…        files that the branch of the task has besides, if it is there
 type Scenario struct {
 	Name     string
-	Title    string           `yaml:"title"`
-	Body     string           `yaml:"body"`
-	Repeat   int              `yaml:"repeat"` // the body is repeated so often
-	Author   phase.Person     `yaml:"author"`
-	Labels   []string         `yaml:"labels"`
-	Language string           `yaml:"language"`
-	Earlier  string           `yaml:"earlier"`
-	Comments []Comment        `yaml:"comments"` // that are there at the start
-	Pull     *Pull            `yaml:"pull"`
-	Accept   phase.AcceptFrom `yaml:"accept_from"`
-	Every    int              `yaml:"check_interval"`
-	Limits   Limits           `yaml:"limits"`
-	Servers  []Server         `yaml:"mcp_servers"`
-	Compiled bool             `yaml:"compiled"` // Go finds its standard library compiled
-	Events   []Event          `yaml:"events"`
-	Secrets  []string         `yaml:"secrets"` // that may be nowhere
-	Expect   Expect           `yaml:"expect"`
+	Title    string       `yaml:"title"`
+	Body     string       `yaml:"body"`
+	Repeat   int          `yaml:"repeat"` // the body is repeated so often
+	Author   phase.Person `yaml:"author"`
+	Labels   []string     `yaml:"labels"`
+	Language string       `yaml:"language"`
+	Earlier  string       `yaml:"earlier"`
+	Comments []Comment    `yaml:"comments"` // that are there at the start
+	// References are other items that the request names; Unreferenced says that
+	// they cannot be read.
+	References   []Reference `yaml:"references"`
+	Unreferenced bool        `yaml:"unreferenced"`
+	Pull         *Pull       `yaml:"pull"`
+	Every        int         `yaml:"check_interval"`
+	Limits       Limits      `yaml:"limits"`
+	Servers      []Server    `yaml:"mcp_servers"`
+	Compiled     bool        `yaml:"compiled"` // Go finds its standard library compiled
+	Events       []Event     `yaml:"events"`
+	Secrets      []string    `yaml:"secrets"` // that may be nowhere
+	Expect       Expect      `yaml:"expect"`
 
 	Script *script.Script    `yaml:"-"`
 	Files  map[string]string `yaml:"-"`
@@ -72,6 +75,15 @@ type Comment struct {
 	Access string `yaml:"access"`
 	Body   string `yaml:"body"`
 	Change string `yaml:"change"`
+	// Refused is why it is not to be taken up.
+	Refused task.Reason `yaml:"refused"`
+}
+
+// Reference is another item.
+type Reference struct {
+	Number int64  `yaml:"number"`
+	Title  string `yaml:"title"`
+	Body   string `yaml:"body"`
 }
 
 // Pull is a pull request that the task is about.

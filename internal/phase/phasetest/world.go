@@ -91,7 +91,10 @@ func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
 		origin: filepath.Join(t.TempDir(), "origin.git"), desk: &desk{said: map[string]string{}, replies: map[string]string{}},
 		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
-	w.desk.gone = w.isGone
+	w.desk.gone, w.desk.unreferenced = w.isGone, scenario.Unreferenced
+	for _, one := range scenario.References {
+		w.desk.references = append(w.desk.references, phase.Reference{Kind: task.Issue, Number: one.Number, State: "open", Author: "ann", Title: one.Title, Body: one.Body})
+	}
 	w.git("", "init", "--quiet", "--bare", "--initial-branch=main", w.origin)
 	w.commit("main", scenario.Files)
 	if len(scenario.Branch) > 0 {
@@ -321,7 +324,7 @@ func (w *World) options() phase.Options {
 			Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 			SetupNetwork: sandbox.NoNetwork, CommandTimeout: 2 * time.Minute},
 		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}},
-		Comments: phase.CommentChecks{From: w.scenario.Accept, Every: w.scenario.Every},
+		Comments: phase.CommentChecks{Every: w.scenario.Every},
 		Progress: func() string { return "progress" },
 		Log:      slog.New(slog.DiscardHandler),
 	}

@@ -34,17 +34,7 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
-	exceeded := make(chan sandbox.Limit)
-	watching, stop := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() { b.diskWatch(watching).Watch(watching, exceeded) })
-	result, err := b.client.Run(ctx, command, exceeded)
-	stop()
-	watch.Wait()
-	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
-		result.Exceeded = sandbox.DiskLimit
-	}
-	return result, err
+	return b.client.RunWatched(ctx, command, b.diskWatch(ctx))
 }
 
 func (b *box) diskWatch(ctx context.Context) sandbox.DiskWatch {
@@ -105,9 +95,7 @@ func (b *box) Stop(ctx context.Context) error {
 			_ = b.gate.Close()
 		}
 		b.stopped = b.engine.remove(ctx, b.info.ID)
-		b.engine.mutex.Lock()
-		delete(b.engine.mine, b.info.ID)
-		b.engine.mutex.Unlock()
+		b.engine.mine.Delete(b.info.ID)
 		b.engine.shelf.Refill(b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped

@@ -120,6 +120,32 @@ func (c *Client) open(what request) (net.Conn, error) {
 	return stream, nil
 }
 
+// RunWatched is [Client.Run] with a watch over the disk.
+func (c *Client) RunWatched(ctx context.Context, command sandbox.Command, disk sandbox.DiskWatch) (sandbox.Result, error) {
+	exceeded := make(chan sandbox.Limit)
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { disk.Watch(watching, exceeded) })
+	result, err := c.Run(ctx, command, exceeded)
+	stop()
+	watch.Wait()
+	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
+		result.Exceeded = sandbox.DiskLimit
+	}
+	return result, err
+}
+
+// Pipes makes the connection to a guest of the standard streams of its process.
+func Pipes(from io.Reader, to io.WriteCloser) io.ReadWriteCloser { return &pipes{from, to} }
+
+type pipes struct {
+	io.Reader
+	out io.WriteCloser
+}
+
+func (p *pipes) Write(data []byte) (int, error) { return p.out.Write(data) }
+func (p *pipes) Close() error                   { return p.out.Close() }
+
 // Run runs a command. Exceeded is watched while it runs: a limit that it sends
 // gets the command killed.
 func (c *Client) Run(ctx context.Context, command sandbox.Command, exceeded <-chan sandbox.Limit) (sandbox.Result, error) {
