@@ -38,8 +38,7 @@ func (s *server) do(stream net.Conn, asked request) {
 		s.routes.change(asked.Route)
 	case tryToReach:
 		said.Reached = reach(asked.Reach)
-	case leave:
-		s.killAll()
+	case leave: // the session's end ends everything
 		defer time.AfterFunc(leaveTime, func() { _ = s.session.Close() })
 	default:
 		err = fmt.Errorf("the guest cannot %q", string(asked.Do))

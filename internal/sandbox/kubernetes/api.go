@@ -182,6 +182,12 @@ func isNetwork(err error) bool {
 	return is || operation || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// isDial reports whether nothing was sent, because nobody took the connection.
+func isDial(err error) bool {
+	operation, is := errors.AsType[*net.OpError](err)
+	return is && operation.Op == "dial"
+}
+
 func isStatus(err error, status int) bool {
 	said, is := errors.AsType[*statusError](err)
 	return is && said.Status == status

@@ -20,6 +20,7 @@ type box struct {
 	link   *guest.Link
 	client *guest.Client
 	gate   sandbox.Gate
+	maybe  bool // the pod may be there
 
 	end     context.CancelFunc // of what works in the background
 	working sync.WaitGroup
@@ -192,8 +193,10 @@ func (b *box) Stop(ctx context.Context) error {
 		if b.gate != nil {
 			_ = b.gate.Close()
 		}
-		if err := b.engine.api.remove(ctx, b.info.ID); err != nil {
-			b.stopped = failed(err, "the pod cannot be removed")
+		if b.maybe {
+			if err := b.engine.api.remove(ctx, b.info.ID); err != nil {
+				b.stopped = failed(err, "the pod cannot be removed")
+			}
 		}
 		b.engine.setMine(b.info.ID, false)
 	})

@@ -65,7 +65,8 @@ func (e *Engine) help(ctx context.Context, image string, container object, volum
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.config.StartTimeout)
 	defer cancel()
-	if err := e.create(ctx, name, made); err != nil {
+	maybe, err := e.create(ctx, name, made)
+	if !maybe {
 		return err
 	}
 	defer func() {
@@ -73,7 +74,10 @@ func (e *Engine) help(ctx context.Context, image string, container object, volum
 			e.config.Log.WarnContext(ctx, "kubernetes: a helper's pod cannot be removed", "pod", name, "error", err)
 		}
 	}()
-	err := e.api.follow(ctx, name, func(now pod) (bool, error) {
+	if err != nil {
+		return err
+	}
+	err = e.api.follow(ctx, name, func(now pod) (bool, error) {
 		if seen, err := enough(now); seen || err != nil {
 			return seen, err
 		}
@@ -82,10 +86,14 @@ func (e *Engine) help(ctx context.Context, image string, container object, volum
 	return asStartError(err)
 }
 
-// create makes a pod. The name is ours alone, so that asking twice makes one.
-func (e *Engine) create(ctx context.Context, name string, made object) error {
-	err := e.api.insist(ctx, createTimeout, func() error {
+// create makes a pod. The name is ours alone, so that asking twice makes one. An
+// error that is not maybe says for sure that there is none.
+func (e *Engine) create(ctx context.Context, name string, made object) (maybe bool, err error) {
+	err = e.api.insist(ctx, createTimeout, func() error {
 		err := e.api.call(ctx, http.MethodPost, e.api.path("pods"), nil, made, nil)
+		if err != nil && isTemporary(err) && !isDial(err) {
+			maybe = true
+		}
 		if isStatus(err, http.StatusConflict) {
 			if _, there := e.api.getPod(ctx, name); there == nil {
 				return nil // an earlier try did it, and its answer was lost
@@ -94,9 +102,9 @@ func (e *Engine) create(ctx context.Context, name string, made object) error {
 		return err
 	})
 	if err != nil {
-		return failed(err, "a pod cannot be made")
+		return maybe, failed(err, "a pod cannot be made")
 	}
-	return nil
+	return true, nil
 }
 
 const createTimeout = 15 * time.Second

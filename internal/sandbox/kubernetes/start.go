@@ -50,7 +50,8 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 // begin brings the pod up to where commands can run. On error the caller stops it.
 func (b *box) begin(ctx context.Context, made object, from record) error {
 	e := b.engine
-	if err := e.create(ctx, b.info.ID, made); err != nil {
+	var err error
+	if b.maybe, err = e.create(ctx, b.info.ID, made); err != nil {
 		return err
 	}
 	if err := e.awaitRunning(ctx, b.info.ID, b.spec); err != nil {
