@@ -130,7 +130,7 @@ func work(ctx context.Context, worker *agent.Agent, announce func(name string) e
 
 func chooseEngine(ctx context.Context, c config.Config, log *slog.Logger) (sandbox.Engine, error) {
 	engines := env.Engines{
-		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Hosts: c.Sandbox.Network.Hosts, Log: log,
+		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Kubernetes: c.Sandbox.Kubernetes, Hosts: c.Sandbox.Network.Hosts, Log: log,
 	}
 	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
 	if err == nil && warning != "" {
