@@ -40,6 +40,7 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 		"item", fmt.Sprintf("%s:%s#%d", assignment.Forge, assignment.Repository, assignment.Number))
 	h, run, whole := take(ctx, a.Client, assignment, log)
 	defer h.release()
+	h.language, h.redactor = a.Language.Of(assignment.Title, assignment.Body), a.Redactor
 	a.began(assignment)
 	defer a.ended(assignment)
 
@@ -186,7 +187,7 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error) wire
 			result.Outcome, result.Reason = outcomeFailed, string(task.ReasonRunFailed)
 		}
 		if result.Comment == "" {
-			result.Comment = failureText(h.assignment, err)
+			result.Comment = h.clean(failureText(h.language, err))
 		}
 	}
 	return result

@@ -109,6 +109,7 @@ Start with:
 		p.upCommand(),
 		p.serveCommand(),
 		p.agentCommand(),
+		p.egressCommand(),
 		p.demoCommand(),
 		p.runCommand(),
 		p.configCommand(),

@@ -43,18 +43,13 @@ func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 	return err
 }
 
-// taken is the position of the last comment that the task's runs have taken up.
-func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
-	signals, err := p.Events.EventsOf(ctx, t.ID, task.SignalTaken)
+// takenUpTo is the position of the last comment that the task's runs have taken up.
+func takenUpTo(ctx context.Context, from Journals, t task.Task) (int64, error) {
+	signals, err := from.EventsOf(ctx, t.ID, task.SignalTaken)
 	if err != nil {
 		return 0, err
 	}
-	return lastTaken(signals, t), nil
-}
-
-// lastTaken is the position of the last comment that the task's runs have taken up,
-// by what their journal says of signals.
-func lastTaken(signals []task.Event, t task.Task) (last int64) {
+	var last int64
 	for _, event := range signals {
 		var entry journalEntry
 		ofRun := event.Source == task.FromAgent && event.Generation >= t.Began
@@ -62,13 +57,13 @@ func lastTaken(signals []task.Event, t task.Task) (last int64) {
 			last = max(last, entry.Signal.Position)
 		}
 	}
-	return last
+	return last, nil
 }
 
 // fill reads the phase, the work in progress and the comments of the run that goes
 // on.
 func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err error) {
-	if resume.Comments, err = p.taken(ctx, t); err != nil {
+	if resume.Comments, err = takenUpTo(ctx, p.Events, t); err != nil {
 		return err
 	}
 	for kind, take := range map[task.EventKind]func(journalEntry){

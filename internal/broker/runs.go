@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -34,6 +35,9 @@ type RunOptions struct {
 	Words     *Words
 	// Own tells whether a login on a forge is ours.
 	Own func(of task.Forge, login string) bool
+	// Forges are where the items are read that a task's text names; without one
+	// that is not supported.
+	Forges map[task.Forge]forge.Reader
 
 	Lease time.Duration // how long a lease lasts after it was renewed; 0 means one minute
 	// PullWait is how long a request waits for a pull request to be opened before

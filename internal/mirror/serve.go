@@ -76,6 +76,10 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	}
 	if err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
+		if refusal(err) == refusedTrouble {
+			http.Error(w, refusedTrouble, http.StatusServiceUnavailable)
+			return
+		}
 		http.Error(w, "the run is over, or the token is not of this task", http.StatusForbidden)
 		return
 	}
@@ -105,9 +109,9 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 // backend lets git http-backend answer. Its errors come too late to be shown, or
 // are shown already.
 func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string, holder Holder, again func(context.Context) error) error {
-	space, err := namespace(holder.Task)
+	at, err := m.placeOf(r.Context(), holder.Repository, holder.Task)
 	if err == nil {
-		_, err = m.ensure(r.Context(), holder.Repository)
+		err = m.bringIn(r.Context(), at)
 	}
 	if err != nil {
 		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
@@ -118,7 +122,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		limit = m.options.MaxPush
 	}
 	cmd := exec.CommandContext(r.Context(), m.git.Path(), append(m.servingFlags(), "http-backend")...)
-	cmd.Env = append(m.git.Environment(), m.variables(r, holder, strings.TrimSuffix(strings.TrimPrefix(space, "refs/namespaces/"), "/"))...)
+	cmd.Env = append(m.git.Environment(), m.variables(r, holder)...)
 	cmd.Dir = m.options.Root
 	if r.Method == http.MethodPost {
 		// Not told of the writer, which the copying of the answer is using.
@@ -132,6 +136,8 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
 		return err
 	}
+	push := &pushing{mirrors: m, place: at, holder: holder, again: again}
+	defer push.end()
 	defer gate.close()
 	output, err := cmd.StdoutPipe()
 	if err != nil {
@@ -141,7 +147,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
 		return err
 	}
-	gate.watch(r.Context(), again)
+	gate.watch(r.Context(), push.decide)
 	copyErr := copyAnswer(w, output)
 	if copyErr != nil {
 		_ = cmd.Cancel() // nobody reads what it still has to say
@@ -165,14 +171,14 @@ func (m *Mirrors) servingFlags() []string {
 }
 
 // variables is what CGI wants to know of a request.
-func (m *Mirrors) variables(r *http.Request, holder Holder, space string) []string {
+func (m *Mirrors) variables(r *http.Request, holder Holder) []string {
 	_, action, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	dir := m.dir(holder.Repository)
 	variables := []string{
 		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_PROTOCOL=HTTP/1.1",
 		"REQUEST_METHOD=" + r.Method, "QUERY_STRING=" + r.URL.RawQuery, "CONTENT_TYPE=" + r.Header.Get("Content-Type"),
 		"GIT_PROJECT_ROOT=" + filepath.Dir(dir), "PATH_INFO=/" + filepath.Base(dir) + "/" + action,
-		"GIT_HTTP_EXPORT_ALL=1", "GIT_NAMESPACE=" + space, "REMOTE_USER=task", "REMOTE_ADDR=agent",
+		"GIT_HTTP_EXPORT_ALL=1", "GIT_NAMESPACE=" + string(holder.Task), "REMOTE_USER=task", "REMOTE_ADDR=agent",
 		"GIT_COMMITTER_NAME=toryo", "GIT_COMMITTER_EMAIL=toryo@localhost",
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" {

@@ -61,6 +61,9 @@ type Outbox interface {
 	// whose task is in a newer generation by now is not returned but refused with
 	// ReasonStaleGeneration.
 	Take(ctx context.Context, now, until time.Time, limit int) ([]Action, error)
+	// KeepTaken extends the hold of whoever took the action at that attempt; Conflict if
+	// it has ended or someone else has taken it since.
+	KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error
 	// Deliver records that the forge has taken the action, with what it said,
 	// even if the action was refused meanwhile. Delivering twice changes nothing.
 	Deliver(ctx context.Context, id string, result json.RawMessage) error

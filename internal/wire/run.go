@@ -94,6 +94,7 @@ type Comment struct {
 	Access    string    `json:"access,omitempty" doc:"What the author may do in the repository"`
 	Body      string    `json:"body"`
 	Change    string    `json:"change,omitempty" doc:"Whether it is new, was edited or was deleted" enum:"new,edited,deleted"`
+	Refused   string    `json:"refused,omitempty" doc:"The reason for which it is not to be taken up; then there is no text"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
@@ -168,6 +169,23 @@ type OpenPull struct {
 	Title  string `json:"title"`
 	Body   string `json:"body"`
 	Draft  bool   `json:"draft,omitempty"`
+}
+
+// Reference is an item that the text of the task's own item names.
+type Reference struct {
+	Kind   string `json:"kind" enum:"issue,pull"`
+	Number int64  `json:"number"`
+	URL    string `json:"url"`
+	State  string `json:"state" enum:"open,closed,merged"`
+	Author string `json:"author"`
+	Title  string `json:"title"`
+	Body   string `json:"body" doc:"Cut when it is long"`
+}
+
+// References are the items that the text of the task's own item names, in the
+// same repository. Which they are is not for the run to say.
+type References struct {
+	Items []Reference `json:"items"`
 }
 
 // Pulled is the pull request of a run.

@@ -65,6 +65,13 @@ func (h *Held) Signals(ctx context.Context, after int64, wait time.Duration) (Si
 	return signals, err
 }
 
+// References returns the items that the text of the task's own item names.
+func (h *Held) References(ctx context.Context) ([]Reference, error) {
+	var references References
+	err := h.client.get(ctx, h.path+"/references", &references)
+	return references.Items, err
+}
+
 // Progress brings the progress comment up to date.
 func (h *Held) Progress(ctx context.Context, text string) error {
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/progress", Progress{Text: text}, nil)

@@ -74,11 +74,11 @@ func (h *house) tellAll(t *testing.T, at site, scenarios []*phasetest.Scenario) 
 // the agents work for the other.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
-	h := build(t, plan{servers: 2, agents: 2, database: testkit.Postgres(t)})
+	h := build(t, plan{servers: 2, agents: 2, database: testkit.Postgres(t), settings: "comment_detection: {accept_from: write}\n"})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	h.tellAll(t, board, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"),
-		"shell", "stop_late_command", "stop_command", "stop_asked", "comments_result", "comments_edited", "pause_command", "ask", "merge"))
+	h.tellAll(t, board, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/writers/*.txtar"),
+		"shell", "comments_refused", "stop_late_command", "stop_command", "stop_asked", "comments_result", "comments_edited", "pause_command", "ask", "merge"))
 }
 
 // TestRestarts kills servers, and agents, in the middle of things, one after the

@@ -18,14 +18,13 @@ import (
 // Equipment is what a scenario changes about how its runs go. It can be sent to
 // another process as JSON.
 type Equipment struct {
-	Language string           `yaml:"language"`
-	Accept   phase.AcceptFrom `yaml:"accept_from"`
-	Every    int              `yaml:"check_interval"`
-	Limits   Limits           `yaml:"limits"`
-	Servers  []Server         `yaml:"mcp_servers"`
-	Compiled bool             `yaml:"compiled"` // Go finds its standard library compiled
-	Waits    bool             `yaml:"waits"`    // set-up waits before it tries again, as it does for people
-	Image    string           `yaml:"-"`        // of containers, where there are some
+	Language string   `yaml:"language"`
+	Every    int      `yaml:"check_interval"`
+	Limits   Limits   `yaml:"limits"`
+	Servers  []Server `yaml:"mcp_servers"`
+	Compiled bool     `yaml:"compiled"` // Go finds its standard library compiled
+	Waits    bool     `yaml:"waits"`    // set-up waits before it tries again, as it does for people
+	Image    string   `yaml:"-"`        // of containers, where there are some
 }
 
 // Limits are those of [phase.Limits] that scenarios change.
@@ -75,7 +74,7 @@ func (e Equipment) Equip(options *phase.Options) error {
 	options.Spec.Env = map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}
 	options.Spec.Image = e.Image
 	options.Language = e.Language
-	options.Comments = phase.CommentChecks{From: e.Accept, Every: e.Every}
+	options.Comments = phase.CommentChecks{Every: e.Every}
 	options.Limits = phase.Limits{
 		Reflections: e.Limits.Reflections, ReflectEvery: e.Limits.ReflectEvery, ReflectAfter: e.Limits.ReflectAfter,
 		Repairs: e.Limits.Repairs, Turn: turn.Limits{Turns: e.Limits.Turns},

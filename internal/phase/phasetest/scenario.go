@@ -33,10 +33,14 @@ type Scenario struct {
 	Labels   []string     `yaml:"labels"`
 	Earlier  string       `yaml:"earlier"`
 	Comments []Comment    `yaml:"comments"` // that are there at the start
-	Pull     *Pull        `yaml:"pull"`
-	Events   []Event      `yaml:"events"`
-	Secrets  []string     `yaml:"secrets"` // that may be nowhere
-	Expect   Expect       `yaml:"expect"`
+	// References are other items that the request names; Unreferenced says that
+	// they cannot be read.
+	References   []Reference `yaml:"references"`
+	Unreferenced bool        `yaml:"unreferenced"`
+	Pull         *Pull       `yaml:"pull"`
+	Events       []Event     `yaml:"events"`
+	Secrets      []string    `yaml:"secrets"` // that may be nowhere
+	Expect       Expect      `yaml:"expect"`
 
 	Equipment `yaml:",inline"`
 
@@ -53,6 +57,15 @@ type Comment struct {
 	Body   string `yaml:"body"`
 	Change string `yaml:"change"`
 	Times  int    `yaml:"times"` // it is made so often
+	// Refused is why it is not to be taken up.
+	Refused task.Reason `yaml:"refused"`
+}
+
+// Reference is another item.
+type Reference struct {
+	Number int64  `yaml:"number"`
+	Title  string `yaml:"title"`
+	Body   string `yaml:"body"`
 }
 
 // Pull is a pull request that the task is about.
@@ -131,6 +144,7 @@ type Expect struct {
 	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
 	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
 	Summary []string          `yaml:"summary"`  // for a later run
+	Unasked []string          `yaml:"unasked"`  // that is nowhere in what the model was sent
 	Taken   int               `yaml:"taken"`    // comments, each new, in order: a ledger that is too long to write down
 }
 

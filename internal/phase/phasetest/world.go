@@ -89,7 +89,10 @@ func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
 		origin: filepath.Join(t.TempDir(), "origin.git"), desk: &desk{said: map[string]string{}, replies: map[string]string{}},
 		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
-	w.desk.gone = w.isGone
+	w.desk.gone, w.desk.unreferenced = w.isGone, scenario.Unreferenced
+	for _, one := range scenario.References {
+		w.desk.references = append(w.desk.references, phase.Reference{Kind: task.Issue, Number: one.Number, State: "open", Author: "ann", Title: one.Title, Body: one.Body})
+	}
 	w.git("", "init", "--quiet", "--bare", "--initial-branch=main", w.origin)
 	w.commit("main", scenario.Files)
 	if len(scenario.Branch) > 0 {
@@ -116,6 +119,9 @@ func (w *World) git(dir string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
+// LinkTo begins the text of a file that is a link.
+const LinkTo = "link to "
+
 // commit puts files on a branch, from main if it is new.
 func (w *World) commit(name string, files map[string]string) {
 	w.t.Helper()
@@ -129,7 +135,11 @@ func (w *World) commit(name string, files map[string]string) {
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			w.t.Fatal(err)
 		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+		err := os.WriteFile(full, []byte(text), 0o644)
+		if target, link := strings.CutPrefix(text, LinkTo); link {
+			err = errors.Join(os.Remove(full), os.Symlink(target, full))
+		}
+		if err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -132,6 +132,18 @@ func refuseStale(ctx context.Context, q session, ids []string) error {
 	return nil
 }
 
+// KeepTaken implements store.Outbox.
+func (s *Store) KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error {
+	return s.write(ctx, func(q session) error {
+		changed, err := q.exec(ctx, `UPDATE actions SET held_until = ? WHERE id = ? AND status = 'pending' AND attempts = ?`,
+			until.UnixMicro(), id, attempt)
+		if err == nil && changed == 0 {
+			err = task.Errorf(task.Conflict, "action %s is no longer taken by attempt %d", id, attempt)
+		}
+		return err
+	})
+}
+
 // Deliver implements store.Outbox.
 func (s *Store) Deliver(ctx context.Context, id string, result json.RawMessage) error {
 	if err := checkJSON("result of an action", result); err != nil {
