@@ -169,17 +169,18 @@ func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
 	if err != nil {
 		return err
 	}
-	dir, space := p.dir, p.space()
-	head, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", "--quiet", space + "HEAD"}})
-	if err != nil {
-		return internal(err, "the namespace of task "+string(holder.Task)+" has no base")
-	}
-	head = strings.TrimSpace(head)
-	base, err := m.commit(ctx, dir, strings.TrimPrefix(head, space))
-	if err != nil || base == "" {
-		return err
-	}
-	return m.update(ctx, dir, fmt.Sprintf("update %s %s\n", head, base))
+	return m.change(ctx, p, holder.Generation, func() (string, error) {
+		head, err := m.git.run(ctx, command{dir: p.dir, args: []string{"symbolic-ref", "--quiet", p.space() + "HEAD"}})
+		if err != nil {
+			return "", internal(err, "the namespace of task "+string(p.id)+" has no base")
+		}
+		head = strings.TrimSpace(head)
+		base, err := m.commit(ctx, p.dir, strings.TrimPrefix(head, p.space()))
+		if err != nil || base == "" {
+			return "", err
+		}
+		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\n", head, base))
+	})
 }
 
 // newer is the commit that the forge has the branch at, if the task is to have it
