@@ -157,6 +157,13 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 	return base, m.setHead(ctx, p, space+"refs/heads/"+seed.Base)
 }
 
+// tryToFreshen is freshen for a server that has something to give in any case.
+func (m *Mirrors) tryToFreshen(ctx context.Context, holder Holder) {
+	if err := m.freshen(ctx, holder); err != nil {
+		m.options.Log.WarnContext(ctx, "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
+	}
+}
+
 // freshen brings the base in the namespace of a task up to date with the forge, for
 // an agent that is about to fetch: it merges what the base has got since it began.
 func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {

@@ -67,13 +67,7 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		return
 	}
 	id := task.ID(strings.TrimSuffix(r.PathValue("task"), ".git"))
-	holder, err := authenticate(r.Context(), id, token)
-	if err == nil && string(holder.Task)+".git" != r.PathValue("task") {
-		err = task.Errorf(task.Forbidden, "the token is of another task")
-	}
-	if err == nil && holder.ReadOnly && service != uploadPack {
-		err = task.Errorf(task.Forbidden, "only whoever holds the task may push")
-	}
+	holder, err := holderOf(r, id, token, service, authenticate)
 	if err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
 		if refusal(err) == refusedTrouble {
@@ -90,9 +84,7 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		return
 	}
 	if service == uploadPack && r.Method == http.MethodGet && !holder.ReadOnly {
-		if err := m.freshen(r.Context(), holder); err != nil {
-			m.options.Log.WarnContext(r.Context(), "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
-		}
+		m.tryToFreshen(r.Context(), holder)
 	}
 	again := func(ctx context.Context) error {
 		now, err := authenticate(ctx, id, token)
@@ -103,6 +95,21 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	}
 	if err := m.backend(w, r, service, holder, again); err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git failed", "task", holder.Task, "service", service, "error", err)
+	}
+}
+
+// holderOf is who shows the token, if it is good for what is asked.
+func holderOf(r *http.Request, id task.ID, token, service string, authenticate Authenticate) (Holder, error) {
+	holder, err := authenticate(r.Context(), id, token)
+	switch {
+	case err != nil:
+		return Holder{}, err
+	case string(holder.Task)+".git" != r.PathValue("task"):
+		return Holder{}, task.Errorf(task.Forbidden, "the token is of another task")
+	case holder.ReadOnly && service != uploadPack:
+		return Holder{}, task.Errorf(task.Forbidden, "only whoever holds the task may push")
+	default:
+		return holder, nil
 	}
 }
 

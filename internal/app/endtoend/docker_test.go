@@ -15,7 +15,7 @@ import (
 
 // TestDocker lets a selection of the scenarios happen with real containers, and none is
 // left afterwards.
-func TestDocker(t *testing.T) {
+func TestDocker(t *testing.T) { //nolint:tparallel // tellAll runs them side by side
 	t.Parallel()
 	engine, image := os.Getenv("TORYO_TEST_DOCKER"), os.Getenv("TORYO_TEST_DOCKER_IMAGE")
 	if engine == "" || image == "" {

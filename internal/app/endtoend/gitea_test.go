@@ -63,8 +63,7 @@ func giteaHouse(t *testing.T, server *testkit.GiteaServer, owner, secret string,
 	return h, g
 }
 
-func (*giteaSite) name() task.Forge { return task.Gitea }
-func (*giteaSite) bot() string      { return giteaBot }
+func (*giteaSite) bot() string { return giteaBot }
 
 func (g *giteaSite) look() forge.Forge { return g.reader }
 

@@ -34,7 +34,7 @@ func load(t *testing.T, patterns ...string) []*phasetest.Scenario {
 }
 
 // TestScenarios lets the scenarios happen on the board of one house.
-func TestScenarios(t *testing.T) {
+func TestScenarios(t *testing.T) { //nolint:tparallel // tellAll runs them side by side
 	t.Parallel()
 	h := build(t, plan{agents: 4})
 	board, err := openBoard(t.Context(), h)
@@ -72,7 +72,7 @@ func (h *house) tellAll(t *testing.T, at site, scenarios []*phasetest.Scenario) 
 
 // TestTwoServers has two servers on one database: what people do goes through one, and
 // the agents work for the other.
-func TestTwoServers(t *testing.T) {
+func TestTwoServers(t *testing.T) { //nolint:tparallel // as above
 	t.Parallel()
 	h := build(t, plan{servers: 2, agents: 2, database: testkit.Postgres(t), settings: "comment_detection: {accept_from: write}\n"})
 	board, err := openBoard(t.Context(), h)
@@ -83,7 +83,7 @@ func TestTwoServers(t *testing.T) {
 
 // TestRestarts kills servers, and agents, in the middle of things, one after the
 // other: all that is in the house notices.
-func TestRestarts(t *testing.T) {
+func TestRestarts(t *testing.T) { //nolint:tparallel // one after the other, as it says
 	t.Parallel()
 	h := build(t, plan{agents: 2})
 	board, err := openBoard(t.Context(), h)
