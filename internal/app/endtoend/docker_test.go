@@ -25,7 +25,7 @@ func TestDocker(t *testing.T) { //nolint:tparallel // tellAll runs them side by 
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
 	scenarios := pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"),
-		"shell", "python", "setup_repaired", "stop_late_command", "stop_late_setup", "pause_command", "crash_command")
+		"python", "stop_late_command", "stop_late_setup", "pause_command", "crash_command")
 	for _, scenario := range scenarios {
 		scenario.Image = image
 	}

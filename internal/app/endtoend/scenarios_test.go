@@ -78,7 +78,7 @@ func TestTwoServers(t *testing.T) { //nolint:tparallel // as above
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
 	h.tellAll(t, board, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/writers/*.txtar"),
-		"shell", "comments_refused", "stop_late_command", "stop_command", "stop_asked", "comments_result", "comments_edited", "pause_command", "ask", "merge"))
+		"comments_refused", "stop_late_command", "stop_asked", "comments_edited", "pause_command", "ask", "merge"))
 }
 
 // TestRestarts kills servers, and agents, in the middle of things, one after the
@@ -120,6 +120,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	t.Logf("%d crash points of %d", len(points), whole.entries)
 	var all errgroup.Group
+	all.SetLimit(2 * len(h.agents)) // most of the time they wait for a lease to run out
 	for i, point := range points {
 		scenario := crashScenario(t, fmt.Sprint("cut", point), point)
 		scenario.Events[len(scenario.Events)-1].Hasty = i%3 == 2
@@ -143,7 +144,7 @@ func TestCrashPoints(t *testing.T) {
 
 // crashPoints is about how many points of a run are tried through processes. All of
 // them are tried in package phase.
-const crashPoints = 16
+const crashPoints = 12
 
 // crashScenario is a run with everything in it, that is cut after an entry.
 func crashScenario(t *testing.T, name string, point int) *phasetest.Scenario {

@@ -191,7 +191,7 @@ func (b *boardSite) act(ctx context.Context, method, as, path string, body, into
 // pause waits for a moment before something is looked at again. It is false when
 // there is no point in that any more.
 func pause(ctx context.Context) bool {
-	timer := time.NewTimer(20 * time.Millisecond)
+	timer := time.NewTimer(100 * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
