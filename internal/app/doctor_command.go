@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ func (o examination) run(ctx context.Context) error {
 		doctor.ContainerEngine(cmp.Or(loaded.Sandbox.ContainerEngine, o.variable("DOCKER_HOST"))),
 		doctor.Bubblewrap,
 		doctor.Landlock(landlockVersion),
-	}, doctor.Forges(loaded, selfOn(loaded))...))
+	}, append(doctor.Forges(loaded, selfOn(loaded)), doctor.Board(loaded.Database.Driver, filepath.Join(loaded.DataDir, boardFolder)))...))
 	findings := slices.Concat(
 		[]doctor.Finding{doctor.Configuration(file, report)},
 		found[:6],
