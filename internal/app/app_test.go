@@ -13,13 +13,22 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // The test binary is the program too, when a script or a test calls it so, and
 // the inside of the sandboxes that it starts.
 func TestMain(m *testing.M) {
 	serveAsGuest()
-	testscript.Main(m, map[string]func(){"toryo": func() { os.Exit(Main()) }})
+	testscript.Main(withBrowser{m}, map[string]func(){"toryo": func() { os.Exit(Main()) }})
+}
+
+// withBrowser is the tests, with an end of the browser that they may have started.
+type withBrowser struct{ *testing.M }
+
+func (m withBrowser) Run() int {
+	defer testkit.StopBrowser()
+	return m.M.Run()
 }
 
 // The scripts in testdata are what a user types and sees.

@@ -24,6 +24,8 @@ type HandOutOptions struct {
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
 	Hash  func(token string) []byte
+	// Language of what people are told: auto, ja or en.
+	Language task.Language
 	// Prepare makes what the agent is told, and its repository.
 	Prepare func(ctx context.Context, given Given) (Assignment, error)
 	Now     func() time.Time // the database's; see Clock

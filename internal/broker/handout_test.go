@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,7 +24,7 @@ func onBoth(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "toryo.db")
+		path := testkit.SQLite(t, sqlite.Open)
 		test(t, func() store.Store { return opened(t, sqlite.Open, path) })
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -180,7 +179,7 @@ func TestATaskReachesWhoWaits(t *testing.T) {
 
 func TestTheWaitEnds(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	h, _ := handsOut(t, s)
 	if _, found, err := h.Request(t.Context(), "a", time.Millisecond); found || err != nil {
 		t.Errorf("found %v, %v", found, err)
@@ -340,7 +339,7 @@ func TestTwoServers(t *testing.T) {
 
 func TestWhatCannotBePreparedGoesBack(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	bad := assignTask(t, s, func(w *store.NewTask) { w.Priority = 5 })
 	down := assignTask(t, s, func(w *store.NewTask) { w.Priority = 4 })
 	good := assignTask(t, s)
@@ -373,7 +372,7 @@ func TestWhatCannotBePreparedGoesBack(t *testing.T) {
 // An agent that is gone before it has its task does not keep it.
 func TestAnAgentThatIsGone(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	ctx, gone := context.WithCancel(t.Context())
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
 		o.Prepare = func(ctx context.Context, given broker.Given) (broker.Assignment, error) {
@@ -399,7 +398,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 // one; and when the task is taken away meanwhile, the agent does not get it.
 func TestTheLeaseIsKeptDuringPreparation(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	const lease = 300 * time.Millisecond
 	prepare := make(chan func(broker.Given) error, 1)
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
@@ -438,7 +437,7 @@ func TestTheLeaseIsKeptDuringPreparation(t *testing.T) {
 // A database that fails for a while does not end the waiting.
 func TestTheDatabaseFailsForAWhile(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	var failures atomic.Int64
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) { o.Leases = failing{o.Leases, &failures} })
 	waiting := ask(t, h, "a")
@@ -463,7 +462,7 @@ func (f failing) HandOut(ctx context.Context, now time.Time, each int, choose fu
 // A task whose time comes while agents wait is handed out then.
 func TestATaskWhoseTimeComes(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	h, counted := handsOut(t, s)
 	x := assignTask(t, s, func(w *store.NewTask) { w.ReadyAt = time.Now().Add(200 * time.Millisecond) })
 	if made := ask(t, h, "a").get(t); made.Task.ID != x.ID || time.Now().Before(x.ReadyAt) {

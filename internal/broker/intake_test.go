@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 const (
@@ -58,7 +58,7 @@ func (s *safeBuffer) String() string {
 func newOffice(t *testing.T, change ...func(*broker.IntakeOptions)) *office {
 	t.Helper()
 	o := &office{
-		T: t, store: opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db")), forge: dummy.New(task.GitHub, bot), log: &safeBuffer{},
+		T: t, store: opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open)), forge: dummy.New(task.GitHub, bot), log: &safeBuffer{},
 	}
 	o.forge.AddRepository(team, forge.Remote{})
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)

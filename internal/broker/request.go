@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -49,6 +50,10 @@ func (h *HandOut) Request(ctx context.Context, agent string, wait time.Duration)
 		}
 		h.options.Log.WarnContext(ctx, "a task could not be prepared", "task", given.Task.ID, "item", given.Task.Key.String(),
 			"agent", agent, "error", err, "again", after)
+		if _, baseless := errors.AsType[*baselessError](err); baseless && ctx.Err() == nil {
+			h.giveUp(ctx, given.Task)
+			continue
+		}
 		h.takeBack(ctx, given.Task, reason, after)
 	}
 }
@@ -107,6 +112,23 @@ func (h *HandOut) keep(ctx context.Context, given Given, cancel context.CancelFu
 
 func (h *HandOut) renew(ctx context.Context, given Given, until time.Time) error {
 	return h.options.Leases.Renew(ctx, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), until)
+}
+
+// giveUp lets a task fail that nobody can begin, and tells people why.
+func (h *HandOut) giveUp(ctx context.Context, t task.Task) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer cancel()
+	text := notice.Notice{Reason: task.ReasonNoBase}.Unable(h.options.Language.Of(t.Title))
+	_, err := h.options.Tasks.Move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: task.ReasonNoBase,
+		Effects: func(before, after task.Task) []store.Action {
+			return append(h.options.Labels.Effects(before, after), said(after, "unable", text))
+		},
+	})
+	h.options.Wrote()
+	if err != nil {
+		h.options.Log.WarnContext(ctx, "cannot let a task fail that cannot be begun; its lease will run out", "task", t.ID, "error", err)
+	}
 }
 
 // takeBack puts a task back into the queue that its agent did not get. If that

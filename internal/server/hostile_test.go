@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,15 +289,14 @@ func TestReportsOutOfOrder(t *testing.T) {
 	})
 }
 
-// endless is a body without end.
-type endless struct{ sent int64 }
+// endless is a body without end. It may still be read when the answer is there.
+type endless struct{ sent atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'a'
 	}
-	e.sent += int64(len(p))
-	if e.sent > 1<<30 {
+	if e.sent.Add(int64(len(p))) > 1<<30 {
 		return 0, io.EOF
 	}
 	return len(p), nil
@@ -322,8 +322,8 @@ func TestTooMuch(t *testing.T) {
 			t.Errorf("a gigabyte is answered with %s", answer.Status)
 		}
 	}
-	if body.sent > 100<<20 {
-		t.Errorf("%d MB were read", body.sent>>20)
+	if sent := body.sent.Load(); sent > 100<<20 {
+		t.Errorf("%d MB were read", sent>>20)
 	}
 	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
 	held := client.Held(&wire.Assignment{TaskID: string(made.ID), Lease: wire.Lease{Token: token}})

@@ -55,11 +55,15 @@ type Outbox interface {
 	// there is no such task.
 	Put(ctx context.Context, action Action) (stored Action, put bool, err error)
 	// Take returns actions that are due, of each item only the first that is
-	// still pending, and holds them for the caller until the given time: no
-	// other caller gets them before. Each Take counts as an attempt. An action
+	// still pending, but for what overwrites something and was never tried: while
+	// that is not due, the next one comes first. It holds them for the
+	// caller until the given time: no other caller gets them before. Each Take counts as an attempt. An action
 	// whose task is in a newer generation by now is not returned but refused with
 	// ReasonStaleGeneration.
 	Take(ctx context.Context, now, until time.Time, limit int) ([]Action, error)
+	// KeepTaken extends the hold of whoever took the action at that attempt; Conflict if
+	// it has ended or someone else has taken it since.
+	KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error
 	// Deliver records that the forge has taken the action, with what it said,
 	// even if the action was refused meanwhile. Delivering twice changes nothing.
 	Deliver(ctx context.Context, id string, result json.RawMessage) error

@@ -69,49 +69,60 @@ func TestChatAboutAReview(t *testing.T) {
 	one := h.review(t, "alice", paper)
 	alice := h.window(t, "alice")
 	scripts := get[int](alice, `document.scripts.length`)
-	alice.click(`nav a[href="/reviews"]`)
-	alice.click(`a[href="/reviews/` + one.ID + `"]`)
-	alice.click(`form[action$="/threads"] button`)
-	alice.until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
-	alice.click(`button[data-cite="§2"]`)
-	alice.fill(`#chat-form textarea`, "what is there?")
+	alice.Click(`nav a[href="/reviews"]`)
+	alice.Click(`a[href="/reviews/` + one.ID + `"]`)
+	alice.Click(`form[action$="/threads"] button`)
+	alice.Until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
+	alice.Click(`button[data-cite="§2"]`)
+	alice.Fill(`#chat-form textarea`, "what is there?")
 	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§2 what is there?" {
 		t.Errorf("the message is %q", typed)
 	}
-	alice.click(`#chat-form button`)
-	alice.sees("#messages .message.assistant .text", "It is in §2")
-	alice.sees("#messages .cites .badge-ok", "confirmed")
-	alice.sees("#messages .cites .badge-bad", "there is no such place")
+	alice.Click(`#chat-form button`)
+	alice.Sees("#messages .message.assistant .text", "It is in §2")
+	alice.Sees("#messages .cites .badge-ok", "confirmed")
+	alice.Sees("#messages .cites .badge-bad", "there is no such place")
 	if link := get[string](alice, `document.querySelector("#messages .assistant .text a.cite").hash`); link != "#section-2" {
 		t.Errorf("the citation leads to %q", link)
 	}
-	alice.click(`button[data-cite="§1 §2"]`)
+	alice.Click(`button[data-cite="§1 §2"]`)
 	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§1 §2 " {
 		t.Errorf("an item of the judgement puts %q into the message", typed)
 	}
-	alice.fill(`#chat-form textarea`, "attack me")
-	alice.click(`#chat-form button`)
-	alice.until(`document.querySelectorAll("#messages .message").length === 4`)
+	alice.Fill(`#chat-form textarea`, "attack me")
+	alice.Click(`#chat-form button`)
+	alice.Until(`document.querySelectorAll("#messages .message").length === 4`)
 	alice.harmless("the chat", scripts)
-	alice.accessible("the chat")
-	alice.shot("review")
-	alice.fill(`#chat-form textarea`, "please fail")
-	alice.click(`#chat-form button`)
-	alice.until(`document.querySelector("#messages .failure")`)
+	alice.Accessible("the chat")
+	alice.Shot("review")
+	alice.Fill(`#chat-form textarea`, "please fail")
+	alice.Click(`#chat-form button`)
+	alice.Until(`document.querySelector("#messages .failure")`)
 
 	// Everything is there again when the page is loaded anew, and what the model
 	// is sent can be read.
-	alice.run("reload", chromedp.Reload())
-	alice.sees("#messages .message.assistant .text", "It is in §2")
+	alice.Run("reload", chromedp.Reload())
+	alice.Sees("#messages .message.assistant .text", "It is in §2")
 	alice.harmless("the chat after loading it again", scripts)
 	thread := get[string](alice, `document.querySelector("#chat-form").action.split("/").at(-2)`)
-	alice.open("/threads/" + thread + "/context?input=" + url.QueryEscape("§1 why?"))
-	alice.sees("main pre", "Oil the gate.")
-	alice.accessible("what the model is sent")
+	alice.Open("/threads/" + thread + "/context?input=" + url.QueryEscape("§1 why?"))
+	alice.Sees("main pre", "Oil the gate.")
+	alice.Accessible("what the model is sent")
+
+	// So can what it was sent for an answer, then: without what was said later.
+	alice.Open("/reviews/" + one.ID)
+	sent := get[string](alice, `document.querySelector("#messages .assistant a[href$='/sent']").getAttribute("href")`)
+	alice.Open(sent)
+	alice.Sees("main pre", "what is there?")
+	alice.Sees("main pre", "Then look at the hinges.")
+	if get[bool](alice, `document.body.textContent.includes("attack me")`) {
+		t.Error("what was said later is shown as sent before")
+	}
+	alice.Accessible("what the model was sent")
 
 	// It is hers alone.
 	bob := h.visitor(t, "bob")
-	for _, path := range []string{"/reviews/" + one.ID, "/threads/" + thread + "/context"} {
+	for _, path := range []string{"/reviews/" + one.ID, "/threads/" + thread + "/context", sent} {
 		if status, _ := bob.get(path); status != 404 {
 			t.Errorf("someone else gets %d from %s", status, path)
 		}

@@ -59,7 +59,7 @@ type with func(*Options)
 func newHouse(t testing.TB, options ...with) *house {
 	t.Helper()
 	folder := t.TempDir()
-	database, err := sqlite.Open(t.Context(), filepath.Join(folder, "toryo.db"))
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	must(t, err)
 	t.Cleanup(func() { must(t, database.Close()) })
 	h := &house{store: database, log: new(strings.Builder)}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"regexp"
 	"sync"
 
 	"github.com/a-h/templ"
@@ -24,10 +25,14 @@ const maxMarkdown = 256 << 10
 // that stands in the text, and the policy lets through a short list of elements.
 var reader = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(
-		goldmark.WithExtensions(extension.Linkify, extension.Table, extension.Strikethrough, extension.TaskList),
+		goldmark.WithExtensions(extension.NewLinkify(extension.WithLinkifyURLRegexp(address)), extension.Table, extension.Strikethrough, extension.TaskList),
 		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(imagesAreLinks{}, 100))),
 	)
 })
+
+// address is a URL in a text. Unlike that of the library it may have any host, also
+// localhost or one without a dot, and it ends where other writing begins.
+var address = regexp.MustCompile(`^https?://[-A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]]+`)
 
 var sieve = sync.OnceValue(func() *bluemonday.Policy {
 	policy := bluemonday.NewPolicy()

@@ -184,6 +184,22 @@ func TestForges(t *testing.T) {
 	}
 }
 
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	if got := doctor.Links(c, "http://127.0.0.1:8750"); got.Status != doctor.OK {
+		t.Errorf("with the board alone: %+v", got)
+	}
+	c.GitHub.Owner = "team"
+	if got := doctor.Links(c, "http://127.0.0.1:8750"); got.Status != doctor.Warning || !strings.Contains(got.Mend, "server.public_url") {
+		t.Errorf("with a forge: %+v", got)
+	}
+	c.Server.PublicURL = "https://toryo.example.com"
+	if got := doctor.Links(c, c.Server.PublicURL); got.Status != doctor.OK || !strings.Contains(got.Found, "toryo.example.com") {
+		t.Errorf("with an address for people: %+v", got)
+	}
+}
+
 func TestDataDir(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -77,9 +77,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, image client.Imag
 	if err != nil {
 		return nil, err
 	}
-	e.mutex.Lock()
-	e.mine[made] = true
-	e.mutex.Unlock()
+	e.mine.Store(made, true)
 	started := &box{engine: e, spec: spec, info: sandbox.Info{ID: made, Engine: Name, Owner: spec.Owner, Task: spec.Task,
 		Generation: spec.Generation, Started: time.Now().UTC(), Running: true}}
 	started.disks = e.disks(ctx, spec.Workspace)

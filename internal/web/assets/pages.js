@@ -118,7 +118,9 @@ function startJournal() {
   // Only a reader moves the journal up; it also moves when a step changes its
   // height, and then the end is followed still.
   let top = 0;
+  let height = journal.clientHeight;
   journal.addEventListener("scroll", () => {
+    if (journal.clientHeight !== height) return; // the window changed its size; see below
     if (atEnd()) following = true;
     else if (journal.scrollTop < top) following = false;
     top = journal.scrollTop;
@@ -172,7 +174,11 @@ function startJournal() {
     }
   }
 
-  const sizes = new ResizeObserver(() => { if (following) toEnd(); });
+  const sizes = new ResizeObserver(() => {
+    height = journal.clientHeight;
+    if (following) toEnd();
+  });
+  sizes.observe(journal);
   for (const steps of journal.querySelectorAll(".steps")) sizes.observe(steps);
   toEnd();
   listen(`${path}/live`, journal.dataset.last, { entry: add });
