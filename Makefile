@@ -17,7 +17,7 @@ build: ## Build the static program bin/toryo
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
 
 test: ## Install and start what the tests need, run every test, stop it again
-	@scripts/install-needs gcc git python postgresql bubblewrap docker gitea contracts aimock chromium axe
+	@scripts/install-needs gcc git python postgresql bubblewrap docker gitea contracts aimock chromium axe kubernetes
 	@scripts/with-services scripts/test $(PACKAGES)
 
 test-quick: ## Run the tests that need no service

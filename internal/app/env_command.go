@@ -15,7 +15,7 @@ import (
 
 // The flags that go over configuration keys of sandboxes.
 var (
-	sandboxFlag = settingFlag{"sandbox", "sandbox.kind", "KIND", "auto, docker, bubblewrap or landlock"}
+	sandboxFlag = settingFlag{"sandbox", "sandbox.kind", "KIND", "auto, docker, bubblewrap, kubernetes or landlock"}
 	networkFlag = settingFlag{"network", "sandbox.network.setup", "POLICY", "what set-up can reach: none, registries or open"}
 	timeoutFlag = settingFlag{"timeout", "sandbox.command_timeout", "DURATION", "time limit of one command, such as 90s"}
 )

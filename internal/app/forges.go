@@ -119,7 +119,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 // mirrorOptions says where mirrors are. What tasks push is kept in a database that
 // other servers may have too.
 func mirrorOptions(c config.Config, f *forgeSide) mirror.Options {
-	options := mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, Log: f.log}
+	options := mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, BaseAge: baseAge, Log: f.log}
 	if c.Database.Driver == "postgres" {
 		options.Keep = f.store
 	}
@@ -245,6 +245,15 @@ func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error 
 	}
 	f.told(delivery)
 	return nil
+}
+
+// baseAge is how old the base of a task may be when its agent fetches. The board is
+// at hand.
+func baseAge(r mirror.Repository) time.Duration {
+	if r.Forge == task.Board {
+		return 0
+	}
+	return seedAge
 }
 
 // git serves the mirrors to whoever holds the lease of a task. People may fetch

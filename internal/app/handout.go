@@ -59,7 +59,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot,
 		Labels: c.LabelNames, Rules: rulesOf(c), Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
-	f.running.watch(f, h.intake, h.clock.Now)
+	f.running.watch(f, h.intake, c.PauseResume.AnswerWithin, h.clock.Now)
 	f.webhooks.Changes = f.running.watcher
 	server, err := serverName()
 	if err != nil {

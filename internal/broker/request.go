@@ -19,6 +19,8 @@ const (
 	// has to do something about.
 	soonAgain  = 30 * time.Second
 	laterAgain = 5 * time.Minute
+	// nearlyWhole is which part of a lease a preparation may use up.
+	nearlyWhole = 10
 	// longestTidying bounds what is done for a caller who is gone.
 	longestTidying = 30 * time.Second
 )
@@ -57,7 +59,8 @@ func (h *HandOut) Request(ctx context.Context, agent string, wait time.Duration)
 }
 
 // prepare prepares a task, and keeps its lease meanwhile. The agent gets the whole
-// of a lease.
+// of a lease, or nearly: what a preparation that was quick has used of it is not
+// worth another write.
 func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestPreparation, task.Errorf(task.Unavailable, "the preparation took too long"))
 	defer cancel()
@@ -77,6 +80,10 @@ func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) 
 	until := h.options.Now().Add(h.options.Lease)
 	renewing, done := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer done()
+	if held := given.Task.Lease.ExpiresAt; until.Sub(held) < h.options.Lease/nearlyWhole {
+		made.Task.Lease.ExpiresAt = held
+		return made, h.options.Leases.Holds(renewing, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), h.options.Now())
+	}
 	if err := h.renew(renewing, given, until); err != nil {
 		return Assignment{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,16 +23,18 @@ type WatchOptions struct {
 	// Wanted looks whether an item still wants its task, and withdraws it if not;
 	// see [Intake.Look]. Nil means that someone else does.
 	Wanted func(ctx context.Context, item task.Key, maxAge time.Duration) error
-	// GoOn lets a task go on whose question was answered; see [Halts.Resume]. Nil
-	// means that someone else does.
-	GoOn func(ctx context.Context, id task.ID) (task.Task, error)
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Answered lets a task go on whose run has asked a person something, when there
+	// is an answer or there was none for AnswerWithin; see [Halts.Answered]. Nil
+	// means that someone else does; zero that there is all the time in the world.
+	Answered     func(ctx context.Context, t task.Task) error
+	AnswerWithin time.Duration
+	Now          func() time.Time
+	Log          *slog.Logger
 }
 
 // Watcher looks at the items of all tasks that are running, for what their runs
 // have to know: that the task is no longer wanted, and what people said; and at
-// those of tasks that wait for an answer. One
+// those of tasks whose run has asked a person something and waits, paused. One
 // watcher looks for all of them, and at what others read too: it costs the forge
 // nothing extra. An item that cannot be read is looked at again the next time.
 type Watcher struct {
@@ -132,22 +133,14 @@ func (w *Watcher) followHints(ctx context.Context) {
 	}
 }
 
-// watched reports whether what happens to its item matters to a task now.
-func watched(t task.Task) bool { return t.State == task.Running || awaitsAnswer(t) }
-
-// awaitsAnswer reports whether a task waits for a person to answer.
-func awaitsAnswer(t task.Task) bool {
-	return t.State == task.Paused && t.Reason == task.ReasonAwaitingAnswer
-}
-
-// running returns the tasks of the items to which it matters.
+// running returns the tasks of the items that are running or wait for an answer.
 func (w *Watcher) running(ctx context.Context, items map[task.Key]bool) []task.Task {
 	var tasks []task.Task
 	for key := range items {
 		for _, kind := range []task.Type{task.Development, task.Review} {
 			t, err := w.options.Tasks.TaskOf(ctx, key, kind)
 			switch {
-			case err == nil && watched(t):
+			case err == nil && (t.State == task.Running || asks(t)):
 				tasks = append(tasks, t)
 			case err != nil && task.CodeOf(err) != task.NotFound && ctx.Err() == nil:
 				w.options.Log.ErrorContext(ctx, "cannot see whether an item that changed has a task; it is looked at later", "item", key.String(), "error", err)
@@ -157,18 +150,20 @@ func (w *Watcher) running(ctx context.Context, items map[task.Key]bool) []task.T
 	return tasks
 }
 
-// GoThrough looks at every item with a running task whose snapshot is too old, and
-// at those of tasks that have just begun to run.
+// GoThrough looks at every item with a task that is running, or waits for an answer,
+// whose snapshot is too old, and at those of tasks that have just begun to.
 func (w *Watcher) GoThrough(ctx context.Context) error {
 	running, err := w.options.Tasks.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running, task.Paused}})
 	if err != nil {
 		return err
 	}
-	running = slices.DeleteFunc(running, func(t task.Task) bool { return !watched(t) })
 	var due []task.Task
 	w.mu.Lock()
 	still := make(map[run]time.Time, len(running))
 	for _, t := range running {
+		if t.State == task.Paused && !asks(t) {
+			continue
+		}
 		is := run{t.ID, t.Generation}
 		at, known := w.looked[is]
 		if known && w.options.Now().Sub(at) < w.age(t) {
@@ -224,13 +219,17 @@ func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 	if err != nil {
 		return err
 	}
-	if err := w.options.Talk.Hear(ctx, t, seen); err != nil || !awaitsAnswer(t) || w.options.GoOn == nil {
+	if err := w.options.Talk.Hear(ctx, t, seen); err != nil || !asks(t) || w.options.Answered == nil {
 		return err
 	}
-	answered, err := w.options.Talk.Answered(ctx, t)
-	if err != nil || !answered {
+	answered, err := w.options.Talk.answered(ctx, t)
+	inVain := w.options.AnswerWithin > 0 && w.options.Now().Sub(t.UpdatedAt) >= w.options.AnswerWithin
+	if err != nil || !answered && !inVain {
 		return err
 	}
-	_, err = w.options.GoOn(ctx, t.ID)
-	return outrun(err)
+	return w.options.Answered(ctx, t)
 }
+
+// asks reports whether the run of a task has asked a person something and waits for
+// the answer.
+func asks(t task.Task) bool { return t.State == task.Paused && t.Reason == task.ReasonAwaitingAnswer }

@@ -128,7 +128,8 @@ type setupRun struct {
 	box      sandbox.Sandbox
 	result   Result
 	began    time.Time
-	cold     bool // snapshots are not looked at any more
+	cold     bool   // snapshots are not looked at any more
+	kept     string // as what and where the snapshot is kept
 }
 
 func (r *setupRun) tell(step Step) {
@@ -228,6 +229,7 @@ func (r *setupRun) warmKey(ctx context.Context, image string) string {
 	}
 	for _, snapshot := range kept {
 		if snapshot.Key == key {
+			r.kept = snapshot.Kept
 			return key
 		}
 	}
@@ -328,7 +330,9 @@ func (r *setupRun) keep(ctx context.Context) {
 	}
 	key, err := r.key(ctx, image)
 	if err == nil {
-		_, err = r.box.Snapshot(ctx, key, r.before)
+		var made sandbox.Snapshot
+		made, err = r.box.Snapshot(ctx, key, r.before)
+		r.kept = made.Kept
 	}
 	if err == nil {
 		r.result.SetupResult.SnapshotKey = key

@@ -56,8 +56,9 @@ type Outbox interface {
 	// there is no such task.
 	Put(ctx context.Context, action Action) (stored Action, put bool, err error)
 	// Take returns actions that are due, of each item only the first that is
-	// still pending, and holds them for the caller until the given time: no
-	// other caller gets them before. Each Take counts as an attempt. An action
+	// still pending, but for what overwrites something and was never tried: while
+	// that is not due, the next one comes first. It holds them for the
+	// caller until the given time: no other caller gets them before. Each Take counts as an attempt. An action
 	// whose task is in a newer generation by now is not returned but refused with
 	// ReasonStaleGeneration.
 	Take(ctx context.Context, now, until time.Time, limit int) ([]Action, error)

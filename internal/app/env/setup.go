@@ -109,7 +109,7 @@ func (s Setup) readPlan() (environment.Selection, error) {
 
 // engine chooses the sandbox engine and removes what earlier runs left in it.
 func (s Setup) engine(ctx context.Context) (sandbox.Engine, error) {
-	engines := Engines{Dir: s.folder(), DockerHost: s.Configuration.ContainerEngine, Hosts: s.Configuration.Network.Hosts,
+	engines := Engines{Dir: s.folder(), DockerHost: s.Configuration.ContainerEngine, Kubernetes: s.Configuration.Kubernetes, Hosts: s.Configuration.Network.Hosts,
 		Log: s.Log, AllowWeak: true} // it is the user's own folder
 	engine, warning, err := engines.Choose(ctx, s.Configuration.Kind)
 	if err != nil {
