@@ -104,27 +104,25 @@ func TestServersWithNothingInCommon(t *testing.T) {
 	t.Parallel()
 	needBubblewrap(t)
 	gitea := testkit.Gitea(t)
-	t.Run("group", func(t *testing.T) {
-		t.Run("a run goes on through another", func(t *testing.T) {
-			t.Parallel()
-			goOnElsewhere(t, newGiteaPlace(t, gitea))
-		})
-		t.Run("drill", func(t *testing.T) {
-			t.Parallel()
-			program, err := exec.LookPath("toryo")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var said strings.Builder
-			on := newGiteaPlace(t, gitea)
-			err = drill.Drill{
-				Program: program, Dir: t.TempDir(), Out: &said, Place: on, Environ: append(withoutSettings(os.Environ()), "TORYO_GITEA_TOKEN="+on.token),
-				Database: testkit.Postgres(t), Servers: 2, Agents: 2, Tasks: 4, Lasts: 10 * time.Second, Settle: settleWithin, Sandbox: "bubblewrap",
-			}.Run(t.Context())
-			if err != nil {
-				t.Errorf("%v: %s", err, said.String())
-			}
-		})
+	t.Run("a run goes on through another", func(t *testing.T) {
+		t.Parallel()
+		goOnElsewhere(t, newGiteaPlace(t, gitea))
+	})
+	t.Run("drill", func(t *testing.T) {
+		t.Parallel()
+		program, err := exec.LookPath("toryo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		on := newGiteaPlace(t, gitea)
+		err = drill.Drill{
+			Program: program, Dir: t.TempDir(), Out: &said, Place: on, Environ: append(withoutSettings(os.Environ()), "TORYO_GITEA_TOKEN="+on.token),
+			Database: testkit.Postgres(t), Servers: 2, Agents: 2, Tasks: 4, Lasts: 10 * time.Second, Settle: settleWithin, Sandbox: "bubblewrap",
+		}.Run(t.Context())
+		if err != nil {
+			t.Errorf("%v: %s", err, said.String())
+		}
 	})
 }
 

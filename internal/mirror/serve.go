@@ -68,11 +68,8 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	}
 	id := task.ID(strings.TrimSuffix(r.PathValue("task"), ".git"))
 	holder, err := authenticate(r.Context(), id, token)
-	if err == nil && string(holder.Task)+".git" != r.PathValue("task") {
-		err = task.Errorf(task.Forbidden, "the token is of another task")
-	}
-	if err == nil && holder.ReadOnly && service != uploadPack {
-		err = task.Errorf(task.Forbidden, "only whoever holds the task may push")
+	if err == nil {
+		err = mayUse(holder, r.PathValue("task"), service)
 	}
 	if err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
@@ -89,10 +86,8 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	case <-r.Context().Done():
 		return
 	}
-	if service == uploadPack && r.Method == http.MethodGet && !holder.ReadOnly {
-		if err := m.freshen(r.Context(), holder); err != nil {
-			m.options.Log.WarnContext(r.Context(), "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
-		}
+	if service == uploadPack && r.Method == http.MethodGet {
+		m.offerFresh(r.Context(), holder)
 	}
 	again := func(ctx context.Context) error {
 		now, err := authenticate(ctx, id, token)
@@ -104,6 +99,27 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	if err := m.backend(w, r, service, holder, again); err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git failed", "task", holder.Task, "service", service, "error", err)
 	}
+}
+
+// offerFresh brings the base up to date for an agent, if that can be done.
+func (m *Mirrors) offerFresh(ctx context.Context, holder Holder) {
+	if holder.ReadOnly {
+		return
+	}
+	if err := m.freshen(ctx, holder); err != nil {
+		m.options.Log.WarnContext(ctx, "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
+	}
+}
+
+// mayUse says whether whoever holds one task may do this with the task in the path.
+func mayUse(holder Holder, path, service string) error {
+	if string(holder.Task)+".git" != path {
+		return task.Errorf(task.Forbidden, "the token is of another task")
+	}
+	if holder.ReadOnly && service != uploadPack {
+		return task.Errorf(task.Forbidden, "only whoever holds the task may push")
+	}
+	return nil
 }
 
 // backend lets git http-backend answer. Its errors come too late to be shown, or
