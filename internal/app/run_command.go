@@ -67,7 +67,7 @@ func (o runCommand) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, stopTelemetry(ctx, report)) }()
 	engines := env.Engines{
-		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Hosts: c.Sandbox.Network.Hosts,
+		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Kubernetes: c.Sandbox.Kubernetes, Hosts: c.Sandbox.Network.Hosts,
 		AllowWeak: true, Log: report.Log, // it is the user's own repository
 	}
 	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)

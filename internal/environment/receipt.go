@@ -21,7 +21,8 @@ type Receipt struct {
 	SetupCommands []string   `json:"setup_commands"`
 	Verification  []CheckRun `json:"verification"`
 	SnapshotKey   string     `json:"snapshot_key"`
-	Baseline      *Baseline  `json:"baseline"` // nil when tests were not run
+	SnapshotKept  string     `json:"snapshot_kept,omitempty"` // as what and where
+	Baseline      *Baseline  `json:"baseline"`                // nil when tests were not run
 	At            time.Time  `json:"at"`
 }
 
@@ -51,7 +52,7 @@ func (r *setupRun) receipt(ctx context.Context) Receipt {
 	setup := r.result.SetupResult
 	receipt := Receipt{Environment: setup.Environment, Sandbox: setup.Sandbox, Image: r.request.Spec.Image, Identity: r.identity,
 		SetupCommands: r.selected.SetupCommands, Verification: r.result.VerificationResult.Checks,
-		SnapshotKey: setup.SnapshotKey, At: time.Now().UTC()}
+		SnapshotKey: setup.SnapshotKey, SnapshotKept: r.kept, At: time.Now().UTC()}
 	if receipt.Image == "" {
 		receipt.Image = r.entry.Image
 	}

@@ -157,6 +157,31 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 	return base, m.setHead(ctx, p, space+"refs/heads/"+seed.Base)
 }
 
+// freshen brings the base in the namespace of a task up to date with the forge, for
+// an agent that is about to fetch: it merges what the base has got since it began.
+func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
+	ctx, cancel := context.WithTimeout(ctx, longestFreshening)
+	defer cancel()
+	if err := m.Fetch(ctx, holder.Repository, m.options.BaseAge(holder.Repository)); err != nil {
+		return err
+	}
+	p, err := m.placeOf(ctx, holder.Repository, holder.Task)
+	if err != nil {
+		return err
+	}
+	dir, space := p.dir, p.space()
+	head, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", "--quiet", space + "HEAD"}})
+	if err != nil {
+		return internal(err, "the namespace of task "+string(holder.Task)+" has no base")
+	}
+	head = strings.TrimSpace(head)
+	base, err := m.commit(ctx, dir, strings.TrimPrefix(head, space))
+	if err != nil || base == "" {
+		return err
+	}
+	return m.update(ctx, dir, fmt.Sprintf("update %s %s\n", head, base))
+}
+
 // newer is the commit that the forge has the branch at, if the task is to have it
 // too: it has no such branch, or has nothing there that the forge lacks. Else it is
 // empty.

@@ -74,6 +74,7 @@ var importTable = map[string]row{
 	"sandbox/egress":      {imports: []string{"sandbox", "task"}},
 	"sandbox/docker":      {imports: []string{"sandbox", "sandbox/guest", "task"}},
 	"sandbox/bubblewrap":  {imports: []string{"sandbox", "sandbox/guest", "task"}},
+	"sandbox/kubernetes":  {imports: []string{"sandbox", "sandbox/guest", "task"}},
 	"sandbox/landlock":    {imports: []string{"sandbox", "sandbox/guest", "task"}},
 	"sandbox/sandboxtest": {imports: []string{"sandbox", "sandbox/egress", "task", "testkit"}, testing: true},
 
@@ -125,6 +126,7 @@ var confined = map[string][]string{
 	"github.com/containerd/errdefs":              {"sandbox/docker"},
 	"github.com/landlock-lsm/go-landlock":        {"sandbox/landlock"},
 	"github.com/hashicorp/yamux":                 {"sandbox/guest"},
+	"github.com/coder/websocket":                 {"sandbox/kubernetes"},
 	"github.com/anthropics/anthropic-sdk-go":     {"llm/anthropic"},
 	"github.com/openai/openai-go":                {"llm/openai"},
 	"github.com/sashabaranov/go-openai":          {"llm/openai"},

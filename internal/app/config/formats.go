@@ -21,10 +21,14 @@ var formats = map[string]func(string) *complaint{
 	"label":    checkLabel,
 	"name":     checkName,
 	"origin":   checkOrigin,
+	"pair":     checkPair,
 	"path":     checkPath,
 	"pem":      checkPEM,
 	"postgres": checkPostgres,
 	"project":  checkProject,
+
+	"toleration": checkToleration,
+
 	"url":      checkURL,
 	"variable": checkVariable,
 	"word":     checkWord,
@@ -193,4 +197,19 @@ func checkVariable(text string) *complaint {
 		return complain("write it like LANG", "%s is not the name of a variable", show(text))
 	}
 	return nil
+}
+
+func checkPair(text string) *complaint {
+	if name, _, found := strings.Cut(text, "="); !found || name == "" {
+		return complain("write it like pool=sandboxes", "%s is not of the form name=value", show(text))
+	}
+	return checkWord(text)
+}
+
+func checkToleration(text string) *complaint {
+	_, effect, found := strings.Cut(text, ":")
+	if found && !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, effect) {
+		return complain("write it like dedicated=sandboxes:NoSchedule", "%s has no effect that there is", show(text))
+	}
+	return checkWord(text)
 }

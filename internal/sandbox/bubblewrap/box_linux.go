@@ -94,7 +94,9 @@ func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
 
 // Snapshot keeps home and workspace.
 func (b *box) Snapshot(_ context.Context, key string, before sandbox.Listing) (sandbox.Snapshot, error) {
-	return b.engine.shelf.Put(key, filepath.Join(b.dir, "home"), b.spec.Workspace, before, 0)
+	made, err := b.engine.shelf.Put(key, filepath.Join(b.dir, "home"), b.spec.Workspace, before, 0)
+	made.Kept = "folder"
+	return made, err
 }
 
 const stopTimeout = 5 * time.Second

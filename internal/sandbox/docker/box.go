@@ -76,7 +76,9 @@ func (b *box) Snapshot(ctx context.Context, key string, before sandbox.Listing) 
 	if err != nil {
 		return sandbox.Snapshot{}, failed(err, "the container cannot be kept as an image")
 	}
-	return b.engine.shelf.Put(key, "", b.spec.Workspace, before, size)
+	made, err := b.engine.shelf.Put(key, "", b.spec.Workspace, before, size)
+	made.Kept = "image and folder"
+	return made, err
 }
 
 const stopTimeout = 30 * time.Second

@@ -20,6 +20,7 @@ import (
 type Client struct {
 	session *yamux.Session
 	fileMax int64
+	mirror  *mirror // of a workspace that is not shared; nil when it is
 
 	running sync.Mutex // held while a command runs
 }
@@ -32,7 +33,7 @@ const killGrace = 30 * time.Second
 // each connection that a program inside makes to the proxy to connections. It
 // owns the connection from then on.
 func NewClient(connection io.ReadWriteCloser, connections func(net.Conn), fileMax int64) (*Client, error) {
-	session, err := yamux.Client(connection, sessionConfig())
+	session, err := yamux.Client(connection, sessionConfig(writeTimeout))
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +42,26 @@ func NewClient(connection io.ReadWriteCloser, connections func(net.Conn), fileMa
 	return client, nil
 }
 
-func sessionConfig() *yamux.Config {
+// NewLinkedClient speaks to a guest over a link that may be without a connection
+// for a while.
+func NewLinkedClient(link *Link, patience time.Duration, connections func(net.Conn), fileMax int64) (*Client, error) {
+	session, err := yamux.Client(link, sessionConfig(patience))
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{session: session, fileMax: fileMax}
+	go client.accept(connections) // ends with the session
+	return client, nil
+}
+
+const writeTimeout = 30 * time.Second
+
+func sessionConfig(writeTimeout time.Duration) *yamux.Config {
 	config := yamux.DefaultConfig()
 	config.LogOutput = io.Discard
 	config.EnableKeepAlive = false // the connection is a pipe: it ends with the process
 	config.MaxStreamWindowSize = 1 << 20
-	config.ConnectionWriteTimeout = 30 * time.Second
+	config.ConnectionWriteTimeout = writeTimeout
 	return config
 }
 
