@@ -33,8 +33,8 @@ generate: ## Write the generated files anew
 	go generate ./...
 
 bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
-	@scripts/install-needs postgresql bubblewrap docker gitea chromium
-	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
+	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes
+	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./internal/bench
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
 	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
 	@echo "What pages weigh in a browser, and how soon it shows what happens:"

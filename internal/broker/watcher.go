@@ -59,6 +59,9 @@ const (
 	// boardAge is how old the snapshot of an item on the board may be: it is at
 	// hand, and other processes write to it too.
 	boardAge = 2 * time.Second
+	// longestHint is the longest pause before an item that changed and could not be
+	// read is looked at again.
+	longestHint = 30 * time.Second
 )
 
 // NewWatcher makes a watcher.
@@ -115,21 +118,43 @@ func (w *Watcher) ChangedAll(of task.Forge, name string) {
 	clear(w.looked)
 }
 
-// followHints looks at what we are told of.
+// followHints looks at what we are told of. What cannot be read is looked at again
+// soon: nobody may tell us of it a second time.
 func (w *Watcher) followHints(ctx context.Context) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	trouble := newBackoff()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.hinted:
+		case <-again.C:
 		}
 		w.mu.Lock()
 		hints := w.hints
 		w.hints = map[task.Key]bool{}
 		w.mu.Unlock()
-		if err := w.lookAt(ctx, w.running(ctx, hints)); err != nil && ctx.Err() == nil {
-			w.options.Log.WarnContext(ctx, "an item that changed cannot be looked at; it is tried again later", "error", err)
+		if len(hints) == 0 {
+			continue
 		}
+		tasks := w.running(ctx, hints)
+		failed := w.lookAtEach(ctx, tasks)
+		err := errors.Join(failed...)
+		if err == nil || ctx.Err() != nil {
+			trouble.Reset()
+			continue
+		}
+		pause := min(trouble.NextBackOff(), longestHint)
+		w.options.Log.WarnContext(ctx, "an item that changed cannot be looked at; it is tried again", "error", err, "again", pause)
+		w.mu.Lock()
+		for i, t := range tasks {
+			if failed[i] != nil {
+				w.hints[t.Key] = true
+			}
+		}
+		w.mu.Unlock()
+		again.Reset(pause)
 	}
 }
 
@@ -188,6 +213,11 @@ func (w *Watcher) age(t task.Task) time.Duration {
 // lookAt looks at several tasks at once, goes on when one fails, and returns all
 // that went wrong.
 func (w *Watcher) lookAt(ctx context.Context, tasks []task.Task) error {
+	return errors.Join(w.lookAtEach(ctx, tasks)...)
+}
+
+// lookAtEach is lookAt, with what went wrong for each of the tasks.
+func (w *Watcher) lookAtEach(ctx context.Context, tasks []task.Task) []error {
 	failed := make([]error, len(tasks))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -203,7 +233,7 @@ func (w *Watcher) lookAt(ctx context.Context, tasks []task.Task) error {
 		})
 	}
 	_ = group.Wait() // each has put its error into its place
-	return errors.Join(failed...)
+	return failed
 }
 
 // Look looks at the item of one task: whether it is still wanted before the

@@ -140,6 +140,11 @@ func (s *story) check(t *testing.T) {
 	equal(t, "ledger", o.ledger(s.present), taken)
 	as := s.wording(o)
 	contains(t, "what the model was sent", o.asked, expect.Asked, as)
+	for _, text := range expect.Unasked {
+		if strings.Contains(o.asked, text) {
+			t.Errorf("the model was sent %q", text)
+		}
+	}
 	contains(t, "what the bot says", strings.Join(o.own, "\n"), expect.Said, as)
 	s.checkPeople(t, o, as)
 	s.checkPull(t, o, as)

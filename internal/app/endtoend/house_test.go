@@ -32,6 +32,7 @@ type plan struct {
 	database string // the URL of a PostgreSQL database; empty means SQLite
 	settings string // more of the configuration, as YAML
 	sandbox  string // the kind; empty means bubblewrap
+	env      []string
 }
 
 // house is an installation in which scenarios happen.
@@ -58,7 +59,7 @@ func build(t *testing.T, p plan) *house {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		testkit.LeaveOut(t, "bubblewrap")
 	}
-	h := &house{dir: t.TempDir(), env: []string{"TORYO_LLM_API_KEY=sk-scenario"}, stories: map[string]*story{}, tasks: map[string]*story{}}
+	h := &house{dir: t.TempDir(), env: append([]string{"TORYO_LLM_API_KEY=sk-scenario"}, p.env...), stories: map[string]*story{}, tasks: map[string]*story{}}
 	h.door = httptest.NewServer(h)
 	t.Cleanup(h.door.Close)
 	must(t, os.WriteFile(filepath.Join(h.dir, "toryo.yaml"), []byte(h.configuration(p)), 0o600))

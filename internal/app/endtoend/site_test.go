@@ -37,8 +37,8 @@ type site interface {
 	remove(ctx context.Context, item task.Key, as, id string) error
 	assign(ctx context.Context, item task.Key, there bool) error
 	close(ctx context.Context, item task.Key) error
-	// mute makes the forge refuse so many requests of the server.
-	mute(requests int)
+	// mute makes the forge refuse so many requests of the server about items.
+	mute(repository string, requests int)
 	// look is the forge to read from.
 	look() forge.Forge
 }
@@ -67,7 +67,7 @@ func openBoard(ctx context.Context, h *house) (*boardSite, error) {
 
 func (*boardSite) name() task.Forge { return task.Board }
 func (*boardSite) bot() string      { return "toryo" }
-func (*boardSite) mute(int)         {}
+func (*boardSite) mute(string, int) {}
 
 func (b *boardSite) look() forge.Forge { return b.board.As("alice") }
 

@@ -180,7 +180,7 @@ func (s *story) fire(ctx context.Context, said *word, due func(phasetest.When) b
 
 // happen makes an event so.
 func (s *story) happen(ctx context.Context, event phasetest.Event, said *word) error {
-	s.site.mute(event.Mute)
+	s.site.mute(s.item.Repository, event.Mute)
 	for _, comment := range event.Comments {
 		for range max(comment.Times, 1) {
 			if err := s.speak(ctx, comment); err != nil {
@@ -223,7 +223,9 @@ func (s *story) happen(ctx context.Context, event phasetest.Event, said *word) e
 	}
 	if event.Crash {
 		said.Die, s.crashed = true, true
-		return s.reported(ctx)
+		if !event.Hasty {
+			return s.reported(ctx)
+		}
 	}
 	return nil
 }

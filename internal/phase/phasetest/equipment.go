@@ -24,6 +24,7 @@ type Equipment struct {
 	Servers  []Server `yaml:"mcp_servers"`
 	Compiled bool     `yaml:"compiled"` // Go finds its standard library compiled
 	Waits    bool     `yaml:"waits"`    // set-up waits before it tries again, as it does for people
+	Image    string   `yaml:"-"`        // of containers, where there are some
 }
 
 // Limits are those of [phase.Limits] that scenarios change.
@@ -71,6 +72,7 @@ func (e Equipment) Equip(options *phase.Options) error {
 	}
 	options.Setup.SetupNetwork = sandbox.NoNetwork
 	options.Spec.Env = map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}
+	options.Spec.Image = e.Image
 	options.Language = e.Language
 	options.Comments = phase.CommentChecks{Every: e.Every}
 	options.Limits = phase.Limits{

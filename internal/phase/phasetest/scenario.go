@@ -103,6 +103,7 @@ type Event struct {
 	Mute     int    `yaml:"mute"`     // the forge refuses so many requests
 	Away     bool   `yaml:"away"`     // the agent that had the last run is away until the next begins
 	Late     bool   `yaml:"late"`     // the run does not wait for it
+	Hasty    bool   `yaml:"hasty"`    // a crash does not wait until the server has the journal
 	By       string `yaml:"by"`       // how a signal is given: close, file, command; else unassign and the API
 }
 
@@ -143,6 +144,7 @@ type Expect struct {
 	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
 	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
 	Summary []string          `yaml:"summary"`  // for a later run
+	Unasked []string          `yaml:"unasked"`  // that is nowhere in what the model was sent
 	Taken   int               `yaml:"taken"`    // comments, each new, in order: a ledger that is too long to write down
 }
 

@@ -68,8 +68,10 @@ func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr
 
 // killAll kills everything in the sandbox but the guest.
 func (s *server) killAll() {
-	if s.options.OwnProcesses {
+	if s.options.OwnProcesses && !s.killFew() {
 		_ = unix.Kill(-1, unix.SIGKILL) // no process: nothing to do
+	}
+	if s.options.OwnProcesses {
 		return
 	}
 	// Without a process namespace the descendants have to be found, and stopped
@@ -90,6 +92,32 @@ func (s *server) killAll() {
 		}
 		s.reaper.reap()
 	}
+}
+
+// few is up to how many processes are killed one by one.
+const few = 32
+
+// killFew kills the processes one by one, so that the one that carries the link
+// stays. It gives up when they are many, or come again: then all have to go at once.
+func (s *server) killFew() bool {
+	if s.options.Socket == "" {
+		return false
+	}
+	for range few {
+		found := s.others()
+		if len(found) == 0 {
+			return true
+		}
+		if len(found) > few {
+			return false
+		}
+		for _, pid := range found {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		s.reaper.reap()
+		time.Sleep(time.Millisecond) // for the kernel to end them
+	}
+	return false
 }
 
 // goneTime is how long what was killed may take to be gone. A process that the
@@ -129,7 +157,9 @@ func (s *server) others() []int {
 			continue
 		}
 		if s.options.OwnProcesses {
-			found = append(found, pid)
+			if int64(pid) != carrier.Load() {
+				found = append(found, pid)
+			}
 			continue
 		}
 		if parent, alive := parentOf(pid); alive {

@@ -16,8 +16,11 @@ import (
 
 func TestMain(m *testing.M) {
 	guest.Main(nil)
-	if len(os.Args) > 1 && os.Args[1] == "egress" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "egress":
 		serveEgress(os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "check":
+		checkFromInside()
 	}
 	if err := os.Setenv(sandboxtest.SecretVariable, "not for the inside"); err != nil {
 		panic(err)
