@@ -131,31 +131,33 @@ func (w *Watcher) followHints(ctx context.Context) {
 		case <-w.hinted:
 		case <-again.C:
 		}
-		w.mu.Lock()
-		hints := w.hints
-		w.hints = map[task.Key]bool{}
-		w.mu.Unlock()
-		if len(hints) == 0 {
-			continue
-		}
-		tasks := w.running(ctx, hints)
-		failed := w.lookAtEach(ctx, tasks)
-		err := errors.Join(failed...)
+		err := w.lookAtHints(ctx)
 		if err == nil || ctx.Err() != nil {
 			trouble.Reset()
 			continue
 		}
 		pause := min(trouble.NextBackOff(), longestHint)
 		w.options.Log.WarnContext(ctx, "an item that changed cannot be looked at; it is tried again", "error", err, "again", pause)
-		w.mu.Lock()
-		for i, t := range tasks {
-			if failed[i] != nil {
-				w.hints[t.Key] = true
-			}
-		}
-		w.mu.Unlock()
 		again.Reset(pause)
 	}
+}
+
+// lookAtHints looks at what there are hints of, and keeps those that it cannot read.
+func (w *Watcher) lookAtHints(ctx context.Context) error {
+	w.mu.Lock()
+	hints := w.hints
+	w.hints = map[task.Key]bool{}
+	w.mu.Unlock()
+	tasks := w.running(ctx, hints)
+	failed := w.lookAtEach(ctx, tasks)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, t := range tasks {
+		if failed[i] != nil {
+			w.hints[t.Key] = true
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // running returns the tasks of the items that are running or wait for an answer.

@@ -122,7 +122,7 @@ func (s *story) check(t *testing.T) {
 	if o.task.State != expect.State || o.task.Reason != expect.Reason {
 		t.Errorf("the task is %s/%s, want %s/%s; the bot says: %s", o.task.State, o.task.Reason, expect.State, expect.Reason, strings.Join(o.own, "\n---\n"))
 	}
-	if expect.Runs > 0 && s.runs != expect.Runs {
+	if expect.Runs > 0 && s.runs != expect.Runs && !s.late(o) {
 		t.Errorf("there were %d runs, want %d", s.runs, expect.Runs)
 	}
 	for i, event := range s.Events {
@@ -156,6 +156,22 @@ func (s *story) check(t *testing.T) {
 	}
 	s.checkKept(t, o)
 	s.checkSummary(t, o)
+}
+
+// late reports whether the machine was so busy that an agent that lives was not heard
+// of in time: then there are more runs than there would be.
+func (s *story) late(o outcome) bool {
+	lost := 0
+	for _, event := range o.events {
+		var change task.StateChange
+		if event.Kind == task.StateChanged && json.Unmarshal(event.Data, &change) == nil && change.Trigger == task.Lost {
+			lost++
+		}
+	}
+	if s.crashed {
+		lost--
+	}
+	return lost > 0
 }
 
 // wording puts into expected texts what is only known now.

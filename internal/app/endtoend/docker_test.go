@@ -15,7 +15,7 @@ import (
 
 // TestDocker lets a selection of the scenarios happen with real containers, and none is
 // left afterwards.
-func TestDocker(t *testing.T) {
+func TestDocker(t *testing.T) { //nolint:tparallel // tellAll runs them side by side
 	t.Parallel()
 	engine, image := os.Getenv("TORYO_TEST_DOCKER"), os.Getenv("TORYO_TEST_DOCKER_IMAGE")
 	if engine == "" || image == "" {
@@ -25,7 +25,7 @@ func TestDocker(t *testing.T) {
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
 	scenarios := pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"),
-		"shell", "python", "setup_repaired", "stop_late_command", "stop_late_setup", "pause_command", "crash_command")
+		"python", "stop_late_command", "stop_late_setup", "pause_command", "crash_command")
 	for _, scenario := range scenarios {
 		scenario.Image = image
 	}

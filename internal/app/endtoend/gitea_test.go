@@ -63,8 +63,7 @@ func giteaHouse(t *testing.T, server *testkit.GiteaServer, owner, secret string,
 	return h, g
 }
 
-func (*giteaSite) name() task.Forge { return task.Gitea }
-func (*giteaSite) bot() string      { return giteaBot }
+func (*giteaSite) bot() string { return giteaBot }
 
 func (g *giteaSite) look() forge.Forge { return g.reader }
 
@@ -178,8 +177,8 @@ func TestGitea(t *testing.T) {
 		t.Parallel()
 		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2})
 		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar"),
-			"shell", "japanese", "setup_broken", "lies_on", "comments", "comments_bot", "comments_edited", "stop_command", "stop_late_command",
-			"stop_closed", "stop_complete", "stop_again", "pause_execution", "ask", "crash_command", "deaf_comment", "deaf_stop"))
+			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
+			"pause_execution", "ask", "deaf_comment", "deaf_stop"))
 	})
 	t.Run("polling", func(t *testing.T) {
 		t.Parallel()

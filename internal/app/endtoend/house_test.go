@@ -96,7 +96,7 @@ func must(t *testing.T, err error) {
 func (h *house) configuration(p plan) string {
 	text := `log: {level: info}
 max_attempts: 20
-leases: {duration: 15s, renew_every: 3s}
+leases: {duration: 20s, renew_every: 3s}
 server: {requests_per_token: 0, requests_per_address: 0}
 llm: {provider: openai, api: chat, model: scripted, base_url: ` + h.door.URL + `/v1, context_length: 200000, max_tokens: 4000, prices: {input: 1, output: 2}}
 sandbox: {kind: ` + cmp.Or(p.sandbox, "bubblewrap") + `, command_timeout: 2m, snapshots: {enabled: false}}
@@ -153,6 +153,7 @@ func (h *house) addAgent(ctx context.Context, number int) error {
 
 // close ends everything, and looks at what is left behind.
 func (h *house) close(t *testing.T) {
+	t.Helper()
 	h.background.Wait()
 	for _, one := range append(h.agents, h.servers...) {
 		one.end(syscall.SIGTERM)
@@ -202,7 +203,9 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if said.Die {
 		h.revive(at.Agent)
 	}
-	_ = json.NewEncoder(w).Encode(said) // an agent that is gone is noticed elsewhere
+	if err := json.NewEncoder(w).Encode(said); err != nil && !said.Die {
+		h.later(func(context.Context) error { return err })
+	}
 }
 
 func (h *house) of(task string) *story {

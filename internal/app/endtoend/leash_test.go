@@ -80,7 +80,8 @@ func (l leashed) Execute(ctx context.Context, run agent.Run) (wire.Result, error
 		if err != nil {
 			return phase.Options{}, err
 		}
-		return options, said.Equipment.Equip(&options)
+		err = said.Equipment.Equip(&options)
+		return options, err
 	}
 	run.Journal = journal
 	return l.BuiltIn.Execute(ctx, run)
@@ -96,7 +97,7 @@ func (l leashed) ask(ctx context.Context, at moment) (said word, err error) {
 	if err != nil {
 		return said, err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := new(http.Client).Do(request) // the house answers when it is time
 	if err != nil {
 		return said, err
 	}
@@ -105,7 +106,8 @@ func (l leashed) ask(ctx context.Context, at moment) (said word, err error) {
 	if err != nil || answer.StatusCode != http.StatusOK {
 		return said, fmt.Errorf("the house says %s: %s: %w", answer.Status, text, err)
 	}
-	return said, json.Unmarshal(text, &said)
+	err = json.Unmarshal(text, &said)
+	return said, err
 }
 
 // watched is a journal of whose entries the house is told.

@@ -17,7 +17,7 @@ import (
 
 // patience is how long something may take that has to happen. It is so long that
 // only what does not happen at all takes longer, on a busy machine too.
-const patience = 5 * time.Minute
+const patience = 8 * time.Minute
 
 // process is a server or an agent.
 type process struct {
@@ -42,7 +42,7 @@ func (p *process) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("toryo", p.args...) //nolint:noctx // it ends in kill or stop
+	command := exec.Command("toryo", p.args...) // it ends in end
 	command.Env, command.Dir, command.Stderr = append(os.Environ(), p.env...), p.dir, log
 	output, err := command.StdoutPipe()
 	if err == nil {
@@ -144,7 +144,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 
 // freeAddress is one on which nobody listens. It is kept over restarts.
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is at once
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}

@@ -23,8 +23,8 @@ import (
 
 // site is a forge as people use it.
 type site interface {
-	// name and bot say which forge it is, and who the bot is there.
-	name() task.Forge
+	talk
+	// bot is who the bot is there.
 	bot() string
 	// repository makes a repository from a bare one, and says how it is called.
 	repository(ctx context.Context, name, source string) (string, error)
@@ -32,15 +32,19 @@ type site interface {
 	address(repository string) string
 	// open opens an issue, or a pull request from the branch.
 	open(ctx context.Context, repository, as string, scenario *phasetest.Scenario) (task.Key, error)
-	say(ctx context.Context, item task.Key, as, body string) (id string, err error)
-	edit(ctx context.Context, item task.Key, as, id, body string) error
-	remove(ctx context.Context, item task.Key, as, id string) error
 	assign(ctx context.Context, item task.Key, there bool) error
 	close(ctx context.Context, item task.Key) error
 	// mute makes the forge refuse so many requests of the server about items.
 	mute(repository string, requests int)
 	// look is the forge to read from.
 	look() forge.Forge
+}
+
+// talk is what people say on an item.
+type talk interface {
+	say(ctx context.Context, item task.Key, as, body string) (id string, err error)
+	edit(ctx context.Context, item task.Key, as, id, body string) error
+	remove(ctx context.Context, item task.Key, as, id string) error
 }
 
 // boardSite is the board of a house. What people do there goes through a server.
@@ -65,7 +69,6 @@ func openBoard(ctx context.Context, h *house) (*boardSite, error) {
 	return &boardSite{h, opened}, err
 }
 
-func (*boardSite) name() task.Forge { return task.Board }
 func (*boardSite) bot() string      { return "toryo" }
 func (*boardSite) mute(string, int) {}
 
@@ -188,7 +191,7 @@ func (b *boardSite) act(ctx context.Context, method, as, path string, body, into
 // pause waits for a moment before something is looked at again. It is false when
 // there is no point in that any more.
 func pause(ctx context.Context) bool {
-	timer := time.NewTimer(20 * time.Millisecond)
+	timer := time.NewTimer(100 * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

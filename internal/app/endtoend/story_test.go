@@ -141,10 +141,12 @@ func (s *story) hear(ctx context.Context, at moment) (word, error) {
 			s.house.start(s.away)
 		}
 		s.agent, s.away = at.Agent, ""
-		return said, s.fire(ctx, &said, func(when phasetest.When) bool { return when.Start && (when.Run == 0 || when.Run == s.runs) })
+		err := s.fire(ctx, &said, func(when phasetest.When) bool { return when.Start && (when.Run == 0 || when.Run == s.runs) })
+		return said, err
 	}
 	s.entries++
-	return said, s.fire(ctx, &said, func(when phasetest.When) bool { return when.Fits(s.runs, s.entries, at.Kind, at.Entry) })
+	err := s.fire(ctx, &said, func(when phasetest.When) bool { return when.Fits(s.runs, s.entries, at.Kind, at.Entry) })
+	return said, err
 }
 
 // asked is told that the model was asked from a phase.
