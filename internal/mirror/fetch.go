@@ -169,17 +169,23 @@ func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
 	if err != nil {
 		return err
 	}
-	dir, space := p.dir, p.space()
-	head, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", "--quiet", space + "HEAD"}})
-	if err != nil {
-		return internal(err, "the namespace of task "+string(holder.Task)+" has no base")
-	}
-	head = strings.TrimSpace(head)
-	base, err := m.commit(ctx, dir, strings.TrimPrefix(head, space))
-	if err != nil || base == "" {
+	if err := m.bringIn(ctx, p); err != nil {
 		return err
 	}
-	return m.update(ctx, dir, fmt.Sprintf("update %s %s\n", head, base))
+	has, err := m.state(ctx, p)
+	if err != nil {
+		return err
+	}
+	if has.head == "" {
+		return task.Errorf(task.Internal, "the namespace of task %s has no base", holder.Task)
+	}
+	base, err := m.commit(ctx, p.dir, strings.TrimPrefix(has.head, p.space()))
+	if err != nil || base == "" || base == has.refs[has.head] {
+		return err
+	}
+	return m.change(ctx, p, holder.Generation, func() (string, error) {
+		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\n", has.head, base))
+	})
 }
 
 // newer is the commit that the forge has the branch at, if the task is to have it

@@ -121,6 +121,10 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	if err := writeHook(hooks); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
 	}
+	// Git names files by the path that no link is in, and it is compared with ours.
+	if options.Root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
+	}
 	m := &Mirrors{
 		options: options, git: git{Program: found, hooks: hooks},
 		serving: make(chan struct{}, options.MaxServed),

@@ -111,21 +111,19 @@ func (h *house) data(server int) string { return filepath.Join(h.dir, fmt.Sprint
 
 func (h *house) agentData(agent int) string { return filepath.Join(h.dir, fmt.Sprint("agent", agent)) }
 
-// addServer starts a server. All of them have the same repositories: each has a data
-// directory of its own, but what git keeps in it is common to them.
+// addServer starts a server. Each has a data directory of its own, but the repositories
+// of the board, which is no forge elsewhere, are common to them.
 func (h *house) addServer(ctx context.Context, number int) error {
 	address, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	for _, folder := range []string{"mirrors", "board"} {
-		common := filepath.Join(h.dir, folder)
-		if err := errors.Join(os.MkdirAll(common, 0o700), os.MkdirAll(h.data(number), 0o700)); err != nil {
-			return err
-		}
-		if err := os.Symlink(common, filepath.Join(h.data(number), folder)); err != nil {
-			return err
-		}
+	common := filepath.Join(h.dir, "board")
+	if err := errors.Join(os.MkdirAll(common, 0o700), os.MkdirAll(h.data(number), 0o700)); err != nil {
+		return err
+	}
+	if err := os.Symlink(common, filepath.Join(h.data(number), "board")); err != nil {
+		return err
 	}
 	server := &process{
 		name: fmt.Sprint("server", number), dir: h.dir, env: h.env, ready: "listening on",

@@ -17,7 +17,7 @@ import (
 
 // patience is how long something may take that has to happen. It is so long that
 // only what does not happen at all takes longer, on a busy machine too.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // process is a server or an agent.
 type process struct {

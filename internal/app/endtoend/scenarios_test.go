@@ -51,7 +51,7 @@ func (h *house) tellAll(t *testing.T, at site, scenarios []*phasetest.Scenario) 
 	// What a story does most of the time is wait, so more of them go on than there are
 	// processors.
 	var all errgroup.Group
-	all.SetLimit(2 + 2*len(h.agents))
+	all.SetLimit(2 + len(h.agents))
 	for _, scenario := range scenarios {
 		all.Go(func() error {
 			t.Run(scenario.Name, func(t *testing.T) {

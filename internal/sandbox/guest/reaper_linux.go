@@ -103,6 +103,8 @@ func (s *server) killFew() bool {
 	if s.options.Socket == "" {
 		return false
 	}
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
 	for range few {
 		found := s.others()
 		if len(found) == 0 {
@@ -115,7 +117,7 @@ func (s *server) killFew() bool {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		s.reaper.reap()
-		time.Sleep(time.Millisecond) // for the kernel to end them
+		<-ticker.C // the kernel takes its time to end them
 	}
 	return false
 }
@@ -148,24 +150,28 @@ func (s *server) others() []int {
 	if err != nil {
 		return nil
 	}
-	self := os.Getpid()
-	parents := map[int]int{}
 	var found []int
 	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == self {
-			continue
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() {
+			found = append(found, pid)
 		}
-		if s.options.OwnProcesses {
-			if int64(pid) != carrier.Load() {
-				found = append(found, pid)
-			}
-			continue
-		}
+	}
+	if s.options.OwnProcesses {
+		return slices.DeleteFunc(found, func(pid int) bool { return int64(pid) == carrier.Load() })
+	}
+	return descendants(found)
+}
+
+// descendants are those of the processes that come from this one.
+func descendants(all []int) []int {
+	self := os.Getpid()
+	parents := map[int]int{}
+	for _, pid := range all {
 		if parent, alive := parentOf(pid); alive {
 			parents[pid] = parent
 		}
 	}
+	var found []int
 	for pid := range parents {
 		for at, steps := pid, 0; steps < 1000; steps++ {
 			if at = parents[at]; at == self {
