@@ -147,8 +147,13 @@ func startWaiting(b *testing.B, forge, owner, bot, token, pause string) string {
 // eventually asks again and again until something is so.
 func eventually(b *testing.B, so func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, again := time.NewTimer(3*time.Minute), time.NewTicker(5*time.Millisecond)
+	defer deadline.Stop()
+	defer again.Stop()
+	for !so() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
 			b.Fatal("what was waited for did not happen")
 		}
 	}
