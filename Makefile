@@ -40,6 +40,8 @@ bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
 	@echo "What pages weigh in a browser, and how soon it shows what happens:"
 	@go test -run '^$$' -bench 'PageWeight|EventToScreen|LivePages' -benchtime 3x ./internal/web
 	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
+	@echo "How soon a run ends when the bot is unassigned on a real Gitea, in the middle of sleep 600:"
+	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x ./internal/app
 
 clean: ## Remove what was built
 	rm -rf bin dist

@@ -59,6 +59,12 @@ func (p *progress) run(ctx context.Context) error {
 	}
 }
 
+// last is the newest text, which is then not sent any more.
+func (p *progress) last() string {
+	text, _ := p.take()
+	return text
+}
+
 func (p *progress) take() (string, bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -89,6 +89,11 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if err != nil {
 		return nil, err
 	}
+	if p.around != nil {
+		for kind, executor := range executors {
+			executors[kind] = p.around(executor)
+		}
+	}
 	spaces := agent.Workspaces{Dir: filepath.Join(folder, "workspaces"), Server: s.server, CAFile: s.caFile, Language: task.Language(c.Language), Log: s.log}
 	if err := spaces.Sweep(); err != nil {
 		return nil, err

@@ -79,6 +79,13 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
 	}
+	if elsewhere, err := f.board.Elsewhere(ctx); err != nil {
+		return nil, err
+	} else if len(elsewhere) > 0 {
+		f.log.WarnContext(ctx, "repositories of the board are not in the folder of this server, which cannot work on them",
+			"repositories", elsewhere, "folder", filepath.Join(c.DataDir, boardFolder),
+			"mend", "let all servers on the database have this folder in common, or use one server")
+	}
 	if f.forges, f.ways, err = connectForges(c, database, report); err != nil {
 		return nil, err
 	}
@@ -119,7 +126,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 // mirrorOptions says where mirrors are. What tasks push is kept in a database that
 // other servers may have too.
 func mirrorOptions(c config.Config, f *forgeSide) mirror.Options {
-	options := mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, Log: f.log}
+	options := mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, BaseAge: baseAge, Log: f.log}
 	if c.Database.Driver == "postgres" {
 		options.Keep = f.store
 	}
@@ -245,6 +252,15 @@ func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error 
 	}
 	f.told(delivery)
 	return nil
+}
+
+// baseAge is how old the base of a task may be when its agent fetches. The board is
+// at hand.
+func baseAge(r mirror.Repository) time.Duration {
+	if r.Forge == task.Board {
+		return 0
+	}
+	return seedAge
 }
 
 // git serves the mirrors to whoever holds the lease of a task. People may fetch

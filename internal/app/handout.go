@@ -52,14 +52,14 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
 		Leases: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
-		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames,
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
 	h.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot,
 		Labels: c.LabelNames, Rules: rulesOf(c), Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
-	f.running.watch(f, h.intake, h.clock.Now)
+	f.running.watch(f, h.intake, c.PauseResume.AnswerWithin, h.clock.Now)
 	f.webhooks.Changes = f.running.watcher
 	server, err := serverName()
 	if err != nil {

@@ -78,9 +78,10 @@ func haltOptions(c config.Config, f *forgeSide, words *broker.Words, now func() 
 
 // watch makes the watcher. Whether a task is still wanted is for the intake to
 // say.
-func (r *runSide) watch(f *forgeSide, intake *broker.Intake, now func() time.Time) {
+func (r *runSide) watch(f *forgeSide, intake *broker.Intake, answerWithin time.Duration, now func() time.Time) {
 	r.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: f.store, Notices: f.store, Snapshots: f.snapshots, Talk: r.talk, Wanted: intake.Look, Now: now, Log: f.log,
+		Tasks: f.store, Notices: f.store, Snapshots: f.snapshots, Talk: r.talk, Wanted: intake.Look,
+		Answered: r.halts.Answered, AnswerWithin: answerWithin, Now: now, Log: f.log,
 	})
 }
 

@@ -196,6 +196,19 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 		t.Errorf("the old run pushes through the other server: %s", said)
 	}
 	second.stop(t)
+	if strings.Contains(second.stderr.String(), "repositories of the board") {
+		t.Errorf("a server without a board warns of it: %s", second.stderr)
+	}
+	// The board is one server's own, and another one says so.
+	repository := t.TempDir()
+	gitOf(t, repository, "init", "--quiet", "--initial-branch=main")
+	change(t, repository, "a.txt")
+	one.output(t, "board", "import", repository, "--name", "team/app")
+	third := two.start(t, "serve")
+	third.stop(t)
+	if !strings.Contains(third.stderr.String(), "repositories of the board are not in the folder of this server") {
+		t.Errorf("it says %s", third.stderr)
+	}
 }
 
 // request waits for a task.

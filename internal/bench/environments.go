@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 const (
@@ -277,7 +278,7 @@ func setUpOnce(ctx context.Context, engine sandbox.Engine, what project, folder 
 		err = outcome.Sandbox.Stop(context.WithoutCancel(ctx))
 	}
 	if err == nil && outcome.Result.OverallStatus != environment.Succeeded {
-		err = fmt.Errorf("set-up failed: %s", outcome.Result.Comment(environment.English))
+		err = fmt.Errorf("set-up failed: %s", outcome.Result.Comment(task.English))
 	}
 	return outcome, took, err
 }

@@ -23,22 +23,23 @@ import (
 // row is one line of the table.
 type row struct{ measure, value, aim string }
 
+// measures are what is measured, in order: all of them, or those that are named as
+// arguments. Each has the folder with the program in it to itself.
+var measures = []struct {
+	name    string
+	measure func(ctx context.Context, folder string) ([]row, error)
+}{
+	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"hand-out", measureHandOut},
+	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns}, {"journal", measureJournal},
+	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo},
+}
+
 func main() {
 	guest.Main(nil) // it is also the inside of the sandboxes that it starts
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-// measures are made in this order. The first makes the program that others run.
-var measures = []struct {
-	name string
-	do   func(context.Context, string) ([]row, error)
-}{
-	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"hand-out", measureHandOut},
-	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns},
-	{"journal", measureJournal}, {"reviews", measureReviews},
 }
 
 func run() error {
@@ -49,14 +50,17 @@ func run() error {
 		return err
 	}
 	defer func() { _ = sandbox.RemoveTree(folder) }()
+	if err := buildProgram(ctx, folder); err != nil {
+		return err
+	}
 	var rows []row
-	for _, measure := range measures {
-		if len(os.Args) > 1 && !slices.Contains(os.Args[1:], measure.name) {
+	for _, one := range measures {
+		if wanted := os.Args[1:]; len(wanted) > 0 && !slices.Contains(wanted, one.name) {
 			continue
 		}
-		measured, err := measure.do(ctx, folder)
+		measured, err := one.measure(ctx, folder)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", one.name, err)
 		}
 		rows = append(rows, measured...)
 	}

@@ -121,6 +121,20 @@ func (h *Halts) Resume(ctx context.Context, id task.ID) (task.Task, error) {
 	})
 }
 
+// Answered lets a task go on whose run has waited for an answer. One that somebody
+// wants to be paused or stopped besides does not.
+func (h *Halts) Answered(ctx context.Context, t task.Task) error {
+	pending, err := h.options.Store.HaltsOf(ctx, t.ID)
+	if err != nil || len(pending) > 0 {
+		return err
+	}
+	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Words.language(ctx, t))
+	_, err = h.move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed, Effects: h.options.Words.effects(text),
+	})
+	return outrun(err)
+}
+
 // Retry queues a task again that has ended.
 func (h *Halts) Retry(ctx context.Context, id task.ID) (task.Task, error) {
 	return h.move(ctx, store.Change{

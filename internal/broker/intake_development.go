@@ -47,9 +47,13 @@ func (i *Intake) begin(ctx context.Context, item forge.Item) error {
 	if err != nil {
 		return err
 	}
+	occasion, err := i.occasionOfAssignment(ctx, item)
+	if err != nil {
+		return err
+	}
 	return i.assign(ctx, store.NewTask{
 		Key: item.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
-		BlockedBy: as.BlockedBy, Branch: branchOf(item), Reason: task.ReasonAssigned,
+		BlockedBy: as.BlockedBy, Branch: branchOf(item), Reason: task.ReasonAssigned, Occasion: occasion,
 	})
 }
 

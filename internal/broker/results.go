@@ -30,6 +30,7 @@ type RunResult struct {
 	Reason   task.Reason
 	Comment  string        // what people are told; "" leaves it to the server
 	Summary  string        // for a later run
+	Progress string        // the progress comment as it is to stay; "" leaves it as it is
 	Kept     string        // commit of the work in progress
 	CutAfter time.Duration // from the signal's arrival at the agent to the end of the work
 }
@@ -59,7 +60,7 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 			if t := decided.trigger; t == task.Finished || t == task.GaveUp {
 				text = joined(text, notice.Notice{Late: late}.TooLate(in))
 			}
-			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.options.Words.effects(text)}, nil
+			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result.Progress)}, nil
 		},
 	}
 	if result.Summary != "" {
@@ -109,6 +110,19 @@ func joined(first, second string) string {
 		return first + second
 	}
 	return first + "\n\n" + second
+}
+
+// effects are the forge writes that go with the end of a run. The last text of the
+// progress comment is one of them: what the run has put before is refused when the
+// task is in its next generation.
+func (r *Runs) effects(held Held, comment, progress string) store.Effects {
+	usual := r.options.Words.effects(comment)
+	if progress == "" {
+		return usual
+	}
+	return func(before, after task.Task) []store.Action {
+		return append(usual(before, after), written(after, "progress/end", Progress{Name: progressName(held.Task), Text: progress}))
+	}
 }
 
 // MayFinish fails with Conflict if a pending stop keeps the run from ending well.

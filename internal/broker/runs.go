@@ -172,9 +172,11 @@ func (r *Runs) Journal(ctx context.Context, held Held, after int64, limit int) (
 // Progress brings the run's progress comment up to date. A run that goes on after
 // a pause or a loss keeps the comment that it had.
 func (r *Runs) Progress(ctx context.Context, held Held, text string) error {
-	name := "run/" + strconv.FormatInt(held.Began, 10)
-	return r.put(ctx, held.write("progress/"+rand.Text()), Progress{Name: name, Text: text})
+	return r.put(ctx, held.write("progress/"+rand.Text()), Progress{Name: progressName(held.Task), Text: text})
 }
+
+// progressName tells the progress comments of a task's lives apart.
+func progressName(t task.Task) string { return "run/" + strconv.FormatInt(t.Began, 10) }
 
 // Say writes a comment, or an answer in a review thread if one is named. The same
 // name is the same comment.

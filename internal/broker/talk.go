@@ -312,3 +312,20 @@ func (k *Talk) takesPart(ctx context.Context, t task.Task, seen Snapshot, login 
 	}
 	return false, nil
 }
+
+// answered reports whether people have said something that the task's runs have not
+// taken up yet.
+func (k *Talk) answered(ctx context.Context, t task.Task) (bool, error) {
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	taken, err := takenUpTo(ctx, k.options.Store, t)
+	if err != nil {
+		return false, err
+	}
+	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, max(start, taken), 0)
+	return slices.ContainsFunc(entries, func(entry store.CommentEntry) bool {
+		return entry.Refused == "" && (entry.Change == store.CommentNew || entry.Change == store.CommentEdited)
+	}), err
+}

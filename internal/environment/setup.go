@@ -26,7 +26,7 @@ type Setup struct {
 	Post func(ctx context.Context, comment string) error
 	Log  *slog.Logger
 
-	Language       Language      // of the comment
+	Language       task.Language // of the comment
 	CommandTimeout time.Duration // of one command; zero means the sandbox's own
 	OutputLimit    int           // bytes kept of a command's output; zero means the sandbox's own
 	Snapshots      int64         // bytes that all snapshots may take; zero keeps none
@@ -309,7 +309,7 @@ func (r *setupRun) post(ctx context.Context) {
 	}
 	language := r.Language
 	if language == "" {
-		language = Japanese
+		language = task.Japanese
 	}
 	if err := r.Post(ctx, r.result.Comment(language)); err != nil {
 		r.result.Warnings = append(r.result.Warnings, "the comment about the failure could not be posted: "+err.Error())

@@ -350,7 +350,7 @@ func TestCommentHasTheSpecifiedContent(t *testing.T) {
 			t.Errorf("the comment lacks %q:\n%s", text, b.comments[0])
 		}
 	}
-	english := got.Result.Comment(environment.English)
+	english := got.Result.Comment(task.English)
 	for _, text := range []string{"Network retries: 3", "3/3", "fixable (package_not_found)", "**Environment**: python"} {
 		if !strings.Contains(english, text) {
 			t.Errorf("the English comment lacks %q:\n%s", text, english)

@@ -157,6 +157,37 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 	return base, m.setHead(ctx, p, space+"refs/heads/"+seed.Base)
 }
 
+// freshen brings the base in the namespace of a task up to date with the forge, for
+// an agent that is about to fetch: it merges what the base has got since it began.
+func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
+	ctx, cancel := context.WithTimeout(ctx, longestFreshening)
+	defer cancel()
+	if err := m.Fetch(ctx, holder.Repository, m.options.BaseAge(holder.Repository)); err != nil {
+		return err
+	}
+	p, err := m.placeOf(ctx, holder.Repository, holder.Task)
+	if err != nil {
+		return err
+	}
+	if err := m.bringIn(ctx, p); err != nil {
+		return err
+	}
+	has, err := m.state(ctx, p)
+	if err != nil {
+		return err
+	}
+	if has.head == "" {
+		return task.Errorf(task.Internal, "the namespace of task %s has no base", holder.Task)
+	}
+	base, err := m.commit(ctx, p.dir, strings.TrimPrefix(has.head, p.space()))
+	if err != nil || base == "" || base == has.refs[has.head] {
+		return err
+	}
+	return m.change(ctx, p, holder.Generation, func() (string, error) {
+		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\n", has.head, base))
+	})
+}
+
 // newer is the commit that the forge has the branch at, if the task is to have it
 // too: it has no such branch, or has nothing there that the forge lacks. Else it is
 // empty.

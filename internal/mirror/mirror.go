@@ -46,11 +46,18 @@ type Options struct {
 	Keep Keeper
 	// MaxKept is how many bytes of a push may be new when it is kept; 0 means 64 MB.
 	MaxKept int64
+	// BaseAge is how old the base of a task may be when its agent fetches; nil
+	// means ten seconds.
+	BaseAge func(r Repository) time.Duration
 	Log     *slog.Logger
 }
 
-// longestFetch bounds one fetch or push to the forge.
-const longestFetch = 15 * time.Minute
+const (
+	// longestFetch bounds one fetch or push to the forge.
+	longestFetch = 15 * time.Minute
+	// longestFreshening is how long an agent that fetches waits for the forge.
+	longestFreshening = 30 * time.Second
+)
 
 // Mirrors keeps the mirrors. Its methods may be called by any number of
 // goroutines. Errors have the codes of package forge.
@@ -94,6 +101,9 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	if options.MaxKept == 0 {
 		options.MaxKept = 64 << 20
 	}
+	if options.BaseAge == nil {
+		options.BaseAge = func(Repository) time.Duration { return 10 * time.Second }
+	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -109,6 +119,10 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	options.Root = root
 	hooks := filepath.Join(root, "hooks")
 	if err := writeHook(hooks); err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
+	}
+	// Git names files by the path that no link is in, and it is compared with ours.
+	if options.Root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
 	}
 	m := &Mirrors{

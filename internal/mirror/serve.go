@@ -89,6 +89,11 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	case <-r.Context().Done():
 		return
 	}
+	if service == uploadPack && r.Method == http.MethodGet && !holder.ReadOnly {
+		if err := m.freshen(r.Context(), holder); err != nil {
+			m.options.Log.WarnContext(r.Context(), "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
+		}
+	}
 	again := func(ctx context.Context) error {
 		now, err := authenticate(ctx, id, token)
 		if err == nil && now != holder {

@@ -60,6 +60,9 @@ func (n Notice) Unverified(in task.Language) string { return n.text(in, "unverif
 // Failed says for what reason the work could not be done.
 func (n Notice) Failed(in task.Language) string { return n.text(in, "failed", n.work(false)) }
 
+// Unable says for what reason the work could not begin.
+func (n Notice) Unable(in task.Language) string { return n.text(in, "failed", "retry") }
+
 // Broke says what went wrong.
 func (n Notice) Broke(in task.Language) string { return n.text(in, "broke", n.work(false)) }
 

@@ -153,7 +153,7 @@ type Repository interface {
 	Workspace() string
 	// Save commits everything in the workspace as work in progress and pushes it
 	// to the task's namespace, where it outlasts this machine. Without changes
-	// since the last time it returns the last commit.
+	// since the last time it returns the last commit, and without any at all none.
 	Save(ctx context.Context, message string) (commit string, err error)
 	// Diff is everything that differs from the base, as a unified diff, with the
 	// names of the files.

@@ -74,7 +74,7 @@ func (r *run) setUp(ctx context.Context) error {
 // setupOf is the sub-phase for this run.
 func (r *run) setupOf(ctx context.Context) *environment.Setup {
 	setup := r.Setup
-	setup.Language = environment.Language(r.language)
+	setup.Language = r.language
 	setup.Repairer = environment.ChatRepairer{Ask: r.askRepair}
 	setup.Tell = func(step environment.Step) {
 		r.Log.DebugContext(ctx, "environment set-up", "step", step.Kind, "command", step.Command, "message", step.Message)

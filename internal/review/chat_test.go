@@ -18,7 +18,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -551,7 +550,7 @@ func TestReviewDeletedWhileAnswering(t *testing.T) {
 		}
 		for _, call := range []func() error{
 			func() error { _, err := r.Thread(t.Context(), "alice", thread.ID); return err },
-			func() error { _, err := r.AddThread(t.Context(), "alice", thread.ReviewID, judge.English); return err },
+			func() error { _, err := r.AddThread(t.Context(), "alice", thread.ReviewID, task.English); return err },
 			func() error { _, err := r.try(t.Context(), thread, review.Message{Content: "x"}); return err },
 		} {
 			if err := call(); task.CodeOf(err) != task.NotFound {

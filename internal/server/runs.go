@@ -66,6 +66,7 @@ type (
 		Body wire.OpenPull
 	}
 	openPullOutput struct{ Body wire.Pulled }
+	resultOutput   struct{ Body wire.Ended }
 	resultInput    struct {
 		OfTask
 		Body wire.Result
@@ -205,18 +206,18 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPull
 	return &openPullOutput{wire.Pulled(pulled)}, err
 }
 
-func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*struct{}, error) {
+func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*resultOutput, error) {
 	result := input.Body
 	if result.Review != nil && result.Outcome == string(broker.RunDone) && held.State == task.Running {
 		if err := a.reviewed(ctx, held, result); err != nil {
 			return nil, err
 		}
 	}
-	_, err := a.runs.Finish(ctx, held, broker.RunResult{
+	after, err := a.runs.Finish(ctx, held, broker.RunResult{
 		Outcome: broker.Outcome(result.Outcome), Reason: task.Reason(result.Reason), Comment: result.Comment, Summary: result.Summary,
-		Kept: result.Kept, CutAfter: time.Duration(result.CutAfter) * time.Millisecond,
+		Progress: result.Progress, Kept: result.Kept, CutAfter: time.Duration(result.CutAfter) * time.Millisecond,
 	})
-	return nil, err
+	return &resultOutput{wire.Ended{State: string(after.State), Reason: string(after.Reason)}}, err
 }
 
 // reviewed passes on what a review came to, while the lease is held.

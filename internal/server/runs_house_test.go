@@ -166,7 +166,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
 	})
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Now: w.now, Log: logger,
+		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Answered: w.halts.Answered, Now: w.now, Log: logger,
 	})
 	w.watcher.Start(t.Context())
 	t.Cleanup(w.watcher.Stop)

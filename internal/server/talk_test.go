@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -175,6 +176,82 @@ func TestAcceptFrom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A task that waits for an answer goes on by itself when somebody answers whose word
+// counts, whether we are told of it or look.
+func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
+	t.Parallel()
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
+			t.Parallel()
+			w := onSQLite(t, setting{accept: broker.FromWriters})
+			w.forge.SetAccess(repository, "writer", forge.WriteAccess)
+			made := w.issue(t, "Mend the gate")
+			held, _ := w.claim(t, made.ID)
+			w.forge.Say(made.Key, "writer", "before the question")
+			w.look(t, made.ID)
+			_, last := heardBy(t, held, 0)
+			if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, last))}); err != nil {
+				t.Fatal(err)
+			}
+			if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(t, made.Key)
+			w.forge.Say(made.Key, "stranger", "whatever")
+			w.look(t, made.ID)
+			w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
+			rung, stop := w.bell.ListenAll()
+			defer stop()
+			w.forge.Say(made.Key, "writer", "paint it green")
+			if told {
+				w.watcher.Changed(made.Key)
+			} else {
+				w.snapshots.Changed(made.Key)
+				w.pass(time.Hour)
+				if err := w.watcher.GoThrough(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for {
+				is, err := w.store.Task(t.Context(), made.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if is.State == task.Queued && is.Reason == task.ReasonResumed {
+					break
+				}
+				select {
+				case <-rung:
+				case <-time.After(50 * time.Millisecond): // not every move rings
+				case <-t.Context().Done():
+					t.Fatalf("it is %+v", is)
+				}
+			}
+			next, _ := w.goOn(t, made.ID)
+			if heard, _ := heardBy(t, next, last); !slices.Contains(heard, "new writer: paint it green") {
+				t.Errorf("the run that goes on hears %q", heard)
+			}
+		})
+	}
+}
+
+// A task that is paused for another reason does not go on because of a comment.
+func TestACommentDoesNotLiftAPause(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused"}); err != nil {
+		t.Fatal(err)
+	}
+	w.forge.Say(made.Key, "alice", "and the fence")
+	w.look(t, made.ID)
+	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
 }
 
 // When it is not known whether an author may write, the comment waits; it is not

@@ -12,6 +12,7 @@ var reasonsInJapanese = map[Reason]string{
 	ReasonLeaseExpired:      "エージェントからの応答が途絶えた",
 	ReasonAgentGone:         "エージェントが受け取る前にいなくなった",
 	ReasonNotPrepared:       "必要なものをフォージから取得できなかった",
+	ReasonNoBase:            "リポジトリに作業の起点となるコミットまたはブランチがない",
 	ReasonAttemptsExhausted: "試行回数の上限に達した",
 	ReasonPauseRequested:    "一時停止が要求された",
 	ReasonAllPaused:         "すべてのタスクの一時停止が要求された",

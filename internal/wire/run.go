@@ -203,12 +203,20 @@ type Result struct {
 	Comment string `json:"comment,omitempty" maxLength:"200000"`
 	// Summary is for a later run on the same item.
 	Summary string `json:"summary,omitempty" maxLength:"200000"`
+	// Progress is the progress comment as it is to stay; empty leaves it as it is.
+	Progress string `json:"progress,omitempty" maxLength:"200000"`
 	// Kept is the commit of the work in progress that was pushed last.
 	Kept string `json:"kept,omitempty"`
 	// CutAfter is how long after the signal arrived the work was cut.
 	CutAfter int64         `json:"cut_after_ms,omitempty"`
 	Pull     *Pulled       `json:"pull,omitempty"`
 	Review   *ReviewResult `json:"review,omitempty"`
+}
+
+// Ended is what has become of the task at the end of a run.
+type Ended struct {
+	State  string `json:"state" enum:"queued,running,paused,stopped,done,failed"`
+	Reason string `json:"reason"`
 }
 
 // ReviewResult is what a review task comes to.

@@ -95,8 +95,16 @@ func (h *Held) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
 // Finish ends the run. Asking again is safe: a run that has ended this way says
 // so again.
 func (h *Held) Finish(ctx context.Context, result Result) error {
-	_, err := h.client.send(ctx, http.MethodPost, h.path+"/result", result, nil)
+	_, err := h.End(ctx, result)
 	return err
+}
+
+// End is Finish, and tells what has become of the task: that is for the server to
+// decide.
+func (h *Held) End(ctx context.Context, result Result) (Ended, error) {
+	var ended Ended
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/result", result, &ended)
+	return ended, err
 }
 
 // Reserve asks for leave to make a call to a model. It fails with

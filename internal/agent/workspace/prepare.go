@@ -111,7 +111,7 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	case refs[branch] != "":
 		first = branch
 	}
-	w.tip, w.start, w.left = refs[base], refs[first], refs["refs/heads/"+w.options.Branch]
+	w.left = refs["refs/heads/"+w.options.Branch]
 	if w.options.WIP != "" && refs[w.options.WIP] == "" {
 		w.remark(workGone)
 	}
@@ -121,7 +121,14 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	if err := w.fetch(ctx, "--depth=1", "+"+base+":"+refTip, "+"+first+":"+refStart); err != nil {
 		return err
 	}
+	// The base may have moved since the refs were listed.
 	var err error
+	if w.tip, err = w.text(ctx, "rev-parse", "--verify", refTip+"^{commit}"); err != nil {
+		return err
+	}
+	if w.start, err = w.text(ctx, "rev-parse", "--verify", refStart+"^{commit}"); err != nil {
+		return err
+	}
 	w.fork, err = w.findFork(ctx, w.start, w.tip)
 	w.base = w.fork
 	return err
@@ -130,6 +137,10 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 // fetchWork fetches work in progress, which says itself what it is on top of.
 func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
 	if err := w.fetch(ctx, "--depth=2", "+"+base+":"+refTip, "+"+w.options.WIP+":"+refWork); err != nil {
+		return err
+	}
+	var err error
+	if w.tip, err = w.text(ctx, "rev-parse", "--verify", refTip+"^{commit}"); err != nil {
 		return err
 	}
 	text, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "commit", wip}})

@@ -122,6 +122,8 @@ type PauseResume struct {
 	Enabled              bool `key:"enabled" default:"true" usual:"true" about:"Whether tasks can be paused."`
 	CheckInterval        int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model. It changes nothing in how soon a task pauses: besides these looks, a pause interrupts at once whatever is going on."`
 	PausedTaskExpiryDays int  `key:"paused_task_expiry_days" default:"30" min:"1" max:"36500" usual:"true" about:"A task that is paused for longer is stopped."`
+
+	AnswerWithin time.Duration `key:"answer_within" default:"24h" min:"1m" max:"8760h" about:"How long a run that has asked a question waits, paused, for a comment with the answer; then it decides by itself."`
 }
 
 // Log is the section "log".

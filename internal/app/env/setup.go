@@ -28,8 +28,8 @@ type Setup struct {
 	Table         *environment.Table
 	Repairer      environment.Repairer // nil: no model is configured, and nothing is repaired
 	Configuration config.Sandbox
-	Language      environment.Language // of the text about a failure; English when empty
-	Data          string               // the data directory, for snapshots and what sandboxes need
+	Language      task.Language // of the text about a failure; English when empty
+	Data          string        // the data directory, for snapshots and what sandboxes need
 
 	Dir            string // the project
 	Plan           string // file of the plan, or nothing
@@ -231,7 +231,7 @@ func (s Setup) print(outcome environment.Outcome) error {
 	default:
 		language := s.Language
 		if language == "" {
-			language = environment.English
+			language = task.English
 		}
 		_, err = io.WriteString(s.Stdout, outcome.Result.Comment(language))
 	}

@@ -124,6 +124,10 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 	if sandbox.NewOwner() == 0 {
 		group = os.Getgid()
 	}
+	// A request that is cut off makes a container of which nobody knows the name. When
+	// the context has ended meanwhile, what comes next removes it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
+	defer cancel()
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
 			Image: image.ID, User: fmt.Sprintf("%d:%d", user, group), Entrypoint: []string{guestFolder + "/" + guestFile}, Cmd: arguments,
