@@ -233,16 +233,26 @@ func TestPodAsConfigured(t *testing.T) {
 	settings.Deadline, settings.User, settings.PullSecrets = 1234*time.Second, 4321, []string{"registry"}
 	settings.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
 	settings.Tolerations = []kubernetes.Toleration{{Key: "dedicated", Operator: "Equal", Value: "sandboxes", Effect: "NoSchedule"}}
-	box := start(t, newEngine(t, settings), "configured")
+	box, err := newEngine(t, settings).Start(t.Context(), sandbox.Spec{Owner: "configured", Image: image, Workspace: t.TempDir(), Env: map[string]string{"KEY": "secret of the run"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = box.Stop(context.WithoutCancel(t.Context())) })
 	said := cluster.Kubectl(t, "", "--namespace", namespace, "get", "pod", box.Info().ID, "--output", "json")
 	for _, want := range []string{
 		`"activeDeadlineSeconds": 1234`, `"runAsUser": 4321`, `"runAsNonRoot": true`, `"readOnlyRootFilesystem": true`, `"allowPrivilegeEscalation": false`,
 		`"automountServiceAccountToken": false`, `"enableServiceLinks": false`, `"type": "RuntimeDefault"`, `"name": "registry"`,
-		`"kubernetes.io/os": "linux"`, `"value": "sandboxes"`, `"memory": "512Mi"`, `"cpu": "250m"`, `"toryo.dev/network": "none"`,
+		`"kubernetes.io/os": "linux"`, `"value": "sandboxes"`, `"memory": "536870912"`, `"cpu": "250m"`, `"toryo.dev/network": "none"`,
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the pod lacks %s:\n%s", want, said)
 		}
+	}
+	if strings.Contains(said, "secret of the run") {
+		t.Error("a variable of the commands can be read in the pod's description")
+	}
+	if result, err := box.Run(t.Context(), sandbox.Command{Text: "echo $KEY"}); err != nil || string(result.Stdout) != "secret of the run\n" {
+		t.Errorf("the variable is %q, %v", result.Log, err)
 	}
 	if strings.Contains(said, "serviceaccount") {
 		t.Error("the pod has a token of the cluster")

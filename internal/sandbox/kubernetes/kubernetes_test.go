@@ -43,7 +43,10 @@ var prepared struct {
 
 // account is a kubeconfig with no more rights than those in deploy/kubernetes. The
 // cluster is prepared as those who install Toryo do it.
-func account(t testing.TB) string { return filepath.Join(prepare(t), "account") }
+func account(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(prepare(t), "account")
+}
 
 func prepare(t testing.TB) string {
 	t.Helper()

@@ -78,7 +78,7 @@ func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (obje
 	arguments, err := guest.Arguments(guest.Options{
 		Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
 		OwnProcesses: true, CountUser: e.config.User == 0, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Disk: spec.Limits.Disk,
-		Proxy: proxyAddress, Env: spec.Env, Inherit: true, Socket: guestSocket, Patience: e.config.Patience,
+		Proxy: proxyAddress, Inherit: true, Socket: guestSocket, Patience: e.config.Patience,
 		Leave: e.config.Leave, Shelf: shelfPath, Source: sourcePath,
 	})
 	if err != nil {
