@@ -258,7 +258,7 @@ func ownPostgres(t *testing.T) (address, restart string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(parent) })
-	if err := os.Chmod(parent, 0o711); err != nil { //nolint:gosec // so that the other user can pass
+	if err := os.Chmod(parent, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(parent, "server")
@@ -268,7 +268,7 @@ func ownPostgres(t *testing.T) (address, restart string) {
 		t.Fatalf("start PostgreSQL: %v", err)
 	}
 	t.Cleanup(func() {
-		if said, err := exec.Command(script, "stop", dir).CombinedOutput(); err != nil { //nolint:noctx // the test's context has ended
+		if said, err := exec.Command(script, "stop", dir).CombinedOutput(); err != nil {
 			t.Errorf("stop PostgreSQL: %v %s", err, said)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -56,7 +57,8 @@ func (o examination) run(ctx context.Context) error {
 	if loaded.Sandbox.Kind == kubernetes.Name {
 		machine = append(machine, doctor.Cluster(askCluster(loaded.Sandbox.Kubernetes)))
 	}
-	found := doctor.Examine(ctx, slices.Concat(machine, doctor.Forges(loaded, selfOn(loaded))))
+	found := doctor.Examine(ctx, slices.Concat(machine, doctor.Forges(loaded, selfOn(loaded)),
+		[]doctor.Check{doctor.Board(loaded.Database.Driver, filepath.Join(loaded.DataDir, boardFolder))}))
 	findings := slices.Concat(
 		[]doctor.Finding{doctor.Configuration(file, report)},
 		found[:len(machine)],

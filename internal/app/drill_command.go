@@ -74,10 +74,11 @@ func (o drillRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	if o.postgres != "" {
-		drop, err := o.makeDatabase(ctx)
+		work, drop, err := o.makeDatabase(ctx)
 		if err != nil {
 			return err
 		}
+		o.work = work
 		defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx))) }()
 	}
 	o.work.Environ, o.work.Out = withoutSettings(o.environ), o.stdout
@@ -90,32 +91,35 @@ func (o drillRun) run(ctx context.Context) (err error) {
 // servers and agents: by more than any lease and any hold on a write lasts.
 const clockOff = 10 * time.Minute
 
-// makeDatabase makes a database that does not have the time of this machine, and
-// says how to drop it.
-func (o *drillRun) makeDatabase(ctx context.Context) (drop func(context.Context) error, err error) {
+// makeDatabase makes a database that does not have the time of this machine. It
+// returns the work with it, and how to drop it.
+func (o drillRun) makeDatabase(ctx context.Context) (work drill.Drill, drop func(context.Context) error, err error) {
 	database, drop, err := postgres.Scratch(ctx, o.postgres)
 	if err != nil {
-		return nil, err
+		return o.work, nil, err
 	}
 	off := clockOff
 	if rand.IntN(2) == 0 { //nolint:gosec // not for secrets
 		off = -off
 	}
 	if err := postgres.SetClock(ctx, database, off); err != nil {
-		return nil, errors.Join(err, drop(context.WithoutCancel(ctx)))
+		return o.work, nil, errors.Join(err, drop(context.WithoutCancel(ctx)))
 	}
 	o.work.Database = database
 	o.work.CutDatabase = func(ctx context.Context) error { return postgres.CutConnections(ctx, database) }
 	if o.restart != "" {
-		o.work.RestartDatabase = func(ctx context.Context) error {
-			said, err := exec.CommandContext(ctx, "/bin/sh", "-c", o.restart).CombinedOutput()
-			if err != nil {
-				return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "the database is not restarted")
-			}
-			return nil
-		}
+		o.work.RestartDatabase = o.restartDatabase
 	}
-	return drop, nil
+	return o.work, drop, nil
+}
+
+// restartDatabase runs the command that was named for it.
+func (o drillRun) restartDatabase(ctx context.Context) error {
+	said, err := exec.CommandContext(ctx, "/bin/sh", "-c", o.restart).CombinedOutput()
+	if err != nil {
+		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "the database is not restarted")
+	}
+	return nil
 }
 
 // settleWithin is how long what is under way has to end after the breaking. A write

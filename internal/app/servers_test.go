@@ -104,27 +104,25 @@ func TestServersWithNothingInCommon(t *testing.T) {
 	t.Parallel()
 	needBubblewrap(t)
 	gitea := testkit.Gitea(t)
-	t.Run("group", func(t *testing.T) {
-		t.Run("a run goes on through another", func(t *testing.T) {
-			t.Parallel()
-			goOnElsewhere(t, newGiteaPlace(t, gitea))
-		})
-		t.Run("drill", func(t *testing.T) {
-			t.Parallel()
-			program, err := exec.LookPath("toryo")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var said strings.Builder
-			on := newGiteaPlace(t, gitea)
-			err = drill.Drill{
-				Program: program, Dir: t.TempDir(), Out: &said, Place: on, Environ: append(withoutSettings(os.Environ()), "TORYO_GITEA_TOKEN="+on.token),
-				Database: testkit.Postgres(t), Servers: 2, Agents: 2, Tasks: 4, Lasts: 10 * time.Second, Settle: settleWithin, Sandbox: "bubblewrap",
-			}.Run(t.Context())
-			if err != nil {
-				t.Errorf("%v: %s", err, said.String())
-			}
-		})
+	t.Run("a run goes on through another", func(t *testing.T) {
+		t.Parallel()
+		goOnElsewhere(t, newGiteaPlace(t, gitea))
+	})
+	t.Run("drill", func(t *testing.T) {
+		t.Parallel()
+		program, err := exec.LookPath("toryo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		on := newGiteaPlace(t, gitea)
+		err = drill.Drill{
+			Program: program, Dir: t.TempDir(), Out: &said, Place: on, Environ: append(withoutSettings(os.Environ()), "TORYO_GITEA_TOKEN="+on.token),
+			Database: testkit.Postgres(t), Servers: 2, Agents: 2, Tasks: 4, Lasts: 10 * time.Second, Settle: settleWithin, Sandbox: "bubblewrap",
+		}.Run(t.Context())
+		if err != nil {
+			t.Errorf("%v: %s", err, said.String())
+		}
 	})
 }
 
@@ -196,6 +194,19 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 		t.Errorf("the old run pushes through the other server: %s", said)
 	}
 	second.stop(t)
+	if strings.Contains(second.stderr.String(), "repositories of the board") {
+		t.Errorf("a server without a board warns of it: %s", second.stderr)
+	}
+	// The board is one server's own, and another one says so.
+	repository := t.TempDir()
+	gitOf(t, repository, "init", "--quiet", "--initial-branch=main")
+	change(t, repository, "a.txt")
+	one.output(t, "board", "import", repository, "--name", "team/app")
+	third := two.start(t, "serve")
+	third.stop(t)
+	if !strings.Contains(third.stderr.String(), "repositories of the board are not in the folder of this server") {
+		t.Errorf("it says %s", third.stderr)
+	}
 }
 
 // request waits for a task.

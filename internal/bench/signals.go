@@ -196,7 +196,7 @@ func (s *site) measureCrashes(ctx context.Context) ([]row, error) {
 	}
 	if err := until(ctx, func() (bool, error) {
 		_, err := s.client.PauseTask(ctx, jobs[0].id)
-		return err == nil, nil //nolint:nilerr // it is tried again
+		return err == nil, nil // else it is tried again
 	}); err != nil {
 		return nil, err
 	}

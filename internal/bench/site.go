@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -195,7 +196,8 @@ func (s *site) board(ctx context.Context, method, path string, body, into any) e
 	}
 	request.Header.Set("Authorization", "Bearer "+s.token)
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+	client := http.Client{Timeout: time.Minute}
+	answer, err := client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -240,12 +242,7 @@ func (s *site) begin(ctx context.Context, title string) (job, error) {
 func (s *site) shows(ctx context.Context, j job, label string) (bool, error) {
 	var item wire.BoardDetails
 	err := s.board(ctx, http.MethodGet, j.path(), nil, &item)
-	for _, has := range item.Labels {
-		if has == label {
-			return true, err
-		}
-	}
-	return false, err
+	return slices.Contains(item.Labels, label), err
 }
 
 // until asks again and again until something is so.
@@ -270,7 +267,7 @@ func sleeping() (int, error) {
 	}
 	count := 0
 	for _, entry := range entries {
-		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		line, err := os.ReadFile("/proc/" + entry.Name() + "/cmdline")
 		if err == nil && string(line) == "sleep\x00"+longTime+"\x00" {
 			count++
 		}

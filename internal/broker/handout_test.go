@@ -250,6 +250,44 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
+// Agents that come while there is nothing to do cost no query, and get what comes.
+func TestNothingToDoCostsNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
+		const agents = 200
+		s := open()
+		h, looks := handsOut(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		given := make(chan broker.Assignment, agents)
+		var all sync.WaitGroup
+		wait := func() {
+			before := h.Waiting()
+			all.Go(func() {
+				if made, found, err := h.Request(ctx, "agent", long); found && err == nil {
+					given <- made
+				}
+			})
+			until(t, "it waits", func() bool { return h.Waiting() > before })
+		}
+		wait()
+		until(t, "the queue was looked at", func() bool { return looks.count.Load() > 0 })
+		for range agents - 1 {
+			wait()
+		}
+		if looked := looks.count.Load(); looked > agents/2 {
+			t.Errorf("%d looks at an empty queue for %d agents", looked, agents)
+		}
+		x := assignTask(t, s)
+		if made := <-given; made.Task.ID != x.ID {
+			t.Errorf("given %s, want %s", made.Task.ID, x.ID)
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
 // Several servers on one database: a task that came in at one reaches an agent that
 // waits at another, and no limit is passed between them.
 func TestTwoServers(t *testing.T) {

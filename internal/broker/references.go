@@ -65,34 +65,41 @@ var numberInText = regexp.MustCompile(`(?:^|[^\w#!&/.-])([\w.-]+(?:/[\w.-]+)+)?(
 // referenced returns the items of the same repository that an item's text names:
 // by number, or by an address as the item's own.
 func referenced(item forge.Item) []task.Key {
-	var keys []task.Key
-	add := func(kind task.ItemKind, digits string) {
-		number, err := strconv.ParseInt(digits, 10, 64)
-		key := task.Key{Forge: item.Key.Forge, Repository: item.Key.Repository, Kind: kind, Number: number}
-		same := func(k task.Key) bool { return k.Number == number && (k.Kind == kind || key.Forge != task.GitLab) }
-		if err == nil && key.Validate() == nil && number != item.Key.Number && !slices.ContainsFunc(keys, same) && len(keys) < mostReferences {
-			keys = append(keys, key)
-		}
-	}
+	named := naming{of: item.Key}
 	text := item.Title + "\n" + item.Body
 	for _, found := range numberInText.FindAllStringSubmatch(text, -1) {
-		elsewhere := found[1] != "" && !strings.EqualFold(found[1], item.Key.Repository)
-		switch {
-		case elsewhere:
-		case found[2] == "#":
-			add(task.Issue, found[3])
+		switch repository, mark, digits := found[1], found[2], found[3]; {
+		case repository != "" && !strings.EqualFold(repository, item.Key.Repository):
+		case mark == "#":
+			named.add(task.Issue, digits)
 		case item.Key.Forge == task.GitLab:
-			add(task.Pull, found[3])
+			named.add(task.Pull, digits)
 		}
 	}
 	own := strconv.FormatInt(item.Key.Number, 10)
 	if base, ends := strings.CutSuffix(item.URL, "/"+own); ends && base != "" {
 		address := regexp.MustCompile(regexp.QuoteMeta(base) + `/(\d{1,18})\b`)
 		for _, found := range address.FindAllStringSubmatch(text, -1) {
-			add(item.Key.Kind, found[1])
+			named.add(item.Key.Kind, found[1])
 		}
 	}
-	return keys
+	return named.keys
+}
+
+// naming gathers the items that an item names, each once and not itself.
+type naming struct {
+	of   task.Key
+	keys []task.Key
+}
+
+func (n *naming) add(kind task.ItemKind, digits string) {
+	number, err := strconv.ParseInt(digits, 10, 64)
+	key := task.Key{Forge: n.of.Forge, Repository: n.of.Repository, Kind: kind, Number: number}
+	apart := key.Forge == task.GitLab // issues and merge requests are counted apart
+	same := func(k task.Key) bool { return k.Number == number && (k.Kind == kind || !apart) }
+	if err == nil && key.Validate() == nil && !same(n.of) && !slices.ContainsFunc(n.keys, same) && len(n.keys) < mostReferences {
+		n.keys = append(n.keys, key)
+	}
 }
 
 // cutText cuts a text to so many bytes, at the end of a letter.

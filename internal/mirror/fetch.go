@@ -157,13 +157,6 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 	return base, m.setHead(ctx, p, space+"refs/heads/"+seed.Base)
 }
 
-// tryToFreshen is freshen for a server that has something to give in any case.
-func (m *Mirrors) tryToFreshen(ctx context.Context, holder Holder) {
-	if err := m.freshen(ctx, holder); err != nil {
-		m.options.Log.WarnContext(ctx, "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
-	}
-}
-
 // freshen brings the base in the namespace of a task up to date with the forge, for
 // an agent that is about to fetch: it merges what the base has got since it began.
 func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
@@ -176,17 +169,22 @@ func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
 	if err != nil {
 		return err
 	}
+	if err := m.bringIn(ctx, p); err != nil {
+		return err
+	}
+	has, err := m.state(ctx, p)
+	if err != nil {
+		return err
+	}
+	if has.head == "" {
+		return task.Errorf(task.Internal, "the namespace of task %s has no base", holder.Task)
+	}
+	base, err := m.commit(ctx, p.dir, strings.TrimPrefix(has.head, p.space()))
+	if err != nil || base == "" || base == has.refs[has.head] {
+		return err
+	}
 	return m.change(ctx, p, holder.Generation, func() (string, error) {
-		head, err := m.git.run(ctx, command{dir: p.dir, args: []string{"symbolic-ref", "--quiet", p.space() + "HEAD"}})
-		if err != nil {
-			return "", internal(err, "the namespace of task "+string(p.id)+" has no base")
-		}
-		head = strings.TrimSpace(head)
-		base, err := m.commit(ctx, p.dir, strings.TrimPrefix(head, p.space()))
-		if err != nil || base == "" {
-			return "", err
-		}
-		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\n", head, base))
+		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\n", has.head, base))
 	})
 }
 

@@ -147,6 +147,27 @@ func TestAnotherServerHasWhatWasPushed(t *testing.T) {
 	}
 }
 
+// The base that an agent is given anew when it fetches is the same through every
+// server.
+func TestBaseMovesOnEveryServer(t *testing.T) {
+	t.Parallel()
+	now := func(o *mirror.Options) { o.BaseAge = func(mirror.Repository) time.Duration { return 0 } }
+	s := newServers(t, now)
+	s.seed(t, s.one)
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", s.one.origin.path(repository.Name), work)
+	for i, at := range []*site{s.one, s.two, s.two, s.one} {
+		tip := commit(t, work, "main.txt")
+		run(t, work, "push", "--quiet", "origin", "HEAD:main")
+		if refs := s.refs(t, at); !strings.Contains(refs, tip+"\trefs/heads/main") {
+			t.Fatalf("after push %d the agent is given\n%s\nwant %s", i, refs, tip)
+		}
+		if one, two := s.refs(t, s.one), s.refs(t, s.two); one != two {
+			t.Fatalf("one server has\n%s\nand the other\n%s", one, two)
+		}
+	}
+}
+
 // Each request may go to another server than the one before, as through a load
 // balancer.
 func TestRequestsGoToAnyServer(t *testing.T) {
@@ -238,13 +259,17 @@ func TestBaseThatNoBranchHas(t *testing.T) {
 	t.Parallel()
 	s := newServers(t, nil)
 	s.seed(t, s.one)
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", s.address(s.one), work)
+	commit(t, work, "b.txt")
+	run(t, work, "push", "--quiet", "origin", "HEAD:refs/heads/toryo/1")
 	origin := s.one.origin.path(repository.Name)
 	run(t, origin, "config", "uploadpack.allowAnySHA1InWant", "true")
 	run(t, origin, "update-ref", "refs/heads/main", run(t, origin, "rev-parse", "main~1"))
-	work := t.TempDir()
-	run(t, "", "clone", "--quiet", s.address(s.two), work)
-	if got := run(t, work, "rev-list", "--count", "HEAD"); got != "3" {
-		t.Errorf("there are %s commits, want 3", got)
+	again := t.TempDir()
+	run(t, "", "clone", "--quiet", "--branch=toryo/1", s.address(s.two), again)
+	if got := run(t, again, "rev-list", "--count", "HEAD"); got != "4" {
+		t.Errorf("there are %s commits, want 4", got)
 	}
 }
 

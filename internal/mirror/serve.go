@@ -67,7 +67,10 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		return
 	}
 	id := task.ID(strings.TrimSuffix(r.PathValue("task"), ".git"))
-	holder, err := holderOf(r, id, token, service, authenticate)
+	holder, err := authenticate(r.Context(), id, token)
+	if err == nil {
+		err = mayUse(holder, r.PathValue("task"), service)
+	}
 	if err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
 		if refusal(err) == refusedTrouble {
@@ -83,8 +86,8 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	case <-r.Context().Done():
 		return
 	}
-	if service == uploadPack && r.Method == http.MethodGet && !holder.ReadOnly {
-		m.tryToFreshen(r.Context(), holder)
+	if service == uploadPack && r.Method == http.MethodGet {
+		m.offerFresh(r.Context(), holder)
 	}
 	again := func(ctx context.Context) error {
 		now, err := authenticate(ctx, id, token)
@@ -98,19 +101,25 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	}
 }
 
-// holderOf is who shows the token, if it is good for what is asked.
-func holderOf(r *http.Request, id task.ID, token, service string, authenticate Authenticate) (Holder, error) {
-	holder, err := authenticate(r.Context(), id, token)
-	switch {
-	case err != nil:
-		return Holder{}, err
-	case string(holder.Task)+".git" != r.PathValue("task"):
-		return Holder{}, task.Errorf(task.Forbidden, "the token is of another task")
-	case holder.ReadOnly && service != uploadPack:
-		return Holder{}, task.Errorf(task.Forbidden, "only whoever holds the task may push")
-	default:
-		return holder, nil
+// offerFresh brings the base up to date for an agent, if that can be done.
+func (m *Mirrors) offerFresh(ctx context.Context, holder Holder) {
+	if holder.ReadOnly {
+		return
 	}
+	if err := m.freshen(ctx, holder); err != nil {
+		m.options.Log.WarnContext(ctx, "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
+	}
+}
+
+// mayUse says whether whoever holds one task may do this with the task in the path.
+func mayUse(holder Holder, path, service string) error {
+	if string(holder.Task)+".git" != path {
+		return task.Errorf(task.Forbidden, "the token is of another task")
+	}
+	if holder.ReadOnly && service != uploadPack {
+		return task.Errorf(task.Forbidden, "only whoever holds the task may push")
+	}
+	return nil
 }
 
 // backend lets git http-backend answer. Its errors come too late to be shown, or

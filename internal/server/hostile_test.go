@@ -187,7 +187,7 @@ func TestTooOften(t *testing.T) {
 	if got := takes(l.tokens, "a"); got != 2 {
 		t.Errorf("a second later %d more are answered, want 2", got)
 	}
-	if any := newLimits(Limits{}, time.Now); takes(any.tokens, "a") != 1000 {
+	if unlimited := newLimits(Limits{}, time.Now); takes(unlimited.tokens, "a") != 1000 {
 		t.Error("without a limit there is one")
 	}
 	for i := range allowances + 10 {

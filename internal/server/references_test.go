@@ -23,7 +23,7 @@ func TestReferencedItems(t *testing.T) {
 		w.forge.Change(key, func(i *forge.Item) { i.Body = "about " + title })
 		return key
 	}
-	one, pull := about(repository, task.Issue, "one"), about(repository, task.Pull, "pull")
+	one, pull := about(repository, task.Issue, "one"), about(repository, task.Pull, "two")
 	secret, linked, unnamed := about(repository, task.Issue, "secret"), about(repository, task.Issue, "linked"), about(repository, task.Issue, "unnamed")
 	w.forge.Change(secret, func(i *forge.Item) { i.Confidential = true })
 	var many []string
@@ -37,7 +37,7 @@ func TestReferencedItems(t *testing.T) {
 		want []string
 	}{
 		"none":                {"nothing here, nor C#1 or a&#35; or x#2", nil},
-		"an issue and a pull": {fmt.Sprintf("see #%d, (#%d) and again #%[1]d", one.Number, pull.Number), []string{"issue one", "pull pull"}},
+		"an issue and a pull": {fmt.Sprintf("see #%d, (#%d) and again #%[1]d", one.Number, pull.Number), []string{"issue one", "pull two"}},
 		"by its full name":    {fmt.Sprintf("%s#%d", repository, one.Number), []string{"issue one"}},
 		"another repository":  {"team/other#1", nil},
 		"confidential":        {fmt.Sprintf("#%d", secret.Number), nil},

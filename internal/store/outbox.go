@@ -32,8 +32,9 @@ type Action struct {
 	// Coalesce names what the action overwrites, for example the progress
 	// comment: while an earlier action on the item with the same name has not
 	// been tried, the newer one takes its place: its number in the order, and its
-	// due time if that is earlier. The earlier one is then Replaced. Empty means
-	// never.
+	// due time if that is earlier. The earlier one is then Replaced. What waits so
+	// is due no later than what is put behind it, which it would hold up. Empty
+	// means never.
 	Coalesce string
 	Kind     string
 	Payload  json.RawMessage

@@ -110,7 +110,7 @@ func upKubernetes(script, dir string) (*KubernetesCluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), kubernetesStart)
 	defer cancel()
 	context.AfterFunc(ctx, func() {
-		if ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // a context's own
+		if ctx.Err() == context.DeadlineExceeded {
 			_ = command.Process.Kill()
 		}
 	})

@@ -98,10 +98,33 @@ func (w *Window) Open(path string) {
 	w.Run("open "+path, chromedp.Navigate(w.url+path))
 }
 
-// Click clicks with the mouse, in the middle of the element.
+// Click clicks with the mouse, in the middle of the element. A live page may put a
+// new element in its place before the mouse is there: then that is clicked.
 func (w *Window) Click(selector string) {
 	w.t.Helper()
-	w.Run("click "+selector, chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery))
+	click := chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			err := chromedp.Tasks{chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery)}.Do(ctx)
+			if !isGone(err) || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
+	w.Run("click "+selector, click)
+}
+
+// isGone reports whether the browser says that an element is no longer there. It
+// says so in words only.
+func isGone(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, says := range []string{"node with given id", "Node is detached", "Could not compute"} {
+		if strings.Contains(err.Error(), says) {
+			return true
+		}
+	}
+	return false
 }
 
 // Fill types with the keyboard.

@@ -76,6 +76,7 @@ func (p *Pages) registerBoard(mux *http.ServeMux) {
 		return newIssuePage(v, repositoryOf(r), p.Board.Bot()), nil
 	}))
 	mux.HandleFunc("GET "+repositoryPath+"/pulls/new", p.onBoard(p.showNewPull))
+	mux.HandleFunc("GET "+repositoryPath+"/items/{number}", p.signedIn(access.Viewer, p.findItem))
 	mux.HandleFunc("GET "+itemPath, p.onBoard(p.showItem))
 	p.registerBoardActions(mux)
 	p.registerBoardLive(mux)
@@ -139,6 +140,30 @@ func keyOf(r *http.Request) (task.Key, error) {
 		return task.Key{}, task.Wrap(task.NotFound, err, "there is no such item")
 	}
 	return key, nil
+}
+
+// findItem leads to an item of which only the number is known.
+func (p *Pages) findItem(w http.ResponseWriter, r *http.Request, v visit) {
+	hands, err := p.person(r.Context(), v)
+	if err != nil {
+		p.fail(w, r, v, err)
+		return
+	}
+	for _, kind := range []string{"issues", "pulls"} {
+		r.SetPathValue("kind", kind)
+		var key task.Key
+		if key, err = keyOf(r); err != nil {
+			break
+		}
+		if _, err = hands.Item(r.Context(), key); err == nil {
+			http.Redirect(w, r, itemURL(key), http.StatusSeeOther) //nolint:gosec // a page of the board
+			return
+		}
+		if task.CodeOf(err) != task.NotFound {
+			break
+		}
+	}
+	p.fail(w, r, v, err)
 }
 
 // itemURL is where an item of the board has its page.

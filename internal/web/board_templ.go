@@ -1570,7 +1570,7 @@ func talk(v visit, item itemView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = markdown(item.Body).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = talkText(item.Key.Repository, item.Body).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1691,7 +1691,7 @@ func talk(v visit, item itemView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = markdown(one.review.Body).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = talkText(item.Key.Repository, one.review.Body).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1809,7 +1809,7 @@ func commentCard(v visit, item itemView, comment task.Comment) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = markdown(comment.Body).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = talkText(item.Key.Repository, comment.Body).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

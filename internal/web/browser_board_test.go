@@ -74,7 +74,8 @@ func TestStoryOnTheBoard(t *testing.T) {
 	alice.Click(`#item-head .confirm-body button`)
 	alice.Sees("#item-head .badge", "Merged")
 
-	alice.Open("/board/team/app/issues/1")
+	alice.Click(`#conversation a[href="/board/team/app/items/1"]`) // where its text names the issue
+	alice.At("/board/team/app/issues/1")
 	alice.Sees("#item-head .badge", "Closed")
 	merged, err := hands.Item(t.Context(), issue)
 	must(t, err)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -16,9 +17,22 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
-const answers = `
-model: scripted
-rules:
+// answers is what the scripted model says: with "attack 3", the third of the
+// attacks.
+func answers(t testing.TB) []byte {
+	t.Helper()
+	text := "model: scripted\nrules:\n"
+	for i, attack := range attacks {
+		quoted, err := json.Marshal(strings.ReplaceAll(attack, "$", "$$"))
+		must(t, err)
+		text += fmt.Sprintf("  - {when: {last: %q}, answer: {text: %s}}\n", attackNumber(i), quoted)
+	}
+	return []byte(text + plainAnswers)
+}
+
+func attackNumber(i int) string { return fmt.Sprintf("attack %d.", i) }
+
+const plainAnswers = `
   - name: failure
     when: {last: "please fail"}
     answer: {error: {status: 400, message: "no such question"}}
@@ -32,7 +46,7 @@ rules:
 // withReviews lets the pages of a house talk about reviews with a scripted model.
 func withReviews(t testing.TB) with {
 	t.Helper()
-	parsed, err := script.Parse("answers", []byte(answers))
+	parsed, err := script.Parse("answers", answers(t))
 	must(t, err)
 	return func(o *Options) {
 		service := review.New(review.Options{
@@ -57,6 +71,53 @@ func (h *house) review(t testing.TB, owner, answer string) store.Review {
 	made, err := h.pages.Reviews.AddReview(t.Context(), owner, store.Review{CustomQuestionText: "How is a gate mended?", AnswerText: answer, Judgement: judgement})
 	must(t, err)
 	return made
+}
+
+// ask says something in a thread and waits for the answer.
+func (h *house) ask(t testing.TB, who, thread, content string) {
+	t.Helper()
+	turn, err := h.pages.Reviews.Ask(t.Context(), who, thread, review.Message{Content: content})
+	must(t, err)
+	_, err = turn.Follow(t.Context(), nil)
+	must(t, err)
+}
+
+// Whatever an answer, a judgement or a model says is shown as text.
+func TestAttacksInReviewsAreText(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	var answer strings.Builder
+	judgement := map[string]any{"overall_review": strings.Join(attacks, "\n\n")}
+	var items []any
+	for i, attack := range attacks {
+		fmt.Fprintf(&answer, "$$[%d] %s\n\n", i+1, attack)
+		items = append(items, map[string]any{"point": attack, "paragraph_numbers": []int{i + 1}})
+	}
+	judgement["weaknesses"] = items
+	encoded, err := json.Marshal(judgement)
+	must(t, err)
+	one, err := h.pages.Reviews.AddReview(t.Context(), "alice", store.Review{CustomQuestionText: strings.Join(attacks, "\n"), AnswerText: answer.String(), Judgement: encoded})
+	must(t, err)
+	thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
+	must(t, err)
+	for i, attack := range attacks {
+		h.ask(t, "alice", thread.ID, attackNumber(i)+" "+attack)
+	}
+	alice := h.window(t, "alice")
+	scripts := get[int](alice, `document.scripts.length`)
+	for _, path := range []string{"/reviews", "/reviews/" + one.ID, "/threads/" + thread.ID + "/context?input=%3Cscript%3Ealert(1)%3C/script%3E"} {
+		alice.Open(path)
+		alice.harmless(path, scripts)
+	}
+	alice.Open("/reviews/" + one.ID)
+	if n := get[int](alice, `document.querySelectorAll("#messages .message.assistant").length`); n != len(attacks) {
+		t.Errorf("%d answers are shown", n)
+	}
+	// So is what comes in pieces.
+	alice.Fill(`#chat-form textarea`, attackNumber(0))
+	alice.Click(`#chat-form button`)
+	alice.Until(fmt.Sprintf(`document.querySelectorAll("#messages .message.assistant[data-message]").length === %d`, len(attacks)+1))
+	alice.harmless("the chat as it comes", scripts)
 }
 
 const paper = "$$[1] Oil the gate.\n\n$$[2] Then look at the hinges.\n<img src=x onerror=alert(1)>\n"

@@ -17,7 +17,7 @@ import (
 // furnished is a house with something on every page.
 func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
-	h = newSteeredHouse(t)
+	h = newSteeredHouse(t, withReviews(t))
 	h.repository(t)
 	_, err := h.board.Welcome(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
@@ -37,8 +37,14 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	must(t, err)
 	one := h.runningTask(t, 1, "Mend the gate")
 	h.journal(t, one).run()
+	about := h.review(t, "root", paper)
+	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")
+	must(t, err)
+	h.ask(t, "root", thread.ID, "§2 what is there?")
 	return h, map[string]string{
 		"home": "/", "queue": "/queue", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
+		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
+		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings",
 		"people": "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
@@ -124,13 +130,17 @@ func TestAttacksAreText(t *testing.T) {
 	must(t, err)
 	hands := h.board.As("bob")
 	everything := strings.Join(attacks, "\n\n")
-	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: strings.Join(attacks[:12], " "), Body: everything, Labels: attacks[:3]})
+	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Everything", Body: everything, Labels: attacks[:3]})
 	must(t, err)
-	for _, attack := range attacks {
+	files := make(map[string]string)
+	for i, attack := range attacks {
 		_, err := hands.Say(t.Context(), made.Key, attack)
 		must(t, err)
+		_, err = hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: attack, Body: attack})
+		must(t, err)
+		files[fmt.Sprintf("%02d%s", i, attack)] = attack + "\n"
 	}
-	h.push(t, "odd", `<img src=x onerror=alert(1)>/"onmouseover=alert(1) x.txt`, everything+"\n")
+	h.pushAll(t, "odd", files)
 	pull, _, err := hands.Propose(t.Context(), "team/app", forge.Proposal{Title: attacks[1], Body: everything, Head: "odd"})
 	must(t, err)
 	one := h.runningTask(t, made.Key.Number, attacks[0])
@@ -159,6 +169,11 @@ func TestAttacksAreText(t *testing.T) {
 	vera.Sees("#journal .entry", "the end of the attacks")
 	vera.harmless("the live journal", before)
 	vera.Sees("#journal .entry pre, #journal .entry code", "<script>alert(1)</script>")
+	// The names of all files are there, as they are.
+	vera.Open(itemURL(pull.Key) + "?tab=changes")
+	if n := get[int](vera, `document.querySelectorAll("details.file").length`); n != len(attacks) {
+		t.Errorf("%d files are shown", n)
+	}
 	// A diff of an odd file can be commented on.
 	bob := h.window(t, "bob")
 	bob.Open(itemURL(pull.Key) + "?tab=changes")

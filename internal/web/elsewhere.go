@@ -76,7 +76,7 @@ func (p *Pages) comeBack(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		setCookie(w, r, sessionCookie, secret, access.ElsewhereLength)
-		http.Redirect(w, r, safeNext(begun.Next), http.StatusSeeOther) //nolint:gosec // safeNext stays on this server
+		http.Redirect(w, r, safeNext(begun.Next), http.StatusSeeOther)
 	case task.CodeOf(err) == task.Unauthorized:
 		p.accounts.Addresses.Failed(p.Now(), address)
 		p.Log.WarnContext(r.Context(), "a sign-in elsewhere was refused", "provider", p.Provider.Name(), "error", err)

@@ -34,10 +34,10 @@ func (s *steered) Retry(ctx context.Context, id task.ID) error {
 	return err
 }
 
-func newSteeredHouse(t testing.TB) *house {
+func newSteeredHouse(t testing.TB, options ...with) *house {
 	t.Helper()
 	s := new(steered)
-	h := newHouse(t, func(o *Options) { o.Steering = s })
+	h := newHouse(t, append(options, func(o *Options) { o.Steering = s })...)
 	forges := map[task.Forge]forge.Forge{task.Board: h.board.As(bot)}
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.Board: h.board.As(bot)}, broker.DefaultAges, nil)
 	t.Cleanup(snapshots.Stop)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -185,9 +186,7 @@ func (p *Provider) moreClaims(ctx context.Context, known *known, token *oauth2.T
 	if err := info.Claims(&more); err != nil {
 		return nil, refuse(err, "what "+p.Name()+" says about you cannot be read")
 	}
-	for name, value := range found { // what was signed counts
-		more[name] = value
-	}
+	maps.Copy(more, found) // what was signed counts
 	return more, nil
 }
 

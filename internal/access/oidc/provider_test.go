@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -71,9 +72,7 @@ func (m *mouth) says(by crypto.PrivateKey, claims map[string]any) {
 	}
 	m.token = func(w http.ResponseWriter, _ url.Values) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{
-			"access_token": "a", "token_type": "Bearer", "id_token": oidctest.SignIDToken(by, "k", goidc.RS256, string(encoded)),
-		})
+		_, _ = fmt.Fprintf(w, `{"access_token": "a", "token_type": "Bearer", "id_token": %q}`, oidctest.SignIDToken(by, "k", goidc.RS256, string(encoded)))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Everyone, among the users of [Rules], means all whom the provider knows.
+// Everyone means all whom the provider knows, where users are named in [Rules].
 const Everyone = "*"
 
 // Rules say who is let in, and with which role.

@@ -246,3 +246,23 @@ func TestHealthyMeansNothingMissing(t *testing.T) {
 		t.Error("a warning is not an illness, something missing is")
 	}
 }
+
+// The board is one server's own, which matters when there may be several.
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, driver := range []string{"sqlite", "postgres"} {
+		if got := doctor.Board(driver, folder)(t.Context()); got.Status != doctor.OK {
+			t.Errorf("an empty board on %s: %+v", driver, got)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "team", "app.git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := doctor.Board("sqlite", folder)(t.Context()); got.Status != doctor.OK || !strings.Contains(got.Found, "1 repositories") {
+		t.Errorf("a board on SQLite: %+v", got)
+	}
+	if got := doctor.Board("postgres", folder)(t.Context()); got.Status != doctor.Warning || got.Mend == "" {
+		t.Errorf("a board on PostgreSQL: %+v", got)
+	}
+}

@@ -188,3 +188,22 @@ func Database(driver string, look func(context.Context) (string, error)) Check {
 		return finding
 	}
 }
+
+// Board says where the repositories of the built-in board are: in a folder that
+// several servers on one database do not have in common by themselves.
+func Board(driver, folder string) Check {
+	return func(context.Context) Finding {
+		owners, err := filepath.Glob(filepath.Join(folder, "*", "*.git"))
+		switch {
+		case err != nil || len(owners) == 0:
+			return Finding{Name: "board", Status: OK, Found: "no repositories"}
+		case driver == "postgres":
+			return Finding{
+				Name: "board", Status: Warning, Found: fmt.Sprintf("%d repositories in %s, for this server only", len(owners), folder),
+				Mend: "if more servers use the database, let them have this folder in common",
+			}
+		default:
+			return Finding{Name: "board", Status: OK, Found: fmt.Sprintf("%d repositories in %s", len(owners), folder)}
+		}
+	}
+}

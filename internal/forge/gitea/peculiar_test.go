@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -186,7 +187,7 @@ func (p peculiar) dependencies(t *testing.T) {
 		}
 		request.Header.Set("Authorization", "token "+p.server.Admin)
 		request.Header.Set("Content-Type", "application/json")
-		answer, err := http.DefaultClient.Do(request)
+		answer, err := (&http.Client{Timeout: time.Minute}).Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}

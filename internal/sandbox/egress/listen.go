@@ -15,7 +15,7 @@ func (p *Proxy) Listen(ctx context.Context, listener net.Listener) error {
 	for {
 		connection, err := listener.Accept()
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was asked to end
+			return nil // it was asked to end
 		}
 		if err != nil {
 			return fmt.Errorf("take a connection: %w", err)

@@ -20,6 +20,7 @@ import (
 type Client struct {
 	session *yamux.Session
 	fileMax int64
+	env     map[string]string
 	mirror  *mirror // of a workspace that is not shared; nil when it is
 
 	running sync.Mutex // held while a command runs
@@ -85,9 +86,13 @@ func (c *Client) Closed() <-chan struct{} { return c.session.CloseChan() }
 // Close ends the session, upon which the guest ends.
 func (c *Client) Close() error { return c.session.Close() }
 
+// SetEnvironment has the greeting tell the guest the variables for all commands, in
+// place of those that it was started with.
+func (c *Client) SetEnvironment(env map[string]string) { c.env = env }
+
 // Hello waits until the guest is ready.
 func (c *Client) Hello(ctx context.Context) error {
-	stream, err := c.open(request{Hello: true})
+	stream, err := c.open(request{Hello: true, Env: c.env})
 	if err != nil {
 		return err
 	}

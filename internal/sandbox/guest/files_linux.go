@@ -95,7 +95,7 @@ func (s *server) keep(stream net.Conn) (answer, error) {
 		return answer{}, err
 	}
 	file := filepath.Join(s.options.Shelf, snapshotFile)
-	made, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) // for the user of another pod
+	made, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // the pod that starts from it has another user
 	if err != nil {
 		return answer{}, err
 	}
@@ -170,15 +170,17 @@ func (s *server) restore(digest string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	roots := map[string]*os.Root{}
-	for part, dir := range map[string]string{partHome: s.options.Home, partWorkspace: s.options.Workspace} {
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = root.Close() }()
-		roots[part] = root
+	home, err := os.OpenRoot(s.options.Home)
+	if err != nil {
+		return err
 	}
+	defer func() { _ = home.Close() }()
+	workspace, err := os.OpenRoot(s.options.Workspace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = workspace.Close() }()
+	roots := map[string]*os.Root{partHome: home, partWorkspace: workspace}
 	sum := sha256.New()
 	parcel := unpacker{keepThere: true, budget: math.MaxInt64, place: func(name string) (*os.Root, string, error) {
 		part, rest, _ := strings.Cut(name, "/")

@@ -159,35 +159,48 @@ func (l *Link) receive(connection io.ReadWriteCloser) error {
 		if _, err := io.ReadFull(connection, buffer[:1]); err != nil {
 			return err
 		}
+		var err error
 		switch buffer[0] {
 		case linkHave:
-			if _, err := io.ReadFull(connection, buffer[:8]); err != nil {
-				return err
-			}
-			l.mutex.Lock()
-			known := l.acknowledge(binary.BigEndian.Uint64(buffer[:8]))
-			l.mutex.Unlock()
-			if !known {
-				return errors.New("the other end has what was never sent")
-			}
+			err = l.receiveNumber(connection, buffer)
 		case linkData:
-			if _, err := io.ReadFull(connection, buffer[:4]); err != nil {
-				return err
-			}
-			length := binary.BigEndian.Uint32(buffer[:4])
-			if length > linkChunk {
-				return fmt.Errorf("a frame of %d bytes is too long", length)
-			}
-			if _, err := io.ReadFull(connection, buffer[:length]); err != nil {
-				return err
-			}
-			if !l.take(connection, buffer[:length]) {
-				return errors.New("another connection took over")
-			}
+			err = l.receiveData(connection, buffer)
 		default:
-			return errors.New("the other end sent an unknown frame")
+			err = errors.New("the other end sent an unknown frame")
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+func (l *Link) receiveNumber(connection io.ReadWriteCloser, buffer []byte) error {
+	if _, err := io.ReadFull(connection, buffer[:8]); err != nil {
+		return err
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if !l.acknowledge(binary.BigEndian.Uint64(buffer[:8])) {
+		return errors.New("the other end has what was never sent")
+	}
+	return nil
+}
+
+func (l *Link) receiveData(connection io.ReadWriteCloser, buffer []byte) error {
+	if _, err := io.ReadFull(connection, buffer[:4]); err != nil {
+		return err
+	}
+	length := binary.BigEndian.Uint32(buffer[:4])
+	if length > linkChunk {
+		return fmt.Errorf("a frame of %d bytes is too long", length)
+	}
+	if _, err := io.ReadFull(connection, buffer[:length]); err != nil {
+		return err
+	}
+	if !l.take(connection, buffer[:length]) {
+		return errors.New("another connection took over")
+	}
+	return nil
 }
 
 func (l *Link) take(connection io.ReadWriteCloser, data []byte) bool {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -31,7 +32,10 @@ func listenForLink(socket string, patience time.Duration) (*Link, error) {
 			if err != nil {
 				return
 			}
-			go func() { _ = link.Carry(connection) }() // another connection follows one that breaks
+			go func() { // another connection follows one that breaks
+				carrier.Store(processOf(connection))
+				_ = link.Carry(connection)
+			}()
 		}
 	}()
 	go func() { // for as long as the guest lives
@@ -48,6 +52,28 @@ func listenForLink(socket string, patience time.Duration) (*Link, error) {
 		_ = link.Close() // upon which the guest ends
 	}()
 	return link, nil
+}
+
+// carrier is the process that carried the link last. It is not the sandbox's.
+var carrier atomic.Int64 //nolint:gochecknoglobals // a guest is a whole process
+
+// processOf is the number of the process at the other end of a local connection.
+func processOf(connection net.Conn) int64 {
+	local, is := connection.(*net.UnixConn)
+	if !is {
+		return 0
+	}
+	raw, err := local.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	var process int64
+	_ = raw.Control(func(file uintptr) { // without it the relay counts as one more process
+		if peer, err := unix.GetsockoptUcred(int(file), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			process = int64(peer.Pid)
+		}
+	})
+	return process
 }
 
 // routes is where connections to the proxy go: to the host, or to an address.

@@ -84,8 +84,8 @@ func install(to string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }() // it was only read
-	made, err := os.OpenFile(to+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	defer func() { _ = from.Close() }()                                            // it was only read
+	made, err := os.OpenFile(to+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // it is a program
 	if err != nil {
 		return err
 	}

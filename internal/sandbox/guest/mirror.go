@@ -62,7 +62,7 @@ func (m *mirror) scan() (map[string]stamp, error) {
 			if entry != nil && entry.IsDir() && !errors.Is(err, fs.ErrNotExist) {
 				return fs.SkipDir // what may not be read cannot be sent
 			}
-			return nil //nolint:nilerr // it went while we looked
+			return nil // it went while we looked
 		}
 		name, err := filepath.Rel(m.dir, at)
 		if err != nil || name == "." {

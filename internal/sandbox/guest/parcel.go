@@ -91,12 +91,12 @@ func (p *packer) add(root *os.Root, name, as string) (stamp, bool, error) {
 func (p *packer) addFile(root *os.Root, name string, entry parcelEntry) (stamp, bool, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return stamp{}, false, nil //nolint:nilerr // it went, or may not be read
+		return stamp{}, false, nil // it went, or may not be read
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return stamp{}, false, nil //nolint:nilerr // something else took its place
+		return stamp{}, false, nil // something else took its place
 	}
 	entry.Mode, entry.Time = info.Mode().Perm(), info.ModTime().UnixNano()
 	if err := writeMessage(p.to, frameEntry, entry); err != nil {
@@ -137,10 +137,13 @@ type unpacker struct {
 	budget    int64       // bytes that may come
 	done      func(entry parcelEntry, root *os.Root, name string)
 
-	folders []folderMode // given their modes in the end: they may be ones that allow nothing to be put in
+	file    *os.File // the one that content goes to
+	at      placed   // and where it is
+	folders []placed // given their modes in the end: they may be ones that allow nothing to be put in
 }
 
-type folderMode struct {
+// placed is where an entry is put.
+type placed struct {
 	root  *os.Root
 	name  string
 	entry parcelEntry
@@ -150,58 +153,72 @@ func (u *unpacker) unpack(from io.Reader) error {
 	if u.done == nil {
 		u.done = func(parcelEntry, *os.Root, string) {}
 	}
-	var file *os.File
-	var entry parcelEntry
-	var at folderMode
-	finishFile := func() error {
-		if file == nil {
-			return nil
-		}
-		err := u.finishFile(file, at.root, at.name, entry)
-		file = nil
-		return err
-	}
 	for {
 		kind, data, err := readFrame(from)
-		if err != nil {
-			return errors.Join(err, finishFile())
+		if err == nil {
+			err = u.frame(kind, data)
 		}
-		switch kind {
-		case frameContent:
-			u.budget -= int64(len(data))
-			if u.budget < 0 {
-				return errors.Join(task.Errorf(task.TooLarge, "there is more in the parcel than there is room for"), finishFile())
-			}
-			if file == nil {
-				continue // of a file that is left as it is
-			}
-			if _, err := file.Write(data); err != nil {
-				return errors.Join(err, finishFile())
-			}
-			continue
-		case frameEntry, frameDone:
-			if err := finishFile(); err != nil {
-				return err
-			}
-		case frameAnswer: // in place of the rest
-			return errors.Join(readAnswer(data, nil), finishFile())
-		default:
-			return errors.Join(errors.New("an unknown frame in a parcel"), finishFile())
-		}
-		if kind == frameDone {
+		if errors.Is(err, errWhole) {
 			return u.finishFolders()
 		}
-		entry = parcelEntry{}
-		if err := json.Unmarshal(data, &entry); err != nil {
-			return fmt.Errorf("read an entry: %w", err)
-		}
-		if at.root, at.name, err = u.placeOf(entry.Path); err != nil {
-			return err
-		}
-		if file, err = u.put(entry, at.root, at.name); err != nil {
-			return fmt.Errorf("put %s: %w", entry.Path, err)
+		if err != nil {
+			return errors.Join(err, u.finishFile())
 		}
 	}
+}
+
+// errWhole says that nothing follows in a parcel.
+var errWhole = errors.New("the parcel is whole")
+
+// frame carries out one frame.
+func (u *unpacker) frame(kind frameKind, data []byte) error {
+	switch kind {
+	case frameContent:
+		return u.content(data)
+	case frameAnswer: // in place of the rest
+		return readAnswer(data, nil)
+	case frameDone:
+		if err := u.finishFile(); err != nil {
+			return err
+		}
+		return errWhole
+	case frameEntry:
+		return u.begin(data)
+	default:
+		return errors.New("an unknown frame in a parcel")
+	}
+}
+
+func (u *unpacker) content(data []byte) error {
+	u.budget -= int64(len(data))
+	if u.budget < 0 {
+		return task.Errorf(task.TooLarge, "there is more in the parcel than there is room for")
+	}
+	if u.file == nil {
+		return nil // of a file that is left as it is
+	}
+	_, err := u.file.Write(data)
+	return err
+}
+
+// begin carries out an entry, up to the content that may follow.
+func (u *unpacker) begin(data []byte) error {
+	if err := u.finishFile(); err != nil {
+		return err
+	}
+	var entry parcelEntry
+	if err := json.Unmarshal(data, &entry); err != nil {
+		return fmt.Errorf("read an entry: %w", err)
+	}
+	root, name, err := u.placeOf(entry.Path)
+	if err != nil {
+		return err
+	}
+	u.at = placed{root, name, entry}
+	if u.file, err = u.put(entry, root, name); err != nil {
+		return fmt.Errorf("put %s: %w", entry.Path, err)
+	}
+	return nil
 }
 
 func (u *unpacker) placeOf(name string) (*os.Root, string, error) {
@@ -222,7 +239,7 @@ func (u *unpacker) put(entry parcelEntry, root *os.Root, name string) (*os.File,
 	case err != nil:
 	case entry.Kind == isFolder && there.IsDir():
 		if !u.keepThere {
-			u.folders = append(u.folders, folderMode{root, name, entry})
+			u.folders = append(u.folders, placed{root, name, entry})
 		}
 		return nil, nil
 	case u.keepThere:
@@ -242,7 +259,7 @@ func (u *unpacker) make(entry parcelEntry, root *os.Root, name string) (made *os
 		if err := inFolder(root, name, func() error { return root.Mkdir(name, 0o700) }); err != nil {
 			return nil, err
 		}
-		u.folders = append(u.folders, folderMode{root, name, entry})
+		u.folders = append(u.folders, placed{root, name, entry})
 		return nil, nil
 	case isLink:
 		err = inFolder(root, name, func() error { return root.Symlink(entry.Link, name) })
@@ -285,13 +302,19 @@ func inFolder(root *os.Root, name string, do func() error) error {
 	return err
 }
 
-func (u *unpacker) finishFile(file *os.File, root *os.Root, name string, entry parcelEntry) error {
-	err := errors.Join(file.Chmod((entry.Mode.Perm())|u.atLeast), file.Close())
-	at := time.Unix(0, entry.Time)
-	if err := errors.Join(err, root.Chtimes(name, at, at)); err != nil {
+// finishFile ends the file that content went to, if there is one.
+func (u *unpacker) finishFile() error {
+	file, at := u.file, u.at
+	if file == nil {
+		return nil
+	}
+	u.file = nil
+	err := errors.Join(file.Chmod(at.entry.Mode.Perm()|u.atLeast), file.Close())
+	when := time.Unix(0, at.entry.Time)
+	if err := errors.Join(err, at.root.Chtimes(at.name, when, when)); err != nil {
 		return err
 	}
-	u.done(entry, root, name)
+	u.done(at.entry, at.root, at.name)
 	return nil
 }
 
@@ -322,7 +345,7 @@ func removeAll(root *os.Root, name string) error {
 		if entry != nil && entry.IsDir() && err == nil {
 			return root.Chmod(at, 0o700)
 		}
-		return nil //nolint:nilerr // what cannot be entered shows when it is removed
+		return nil // what cannot be entered shows when it is removed
 	})
 	return inFolder(root, name, func() error { return root.RemoveAll(name) })
 }

@@ -55,9 +55,11 @@ type Options struct {
 
 // request is what the host asks on a stream that it opened.
 type request struct {
-	Hello   bool   `json:"hello,omitempty"`
-	Command string `json:"command,omitempty"`
-	Limit   int    `json:"limit,omitempty"` // of output
+	Hello bool `json:"hello,omitempty"`
+	// Env are variables for all commands, in place of those of the options.
+	Env     map[string]string `json:"env,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Limit   int               `json:"limit,omitempty"` // of output
 	// FileSize is the largest file that the command may write, in bytes.
 	FileSize int64 `json:"file_size,omitempty"`
 

@@ -148,6 +148,9 @@ func (s *server) answer(stream net.Conn) {
 		return
 	}
 	if asked.Hello {
+		if asked.Env != nil {
+			s.options.Env = asked.Env // before the first command
+		}
 		_ = writeMessage(stream, frameHello, hello{Shell: s.shell, Error: s.problem})
 		return
 	}

@@ -49,7 +49,8 @@ func (a *api) exec(ctx context.Context, pod string, command []string) (*stream, 
 	if err := a.authorize(header); err != nil {
 		return nil, err
 	}
-	socket, answer, err := websocket.Dial(ctx, a.address(a.path("pods", pod, "exec"), query).String(),
+	address := a.address(a.path("pods", pod, "exec"), query).String()
+	socket, answer, err := websocket.Dial(ctx, address, //nolint:bodyclose // the connection is the body
 		&websocket.DialOptions{HTTPClient: a.upgrades, HTTPHeader: header, Subprotocols: protocols, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		if answer != nil && answer.StatusCode >= http.StatusBadRequest {
@@ -64,7 +65,7 @@ func (a *api) exec(ctx context.Context, pod string, command []string) (*stream, 
 	socket.SetReadLimit(-1) // whatever the other end takes for one message
 	made := &stream{socket: socket}
 	made.ctx, made.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go made.ping() // until Close
+	go made.ping() //nolint:contextcheck // it lives until Close, and not as long as the start
 	return made, nil
 }
 

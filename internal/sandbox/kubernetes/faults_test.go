@@ -195,6 +195,9 @@ func TestLostPods(t *testing.T) {
 		"out of memory": {func(pod string) {
 			status(pod, `{"status": {"phase": "Failed", "containerStatuses": [{"name": "sandbox", "image": "x", "imageID": "x", "ready": false, "restartCount": 0, "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}}`)
 		}, sandbox.MemoryLimit, "memory"},
+		"too long": {func(pod string) {
+			status(pod, `{"status": {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}}`)
+		}, "", "sandbox.kubernetes.deadline"},
 		"deleted": {func(pod string) {
 			cluster.Kubectl(t, "", "--namespace", namespace, "delete", "pod", pod, "--grace-period=0", "--force")
 		}, "", "deleted"},
@@ -220,19 +223,40 @@ func TestLostPods(t *testing.T) {
 	nothingLeft(t, engine, "lost")
 }
 
+// A pod has what configuration says, and as little as a pod can have besides. That
+// the namespace takes it at all says more: it enforces the standard "restricted".
+//
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestDeadline(t *testing.T) {
+func TestPodAsConfigured(t *testing.T) {
+	cluster := testkit.Kubernetes(t)
 	settings := config(t, noGate)
-	settings.Deadline = 3 * time.Second
-	engine := newEngine(t, settings)
-	box := start(t, engine, "late")
-	if _, err := box.Run(t.Context(), sandbox.Command{Text: "sleep 3600", Timeout: time.Minute}); task.CodeOf(err) != task.Unavailable || !strings.Contains(err.Error(), "deadline") {
-		t.Errorf("past the deadline: %v", err)
+	settings.Deadline, settings.User, settings.PullSecrets = 1234*time.Second, 4321, []string{"registry"}
+	settings.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
+	settings.Tolerations = []kubernetes.Toleration{{Key: "dedicated", Operator: "Equal", Value: "sandboxes", Effect: "NoSchedule"}}
+	box, err := newEngine(t, settings).Start(t.Context(), sandbox.Spec{Owner: "configured", Image: image, Workspace: t.TempDir(), Env: map[string]string{"KEY": "secret of the run"}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := box.Stop(t.Context()); err != nil {
-		t.Error(err)
+	t.Cleanup(func() { _ = box.Stop(context.WithoutCancel(t.Context())) })
+	said := cluster.Kubectl(t, "", "--namespace", namespace, "get", "pod", box.Info().ID, "--output", "json")
+	for _, want := range []string{
+		`"activeDeadlineSeconds": 1234`, `"runAsUser": 4321`, `"runAsNonRoot": true`, `"readOnlyRootFilesystem": true`, `"allowPrivilegeEscalation": false`,
+		`"automountServiceAccountToken": false`, `"enableServiceLinks": false`, `"type": "RuntimeDefault"`, `"name": "registry"`,
+		`"kubernetes.io/os": "linux"`, `"value": "sandboxes"`, `"memory": "536870912"`, `"cpu": "250m"`, `"toryo.dev/network": "none"`,
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the pod lacks %s:\n%s", want, said)
+		}
 	}
-	nothingLeft(t, engine, "late")
+	if strings.Contains(said, "secret of the run") {
+		t.Error("a variable of the commands can be read in the pod's description")
+	}
+	if result, err := box.Run(t.Context(), sandbox.Command{Text: "echo $KEY"}); err != nil || string(result.Stdout) != "secret of the run\n" {
+		t.Errorf("the variable is %q, %v", result.Log, err)
+	}
+	if strings.Contains(said, "serviceaccount") {
+		t.Error("the pod has a token of the cluster")
+	}
 }
 
 // A command goes on while the API server is away, and nothing of it is lost.

@@ -36,7 +36,7 @@ func (e *Engine) Identity(ctx context.Context, image string) (string, error) {
 		return known.digest, nil
 	}
 	digest := ""
-	err := e.help(ctx, image, e.container(image, []string{"true"}), nil, func(now pod) (bool, error) {
+	err := e.help(ctx, image, []string{"true"}, false, func(now pod) (bool, error) {
 		if len(now.Status.Containers) > 0 {
 			digest = now.Status.Containers[0].ImageID
 		}
@@ -55,17 +55,19 @@ func (e *Engine) noteIdentity(image, digest string) {
 	e.identities[image] = identity{digest, e.config.Now()}
 }
 
-// help runs a container besides the sandboxes until enough of it was seen.
-func (e *Engine) help(ctx context.Context, image string, container object, volumes []object, enough func(pod) (bool, error)) error {
+// help runs a container besides the sandboxes until enough of it was seen. It may
+// have the whole claim.
+func (e *Engine) help(ctx context.Context, image string, command []string, claim bool, enough func(pod) (bool, error)) error {
 	name := newPodName()
-	container["resources"] = object{"requests": object{"cpu": "10m", "memory": "32Mi"}, "limits": object{"cpu": "1", "memory": "256Mi"}}
-	made := e.pod(name, helperOwner, partHelper, container)
-	if volumes != nil {
-		made["spec"].(object)["volumes"] = volumes
+	draft := e.pod(name, helperOwner, partHelper, e.container(image, command))
+	draft.container["resources"] = littleResources()
+	if claim {
+		draft.volumes = []object{{"name": "claim", "persistentVolumeClaim": object{"claimName": e.config.Claim}}}
+		draft.mounts = []object{{"name": "claim", "mountPath": shelfPath}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.config.StartTimeout)
 	defer cancel()
-	maybe, err := e.create(ctx, name, made)
+	maybe, err := e.create(ctx, name, draft.manifest())
 	if !maybe {
 		return err
 	}

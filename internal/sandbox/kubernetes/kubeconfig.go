@@ -158,7 +158,8 @@ func combine(at clusterSettings, user userSettings, dir string) (cluster, error)
 			return cluster{}, task.Errorf(task.BadConfig, "the certificate authority of the kubeconfig is not valid")
 		}
 	}
-	return made, made.identify(user, dir)
+	err = made.identify(user, dir)
+	return made, err
 }
 
 func (c *cluster) identify(user userSettings, dir string) error {

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -16,8 +17,11 @@ import (
 
 func TestMain(m *testing.M) {
 	guest.Main(nil)
-	if len(os.Args) > 1 && os.Args[1] == "egress" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "egress":
 		serveEgress(os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "check":
+		os.Exit(checkFromInside(os.Stdout))
 	}
 	if err := os.Setenv(sandboxtest.SecretVariable, "not for the inside"); err != nil {
 		panic(err)
@@ -29,20 +33,25 @@ func TestMain(m *testing.M) {
 
 const namespace = kubernetes.DefaultNamespace
 
-// accountFile passes the kubeconfig on to the test binary that is to be killed.
-const accountFile = "TORYO_TEST_KUBERNETES_ACCOUNT"
+// preparedDir passes what was prepared on to the test binary that is to be killed.
+const preparedDir = "TORYO_TEST_KUBERNETES_PREPARED"
 
 var prepared struct {
 	sync.Once
-	kubeconfig string
+	dir string
 }
 
 // account is a kubeconfig with no more rights than those in deploy/kubernetes. The
 // cluster is prepared as those who install Toryo do it.
 func account(t testing.TB) string {
 	t.Helper()
-	if file := os.Getenv(accountFile); file != "" {
-		return file
+	return filepath.Join(prepare(t), "account")
+}
+
+func prepare(t testing.TB) string {
+	t.Helper()
+	if dir := os.Getenv(preparedDir); dir != "" {
+		return dir
 	}
 	cluster := testkit.Kubernetes(t)
 	prepared.Do(func() {
@@ -52,17 +61,21 @@ func account(t testing.TB) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		prepared.kubeconfig = filepath.Join(cluster.Dir, "account")
-		if err := os.WriteFile(prepared.kubeconfig, text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(cluster.Dir, "account"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for name, value := range map[string]string{accountFile: prepared.kubeconfig} {
-			if err := os.Setenv(name, value); err != nil {
-				t.Fatal(err)
-			}
+		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(cluster.Dir, "guest"), "../guest/program")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if said, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build the guest: %v\n%s", err, said)
 		}
+		// For the process that is started later, and not for this test alone.
+		if err := os.Setenv(preparedDir, cluster.Dir); err != nil { //nolint:usetesting // see above
+			t.Fatal(err)
+		}
+		prepared.dir = cluster.Dir
 	})
-	return prepared.kubeconfig
+	return prepared.dir
 }
 
 // claims is a volume on the machine of the cluster, and the claim that has it.
@@ -90,12 +103,13 @@ spec:
 
 const image = "localhost/base:1"
 
-// short is a patience that tests can wait for.
-const short = 4 * time.Second
+// patience is one that tests can wait for, and that a busy machine can keep.
+const patience = 8 * time.Second
 
 func config(t testing.TB, gate sandbox.NewGate) kubernetes.Config {
 	t.Helper()
-	return kubernetes.Config{Kubeconfig: account(t), PullPolicy: "Never", Claim: "snapshots", Patience: short, NewGate: gate, Log: discard}
+	return kubernetes.Config{Kubeconfig: account(t), Guest: filepath.Join(prepare(t), "guest"), PullPolicy: "Never", Claim: "snapshots",
+		Patience: patience, NewGate: gate, Log: discard}
 }
 
 func newEngine(t testing.TB, settings kubernetes.Config) *kubernetes.Engine {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
 )
@@ -71,6 +73,58 @@ func serveEgress(hosts []string) {
 	}
 	if err := egress.New(list, sandbox.Registries, discard).Listen(context.Background(), listener); err != nil {
 		panic(err)
+	}
+}
+
+// checkFromInside makes the test binary an agent in a pod, as far as its account
+// goes.
+func checkFromInside(output io.Writer) int {
+	engine, err := kubernetes.New(kubernetes.Config{NewGate: noGate, Log: discard})
+	if err == nil {
+		err = engine.Check(context.Background())
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(output, err)
+		return 1
+	}
+	_, _ = fmt.Fprintln(output, "allowed")
+	return 0
+}
+
+// An agent in the cluster is known by the account of its pod.
+//
+//nolint:paralleltest // the cluster is shared with tests that break it
+func TestAgentInTheCluster(t *testing.T) {
+	cluster := testkit.Kubernetes(t)
+	account(t)
+	loadProgram(t, cluster)
+	server, err := url.Parse(cluster.Kubectl(t, "", "config", "view", "--output", "jsonpath={.clusters[0].cluster.server}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The address of the API server's service does not work in this cluster.
+	cluster.Kubectl(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: agent, namespace: toryo}
+spec:
+  restartPolicy: Never
+  serviceAccountName: toryo-agent
+  automountServiceAccountToken: true
+  securityContext: {runAsNonRoot: true, runAsUser: 10001}
+  containers:
+    - {name: agent, image: %s, imagePullPolicy: Never, args: [check],
+       env: [{name: KUBERNETES_SERVICE_HOST, value: %q}, {name: KUBERNETES_SERVICE_PORT, value: %q}]}
+`, program, server.Hostname(), server.Port()), "apply", "--filename", "-")
+	t.Cleanup(func() {
+		cluster.Kubectl(t, "", "--namespace", "toryo", "delete", "pod/agent", "--grace-period=0", "--force")
+	})
+	waitUntil(t, "the agent has looked", func() bool {
+		phase := cluster.Kubectl(t, "", "--namespace", "toryo", "get", "pod/agent", "--output", "jsonpath={.status.phase}")
+		return phase == "Succeeded" || phase == "Failed"
+	})
+	if said := cluster.Kubectl(t, "", "--namespace", "toryo", "logs", "pod/agent"); said != "allowed" {
+		t.Errorf("it said %q", said)
 	}
 }
 

@@ -58,12 +58,27 @@ func newUser() int64 {
 	return first + number.Int64()
 }
 
+// draft is a pod that is being described.
+type draft struct {
+	name            string
+	labels, notes   map[string]string
+	spec, container object
+	volumes, mounts []object
+}
+
+// manifest is the whole description.
+func (d *draft) manifest() object {
+	d.container["volumeMounts"] = d.mounts
+	d.spec["volumes"], d.spec["containers"] = d.volumes, []object{d.container}
+	return object{"apiVersion": "v1", "kind": "Pod", "spec": d.spec, "metadata": object{"name": d.name, "annotations": d.notes, "labels": d.labels}}
+}
+
 // sandboxPod is the pod of a sandbox.
 func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (object, error) {
 	arguments, err := guest.Arguments(guest.Options{
 		Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
 		OwnProcesses: true, CountUser: e.config.User == 0, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Disk: spec.Limits.Disk,
-		Proxy: proxyAddress, Env: spec.Env, Inherit: true, Socket: guestSocket, Patience: e.config.Patience,
+		Proxy: proxyAddress, Inherit: true, Socket: guestSocket, Patience: e.config.Patience,
 		Leave: e.config.Leave, Shelf: shelfPath, Source: sourcePath,
 	})
 	if err != nil {
@@ -74,18 +89,15 @@ func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (obje
 		// The program comes in when the pod runs. Its name is there when it is whole.
 		command = append([]string{"sh", "-c", "until [ -x " + guestPath + " ]; do sleep 0.05; done; exec \"$0\" \"$@\""}, command...)
 	}
-	container := e.container(spec.Image, command)
-	container["resources"] = e.resources(spec.Limits)
-	made := e.pod(name, spec.Owner, partSandbox, container)
-	e.mount(made, container, spec.Limits.Disk)
+	made := e.pod(name, spec.Owner, partSandbox, e.container(spec.Image, command))
+	made.container["resources"] = e.resources(spec.Limits)
+	made.notes[noteTask], made.notes[noteRun] = spec.Task, strconv.FormatInt(spec.Generation, 10)
+	made.labels[labelNetwork] = e.networkLabel(spec.Network)
+	e.mount(made, spec.Limits.Disk)
 	if e.config.Claim != "" {
-		e.mountClaim(made, container, name, source)
+		e.mountClaim(made, source)
 	}
-	metadata := made["metadata"].(object)
-	metadata["annotations"].(object)[noteTask] = spec.Task
-	metadata["annotations"].(object)[noteRun] = strconv.FormatInt(spec.Generation, 10)
-	metadata["labels"].(object)[labelNetwork] = e.networkLabel(spec.Network)
-	return made, nil
+	return made.manifest(), nil
 }
 
 func (e *Engine) container(image string, command []string) object {
@@ -99,7 +111,7 @@ func (e *Engine) container(image string, command []string) object {
 }
 
 // pod is what all pods of ours have in common: as little as a pod can have.
-func (e *Engine) pod(name, owner, part string, container object) object {
+func (e *Engine) pod(name, owner, part string, container object) *draft {
 	c := e.config
 	user := c.User
 	if user == 0 {
@@ -112,7 +124,6 @@ func (e *Engine) pod(name, owner, part string, container object) object {
 			"runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user, "fsGroupChangePolicy": "OnRootMismatch",
 			"seccompProfile": object{"type": "RuntimeDefault"},
 		},
-		"containers": []object{container},
 	}
 	if c.RuntimeClass != "" {
 		spec["runtimeClassName"] = c.RuntimeClass
@@ -123,16 +134,16 @@ func (e *Engine) pod(name, owner, part string, container object) object {
 	if len(c.Tolerations) > 0 {
 		spec["tolerations"] = c.Tolerations
 	}
-	for _, secret := range c.PullSecrets {
-		secrets, _ := spec["imagePullSecrets"].([]object)
-		spec["imagePullSecrets"] = append(secrets, object{"name": secret})
+	if len(c.PullSecrets) > 0 {
+		var secrets []object
+		for _, secret := range c.PullSecrets {
+			secrets = append(secrets, object{"name": secret})
+		}
+		spec["imagePullSecrets"] = secrets
 	}
-	return object{
-		"apiVersion": "v1", "kind": "Pod", "spec": spec,
-		"metadata": object{
-			"name": name, "annotations": object{noteOwner: owner},
-			"labels": object{labelOwner: ownerLabel(owner), labelPart: part, labelNetwork: string(sandbox.NoNetwork), "app.kubernetes.io/managed-by": "toryo"},
-		},
+	return &draft{
+		name: name, spec: spec, container: container, notes: map[string]string{noteOwner: owner},
+		labels: map[string]string{labelOwner: ownerLabel(owner), labelPart: part, labelNetwork: string(sandbox.NoNetwork), "app.kubernetes.io/managed-by": "toryo"},
 	}
 }
 
@@ -160,43 +171,39 @@ func (e *Engine) resources(limits sandbox.Limits) object {
 func cores(number float64) string { return fmt.Sprintf("%dm", int64(number*1000)) }
 
 // mount gives the pod its folders: they are new, and go with it.
-func (e *Engine) mount(made, container object, disk int64) {
-	volumes, mounts := []object{}, []object{}
-	for name, at := range map[string]string{"workspace": sandbox.WorkspacePath, "home": sandbox.HomePath, "tmp": "/tmp", "guest": guestFolder} {
-		volume := object{"name": name, "emptyDir": object{}}
-		if name != "guest" {
-			volume["emptyDir"] = object{"sizeLimit": strconv.FormatInt(disk+max(spareDisk, disk/4), 10)}
-		}
-		volumes = append(volumes, volume)
-		mounts = append(mounts, object{"name": name, "mountPath": at, "readOnly": name == "guest" && e.config.GuestImage != ""})
+func (e *Engine) mount(made *draft, disk int64) {
+	most := strconv.FormatInt(disk+max(spareDisk, disk/4), 10)
+	for name, at := range map[string]string{"workspace": sandbox.WorkspacePath, "home": sandbox.HomePath, "tmp": "/tmp"} {
+		made.volumes = append(made.volumes, object{"name": name, "emptyDir": object{"sizeLimit": most}})
+		made.mounts = append(made.mounts, object{"name": name, "mountPath": at})
 	}
-	container["volumeMounts"] = mounts
-	spec := made["spec"].(object)
-	spec["volumes"] = volumes
+	made.volumes = append(made.volumes, object{"name": "guest", "emptyDir": object{}})
+	made.mounts = append(made.mounts, object{"name": "guest", "mountPath": guestFolder, "readOnly": e.config.GuestImage != ""})
 	if e.config.GuestImage == "" {
 		return
 	}
 	installing := e.container(e.config.GuestImage, nil)
-	installing["name"] = "install"
-	delete(installing, "command")
-	installing["args"] = guest.InstallArguments(guestPath)
+	delete(installing, "command") // the image's own
+	installing["name"], installing["args"] = "install", guest.InstallArguments(guestPath)
 	installing["volumeMounts"] = []object{{"name": "guest", "mountPath": guestFolder}}
-	installing["resources"] = object{"requests": object{"cpu": "10m", "memory": "32Mi"}, "limits": object{"cpu": "1", "memory": "256Mi"}}
-	spec["initContainers"] = []object{installing}
+	installing["resources"] = littleResources()
+	made.spec["initContainers"] = []object{installing}
 }
 
-// mountClaim gives the pod a folder of its own on the claim, and the one that it
-// starts from to read.
-func (e *Engine) mountClaim(made, container object, name, source string) {
-	spec := made["spec"].(object)
-	spec["volumes"] = append(spec["volumes"].([]object), object{"name": "claim", "persistentVolumeClaim": object{"claimName": e.config.Claim}})
-	mounts := container["volumeMounts"].([]object)
-	if source == "" { // what was restored is not kept again
-		mounts = append(mounts, object{"name": "claim", "mountPath": shelfPath, "subPath": name})
-	} else {
-		mounts = append(mounts, object{"name": "claim", "mountPath": sourcePath, "subPath": source, "readOnly": true})
+// littleResources are enough for what only begins and ends.
+func littleResources() object {
+	return object{"requests": object{"cpu": "10m", "memory": "32Mi"}, "limits": object{"cpu": "1", "memory": "256Mi"}}
+}
+
+// mountClaim gives the pod a folder of its own on the claim, or the one that it
+// starts from to read: what was restored is not kept again.
+func (e *Engine) mountClaim(made *draft, source string) {
+	made.volumes = append(made.volumes, object{"name": "claim", "persistentVolumeClaim": object{"claimName": e.config.Claim}})
+	mount := object{"name": "claim", "mountPath": shelfPath, "subPath": made.name}
+	if source != "" {
+		mount = object{"name": "claim", "mountPath": sourcePath, "subPath": source, "readOnly": true}
 	}
-	container["volumeMounts"] = mounts
+	made.mounts = append(made.mounts, mount)
 }
 
 // pod is what we read of one.

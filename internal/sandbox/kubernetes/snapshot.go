@@ -167,10 +167,7 @@ func (e *Engine) sweep(ctx context.Context, gone record, left map[string]record)
 	for _, one := range left {
 		arguments = append(arguments, one.Folder)
 	}
-	container := e.container(gone.Image, arguments)
-	container["volumeMounts"] = []object{{"name": "claim", "mountPath": shelfPath}}
-	volumes := []object{{"name": "claim", "persistentVolumeClaim": object{"claimName": e.config.Claim}}}
-	return e.help(ctx, gone.Image, container, volumes, func(now pod) (bool, error) {
+	return e.help(ctx, gone.Image, arguments, true, func(now pod) (bool, error) {
 		if now.Status.Phase == "Failed" {
 			return true, task.Errorf(task.Unavailable, "the snapshot's file cannot be removed: %s", strings.TrimSpace(now.ended()))
 		}

@@ -155,6 +155,7 @@ func (b *box) connect(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
+	b.client.SetEnvironment(b.spec.Env) // where no reader of the pod's description sees it
 	return b.client.Hello(limited)
 }
 

@@ -30,13 +30,13 @@ func Scratch(ctx context.Context, server string) (database string, drop func(con
 	}, nil
 }
 
-func administer(ctx context.Context, server, statement string, args ...any) error {
+func administer(ctx context.Context, server, statement string) error {
 	connection, err := pgx.Connect(ctx, server)
 	if err != nil {
 		return task.Wrap(task.DatabaseDown, err, "the database server cannot be reached")
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
-	if _, err := connection.Exec(ctx, statement, args...); err != nil {
+	if _, err := connection.Exec(ctx, statement); err != nil {
 		return task.Wrap(task.DatabaseDown, err, "the database server does not let us do this")
 	}
 	return nil

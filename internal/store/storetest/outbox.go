@@ -87,7 +87,9 @@ func putAction(t *testing.T, s store.Store) {
 		t.Fatalf("the id is %q", stored.ID)
 	}
 	equal(t, actionNow(t, s, a), stored)
-	second, _ := put(t, s, own(x.Key, "label"))
+	behind := own(x.Key, "label")
+	behind.DueAt = noon
+	second, _ := put(t, s, behind)
 	equal(t, second.Sequence, int64(2))
 	equal(t, got[[]store.Action](t)(s.PendingActions(t.Context(), x.Key)), []store.Action{stored, second})
 	equal(t, len(got[[]store.Action](t)(s.PendingActions(t.Context(), newKey()))), 0)

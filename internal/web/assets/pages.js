@@ -80,7 +80,21 @@ async function refresh(address) {
     if (mine.again) setTimeout(() => refresh(address), 300);
   }
 }
+// A click is a press and a release on the same element: in between nothing moves.
+let pressed = false;
+let held = null;
+addEventListener("pointerdown", () => { pressed = true; }, true);
+for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => setTimeout(release, 100), true);
+addEventListener("blur", release); // of the window
+function release() {
+  pressed = false;
+  if (held === null) return;
+  const html = held;
+  held = null;
+  replaceParts(html);
+}
 function replaceParts(html) {
+  if (pressed) return void (held = html);
   const page = new DOMParser().parseFromString(html, "text/html");
   for (const fresh of page.querySelectorAll("[data-part]")) {
     const stale = document.getElementById(fresh.id);
