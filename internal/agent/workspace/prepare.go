@@ -143,6 +143,17 @@ func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
 	if w.tip, err = w.text(ctx, "rev-parse", "--verify", refTip+"^{commit}"); err != nil {
 		return err
 	}
+	if err := w.readWork(ctx, wip); err != nil {
+		return err
+	}
+	if w.has(ctx, w.base) {
+		return nil
+	}
+	return w.fetch(ctx, "--depth=1", "+"+w.base+":"+refOld)
+}
+
+// readWork reads what the work in progress is on top of.
+func (w *Workspace) readWork(ctx context.Context, wip string) error {
 	text, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "commit", wip}})
 	if err != nil {
 		return task.Wrap(task.Internal, err, "cannot read the work in progress")
@@ -167,10 +178,7 @@ func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
 	if len(parents) == 2 {
 		w.merged = parents[1]
 	}
-	if w.has(ctx, w.base) {
-		return nil
-	}
-	return w.fetch(ctx, "--depth=1", "+"+w.base+":"+refOld)
+	return nil
 }
 
 func isHash(text string) bool {
