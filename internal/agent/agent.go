@@ -116,6 +116,12 @@ func (a *Agent) stayIn(ctx context.Context) error {
 		if code := task.CodeOf(err); code == task.Unauthorized || code == task.Forbidden {
 			return err
 		}
+		if err == nil {
+			err = a.PutAway(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			a.Log.DebugContext(ctx, "what became of earlier runs is not known; it is tried again", "error", err)
+		}
 	}
 	return nil
 }

@@ -276,7 +276,7 @@ func (s *Service) languageOf(ctx context.Context, r store.Review) (task.Language
 	if err != nil {
 		return "", err
 	}
-	return s.Language.Of(material.Question, material.Judgement.Overall, r.AnswerText), nil
+	return s.Language.Of(material.Judgement.Overall, material.Question, r.AnswerText), nil
 }
 
 // Thread returns a thread that the caller may see.

@@ -119,6 +119,7 @@ func New(options Options) *Server {
 	s.registerMe()
 	s.registerTasks()
 	s.registerAgents(options.Now)
+	s.registerOver()
 	if options.HandOut != nil {
 		handsOut{s, options.HandOut}.register()
 	}

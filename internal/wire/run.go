@@ -219,6 +219,29 @@ type Ended struct {
 	Reason string `json:"reason"`
 }
 
+// RunsAsked names runs whose files an agent has kept, to ask what became of them.
+type RunsAsked struct {
+	Runs []RunRef `json:"runs" maxItems:"100"`
+}
+
+// RunRef names a run by its task and its last generation.
+type RunRef struct {
+	TaskID     string `json:"task_id"`
+	Generation int64  `json:"generation"`
+}
+
+// RunsOver are those of the runs that will not go on.
+type RunsOver struct {
+	Over []RunOver `json:"over"`
+}
+
+// RunOver is a run that will not go on.
+type RunOver struct {
+	RunRef
+	State  string `json:"state" enum:"stopped,done,failed" doc:"What became of its task"`
+	Reason string `json:"reason"`
+}
+
 // ReviewResult is what a review task comes to.
 type ReviewResult struct {
 	Commit string `json:"commit" doc:"The head commit that was reviewed"`

@@ -20,6 +20,13 @@ func (c *Client) RequestTask(ctx context.Context, agent string, wait time.Durati
 	return &assigned, nil
 }
 
+// Over asks which of the runs will not go on.
+func (c *Client) Over(ctx context.Context, runs []RunRef) ([]RunOver, error) {
+	var over RunsOver
+	_, err := c.send(ctx, http.MethodPost, "/v1/tasks/over", RunsAsked{Runs: runs}, &over)
+	return over.Over, err
+}
+
 // Held is the client's view of one task under its lease: everything that it asks
 // is asked with the lease's token.
 func (c *Client) Held(a *Assignment) *Held {
