@@ -17,7 +17,7 @@ build: ## Build the static program bin/toryo
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
 
 test: ## Install and start what the tests need, run every test, stop it again
-	@scripts/install-needs gcc git python postgresql bubblewrap docker gitea contracts aimock chromium axe
+	@scripts/install-needs gcc git python postgresql bubblewrap docker gitea contracts aimock chromium axe kubernetes
 	@scripts/with-services scripts/test $(PACKAGES)
 
 test-quick: ## Run the tests that need no service
@@ -33,13 +33,15 @@ generate: ## Write the generated files anew
 	go generate ./...
 
 bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
-	@scripts/install-needs postgresql bubblewrap docker gitea chromium
-	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./internal/bench
+	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes
+	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./internal/bench
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
 	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
 	@echo "What pages weigh in a browser, and how soon it shows what happens:"
 	@go test -run '^$$' -bench 'PageWeight|EventToScreen|LivePages' -benchtime 3x ./internal/web
 	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
+	@echo "How soon a run ends when the bot is unassigned on a real Gitea, in the middle of sleep 600:"
+	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x ./internal/app
 
 clean: ## Remove what was built
 	rm -rf bin dist

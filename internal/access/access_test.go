@@ -2,7 +2,6 @@ package access_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 func TestRolesIncludeOneAnother(t *testing.T) {
@@ -49,7 +49,7 @@ func TestParseRole(t *testing.T) {
 
 func TestTokenLife(t *testing.T) {
 	t.Parallel()
-	database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	if err != nil {
 		t.Fatal(err)
 	}

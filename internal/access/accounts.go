@@ -114,9 +114,13 @@ func (a Accounts) SignIn(ctx context.Context, login, password, address string) (
 
 // Open begins a session for someone who has shown who they are.
 func (a Accounts) Open(ctx context.Context, login string) (secret string, err error) {
+	return a.open(ctx, login, SessionLength)
+}
+
+func (a Accounts) open(ctx context.Context, login string, lasts time.Duration) (secret string, err error) {
 	secret = sessionPrefix + NewSecret()
 	now := a.Now()
-	return secret, a.Store.AddSession(ctx, store.Session{Hash: Hash(secret), Login: login, CreatedAt: now, ExpiresAt: now.Add(SessionLength)})
+	return secret, a.Store.AddSession(ctx, store.Session{Hash: Hash(secret), Login: login, CreatedAt: now, ExpiresAt: now.Add(lasts)})
 }
 
 // Check returns whose session the secret is of, or Unauthorized.

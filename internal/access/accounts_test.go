@@ -2,7 +2,6 @@ package access_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 const password = "a long pass phrase"
@@ -18,7 +18,7 @@ type clock struct{ now time.Time }
 
 func newAccounts(t *testing.T) (access.Accounts, *clock) {
 	t.Helper()
-	database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package access_test
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,12 +8,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // A lease's token opens its run, while the lease lasts, and nothing else.
 func TestLeaseTokens(t *testing.T) {
 	t.Parallel()
-	database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	if err != nil {
 		t.Fatal(err)
 	}

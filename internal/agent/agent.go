@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -47,6 +48,8 @@ type Agent struct {
 	// does not hold; nil means that there are none.
 	Sandboxes sandbox.Engine
 	Owner     string
+	Language  task.Language // of what people are told: auto, ja or en
+	Redactor  llm.Redactor  // takes secrets out of what people are told; may be nil
 	Log       *slog.Logger
 
 	mutex   sync.Mutex
@@ -112,6 +115,12 @@ func (a *Agent) stayIn(ctx context.Context) error {
 		cancel()
 		if code := task.CodeOf(err); code == task.Unauthorized || code == task.Forbidden {
 			return err
+		}
+		if err == nil {
+			err = a.PutAway(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			a.Log.DebugContext(ctx, "what became of earlier runs is not known; it is tried again", "error", err)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -39,6 +40,9 @@ func (b BuiltIn) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if err == nil {
 		comment.End(outcome.State, outcome.Reason)
 		err = run.Desk.Progress(context.WithoutCancel(ctx), comment.Text())
+	} else if fails(ctx, err) {
+		comment.End(task.Failed, task.ReasonRunFailed)
+		err = errors.Join(err, run.Desk.Progress(context.WithoutCancel(ctx), comment.Text()))
 	}
 	return resultOf(outcome), err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -27,7 +28,7 @@ type Command struct {
 	Limits   sandbox.Limits
 	Timeout  time.Duration // of the whole command
 	Output   int           // bytes of output that are kept
-	Language Language
+	Language task.Language
 }
 
 const (
@@ -133,7 +134,7 @@ func (c Command) runCommand(ctx context.Context, run Run, box sandbox.Sandbox, w
 
 // judge makes the result of a command that has ended.
 func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result) (wire.Result, error) {
-	in := c.Language.of(run.Assignment)
+	in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
 	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
 	switch {
 	case ended.Exceeded != sandbox.NoLimit:
@@ -148,7 +149,8 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result) (wire
 }
 
 // failed is the result of a run that came to nothing.
-func failed(in Language, text, output string) wire.Result {
+func failed(in task.Language, text, output string) wire.Result {
+	text = notice.Notice{Detail: text}.Broke(in)
 	if shown := ending(output, shownOutput); strings.TrimSpace(shown) != "" {
 		text += "\n\n" + outputText.in(in) + "\n\n" + quoted(shown)
 	}
@@ -156,7 +158,7 @@ func failed(in Language, text, output string) wire.Result {
 }
 
 // handOver makes the branch and the pull request of what was changed.
-func (c Command) handOver(ctx context.Context, in Language, run Run, output string) (wire.Result, error) {
+func (c Command) handOver(ctx context.Context, in task.Language, run Run, output string) (wire.Result, error) {
 	message := fmt.Sprintf("%s\n\nFor #%d", run.Work.Title, run.Work.Item.Number)
 	commit, changed, err := run.Repository.Commit(ctx, message)
 	if err != nil {
@@ -190,7 +192,7 @@ func (c Command) handOver(ctx context.Context, in Language, run Run, output stri
 	}
 	sent := wire.Pulled(pulled)
 	return wire.Result{
-		Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Comment: doneText.in(in, pulled.URL),
+		Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Comment: notice.Notice{Pull: pulled.URL}.Handed(in),
 		Summary: ending(output, shownOutput), Kept: commit, Pull: &sent,
 	}, nil
 }
@@ -206,7 +208,7 @@ func differs(ctx context.Context, run Run) (bool, error) {
 }
 
 // answerThreads tells every reviewer whose request the command was given.
-func answerThreads(ctx context.Context, in Language, run Run, commit string) error {
+func answerThreads(ctx context.Context, in task.Language, run Run, commit string) error {
 	if run.Work.Pull == nil {
 		return nil
 	}

@@ -13,12 +13,30 @@ import (
 // is to end, waits to be told so.
 const haltWithin = 30 * time.Second
 
+// referencesWithin is how long a run waits for other items that its own names:
+// they are of use, and not needed.
+const referencesWithin = 20 * time.Second
+
 // desk is the run's way to people and the forge, through the server.
 type desk struct{ hold *hold }
 
 // Comments implements phase.Desk.
 func (d desk) Comments(_ context.Context, after int64) ([]phase.Comment, error) {
 	return d.hold.inbox.after(after), nil
+}
+
+// References implements phase.Desk.
+func (d desk) References(ctx context.Context) ([]phase.Reference, error) {
+	ctx, cancel := context.WithTimeout(ctx, referencesWithin)
+	defer cancel()
+	found, err := persist(ctx, callTimeout, d.hold.held.References)
+	references := make([]phase.Reference, 0, len(found))
+	for _, one := range found {
+		references = append(references, phase.Reference{
+			Kind: task.ItemKind(one.Kind), Number: one.Number, State: one.State, Author: one.Author, Title: one.Title, Body: one.Body,
+		})
+	}
+	return references, err
 }
 
 // Progress implements phase.Desk.

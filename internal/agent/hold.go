@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -23,6 +24,8 @@ type hold struct {
 	assignment wire.Assignment
 	held       *wire.Held
 	log        *slog.Logger
+	language   task.Language
+	redactor   llm.Redactor
 
 	// cutRun ends the context of the run with a cause; cutHold everything.
 	cutRun, cutHold context.CancelCauseFunc
@@ -32,6 +35,14 @@ type hold struct {
 	reporter *reporter
 	inbox    *inbox
 	progress *progress
+}
+
+// clean takes secrets out of what people are told.
+func (h *hold) clean(text string) string {
+	if h.redactor == nil {
+		return text
+	}
+	return h.redactor.String(text)
 }
 
 // take begins to hold a task. It returns the context of the run and that of the

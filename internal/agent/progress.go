@@ -12,6 +12,9 @@ import (
 type progress struct {
 	held *wire.Held
 
+	sending sync.Mutex // held while a text is on its way
+	over    bool       // nothing more is sent; guarded by sending
+
 	mutex   sync.Mutex
 	text    string
 	unsent  bool
@@ -43,8 +46,10 @@ func (p *progress) run(ctx context.Context) error {
 			return nil
 		}
 		_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
+			p.sending.Lock()
+			defer p.sending.Unlock()
 			text, unsent := p.take()
-			if !unsent {
+			if !unsent || p.over {
 				return struct{}{}, nil
 			}
 			err := p.held.Progress(ctx, text)
@@ -57,6 +62,16 @@ func (p *progress) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// last is the newest text, for the result to bring. Nothing is sent after it, and what
+// is on its way is waited for: an older text must not come behind it.
+func (p *progress) last() string {
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	p.over = true
+	text, _ := p.take()
+	return text
 }
 
 func (p *progress) take() (string, bool) {

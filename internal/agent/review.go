@@ -24,7 +24,7 @@ const verdictComment = "comment"
 var verdicts = []string{"approve", verdictComment, "request_changes"}
 
 // review makes the result of a command that has reviewed.
-func (c Command) review(in Language, run Run, output string) (wire.Result, error) {
+func (c Command) review(in task.Language, run Run, output string) (wire.Result, error) {
 	if strings.TrimSpace(output) == "" {
 		return failed(in, silentText.in(in), ""), nil
 	}

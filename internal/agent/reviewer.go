@@ -18,7 +18,7 @@ import (
 type Reviewer struct {
 	// Model is the model for the role of the run, paid from the ledger.
 	Model    func(role task.Role, ledger llm.Ledger) (llm.Model, error)
-	Language Language
+	Language task.Language
 	// Instructions are what a role adds to the prompt; nil means nothing.
 	Instructions func(task.Role) (string, error)
 }
@@ -30,7 +30,7 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if err := enter(ctx, run, phase.PhaseActive); err != nil {
 		return wire.Result{}, err
 	}
-	in := r.Language.of(run.Assignment)
+	in := r.Language.Of(run.Assignment.Title, run.Assignment.Body)
 	paper, err := paperOf(run.Assignment, in)
 	if err != nil {
 		return failed(in, failedText.in(in, err.Error()), ""), nil
@@ -75,13 +75,13 @@ func reasonOf(ctx context.Context, err error) error {
 }
 
 // paperOf is the pull request of an assignment as it is judged.
-func paperOf(a wire.Assignment, in Language) (judge.Paper, error) {
+func paperOf(a wire.Assignment, in task.Language) (judge.Paper, error) {
 	if a.PullRequest == nil {
 		return judge.Paper{}, task.Errorf(task.Invalid, "there is no pull request to review")
 	}
 	pull := judge.Pull{
 		URL: a.PullRequest.URL, Title: a.PullRequest.Title, Body: a.PullRequest.Body, Commit: a.PullRequest.Commit, Diff: a.PullRequest.Diff,
-		CutFiles: a.PullRequest.CutFiles, Language: judge.Language(in),
+		CutFiles: a.PullRequest.CutFiles, Language: in,
 	}
 	for _, issue := range a.PullRequest.Issues {
 		pull.Issues = append(pull.Issues, judge.Issue{Number: issue.Number, Title: issue.Title, Body: issue.Body})

@@ -40,6 +40,7 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 		"item", fmt.Sprintf("%s:%s#%d", assignment.Forge, assignment.Repository, assignment.Number))
 	h, run, whole := take(ctx, a.Client, assignment, log)
 	defer h.release()
+	h.language, h.redactor = a.Language.Of(assignment.Title, assignment.Body), a.Redactor
 	a.began(assignment)
 	defer a.ended(assignment)
 
@@ -51,10 +52,7 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	}
 	result = h.conclude(run, result, err)
 	log.InfoContext(ctx, "the run has ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
-	if !h.deliver(whole, result) {
-		result = wire.Result{}
-	}
-	h.closeFiles(whole, result)
+	h.closeFiles(whole, h.deliver(whole, result))
 	return !errors.Is(err, errNotPrepared)
 }
 
@@ -189,10 +187,15 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error) wire
 			result.Outcome, result.Reason = outcomeFailed, string(task.ReasonRunFailed)
 		}
 		if result.Comment == "" {
-			result.Comment = failureText(h.assignment, err)
+			result.Comment = h.clean(failureText(h.language, err))
 		}
 	}
 	return result
+}
+
+// fails reports whether an error means that the task has failed; see conclude.
+func fails(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !outside(err) && task.CodeOf(err) != task.OverBudget && !lost(err)
 }
 
 func outcomeOf(halt *phase.Halt) string {
@@ -203,9 +206,9 @@ func outcomeOf(halt *phase.Halt) string {
 }
 
 // deliver hands the result over, after the journal, and repeats that until the
-// server has it or the lease is lost.
-// It reports whether the server has it.
-func (h *hold) deliver(ctx context.Context, result wire.Result) bool {
+// server has it or the lease is lost. It returns the result as the server has decided
+// about it, or none if the server does not have it.
+func (h *hold) deliver(ctx context.Context, result wire.Result) wire.Result {
 	flushing, cancel := context.WithTimeout(ctx, flushWithin)
 	if h.files != nil {
 		h.files.Pass(flushing)
@@ -214,32 +217,47 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) bool {
 		h.log.WarnContext(ctx, "the end of the journal did not reach the server", "error", err)
 	}
 	cancel()
+	result.Progress = h.progress.last()
 	for {
-		_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, h.held.Finish(ctx, result)
+		ended, err := persist(ctx, callTimeout, func(ctx context.Context) (wire.Ended, error) {
+			return h.held.End(ctx, result)
 		})
 		if task.CodeOf(err) == task.Conflict && (result.Outcome == outcomeDone || result.Outcome == outcomeFailed) && h.toldToHalt(ctx) {
 			// The run had ended when it was asked to stop.
 			halt := h.inbox.strongest()
 			result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
+			result.Progress = "" // it says how the run would have ended
 			continue
 		}
 		if errors.Is(err, ErrLeaseLost) {
-			err = h.finishLate(ctx, result)
+			ended, err = h.finishLate(ctx, result)
 		}
 		if err != nil {
 			h.log.WarnContext(ctx, "the result was not taken", "outcome", result.Outcome, "error", err)
+			return wire.Result{}
 		}
-		return err == nil
+		return decided(result, ended)
 	}
+}
+
+// decided is a result as the server has decided about it. When the task has gone on
+// meanwhile, what the run said counts.
+func decided(result wire.Result, ended wire.Ended) wire.Result {
+	switch state := task.State(ended.State); {
+	case state.Terminal(), state == task.Paused:
+		result.Outcome, result.Reason = ended.State, ended.Reason
+	case state == task.Queued: // here or elsewhere
+		result.Outcome, result.Reason = outcomeReturned, ended.Reason
+	}
+	return result
 }
 
 // finishLate asks once more: the lease also ends because the result was taken,
 // and whoever hears that first must not take it for a loss.
-func (h *hold) finishLate(ctx context.Context, result wire.Result) error {
+func (h *hold) finishLate(ctx context.Context, result wire.Result) (wire.Ended, error) {
 	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	return h.held.Finish(once, result)
+	return h.held.End(once, result)
 }
 
 // toldToHalt waits until the run is told why the server refuses its result, and

@@ -3,40 +3,16 @@ package agent
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/wire"
 )
-
-// Language is the language of what people read.
-type Language string
-
-// The languages. Automatic follows the text of the item.
-const (
-	Automatic Language = "auto"
-	Japanese  Language = "ja"
-	English   Language = "en"
-)
-
-// of returns the language for an item.
-func (l Language) of(a wire.Assignment) Language {
-	if l == Japanese || l == English {
-		return l
-	}
-	if strings.ContainsFunc(a.Title+a.Body, func(r rune) bool {
-		return unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Han)
-	}) {
-		return Japanese
-	}
-	return English
-}
 
 // phrase is a text in both languages, with places to fill in as in fmt.
 type phrase struct{ ja, en string }
 
-func (p phrase) in(l Language, args ...any) string {
-	if l == Japanese {
+func (p phrase) in(l task.Language, args ...any) string {
+	if l == task.Japanese {
 		return fmt.Sprintf(p.ja, args...)
 	}
 	return fmt.Sprintf(p.en, args...)
@@ -67,10 +43,6 @@ var (
 		ja: "出力の末尾:",
 		en: "The end of its output:",
 	}
-	doneText = phrase{
-		ja: "作業が終わりました。プルリクエスト: %s",
-		en: "The work is done. Pull request: %s",
-	}
 	pullText = phrase{
 		ja: "Closes #%d\n\nこのプルリクエストは Toryo が `%s` を実行して作成しました。",
 		en: "Closes #%d\n\nThis pull request was made by Toryo with `%s`.",
@@ -81,14 +53,17 @@ var (
 	}
 )
 
-// failureText is what people are told of a run that ended with an error. What is
-// behind the error is for the log.
-func failureText(a wire.Assignment, err error) string {
+// failureText is what people are told of a run that ended with an error: what
+// happened and how to mend it. What is behind the error is for the log.
+func failureText(in task.Language, err error) string {
 	message := task.CodeOf(err).Info().Meaning
 	if coded, found := task.AsError(err); found && coded.Code != task.Internal {
 		message = coded.Message
+		if coded.Mend != "" {
+			message += " (" + coded.Mend + ")"
+		}
 	}
-	return failedText.in(Automatic.of(a), message)
+	return notice.Notice{Detail: failedText.in(in, message)}.Broke(in)
 }
 
 // quoted is output in a block of its own, which nothing in it can leave.

@@ -89,6 +89,11 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if err != nil {
 		return nil, err
 	}
+	if p.around != nil {
+		for kind, executor := range executors {
+			executors[kind] = p.around(executor)
+		}
+	}
 	spaces := agent.Workspaces{Dir: filepath.Join(folder, "workspaces"), Server: s.server, CAFile: s.caFile, Language: task.Language(c.Language), Log: s.log}
 	if err := spaces.Sweep(); err != nil {
 		return nil, err
@@ -104,6 +109,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	return &agent.Agent{
 		Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Name: s.name, Parallel: c.Agent.Parallel,
 		Executors: executors, Prepare: spaces.Prepare, Contexts: files, Sandboxes: engine, Owner: owner, Log: s.log,
+		Language: task.Language(c.Language), Redactor: c.Redactor(),
 	}, nil
 }
 
@@ -124,7 +130,7 @@ func work(ctx context.Context, worker *agent.Agent, announce func(name string) e
 
 func chooseEngine(ctx context.Context, c config.Config, log *slog.Logger) (sandbox.Engine, error) {
 	engines := env.Engines{
-		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Hosts: c.Sandbox.Network.Hosts, Log: log,
+		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Kubernetes: c.Sandbox.Kubernetes, Hosts: c.Sandbox.Network.Hosts, Log: log,
 	}
 	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
 	if err == nil && warning != "" {
@@ -149,7 +155,7 @@ func (p program) executors(c config.Config, engine sandbox.Engine, owner string,
 		made[kind] = agent.Command{
 			Words: words, Engine: engine, Owner: owner, Image: imageOf(c), Env: p.passedOn(c.Executors.Variables),
 			Network: networkOf(c), Limits: sandboxLimits(c.Sandbox), Timeout: c.Executors.Timeout,
-			Output: int(c.Sandbox.OutputLimit), Language: agent.Language(c.Language),
+			Output: int(c.Sandbox.OutputLimit), Language: task.Language(c.Language),
 		}
 	}
 	if len(made) == len(task.Types) {

@@ -230,7 +230,8 @@ func TestDrill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if more != nil {
-				more = append(more, "--postgres", testkit.Postgres(t))
+				database, restart := ownPostgres(t)
+				more = append(more, "--postgres", database, "--restart-database", restart)
 			}
 			command := exec.CommandContext(t.Context(), "toryo", append([]string{"drill", "--minutes", "0.2", "--tasks", "6", "--agents", "2", "--sandbox", "bubblewrap"}, more...)...)
 			command.Env = here.environ
@@ -239,4 +240,38 @@ func TestDrill(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ownPostgres starts a PostgreSQL server that may be restarted, and says how.
+func ownPostgres(t *testing.T) (address, restart string) {
+	t.Helper()
+	script, err := filepath.Abs("../../scripts/services/postgresql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.CommandContext(t.Context(), script, "find").Run(); err != nil {
+		testkit.LeaveOut(t, "the programs of a PostgreSQL server")
+	}
+	// It runs as another user, who has to reach it.
+	parent, err := os.MkdirTemp("/tmp", "toryo-postgres-") //nolint:usetesting // the folders of tests are not open to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(parent) })
+	if err := os.Chmod(parent, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(parent, "server")
+	start := exec.CommandContext(t.Context(), script, "start", dir)
+	said, err := start.Output()
+	if err != nil {
+		t.Fatalf("start PostgreSQL: %v", err)
+	}
+	t.Cleanup(func() {
+		if said, err := exec.Command(script, "stop", dir).CombinedOutput(); err != nil {
+			t.Errorf("stop PostgreSQL: %v %s", err, said)
+		}
+	})
+	_, address, _ = strings.Cut(strings.TrimSpace(string(said)), "=")
+	return address, script + " restart " + dir
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -29,18 +30,24 @@ type program struct {
 	stderr  io.Writer
 	environ []string
 	now     func() time.Time
+	// around puts something around the executors of agents; nil means nothing.
+	around func(agent.Executor) agent.Executor
 }
 
 // Main runs the command that the process was called with and returns its exit
 // code. The first interrupt or termination signal asks the command to stop; the
 // second ends the process at once. A process that was started to be the inside of
 // a sandbox is that and nothing else.
-func Main() int {
+func Main() int { return MainAround(nil) }
+
+// MainAround is Main with something around the executors of its agents: tests of
+// whole installations have to know where a run is, and to cut it there.
+func MainAround(around func(agent.Executor) agent.Executor) int {
 	serveAsGuest()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now}
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now, around: around}
 	return p.run(ctx, os.Args[1:])
 }
 
@@ -102,6 +109,7 @@ Start with:
 		p.upCommand(),
 		p.serveCommand(),
 		p.agentCommand(),
+		p.egressCommand(),
 		p.demoCommand(),
 		p.runCommand(),
 		p.configCommand(),

@@ -5,19 +5,30 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // The test binary is the program too, when a script or a test calls it so, and
 // the inside of the sandboxes that it starts.
 func TestMain(m *testing.M) {
 	serveAsGuest()
-	testscript.Main(m, map[string]func(){"toryo": func() { os.Exit(Main()) }})
+	testscript.Main(withBrowser{m}, map[string]func(){"toryo": func() { os.Exit(Main()) }})
+}
+
+// withBrowser is the tests, with an end of the browser that they may have started.
+type withBrowser struct{ *testing.M }
+
+func (m withBrowser) Run() int {
+	defer testkit.StopBrowser()
+	return m.M.Run()
 }
 
 // The scripts in testdata are what a user types and sees.
@@ -39,7 +50,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("NOBODY", free.Addr().String()) // nobody listens there
 			return free.Close()
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "until": until},
 	})
 }
 
@@ -61,5 +72,28 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if said := ts.ReadFile("stderr"); strings.Count(said, "\n") > 1 || strings.Contains(said, "goroutine ") {
 		ts.Fatalf("more than one line on standard error")
+	}
+}
+
+// until runs toryo again and again until what it says has the pattern: "until 'team/app#2'
+// tasks list".
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until pattern arguments...")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(time.Minute); ; {
+		ts.Check(ts.Exec("toryo", args[1:]...))
+		if pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-end:
+			ts.Fatalf("it does not come to say %s", args[0])
+		}
 	}
 }

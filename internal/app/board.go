@@ -79,7 +79,7 @@ func (o *onBoard) withBoard(ctx context.Context, do func(servedBoard) error) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	opened, err := openBoard(ctx, loaded, database, "http://"+loaded.Server.Addr)
+	opened, err := openBoard(ctx, loaded, database, publicURL(loaded, loaded.Server.Addr))
 	if err != nil {
 		return err
 	}

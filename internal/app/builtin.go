@@ -57,7 +57,7 @@ func (b *builtIn) review() agent.Executor {
 			return made.model(llm.Account{}, string(role), config.ReviewModel)
 		},
 		Instructions: b.rolePrompt,
-		Language:     agent.Language(b.config.Language),
+		Language:     task.Language(b.config.Language),
 	}
 }
 
@@ -171,7 +171,7 @@ func (b *builtIn) servers() []mcp.Server {
 }
 
 func commentChecks(c config.CommentDetection) phase.CommentChecks {
-	return phase.CommentChecks{Off: !c.Enabled, Every: c.CheckInterval, From: phase.AcceptFrom(c.AcceptFrom)}
+	return phase.CommentChecks{Off: !c.Enabled, Every: c.CheckInterval}
 }
 
 // pauseFor waits for a while, or until the context ends.

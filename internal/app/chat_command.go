@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -80,7 +79,7 @@ func (o *chat) thread(ctx context.Context, service *review.Service, who, reviewI
 			return threads[i], nil
 		}
 	}
-	return service.AddThread(ctx, who, reviewID, judge.Language(o.language))
+	return service.AddThread(ctx, who, reviewID, task.Language(o.language))
 }
 
 // say says something and prints the answer as it comes in.

@@ -183,7 +183,7 @@ func TestSystemd(t *testing.T) {
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	pods := 0
-	for _, file := range []string{"kubernetes/server.yaml", "kubernetes/agents.yaml"} {
+	for _, file := range []string{"kubernetes/server.yaml", "kubernetes/agents.yaml", "kubernetes/egress.yaml"} {
 		documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(contentOf(t, file))))
 		for {
 			text, err := documents.Read()
@@ -198,7 +198,7 @@ func TestKubernetes(t *testing.T) {
 			}
 		}
 	}
-	if pods != 2 {
+	if pods != 3 {
 		t.Errorf("there are %d sets of pods", pods)
 	}
 }
@@ -229,7 +229,12 @@ func checkManifest(t *testing.T, text []byte) bool {
 	case "StatefulSet":
 		var found apps.StatefulSet
 		strict(&found)
-		checkPods(t, found)
+		checkPods(t, found.Name, found.Spec.Selector.MatchLabels["app"], found.Spec.Template, found.Spec.VolumeClaimTemplates)
+		return true
+	case "Deployment":
+		var found apps.Deployment
+		strict(&found)
+		checkPods(t, found.Name, found.Spec.Selector.MatchLabels["app"], found.Spec.Template, nil)
 		return true
 	default:
 		t.Errorf("there is a %q", kind.Kind)
@@ -237,27 +242,26 @@ func checkManifest(t *testing.T, text []byte) bool {
 	return false
 }
 
-func checkPods(t *testing.T, set apps.StatefulSet) {
+func checkPods(t *testing.T, name, app string, pod core.PodTemplateSpec, claims []core.PersistentVolumeClaim) {
 	t.Helper()
-	pod := set.Spec.Template
-	if pod.Labels["app"] == "" || pod.Labels["app"] != set.Spec.Selector.MatchLabels["app"] {
-		t.Errorf("%s selects other pods than it makes", set.Name)
+	if pod.Labels["app"] == "" || pod.Labels["app"] != app {
+		t.Errorf("%s selects other pods than it makes", name)
 	}
 	if secure := pod.Spec.SecurityContext; secure == nil || secure.RunAsNonRoot == nil || !*secure.RunAsNonRoot {
-		t.Errorf("%s may run as root", set.Name)
+		t.Errorf("%s may run as root", name)
 	}
 	volumes := map[string]bool{}
 	for _, volume := range pod.Spec.Volumes {
 		volumes[volume.Name] = true
 	}
-	for _, claim := range set.Spec.VolumeClaimTemplates {
+	for _, claim := range claims {
 		volumes[claim.Name] = true
 	}
 	for _, container := range pod.Spec.Containers {
 		takesCommand(t, container.Args)
 		for _, mount := range container.VolumeMounts {
 			if !volumes[mount.Name] {
-				t.Errorf("%s has no volume %s", set.Name, mount.Name)
+				t.Errorf("%s has no volume %s", name, mount.Name)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +14,9 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/app/env"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -40,19 +45,26 @@ func (p program) doctorCommand() *cobra.Command {
 func (o examination) run(ctx context.Context) error {
 	file := o.settings.fileOrDefault()
 	loaded, report := config.Load(file, o.environ, o.settings.given())
-	found := doctor.Examine(ctx, append([]doctor.Check{
+	machine := []doctor.Check{
 		doctor.Git,
 		doctor.DataDir(loaded.DataDir),
 		doctor.Database(loaded.Database.Driver, lookAtDatabase(loaded)),
 		doctor.ContainerEngine(cmp.Or(loaded.Sandbox.ContainerEngine, o.variable("DOCKER_HOST"))),
 		doctor.Bubblewrap,
 		doctor.Landlock(landlockVersion),
-	}, doctor.Forges(loaded, selfOn(loaded))...))
+	}
+	const firstSandbox = 3
+	if loaded.Sandbox.Kind == kubernetes.Name {
+		machine = append(machine, doctor.Cluster(askCluster(loaded.Sandbox.Kubernetes)))
+	}
+	found := doctor.Examine(ctx, slices.Concat(machine, doctor.Forges(loaded, selfOn(loaded)),
+		[]doctor.Check{doctor.Board(loaded.Database.Driver, filepath.Join(loaded.DataDir, boardFolder))}))
 	findings := slices.Concat(
 		[]doctor.Finding{doctor.Configuration(file, report)},
-		found[:6],
-		[]doctor.Finding{doctor.Sandbox(found[3:6]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
-		found[6:],
+		found[:len(machine)],
+		[]doctor.Finding{doctor.Sandbox(found[firstSandbox:len(machine)]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
+		found[len(machine):],
+		[]doctor.Finding{doctor.Links(loaded, publicURL(loaded, loaded.Server.Addr))},
 	)
 	if err := o.print(findings); err != nil {
 		return err
@@ -61,6 +73,29 @@ func (o examination) run(ctx context.Context) error {
 		return task.Wrap(task.NotReady, errReported, "something that Toryo needs is missing")
 	}
 	return nil
+}
+
+// askCluster asks the configured cluster whether pods can be made in it.
+func askCluster(c config.Kubernetes) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		closed := func(sandbox.Policy) sandbox.Gate { return nil } // no sandbox is started
+		engine, err := env.NewKubernetes(c, closed, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return "", err
+		}
+		if err := engine.Check(ctx); err != nil {
+			return "", err
+		}
+		missing, err := engine.MissingPolicies(ctx)
+		if err != nil {
+			return "", err
+		}
+		found := "pods can be made in the namespace " + c.Namespace
+		if len(missing) > 0 {
+			found += ", but it lacks the network policies " + strings.Join(missing, ", ")
+		}
+		return found, nil
+	}
 }
 
 // askModel is one short call to the configured model, or nil if it is not to be

@@ -3,7 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -21,6 +24,7 @@ type drillRun struct {
 	minutes  float64
 	work     drill.Drill
 	postgres string
+	restart  string
 	keep     string
 }
 
@@ -36,7 +40,9 @@ is so, and whether nothing was written by a run that was over. It prints the cou
 its exit code is not 0 if something did not come out right.
 
 Without --postgres there is one server, on SQLite. With it, several share a database that
-is made for the drill and dropped afterwards.`,
+is made for the drill and dropped afterwards. Its clock is ten minutes off, and all
+connections to it are cut now and then. With --restart-database its server is restarted
+too, once, by the command that you name.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
@@ -45,6 +51,7 @@ is made for the drill and dropped afterwards.`,
 	c.Flags().IntVar(&o.work.Agents, "agents", 3, "how many agents to run")
 	c.Flags().IntVar(&o.work.Servers, "servers", 2, "how many servers to run on PostgreSQL")
 	c.Flags().StringVar(&o.postgres, "postgres", "", "`URL` of a PostgreSQL server on which databases can be made")
+	c.Flags().StringVar(&o.restart, "restart-database", "", "`COMMAND` for the shell that restarts the PostgreSQL server")
 	c.Flags().StringVar(&o.work.Sandbox, "sandbox", "auto", "`KIND` of sandbox: auto, docker, bubblewrap or landlock")
 	c.Flags().StringVar(&o.keep, "keep", "", "keep what the processes said and wrote in this `DIR`")
 	return c
@@ -67,17 +74,52 @@ func (o drillRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	if o.postgres != "" {
-		database, drop, err := postgres.Scratch(ctx, o.postgres)
+		work, drop, err := o.makeDatabase(ctx)
 		if err != nil {
 			return err
 		}
-		o.work.Database = database
+		o.work = work
 		defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx))) }()
 	}
 	o.work.Environ, o.work.Out = withoutSettings(o.environ), o.stdout
 	o.work.Lasts = time.Duration(o.minutes * float64(time.Minute))
 	o.work.Settle = settleWithin
 	return o.work.Run(ctx)
+}
+
+// clockOff is by how much the clock of the database differs from those of the
+// servers and agents: by more than any lease and any hold on a write lasts.
+const clockOff = 10 * time.Minute
+
+// makeDatabase makes a database that does not have the time of this machine. It
+// returns the work with it, and how to drop it.
+func (o drillRun) makeDatabase(ctx context.Context) (work drill.Drill, drop func(context.Context) error, err error) {
+	database, drop, err := postgres.Scratch(ctx, o.postgres)
+	if err != nil {
+		return o.work, nil, err
+	}
+	off := clockOff
+	if rand.IntN(2) == 0 { //nolint:gosec // not for secrets
+		off = -off
+	}
+	if err := postgres.SetClock(ctx, database, off); err != nil {
+		return o.work, nil, errors.Join(err, drop(context.WithoutCancel(ctx)))
+	}
+	o.work.Database = database
+	o.work.CutDatabase = func(ctx context.Context) error { return postgres.CutConnections(ctx, database) }
+	if o.restart != "" {
+		o.work.RestartDatabase = o.restartDatabase
+	}
+	return o.work, drop, nil
+}
+
+// restartDatabase runs the command that was named for it.
+func (o drillRun) restartDatabase(ctx context.Context) error {
+	said, err := exec.CommandContext(ctx, "/bin/sh", "-c", o.restart).CombinedOutput()
+	if err != nil {
+		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "the database is not restarted")
+	}
+	return nil
 }
 
 // settleWithin is how long what is under way has to end after the breaking. A write

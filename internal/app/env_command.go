@@ -15,7 +15,7 @@ import (
 
 // The flags that go over configuration keys of sandboxes.
 var (
-	sandboxFlag = settingFlag{"sandbox", "sandbox.kind", "KIND", "auto, docker, bubblewrap or landlock"}
+	sandboxFlag = settingFlag{"sandbox", "sandbox.kind", "KIND", "auto, docker, bubblewrap, kubernetes or landlock"}
 	networkFlag = settingFlag{"network", "sandbox.network.setup", "POLICY", "what set-up can reach: none, registries or open"}
 	timeoutFlag = settingFlag{"timeout", "sandbox.command_timeout", "DURATION", "time limit of one command, such as 90s"}
 )
@@ -107,8 +107,8 @@ func (o envSetup) run(ctx context.Context) error {
 	}
 	o.work.Stdout, o.work.Stderr, o.work.Log = o.stdout, o.stderr, o.connectionLog(loaded)
 	o.work.Now, o.work.Configuration, o.work.Data = o.now, loaded.Sandbox, loaded.DataDir
-	if loaded.Language == string(environment.Japanese) {
-		o.work.Language = environment.Japanese
+	if loaded.Language == string(task.Japanese) {
+		o.work.Language = task.Japanese
 	}
 	if loaded.LLM.Provider != "" {
 		o.work.Repairer = o.repairer(loaded)

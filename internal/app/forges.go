@@ -40,6 +40,8 @@ const (
 	// keepCalls is how long a single call to a model is kept. What was spent in
 	// all stays.
 	keepCalls = 31 * 24 * time.Hour
+	// keepRefs is how long what an ended task has in git is kept for other servers.
+	keepRefs = 24 * time.Hour
 	// tidyEvery is how often what is no longer of use is removed.
 	tidyEvery = time.Hour
 )
@@ -55,6 +57,7 @@ type forgeSide struct {
 	webhooks  *server.Webhooks
 	bell      *broker.Bell // rings when something happens to a task
 	store     store.Store
+	clock     *broker.Clock // of the database
 	log       *slog.Logger
 	heard     func(task.Key) // told of pull requests that changed; may be nil
 
@@ -70,14 +73,24 @@ type forgeSide struct {
 func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
 	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log, url: url}
 	var err error
+	if f.clock, err = broker.NewClock(ctx, database); err != nil {
+		return nil, err
+	}
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {
 		return nil, err
+	}
+	if elsewhere, err := f.board.Elsewhere(ctx); err != nil {
+		return nil, err
+	} else if len(elsewhere) > 0 {
+		f.log.WarnContext(ctx, "repositories of the board are not in the folder of this server, which cannot work on them",
+			"repositories", elsewhere, "folder", filepath.Join(c.DataDir, boardFolder),
+			"mend", "let all servers on the database have this folder in common, or use one server")
 	}
 	if f.forges, f.ways, err = connectForges(c, database, report); err != nil {
 		return nil, err
 	}
 	f.forges[task.Board] = f.board.As(boardBot)
-	f.mirrors, err = mirror.Open(ctx, mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, Log: report.Log})
+	f.mirrors, err = mirror.Open(ctx, mirrorOptions(c, f))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +107,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		f.snapshots.ReadReviews(reviews)
 	}
 	f.sender = broker.NewSender(broker.SenderOptions{
-		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log,
+		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now,
 		Publish: func(ctx context.Context, p broker.Publication) error {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},
@@ -108,6 +121,16 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	return f, nil
+}
+
+// mirrorOptions says where mirrors are. What tasks push is kept in a database that
+// other servers may have too.
+func mirrorOptions(c config.Config, f *forgeSide) mirror.Options {
+	options := mirror.Options{Root: filepath.Join(c.DataDir, mirrorFolder), Remote: f.remote, BaseAge: baseAge, Log: f.log}
+	if c.Database.Driver == "postgres" {
+		options.Keep = f.store
+	}
+	return options
 }
 
 // stop ends everything in the order in which one uses the other.
@@ -229,6 +252,15 @@ func (f *forgeSide) delivered(_ context.Context, delivery forge.Delivery) error 
 	}
 	f.told(delivery)
 	return nil
+}
+
+// baseAge is how old the base of a task may be when its agent fetches. The board is
+// at hand.
+func baseAge(r mirror.Repository) time.Duration {
+	if r.Forge == task.Board {
+		return 0
+	}
+	return seedAge
 }
 
 // git serves the mirrors to whoever holds the lease of a task. People may fetch

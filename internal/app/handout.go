@@ -32,7 +32,7 @@ const (
 // handingOut is everything of the server that makes tasks and hands them out.
 type handingOut struct {
 	*broker.HandOut
-	clock  *broker.Clock
+	clock  *broker.Clock // that of the database
 	intake *broker.Intake
 	duties *broker.Duties
 
@@ -43,11 +43,7 @@ type handingOut struct {
 
 // startHandOut begins to take in work and to hand it out.
 func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handingOut, error) {
-	h := &handingOut{}
-	var err error
-	if h.clock, err = broker.NewClock(ctx, f.store); err != nil {
-		return nil, err
-	}
+	h := &handingOut{clock: f.clock}
 	bot := botOf(c, f)
 	f.running = newRunSide(c, f, h.clock.Now)
 	preparer := &broker.Preparer{
@@ -56,14 +52,14 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
 		Leases: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
-		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames,
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
 	h.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot,
 		Labels: c.LabelNames, Rules: rulesOf(c), Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
-	f.running.watch(f, h.intake, h.clock.Now)
+	f.running.watch(f, h.intake, c.PauseResume.AnswerWithin, h.clock.Now)
 	f.webhooks.Changes = f.running.watcher
 	server, err := serverName()
 	if err != nil {
@@ -153,7 +149,9 @@ func serverName() (string, error) {
 func (f *forgeSide) tidy(ctx context.Context) error {
 	_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
 	_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
-	return errors.Join(err, failed, f.webhooks.Prune(ctx))
+	_, stayed := f.store.PruneRefs(ctx, time.Now().Add(-keepRefs))
+	_, stale := f.store.PruneSessions(ctx, time.Now())
+	return errors.Join(err, failed, stayed, stale, f.webhooks.Prune(ctx))
 }
 
 // botOf says who we are on a forge: as the configuration says, and else as the
@@ -210,5 +208,5 @@ func (g ground) Prepare(ctx context.Context, t task.Task, base string, branches,
 	if err := g.mirrors.Fetch(ctx, repository, seedAge); err != nil {
 		return err
 	}
-	return g.mirrors.Seed(ctx, mirror.Seed{Repository: repository, Task: t.ID, Base: base, Branches: branches, Refs: refs})
+	return g.mirrors.Seed(ctx, mirror.Seed{Repository: repository, Task: t.ID, Generation: t.Generation, Base: base, Branches: branches, Refs: refs})
 }

@@ -38,7 +38,7 @@ func TestOpenAPIDescribesWhatAgentsUse(t *testing.T) {
 		for operation, method := range map[string]string{
 			"/v1/tasks/request": http.MethodPost, "/v1/agents/enrol": http.MethodPost, "/v1/agents": http.MethodGet, "/v1/agents/{id}": http.MethodDelete,
 			"/v1/tasks/{id}/heartbeat": http.MethodPost, "/v1/tasks/{id}/events": http.MethodPost, "/v1/tasks/{id}/journal": http.MethodGet,
-			"/v1/tasks/{id}/signals": http.MethodGet, "/v1/tasks/{id}/progress": http.MethodPost, "/v1/tasks/{id}/comments": http.MethodPost,
+			"/v1/tasks/{id}/signals": http.MethodGet, "/v1/tasks/{id}/references": http.MethodGet, "/v1/tasks/{id}/progress": http.MethodPost, "/v1/tasks/{id}/comments": http.MethodPost,
 			"/v1/tasks/{id}/pull": http.MethodPost, "/v1/tasks/{id}/result": http.MethodPost, "/v1/tasks/{id}/spend": http.MethodPut,
 		} {
 			found := document.Paths.Find(operation)

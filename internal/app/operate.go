@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,14 +71,7 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (
 }
 
 func (o *operate) serverOr(c config.Config) string {
-	switch {
-	case o.server != "":
-		return o.server
-	case c.Server.TLSCertFile != "":
-		return "https://" + c.Server.Addr
-	default:
-		return "http://" + c.Server.Addr
-	}
+	return cmp.Or(o.server, listeningURL(c, c.Server.Addr))
 }
 
 // steer makes a command that does something with one task.

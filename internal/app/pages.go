@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/url"
 	"os/user"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/access/oidc"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/review"
@@ -20,12 +22,27 @@ func (p program) newPages(c config.Config, forges *forgeSide, served servedBoard
 	return web.New(web.Options{
 		Store: forges.store, Log: forges.log, Now: p.now, Version: Version(),
 		Board: pagesBoard{served}, Order: orderOf(c, forges), Listen: forges.bell.Listen, Steering: steering{forges.running.halts}, Reviews: reviews,
+		Provider: providerOf(c.OIDC, p.now),
 		Settings: web.Settings{
 			Budget: web.Budget{
 				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
 				DayTokens: int64(c.Budget.DayTokens), DayMoney: millionths(c.Budget.DayCost),
 			},
 			Configuration: settingsInForce(c), Forges: forges.health,
+		},
+	})
+}
+
+// providerOf is where people sign in besides with a password, or nil.
+func providerOf(c config.OIDC, now func() time.Time) access.Provider {
+	if c.Issuer == "" {
+		return nil
+	}
+	return oidc.New(oidc.Options{
+		Name: c.Name, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes, Now: now,
+		Rules: oidc.Rules{
+			LoginClaim: c.LoginClaim, GroupsClaim: c.GroupsClaim,
+			Admins: c.AdminGroups, Operators: c.OperatorGroups, Viewers: c.ViewerGroups, Users: c.Users,
 		},
 	})
 }
@@ -72,7 +89,7 @@ func (s steering) Retry(ctx context.Context, id task.ID) error {
 }
 
 // health says how the forges of others are doing, as far as this server knows.
-func (f *forgeSide) health(context.Context) []web.ForgeHealth {
+func (f *forgeSide) health(ctx context.Context) ([]web.ForgeHealth, error) {
 	var all []web.ForgeHealth
 	for _, name := range task.Forges {
 		way, connected := f.ways[name]
@@ -81,13 +98,15 @@ func (f *forgeSide) health(context.Context) []web.ForgeHealth {
 		}
 		counts := way.Counts()
 		_, hooked := f.webhooks.Forges[name]
-		health := web.ForgeHealth{Forge: name, Requests: counts.Requests, Failed: counts.Failed, Limited: counts.Limited, Hooked: hooked}
-		for _, received := range f.webhooks.Recent(name) {
-			health.Deliveries = append(health.Deliveries, web.Delivery(received))
+		received, err := f.store.ListReceived(ctx, name)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, health)
+		all = append(all, web.ForgeHealth{
+			Forge: name, Requests: counts.Requests, Failed: counts.Failed, Limited: counts.Limited, Hooked: hooked, Deliveries: received,
+		})
 	}
-	return all
+	return all, nil
 }
 
 func millionths(amount float64) int64 { return int64(amount * 1e6) }

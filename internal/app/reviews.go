@@ -12,7 +12,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -26,7 +25,7 @@ func startReviews(ctx context.Context, c config.Config, f *forgeSide, now func()
 		return nil, err
 	}
 	service := review.New(review.Options{
-		Store: f.store, Model: models, Language: languageOf(c.Language), Forges: f.forges, Pulls: f.snapshots, Wake: f.sender.Wake, Now: now, Log: f.log,
+		Store: f.store, Model: models, Language: task.Language(c.Language), Forges: f.forges, Pulls: f.snapshots, Wake: f.sender.Wake, Now: now, Log: f.log,
 	})
 	f.heard = service.Heard
 	service.StartWatching(ctx, c.SyncInterval)
@@ -36,14 +35,6 @@ func startReviews(ctx context.Context, c config.Config, f *forgeSide, now func()
 func stopReviews(service *review.Service) {
 	service.StopWatching()
 	service.Stop()
-}
-
-// languageOf is the configured language; none means that of the text.
-func languageOf(configured string) judge.Language {
-	if configured == "auto" {
-		return ""
-	}
-	return judge.Language(configured)
 }
 
 // modelNames are the names in llm_overrides for what a review needs a model for.
@@ -118,7 +109,7 @@ func (p program) withReviews(ctx context.Context, s *settings, do func(*review.S
 	if err != nil {
 		return err
 	}
-	service := review.New(review.Options{Store: database, Model: models, Language: languageOf(loaded.Language), Now: p.now, Log: log})
+	service := review.New(review.Options{Store: database, Model: models, Language: task.Language(loaded.Language), Now: p.now, Log: log})
 	defer service.Stop()
 	defer service.Wait(ctx) // a summary may be due
 	return do(service, loaded)

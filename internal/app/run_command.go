@@ -67,7 +67,7 @@ func (o runCommand) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, stopTelemetry(ctx, report)) }()
 	engines := env.Engines{
-		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Hosts: c.Sandbox.Network.Hosts,
+		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Kubernetes: c.Sandbox.Kubernetes, Hosts: c.Sandbox.Network.Hosts,
 		AllowWeak: true, Log: report.Log, // it is the user's own repository
 	}
 	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
@@ -109,7 +109,6 @@ func (o runCommand) work() (phase.Work, error) {
 	}
 	return phase.Work{
 		Task: task.ID(uuid.NewString()), Generation: 1, Type: task.Development,
-		Item:  task.Key{Forge: task.Board, Repository: "local/repository", Kind: task.Issue, Number: 1},
 		Title: strings.TrimSpace(title), Body: strings.TrimSpace(body), Branch: branch,
 		Author: phase.Person{Login: personHere(), Access: "admin"},
 	}, nil
@@ -198,6 +197,9 @@ var _ phase.Desk = localDesk{}
 
 // Comments implements phase.Desk.
 func (localDesk) Comments(context.Context, int64) ([]phase.Comment, error) { return nil, nil }
+
+// References implements phase.Desk: there are no other items.
+func (localDesk) References(context.Context) ([]phase.Reference, error) { return nil, nil }
 
 // Progress implements phase.Desk. The journal is shown already.
 func (localDesk) Progress(context.Context, string) error { return nil }

@@ -42,7 +42,7 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
 	}
 	return &runSide{
 		runs: broker.NewRuns(broker.RunOptions{
-			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own,
+			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own, Forges: readers,
 			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		halts: broker.NewHalts(haltOptions(c, f, words, now)),
@@ -78,9 +78,10 @@ func haltOptions(c config.Config, f *forgeSide, words *broker.Words, now func() 
 
 // watch makes the watcher. Whether a task is still wanted is for the intake to
 // say.
-func (r *runSide) watch(f *forgeSide, intake *broker.Intake, now func() time.Time) {
+func (r *runSide) watch(f *forgeSide, intake *broker.Intake, answerWithin time.Duration, now func() time.Time) {
 	r.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: f.store, Notices: f.store, Snapshots: f.snapshots, Talk: r.talk, Wanted: intake.Look, Now: now, Log: f.log,
+		Tasks: f.store, Notices: f.store, Snapshots: f.snapshots, Talk: r.talk, Wanted: intake.Look,
+		Answered: r.halts.Answered, AnswerWithin: answerWithin, Now: now, Log: f.log,
 	})
 }
 

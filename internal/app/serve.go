@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +70,7 @@ func (o serve) run(ctx context.Context, name string, ready whenReady) error {
 
 // instance is a server that is listening.
 type instance struct {
-	url    string // for people
+	url    string // where it listens
 	local  string // for an agent in this process
 	config config.Config
 	store  store.Store
@@ -85,6 +87,11 @@ type whenReady func(context.Context, instance) error
 // taken before the database is touched, so that a start that cannot succeed
 // leaves nothing behind.
 func (p program) serve(ctx context.Context, c config.Config, name string, ready whenReady) (err error) {
+	if p.variable("GOGC") == "" {
+		// Most of a server's memory belongs to connections that wait, and stays:
+		// there is little to collect, so that twice as often costs little.
+		debug.SetGCPercent(50)
+	}
 	report, err := p.startTelemetry(ctx, c, name)
 	if err != nil {
 		return err
@@ -104,7 +111,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	forges, err := startForges(ctx, c, database, report, "http://"+listener.Addr().String())
+	forges, err := startForges(ctx, c, database, report, publicURL(c, listener.Addr().String()))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -113,7 +120,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	reviews, err := startReviews(ctx, c, forges, p.now)
+	reviews, err := startReviews(ctx, c, forges, forges.clock.Now)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -131,10 +138,26 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board}, ready)
 }
 
+// listeningURL is the address of a server that listens there.
+func listeningURL(c config.Config, address string) string {
+	if c.Server.TLSCertFile != "" {
+		return "https://" + address
+	}
+	return "http://" + address
+}
+
+// publicURL is where people find a server that listens there.
+func publicURL(c config.Config, address string) string {
+	if c.Server.PublicURL != "" {
+		return strings.TrimSuffix(c.Server.PublicURL, "/")
+	}
+	return listeningURL(c, address)
+}
+
 // serveUntil serves until the context ends or ready fails.
 func (p program) serveUntil(ctx context.Context, web *server.Server, listener net.Listener, running instance, ready whenReady) error {
 	listeners := []net.Listener{listener}
-	running.url = "http://" + listener.Addr().String()
+	running.url = listeningURL(running.config, listener.Addr().String())
 	running.local = running.url
 	if running.config.Server.TLSCertFile != "" {
 		// The certificate is not for the name by which this process knows itself.
@@ -143,7 +166,7 @@ func (p program) serveUntil(ctx context.Context, web *server.Server, listener ne
 			return errors.Join(err, listener.Close())
 		}
 		listeners = append(listeners, local)
-		running.url, running.local = "https://"+listener.Addr().String(), "http://"+local.Addr().String()
+		running.local = "http://" + local.Addr().String()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

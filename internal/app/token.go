@@ -60,7 +60,11 @@ func (o tokenCreate) run(ctx context.Context) error {
 		return err
 	}
 	return o.withStore(ctx, &o.settings, func(database store.Store) error {
-		token, err := access.Tokens{Store: database, Now: o.now}.Create(ctx, role, o.name)
+		var token string
+		err := o.audited(ctx, database, "token.create", o.name+" role="+string(role), func() (err error) {
+			token, err = access.Tokens{Store: database, Now: o.now}.Create(ctx, role, o.name)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -108,7 +112,9 @@ func (p program) tokenRevokeCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withStore(c.Context(), &s, func(database store.Store) error {
-				err := database.RevokeToken(c.Context(), args[0], p.now())
+				err := p.audited(c.Context(), database, "token.revoke", args[0], func() error {
+					return database.RevokeToken(c.Context(), args[0], p.now())
+				})
 				if task.CodeOf(err) == task.NotFound {
 					return task.Errorf(task.NotFound, "there is no token %s", args[0]).WithMend("see toryo token list for the ids")
 				}

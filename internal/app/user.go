@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -39,20 +40,18 @@ type onAccounts struct {
 // do runs a command that changes accounts, and notes it in the audit log.
 func (o *onAccounts) do(ctx context.Context, action, login string, change func(access.Accounts) error) error {
 	return o.withStore(ctx, &o.settings, func(database store.Store) error {
-		entry, err := database.AddAudit(ctx, store.AuditEntry{At: o.now(), Actor: "the command line", Action: action, Subject: login})
-		if err != nil {
-			return err
-		}
-		err = change(access.Accounts{Store: database, Now: o.now})
-		outcome := "done"
-		if err != nil {
-			outcome = string(task.CodeOf(err))
-		}
+		err := o.audited(ctx, database, action, login, func() error { return change(access.Accounts{Store: database, Now: o.now}) })
 		if task.CodeOf(err) == task.NotFound {
 			err = task.Errorf(task.NotFound, "there is no user %q", login).WithMend("see toryo user list")
 		}
-		return errors.Join(err, database.EndAudit(ctx, entry.ID, outcome))
+		return err
 	})
+}
+
+// audited notes what is done by a command without a server.
+func (p program) audited(ctx context.Context, database store.Audit, action, subject string, do func() error) error {
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	return access.Auditor{Store: database, Now: p.now, Log: log}.Do(ctx, "the command line", action, subject, do)
 }
 
 func (o *onAccounts) command(use, short string, args int, run func(ctx context.Context, args []string) error) *cobra.Command {

@@ -12,9 +12,14 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 const (
@@ -33,7 +38,7 @@ func measureSandboxes(ctx context.Context, folder string) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	for _, kind := range []string{"docker", "bubblewrap"} {
+	for _, kind := range []string{"docker", "bubblewrap", "kubernetes"} {
 		measured, err := measureSandbox(ctx, kind, filepath.Join(folder, kind), directly)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind, err)
@@ -44,14 +49,18 @@ func measureSandboxes(ctx context.Context, folder string) ([]row, error) {
 }
 
 func measureSandbox(ctx context.Context, kind, folder string, directly time.Duration) ([]row, error) {
-	engines := env.Engines{Dir: folder, DockerHost: os.Getenv("TORYO_TEST_DOCKER"), Log: slog.New(slog.DiscardHandler)}
+	engines := env.Engines{Dir: folder, DockerHost: os.Getenv("TORYO_TEST_DOCKER"), Kubernetes: testCluster(), Log: slog.New(slog.DiscardHandler)}
 	engine, _, err := engines.Choose(ctx, kind)
 	if err != nil || kind == "docker" && engines.DockerHost == "" {
 		return []row{{kind + ": sandbox start, command, set-up", "no engine", ""}}, nil //nolint:nilerr // not having one is a result
 	}
-	rows, err := measureCommands(ctx, engine, filepath.Join(folder, "bench"), directly)
-	if err != nil {
-		return nil, err
+	image := os.Getenv("TORYO_TEST_DOCKER_IMAGE")
+	if kind == kubernetes.Name {
+		image = clusterImage
+	}
+	rows, err := measureCommands(ctx, engine, image, filepath.Join(folder, "bench"), directly)
+	if err != nil || kind == kubernetes.Name {
+		return rows, err // the image of the test cluster has no languages
 	}
 	for _, project := range benchProjects {
 		cold, warm, err := measureSetup(ctx, engine, project, folder)
@@ -65,41 +74,129 @@ func measureSandbox(ctx context.Context, kind, folder string, directly time.Dura
 	return rows, nil
 }
 
-func measureCommands(ctx context.Context, engine sandbox.Engine, workspace string, directly time.Duration) ([]row, error) {
+// clusterImage is the image that the test cluster has.
+const clusterImage = "localhost/base:1"
+
+// testCluster is the cluster that scripts/kubernetes has started, if it has. Its
+// one node is this machine, so that many pods have to ask for little each.
+func testCluster() config.Kubernetes {
+	dir := os.Getenv("TORYO_TEST_KUBERNETES")
+	if dir == "" {
+		dir = os.DevNull
+	}
+	return config.Kubernetes{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: "default", PullPolicy: "Never", CPURequest: 0.02, MemoryRequest: 16 << 20}
+}
+
+func measureCommands(ctx context.Context, engine sandbox.Engine, image, workspace string, directly time.Duration) ([]row, error) {
 	if err := os.MkdirAll(workspace, 0o700); err != nil {
 		return nil, err
 	}
-	spec := sandbox.Spec{Owner: benchOwner, Image: os.Getenv("TORYO_TEST_DOCKER_IMAGE"), Workspace: workspace}
+	spec := sandbox.Spec{Owner: benchOwner, Image: image, Workspace: workspace}
 	var boxes []sandbox.Sandbox
 	start, err := median(sandboxStarts, func() error {
 		box, err := engine.Start(ctx, spec)
-		if err == nil {
-			boxes = append(boxes, box)
+		if err != nil {
+			return err
 		}
-		return err
+		boxes = append(boxes, box)
+		return runStep(ctx, box)
 	})
-	defer func() {
+	stopAll := func() {
 		for _, box := range boxes {
 			_ = box.Stop(context.WithoutCancel(ctx)) // the measurement is over
 		}
-	}()
+		boxes = nil
+	}
+	defer stopAll()
 	if err != nil {
 		return nil, err
 	}
-	command, err := median(sandboxCommands, func() error {
-		ran, err := boxes[0].Run(ctx, sandbox.Command{Text: "echo step"})
-		if err == nil && string(ran.Stdout) != "step\n" {
+	command, err := median(sandboxCommands, func() error { return runStep(ctx, boxes[0]) })
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{
+		{engine.Name() + ": sandbox start to first command, median", start.Round(time.Millisecond).String(), ""},
+		{engine.Name() + ": one command, median (directly " + directly.Round(10*time.Microsecond).String() + ")", command.Round(10 * time.Microsecond).String(), ""},
+	}
+	copied, err := measureCopies(ctx, engine.Name(), boxes[0], command)
+	if err != nil {
+		return nil, err
+	}
+	stopAll()
+	many, err := measureMany(ctx, engine, spec)
+	return append(append(rows, copied...), many), err
+}
+
+func runStep(ctx context.Context, box sandbox.Sandbox) error {
+	ran, err := box.Run(ctx, sandbox.Command{Text: "echo step"})
+	if err == nil && string(ran.Stdout) != "step\n" {
+		err = fmt.Errorf("it printed %q", ran.Log)
+	}
+	return err
+}
+
+// copySize is how much goes in and out when copying is measured.
+const copySize = 100 << 20
+
+// measureCopies looks at how quickly a large file of the host is seen inside, and
+// one that a command makes is seen on the host.
+func measureCopies(ctx context.Context, name string, box sandbox.Sandbox, command time.Duration) ([]row, error) {
+	if name != kubernetes.Name {
+		return []row{{name + ": workspace in and out", "shared, nothing is copied", ""}}, nil
+	}
+	large := filepath.Join(box.Workspace(), "large")
+	if err := os.WriteFile(large, make([]byte, copySize), 0o600); err != nil {
+		return nil, err
+	}
+	speed := func(text string) (string, error) {
+		begun := time.Now()
+		ran, err := box.Run(ctx, sandbox.Command{Text: text})
+		if err == nil && ran.ExitCode != 0 {
 			err = fmt.Errorf("it printed %q", ran.Log)
 		}
-		return err
-	})
+		return fmt.Sprintf("%.0f MB/s", copySize/1e6/(time.Since(begun)-command).Seconds()), err
+	}
+	in, err := speed("true")
 	if err != nil {
 		return nil, err
 	}
-	return []row{
-		{engine.Name() + ": sandbox start, median", start.Round(time.Millisecond).String(), ""},
-		{engine.Name() + ": one command, median (directly " + directly.Round(10*time.Microsecond).String() + ")", command.Round(10 * time.Microsecond).String(), ""},
-	}, nil
+	out, err := speed("mv large larger && echo >> larger")
+	if err != nil {
+		return nil, err
+	}
+	_, err = box.Run(ctx, sandbox.Command{Text: "rm larger"})
+	return []row{{name + ": workspace in, one file of 100 MiB", in, ""}, {name + ": workspace out, the same", out, ""}}, err
+}
+
+const atOnce = 20
+
+// measureMany starts many sandboxes at the same time, runs a command in each and
+// stops them.
+func measureMany(ctx context.Context, engine sandbox.Engine, spec sandbox.Spec) (row, error) {
+	var group errgroup.Group
+	begun := time.Now()
+	took := make([]time.Duration, atOnce)
+	for i := range took {
+		group.Go(func() error {
+			own := spec
+			own.Workspace = filepath.Join(spec.Workspace, fmt.Sprint("many-", i))
+			if err := os.MkdirAll(own.Workspace, 0o700); err != nil {
+				return err
+			}
+			box, err := engine.Start(ctx, own)
+			if err != nil {
+				return err
+			}
+			err = runStep(ctx, box)
+			took[i] = time.Since(begun)
+			return errors.Join(err, box.Stop(context.WithoutCancel(ctx)))
+		})
+	}
+	err := group.Wait()
+	slices.Sort(took)
+	return row{fmt.Sprintf("%s: %d sandboxes at once, first command of the median and of the last; all stopped", engine.Name(), atOnce),
+		fmt.Sprintf("%s, %s; %s", took[atOnce/2].Round(time.Millisecond), took[atOnce-1].Round(time.Millisecond), time.Since(begun).Round(time.Millisecond)), ""}, err
 }
 
 // project is a small project of one language, with real downloads.
@@ -181,7 +278,7 @@ func setUpOnce(ctx context.Context, engine sandbox.Engine, what project, folder 
 		err = outcome.Sandbox.Stop(context.WithoutCancel(ctx))
 	}
 	if err == nil && outcome.Result.OverallStatus != environment.Succeeded {
-		err = fmt.Errorf("set-up failed: %s", outcome.Result.Comment(environment.English))
+		err = fmt.Errorf("set-up failed: %s", outcome.Result.Comment(task.English))
 	}
 	return outcome, took, err
 }

@@ -59,6 +59,10 @@ func measureHandOut(ctx context.Context, _ string) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	resumed, err := resumeTimes(ctx, stores[0])
+	if err != nil {
+		return nil, err
+	}
 	takeOver, err := takeOverTime(ctx, stores)
 	if err != nil {
 		return nil, err
@@ -68,6 +72,7 @@ func measureHandOut(ctx context.Context, _ string) ([]row, error) {
 		{"tasks handed out and ended, " + setting, fmt.Sprintf("%.0f/s", rate), "as many as River"},
 		{"from assignment to agent, " + setting + ", p50", waits[len(waits)/2].Round(10 * time.Microsecond).String(), "under 3 ms"},
 		{"the same, p99", waits[len(waits)*99/100].Round(10 * time.Microsecond).String(), "under 25 ms"},
+		{"from the end of a lease to the next agent, mean and longest of " + fmt.Sprint(len(resumed)), resumed.String(), "seconds"},
 		{"background work taken over from a server that died", takeOver.Round(10 * time.Millisecond).String(), "seconds"},
 	}, nil
 }
@@ -81,6 +86,65 @@ func benchHandOut(database store.Store) *broker.HandOut {
 			return broker.Assignment{Given: given}, nil
 		},
 	})
+}
+
+const (
+	expiries   = 5
+	shortLease = time.Second
+)
+
+type durations []time.Duration
+
+// String is the mean and the longest.
+func (d durations) String() string {
+	var sum time.Duration
+	for _, one := range d {
+		sum += one
+	}
+	return (sum / time.Duration(len(d))).Round(10*time.Millisecond).String() + ", " + slices.Max(d).Round(10*time.Millisecond).String()
+}
+
+// resumeTimes lets an agent take a task and fall silent, several times, and returns
+// how long after the end of its lease another one has the task, which is looked for
+// once a second as in the product.
+func resumeTimes(ctx context.Context, database store.Store) (durations, error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
+	hands := broker.NewHandOut(broker.HandOutOptions{
+		Leases: database, Tasks: database, Notices: database, Lease: shortLease, Renew: shortLease / 3, Labels: labels,
+		Token: access.NewLeaseToken, Hash: access.Hash, Now: time.Now,
+		Prepare: func(_ context.Context, given broker.Given) (broker.Assignment, error) {
+			return broker.Assignment{Given: given}, nil
+		},
+	})
+	hands.Start(ctx)
+	defer hands.Stop()
+	expiry := &broker.Expiry{
+		Leases: database, Tasks: database, MaxAttempts: 1000, Labels: labels, Now: time.Now, Wrote: func() {}, Log: slog.New(slog.DiscardHandler),
+	}
+	duties := &broker.Duties{
+		Offices: database, Holder: fmt.Sprintf("bench %d resume", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler),
+		All: []broker.Duty{{Name: "end leases", Every: time.Second, Do: expiry.Expire}},
+	}
+	duties.Start(ctx)
+	defer duties.Stop(ctx)
+	if _, err := queue(ctx, database, 1); err != nil {
+		return nil, err
+	}
+	var took durations
+	given, found, err := hands.Request(ctx, "agent 0", time.Minute)
+	for i := range expiries {
+		if err != nil || !found {
+			return nil, fmt.Errorf("nobody is given a task: %w", err)
+		}
+		over := given.Task.Lease.ExpiresAt
+		if given, found, err = hands.Request(ctx, fmt.Sprint("agent ", i+1), time.Minute); found {
+			took = append(took, time.Since(over))
+		}
+	}
+	_, err = database.Move(ctx, store.Change{Task: given.Task.ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned})
+	return took, err
 }
 
 func emptyQueue(ctx context.Context, database store.Store) error {

@@ -159,13 +159,23 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 		made.Branch = branchOf(made.Item)
 	}
 	if made.Base == "" {
-		return task.Errorf(task.Invalid, "%s has no commit yet: there is nothing to start from", made.Item.Key.Repository)
+		return &baselessError{task.Errorf(task.Invalid, "%s has no commit yet: there is nothing to start from", made.Item.Key.Repository)}
 	}
 	if !slices.Contains(branches, made.Branch) {
 		branches = append(branches, made.Branch)
 	}
-	if err := p.Ground.Prepare(ctx, made.Task, made.Base, branches, refs); err != nil {
+	err := p.Ground.Prepare(ctx, made.Task, made.Base, branches, refs)
+	if task.CodeOf(err) == task.NotFound {
+		return &baselessError{err} // a forge may name a branch that is not there yet
+	}
+	if err != nil {
 		return fmt.Errorf("prepare the repository: %w", err)
 	}
 	return nil
 }
+
+// baselessError says that there is nothing in the repository to start from, which
+// is for people to change.
+type baselessError struct{ error }
+
+func (e *baselessError) Unwrap() error { return e.error }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -153,7 +153,7 @@ func (r renewing) Expired(ctx context.Context, now time.Time, limit int) ([]task
 
 func TestALeaseRenewedAtTheLastMoment(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	h, _ := handsOut(t, s)
 	assignTask(t, s)
 	made := ask(t, h, "a").get(t)
@@ -175,7 +175,7 @@ func TestALeaseRenewedAtTheLastMoment(t *testing.T) {
 // A halt that waits for the run is what happens when its lease is over.
 func TestAHaltComesBeforeTheQueue(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	h, _ := handsOut(t, s)
 	assignTask(t, s)
 	made := ask(t, h, "a").get(t)

@@ -78,5 +78,5 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time) error {
 
 // gaveUp tells people that there will be no further attempt.
 func (e *Expiry) gaveUp(before, after task.Task) []store.Action {
-	return append(e.Labels.Effects(before, after), writesOf(after, named{"attempts", Comment{Text: e.GaveUp(after)}})...)
+	return append(e.Labels.Effects(before, after), said(after, "attempts", e.GaveUp(after)))
 }

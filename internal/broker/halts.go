@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -114,10 +115,24 @@ func (h *Halts) Resume(ctx context.Context, id task.ID) (task.Task, error) {
 	if err != nil || cancelled && t.State != task.Paused {
 		return t, err
 	}
-	text := notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.resumed(h.options.Words.language(ctx, t))
+	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Words.language(ctx, t))
 	return h.move(ctx, store.Change{
 		Task: id, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed, Effects: h.options.Words.effects(text),
 	})
+}
+
+// Answered lets a task go on whose run has waited for an answer. One that somebody
+// wants to be paused or stopped besides does not.
+func (h *Halts) Answered(ctx context.Context, t task.Task) error {
+	pending, err := h.options.Store.HaltsOf(ctx, t.ID)
+	if err != nil || len(pending) > 0 {
+		return err
+	}
+	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Words.language(ctx, t))
+	_, err = h.move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed, Effects: h.options.Words.effects(text),
+	})
+	return outrun(err)
 }
 
 // Retry queues a task again that has ended.
@@ -157,9 +172,9 @@ func (h *Halts) settle(ctx context.Context, halt store.Halt, t task.Task) error 
 	}
 	n.Reason, n.Unanswered, n.Pull, n.Took = halt.Reason, t.State == task.Running, pull, h.options.Now().Sub(halt.At)
 	change := store.Change{Task: t.ID, Generation: t.Generation, Trigger: task.PauseSet, Reason: halt.Reason}
-	text := n.paused(in)
+	text := n.PausedNow(in)
 	if stop {
-		change.Trigger, text = task.Withdrawn, n.stopped(in)
+		change.Trigger, text = task.Withdrawn, n.Stopped(in)
 	}
 	if t.State == task.Running && (!stop || !h.overdue(halt)) {
 		change.LeaseOver = h.options.Now() // unless it is renewed at the last moment
@@ -216,7 +231,7 @@ func outrun(err error) error {
 }
 
 // notice says what was kept of a task.
-func (h *Halts) notice(ctx context.Context, t task.Task) (notice, task.Language, error) {
+func (h *Halts) notice(ctx context.Context, t task.Task) (notice.Notice, task.Language, error) {
 	kept, err := lastSaved(ctx, h.options.Store, t)
 	return h.options.Words.about(t, kept), h.options.Words.language(ctx, t), err
 }

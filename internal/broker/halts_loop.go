@@ -192,7 +192,7 @@ func (h *Halts) lapse(ctx context.Context, t task.Task) error {
 	}
 	n.Days = int(h.options.Expiry / (24 * time.Hour))
 	_, err = h.move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.Lapsed, Reason: task.ReasonPausedTooLong, Effects: h.options.Words.effects(n.lapsed(in)),
+		Task: t.ID, Generation: t.Generation, Trigger: task.Lapsed, Reason: task.ReasonPausedTooLong, Effects: h.options.Words.effects(n.Lapsed(in)),
 	})
 	return outrun(err)
 }

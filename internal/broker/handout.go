@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -23,6 +24,8 @@ type HandOutOptions struct {
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
 	Hash  func(token string) []byte
+	// Language of what people are told: auto, ja or en.
+	Language task.Language
 	// Prepare makes what the agent is told, and its repository.
 	Prepare func(ctx context.Context, given Given) (Assignment, error)
 	Now     func() time.Time // the database's; see Clock
@@ -37,6 +40,10 @@ const (
 	// moreAgents is how many more agents are looked at than there are tasks, for
 	// those that may not have each of them.
 	moreAgents = 64
+	// emptyFor is for how long a queue that was seen empty is believed to be so when
+	// agents come and nothing was heard of: on SQLite another process may have put
+	// something there.
+	emptyFor = 5 * time.Second
 	// longestDispatch bounds one look into the database.
 	longestDispatch = 30 * time.Second
 )
@@ -50,11 +57,14 @@ type Given struct {
 }
 
 // HandOut hands tasks to the agents that wait for one. One goroutine does it for
-// all of them: it looks into the database when an agent comes, when something has
-// happened to a task, anywhere, and when the time of a task comes; and never else.
+// all of them: it looks into the database when an agent comes, unless the queue was
+// just seen to be empty, when something has happened to a task, anywhere, and when
+// the time of a task comes; and never else.
 type HandOut struct {
 	options HandOutOptions
 	wake    chan struct{} // has room for one
+	made    time.Time
+	emptyAt atomic.Int64 // when the queue was seen to be empty, since made; 0 if it may not be
 
 	mu      sync.Mutex
 	waiting *list.List // of *waiter, longest waiting first
@@ -86,7 +96,7 @@ func NewHandOut(options HandOutOptions) *HandOut {
 		options.Wrote = func() {}
 	}
 	return &HandOut{
-		options: options, wake: make(chan struct{}, 1),
+		options: options, wake: make(chan struct{}, 1), made: time.Now(),
 		drained: make(chan struct{}), waiting: list.New(), served: map[Repository]int64{},
 	}
 }
@@ -98,6 +108,7 @@ func (h *HandOut) Start(ctx context.Context) {
 	h.cancel, h.stopped = cancel, make(chan struct{})
 	stop := h.options.Notices.Listen(func(notice store.Notice) {
 		if notice.Topic == store.TasksChanged || notice.Topic == store.Anything {
+			h.emptyAt.Store(0)
 			signal(h.wake)
 		}
 	})
@@ -143,7 +154,9 @@ func (h *HandOut) next(ctx context.Context, agent string) (given Given, found bo
 	h.mu.Lock()
 	w.at = h.waiting.PushBack(w)
 	h.mu.Unlock()
-	signal(h.wake)
+	if !h.knownEmpty() {
+		signal(h.wake)
+	}
 	select {
 	case given = <-w.given:
 		return given, true
@@ -160,6 +173,13 @@ func (h *HandOut) next(ctx context.Context, agent string) (given Given, found bo
 	default:
 		return Given{}, false
 	}
+}
+
+// knownEmpty reports whether there is nothing that an agent who comes now could be
+// given. A look that is under way, or about to be, sees the agent.
+func (h *HandOut) knownEmpty() bool {
+	at := h.emptyAt.Load()
+	return at > 0 && time.Since(h.made)-time.Duration(at) < emptyFor
 }
 
 // run dispatches whenever there may be something to hand out.
@@ -211,6 +231,7 @@ func (h *HandOut) dispatch(ctx context.Context) (next time.Time, err error) {
 	defer cancel()
 	for {
 		if h.Waiting() == 0 {
+			h.emptyAt.Store(0)
 			return time.Time{}, nil // who comes next wakes us
 		}
 		var round round
@@ -220,6 +241,9 @@ func (h *HandOut) dispatch(ctx context.Context) (next time.Time, err error) {
 		}, h.options.Labels.Effects)
 		if err != nil {
 			return time.Time{}, err
+		}
+		if round.empty {
+			h.emptyAt.Store(int64(time.Since(h.made)))
 		}
 		h.give(ctx, round, held)
 		if len(round.claims) == 0 || !round.more {
@@ -234,6 +258,7 @@ type round struct {
 	given  map[task.ID]promise
 	next   time.Time
 	more   bool // there may be more tasks than were looked at
+	empty  bool // there was none
 }
 
 // promise is a task that its waiter gets if the claim succeeds.
@@ -249,7 +274,7 @@ func (h *HandOut) choose(queue store.Queue) round {
 	for _, w := range waiters {
 		situation.Agents = append(situation.Agents, w.agent)
 	}
-	decided := round{next: queue.NextReady, given: map[task.ID]promise{}, more: windowFull(queue)}
+	decided := round{next: queue.NextReady, given: map[task.ID]promise{}, more: windowFull(queue), empty: len(queue.Ready) == 0}
 	for _, verdict := range Order(situation) {
 		t := verdict.Task
 		if verdict.Reason != task.ReasonNext {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,7 +24,7 @@ func onBoth(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "toryo.db")
+		path := testkit.SQLite(t, sqlite.Open)
 		test(t, func() store.Store { return opened(t, sqlite.Open, path) })
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -180,7 +179,7 @@ func TestATaskReachesWhoWaits(t *testing.T) {
 
 func TestTheWaitEnds(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	h, _ := handsOut(t, s)
 	if _, found, err := h.Request(t.Context(), "a", time.Millisecond); found || err != nil {
 		t.Errorf("found %v, %v", found, err)
@@ -251,6 +250,44 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
+// Agents that come while there is nothing to do cost no query, and get what comes.
+func TestNothingToDoCostsNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
+		const agents = 200
+		s := open()
+		h, looks := handsOut(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		given := make(chan broker.Assignment, agents)
+		var all sync.WaitGroup
+		wait := func() {
+			before := h.Waiting()
+			all.Go(func() {
+				if made, found, err := h.Request(ctx, "agent", long); found && err == nil {
+					given <- made
+				}
+			})
+			until(t, "it waits", func() bool { return h.Waiting() > before })
+		}
+		wait()
+		until(t, "the queue was looked at", func() bool { return looks.count.Load() > 0 })
+		for range agents - 1 {
+			wait()
+		}
+		if looked := looks.count.Load(); looked > agents/2 {
+			t.Errorf("%d looks at an empty queue for %d agents", looked, agents)
+		}
+		x := assignTask(t, s)
+		if made := <-given; made.Task.ID != x.ID {
+			t.Errorf("given %s, want %s", made.Task.ID, x.ID)
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
 // Several servers on one database: a task that came in at one reaches an agent that
 // waits at another, and no limit is passed between them.
 func TestTwoServers(t *testing.T) {
@@ -302,7 +339,7 @@ func TestTwoServers(t *testing.T) {
 
 func TestWhatCannotBePreparedGoesBack(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	bad := assignTask(t, s, func(w *store.NewTask) { w.Priority = 5 })
 	down := assignTask(t, s, func(w *store.NewTask) { w.Priority = 4 })
 	good := assignTask(t, s)
@@ -335,7 +372,7 @@ func TestWhatCannotBePreparedGoesBack(t *testing.T) {
 // An agent that is gone before it has its task does not keep it.
 func TestAnAgentThatIsGone(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	ctx, gone := context.WithCancel(t.Context())
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
 		o.Prepare = func(ctx context.Context, given broker.Given) (broker.Assignment, error) {
@@ -361,7 +398,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 // one; and when the task is taken away meanwhile, the agent does not get it.
 func TestTheLeaseIsKeptDuringPreparation(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	const lease = 300 * time.Millisecond
 	prepare := make(chan func(broker.Given) error, 1)
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
@@ -400,7 +437,7 @@ func TestTheLeaseIsKeptDuringPreparation(t *testing.T) {
 // A database that fails for a while does not end the waiting.
 func TestTheDatabaseFailsForAWhile(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	var failures atomic.Int64
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) { o.Leases = failing{o.Leases, &failures} })
 	waiting := ask(t, h, "a")
@@ -425,7 +462,7 @@ func (f failing) HandOut(ctx context.Context, now time.Time, each int, choose fu
 // A task whose time comes while agents wait is handed out then.
 func TestATaskWhoseTimeComes(t *testing.T) {
 	t.Parallel()
-	s := opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db"))
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	h, counted := handsOut(t, s)
 	x := assignTask(t, s, func(w *store.NewTask) { w.ReadyAt = time.Now().Add(200 * time.Millisecond) })
 	if made := ask(t, h, "a").get(t); made.Task.ID != x.ID || time.Now().Before(x.ReadyAt) {

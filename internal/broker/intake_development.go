@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -46,9 +47,13 @@ func (i *Intake) begin(ctx context.Context, item forge.Item) error {
 	if err != nil {
 		return err
 	}
+	occasion, err := i.occasionOfAssignment(ctx, item)
+	if err != nil {
+		return err
+	}
 	return i.assign(ctx, store.NewTask{
 		Key: item.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
-		BlockedBy: as.BlockedBy, Branch: branchOf(item), Reason: task.ReasonAssigned,
+		BlockedBy: as.BlockedBy, Branch: branchOf(item), Reason: task.ReasonAssigned, Occasion: occasion,
 	})
 }
 
@@ -117,8 +122,17 @@ func (i *Intake) description(ctx context.Context, item forge.Item, otherwise tas
 // blockers returns the open items that the item says it waits for. One that cannot
 // be read blocks, until it can.
 func (i *Intake) blockers(ctx context.Context, item forge.Item, known task.Keys) (task.Keys, error) {
+	wanted, err := i.dependencies(ctx, item)
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		i.options.Log.WarnContext(ctx, "it is not known what an item waits for; what it waited for still counts",
+			"item", item.Key.String(), "known", known, "error", err)
+		wanted = withOthers(wanted, known.List())
+	}
 	var open []task.Key
-	for _, key := range i.dependencies(ctx, item) {
+	for _, key := range wanted {
 		is, err := i.isOpen(ctx, key)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -135,9 +149,27 @@ func (i *Intake) blockers(ctx context.Context, item forge.Item, known task.Keys)
 	return task.KeysOf(open...), nil
 }
 
-// dependencies returns what the item says it waits for.
-func (i *Intake) dependencies(_ context.Context, item forge.Item) []task.Key {
-	return mentioned(item, blockingWords)
+// dependencies returns what the item waits for: as its text says, and as people have
+// linked it on forges where that is something apart. What the text says comes with
+// an error too.
+func (i *Intake) dependencies(ctx context.Context, item forge.Item) ([]task.Key, error) {
+	keys := mentioned(item, blockingWords)
+	links, can := i.options.Forges[item.Key.Forge].(forge.Dependent)
+	if !can {
+		return keys, nil
+	}
+	linked, err := links.Dependencies(ctx, item.Key)
+	return withOthers(keys, linked), err
+}
+
+// withOthers adds keys that are not there, whatever kind of item they say it is.
+func withOthers(keys, more []task.Key) []task.Key {
+	for _, key := range more {
+		if !slices.ContainsFunc(keys, func(k task.Key) bool { return k.Repository == key.Repository && k.Number == key.Number }) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // isOpen reports whether an item is open. Forges that count issues and pull

@@ -167,7 +167,7 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item, bot string) error {
 	if err != nil && task.CodeOf(err) != task.NotFound {
 		return err
 	}
-	occasion := newest.At.UTC().Format(time.RFC3339) + " review " + newest.ID
+	occasion := occasionOf(newest)
 	if last.State.Active() || occasion <= last.Occasion {
 		return nil
 	}
@@ -187,6 +187,29 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item, bot string) error {
 		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
 		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion,
 	})
+}
+
+// occasionOf names a review as what a task is for. Later reviews have greater names.
+func occasionOf(review forge.Review) string {
+	return review.At.UTC().Format(time.RFC3339) + " review " + review.ID
+}
+
+// occasionOfAssignment is what the task of a pull request is for that the bot is
+// assigned to: all that reviews ask for so far, so that it is not done a second time.
+func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (string, error) {
+	if item.Key.Kind != task.Pull {
+		return "", nil
+	}
+	reviews, err := i.options.Forges[item.Key.Forge].Reviews(ctx, item.Key)
+	if err != nil {
+		return "", fmt.Errorf("read the reviews: %w", err)
+	}
+	open := openRequests(reviews)
+	if len(open) == 0 {
+		return "", nil
+	}
+	// Each assignment is an occasion of its own.
+	return occasionOf(open[len(open)-1]) + " assigned " + i.options.Now().UTC().Format(time.RFC3339Nano), nil
 }
 
 func requestsBy(reviews []forge.Review, login string) int {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 const (
@@ -58,7 +58,7 @@ func (s *safeBuffer) String() string {
 func newOffice(t *testing.T, change ...func(*broker.IntakeOptions)) *office {
 	t.Helper()
 	o := &office{
-		T: t, store: opened(t, sqlite.Open, filepath.Join(t.TempDir(), "toryo.db")), forge: dummy.New(task.GitHub, bot), log: &safeBuffer{},
+		T: t, store: opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open)), forge: dummy.New(task.GitHub, bot), log: &safeBuffer{},
 	}
 	o.forge.AddRepository(team, forge.Remote{})
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)
@@ -475,6 +475,39 @@ func TestBlockedItemsWait(t *testing.T) {
 	o.later(2 * time.Minute)
 	o.intake.Deliver(forge.Delivery{Items: []task.Key{second}})
 	until(t, "nothing blocks it", func() bool { return o.task(key, task.Development).BlockedBy == "" })
+}
+
+// Links that a forge keeps apart from the text count like what the text says. While
+// they cannot be read, what was known of them counts.
+func TestLinkedItemsWait(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	first := o.forge.AddItem(team, task.Issue, "ann", "First")
+	second := o.forge.AddItem(team, task.Issue, "ann", "Second")
+	key := o.issue("Third")
+	o.forge.Change(key, func(i *forge.Item) { i.Body = "Blocked by #1." })
+	o.forge.Block(key, first, second)
+	o.look(key)
+	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first, second) {
+		t.Fatalf("it is blocked by %q", is.BlockedBy)
+	}
+	o.forge.Block(key)
+	o.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		if call.Method == "Dependencies" {
+			return dummy.Refuse
+		}
+		return dummy.None
+	})
+	o.later(2 * time.Minute)
+	o.look(key)
+	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first, second) {
+		t.Fatalf("while the links cannot be read it is blocked by %q", is.BlockedBy)
+	}
+	o.forge.Misbehave(nil)
+	o.look(key)
+	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first) {
+		t.Fatalf("without the links it is blocked by %q", is.BlockedBy)
+	}
 }
 
 func TestReviewsAreDueAfterTheDelay(t *testing.T) {

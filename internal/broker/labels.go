@@ -25,25 +25,24 @@ func (l Labels) Effects(_, after task.Task) []store.Action {
 			label.Others = append(label.Others, other)
 		}
 	}
-	return writesOf(after, named{"label/" + string(after.State), label})
+	return []store.Action{written(after, "label/"+string(after.State), label)}
 }
 
-// named is a write with the name that tells it from the others of its generation.
-type named struct {
-	what    string
-	payload Payload
+// said is a comment about a move of a task. It is true whatever becomes of the
+// task, and so it is written even if the task has moved on before it could be: a
+// pause that was soon lifted is told all the same.
+func said(t task.Task, what, text string) store.Action {
+	action := written(t, what, Comment{Text: text})
+	action.Task, action.Generation = "", 0
+	return action
 }
 
-// writesOf makes the writes of one move of a task. A payload that cannot be
+// written makes an action of what goes with a move. A payload that cannot be
 // written down is a fault in the program: each is plain text.
-func writesOf(t task.Task, writes ...named) []store.Action {
-	var all []store.Action
-	for _, one := range writes {
-		action, err := NewAction(Write{Item: t.Key, Task: t.ID, Generation: t.Generation, What: one.what}, one.payload)
-		if err != nil {
-			panic(err)
-		}
-		all = append(all, action)
+func written(t task.Task, what string, payload Payload) store.Action {
+	action, err := NewAction(Write{Item: t.Key, Task: t.ID, Generation: t.Generation, What: what}, payload)
+	if err != nil {
+		panic(err)
 	}
-	return all
+	return action
 }

@@ -210,3 +210,44 @@ func TestPreparationFails(t *testing.T) {
 		}
 	}
 }
+
+// bare is the ground of repositories of which one has nothing in it.
+type bare struct{ repository string }
+
+func (b bare) Prepare(_ context.Context, t task.Task, base string, _, _ []string) error {
+	if t.Key.Repository == b.repository {
+		return task.Errorf(task.NotFound, "%s has no branch %q", b.repository, base)
+	}
+	return nil
+}
+
+// A task in a repository with no commit fails at once, and people are told why: no
+// agent could ever begin it.
+func TestNothingToStartFrom(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	const empty = "team/empty"
+	o.forge.AddRepository(empty, forge.Remote{})
+	key := o.forge.AddItem(empty, task.Issue, "ann", "空のリポジトリ")
+	o.check(o.forge.Assign(t.Context(), key, bot))
+	o.look(key)
+	doomed := o.task(key, task.Development)
+	o.later(time.Second)
+	good := o.issue("Mend the gate")
+	o.look(good)
+	h, _ := handsOut(t, o.store, func(options *broker.HandOutOptions) { options.Prepare = preparer(o, bare{empty}).Prepare })
+	if made := ask(t, h, "a").get(t); made.Task.Key != good {
+		t.Errorf("given %s", made.Task.Key)
+	}
+	is, err := o.store.Task(t.Context(), doomed.ID)
+	if err != nil || is.State != task.Failed || is.Reason != task.ReasonNoBase {
+		t.Errorf("it is %+v, %v", is, err)
+	}
+	told, err := o.store.PendingActions(t.Context(), key)
+	o.check(err)
+	if text := fmt.Sprint(told); !slices.ContainsFunc(told, func(a store.Action) bool {
+		return a.Kind == broker.Comment{}.Kind() && strings.Contains(string(a.Payload), "失敗しました") && strings.Contains(string(a.Payload), "起点となるコミット")
+	}) {
+		t.Errorf("people are told %s", text)
+	}
+}

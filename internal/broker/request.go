@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -18,6 +19,8 @@ const (
 	// has to do something about.
 	soonAgain  = 30 * time.Second
 	laterAgain = 5 * time.Minute
+	// nearlyWhole is which part of a lease a preparation may use up.
+	nearlyWhole = 10
 	// longestTidying bounds what is done for a caller who is gone.
 	longestTidying = 30 * time.Second
 )
@@ -40,19 +43,24 @@ func (h *HandOut) Request(ctx context.Context, agent string, wait time.Duration)
 		}
 		reason, after := task.ReasonNotPrepared, laterAgain
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost:
 			reason, after = task.ReasonAgentGone, 0
 		case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
 			after = soonAgain
 		}
 		h.options.Log.WarnContext(ctx, "a task could not be prepared", "task", given.Task.ID, "item", given.Task.Key.String(),
 			"agent", agent, "error", err, "again", after)
+		if _, baseless := errors.AsType[*baselessError](err); baseless && ctx.Err() == nil {
+			h.giveUp(ctx, given.Task)
+			continue
+		}
 		h.takeBack(ctx, given.Task, reason, after)
 	}
 }
 
 // prepare prepares a task, and keeps its lease meanwhile. The agent gets the whole
-// of a lease.
+// of a lease, or nearly: what a preparation that was quick has used of it is not
+// worth another write.
 func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestPreparation, task.Errorf(task.Unavailable, "the preparation took too long"))
 	defer cancel()
@@ -72,6 +80,10 @@ func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) 
 	until := h.options.Now().Add(h.options.Lease)
 	renewing, done := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer done()
+	if held := given.Task.Lease.ExpiresAt; until.Sub(held) < h.options.Lease/nearlyWhole {
+		made.Task.Lease.ExpiresAt = held
+		return made, h.options.Leases.Holds(renewing, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), h.options.Now())
+	}
 	if err := h.renew(renewing, given, until); err != nil {
 		return Assignment{}, err
 	}
@@ -100,6 +112,23 @@ func (h *HandOut) keep(ctx context.Context, given Given, cancel context.CancelFu
 
 func (h *HandOut) renew(ctx context.Context, given Given, until time.Time) error {
 	return h.options.Leases.Renew(ctx, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), until)
+}
+
+// giveUp lets a task fail that nobody can begin, and tells people why.
+func (h *HandOut) giveUp(ctx context.Context, t task.Task) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer cancel()
+	text := notice.Notice{Reason: task.ReasonNoBase}.Unable(h.options.Language.Of(t.Title))
+	_, err := h.options.Tasks.Move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: task.ReasonNoBase,
+		Effects: func(before, after task.Task) []store.Action {
+			return append(h.options.Labels.Effects(before, after), said(after, "unable", text))
+		},
+	})
+	h.options.Wrote()
+	if err != nil {
+		h.options.Log.WarnContext(ctx, "cannot let a task fail that cannot be begun; its lease will run out", "task", t.ID, "error", err)
+	}
 }
 
 // takeBack puts a task back into the queue that its agent did not get. If that

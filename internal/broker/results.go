@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -28,6 +30,7 @@ type RunResult struct {
 	Reason   task.Reason
 	Comment  string        // what people are told; "" leaves it to the server
 	Summary  string        // for a later run
+	Progress string        // the progress comment as it is to stay; "" leaves it as it is
 	Kept     string        // commit of the work in progress
 	CutAfter time.Duration // from the signal's arrival at the agent to the end of the work
 }
@@ -41,6 +44,10 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 	if err != nil {
 		return task.Task{}, err
 	}
+	late, err := r.late(ctx, held)
+	if err != nil {
+		return task.Task{}, err
+	}
 	in := r.options.Words.language(ctx, held.Task)
 	end := store.RunEnd{
 		Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome),
@@ -50,7 +57,10 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 				return store.Change{}, err
 			}
 			text := r.comment(t, result, decided, pull, in)
-			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.options.Words.effects(text)}, nil
+			if t := decided.trigger; t == task.Finished || t == task.GaveUp {
+				text = joined(text, notice.Notice{Late: late}.TooLate(in))
+			}
+			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result.Progress)}, nil
 		},
 	}
 	if result.Summary != "" {
@@ -71,6 +81,48 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 	r.options.Log.InfoContext(ctx, "a run has ended", "task", held.ID, "generation", held.Generation,
 		"outcome", result.Outcome, "state", after.State, "reason", after.Reason)
 	return after, nil
+}
+
+// late are the authors of comments that the run was not told of before its end.
+// They are said to be so: no comment is passed over in silence.
+func (r *Runs) late(ctx context.Context, held Held) ([]string, error) {
+	taken, err := takenUpTo(ctx, r.options.Store, held.Task)
+	if err != nil {
+		return nil, err
+	}
+	signals, err := r.pending(ctx, held, taken)
+	if err != nil {
+		return nil, err
+	}
+	var authors []string
+	for _, entry := range signals.Comments {
+		known := slices.Contains(authors, entry.Comment.Author)
+		if entry.Refused == "" && entry.Change != store.CommentDeleted && !known {
+			authors = append(authors, entry.Comment.Author)
+		}
+	}
+	return authors, nil
+}
+
+// joined puts two texts together, of which each may be empty.
+func joined(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + "\n\n" + second
+}
+
+// effects are the forge writes that go with the end of a run. The last text of the
+// progress comment is one of them: what the run has put before is refused when the
+// task is in its next generation.
+func (r *Runs) effects(held Held, comment, progress string) store.Effects {
+	usual := r.options.Words.effects(comment)
+	if progress == "" {
+		return usual
+	}
+	return func(before, after task.Task) []store.Action {
+		return append(usual(before, after), written(after, "progress/end", Progress{Name: progressName(held.Task), Text: progress}))
+	}
 }
 
 // MayFinish fails with Conflict if a pending stop keeps the run from ending well.
@@ -230,12 +282,12 @@ func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull str
 	case task.Finished:
 		return result.Comment
 	case task.GaveUp:
-		return cmp.Or(result.Comment, n.failed(in))
+		return cmp.Or(result.Comment, n.Failed(in))
 	case task.PauseSet:
-		return n.paused(in)
+		return n.PausedNow(in)
 	case task.Withdrawn:
 		n.Took, n.Pull = r.options.Now().Sub(decided.halt.At), pull
-		return n.stopped(in)
+		return n.Stopped(in)
 	default:
 		return ""
 	}

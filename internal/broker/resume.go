@@ -43,9 +43,9 @@ func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 	return err
 }
 
-// taken is the position of the last comment that the task's runs have taken up.
-func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
-	signals, err := p.Events.EventsOf(ctx, t.ID, task.SignalTaken)
+// takenUpTo is the position of the last comment that the task's runs have taken up.
+func takenUpTo(ctx context.Context, from Journals, t task.Task) (int64, error) {
+	signals, err := from.EventsOf(ctx, t.ID, task.SignalTaken)
 	if err != nil {
 		return 0, err
 	}
@@ -63,7 +63,7 @@ func (p *Preparer) taken(ctx context.Context, t task.Task) (int64, error) {
 // fill reads the phase, the work in progress and the comments of the run that goes
 // on.
 func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err error) {
-	if resume.Comments, err = p.taken(ctx, t); err != nil {
+	if resume.Comments, err = takenUpTo(ctx, p.Events, t); err != nil {
 		return err
 	}
 	for kind, take := range map[task.EventKind]func(journalEntry){

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -34,6 +35,9 @@ type RunOptions struct {
 	Words     *Words
 	// Own tells whether a login on a forge is ours.
 	Own func(of task.Forge, login string) bool
+	// Forges are where the items are read that a task's text names; without one
+	// that is not supported.
+	Forges map[task.Forge]forge.Reader
 
 	Lease time.Duration // how long a lease lasts after it was renewed; 0 means one minute
 	// PullWait is how long a request waits for a pull request to be opened before
@@ -168,9 +172,11 @@ func (r *Runs) Journal(ctx context.Context, held Held, after int64, limit int) (
 // Progress brings the run's progress comment up to date. A run that goes on after
 // a pause or a loss keeps the comment that it had.
 func (r *Runs) Progress(ctx context.Context, held Held, text string) error {
-	name := "run/" + strconv.FormatInt(held.Began, 10)
-	return r.put(ctx, held.write("progress/"+rand.Text()), Progress{Name: name, Text: text})
+	return r.put(ctx, held.write("progress/"+rand.Text()), Progress{Name: progressName(held.Task), Text: text})
 }
+
+// progressName tells the progress comments of a task's lives apart.
+func progressName(t task.Task) string { return "run/" + strconv.FormatInt(t.Began, 10) }
 
 // Say writes a comment, or an answer in a review thread if one is named. The same
 // name is the same comment.

@@ -28,9 +28,9 @@ type SenderOptions struct {
 	Log       *slog.Logger
 
 	Workers int // how many actions are performed at once; 0 means 8
-	// Timeout is how long one action may take; 0 means two minutes. An action is
-	// held for half a minute longer, so that nobody else begins with it while a
-	// request of ours may still be on its way.
+	// Timeout is how long one action may take; 0 means two minutes. It is held
+	// while it takes, and for half a minute longer if we are gone: nobody else
+	// begins with it while a request of ours may still be on its way.
 	Timeout time.Duration
 	// ProgressEvery is how often a progress comment is written at most; 0 means
 	// every five seconds.
@@ -39,6 +39,9 @@ type SenderOptions struct {
 	// there is something in it: for what another server put or left there. 0
 	// means twice a minute.
 	LookEvery time.Duration
+	// Now is the time that all senders on one outbox go by; nil means the clock of
+	// the machine. See Clock.
+	Now func() time.Time
 }
 
 // Generations tells the generation that a task is in.
@@ -49,6 +52,11 @@ type Generations interface {
 const (
 	// heldLonger is by how much the hold on an action outlasts its attempt.
 	heldLonger = 30 * time.Second
+	// keepEvery is how often the hold on an action is extended that is being
+	// performed, and heldFor how long it then lasts: an attempt ends when the hold
+	// could not be extended twice in a row.
+	keepEvery = 5 * time.Second
+	heldFor   = 2*keepEvery + heldLonger
 	// longestBackoff is the longest pause between two attempts, unless the forge
 	// asks for more.
 	longestBackoff = 10 * time.Minute
@@ -94,6 +102,9 @@ func NewSender(options SenderOptions) *Sender {
 	if options.LookEvery == 0 {
 		options.LookEvery = 30 * time.Second
 	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -104,7 +115,7 @@ func NewSender(options SenderOptions) *Sender {
 // that keeps it apart from the one before.
 func (s *Sender) Put(ctx context.Context, action store.Action) (store.Action, error) {
 	if action.DueAt.IsZero() {
-		action.DueAt = time.Now()
+		action.DueAt = s.options.Now()
 	}
 	if action.Kind == (Progress{}).Kind() {
 		action.DueAt = s.spacing.next(action.Coalesce, action.DueAt, s.options.ProgressEvery)
@@ -147,6 +158,7 @@ func (s *Sender) Start(ctx context.Context) {
 	s.mu.Lock()
 	s.cancel, s.stop, s.stopped = cancel, make(chan struct{}), make(chan struct{})
 	s.mu.Unlock()
+	s.WakeAt(s.options.Now().Add(heldFor)) // what a server that is gone had in its hands is free then
 	go s.run(ctx)
 }
 
@@ -207,7 +219,7 @@ func (s *Sender) run(ctx context.Context) {
 
 // take takes what is due, as much as there are workers for.
 func (s *Sender) take(ctx context.Context, room int) ([]store.Action, error) {
-	now := time.Now()
+	now := s.options.Now()
 	s.mu.Lock()
 	s.due = slices.DeleteFunc(s.due, func(at time.Time) bool { return !at.After(now) })
 	s.mu.Unlock()
@@ -216,7 +228,7 @@ func (s *Sender) take(ctx context.Context, room int) ([]store.Action, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, heldLonger)
 	defer cancel()
-	return s.options.Outbox.Take(ctx, now, now.Add(s.options.Timeout+heldLonger), room)
+	return s.options.Outbox.Take(ctx, now, now.Add(heldFor), room)
 }
 
 // rest waits until there is something to do, or for the pause. It is false when
@@ -250,7 +262,7 @@ func (s *Sender) untilDue(pause time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range s.due {
-		pause = min(pause, time.Until(at))
+		pause = min(pause, at.Sub(s.options.Now()))
 	}
 	return pause
 }
@@ -272,7 +284,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		err = s.options.Outbox.Refuse(ctx, action.ID, end.reason, err.Error())
 	default:
 		log.WarnContext(ctx, "a write failed for now", "error", err, "again", end.again)
-		at := time.Now().Add(end.again)
+		at := s.options.Now().Add(end.again)
 		err = s.options.Outbox.Retry(ctx, action.ID, at, err.Error())
 		s.WakeAt(at)
 	}
@@ -280,7 +292,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		// It stays held, is taken again when the hold ends, and then the forge
 		// is looked at first.
 		log.ErrorContext(ctx, "cannot record what became of a write", "error", err)
-		s.WakeAt(time.Now().Add(s.options.Timeout + heldLonger))
+		s.WakeAt(s.options.Now().Add(heldFor))
 	}
 	if s.options.Snapshots != nil && end.status == store.Delivered && action.Kind != (Progress{}).Kind() {
 		s.options.Snapshots.Changed(action.Item)
@@ -291,6 +303,11 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 func (s *Sender) perform(ctx context.Context, action store.Action) (result json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
+	var holding sync.WaitGroup
+	defer holding.Wait()
+	ended, end := context.WithCancel(ctx)
+	defer end()
+	holding.Go(func() { s.keepTaken(ended, action, cancel) })
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = task.Errorf(task.Internal, "performing %s panicked: %v\n%s", action.Kind, fault, debug.Stack())
@@ -315,6 +332,35 @@ func (s *Sender) perform(ctx context.Context, action store.Action) (result json.
 		return nil, nil
 	}
 	return json.Marshal(answer)
+}
+
+// keepTaken extends our hold on an action until the context ends. When that does
+// not succeed in time, the attempt is cut off: someone else may begin soon.
+func (s *Sender) keepTaken(ctx context.Context, action store.Action, cut func()) {
+	ticker := time.NewTicker(keepEvery)
+	defer ticker.Stop()
+	safe := time.Now().Add(heldFor - heldLonger)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		begun := time.Now()
+		once, cancel := context.WithTimeout(ctx, keepEvery)
+		err := s.options.Outbox.KeepTaken(once, action.ID, action.Attempts, s.options.Now().Add(heldFor))
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			safe = begun.Add(heldFor - heldLonger)
+		case task.CodeOf(err) == task.Conflict || !time.Now().Before(safe):
+			s.options.Log.WarnContext(ctx, "a write is cut off: the hold on it cannot be extended", "action", action.IdempotencyKey, "error", err)
+			cut()
+			return
+		}
+	}
 }
 
 func (s *Sender) checkGeneration(ctx context.Context, action store.Action) error {

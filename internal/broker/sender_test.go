@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // desk is a sender with a real database and a forge in memory.
@@ -34,36 +32,10 @@ type desk struct {
 	task  task.Task
 }
 
-// emptyDatabase is a database without anything in it: making it takes longer than
-// most tests.
-var emptyDatabase = sync.OnceValue(func() []byte {
-	folder, err := os.MkdirTemp("", "toryo-empty-")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, "toryo.db")
-	opened, err := sqlite.Open(context.Background(), path)
-	if err != nil {
-		panic(err)
-	}
-	if err := opened.Close(); err != nil {
-		panic(err)
-	}
-	made, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
-	}
-	return made
-})
-
 // onDesk runs a test in a bubble of time, in which waiting costs nothing.
 func onDesk(t *testing.T, test func(d *desk)) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "toryo.db")
-	if err := os.WriteFile(path, emptyDatabase(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.SQLite(t, sqlite.Open)
 	synctest.Test(t, func(t *testing.T) {
 		opened, err := sqlite.Open(t.Context(), path)
 		if err != nil {
@@ -462,6 +434,80 @@ func (m *mortal) Deliver(ctx context.Context, id string, result json.RawMessage)
 
 func (m *mortal) Retry(ctx context.Context, id string, at time.Time, cause string) error {
 	return m.call(func() error { return m.Outbox.Retry(ctx, id, at, cause) })
+}
+
+func (m *mortal) KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error {
+	if m.left.Load() <= 0 {
+		return errKilled
+	}
+	return m.Outbox.KeepTaken(ctx, id, attempt, until)
+}
+
+// A write that takes long stays in the hands of who began with it, and what a
+// process had in its hands that is gone is free soon after.
+func TestHoldEndsWithTheProcess(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+			if call.Method == "CreateComment" {
+				return dummy.Hang
+			}
+			return dummy.None
+		})
+		doomed := &mortal{Outbox: d.store, dead: make(chan struct{})}
+		doomed.left.Store(1000)
+		first := d.newSender(doomed)
+		first.Start(t.Context())
+		key := d.put(t, "1", broker.Comment{Text: "hello"})
+		first.Wake()
+		synctest.Wait()
+		d.send(t)
+		if action := d.after(t, 100*time.Second, key); action.Attempts != 1 {
+			t.Fatalf("a write that takes long was taken again: %+v", action)
+		}
+		d.forge.Misbehave(nil)
+		doomed.left.Store(0)
+		killed, cancel := context.WithCancel(t.Context())
+		cancel()
+		first.Stop(killed)
+		if action := d.after(t, 71*time.Second, key); action.Status != store.Delivered || action.Attempts != 2 {
+			t.Errorf("what a dead process held is %+v", action)
+		}
+		if diff := cmp.Diff([]string{"hello"}, d.bodies(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A write whose hold cannot be extended is cut off before someone else begins.
+func TestLostHoldCutsTheWrite(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+			if call.Method == "CreateComment" {
+				return dummy.Hang
+			}
+			return dummy.None
+		})
+		d.Sender = d.newSender(unkept{d.store})
+		d.send(t)
+		key := d.put(t, "1", broker.Comment{Text: "hello"})
+		if action := d.after(t, 9*time.Second, key); action.LastError != "" {
+			t.Errorf("cut off too early: %+v", action)
+		}
+		if action := d.after(t, 5*time.Second, key); action.LastError == "" {
+			t.Errorf("it goes on without a hold: %+v", action)
+		}
+	})
+}
+
+// unkept is an outbox that extends no hold.
+type unkept struct{ store.Outbox }
+
+func (unkept) KeepTaken(context.Context, string, int, time.Time) error {
+	return task.Errorf(task.DatabaseDown, "the database is down")
 }
 
 // TestKilledAtEveryPoint kills the sender at its n-th call of the outbox, before

@@ -63,7 +63,8 @@ func (r *Runs) pending(ctx context.Context, held Held, after int64) (Signals, er
 }
 
 // told returns the entries of the comment log after the position that a run is
-// told of.
+// told of: what came after it had begun. Of a comment that is not taken up, it is
+// told that and why, for what people see.
 func (r *Runs) told(ctx context.Context, id task.ID, after int64) ([]store.CommentEntry, error) {
 	for {
 		entries, err := r.options.Store.CommentsAfter(ctx, id, after, maxComments)
@@ -72,7 +73,7 @@ func (r *Runs) told(ctx context.Context, id task.ID, after int64) ([]store.Comme
 		}
 		var told []store.CommentEntry
 		for _, entry := range entries {
-			if entry.Change != store.CommentPresent && entry.Refused == "" {
+			if entry.Change != store.CommentPresent {
 				told = append(told, entry)
 			}
 		}

@@ -3,7 +3,6 @@ package broker
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
@@ -74,7 +73,7 @@ func (k *Talk) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, er
 	err := k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {
 		snapshot, err := k.options.Snapshots.Get(ctx, t.Key, 0)
 		return k.heard(t.Key, snapshot), err
-	}, func(_ context.Context, changes []change, _ int64) ([]store.CommentEntry, error) {
+	}, func(_ context.Context, changes []change) ([]store.CommentEntry, error) {
 		var entries []store.CommentEntry
 		for _, c := range changes {
 			if c.kind != store.CommentDeleted {
@@ -155,9 +154,7 @@ func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
 		return nil
 	}
 	first := true
-	var refused []store.CommentEntry
-	appended := false
-	err := k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {
+	return k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {
 		if first {
 			first = false
 			return k.heard(t.Key, seen), nil
@@ -165,26 +162,17 @@ func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
 		var err error
 		seen, err = k.options.Snapshots.Get(ctx, t.Key, 0)
 		return k.heard(t.Key, seen), err
-	}, func(ctx context.Context, changes []change, last int64) ([]store.CommentEntry, error) {
-		refused, appended = nil, len(changes) > 0
+	}, func(ctx context.Context, changes []change) ([]store.CommentEntry, error) {
 		entries := make([]store.CommentEntry, 0, len(changes))
-		for i, c := range changes {
+		for _, c := range changes {
 			entry := store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
 			if err := k.judge(ctx, t, seen, c, &entry); err != nil {
 				return nil, err
 			}
 			entries = append(entries, entry)
-			if entry.Refused != "" {
-				entry.Position = last + int64(i) + 1
-				refused = append(refused, entry)
-			}
 		}
 		return entries, nil
 	})
-	if err != nil || !appended {
-		return err
-	}
-	return k.noteRefused(ctx, t, refused)
 }
 
 // heard is what others than we have said on an item, oldest first.
@@ -211,7 +199,7 @@ type change struct {
 // comment, and then it is read anew, after the log: nothing in the log can be
 // newer than that.
 func (k *Talk) update(ctx context.Context, t task.Task, read func(context.Context) ([]task.Comment, error),
-	enter func(ctx context.Context, changes []change, last int64) ([]store.CommentEntry, error),
+	enter func(ctx context.Context, changes []change) ([]store.CommentEntry, error),
 ) error {
 	comments, err := read(ctx)
 	if err != nil {
@@ -229,7 +217,7 @@ func (k *Talk) update(ctx context.Context, t task.Task, read func(context.Contex
 			}
 			changes, _ = compare(known, comments)
 		}
-		entries, err := enter(ctx, changes, last)
+		entries, err := enter(ctx, changes)
 		if err != nil || len(entries) == 0 {
 			return err
 		}
@@ -325,33 +313,19 @@ func (k *Talk) takesPart(ctx context.Context, t task.Task, seen Snapshot, login 
 	return false, nil
 }
 
-// noteRefused writes into the journal which comments the run is not told of, and
-// why.
-func (k *Talk) noteRefused(ctx context.Context, t task.Task, refused []store.CommentEntry) error {
-	if len(refused) == 0 {
-		return nil
-	}
-	type taken struct {
-		Position int64               `json:"position"`
-		ID       string              `json:"id"`
-		Author   string              `json:"author"`
-		Change   store.CommentChange `json:"change"`
-		Refused  task.Reason         `json:"refused"`
-	}
-	entry := struct {
-		Signal map[string]any `json:"signal"`
-	}{}
-	var comments []taken
-	for _, e := range refused {
-		comments = append(comments, taken{e.Position, e.Comment.ID, e.Comment.Author, e.Change, e.Refused})
-	}
-	entry.Signal = map[string]any{"signal": task.SignalComments, "comments": comments}
-	data, err := json.Marshal(entry)
+// answered reports whether people have said something that the task's runs have not
+// taken up yet.
+func (k *Talk) answered(ctx context.Context, t task.Task) (bool, error) {
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
 	if err != nil {
-		return task.Wrap(task.Internal, err, "what was refused cannot be written down")
+		return false, err
 	}
-	_, err = k.options.Store.Append(ctx, []task.Event{{
-		Task: t.ID, Generation: t.Generation, Source: task.FromServer, Kind: task.SignalTaken, At: k.options.Now(), Data: data,
-	}})
-	return err
+	taken, err := takenUpTo(ctx, k.options.Store, t)
+	if err != nil {
+		return false, err
+	}
+	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, max(start, taken), 0)
+	return slices.ContainsFunc(entries, func(entry store.CommentEntry) bool {
+		return entry.Refused == "" && (entry.Change == store.CommentNew || entry.Change == store.CommentEdited)
+	}), err
 }

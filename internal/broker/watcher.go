@@ -23,12 +23,18 @@ type WatchOptions struct {
 	// Wanted looks whether an item still wants its task, and withdraws it if not;
 	// see [Intake.Look]. Nil means that someone else does.
 	Wanted func(ctx context.Context, item task.Key, maxAge time.Duration) error
-	Now    func() time.Time
-	Log    *slog.Logger
+	// Answered lets a task go on whose run has asked a person something, when there
+	// is an answer or there was none for AnswerWithin; see [Halts.Answered]. Nil
+	// means that someone else does; zero that there is all the time in the world.
+	Answered     func(ctx context.Context, t task.Task) error
+	AnswerWithin time.Duration
+	Now          func() time.Time
+	Log          *slog.Logger
 }
 
 // Watcher looks at the items of all tasks that are running, for what their runs
-// have to know: that the task is no longer wanted, and what people said. One
+// have to know: that the task is no longer wanted, and what people said; and at
+// those of tasks whose run has asked a person something and waits, paused. One
 // watcher looks for all of them, and at what others read too: it costs the forge
 // nothing extra. An item that cannot be read is looked at again the next time.
 type Watcher struct {
@@ -53,6 +59,9 @@ const (
 	// boardAge is how old the snapshot of an item on the board may be: it is at
 	// hand, and other processes write to it too.
 	boardAge = 2 * time.Second
+	// longestHint is the longest pause before an item that changed and could not be
+	// read is looked at again.
+	longestHint = 30 * time.Second
 )
 
 // NewWatcher makes a watcher.
@@ -109,32 +118,56 @@ func (w *Watcher) ChangedAll(of task.Forge, name string) {
 	clear(w.looked)
 }
 
-// followHints looks at what we are told of.
+// followHints looks at what we are told of. What cannot be read is looked at again
+// soon: nobody may tell us of it a second time.
 func (w *Watcher) followHints(ctx context.Context) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	trouble := newBackoff()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.hinted:
+		case <-again.C:
 		}
-		w.mu.Lock()
-		hints := w.hints
-		w.hints = map[task.Key]bool{}
-		w.mu.Unlock()
-		if err := w.lookAt(ctx, w.running(ctx, hints)); err != nil && ctx.Err() == nil {
-			w.options.Log.WarnContext(ctx, "an item that changed cannot be looked at; it is tried again later", "error", err)
+		err := w.lookAtHints(ctx)
+		if err == nil || ctx.Err() != nil {
+			trouble.Reset()
+			continue
 		}
+		pause := min(trouble.NextBackOff(), longestHint)
+		w.options.Log.WarnContext(ctx, "an item that changed cannot be looked at; it is tried again", "error", err, "again", pause)
+		again.Reset(pause)
 	}
 }
 
-// running returns the running tasks of the items.
+// lookAtHints looks at what there are hints of, and keeps those that it cannot read.
+func (w *Watcher) lookAtHints(ctx context.Context) error {
+	w.mu.Lock()
+	hints := w.hints
+	w.hints = map[task.Key]bool{}
+	w.mu.Unlock()
+	tasks := w.running(ctx, hints)
+	failed := w.lookAtEach(ctx, tasks)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, t := range tasks {
+		if failed[i] != nil {
+			w.hints[t.Key] = true
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// running returns the tasks of the items that are running or wait for an answer.
 func (w *Watcher) running(ctx context.Context, items map[task.Key]bool) []task.Task {
 	var tasks []task.Task
 	for key := range items {
 		for _, kind := range []task.Type{task.Development, task.Review} {
 			t, err := w.options.Tasks.TaskOf(ctx, key, kind)
 			switch {
-			case err == nil && t.State == task.Running:
+			case err == nil && (t.State == task.Running || asks(t)):
 				tasks = append(tasks, t)
 			case err != nil && task.CodeOf(err) != task.NotFound && ctx.Err() == nil:
 				w.options.Log.ErrorContext(ctx, "cannot see whether an item that changed has a task; it is looked at later", "item", key.String(), "error", err)
@@ -144,10 +177,10 @@ func (w *Watcher) running(ctx context.Context, items map[task.Key]bool) []task.T
 	return tasks
 }
 
-// GoThrough looks at every item with a running task whose snapshot is too old, and
-// at those of tasks that have just begun to run.
+// GoThrough looks at every item with a task that is running, or waits for an answer,
+// whose snapshot is too old, and at those of tasks that have just begun to.
 func (w *Watcher) GoThrough(ctx context.Context) error {
-	running, err := w.options.Tasks.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running}})
+	running, err := w.options.Tasks.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running, task.Paused}})
 	if err != nil {
 		return err
 	}
@@ -155,6 +188,9 @@ func (w *Watcher) GoThrough(ctx context.Context) error {
 	w.mu.Lock()
 	still := make(map[run]time.Time, len(running))
 	for _, t := range running {
+		if t.State == task.Paused && !asks(t) {
+			continue
+		}
 		is := run{t.ID, t.Generation}
 		at, known := w.looked[is]
 		if known && w.options.Now().Sub(at) < w.age(t) {
@@ -179,6 +215,11 @@ func (w *Watcher) age(t task.Task) time.Duration {
 // lookAt looks at several tasks at once, goes on when one fails, and returns all
 // that went wrong.
 func (w *Watcher) lookAt(ctx context.Context, tasks []task.Task) error {
+	return errors.Join(w.lookAtEach(ctx, tasks)...)
+}
+
+// lookAtEach is lookAt, with what went wrong for each of the tasks.
+func (w *Watcher) lookAtEach(ctx context.Context, tasks []task.Task) []error {
 	failed := make([]error, len(tasks))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -194,7 +235,7 @@ func (w *Watcher) lookAt(ctx context.Context, tasks []task.Task) error {
 		})
 	}
 	_ = group.Wait() // each has put its error into its place
-	return errors.Join(failed...)
+	return failed
 }
 
 // Look looks at the item of one task: whether it is still wanted before the
@@ -210,5 +251,17 @@ func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 	if err != nil {
 		return err
 	}
-	return w.options.Talk.Hear(ctx, t, seen)
+	if err := w.options.Talk.Hear(ctx, t, seen); err != nil || !asks(t) || w.options.Answered == nil {
+		return err
+	}
+	answered, err := w.options.Talk.answered(ctx, t)
+	inVain := w.options.AnswerWithin > 0 && w.options.Now().Sub(t.UpdatedAt) >= w.options.AnswerWithin
+	if err != nil || !answered && !inVain {
+		return err
+	}
+	return w.options.Answered(ctx, t)
 }
+
+// asks reports whether the run of a task has asked a person something and waits for
+// the answer.
+func asks(t task.Task) bool { return t.State == task.Paused && t.Reason == task.ReasonAwaitingAnswer }

@@ -3,15 +3,8 @@ package environment
 import (
 	"fmt"
 	"strings"
-)
 
-// Language is a language in which people are told of a failure.
-type Language string
-
-// The languages.
-const (
-	Japanese Language = "ja"
-	English  Language = "en"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 const commentErrorLength = 4000
@@ -19,8 +12,8 @@ const commentErrorLength = 4000
 // commentTexts hold the specification's form. The verbs stand for environment,
 // fence, error, fence, network retries, regenerations, their maximum, and
 // classification.
-var commentTexts = map[Language]string{
-	Japanese: `## 環境構築失敗
+var commentTexts = map[task.Language]string{
+	task.Japanese: `## 環境構築失敗
 
 **ステータス**: 警告付きで失敗 ⚠
 **環境**: %s
@@ -39,7 +32,7 @@ var commentTexts = map[Language]string{
 
 実行フェーズに進みますが、環境構築が不完全なため一部機能が利用できない可能性があります。
 `,
-	English: `## Environment setup failed
+	task.English: `## Environment setup failed
 
 **Status**: failed with a warning ⚠
 **Environment**: %s
@@ -62,13 +55,13 @@ The execution phase begins, but some things may not be available because the env
 
 // Comment is the comment for the issue or pull request about a failed set-up, or
 // nothing when it did not fail.
-func (r Result) Comment(language Language) string {
+func (r Result) Comment(language task.Language) string {
 	if r.OverallStatus == Succeeded || len(r.Errors) == 0 {
 		return ""
 	}
 	form, known := commentTexts[language]
 	if !known {
-		form = commentTexts[English]
+		form = commentTexts[task.English]
 	}
 	last := r.Errors[len(r.Errors)-1]
 	message := last.Message

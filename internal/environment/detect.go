@@ -24,6 +24,7 @@ type Detection struct {
 	PackageManager  string      `json:"package_manager"`
 	LanguageVersion string      `json:"language_version"`
 	TestCommand     string      `json:"test_command"`
+	BuildCommand    string      `json:"build_command"` // in Directory; empty if nothing tells
 	Verification    []Check     `json:"verification"`
 	Candidates      []Candidate `json:"candidates"`
 	Warnings        []string    `json:"warnings"`
@@ -62,6 +63,9 @@ func (t *Table) Detect(project fs.FS, language string) (Detection, error) {
 	result.EnvironmentType, result.Reason, result.Directory = entry.Name, reason, chosen.in.path
 	result.PackageManager = manager.Name
 	result.TestCommand = manager.test(chosen)
+	if len(candidates) > 0 {
+		result.BuildCommand = entry.compile(chosen)
+	}
 	result.SetupCommands = inFolder(chosen.in.path, manager.commands(chosen))
 	result.Verification = entry.Verify
 	result.LanguageVersion = chosen.version(project, entry)

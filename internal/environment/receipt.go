@@ -21,7 +21,8 @@ type Receipt struct {
 	SetupCommands []string   `json:"setup_commands"`
 	Verification  []CheckRun `json:"verification"`
 	SnapshotKey   string     `json:"snapshot_key"`
-	Baseline      *Baseline  `json:"baseline"` // nil when tests were not run
+	SnapshotKept  string     `json:"snapshot_kept,omitempty"` // as what and where
+	Baseline      *Baseline  `json:"baseline"`                // nil when tests were not run
 	At            time.Time  `json:"at"`
 }
 
@@ -51,14 +52,15 @@ func (r *setupRun) receipt(ctx context.Context) Receipt {
 	setup := r.result.SetupResult
 	receipt := Receipt{Environment: setup.Environment, Sandbox: setup.Sandbox, Image: r.request.Spec.Image, Identity: r.identity,
 		SetupCommands: r.selected.SetupCommands, Verification: r.result.VerificationResult.Checks,
-		SnapshotKey: setup.SnapshotKey, At: time.Now().UTC()}
+		SnapshotKey: setup.SnapshotKey, SnapshotKept: r.kept, At: time.Now().UTC()}
 	if receipt.Image == "" {
 		receipt.Image = r.entry.Image
 	}
 	if setup.FromSnapshot != "" {
 		receipt.SnapshotKey = setup.FromSnapshot
 	}
-	if r.request.Baseline && r.result.OverallStatus == Succeeded && r.detected.TestCommand != "" {
+	// The tests that were detected are those of the environment that was detected.
+	if r.request.Baseline && r.result.OverallStatus == Succeeded && r.detected.TestCommand != "" && r.selected.Name == r.detected.EnvironmentType {
 		r.tell(Step{Kind: RunningBaseline, Command: r.detected.TestCommand})
 		baseline, err := RunTests(ctx, r.box, sandbox.Command{Text: r.detected.TestCommand, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit})
 		if err != nil {
@@ -88,31 +90,47 @@ func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command)
 
 // testFailures are how test runners name a test that failed.
 var testFailures = []*regexp.Regexp{
-	regexp.MustCompile(`^\s*--- FAIL: (\S+)`),                          // go
-	regexp.MustCompile(`^FAIL\s+(\S+) \[(?:build|setup) failed\]`),     // go
-	regexp.MustCompile(`^(?:FAILED|ERROR) ([^\s]+::[^\s]+|\S+\.py)\b`), // pytest
-	regexp.MustCompile(`^(?:FAIL|ERROR): (\S+ \([^)]*\))`),             // unittest
-	regexp.MustCompile(`^\s*● (.+ › .+)$`),                             // jest
-	regexp.MustCompile(`^\s*(?:✕|×) (.+?)(?: \(\d+ ?ms\)| \d+ms)?$`),   // jest, vitest
-	regexp.MustCompile(`^\s*not ok \d+ -? ?(.+?)(?: # .*)?$`),          // TAP, node
-	regexp.MustCompile(`^\s*✖ (.+?) \(\d[\d.]*ms\)$`),                  // node
-	regexp.MustCompile(`^\[ERROR\]\s+(\S+\.\S+):\d+`),                  // maven
-	regexp.MustCompile(`^\[ERROR\]\s+(\S+\.\S+) -- Time elapsed.*<<<`), // maven
-	regexp.MustCompile(`^(\S+(?: > .+)+) FAILED$`),                     // gradle
-	regexp.MustCompile(`^test (\S+) \.\.\. FAILED$`),                   // cargo
-	regexp.MustCompile(`^rspec (\S+)`),                                 // rspec
-	regexp.MustCompile(`^\d+\) ([\w\\]+::\w+)`),                        // phpunit
-	regexp.MustCompile(`^\s*\d+\) test (.+ \(.+\))$`),                  // exunit
-	regexp.MustCompile(`^\s*Failed (\S+\.\S+)(?: \[.*\])?$`),           // dotnet
+	regexp.MustCompile(`^\s*--- FAIL: (\S+)`),                                                        // go
+	regexp.MustCompile(`^FAIL\s+(\S+) \[(?:build|setup) failed\]`),                                   // go
+	regexp.MustCompile(`^(?:FAILED|ERROR) ([^\s]+::[^\s]+|\S+\.py)\b`),                               // pytest
+	regexp.MustCompile(`^(?:FAIL|ERROR): (\S+ \([^)]*\))`),                                           // unittest
+	regexp.MustCompile(`^\s*● (.+ › .+)$`),                                                           // jest
+	regexp.MustCompile(`^\s*(?:✕|×) (.+?)(?: \(\d+ ?ms\)| \d+ms)?$`),                                 // jest, vitest
+	regexp.MustCompile(`^\s*not ok \d+ -? ?(.+?)(?: # .*)?$`),                                        // TAP, node
+	regexp.MustCompile(`^\s*✖ (.+?) \(\d[\d.]*ms\)$`),                                                // node
+	regexp.MustCompile(`^\[ERROR\]\s+(\S+\.\S+):\d+`),                                                // maven
+	regexp.MustCompile(`^\[ERROR\]\s+(\S+\.\S+) -- Time elapsed.*<<<`),                               // maven
+	regexp.MustCompile(`^(\S+(?: > .+)+) FAILED$`),                                                   // gradle
+	regexp.MustCompile(`^test (\S+) \.\.\. FAILED$`),                                                 // cargo
+	regexp.MustCompile(`^rspec (\S+)`),                                                               // rspec
+	regexp.MustCompile(`^\d+\) ([\w\\]+::\w+)`),                                                      // phpunit
+	regexp.MustCompile(`^\s*\d+\) test (.+ \(.+\))$`),                                                // exunit
+	regexp.MustCompile(`^\s*Failed (\S+\.\S+)(?: \[.*\])?$`),                                         // dotnet
+	regexp.MustCompile(`^([\w:]+#test_\S+)(?: \[.*\])?:?$`),                                          // minitest
+	regexp.MustCompile(`^\(fail\) (.+?)(?: \[[\d.]+ms\])?$`),                                         // bun
+	regexp.MustCompile(`^(.+) \.\.\. FAILED \(\d+m?s\)$`),                                            // deno
+	regexp.MustCompile(`^\s*\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT|Subprocess aborted|Not Run)\)`), // ctest
+	regexp.MustCompile(`^\s*FAILED\s+(\S+ > .+)$`),                                                   // pest
 }
+
+// mochaSummary is in the output of mocha, which numbers the tests that failed as
+// many a text is numbered.
+var (
+	mochaSummary = regexp.MustCompile(`(?m)^\s+\d+ failing\s*$`)
+	mochaFailure = regexp.MustCompile(`^\s+\d+\) (.+?):?$`)
+)
 
 // FailingTests names the tests that a test run's output says failed, each once,
 // in order.
 func FailingTests(output []byte) []string {
 	failing := []string{}
 	seen := map[string]bool{}
+	forms := testFailures
+	if mochaSummary.Match(output) {
+		forms = append(slices.Clone(forms), mochaFailure)
+	}
 	for _, line := range logLines(output) {
-		for _, form := range testFailures {
+		for _, form := range forms {
 			found := form.FindStringSubmatch(line)
 			if found == nil {
 				continue

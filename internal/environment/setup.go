@@ -26,7 +26,7 @@ type Setup struct {
 	Post func(ctx context.Context, comment string) error
 	Log  *slog.Logger
 
-	Language       Language      // of the comment
+	Language       task.Language // of the comment
 	CommandTimeout time.Duration // of one command; zero means the sandbox's own
 	OutputLimit    int           // bytes kept of a command's output; zero means the sandbox's own
 	Snapshots      int64         // bytes that all snapshots may take; zero keeps none
@@ -128,7 +128,8 @@ type setupRun struct {
 	box      sandbox.Sandbox
 	result   Result
 	began    time.Time
-	cold     bool // snapshots are not looked at any more
+	cold     bool   // snapshots are not looked at any more
+	kept     string // as what and where the snapshot is kept
 }
 
 func (r *setupRun) tell(step Step) {
@@ -228,6 +229,7 @@ func (r *setupRun) warmKey(ctx context.Context, image string) string {
 	}
 	for _, snapshot := range kept {
 		if snapshot.Key == key {
+			r.kept = snapshot.Kept
 			return key
 		}
 	}
@@ -307,7 +309,7 @@ func (r *setupRun) post(ctx context.Context) {
 	}
 	language := r.Language
 	if language == "" {
-		language = Japanese
+		language = task.Japanese
 	}
 	if err := r.Post(ctx, r.result.Comment(language)); err != nil {
 		r.result.Warnings = append(r.result.Warnings, "the comment about the failure could not be posted: "+err.Error())
@@ -328,7 +330,9 @@ func (r *setupRun) keep(ctx context.Context) {
 	}
 	key, err := r.key(ctx, image)
 	if err == nil {
-		_, err = r.box.Snapshot(ctx, key, r.before)
+		var made sandbox.Snapshot
+		made, err = r.box.Snapshot(ctx, key, r.before)
+		r.kept = made.Kept
 	}
 	if err == nil {
 		r.result.SetupResult.SnapshotKey = key

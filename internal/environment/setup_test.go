@@ -350,7 +350,7 @@ func TestCommentHasTheSpecifiedContent(t *testing.T) {
 			t.Errorf("the comment lacks %q:\n%s", text, b.comments[0])
 		}
 	}
-	english := got.Result.Comment(environment.English)
+	english := got.Result.Comment(task.English)
 	for _, text := range []string{"Network retries: 3", "3/3", "fixable (package_not_found)", "**Environment**: python"} {
 		if !strings.Contains(english, text) {
 			t.Errorf("the English comment lacks %q:\n%s", text, english)
@@ -443,6 +443,13 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 		t.Errorf("stale: %+v, ran %v, removed %v", stale.Result, b.engine.ran, b.engine.removed)
 	}
 
+	b.engine.results["check"] = []any{printed("OK")}
+	if err := os.WriteFile(filepath.Join(b.dir, "notes.txt"), []byte("not a manifest\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if same := b.run(t, plan); same.Result.SetupResult.FromSnapshot != key {
+		t.Error("a file that is no manifest made the snapshot useless")
+	}
 	b.engine.ran = nil
 	if err := os.WriteFile(filepath.Join(b.dir, "requirements.txt"), []byte("flask\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -478,6 +485,32 @@ func TestReceiptHasTheBaseline(t *testing.T) {
 	}
 }
 
+// Numbers before lines mean tests only in the output of mocha.
+func TestFailingTestsOfMocha(t *testing.T) {
+	t.Parallel()
+	const listed = "  calc\n    1) adds\n    2) divides\n"
+	if got := environment.FailingTests([]byte(listed)); len(got) != 0 {
+		t.Errorf("a list was taken for %v", got)
+	}
+	got := environment.FailingTests([]byte(listed + "\n  3 passing (5ms)\n  2 failing\n\n  1) calc\n       adds:\n"))
+	if !slices.Equal(got, []string{"adds", "divides", "calc"}) {
+		t.Errorf("failing are %v", got)
+	}
+}
+
+// The tests of one language are not run in the environment of another.
+func TestNoBaselineOfAnotherEnvironment(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine.results["check"] = []any{printed("OK")}
+	other := plan
+	other.Name = "go"
+	got, err := b.Run(t.Context(), environment.Request{Plan: other, Baseline: true, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}})
+	if err != nil || got.Receipt.Baseline != nil || slices.Contains(b.engine.ran, "python -m unittest discover") {
+		t.Errorf("got %+v, ran %v, %v", got.Receipt, b.engine.ran, err)
+	}
+}
+
 func TestFailingTestsOfEachRunner(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -496,6 +529,11 @@ func TestFailingTestsOfEachRunner(t *testing.T) {
 		"1) App\\Tests\\CalcTest::testAdds":                     "App\\Tests\\CalcTest::testAdds",
 		"  1) test adds (CalcTest)":                             "adds (CalcTest)",
 		"  Failed Calc.Tests.Adds [3 ms]":                       "Calc.Tests.Adds",
+		"CalcTest#test_adds [test/calc_test.rb:4]:":             "CalcTest#test_adds",
+		"(fail) calc > adds [1.20ms]":                           "calc > adds",
+		"adds numbers ... FAILED (3ms)":                         "adds numbers",
+		"\t  3 - calc_test (Failed)":                            "calc_test",
+		"   FAILED  Tests\\Unit\\CalcTest > it adds":            "Tests\\Unit\\CalcTest > it adds",
 	} {
 		if got := environment.FailingTests([]byte("noise\n" + line + "\nok\n")); !slices.Equal(got, []string{want}) {
 			t.Errorf("%q names %q, want %q", line, got, want)

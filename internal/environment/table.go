@@ -30,6 +30,7 @@ type Environment struct {
 	Env       map[string]string `yaml:"env"`
 	Managers  []Manager         `yaml:"managers"`
 	Prepare   []string          `yaml:"prepare"`
+	Compile   []Command         `yaml:"compile"`
 	Verify    []Check           `yaml:"verify"`
 }
 
@@ -138,6 +139,9 @@ func merged(base, change Environment) Environment {
 	set(&base.Leading, change.Leading)
 	set(&base.Sources, change.Sources)
 	set(&base.Prepare, change.Prepare)
+	if change.Compile != nil {
+		base.Compile = change.Compile
+	}
 	if change.Title != "" {
 		base.Title = change.Title
 	}
@@ -238,6 +242,16 @@ func (m Manager) test(found Candidate) string {
 		}
 	}
 	return m.Test
+}
+
+// compile is how what was found is built. Empty means that nothing tells.
+func (e Environment) compile(found Candidate) string {
+	for _, way := range e.Compile {
+		if run, applies := way.text(found); applies {
+			return run
+		}
+	}
+	return ""
 }
 
 // text is the command with everything put in, and whether it applies.

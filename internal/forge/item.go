@@ -45,6 +45,9 @@ type Item struct {
 	// UpdatedAt moves with what happens to the item, new comments included. An
 	// edited comment or a reaction does not move it on every forge.
 	UpdatedAt time.Time
+	// Confidential items are hidden from people who can read the repository, on
+	// forges that have such.
+	Confidential bool
 
 	// Of a pull request only. Head is a branch of the repository itself; for a
 	// pull request from a fork it is empty and Fork says so.

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -65,4 +66,38 @@ func FindMarked(comments []task.Comment, login string, marker Marker) (task.Comm
 		}
 	}
 	return task.Comment{}, false
+}
+
+// FindOwnComment is what FindComment of an adapter does: it looks among the
+// item's comments for the oldest that is ours and has the marker.
+func FindOwnComment(ctx context.Context, of Reader, key task.Key, marker Marker) (task.Comment, bool, error) {
+	self, err := of.Self(ctx)
+	if err != nil {
+		return task.Comment{}, false, err
+	}
+	comments, err := of.Comments(ctx, key)
+	if err != nil {
+		return task.Comment{}, false, err
+	}
+	comment, found := FindMarked(comments, self, marker)
+	return comment, found, nil
+}
+
+// FindOwnReview looks among the reviews of a pull request for the oldest that is
+// ours and has the marker.
+func FindOwnReview(ctx context.Context, of Forge, key task.Key, marker Marker) (Review, bool, error) {
+	self, err := of.Self(ctx)
+	if err != nil {
+		return Review{}, false, err
+	}
+	reviews, err := of.Reviews(ctx, key)
+	if err != nil {
+		return Review{}, false, err
+	}
+	for _, review := range reviews {
+		if task.SameLogin(review.Author, self) && marker.In(review.Body) {
+			return review, true, nil
+		}
+	}
+	return Review{}, false, nil
 }

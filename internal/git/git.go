@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,14 +48,16 @@ type Remote struct {
 
 // Command is one run of git.
 type Command struct {
-	Dir    string // git's directory; empty for none
-	Tree   string // the work tree; empty for none
-	Index  string // the index file; empty for the one in Dir
-	Args   []string
-	Remote *Remote // what the command talks to, if anything
-	Input  io.Reader
-	Output io.Writer // where the output goes; nil to have it returned
-	From   string    // the folder to run in; empty for one where nothing is
+	Dir   string // git's directory; empty for none
+	Tree  string // the work tree; empty for none
+	Index string // the index file; empty for the one in Dir
+	// Objects is a folder with objects besides those in Dir; empty for none.
+	Objects string
+	Args    []string
+	Remote  *Remote // what the command talks to, if anything
+	Input   io.Reader
+	Output  io.Writer // where the output goes; nil to have it returned
+	From    string    // the folder to run in; empty for one where nothing is
 }
 
 // safety is given to every command.
@@ -190,6 +193,9 @@ func (p *Program) variables(c Command) []string {
 	env := append(p.Environment(), "GIT_ALLOW_PROTOCOL=")
 	if c.Index != "" {
 		env = append(env, "GIT_INDEX_FILE="+c.Index)
+	}
+	if c.Objects != "" {
+		env = append(env, "GIT_OBJECT_DIRECTORY="+c.Objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(c.Dir, "objects"))
 	}
 	return env
 }

@@ -52,7 +52,7 @@ var kinds = map[Kind]kindInfo{
 	Unreachable:     {true, task.Unavailable, "cannot be reached", "check llm.base_url and the network"},
 	BadAnswer:       {true, task.Unavailable, "gave an answer that cannot be read", "check that llm.base_url speaks the provider's protocol"},
 	Unauthorized:    {false, task.BadConfig, "does not accept the key", "check TORYO_LLM_API_KEY or the api_key_file of the model"},
-	BadRequest:      {false, task.Internal, "does not accept the request", "see the log for its answer"},
+	BadRequest:      {false, task.BadConfig, "does not accept the request", "see whether llm.api, llm.max_tokens, llm.temperature and llm.function_calling fit the model"},
 	UnknownModel:    {false, task.BadConfig, "does not know the model or the address", "check llm.model and llm.base_url"},
 	TooLong:         {false, task.TooLarge, "finds the conversation too long", "lower context_storage.compression_threshold or check llm.context_length"},
 	Refused:         {false, task.Invalid, "refused to answer", "put the request in other words or use another model"},
@@ -118,6 +118,15 @@ func KindOf(err error) Kind {
 		return failed.Kind
 	}
 	return ""
+}
+
+// WithUsage records in an [*Error], if it is one, what the call has cost all the
+// same.
+func WithUsage(err error, usage Usage) error {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		failed.Usage = usage
+	}
+	return err
 }
 
 const longestDetail = 500

@@ -84,13 +84,17 @@ func (m *Mirrors) fetchRefs(ctx context.Context, r Repository, dir string, specs
 	args = append(append(args, "--end-of-options", remote.URL), specs...)
 	_, err = m.git.run(ctx, command{dir: dir, args: args, remote: &remote})
 	if err != nil && ctx.Err() == nil {
+		e := m.entry(r)
+		e.packing.Lock()
 		_ = removeUnfinishedPacks(dir)
+		e.packing.Unlock()
 	}
 	return coded(err, "cannot fetch "+r.String())
 }
 
 // removeUnfinishedPacks removes what a fetch that failed has left. Only one fetch
-// of a mirror runs at a time, and pushes write elsewhere until they are done.
+// of a mirror runs at a time, pushes write elsewhere until they are done, and what
+// other servers kept is not taken in meanwhile.
 func removeUnfinishedPacks(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, "objects", "pack", "tmp_*"))
 	if err != nil {
@@ -103,6 +107,7 @@ func removeUnfinishedPacks(dir string) error {
 type Seed struct {
 	Repository Repository
 	Task       task.ID
+	Generation int64    // of the run that it is for
 	Base       string   // the branch that the work starts from
 	Branches   []string // more branches that the task is to see, if they exist
 	// Refs are further refs of the forge that the task is to see, such as the
@@ -115,40 +120,72 @@ type Seed struct {
 // branch to which others have added since is brought up to date.
 // It fails with NotFound if the base does not exist. Fetch first.
 func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
-	space, err := namespace(seed.Task)
+	p, err := m.placeOf(ctx, seed.Repository, seed.Task)
 	if err != nil {
 		return err
 	}
-	dir, err := m.ensure(ctx, seed.Repository)
-	if err != nil {
-		return err
-	}
+	return m.change(ctx, p, seed.Generation, func() (string, error) { return m.seed(ctx, p, seed) })
+}
+
+// seed does what Seed says, and returns the commit that the base has.
+func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) {
+	space, dir := p.space(), p.dir
 	base, err := m.commit(ctx, dir, "refs/heads/"+seed.Base)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if base == "" {
-		return task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
+		return "", task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
 	}
 	var updates strings.Builder
 	fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, seed.Base, base)
 	for _, branch := range slices.Compact(slices.Sorted(slices.Values(seed.Branches))) {
 		commit, err := m.newer(ctx, dir, space, branch)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if commit != "" && branch != seed.Base {
 			fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, branch, commit)
 		}
 	}
 	if err := m.update(ctx, dir, updates.String()); err != nil {
-		return err
+		return "", err
 	}
 	if err := m.seedRefs(ctx, seed, dir, space); err != nil {
+		return "", err
+	}
+	return base, m.setHead(ctx, p, space+"refs/heads/"+seed.Base)
+}
+
+// freshen brings the base in the namespace of a task up to date with the forge, for
+// an agent that is about to fetch: it merges what the base has got since it began.
+func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
+	ctx, cancel := context.WithTimeout(ctx, longestFreshening)
+	defer cancel()
+	if err := m.Fetch(ctx, holder.Repository, m.options.BaseAge(holder.Repository)); err != nil {
 		return err
 	}
-	_, err = m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", space + "HEAD", space + "refs/heads/" + seed.Base}})
-	return internal(err, "cannot seed the namespace of task "+string(seed.Task))
+	p, err := m.placeOf(ctx, holder.Repository, holder.Task)
+	if err != nil {
+		return err
+	}
+	if err := m.bringIn(ctx, p); err != nil {
+		return err
+	}
+	has, err := m.state(ctx, p)
+	if err != nil {
+		return err
+	}
+	if has.head == "" {
+		return task.Errorf(task.Internal, "the namespace of task %s has no base", holder.Task)
+	}
+	base, err := m.commit(ctx, p.dir, strings.TrimPrefix(has.head, p.space()))
+	if err != nil || base == "" || base == has.refs[has.head] {
+		return err
+	}
+	return m.change(ctx, p, holder.Generation, func() (string, error) {
+		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\n", has.head, base))
+	})
 }
 
 // newer is the commit that the forge has the branch at, if the task is to have it
@@ -228,14 +265,14 @@ func (m *Mirrors) update(ctx context.Context, dir, updates string) error {
 
 // Drop removes the namespace of a task that is over for good.
 func (m *Mirrors) Drop(ctx context.Context, r Repository, id task.ID) error {
-	space, err := namespace(id)
+	p, err := m.placeOf(ctx, r, id)
 	if err != nil {
 		return err
 	}
-	dir, err := m.ensure(ctx, r)
-	if err != nil {
-		return err
-	}
+	m.mu.Lock()
+	delete(m.turns, id)
+	m.mu.Unlock()
+	space, dir := p.space(), p.dir
 	if _, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", "--delete", space + "HEAD"}}); err != nil {
 		m.options.Log.DebugContext(ctx, "the namespace has no HEAD", "task", id, "error", err)
 	}

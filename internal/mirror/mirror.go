@@ -41,11 +41,23 @@ type Options struct {
 	MaxPush int64
 	// MaxServed is how many requests of agents are served at once; 0 means 16.
 	MaxServed int
-	Log       *slog.Logger
+	// Keep is where what tasks push is kept for other servers, before the push is
+	// accepted. Nil means that there are none.
+	Keep Keeper
+	// MaxKept is how many bytes of a push may be new when it is kept; 0 means 64 MB.
+	MaxKept int64
+	// BaseAge is how old the base of a task may be when its agent fetches; nil
+	// means ten seconds.
+	BaseAge func(r Repository) time.Duration
+	Log     *slog.Logger
 }
 
-// longestFetch bounds one fetch or push to the forge.
-const longestFetch = 15 * time.Minute
+const (
+	// longestFetch bounds one fetch or push to the forge.
+	longestFetch = 15 * time.Minute
+	// longestFreshening is how long an agent that fetches waits for the forge.
+	longestFreshening = 30 * time.Second
+)
 
 // Mirrors keeps the mirrors. Its methods may be called by any number of
 // goroutines. Errors have the codes of package forge.
@@ -57,6 +69,7 @@ type Mirrors struct {
 
 	mu      sync.Mutex
 	entries map[Repository]*entry
+	turns   map[task.ID]*turn
 	fetches int64
 	stopped bool
 	stop    chan struct{}
@@ -70,6 +83,7 @@ type entry struct {
 	fetchedAt time.Time // when the last fetch that succeeded began
 	changes   int64     // how often the repository was said to have changed
 	included  int64     // how many of these the last fetch has seen
+	packing   sync.RWMutex
 }
 
 // Open prepares the directory. It fails with NotReady if there is no git program
@@ -83,6 +97,12 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	}
 	if options.MaxServed == 0 {
 		options.MaxServed = 16
+	}
+	if options.MaxKept == 0 {
+		options.MaxKept = 64 << 20
+	}
+	if options.BaseAge == nil {
+		options.BaseAge = func(Repository) time.Duration { return 10 * time.Second }
 	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
@@ -101,10 +121,14 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	if err := writeHook(hooks); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
 	}
+	// Git names files by the path that no link is in, and it is compared with ours.
+	if options.Root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
+	}
 	m := &Mirrors{
 		options: options, git: git{Program: found, hooks: hooks},
 		serving: make(chan struct{}, options.MaxServed),
-		entries: map[Repository]*entry{}, stop: make(chan struct{}),
+		entries: map[Repository]*entry{}, turns: map[task.ID]*turn{}, stop: make(chan struct{}),
 	}
 	if _, err := m.git.run(ctx, command{args: []string{"version"}}); err != nil {
 		return nil, task.Wrap(task.NotReady, err, "the git program does not run")
@@ -263,11 +287,3 @@ var errStopped = task.Errorf(task.Interrupted, "the server is stopping")
 // taskName is what the id of a task may look like: it is part of the names of
 // refs.
 var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
-
-// namespace returns where the refs of a task are.
-func namespace(id task.ID) (string, error) {
-	if !taskName.MatchString(string(id)) {
-		return "", task.Errorf(task.Invalid, "the task id %q cannot be a git namespace", id)
-	}
-	return "refs/namespaces/" + string(id) + "/", nil
-}

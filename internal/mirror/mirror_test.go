@@ -225,8 +225,8 @@ func TestFetchFollowsTheForge(t *testing.T) {
 	if diff := cmp.Diff("refs/heads/main\nrefs/tags/v1", got); diff != "" {
 		t.Error(diff)
 	}
-	if got := run(t, "", "ls-remote", address, "refs/heads/main"); strings.HasPrefix(got, tip) {
-		t.Error("the task's base moved under it")
+	if got := run(t, "", "ls-remote", address, "refs/heads/main"); !strings.HasPrefix(got, tip) {
+		t.Error("an agent that fetches gets a base that is old")
 	}
 	must(t, s.Seed(t.Context(), mirror.Seed{Repository: repository, Task: "task1", Base: "main", Refs: []string{"refs/pull/12/head"}}))
 	seen := run(t, "", "ls-remote", address)

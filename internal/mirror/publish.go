@@ -39,15 +39,17 @@ func (m *Mirrors) Publish(ctx context.Context, p Publication) error {
 		return errStopped
 	}
 	defer m.running.Done()
-	r := Repository{p.Item.Forge, p.Item.Repository}
-	dir, err := m.ensure(ctx, r)
+	at, err := m.placeOf(ctx, Repository{p.Item.Forge, p.Item.Repository}, p.Task)
 	if err != nil {
 		return err
 	}
-	if err := m.checkPublication(ctx, dir, p); err != nil {
+	if err := m.bringIn(ctx, at); err != nil {
 		return err
 	}
-	remote, err := m.options.Remote(ctx, r)
+	if err := m.checkPublication(ctx, at, p); err != nil {
+		return err
+	}
+	remote, err := m.options.Remote(ctx, at.Repository)
 	if err != nil {
 		return err
 	}
@@ -56,19 +58,23 @@ func (m *Mirrors) Publish(ctx context.Context, p Publication) error {
 		return err
 	}
 	if there != p.Commit {
-		if err := m.push(ctx, dir, remote, p, there); err != nil {
+		if err := m.push(ctx, at.dir, remote, p, there); err != nil {
 			return err
 		}
 	}
-	return m.update(ctx, dir, "update "+publishedRef(p.Task, p.Branch)+" "+p.Commit+"\n")
+	err = m.change(ctx, at, p.Generation, func() (string, error) {
+		return "", m.update(ctx, at.dir, "update "+publishedRef(p.Task, p.Branch)+" "+p.Commit+"\n")
+	})
+	if task.CodeOf(err) == task.StaleGeneration { // it was published nevertheless
+		m.options.Log.WarnContext(ctx, "what was published is not noted: the run is over", "task", p.Task, "error", err)
+		return nil
+	}
+	return err
 }
 
 // checkPublication makes sure that the task has what it wants published.
-func (m *Mirrors) checkPublication(ctx context.Context, dir string, p Publication) error {
-	space, err := namespace(p.Task)
-	if err != nil {
-		return err
-	}
+func (m *Mirrors) checkPublication(ctx context.Context, at place, p Publication) error {
+	space, dir := at.space(), at.dir
 	commit, err := m.commit(ctx, dir, space+"refs/heads/"+p.Branch)
 	if err != nil {
 		return err

@@ -68,14 +68,15 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	}
 	id := task.ID(strings.TrimSuffix(r.PathValue("task"), ".git"))
 	holder, err := authenticate(r.Context(), id, token)
-	if err == nil && string(holder.Task)+".git" != r.PathValue("task") {
-		err = task.Errorf(task.Forbidden, "the token is of another task")
-	}
-	if err == nil && holder.ReadOnly && service != uploadPack {
-		err = task.Errorf(task.Forbidden, "only whoever holds the task may push")
+	if err == nil {
+		err = mayUse(holder, r.PathValue("task"), service)
 	}
 	if err != nil {
 		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
+		if refusal(err) == refusedTrouble {
+			http.Error(w, refusedTrouble, http.StatusServiceUnavailable)
+			return
+		}
 		http.Error(w, "the run is over, or the token is not of this task", http.StatusForbidden)
 		return
 	}
@@ -84,6 +85,9 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		defer func() { <-m.serving }()
 	case <-r.Context().Done():
 		return
+	}
+	if service == uploadPack && r.Method == http.MethodGet {
+		m.offerFresh(r.Context(), holder)
 	}
 	again := func(ctx context.Context) error {
 		now, err := authenticate(ctx, id, token)
@@ -97,12 +101,33 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	}
 }
 
+// offerFresh brings the base up to date for an agent, if that can be done.
+func (m *Mirrors) offerFresh(ctx context.Context, holder Holder) {
+	if holder.ReadOnly {
+		return
+	}
+	if err := m.freshen(ctx, holder); err != nil {
+		m.options.Log.WarnContext(ctx, "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
+	}
+}
+
+// mayUse says whether whoever holds one task may do this with the task in the path.
+func mayUse(holder Holder, path, service string) error {
+	if string(holder.Task)+".git" != path {
+		return task.Errorf(task.Forbidden, "the token is of another task")
+	}
+	if holder.ReadOnly && service != uploadPack {
+		return task.Errorf(task.Forbidden, "only whoever holds the task may push")
+	}
+	return nil
+}
+
 // backend lets git http-backend answer. Its errors come too late to be shown, or
 // are shown already.
 func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string, holder Holder, again func(context.Context) error) error {
-	space, err := namespace(holder.Task)
+	at, err := m.placeOf(r.Context(), holder.Repository, holder.Task)
 	if err == nil {
-		_, err = m.ensure(r.Context(), holder.Repository)
+		err = m.bringIn(r.Context(), at)
 	}
 	if err != nil {
 		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
@@ -113,7 +138,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		limit = m.options.MaxPush
 	}
 	cmd := exec.CommandContext(r.Context(), m.git.Path(), append(m.servingFlags(), "http-backend")...)
-	cmd.Env = append(m.git.Environment(), m.variables(r, holder, strings.TrimSuffix(strings.TrimPrefix(space, "refs/namespaces/"), "/"))...)
+	cmd.Env = append(m.git.Environment(), m.variables(r, holder)...)
 	cmd.Dir = m.options.Root
 	if r.Method == http.MethodPost {
 		// Not told of the writer, which the copying of the answer is using.
@@ -127,6 +152,8 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
 		return err
 	}
+	push := &pushing{mirrors: m, place: at, holder: holder, again: again}
+	defer push.end()
 	defer gate.close()
 	output, err := cmd.StdoutPipe()
 	if err != nil {
@@ -136,7 +163,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
 		return err
 	}
-	gate.watch(r.Context(), again)
+	gate.watch(r.Context(), push.decide)
 	copyErr := copyAnswer(w, output)
 	if copyErr != nil {
 		_ = cmd.Cancel() // nobody reads what it still has to say
@@ -160,14 +187,14 @@ func (m *Mirrors) servingFlags() []string {
 }
 
 // variables is what CGI wants to know of a request.
-func (m *Mirrors) variables(r *http.Request, holder Holder, space string) []string {
+func (m *Mirrors) variables(r *http.Request, holder Holder) []string {
 	_, action, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	dir := m.dir(holder.Repository)
 	variables := []string{
 		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_PROTOCOL=HTTP/1.1",
 		"REQUEST_METHOD=" + r.Method, "QUERY_STRING=" + r.URL.RawQuery, "CONTENT_TYPE=" + r.Header.Get("Content-Type"),
 		"GIT_PROJECT_ROOT=" + filepath.Dir(dir), "PATH_INFO=/" + filepath.Base(dir) + "/" + action,
-		"GIT_HTTP_EXPORT_ALL=1", "GIT_NAMESPACE=" + space, "REMOTE_USER=task", "REMOTE_ADDR=agent",
+		"GIT_HTTP_EXPORT_ALL=1", "GIT_NAMESPACE=" + string(holder.Task), "REMOTE_USER=task", "REMOTE_ADDR=agent",
 		"GIT_COMMITTER_NAME=toryo", "GIT_COMMITTER_EMAIL=toryo@localhost",
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" {

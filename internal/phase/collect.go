@@ -62,7 +62,9 @@ func (r *run) collect(ctx context.Context) error {
 	if p.detection, err = r.Setup.Table.Detect(root.FS(), ""); err != nil {
 		return err
 	}
-	p.references = r.references(ctx, p.files)
+	if r.state.over(task.Planning) == 0 { // they are for understanding and planning
+		p.references = r.references(ctx, p.files)
+	}
 	if p.start, err = r.fingerprint(ctx); err != nil {
 		return err
 	}
@@ -113,14 +115,17 @@ func (r *run) readRules(ctx context.Context, files []string) (string, error) {
 }
 
 var (
-	pathInText  = regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./+-]*[A-Za-z0-9_]`)
-	issueInText = regexp.MustCompile(`(?:^|[\s(])([\w./-]*[#!]\d+)\b`)
+	pathInText = regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./+-]*[A-Za-z0-9_]`)
+	itemInText = regexp.MustCompile(`(?:^|[\s(\[,;:"'、。（「])([\w./-]*[#!]\d+|https?://[^\s)>\]]+/(?:issues|pulls?|merge_requests)/\d+)\b`)
 )
 
-// references shows the files that the request names, and says which other items
-// it names.
+// references shows the files and the other items that the request names.
 func (r *run) references(ctx context.Context, files []string) string {
 	text := tool.Shorten(r.Work.Title+"\n"+r.Work.Body, longestRequest)
+	return strings.Join(append(r.namedFiles(ctx, text, files), r.namedItems(ctx, text)...), "\n\n")
+}
+
+func (r *run) namedFiles(ctx context.Context, text string, files []string) []string {
 	known := map[string]bool{}
 	for _, name := range files {
 		known[name] = true
@@ -138,27 +143,63 @@ func (r *run) references(ctx context.Context, files []string) string {
 		}
 		parts = append(parts, llm.Quote(llm.Origin{Source: "file " + name}, tool.Shorten(tool.Printable(string(data)), shownReference)))
 	}
-	var items []string
-	for _, found := range issueInText.FindAllStringSubmatch(text, 100) {
-		if !slices.Contains(items, found[1]) {
-			items = append(items, found[1])
+	return parts
+}
+
+// namedItems shows what other items say, and says which are not at hand. That they
+// cannot be read is no reason not to work.
+func (r *run) namedItems(ctx context.Context, text string) []string {
+	var names []string
+	for _, found := range itemInText.FindAllStringSubmatch(text, 100) {
+		if !slices.Contains(names, found[1]) {
+			names = append(names, found[1])
 		}
 	}
-	if len(items) > 0 {
-		parts = append(parts, "The request also names "+strings.Join(items, ", ")+", whose text is not at hand.")
+	if len(names) == 0 {
+		return nil
 	}
-	return strings.Join(parts, "\n\n")
+	items, err := r.Desk.References(ctx)
+	if err != nil {
+		r.Log.WarnContext(ctx, "items that the request names could not be read", "error", err)
+	}
+	var parts []string
+	for _, item := range items[:min(len(items), mostReferences)] {
+		kind := "issue"
+		if item.Kind == task.Pull {
+			kind = "pull request"
+		}
+		source := fmt.Sprintf("%s %d (%s), which the request names", kind, item.Number, oneLine(item.State))
+		parts = append(parts, llm.Quote(llm.Origin{Source: source, Author: item.Author},
+			tool.Shorten(tool.Printable(item.Title+"\n\n"+item.Body), shownReference)))
+		names = slices.DeleteFunc(names, func(name string) bool { return numberOf(name) == item.Number })
+	}
+	if len(names) > 0 {
+		parts = append(parts, "The request also names "+strings.Join(names, ", ")+", whose text is not at hand.")
+	}
+	return parts
+}
+
+// numberOf is the number at the end of the name of an item.
+func numberOf(name string) int64 {
+	number, err := strconv.ParseInt(name[strings.LastIndexAny(name, "#!/")+1:], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 // requestText is the request as the model is told it.
 func (r *run) requestText() string {
 	work := r.Work
 	var b strings.Builder
-	kind := "issue"
-	if work.Item.Kind == task.Pull {
+	kind := "request"
+	switch work.Item.Kind {
+	case task.Issue:
+		kind = "issue"
+	case task.Pull:
 		kind = "pull request"
 	}
-	fmt.Fprintf(&b, "The task is the %s %s", kind, work.Item)
+	b.WriteString(strings.TrimSpace("The task is the " + kind + " " + work.ItemName()))
 	if len(work.Labels) > 0 {
 		fmt.Fprintf(&b, " (labels: %s)", tool.Printable(oneLine(strings.Join(work.Labels, ", "))))
 	}
@@ -223,7 +264,7 @@ func (p *project) environmentText() string {
 		"environment_type": p.detection.EnvironmentType, "reason": p.detection.Reason, "directory": p.detection.Directory,
 		"package_manager": p.detection.PackageManager, "language_version": p.detection.LanguageVersion,
 		"dependencies": p.detection.Dependencies[:min(len(p.detection.Dependencies), 100)], "setup_commands": p.detection.SetupCommands,
-		"test_command": p.detection.TestCommand, "detected_files": slices.Sorted(maps.Keys(p.detection.DetectedFiles)), "warnings": p.detection.Warnings,
+		"test_command": p.detection.TestCommand, "build_command": p.detection.BuildCommand, "detected_files": slices.Sorted(maps.Keys(p.detection.DetectedFiles)), "warnings": p.detection.Warnings,
 	}
 	data, err := json.MarshalIndent(summary, "", "  ")
 	if err != nil {

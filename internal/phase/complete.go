@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,11 @@ func (r *run) lastComments(ctx context.Context, verdict Verdict) (bool, error) {
 		r.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
 		return false, nil
 	}
-	if len(waiting) == 0 {
-		return false, nil
+	if signal, texts := judge(waiting); len(texts) == 0 {
+		if len(waiting) == 0 {
+			return false, nil
+		}
+		return false, r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: signal})
 	}
 	// The first checkpoint of execution takes them up.
 	return true, r.begin(ctx, task.Execution)
@@ -201,7 +205,7 @@ func (r *run) plainTitle() string {
 	if title := oneLine(r.Work.Title); title != "" {
 		return tool.Shorten(title, 72)
 	}
-	return "Work on " + r.Work.Item.String()
+	return "Work on " + cmp.Or(r.Work.ItemName(), "the project")
 }
 
 // conflictWait is how long a refused pull request waits for the signal that

@@ -11,7 +11,7 @@ import (
 type Work struct {
 	Task       task.ID
 	Generation int64
-	Item       task.Key
+	Item       task.Key // zero for a task that is on no forge
 	Type       task.Type
 	Role       task.Role
 	URL        string
@@ -29,6 +29,14 @@ type Work struct {
 	Past []task.Event
 }
 
+// ItemName is what the item of the work is called, or nothing if it has none.
+func (w Work) ItemName() string {
+	if w.Item == (task.Key{}) {
+		return ""
+	}
+	return w.Item.String()
+}
+
 // Person is who wrote something, and what the forge lets them do.
 type Person struct {
 	Login  string
@@ -43,6 +51,7 @@ type Comment struct {
 	Author    Person
 	Body      string
 	Change    string // new, edited, deleted; empty for one that was there at the start
+	Refused   string // the reason for which it is not to be taken up; see [task.Reason]
 	CreatedAt time.Time
 }
 
@@ -78,6 +87,10 @@ type Desk interface {
 	// Comments returns what people said after the position, oldest first, as far
 	// as this machine has heard. It asks nobody and does not wait.
 	Comments(ctx context.Context, after int64) ([]Comment, error)
+	// References returns the other items that the text of the task's own item
+	// names, as far as they can be read. Whoever keeps the items decides which
+	// those are.
+	References(ctx context.Context) ([]Reference, error)
 	// Progress brings the one comment that shows how the run is getting on up to
 	// date. It does not wait for the forge.
 	Progress(ctx context.Context, text string) error
@@ -88,6 +101,16 @@ type Desk interface {
 	// OpenPull publishes the branch and opens a pull request, or brings the one
 	// that is there up to date, and waits until that has happened.
 	OpenPull(ctx context.Context, open OpenPull) (Pulled, error)
+}
+
+// Reference is another item that the request names.
+type Reference struct {
+	Kind   task.ItemKind
+	Number int64
+	State  string
+	Author string
+	Title  string
+	Body   string
 }
 
 // OpenPull is a pull request that is to be there.
@@ -130,7 +153,7 @@ type Repository interface {
 	Workspace() string
 	// Save commits everything in the workspace as work in progress and pushes it
 	// to the task's namespace, where it outlasts this machine. Without changes
-	// since the last time it returns the last commit.
+	// since the last time it returns the last commit, and without any at all none.
 	Save(ctx context.Context, message string) (commit string, err error)
 	// Diff is everything that differs from the base, as a unified diff, with the
 	// names of the files.

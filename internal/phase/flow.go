@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -109,7 +110,7 @@ func (r *run) asksNothing(ctx context.Context) bool {
 		return false
 	}
 	comments, err := r.Desk.Comments(ctx, r.state.position)
-	return err == nil && len(comments) == 0
+	return err == nil && !slices.ContainsFunc(comments, func(c Comment) bool { return c.Refused == "" })
 }
 
 // awaitAnswer asks people and ends the run until they have answered.

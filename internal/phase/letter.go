@@ -1,9 +1,11 @@
 package phase
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -126,16 +128,13 @@ func nameLines(names []string) []string {
 // over.
 func (r *run) doneComment(handed Handed, verdict Verdict) string {
 	w := r.words()
-	parts := []string{w.done}
-	if handed.State != task.Done {
-		parts = []string{w.notVerified}
-	}
+	var said notice.Notice
 	if handed.Pull != nil {
-		link := handed.Pull.URL
-		if link == "" {
-			link = fmt.Sprintf("#%d", handed.Pull.Number)
-		}
-		parts = append(parts, fmt.Sprintf(w.pull, link))
+		said.Pull = cmp.Or(handed.Pull.URL, fmt.Sprintf("#%d", handed.Pull.Number))
+	}
+	parts := []string{said.Done(r.language)}
+	if handed.State != task.Done {
+		parts = []string{said.Unverified(r.language)}
 	}
 	parts = append(parts, tool.Shorten(strings.TrimSpace(handed.Letter.Summary), 10_000),
 		strings.Join(r.verificationLines(verdict), "\n"))
@@ -148,12 +147,9 @@ func (r *run) doneComment(handed Handed, verdict Verdict) string {
 // failureComment is what people are told when nothing could be handed over.
 func (r *run) failureComment(reason task.Reason, detail string) string {
 	w := r.words()
-	parts := []string{fmt.Sprintf(w.failed, r.reasonText(reason))}
+	parts := []string{notice.Notice{Reason: reason, Kept: r.state.saved}.Failed(r.language)}
 	if detail = strings.TrimSpace(detail); detail != "" {
 		parts = append(parts, w.detail+": "+tool.Shorten(tool.Printable(detail), 4000))
-	}
-	if r.state.saved != "" {
-		parts = append(parts, fmt.Sprintf(w.kept, r.state.saved))
 	}
 	if len(r.state.warnings) > 0 {
 		parts = append(parts, "**"+w.warnings+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
@@ -165,7 +161,7 @@ func (r *run) failureComment(reason task.Reason, detail string) string {
 // models read.
 func (r *run) summarize(handed *Handed, reason task.Reason) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "An earlier run on %s ended: %s.\n", r.Work.Item, reason.Text())
+	fmt.Fprintf(&b, "An earlier run on %s ended: %s.\n", cmp.Or(r.Work.ItemName(), "the project"), reason.Text())
 	if plan := r.state.plan; plan != nil {
 		b.WriteString("Its plan:\n" + plan.checklist() + "\n")
 	}

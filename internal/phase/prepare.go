@@ -74,7 +74,7 @@ func (r *run) setUp(ctx context.Context) error {
 // setupOf is the sub-phase for this run.
 func (r *run) setupOf(ctx context.Context) *environment.Setup {
 	setup := r.Setup
-	setup.Language = environment.Language(r.language)
+	setup.Language = r.language
 	setup.Repairer = environment.ChatRepairer{Ask: r.askRepair}
 	setup.Tell = func(step environment.Step) {
 		r.Log.DebugContext(ctx, "environment set-up", "step", step.Kind, "command", step.Command, "message", step.Message)
@@ -172,21 +172,13 @@ func (r *run) exclude(ctx context.Context) error {
 	return r.Repository.Exclude(ctx, found)
 }
 
-// builds are the commands that build a project, by environment. Where there is
-// none, running the tests has to do.
-var builds = map[string]string{
-	"go":   "go build ./...",
-	"node": "npm run build --if-present",
-	"java": "if [ -f pom.xml ]; then mvn -q -B -DskipTests package; fi",
-	"rust": "cargo build",
-}
-
 // buildBaseline builds the project once before anything is changed.
 func (r *run) buildBaseline(ctx context.Context, outcome environment.Outcome) (*environment.Baseline, error) {
-	command := r.inProject(builds[outcome.Handover.EnvironmentName])
-	if command == "" || outcome.Sandbox == nil || !outcome.Handover.EnvironmentReady {
-		return nil, nil
+	detected := r.project.detection
+	if detected.BuildCommand == "" || detected.EnvironmentType != outcome.Handover.EnvironmentName || outcome.Sandbox == nil || !outcome.Handover.EnvironmentReady {
+		return nil, nil // running the tests has to do
 	}
+	command := r.inProject(detected.BuildCommand)
 	ran, err := environment.RunTests(ctx, outcome.Sandbox, sandbox.Command{Text: command, Timeout: r.Setup.CommandTimeout})
 	if err != nil {
 		return nil, cause(ctx, err)

@@ -19,10 +19,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestScenarios runs the scenarios, each from an item to its end.
+// TestScenarios runs the scenarios that need no more than a run, each from an item to
+// its end, and the shortest of the others. Those are for whole installations, and are
+// run there: see package endtoend.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/scenarios/*.txtar")
+	files, err := filepath.Glob("testdata/inside/*.txtar")
+	files = append(files, "testdata/scenarios/shell.txtar", "testdata/scenarios/comments.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d scenarios, %v", len(files), err)
 	}

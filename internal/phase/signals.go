@@ -13,21 +13,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// AcceptFrom says whose comments a run takes up.
-type AcceptFrom string
-
-// Whose comments are taken up.
-const (
-	AcceptAll          AcceptFrom = "all"
-	AcceptParticipants AcceptFrom = "participants" // who wrote the item or a comment before, and who may write
-	AcceptWrite        AcceptFrom = "write"        // who may write to the repository
-)
-
 // CommentChecks say how comments are looked for during a run.
 type CommentChecks struct {
 	Off   bool
 	Every int // loops of the model; 0 means 1
-	From  AcceptFrom
 }
 
 const (
@@ -74,7 +63,7 @@ func (t *talk) takeComments(ctx context.Context) {
 	if len(comments) == 0 {
 		return
 	}
-	signal, texts := t.run.judge(comments)
+	signal, texts := judge(comments)
 	if len(texts) == 0 {
 		err = t.run.append(ctx, task.SignalTaken, Entry{Step: t.run.step(), Signal: signal})
 	} else {
@@ -92,12 +81,12 @@ func (t *talk) takeComments(ctx context.Context) {
 
 // judge says what becomes of each comment, and how the model is told of those
 // that are taken up.
-func (r *run) judge(comments []Comment) (*SignalEntry, []string) {
+func judge(comments []Comment) (*SignalEntry, []string) {
 	signal := &SignalEntry{Signal: task.SignalComments}
 	var texts []string
 	for _, comment := range comments {
 		taken := TakenComment{Position: comment.Position, ID: comment.ID, Author: comment.Author.Login, Change: comment.Change,
-			Refused: r.refuses(comment)}
+			Refused: comment.Refused}
 		signal.Comments = append(signal.Comments, taken)
 		signal.Position = max(signal.Position, comment.Position)
 		if taken.Refused == "" {
@@ -105,25 +94,6 @@ func (r *run) judge(comments []Comment) (*SignalEntry, []string) {
 		}
 	}
 	return signal, texts
-}
-
-// refuses is why a comment is not taken up, or nothing.
-func (r *run) refuses(comment Comment) string {
-	mayWrite := comment.Author.Access == "write" || comment.Author.Access == "admin"
-	switch r.Comments.From {
-	case AcceptWrite:
-		if !mayWrite {
-			return "the author may not write to the repository"
-		}
-	case AcceptParticipants:
-		known := task.SameLogin(comment.Author.Login, r.Work.Author.Login) ||
-			slices.ContainsFunc(r.Work.Comments, func(c Comment) bool { return task.SameLogin(c.Author.Login, comment.Author.Login) })
-		if !mayWrite && !known {
-			return "the author has not taken part before"
-		}
-	case AcceptAll, "":
-	}
-	return ""
 }
 
 // describe is a comment as the model is told of it.

@@ -21,7 +21,7 @@ func languageOf(work Work, configured string) task.Language {
 // words are the texts that people read, in one language.
 type words struct {
 	nothingAsked, questionForm                                string
-	done, failed, notVerified, kept, pull                     string
+	notVerified                                               string
 	summary, actions, verification, stillFailing, newFailing  string
 	fixed, warnings, notRun, passed, exitCode, timedOut       string
 	noPlaceholders, placeholder, missing, problem, judged     string
@@ -33,11 +33,7 @@ var allWords = map[task.Language]words{
 	task.English: {
 		nothingAsked: "The item does not say what is to be done. What should I do?",
 		questionForm: "**A question before I go on**\n\n%s\n\nThe work is paused until somebody answers here.",
-		done:         "The work is done and verified.",
-		failed:       "The work could not be done: %s.",
 		notVerified:  "The work is **not finished**: it did not pass verification. The pull request says what is wrong.",
-		kept:         "What was done so far is kept as commit `%s` on the branch of the task.",
-		pull:         "Pull request: %s",
 		summary:      "What was done", actions: "Plan", verification: "How it was verified",
 		newFailing: "New failures", stillFailing: "Failing before and still failing", fixed: "Fixed",
 		warnings: "Warnings", notRun: "The tests were **not run**: %s.", passed: "passed", exitCode: "failed with exit code %d", timedOut: "did not end in time",
@@ -50,11 +46,7 @@ var allWords = map[task.Language]words{
 	task.Japanese: {
 		nothingAsked: "何をすればよいか書かれていません。何をしましょうか？",
 		questionForm: "**続ける前に質問があります**\n\n%s\n\nここに回答があるまで作業を一時停止します。",
-		done:         "作業が完了し、検証に合格しました。",
-		failed:       "作業を完了できませんでした: %s。",
 		notVerified:  "作業は**完了していません**。検証に合格しませんでした。問題点はプルリクエストに記載しています。",
-		kept:         "ここまでの作業は、タスクのブランチにコミット `%s` として残っています。",
-		pull:         "プルリクエスト: %s",
 		summary:      "実施内容", actions: "計画", verification: "検証方法",
 		newFailing: "新たに失敗したテスト", stillFailing: "以前から失敗しているテスト", fixed: "修正されたテスト",
 		warnings: "警告", notRun: "テストは**実行されていません**: %s。", passed: "成功", exitCode: "失敗 (終了コード %d)", timedOut: "時間内に終わりませんでした",
@@ -69,24 +61,3 @@ var allWords = map[task.Language]words{
 func (r *run) words() words { return allWords[r.language] }
 
 func (w words) question(text string) string { return fmt.Sprintf(w.questionForm, text) }
-
-// reasonsInJapanese are the reasons for which a run fails.
-var reasonsInJapanese = map[task.Reason]string{
-	task.ReasonModelLoops:      "モデルが同じ手順を繰り返し、先に進みませんでした",
-	task.ReasonEmptyAnswers:    "モデルが続けて何も答えませんでした",
-	task.ReasonTurnsExhausted:  "フェーズで許されたターン数を使い切りました",
-	task.ReasonModelRefused:    "モデルが回答を拒否しました",
-	task.ReasonContextExceeded: "会話がモデルのコンテキストに収まらなくなりました",
-	task.ReasonInvalidPlan:     "使用できる計画をモデルが作成しませんでした",
-	task.ReasonNothingChanged:  "何も変更されませんでした",
-	task.ReasonNotVerified:     "検証に合格しませんでした",
-	task.ReasonMergeConflict:   "ベースブランチの新しい変更と競合しています",
-	task.ReasonRunFailed:       "実行に失敗しました",
-}
-
-func (r *run) reasonText(reason task.Reason) string {
-	if text := reasonsInJapanese[reason]; r.language == task.Japanese && text != "" {
-		return text
-	}
-	return reason.Text()
-}

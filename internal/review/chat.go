@@ -216,6 +216,9 @@ func (a *answering) end(ctx context.Context, answer string, composed Composition
 	if ended.Citations, err = json.Marshal(cited); err != nil {
 		return err
 	}
+	if ended.Sent, err = json.Marshal(composed.Given()); err != nil {
+		return err
+	}
 	if a.begun.Message.Place != "" {
 		reply, err := replyTo(a.review.Pull, a.begun.Message, withUnconfirmed(answer, cited, a.begun.Thread.Language))
 		if err != nil {

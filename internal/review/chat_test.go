@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -106,7 +104,7 @@ func onEachDatabase(t *testing.T, test func(place)) {
 	for name, open := range map[string]func(t *testing.T) (store.Store, error){
 		"sqlite": func(t *testing.T) (store.Store, error) {
 			t.Helper()
-			return sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+			return sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 		},
 		"postgres": func(t *testing.T) (store.Store, error) {
 			t.Helper()
@@ -552,7 +550,7 @@ func TestReviewDeletedWhileAnswering(t *testing.T) {
 		}
 		for _, call := range []func() error{
 			func() error { _, err := r.Thread(t.Context(), "alice", thread.ID); return err },
-			func() error { _, err := r.AddThread(t.Context(), "alice", thread.ReviewID, judge.English); return err },
+			func() error { _, err := r.AddThread(t.Context(), "alice", thread.ReviewID, task.English); return err },
 			func() error { _, err := r.try(t.Context(), thread, review.Message{Content: "x"}); return err },
 		} {
 			if err := call(); task.CodeOf(err) != task.NotFound {

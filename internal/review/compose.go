@@ -6,6 +6,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Material is what a conversation is about.
@@ -40,7 +41,7 @@ func Compose(material Material, thread store.Thread, history []store.Message, in
 		Turn:        len(history)/2 + 1,
 		MentionTurn: thread.LastSectionMentionTurn, Mentioned: thread.LastSectionParagraphNumbers,
 	}
-	if mentioned := Mentions(input, judge.Language(thread.Language)); len(mentioned) > 0 {
+	if mentioned := Mentions(input, task.Language(thread.Language)); len(mentioned) > 0 {
 		c.MentionTurn, c.Mentioned = c.Turn, mentioned
 	}
 	if c.MentionTurn > 0 && c.Turn <= c.MentionTurn+persistence {

@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 func TestMentions(t *testing.T) {
@@ -41,7 +42,7 @@ func TestMentions(t *testing.T) {
 		"section 3":             nil,
 		"§99999999999999999999": nil,
 	} {
-		if got := review.Mentions(input, judge.Japanese); !slices.Equal(got, want) {
+		if got := review.Mentions(input, task.Japanese); !slices.Equal(got, want) {
 			t.Errorf("%q mentions %v, want %v", input, got, want)
 		}
 	}
@@ -56,7 +57,7 @@ func TestMentions(t *testing.T) {
 		"section three":               nil,
 		"¶3":                          nil,
 	} {
-		if got := review.Mentions(input, judge.English); !slices.Equal(got, want) {
+		if got := review.Mentions(input, task.English); !slices.Equal(got, want) {
 			t.Errorf("%q mentions %v, want %v", input, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // digits are ASCII or full-width ones.
@@ -18,9 +19,9 @@ var (
 // Mentions returns the sections that a message names, each once, in order: §N and
 // 第N段落 with the digits right behind, ASCII or full-width; in English also
 // "section N" and "paragraph N". A space, ¶ or a number in words is no mention.
-func Mentions(input string, language judge.Language) []int {
+func Mentions(input string, language task.Language) []int {
 	pattern := mentionPattern
-	if language == judge.English {
+	if language == task.English {
 		pattern = englishMentionPattern
 	}
 	var numbers []int

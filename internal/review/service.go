@@ -46,7 +46,7 @@ type Options struct {
 	// pass through: budget, retries, redaction.
 	Model func(Purpose) (llm.Model, error)
 	// Language is that of new conversations; empty means that of the review.
-	Language judge.Language
+	Language task.Language
 	// Forges and Pulls are nil where there are no pull requests to look at.
 	Forges map[task.Forge]forge.Forge
 	Pulls  Pulls
@@ -251,7 +251,7 @@ func (s *Service) DeleteReview(ctx context.Context, who, id string) error {
 
 // AddThread begins a conversation about a review. Without a language it is in that
 // of the review.
-func (s *Service) AddThread(ctx context.Context, who, reviewID string, language judge.Language) (store.Thread, error) {
+func (s *Service) AddThread(ctx context.Context, who, reviewID string, language task.Language) (store.Thread, error) {
 	if err := named(who); err != nil {
 		return store.Thread{}, err
 	}
@@ -271,15 +271,12 @@ func (s *Service) AddThread(ctx context.Context, who, reviewID string, language 
 }
 
 // languageOf is the language of a conversation about the review.
-func (s *Service) languageOf(ctx context.Context, r store.Review) (judge.Language, error) {
-	if s.Language != "" {
-		return s.Language, nil
-	}
+func (s *Service) languageOf(ctx context.Context, r store.Review) (task.Language, error) {
 	material, err := s.material(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	return judge.LanguageOf(material.Question + material.Judgement.Overall + r.AnswerText), nil
+	return s.Language.Of(material.Judgement.Overall, material.Question, r.AnswerText), nil
 }
 
 // Thread returns a thread that the caller may see.

@@ -110,6 +110,50 @@ func (s *Service) Preview(ctx context.Context, who, threadID, input string) (Com
 	return Compose(material, thread, answered(said), input), nil
 }
 
+// Given is what a model is given, for people to look at.
+type Given struct {
+	System   string         `json:"system"`
+	Messages []GivenMessage `json:"messages"`
+}
+
+// GivenMessage is one message of it.
+type GivenMessage struct {
+	Role string `json:"role"`
+	Text string `json:"text"`
+}
+
+// Given is what the composition gives the model.
+func (c Composition) Given() Given {
+	given := Given{System: c.Request.System}
+	for _, message := range c.Request.Messages {
+		given.Messages = append(given.Messages, GivenMessage{Role: string(message.Role), Text: message.Text()})
+	}
+	return given
+}
+
+// Sent is what the model was given for an answer, when it was. NotFound if that was
+// not kept.
+func (s *Service) Sent(ctx context.Context, who, threadID, answerID string) (given Given, err error) {
+	if _, err := s.Thread(ctx, who, threadID); err != nil {
+		return Given{}, err
+	}
+	said, err := s.Store.Messages(ctx, threadID)
+	if err != nil {
+		return Given{}, err
+	}
+	if !slices.ContainsFunc(said, func(message store.Message) bool { return message.ID == answerID }) {
+		return Given{}, task.Errorf(task.NotFound, "there is no such answer in this conversation")
+	}
+	kept, err := s.Store.Sent(ctx, answerID)
+	if err != nil {
+		return Given{}, err
+	}
+	if err := json.Unmarshal(kept, &given); err != nil {
+		return Given{}, task.Wrap(task.Internal, err, "what the model was sent for message "+answerID+" cannot be read")
+	}
+	return given, nil
+}
+
 // withUnconfirmed adds to an answer which of its citations are not true.
 func withUnconfirmed(answer string, cited []Citation, language string) string {
 	var wrong []string

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
-	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 //go:embed prompts/system_ja.md
@@ -39,8 +39,8 @@ type wording struct {
 // gap stands between two ranges of sections, in every language.
 const gap = "……"
 
-var wordings = map[judge.Language]wording{
-	judge.Japanese: {
+var wordings = map[task.Language]wording{
+	task.Japanese: {
 		system:    strings.TrimSpace(systemJapanese) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
 		summarize: strings.TrimSpace(summarizeJapanese) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
 		question:  "【問題文】", overall: "【講評（全体）】", purpose: "【出題趣旨／参考文章】", grading: "【採点実感】",
@@ -51,7 +51,7 @@ var wordings = map[judge.Language]wording{
 		unconfirmed:  "（確認できない引用: %s）",
 		purposeWords: []string{"出題趣旨"}, gradingWords: []string{"採点実感"},
 	},
-	judge.English: {
+	task.English: {
 		system:    strings.TrimSpace(systemEnglish) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
 		summarize: strings.TrimSpace(summarizeEnglish) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
 		question:  "[Question]", overall: "[Review (overall)]", purpose: "[Purpose of the question / reference]", grading: "[Grading impressions]",
@@ -68,8 +68,8 @@ var wordings = map[judge.Language]wording{
 // wordingIn returns the wording of a language; Japanese is the one of the
 // specification, and of every thread that names no other.
 func wordingIn(language string) wording {
-	if found, ok := wordings[judge.Language(language)]; ok {
+	if found, ok := wordings[task.Language(language)]; ok {
 		return found
 	}
-	return wordings[judge.Japanese]
+	return wordings[task.Japanese]
 }

@@ -49,7 +49,10 @@ func (b Books) Open(spec Spec) (Info, string, error) {
 			return Info{}, "", task.Wrap(task.DataDir, err, "the folder for a sandbox cannot be made")
 		}
 	}
-	return info, dir, b.write(dir, entry{Info: info, Starter: os.Getpid(), Since: processBegan(os.Getpid())})
+	if err := b.write(dir, entry{Info: info, Starter: os.Getpid(), Since: processBegan(os.Getpid())}); err != nil {
+		return Info{}, "", errors.Join(err, RemoveTree(dir)) // nobody would find it again
+	}
+	return info, dir, nil
 }
 
 // Record notes the process of a sandbox.

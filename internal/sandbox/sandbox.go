@@ -184,4 +184,5 @@ type Snapshot struct {
 	Bytes int64
 	Made  time.Time
 	Used  time.Time
+	Kept  string // as what and where, for people; may be empty
 }

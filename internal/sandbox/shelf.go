@@ -151,7 +151,7 @@ func (s Shelf) fill(made, home, workspace string, before Listing) (int64, error)
 	parts := []struct {
 		from, to string
 		skip     func(string) bool
-	}{{home, shelfHome, isCache}, {workspace, shelfWorkspace, func(name string) bool {
+	}{{home, shelfHome, IsCache}, {workspace, shelfWorkspace, func(name string) bool {
 		if before[name] {
 			info, err := os.Lstat(filepath.Join(workspace, filepath.FromSlash(name)))
 			return err != nil || !info.IsDir() // an old folder may hold something new
@@ -179,7 +179,8 @@ func (s Shelf) fill(made, home, workspace string, before Listing) (int64, error)
 // is installed already. Keeping them would make every start slower.
 var caches = []string{".npm/_cacache", ".npm/_logs", ".cache/pip"}
 
-func isCache(name string) bool { return slices.Contains(caches, name) }
+// IsCache reports whether a path of a home is such a folder.
+func IsCache(name string) bool { return slices.Contains(caches, name) }
 
 // Get puts a snapshot into a home and a workspace. What the workspace has already
 // is left as it is: it is the project's. Get notes that the snapshot was used.

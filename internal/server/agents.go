@@ -32,7 +32,11 @@ func (s *Server) registerAgents(now func() time.Time) {
 		Errors:      []int{http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests},
 	}, func(ctx context.Context, input *enrolInput) (*enrolOutput, error) {
 		oneTime, _ := ctx.Value(oneTimeKey{}).(string)
-		token, err := enrolment.Enrol(ctx, oneTime, input.Body.Name)
+		var token string
+		err := s.audit.Do(ctx, "an enrolment token", "agent.enrol", input.Body.Name, func() (err error) {
+			token, err = enrolment.Enrol(ctx, oneTime, input.Body.Name)
+			return err
+		})
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}

@@ -62,12 +62,14 @@ type BoardTalk interface {
 	Timeline(ctx context.Context, key task.Key) ([]store.BoardEvent, error)
 }
 
-// BoardPulls is about pull requests. For the key of an issue every method but
-// Propose is Invalid.
+// BoardPulls is about pull requests. For the key of an issue every method that
+// takes one is Invalid.
 type BoardPulls interface {
 	// Propose opens a pull request, or returns the one that is open for the same
 	// branches: then opened is false and nothing changes.
 	Propose(ctx context.Context, repository string, proposal forge.Proposal) (item forge.Item, opened bool, err error)
+	// Branches returns the names of a repository's branches, the newest first.
+	Branches(ctx context.Context, repository string) ([]string, error)
 	// Diff returns what it changes; NotFound if its branch is gone.
 	Diff(ctx context.Context, key task.Key) (forge.Diff, error)
 	// Merge merges it; Conflict if it is not open or git cannot merge it.

@@ -91,8 +91,25 @@ func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOut
 	if !found {
 		return &requestOutput{Status: http.StatusNoContent}, nil
 	}
+	if err := h.stillWelcome(ctx); err != nil {
+		return nil, err
+	}
 	assigned := h.assignment(made, input.at)
 	return &requestOutput{Status: http.StatusOK, Body: &assigned}, nil
+}
+
+// stillWelcome looks again, once the agent has a task, whether its token is good:
+// it may have been revoked while the agent waited. Then what the agent was given is
+// taken from it, as everything is when a token is revoked.
+func (h handsOut) stillWelcome(ctx context.Context) error {
+	token, err := h.store.TokenByHash(ctx, caller(ctx).Hash)
+	if err != nil || token.RevokedAt.IsZero() {
+		return err
+	}
+	if err := h.store.RevokeToken(ctx, token.ID, token.RevokedAt); err != nil {
+		return err
+	}
+	return task.Errorf(task.Unauthorized, "the agent's token was revoked")
 }
 
 // agentName is the name by which an agent is known: its own for itself, within

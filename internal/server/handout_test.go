@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -287,6 +288,48 @@ func TestAgentsThatLieAboutTheirID(t *testing.T) {
 	}
 	if len(tokens) != 3 || holders["smith"] != 2 || holders["mallory/smith"] != 1 {
 		t.Errorf("%d leases, held by %v", len(tokens), holders)
+	}
+}
+
+// An agent whose token is revoked while it waits is given nothing, and one that
+// has something loses it: it can neither fetch nor push, and the task is free.
+func TestRevokedAgentsHaveNothing(t *testing.T) {
+	t.Parallel()
+	c, ann := boardCounter(t)
+	issue := func() {
+		_, err := ann.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "x", Assignees: []string{"toryo"}})
+		must(t, err)
+	}
+	issue()
+	first, err := c.agent().RequestTask(t.Context(), "smith", time.Minute)
+	must(t, err)
+	address := strings.Replace(first.CloneURL, "://", "://agent:"+first.Lease.Token+"@", 1)
+	git(t, t.TempDir(), "ls-remote", address)
+
+	type answer struct {
+		given *wire.Assignment
+		err   error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		given, err := c.agent().RequestTask(t.Context(), "smith", time.Minute)
+		answered <- answer{given, err}
+	}()
+	eventually(t, func() bool { return c.hands.Waiting() == 1 })
+	all, err := c.store.ListTokens(t.Context())
+	must(t, err)
+	must(t, c.store.RevokeToken(t.Context(), all[0].ID, time.Now()))
+	issue()
+	if got := <-answered; got.given != nil || task.CodeOf(got.err) != task.Unauthorized {
+		t.Errorf("who waited is given %+v, %v", got.given, got.err)
+	}
+	if said, err := exec.CommandContext(t.Context(), "git", "ls-remote", address).CombinedOutput(); err == nil || !strings.Contains(string(said), "403") {
+		t.Errorf("git with the lease of a revoked agent: %v %s", err, said)
+	}
+	over, err := c.store.Expired(t.Context(), time.Now(), 0)
+	must(t, err)
+	if len(over) != 2 {
+		t.Errorf("%d leases are over, want 2", len(over))
 	}
 }
 

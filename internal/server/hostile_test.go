@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -117,6 +119,127 @@ func TestOnlyTheHolderIsHeard(t *testing.T) {
 			w.wantState(t, id, task.Running, task.ReasonClaimed)
 		}
 	})
+}
+
+// An agent whose token was revoked is told so whatever it says about what it held,
+// and the task goes to another.
+func TestRevokedAgentIsNotHeard(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
+		w := newWorkshop(t, database)
+		made := w.issue(t, "mine")
+		lease := w.hold(t, made.ID) // as a1
+		token, err := database.AddToken(t.Context(), store.Token{Name: "a1", Role: string(access.Agent), Hash: []byte("h")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := w.ask(t, http.MethodPost, "/v1/tasks/"+string(made.ID)+"/heartbeat", lease, strings.NewReader(`{}`)); code != "" {
+			t.Fatalf("a heartbeat is answered with %q", code)
+		}
+		if err := database.RevokeToken(t.Context(), token.ID, w.now()); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runRequests {
+			if code := w.ask(t, r.method, "/v1/tasks/"+string(made.ID)+"/"+r.path, lease, strings.NewReader(r.body)); code != task.LeaseLost {
+				t.Errorf("%s %s: %q", r.method, r.path, code)
+			}
+		}
+		expiry := &broker.Expiry{
+			Leases: database, Tasks: database, MaxAttempts: 3, Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() },
+			Now: w.now, Wrote: func() {}, Log: slog.New(slog.DiscardHandler),
+		}
+		if err := expiry.Expire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.wantState(t, made.ID, task.Queued, task.ReasonLeaseExpired)
+		w.hold(t, made.ID)
+	})
+}
+
+// Everyone is answered as often as agreed, and no more: by token, by address, and
+// where secrets could be guessed. Callers who have been quiet are forgotten.
+func TestTooOften(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := newLimits(Limits{PerToken: 2, PerAddress: 5}, func() time.Time { return now })
+	takes := func(a *allowance, name string) (count int) {
+		for range 1000 {
+			if a.take(name, now) {
+				count++
+			}
+		}
+		return count
+	}
+	for _, c := range []struct {
+		what string
+		of   *allowance
+		want int
+	}{{"one token", l.tokens, 2 * burst}, {"one address", l.addresses, 5 * burst}, {"secrets", l.signIns, signInsPerMinute}} {
+		if got := takes(c.of, "a"); got != c.want {
+			t.Errorf("%s: %d requests at once are answered, want %d", c.what, got, c.want)
+		}
+		if got := takes(c.of, "b"); got != c.want {
+			t.Errorf("%s: another has %d, want %d", c.what, got, c.want)
+		}
+	}
+	now = now.Add(time.Second)
+	if got := takes(l.tokens, "a"); got != 2 {
+		t.Errorf("a second later %d more are answered, want 2", got)
+	}
+	if unlimited := newLimits(Limits{}, time.Now); takes(unlimited.tokens, "a") != 1000 {
+		t.Error("without a limit there is one")
+	}
+	for i := range allowances + 10 {
+		l.tokens.take(fmt.Sprint(i), now)
+		if i == allowances/2 {
+			now = now.Add(2 * quiet)
+		}
+	}
+	if kept := len(l.tokens.callers); kept > allowances || kept < allowances/4 {
+		t.Errorf("%d callers are remembered", kept)
+	}
+	for remote, want := range map[string]string{
+		"192.0.2.7:1": "192.0.2.7", "[2001:db8::1]:1": "2001:db8::/64", "[2001:db8::ffff:2]:9": "2001:db8::/64", "[::ffff:192.0.2.7]:1": "::ffff:192.0.2.7",
+		"[fe80::1%eth0]:1": "fe80::/64", "nonsense": "nonsense",
+	} {
+		if got := addressOf(remote); got != want {
+			t.Errorf("%s counts as %s, want %s", remote, got, want)
+		}
+	}
+}
+
+// Over HTTP, whoever asks too often is told when to come back, and others are not
+// in the way of it.
+func TestTooOftenOverHTTP(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t, setting{limits: Limits{PerToken: 0.001}})
+	token := w.token(t, access.Viewer)
+	refused := 0
+	for range 20 {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.web.URL+"/v1/tasks", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		answer, err := w.web.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		switch {
+		case answer.StatusCode == http.StatusTooManyRequests && answer.Header.Get("Retry-After") != "":
+			refused++
+		case answer.StatusCode != http.StatusOK:
+			t.Errorf("answered with %s", answer.Status)
+		}
+	}
+	if refused != 19 {
+		t.Errorf("%d of 20 requests are refused, want 19", refused)
+	}
+	if code := w.ask(t, http.MethodGet, "/v1/tasks", w.token(t, access.Viewer), nil); code != "" {
+		t.Errorf("another is told %q", code)
+	}
 }
 
 // A journal is kept in order, whatever comes.

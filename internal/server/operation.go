@@ -16,14 +16,25 @@ import (
 const bearer = "bearer"
 
 // register adds an operation to the API. Only a token that includes the role
-// gets through to the handler.
+// gets through to the handler. What people change by it is in the audit log; what
+// agents report is in the journals.
 func register[Input, Output any](s *Server, role access.Role, operation huma.Operation, handler func(context.Context, *Input) (*Output, error)) {
 	operation.Security = []map[string][]string{{bearer: {}}}
 	operation.Middlewares = append(operation.Middlewares, s.demand(role))
 	operation.MaxBodyBytes = maxBody
 	operation.Errors = append(operation.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
-	huma.Register(s.api, operation, func(ctx context.Context, input *Input) (*Output, error) {
-		output, err := handler(ctx, input)
+	noted := operation.Method != http.MethodGet && role != access.Agent
+	huma.Register(s.api, operation, func(ctx context.Context, input *Input) (output *Output, err error) {
+		do := func() error {
+			output, err = handler(ctx, input)
+			return err
+		}
+		if noted {
+			made := callOf(ctx)
+			err = s.audit.Do(ctx, "token "+made.token.Name, "api."+operation.OperationID, made.subject, do)
+		} else {
+			err = do()
+		}
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
@@ -31,12 +42,29 @@ func register[Input, Output any](s *Server, role access.Role, operation huma.Ope
 	})
 }
 
-type tokenKey struct{}
+type callKey struct{}
+
+// calling is who makes a request, and what it is about.
+type calling struct {
+	token   store.Token
+	subject string // for the audit log
+}
+
+func callOf(ctx context.Context) calling {
+	made, _ := ctx.Value(callKey{}).(calling)
+	return made
+}
 
 // caller is the token of the request, which the middleware has checked.
-func caller(ctx context.Context) store.Token {
-	token, _ := ctx.Value(tokenKey{}).(store.Token)
-	return token
+func caller(ctx context.Context) store.Token { return callOf(ctx).token }
+
+// subjectOf is what a request is about: its path, and as whom it is made.
+func subjectOf(ctx huma.Context) string {
+	address := ctx.URL()
+	if as := ctx.Header("X-Toryo-As"); as != "" {
+		return address.Path + " as=" + as
+	}
+	return address.Path
 }
 
 // demand lets only those through whose token includes the role.
@@ -54,7 +82,7 @@ func (s *Server) demand(role access.Role) func(huma.Context, func(huma.Context))
 		if access.Role(token.Role) == access.Agent {
 			s.seen.note(token.ID)
 		}
-		next(huma.WithValue(ctx, tokenKey{}, token))
+		next(huma.WithValue(ctx, callKey{}, calling{token, subjectOf(ctx)}))
 	}
 }
 

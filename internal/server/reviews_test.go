@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -66,7 +65,7 @@ func inChatHouses(t *testing.T, test func(chatHouse)) {
 	for name, open := range map[string]func(t *testing.T) (store.Store, error){
 		"sqlite": func(t *testing.T) (store.Store, error) {
 			t.Helper()
-			return sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+			return sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 		},
 		"postgres": func(t *testing.T) (store.Store, error) {
 			t.Helper()

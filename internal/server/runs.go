@@ -51,6 +51,8 @@ type (
 	}
 	signalsOutput struct{ Body wire.Signals }
 
+	referencesOutput struct{ Body wire.References }
+
 	progressInput struct {
 		OfTask
 		Body wire.Progress
@@ -64,6 +66,7 @@ type (
 		Body wire.OpenPull
 	}
 	openPullOutput struct{ Body wire.Pulled }
+	resultOutput   struct{ Body wire.Ended }
 	resultInput    struct {
 		OfTask
 		Body wire.Result
@@ -96,6 +99,7 @@ func (a runsAPI) register() {
 	registerHeld(a.Server, operationOnRun("report-events", http.MethodPost, "events", "Add entries to the journal"), a.report)
 	registerHeld(a.Server, operationOnRun("read-journal", http.MethodGet, "journal", "The journal of the task since it was last assigned"), a.journal)
 	registerHeld(a.Server, operationOnRun("watch-signals", http.MethodGet, "signals", "Wait for a stop, a pause or comments"), a.signals)
+	registerHeld(a.Server, operationOnRun("read-references", http.MethodGet, "references", "The items that the text of the task's own item names"), a.references)
 	registerHeld(a.Server, operationOnRun("show-progress", http.MethodPost, "progress", "Bring the progress comment up to date"), a.progress)
 	registerHeld(a.Server, operationOnRun("say", http.MethodPost, "comments", "Write a comment, or answer in a review thread"), a.say)
 	registerHeld(a.Server, operationOnRun("open-pull", http.MethodPost, "pull", "Publish the branch and open the pull request"), a.openPull)
@@ -165,7 +169,25 @@ func commentOf(e store.CommentEntry) wire.Comment {
 	if e.Change != store.CommentPresent {
 		shown.Change = string(e.Change)
 	}
+	if e.Refused != "" {
+		shown.Refused, shown.Body = string(e.Refused), "" // what it says is not for the run
+	}
 	return shown
+}
+
+func (a runsAPI) references(ctx context.Context, held broker.Held, _ *heldInput) (*referencesOutput, error) {
+	items, err := a.runs.Referenced(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	named := wire.References{Items: []wire.Reference{}}
+	for _, item := range items {
+		named.Items = append(named.Items, wire.Reference{
+			Kind: string(item.Key.Kind), Number: item.Key.Number, URL: item.URL, State: string(item.State),
+			Author: item.Author, Title: item.Title, Body: item.Body,
+		})
+	}
+	return &referencesOutput{named}, nil
 }
 
 func (a runsAPI) progress(ctx context.Context, held broker.Held, input *progressInput) (*struct{}, error) {
@@ -184,18 +206,18 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPull
 	return &openPullOutput{wire.Pulled(pulled)}, err
 }
 
-func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*struct{}, error) {
+func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*resultOutput, error) {
 	result := input.Body
 	if result.Review != nil && result.Outcome == string(broker.RunDone) && held.State == task.Running {
 		if err := a.reviewed(ctx, held, result); err != nil {
 			return nil, err
 		}
 	}
-	_, err := a.runs.Finish(ctx, held, broker.RunResult{
+	after, err := a.runs.Finish(ctx, held, broker.RunResult{
 		Outcome: broker.Outcome(result.Outcome), Reason: task.Reason(result.Reason), Comment: result.Comment, Summary: result.Summary,
-		Kept: result.Kept, CutAfter: time.Duration(result.CutAfter) * time.Millisecond,
+		Progress: result.Progress, Kept: result.Kept, CutAfter: time.Duration(result.CutAfter) * time.Millisecond,
 	})
-	return nil, err
+	return &resultOutput{wire.Ended{State: string(after.State), Reason: string(after.Reason)}}, err
 }
 
 // reviewed passes on what a review came to, while the lease is held.

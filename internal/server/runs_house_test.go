@@ -34,7 +34,7 @@ func onBoth(t *testing.T, test func(t *testing.T, database store.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+		database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +99,7 @@ type setting struct {
 	reviews bool
 	// patience is how long a caller may take to read.
 	patience time.Duration
+	limits   Limits
 }
 
 const (
@@ -147,6 +148,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	}
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge},
 	})
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
 	w.halts = broker.NewHalts(broker.HaltOptions{
@@ -164,14 +166,14 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
 	})
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Now: w.now, Log: logger,
+		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Answered: w.halts.Answered, Now: w.now, Log: logger,
 	})
 	w.watcher.Start(t.Context())
 	t.Cleanup(w.watcher.Stop)
 	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
 	s := New(Options{
 		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
-		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell, WriteTimeout: set.patience,
+		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell, WriteTimeout: set.patience, Limits: set.limits,
 	})
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -108,4 +109,48 @@ func (w *workshop) comments(t *testing.T, key task.Key) []task.Comment {
 		t.Fatal(err)
 	}
 	return comments
+}
+
+// An agent finds out which of the runs that it has paused or lost will not go on.
+func TestWhatBecameOfRuns(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
+		w := newWorkshop(t, database)
+		agent := &wire.Client{Server: w.web.URL, HTTP: w.web.Client(), Token: w.token(t, access.Agent)}
+		var runs []wire.RunRef
+		for _, title := range []string{"goes on", "is stopped", "begins anew"} {
+			made := w.issue(t, title)
+			_, running := w.claim(t, made.ID)
+			runs = append(runs, wire.RunRef{TaskID: string(made.ID), Generation: running.Generation})
+			if title == "goes on" {
+				continue
+			}
+			if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonUnassigned); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(11e9)
+			if _, err := w.halts.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if title == "begins anew" {
+				if _, err := w.halts.Retry(t.Context(), made.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		unknown := wire.RunRef{TaskID: "01a1de67-0000-7000-8000-000000000000", Generation: 1}
+		over, err := agent.Over(t.Context(), append(runs, unknown))
+		want := []wire.RunOver{
+			{RunRef: runs[1], State: "stopped", Reason: string(task.ReasonUnassigned)},
+			{RunRef: runs[2], State: "stopped", Reason: string(task.ReasonAssigned)},
+		}
+		if err != nil || !slices.Equal(over, want) {
+			t.Errorf("over are %+v, %v, want %+v", over, err, want)
+		}
+		viewer := &wire.Client{Server: w.web.URL, HTTP: w.web.Client(), Token: w.token(t, access.Viewer)}
+		if _, err := viewer.Over(t.Context(), runs); task.CodeOf(err) != task.Forbidden {
+			t.Errorf("a viewer who asks is told %v", err)
+		}
+	})
 }

@@ -40,6 +40,9 @@ type life struct {
 	begun    bool
 	heard    []string // "change/id/body", in order
 	count    int
+	// unassigned says that the bot was taken off the item: then the task ends as
+	// stopped, whatever else happens, unless it had ended before.
+	unassigned bool
 }
 
 func (l *life) is() task.Task {
@@ -207,7 +210,7 @@ func (l *life) step() {
 	ctx, id := l.t.Context(), l.task.ID
 	switch rapid.SampledFrom([]string{
 		"say", "say", "edit", "remove", "bot", "look", "look", "fault", "claim", "claim", "checkpoint", "checkpoint", "crash",
-		"lose", "pause", "resume", "resume", "grace", "done",
+		"lose", "pause", "resume", "resume", "grace", "done", "unassign",
 	}).Draw(l.r, "step") {
 	case "say":
 		l.say()
@@ -241,6 +244,33 @@ func (l *life) step() {
 		if l.held != nil && rapid.IntRange(0, 9).Draw(l.r, "really") == 0 {
 			l.finish("done")
 		}
+	case "unassign":
+		if !l.unassigned && rapid.IntRange(0, 5).Draw(l.r, "really") == 0 {
+			l.unassigned = l.is().State.Active()
+			if err := l.w.forge.Unassign(ctx, l.task.Key, bot); err != nil {
+				l.r.Fatal(err)
+			}
+		}
+	}
+}
+
+// wind lets a task go on that is not wanted any more, until it has ended.
+func (l *life) wind() {
+	for rounds := 0; l.is().State.Active(); rounds++ {
+		if rounds > 20 {
+			l.r.Fatalf("the task does not end: %+v", l.is())
+		}
+		l.w.snapshots.Changed(l.task.Key)
+		if err := l.w.intake.Look(l.t.Context(), l.task.Key, 0); err != nil {
+			l.r.Fatal(err)
+		}
+		l.checkpoint(false)
+		if l.held == nil && l.is().State == task.Running {
+			l.lose()
+		}
+	}
+	if is := l.is(); is.State != task.Stopped && is.State != task.Done {
+		l.r.Fatalf("nobody wanted the task any more, and it is %s", is.State)
 	}
 }
 
@@ -263,16 +293,7 @@ func (l *life) carryOn() {
 
 // check compares what the runs heard with what was said.
 func (l *life) check() {
-	seen := map[string]bool{}
-	last := map[string]string{}
-	for _, h := range l.heard {
-		if seen[h] {
-			l.r.Fatalf("%s was heard twice: %q", h, l.heard)
-		}
-		seen[h] = true
-		parts := strings.SplitN(h, "/", 3)
-		last[parts[1]] = parts[0] + "/" + parts[2]
-	}
+	last := l.checkOnce()
 	for _, c := range l.comments {
 		heard, was := last[c.id]
 		switch {
@@ -286,8 +307,23 @@ func (l *life) check() {
 	}
 }
 
-// Random schedules of comments, pauses, losses of agents, faults of the forge and a
-// stop at the end: no comment is lost, none is heard twice, none is the bot's own,
+// checkOnce makes sure that nothing was heard twice, and returns what was heard last of
+// each comment.
+func (l *life) checkOnce() map[string]string {
+	seen, last := map[string]bool{}, map[string]string{}
+	for _, h := range l.heard {
+		if seen[h] {
+			l.r.Fatalf("%s was heard twice: %q", h, l.heard)
+		}
+		seen[h] = true
+		parts := strings.SplitN(h, "/", 3)
+		last[parts[1]] = parts[0] + "/" + parts[2]
+	}
+	return last
+}
+
+// Random schedules of comments, stops, pauses, losses of agents, faults of the forge and
+// a stop at the end: no comment is lost, none is heard twice, none is the bot's own,
 // and the label is that of the state.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
@@ -299,7 +335,12 @@ func TestSchedules(t *testing.T) {
 			for range rapid.IntRange(5, 40).Draw(r, "steps") {
 				l.step()
 			}
-			l.carryOn()
+			if l.unassigned {
+				l.wind()
+				l.checkOnce()
+			} else {
+				l.carryOn()
+			}
 			if l.is().State.Active() {
 				l.check()
 				w.settle(t, l.task.Key)

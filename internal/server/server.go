@@ -77,6 +77,7 @@ type Server struct {
 	store  store.Store
 	tokens access.Tokens
 	leases access.Leases
+	audit  access.Auditor
 	now    func() time.Time
 
 	writeTimeout time.Duration
@@ -100,6 +101,7 @@ func New(options Options) *Server {
 		store:  options.Store,
 		tokens: access.Tokens{Store: options.Store, Now: options.Now},
 		leases: access.Leases{Store: options.Store, Now: options.Now},
+		audit:  access.Auditor{Store: options.Store, Now: options.Now, Log: options.Log},
 		now:    options.Now,
 
 		writeTimeout: cmp.Or(options.WriteTimeout, defaultWriteTimeout),
@@ -117,6 +119,7 @@ func New(options Options) *Server {
 	s.registerMe()
 	s.registerTasks()
 	s.registerAgents(options.Now)
+	s.registerOver()
 	if options.HandOut != nil {
 		handsOut{s, options.HandOut}.register()
 	}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -36,7 +36,7 @@ type house struct {
 
 func newHouse(t *testing.T) house {
 	t.Helper()
-	database, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -347,6 +347,40 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
+// What people are told of a move is written even if the task has moved on before
+// the forge could take it.
+func TestQuickMovesAreAllTold(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	w.settle(t, made.Key)
+	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		if call.Method == "CreateComment" || call.Method == "AddLabel" {
+			return dummy.Refuse
+		}
+		return dummy.None
+	})
+	arrived := await(t, held)
+	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+		t.Fatal(err)
+	}
+	<-arrived
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.halts.Resume(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+		t.Fatal(err)
+	}
+	w.forge.Misbehave(nil)
+	w.settle(t, made.Key)
+	w.wantComments(t, made.Key, "Paused.", "Resumed.", "Stopped.")
+	w.wantLabel(t, made.Key, task.Stopped)
+}
+
 // A pause that is lifted before the agent has ended its run sends the task back
 // into the queue; a stop beats a pause.
 func TestHaltsMeet(t *testing.T) {

@@ -3,8 +3,8 @@ package server
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -137,14 +137,15 @@ func TestManyComments(t *testing.T) {
 	})
 }
 
-// Who is heard is configured; who is not is in the log and in the journal, with
-// the reason.
+// Who is heard is configured. Of the others the run is told that they said
+// something and why that does not count, and not what.
 func TestAcceptFrom(t *testing.T) {
 	t.Parallel()
+	const noWriter, noPart = "no_write_access", "not_a_participant"
 	for accept, want := range map[broker.Accept][]string{
-		broker.FromAll:          {"new alice: a", "new early: b", "new writer: c", "new stranger: d"},
-		broker.FromParticipants: {"new alice: a", "new early: b", "new writer: c"},
-		broker.FromWriters:      {"new writer: c"},
+		broker.FromAll:          {"alice: a", "early: b", "writer: c", "stranger: d"},
+		broker.FromParticipants: {"alice: a", "early: b", "writer: c", "stranger refused " + noPart},
+		broker.FromWriters:      {"alice refused " + noWriter, "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
 	} {
 		t.Run(string(accept), func(t *testing.T) {
 			t.Parallel()
@@ -157,27 +158,100 @@ func TestAcceptFrom(t *testing.T) {
 				w.forge.Say(made.Key, author, string(rune('a'+i)))
 			}
 			w.look(t, made.ID)
-			heard, _ := heardBy(t, held, 0)
-			if !slices.Equal(heard, want) {
-				t.Errorf("the run hears %q, want %q", heard, want)
-			}
-			noted, err := w.store.EventsOf(t.Context(), made.ID, task.SignalTaken)
+			w.look(t, made.ID)
+			signals, err := held.Signals(t.Context(), 0, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused := 0
-			for _, event := range noted {
-				refused += strings.Count(string(event.Data), `"refused":"`)
+			var heard []string
+			for _, c := range signals.Comments {
+				told := c.Author + ": " + c.Body
+				if c.Refused != "" {
+					told = c.Author + " refused " + c.Refused + c.Body
+				}
+				heard = append(heard, told)
 			}
-			if refused != 4-len(want) {
-				t.Errorf("%d refusals are in the journal", refused)
-			}
-			w.look(t, made.ID)
-			if again, err := w.store.EventsOf(t.Context(), made.ID, task.SignalTaken); err != nil || len(again) != len(noted) {
-				t.Errorf("a refusal is noted again: %v", err)
+			if !slices.Equal(heard, want) {
+				t.Errorf("the run hears %q, want %q", heard, want)
 			}
 		})
 	}
+}
+
+// A task that waits for an answer goes on by itself when somebody answers whose word
+// counts, whether we are told of it or look.
+func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
+	t.Parallel()
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
+			t.Parallel()
+			w := onSQLite(t, setting{accept: broker.FromWriters})
+			w.forge.SetAccess(repository, "writer", forge.WriteAccess)
+			made := w.issue(t, "Mend the gate")
+			held, _ := w.claim(t, made.ID)
+			w.forge.Say(made.Key, "writer", "before the question")
+			w.look(t, made.ID)
+			_, last := heardBy(t, held, 0)
+			if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, last))}); err != nil {
+				t.Fatal(err)
+			}
+			if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(t, made.Key)
+			w.forge.Say(made.Key, "stranger", "whatever")
+			w.look(t, made.ID)
+			w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
+			rung, stop := w.bell.ListenAll()
+			defer stop()
+			w.forge.Say(made.Key, "writer", "paint it green")
+			if told {
+				w.watcher.Changed(made.Key)
+			} else {
+				w.snapshots.Changed(made.Key)
+				w.pass(time.Hour)
+				if err := w.watcher.GoThrough(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for {
+				is, err := w.store.Task(t.Context(), made.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if is.State == task.Queued && is.Reason == task.ReasonResumed {
+					break
+				}
+				select {
+				case <-rung:
+				case <-time.After(50 * time.Millisecond): // not every move rings
+				case <-t.Context().Done():
+					t.Fatalf("it is %+v", is)
+				}
+			}
+			next, _ := w.goOn(t, made.ID)
+			if heard, _ := heardBy(t, next, last); !slices.Contains(heard, "new writer: paint it green") {
+				t.Errorf("the run that goes on hears %q", heard)
+			}
+		})
+	}
+}
+
+// A task that is paused for another reason does not go on because of a comment.
+func TestACommentDoesNotLiftAPause(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused"}); err != nil {
+		t.Fatal(err)
+	}
+	w.forge.Say(made.Key, "alice", "and the fence")
+	w.look(t, made.ID)
+	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
 }
 
 // When it is not known whether an author may write, the comment waits; it is not
@@ -303,4 +377,29 @@ func TestNewLifeHasAJournalOfItsOwn(t *testing.T) {
 	if want := []string{`{"text":"after"}`}; !slices.Equal(notes, want) {
 		t.Errorf("the run goes on from %q, want %q", notes, want)
 	}
+}
+
+// A comment that no run took up before the end is said to be so; one that was taken
+// up, withdrawn or written by the bot is not.
+func TestCommentsThatCameTooLate(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	w.forge.Say(made.Key, "alice", "paint it")
+	w.look(t, made.ID)
+	_, taken := heardBy(t, held, 0)
+	signal := fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, taken)
+	if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, signal)}); err != nil {
+		t.Fatal(err)
+	}
+	w.forge.Say(made.Key, "bob", "green, please")
+	w.forge.Say(made.Key, "bob", "or red")
+	w.forge.Say(made.Key, "toryo-bot", "I am at it")
+	w.look(t, made.ID)
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "It is done."}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.wantComments(t, made.Key, "I am at it", "It is done.\n\nComments by bob came too late")
 }

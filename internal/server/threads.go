@@ -14,8 +14,8 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -94,7 +94,7 @@ func MessageOf(said review.Said) wire.Message {
 }
 
 func (r reviews) addThread(ctx context.Context, input *newThread) (*threadOutput, error) {
-	made, err := r.service.AddThread(ctx, caller(ctx).Name, input.Body.ReviewID, judge.Language(input.Body.Language))
+	made, err := r.service.AddThread(ctx, caller(ctx).Name, input.Body.ReviewID, task.Language(input.Body.Language))
 	return &threadOutput{ThreadOf(made)}, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -55,46 +54,46 @@ type Webhooks struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	mu     sync.Mutex
-	recent map[task.Forge][]Received
+	mu      sync.Mutex
+	refused map[task.Forge]time.Time // when one that was refused was last noted
 }
 
-// keepReceived is how many of the last webhooks of each forge are remembered.
-const keepReceived = 10
+// keepReceived is how many of the last webhooks of each forge are kept.
+const keepReceived = 20
 
-// Received is a webhook that came in, and what became of it.
-type Received struct {
-	At         time.Time
-	Event      string // empty if it could not be read
-	Repository string
-	Status     int
-	Problem    string // empty if it was taken
-}
+// refusedEvery is how often a webhook that was refused is noted: anyone can send
+// those, and the database is not for everyone to fill.
+const refusedEvery = time.Second
 
-// Recent returns the last webhooks of a forge that this server was sent since its
-// start, newest first.
-func (w *Webhooks) Recent(of task.Forge) []Received {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.recent[of])
-}
-
-// remember keeps what people want to know when nothing seems to happen. Of an
-// error it keeps what was written for people.
-func (w *Webhooks) remember(of task.Forge, delivery forge.Delivery, status int, err error) {
-	received := Received{At: w.Now(), Event: delivery.Event, Repository: delivery.Repository, Status: status}
+// note keeps what people want to know when nothing seems to happen. Of an error it
+// keeps what was written for people.
+func (w *Webhooks) note(ctx context.Context, of task.Forge, delivery forge.Delivery, status int, err error) {
+	received := store.Received{Forge: of, At: w.Now(), Event: delivery.Event, Repository: delivery.Repository, Status: status}
 	if coded, found := task.AsError(err); found {
 		received.Problem = coded.Message
 	} else if err != nil {
 		received.Problem = task.CodeOf(err).Info().Meaning
 	}
+	if received.Problem != "" && !w.mayNote(of, received.At) {
+		return
+	}
+	if err := w.Seen.AddReceived(context.WithoutCancel(ctx), received, keepReceived); err != nil {
+		w.Log.WarnContext(ctx, "a webhook could not be noted", "forge", of, "error", err)
+	}
+}
+
+// mayNote reports whether it is time to note one that was refused.
+func (w *Webhooks) mayNote(of task.Forge, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.recent == nil {
-		w.recent = make(map[task.Forge][]Received)
+	if now.Before(w.refused[of].Add(refusedEvery)) {
+		return false
 	}
-	last := append([]Received{received}, w.recent[of]...)
-	w.recent[of] = last[:min(len(last), keepReceived)]
+	if w.refused == nil {
+		w.refused = make(map[task.Forge]time.Time)
+	}
+	w.refused[of] = now
+	return true
 }
 
 // Register adds the paths to the mux.
@@ -116,7 +115,7 @@ func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forg
 		status = task.CodeOf(err).Info().Status
 		w.Log.WarnContext(r.Context(), "a webhook was not taken", "forge", of, "event", delivery.Event, "status", status, "error", err)
 	}
-	w.remember(of, delivery, status, err)
+	w.note(r.Context(), of, delivery, status, err)
 	to.WriteHeader(status)
 }
 

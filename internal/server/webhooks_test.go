@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +27,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 const secret = "hunter2"
@@ -74,7 +74,7 @@ func newWebhooks(seen store.Deliveries, changes server.Changes) (*server.Webhook
 
 func openStore(t testing.TB) store.Store {
 	t.Helper()
-	opened, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "toryo.db"))
+	opened, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,11 @@ func TestFailedDeliveryMayComeAgain(t *testing.T) {
 		t.Error(diff)
 	}
 	// The last ones can be looked at, the newest first, with what was wrong.
-	if got := hooks.Recent(task.GitHub); len(got) != 3 || got[0].Status != 204 || got[2].Status != 503 || got[2].Problem != "the database is down" ||
+	got, err := hooks.Seen.ListReceived(t.Context(), task.GitHub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 3 || got[0].Status != 204 || got[2].Status != 503 || got[2].Problem != "the database is down" ||
 		got[2].Event != "issues" || got[2].Repository != "o/n" {
 		t.Errorf("the last webhooks are %+v", got)
 	}
@@ -257,6 +261,11 @@ func (nowhere) RecordDelivery(context.Context, task.Forge, string, time.Time) (b
 	return true, nil
 }
 func (nowhere) PruneDeliveries(context.Context, time.Time) (int, error) { return 0, nil }
+
+func (nowhere) AddReceived(context.Context, store.Received, int) error { return nil }
+func (nowhere) ListReceived(context.Context, task.Forge) ([]store.Received, error) {
+	return nil, nil
+}
 
 // valid fails the test if an item that cannot exist is said to have changed.
 type valid struct{ t *testing.T }

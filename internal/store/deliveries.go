@@ -18,4 +18,20 @@ type Deliveries interface {
 	// PruneDeliveries forgets what was recorded before the given time and
 	// returns how many that were.
 	PruneDeliveries(ctx context.Context, before time.Time) (int, error)
+	// AddReceived notes a webhook that came in, and forgets all but the newest of
+	// its forge: as many as given of those that were taken, and as many of the
+	// others, so that these cannot drive out those.
+	AddReceived(ctx context.Context, r Received, keep int) error
+	// ListReceived returns what is known of the webhooks of a forge, newest first.
+	ListReceived(ctx context.Context, forge task.Forge) ([]Received, error)
+}
+
+// Received is a webhook that came in, and what became of it.
+type Received struct {
+	Forge      task.Forge
+	At         time.Time
+	Event      string // empty if it could not be read
+	Repository string
+	Status     int
+	Problem    string // empty if it was taken
 }

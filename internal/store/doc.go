@@ -3,6 +3,7 @@
 //
 //	Tasks, Leases     tasks, their moves and who holds them
 //	Events            the journal of every task
+//	Refs              what tasks have in git
 //	Outbox            forge writes that are durable before they are tried
 //	ForgeCache        answers of a forge, kept with their ETags
 //	Deliveries        webhooks that were dealt with

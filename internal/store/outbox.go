@@ -32,8 +32,9 @@ type Action struct {
 	// Coalesce names what the action overwrites, for example the progress
 	// comment: while an earlier action on the item with the same name has not
 	// been tried, the newer one takes its place: its number in the order, and its
-	// due time if that is earlier. The earlier one is then Replaced. Empty means
-	// never.
+	// due time if that is earlier. The earlier one is then Replaced. What waits so
+	// is due no later than what is put behind it, which it would hold up. Empty
+	// means never.
 	Coalesce string
 	Kind     string
 	Payload  json.RawMessage
@@ -55,11 +56,15 @@ type Outbox interface {
 	// there is no such task.
 	Put(ctx context.Context, action Action) (stored Action, put bool, err error)
 	// Take returns actions that are due, of each item only the first that is
-	// still pending, and holds them for the caller until the given time: no
-	// other caller gets them before. Each Take counts as an attempt. An action
+	// still pending, but for what overwrites something and was never tried: while
+	// that is not due, the next one comes first. It holds them for the
+	// caller until the given time: no other caller gets them before. Each Take counts as an attempt. An action
 	// whose task is in a newer generation by now is not returned but refused with
 	// ReasonStaleGeneration.
 	Take(ctx context.Context, now, until time.Time, limit int) ([]Action, error)
+	// KeepTaken extends the hold of whoever took the action at that attempt; Conflict if
+	// it has ended or someone else has taken it since.
+	KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error
 	// Deliver records that the forge has taken the action, with what it said,
 	// even if the action was refused meanwhile. Delivering twice changes nothing.
 	Deliver(ctx context.Context, id string, result json.RawMessage) error

@@ -83,7 +83,7 @@ type Thread struct {
 }
 
 // Threads keeps conversations. What the model is given besides the messages is
-// made anew each time and not kept.
+// made anew each time: see [Turns.Sent] for what is kept of it, for people.
 type Threads interface {
 	// AddThread stores a thread and returns it with its id; NotFound if its
 	// review does not exist.
@@ -172,7 +172,9 @@ type Ended struct {
 	Citations                   json.RawMessage
 	LastSectionMentionTurn      int
 	LastSectionParagraphNumbers []int
-	Writes                      []Action // put into the outbox in the same transaction
+	// Sent is what the model was given, kept for people to look at.
+	Sent   json.RawMessage
+	Writes []Action // put into the outbox in the same transaction
 }
 
 // Turns keeps what is said in threads. Of all processes together one answers in a
@@ -191,6 +193,9 @@ type Turns interface {
 	// EndTurn stores the answer and returns it. LeaseLost if somebody else has
 	// taken the turn over, NotFound if the thread is gone.
 	EndTurn(ctx context.Context, ended Ended) (Message, error)
+	// Sent returns what the model was given for an answer, or NotFound if that was
+	// not kept.
+	Sent(ctx context.Context, answerID string) (json.RawMessage, error)
 	// FailTurn says that there is no answer; LeaseLost and NotFound as above.
 	FailTurn(ctx context.Context, messageID, claim, cause string) error
 	// Messages returns the messages of a thread by turn: those without an answer

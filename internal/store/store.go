@@ -8,6 +8,7 @@ type Store interface {
 	Leases
 	Events
 	Runs
+	Refs
 	Halts
 	CommentLog
 	Outbox

@@ -25,6 +25,7 @@ type Tokens interface {
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	// ListTokens returns all tokens.
 	ListTokens(ctx context.Context) ([]Token, error)
-	// RevokeToken ends a token. Revoking twice changes nothing.
+	// RevokeToken ends a token; one that was revoked before stays as it is. The
+	// leases of agents with its name end too: what they hold is lost from then on.
 	RevokeToken(ctx context.Context, id string, at time.Time) error
 }

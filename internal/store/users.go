@@ -11,15 +11,18 @@ type User struct {
 	Login     string
 	Role      string // of package access
 	Password  string // as package access encodes it; empty if there is none
+	Identity  string // who the user is at a provider elsewhere; empty if nobody there
 	CreatedAt time.Time
 }
 
 // Users keeps the accounts of the pages.
 type Users interface {
-	// AddUser stores a user; Conflict if the login is taken.
+	// AddUser stores a user; Conflict if the login or the identity is taken.
 	AddUser(ctx context.Context, u User) (User, error)
 	// User returns one user.
 	User(ctx context.Context, login string) (User, error)
+	// UserOf returns the user with an identity, or NotFound.
+	UserOf(ctx context.Context, identity string) (User, error)
 	// ListUsers returns all users.
 	ListUsers(ctx context.Context) ([]User, error)
 	// SetUserPassword replaces the password of a user and ends all sessions of

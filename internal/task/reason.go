@@ -16,6 +16,7 @@ const (
 	ReasonLeaseExpired      Reason = "lease_expired"
 	ReasonAgentGone         Reason = "agent_gone"
 	ReasonNotPrepared       Reason = "not_prepared"
+	ReasonNoBase            Reason = "nothing_to_start_from"
 	ReasonAttemptsExhausted Reason = "attempts_exhausted"
 	ReasonPauseRequested    Reason = "pause_requested"
 	ReasonAllPaused         Reason = "all_paused"
@@ -82,6 +83,7 @@ var reasonTexts = map[Reason]string{
 	ReasonLeaseExpired:      "the agent was not heard of in time",
 	ReasonAgentGone:         "the agent was gone before it had it",
 	ReasonNotPrepared:       "what it needs could not be had from the forge",
+	ReasonNoBase:            "the repository has no commit or no branch to start from",
 	ReasonAttemptsExhausted: "every attempt was used up",
 	ReasonPauseRequested:    "a person asked for a pause",
 	ReasonAllPaused:         "everything was paused",
@@ -120,3 +122,11 @@ var reasonTexts = map[Reason]string{
 
 // Text is the reason in words.
 func (r Reason) Text() string { return reasonTexts[r] }
+
+// In is the reason in words of a language. A reason that is not known is nothing.
+func (r Reason) In(language Language) string {
+	if language == Japanese {
+		return reasonsInJapanese[r]
+	}
+	return reasonTexts[r]
+}

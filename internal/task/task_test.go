@@ -189,7 +189,7 @@ func TestEveryReasonHasWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if Reason(code).Text() == "" {
+		if Reason(code).Text() == "" || Reason(code).In(Japanese) == "" || Reason(code).In(English) != Reason(code).Text() {
 			t.Errorf("%s has no words", code)
 		}
 		found++

@@ -19,7 +19,7 @@ import (
 const accessibilityProgram = "toryo-test/axe-core-4.10.3/node_modules/axe-core/axe.min.js"
 
 // browserPatience is how long a test may use the browser before it fails.
-const browserPatience = 2 * time.Minute
+const browserPatience = 10 * time.Minute
 
 // browser is the one that all tests of a process share: it is large.
 var browser struct {

@@ -28,10 +28,10 @@ const giteaFolder = "TORYO_TEST_GITEA"
 // giteaVersion is the one that scripts/gitea builds.
 const giteaVersion = "1.26.0"
 
-const (
-	giteaAdmin    = "root1"
-	giteaPassword = "correct-Horse-1"
-)
+const giteaAdmin = "root1"
+
+// GiteaPassword is the password of every account that [GiteaServer.User] makes.
+const GiteaPassword = "correct-Horse-1"
 
 // GiteaServer is a real Gitea server on loopback.
 type GiteaServer struct {
@@ -69,7 +69,7 @@ func Gitea(t testing.TB) *GiteaServer {
 		return lines[len(lines)-1]
 	}
 	run("migrate")
-	run("admin", "user", "create", "--admin", "--username", giteaAdmin, "--password", giteaPassword,
+	run("admin", "user", "create", "--admin", "--username", giteaAdmin, "--password", GiteaPassword,
 		"--email", giteaAdmin+"@example.com", "--must-change-password=false")
 	server.Admin = run("admin", "user", "generate-access-token", "--username", giteaAdmin,
 		"--token-name", "boot", "--scopes", "all", "--raw")
@@ -237,7 +237,7 @@ func (g *GiteaServer) User(t testing.TB, prefix string) string {
 	name := fmt.Sprintf("%s%d", prefix, g.names.Add(1))
 	stay := false
 	_, _, err := g.Client(t, "").AdminCreateUser(gitea.CreateUserOption{
-		Username: name, Email: name + "@example.com", Password: giteaPassword, MustChangePassword: &stay,
+		Username: name, Email: name + "@example.com", Password: GiteaPassword, MustChangePassword: &stay,
 	})
 	if err != nil {
 		t.Fatalf("make the account %s: %v", name, err)
@@ -248,7 +248,7 @@ func (g *GiteaServer) User(t testing.TB, prefix string) string {
 // Token returns an access token of an account.
 func (g *GiteaServer) Token(t testing.TB, login string) string {
 	t.Helper()
-	client, err := gitea.NewClient(g.URL, gitea.SetBasicAuth(login, giteaPassword), gitea.SetGiteaVersion(giteaVersion))
+	client, err := gitea.NewClient(g.URL, gitea.SetBasicAuth(login, GiteaPassword), gitea.SetGiteaVersion(giteaVersion))
 	if err != nil {
 		t.Fatal(err)
 	}

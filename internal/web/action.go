@@ -6,12 +6,8 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/access"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// done is the outcome of an action that succeeded.
-const done = "done"
 
 // action is something that a person does by sending a form.
 type action struct {
@@ -46,20 +42,7 @@ func (p *Pages) act(a action) http.HandlerFunc {
 
 // audited does something and notes who did it, before and after.
 func (p *Pages) audited(ctx context.Context, actor, name, subject string, do func() error) error {
-	entry, err := p.Store.AddAudit(ctx, store.AuditEntry{At: p.Now(), Actor: actor, Action: name, Subject: subject})
-	if err != nil {
-		return err
-	}
-	err = do()
-	outcome := done
-	if err != nil {
-		outcome = string(task.CodeOf(err))
-	}
-	// The deed is done, whether or not the reader has gone away meanwhile.
-	if failed := p.Store.EndAudit(context.WithoutCancel(ctx), entry.ID, outcome); failed != nil {
-		p.Log.ErrorContext(ctx, "the outcome of an action could not be noted", "action", name, "outcome", outcome, "error", failed)
-	}
-	return err
+	return access.Auditor{Store: p.Store, Now: p.Now, Log: p.Log}.Do(ctx, actor, name, subject, do)
 }
 
 // subjectOf is what an action is done to: the path, and what the form says.

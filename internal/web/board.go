@@ -53,6 +53,8 @@ type BoardTalk interface {
 
 // BoardPulls is about pull requests.
 type BoardPulls interface {
+	Propose(ctx context.Context, repository string, proposal forge.Proposal) (item forge.Item, opened bool, err error)
+	Branches(ctx context.Context, repository string) ([]string, error)
 	Diff(ctx context.Context, key task.Key) (forge.Diff, error)
 	Merge(ctx context.Context, key task.Key) (forge.Item, error)
 	Reviews(ctx context.Context, key task.Key) ([]forge.Review, error)
@@ -73,6 +75,8 @@ func (p *Pages) registerBoard(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+repositoryPath+"/issues/new", p.page(access.Operator, func(r *http.Request, v visit) (templ.Component, error) {
 		return newIssuePage(v, repositoryOf(r), p.Board.Bot()), nil
 	}))
+	mux.HandleFunc("GET "+repositoryPath+"/pulls/new", p.onBoard(p.showNewPull))
+	mux.HandleFunc("GET "+repositoryPath+"/items/{number}", p.signedIn(access.Viewer, p.findItem))
 	mux.HandleFunc("GET "+itemPath, p.onBoard(p.showItem))
 	p.registerBoardActions(mux)
 	p.registerBoardLive(mux)
@@ -138,6 +142,30 @@ func keyOf(r *http.Request) (task.Key, error) {
 	return key, nil
 }
 
+// findItem leads to an item of which only the number is known.
+func (p *Pages) findItem(w http.ResponseWriter, r *http.Request, v visit) {
+	hands, err := p.person(r.Context(), v)
+	if err != nil {
+		p.fail(w, r, v, err)
+		return
+	}
+	for _, kind := range []string{"issues", "pulls"} {
+		r.SetPathValue("kind", kind)
+		var key task.Key
+		if key, err = keyOf(r); err != nil {
+			break
+		}
+		if _, err = hands.Item(r.Context(), key); err == nil {
+			http.Redirect(w, r, itemURL(key), http.StatusSeeOther) //nolint:gosec // a page of the board
+			return
+		}
+		if task.CodeOf(err) != task.NotFound {
+			break
+		}
+	}
+	p.fail(w, r, v, err)
+}
+
 // itemURL is where an item of the board has its page.
 func itemURL(key task.Key) string {
 	return "/board/" + key.Repository + "/" + string(key.Kind) + "s/" + strconv.FormatInt(key.Number, 10)
@@ -197,4 +225,28 @@ func (p *Pages) showItems(r *http.Request, v visit, hands BoardPerson) (templ.Co
 	slices.Reverse(found) // the newest first
 	view.items = found
 	return itemsPage(v, view), nil
+}
+
+// newPullView is the form for a new pull request.
+type newPullView struct {
+	repository, base string
+	heads            []string // what could be merged, the newest first
+	branches         []string
+}
+
+func (p *Pages) showNewPull(r *http.Request, v visit, hands BoardPerson) (templ.Component, error) {
+	if !v.operator() {
+		return nil, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", v.user.Login, v.user.Role, access.Operator)
+	}
+	view := newPullView{repository: repositoryOf(r)}
+	repository, err := hands.Repository(r.Context(), view.repository)
+	if err != nil {
+		return nil, err
+	}
+	view.base = repository.DefaultBranch
+	if view.branches, err = hands.Branches(r.Context(), view.repository); err != nil {
+		return nil, err
+	}
+	view.heads = slices.DeleteFunc(slices.Clone(view.branches), func(name string) bool { return name == view.base })
+	return newPullPage(v, view), nil
 }

@@ -17,6 +17,7 @@ const maxText = 256 << 10
 func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 	mux.HandleFunc("POST /board/import", p.act(action{name: "board.import", role: access.Operator, noted: []string{"name", "source"}, do: p.importRepository}))
 	mux.HandleFunc("POST "+repositoryPath+"/issues", p.act(action{name: "issue.create", role: access.Operator, noted: []string{"title"}, do: p.createIssue}))
+	mux.HandleFunc("POST "+repositoryPath+"/pulls", p.act(action{name: "pull.create", role: access.Operator, noted: []string{"title", "head", "base"}, do: p.createPull}))
 	on := func(below, name string, do onItem, noted ...string) {
 		mux.HandleFunc("POST "+itemPath+"/"+below, p.act(action{name: name, role: access.Operator, noted: noted, do: p.onItem(do)}))
 	}
@@ -125,6 +126,24 @@ func (p *Pages) createIssue(r *http.Request, v visit) (string, error) {
 		issue.Assignees = []string{p.Board.Bot()}
 	}
 	made, err := hands.CreateIssue(r.Context(), repositoryOf(r), issue)
+	return itemURL(made.Key), err
+}
+
+// createPull opens a pull request, or leads to the one that is open for the same
+// branches.
+func (p *Pages) createPull(r *http.Request, v visit) (string, error) {
+	hands, err := p.person(r.Context(), v)
+	if err != nil {
+		return "", err
+	}
+	body, err := textOf(r, "body")
+	if err != nil {
+		return "", err
+	}
+	made, _, err := hands.Propose(r.Context(), repositoryOf(r), forge.Proposal{
+		Title: strings.TrimSpace(r.PostFormValue("title")), Body: body,
+		Head: r.PostFormValue("head"), Base: r.PostFormValue("base"), Draft: r.PostFormValue("draft") != "",
+	})
 	return itemURL(made.Key), err
 }
 

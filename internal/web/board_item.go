@@ -23,6 +23,7 @@ type itemView struct {
 	history   []happening
 	linked    []forge.LinkedPull
 	tasks     []task.Task
+	reviews   []store.Review // of the pull request, to talk about
 	diff      diffView
 	head      string
 	threads   []forge.ReviewThread
@@ -74,6 +75,11 @@ func (p *Pages) showItem(r *http.Request, v visit, hands BoardPerson) (templ.Com
 	if !view.isPull() {
 		view.linked, err = hands.LinkedPulls(ctx, key)
 		return issuePage(v, view), err
+	}
+	if p.Reviews != nil {
+		if view.reviews, err = p.Store.ListReviews(ctx, store.ReviewFilter{Pull: key}); err != nil {
+			return nil, err
+		}
 	}
 	if err := view.readPull(ctx, hands, anchorOf(r)); err != nil {
 		return nil, err

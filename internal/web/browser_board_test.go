@@ -1,6 +1,8 @@
 package web
 
 import (
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -14,70 +16,113 @@ func TestStoryOnTheBoard(t *testing.T) {
 	h := newHouse(t)
 	h.repository(t)
 	alice := h.window(t, "alice")
-	alice.click(`nav a[href="/board"]`)
-	alice.click(`a[href="/board/team/app"]`)
-	alice.click(`a[href="/board/team/app/issues/new"]`)
-	alice.fill(`input[name=title]`, "Mend the gate")
-	alice.fill(`textarea[name=body]`, "It **squeaks**.\n\n- oil it")
-	alice.click(`form.card button.primary`)
-	alice.at("/board/team/app/issues/1")
-	alice.sees(".comment .text strong", "squeaks")
-	alice.fill(`input#label`, "bug")
-	alice.click(`form[action$="/label"] button`)
-	alice.sees("#labels .tag", "bug")
-	alice.click(`form[action$="/assign"] button[value=toryo]`)
-	alice.sees("#assignees", "toryo")
+	alice.Click(`nav a[href="/board"]`)
+	alice.Click(`a[href="/board/team/app"]`)
+	alice.Click(`a[href="/board/team/app/issues/new"]`)
+	alice.Fill(`input[name=title]`, "Mend the gate")
+	alice.Fill(`textarea[name=body]`, "It **squeaks**.\n\n- oil it")
+	alice.Click(`form.card button.primary`)
+	alice.At("/board/team/app/issues/1")
+	alice.Sees(".comment .text strong", "squeaks")
+	alice.Fill(`input#label`, "bug")
+	alice.Click(`form[action$="/label"] button`)
+	alice.Sees("#labels .tag", "bug")
+	alice.Click(`form[action$="/assign"] button[value=toryo]`)
+	alice.Sees("#assignees", "toryo")
 
 	// The bot works; the page shows it by itself.
 	hands := h.board.As(bot)
 	issue := task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 1}
-	alice.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	alice.IsLive()
 	_, err := hands.Say(t.Context(), issue, "I have begun.")
 	must(t, err)
-	alice.sees("#conversation .comment.bot", "I have begun.")
-	alice.fill(`#comment-form textarea`, "Use the good oil, please.")
-	alice.click(`#comment-form button`)
-	alice.sees("#conversation .comment", "Use the good oil")
-	alice.shot("issue")
-	alice.click(`#bot-card .confirm > summary`)
-	alice.click(`#bot-card .confirm-body button`)
-	alice.sees("#conversation .event", "unassigned toryo")
+	alice.Sees("#conversation .comment.bot", "I have begun.")
+	alice.Fill(`#comment-form textarea`, "Use the good oil, please.")
+	alice.Click(`#comment-form button`)
+	alice.Sees("#conversation .comment", "Use the good oil")
+	alice.Shot("issue")
+	alice.Click(`#bot-card .confirm > summary`)
+	alice.Click(`#bot-card .confirm-body button`)
+	alice.Sees("#conversation .event", "unassigned toryo")
 
 	h.push(t, "mend", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
 	_, _, err = hands.Propose(t.Context(), "team/app", forge.Proposal{Title: "Mend the gate", Body: "Closes #1.", Head: "mend"})
 	must(t, err)
-	alice.sees("#linked", "team/app#2")
-	alice.click(`#linked a`)
-	alice.at("/board/team/app/pulls/2")
-	alice.click(`.tabs a[href$="tab=changes"]`)
-	alice.sees("td.del", "squeak")
-	alice.sees("td.add", "silence")
-	alice.click(`td.n a[href*="new%3A4"]`)
-	alice.fill(`#line-form textarea`, "Is it really silent?")
-	alice.click(`#line-form button`)
-	alice.sees(".talk .comment", "Is it really silent?")
-	alice.shot("changes")
-	alice.click(`.talk details summary`)
-	alice.fill(`.talk details textarea`, "I have listened.")
-	alice.click(`.talk details button`)
-	alice.sees(".talk .comment", "I have listened.")
-	alice.click(`details.card > summary`)
-	alice.click(`input[value=approve]`)
-	alice.fill(`form[action$="/review"] textarea`, "Good work.")
-	alice.click(`form[action$="/review"] button`)
-	alice.at("/board/team/app/pulls/2")
-	alice.sees("#conversation .comment", "Good work.")
-	alice.shot("pull")
-	alice.click(`#item-head .confirm > summary`)
-	alice.click(`#item-head .confirm-body button`)
-	alice.sees("#item-head .badge", "Merged")
+	alice.Sees("#linked", "team/app#2")
+	alice.Click(`#linked a`)
+	alice.At("/board/team/app/pulls/2")
+	alice.Click(`.tabs a[href$="tab=changes"]`)
+	alice.Sees("td.del", "squeak")
+	alice.Sees("td.add", "silence")
+	alice.Click(`td.n a[href*="new%3A4"]`)
+	alice.Fill(`#line-form textarea`, "Is it really silent?")
+	alice.Click(`#line-form button`)
+	alice.Sees(".talk .comment", "Is it really silent?")
+	alice.Shot("changes")
+	alice.Click(`.talk details summary`)
+	alice.Fill(`.talk details textarea`, "I have listened.")
+	alice.Click(`.talk details button`)
+	alice.Sees(".talk .comment", "I have listened.")
+	alice.Click(`details.card > summary`)
+	alice.Click(`input[value=approve]`)
+	alice.Fill(`form[action$="/review"] textarea`, "Good work.")
+	alice.Click(`form[action$="/review"] button`)
+	alice.At("/board/team/app/pulls/2")
+	alice.Sees("#conversation .comment", "Good work.")
+	alice.Shot("pull")
+	alice.Click(`#item-head .confirm > summary`)
+	alice.Click(`#item-head .confirm-body button`)
+	alice.Sees("#item-head .badge", "Merged")
 
-	alice.open("/board/team/app/issues/1")
-	alice.sees("#item-head .badge", "Closed")
+	alice.Click(`#conversation a[href="/board/team/app/items/1"]`) // where its text names the issue
+	alice.At("/board/team/app/issues/1")
+	alice.Sees("#item-head .badge", "Closed")
 	merged, err := hands.Item(t.Context(), issue)
 	must(t, err)
 	if merged.State != forge.Closed {
 		t.Errorf("the issue is %s", merged.State)
+	}
+}
+
+// A person opens a pull request for a branch that was pushed.
+func TestOpenAPullRequest(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.repository(t)
+	alice := h.window(t, "alice")
+	alice.Open("/board/team/app/pulls")
+	alice.Click(`a[href="/board/team/app/pulls/new"]`)
+	alice.Sees("main", "There is no branch besides main.")
+	h.push(t, "mend", "gate.go", "package gate\n")
+	alice.Open("/board/team/app/pulls/new")
+	alice.Accessible("a new pull request")
+	alice.Fill(`input[name=title]`, "Mend the gate")
+	alice.Fill(`textarea[name=body]`, "It **squeaks**.")
+	alice.Shot("new-pull")
+	alice.Click(`form.card button.primary`)
+	alice.At("/board/team/app/pulls/1")
+	alice.Sees("#item-head code", "mend → main")
+	alice.Sees(".comment .text strong", "squeaks")
+	if log := h.audit(t); log[0] != "alice pull.create /board/team/app/pulls title=Mend the gate head=mend base=main done" {
+		t.Errorf("the audit log ends with %q", log[0])
+	}
+	// The same branches have one pull request, and what cannot be is said.
+	v := h.visitor(t, "alice")
+	form := url.Values{"title": {"Again"}, "head": {"mend"}, "base": {"main"}}
+	if status, page := v.post("/board/team/app/pulls", form); status != 200 || !strings.Contains(page, "Mend the gate") {
+		t.Errorf("the same branches again answer %d", status)
+	}
+	for _, bad := range []struct {
+		title, head, base string
+		status            int
+	}{{"x", "", "", 422}, {"", "mend", "main", 422}, {"x", "none", "", 404}, {"x", "main", "main", 422}, {"x", "--all", "main", 422}} {
+		status, _ := v.post("/board/team/app/pulls", url.Values{"title": {bad.title}, "head": {bad.head}, "base": {bad.base}})
+		if status != bad.status {
+			t.Errorf("%+v answers %d", bad, status)
+		}
+	}
+	if status, _ := h.visitor(t, "vera").get("/board/team/app/pulls/new"); status != 403 {
+		t.Errorf("a viewer gets %d", status)
 	}
 }
 
@@ -92,18 +137,18 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	must(t, err)
 	alice, bob := h.window(t, "alice"), h.window(t, "bob")
 	for _, one := range []*window{alice, bob} {
-		one.open("/board/team/app/issues/1")
-		one.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+		one.Open("/board/team/app/issues/1")
+		one.IsLive()
 	}
-	bob.fill(`#comment-form textarea`, "half a sentence")
-	alice.fill(`#comment-form textarea`, "From Alice.")
-	alice.click(`#comment-form button`)
-	bob.sees("#conversation .comment", "From Alice.")
+	bob.Fill(`#comment-form textarea`, "half a sentence")
+	alice.Fill(`#comment-form textarea`, "From Alice.")
+	alice.Click(`#comment-form button`)
+	bob.Sees("#conversation .comment", "From Alice.")
 	if typed := get[string](bob, `document.querySelector("#comment-form textarea").value`); typed != "half a sentence" {
 		t.Errorf("what Bob was typing became %q", typed)
 	}
-	bob.click(`#comment-form button`)
-	alice.sees("#conversation .comment", "half a sentence")
+	bob.Click(`#comment-form button`)
+	alice.Sees("#conversation .comment", "half a sentence")
 	if edits := get[int](alice, `document.querySelectorAll("#conversation form[action$='/edit']").length`); edits != 1 {
 		t.Errorf("Alice can edit %d comments", edits)
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -16,9 +17,22 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
-const answers = `
-model: scripted
-rules:
+// answers is what the scripted model says: with "attack 3", the third of the
+// attacks.
+func answers(t testing.TB) []byte {
+	t.Helper()
+	text := "model: scripted\nrules:\n"
+	for i, attack := range attacks {
+		quoted, err := json.Marshal(strings.ReplaceAll(attack, "$", "$$"))
+		must(t, err)
+		text += fmt.Sprintf("  - {when: {last: %q}, answer: {text: %s}}\n", attackNumber(i), quoted)
+	}
+	return []byte(text + plainAnswers)
+}
+
+func attackNumber(i int) string { return fmt.Sprintf("attack %d.", i) }
+
+const plainAnswers = `
   - name: failure
     when: {last: "please fail"}
     answer: {error: {status: 400, message: "no such question"}}
@@ -32,7 +46,7 @@ rules:
 // withReviews lets the pages of a house talk about reviews with a scripted model.
 func withReviews(t testing.TB) with {
 	t.Helper()
-	parsed, err := script.Parse("answers", []byte(answers))
+	parsed, err := script.Parse("answers", answers(t))
 	must(t, err)
 	return func(o *Options) {
 		service := review.New(review.Options{
@@ -59,6 +73,53 @@ func (h *house) review(t testing.TB, owner, answer string) store.Review {
 	return made
 }
 
+// ask says something in a thread and waits for the answer.
+func (h *house) ask(t testing.TB, who, thread, content string) {
+	t.Helper()
+	turn, err := h.pages.Reviews.Ask(t.Context(), who, thread, review.Message{Content: content})
+	must(t, err)
+	_, err = turn.Follow(t.Context(), nil)
+	must(t, err)
+}
+
+// Whatever an answer, a judgement or a model says is shown as text.
+func TestAttacksInReviewsAreText(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	var answer strings.Builder
+	judgement := map[string]any{"overall_review": strings.Join(attacks, "\n\n")}
+	var items []any
+	for i, attack := range attacks {
+		fmt.Fprintf(&answer, "$$[%d] %s\n\n", i+1, attack)
+		items = append(items, map[string]any{"point": attack, "paragraph_numbers": []int{i + 1}})
+	}
+	judgement["weaknesses"] = items
+	encoded, err := json.Marshal(judgement)
+	must(t, err)
+	one, err := h.pages.Reviews.AddReview(t.Context(), "alice", store.Review{CustomQuestionText: strings.Join(attacks, "\n"), AnswerText: answer.String(), Judgement: encoded})
+	must(t, err)
+	thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
+	must(t, err)
+	for i, attack := range attacks {
+		h.ask(t, "alice", thread.ID, attackNumber(i)+" "+attack)
+	}
+	alice := h.window(t, "alice")
+	scripts := get[int](alice, `document.scripts.length`)
+	for _, path := range []string{"/reviews", "/reviews/" + one.ID, "/threads/" + thread.ID + "/context?input=%3Cscript%3Ealert(1)%3C/script%3E"} {
+		alice.Open(path)
+		alice.harmless(path, scripts)
+	}
+	alice.Open("/reviews/" + one.ID)
+	if n := get[int](alice, `document.querySelectorAll("#messages .message.assistant").length`); n != len(attacks) {
+		t.Errorf("%d answers are shown", n)
+	}
+	// So is what comes in pieces.
+	alice.Fill(`#chat-form textarea`, attackNumber(0))
+	alice.Click(`#chat-form button`)
+	alice.Until(fmt.Sprintf(`document.querySelectorAll("#messages .message.assistant[data-message]").length === %d`, len(attacks)+1))
+	alice.harmless("the chat as it comes", scripts)
+}
+
 const paper = "$$[1] Oil the gate.\n\n$$[2] Then look at the hinges.\n<img src=x onerror=alert(1)>\n"
 
 // A person asks about a section with the mouse; the answer comes in pieces, its
@@ -69,49 +130,60 @@ func TestChatAboutAReview(t *testing.T) {
 	one := h.review(t, "alice", paper)
 	alice := h.window(t, "alice")
 	scripts := get[int](alice, `document.scripts.length`)
-	alice.click(`nav a[href="/reviews"]`)
-	alice.click(`a[href="/reviews/` + one.ID + `"]`)
-	alice.click(`form[action$="/threads"] button`)
-	alice.until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
-	alice.click(`button[data-cite="§2"]`)
-	alice.fill(`#chat-form textarea`, "what is there?")
+	alice.Click(`nav a[href="/reviews"]`)
+	alice.Click(`a[href="/reviews/` + one.ID + `"]`)
+	alice.Click(`form[action$="/threads"] button`)
+	alice.Until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
+	alice.Click(`button[data-cite="§2"]`)
+	alice.Fill(`#chat-form textarea`, "what is there?")
 	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§2 what is there?" {
 		t.Errorf("the message is %q", typed)
 	}
-	alice.click(`#chat-form button`)
-	alice.sees("#messages .message.assistant .text", "It is in §2")
-	alice.sees("#messages .cites .badge-ok", "confirmed")
-	alice.sees("#messages .cites .badge-bad", "there is no such place")
+	alice.Click(`#chat-form button`)
+	alice.Sees("#messages .message.assistant .text", "It is in §2")
+	alice.Sees("#messages .cites .badge-ok", "confirmed")
+	alice.Sees("#messages .cites .badge-bad", "there is no such place")
 	if link := get[string](alice, `document.querySelector("#messages .assistant .text a.cite").hash`); link != "#section-2" {
 		t.Errorf("the citation leads to %q", link)
 	}
-	alice.click(`button[data-cite="§1 §2"]`)
+	alice.Click(`button[data-cite="§1 §2"]`)
 	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§1 §2 " {
 		t.Errorf("an item of the judgement puts %q into the message", typed)
 	}
-	alice.fill(`#chat-form textarea`, "attack me")
-	alice.click(`#chat-form button`)
-	alice.until(`document.querySelectorAll("#messages .message").length === 4`)
+	alice.Fill(`#chat-form textarea`, "attack me")
+	alice.Click(`#chat-form button`)
+	alice.Until(`document.querySelectorAll("#messages .message").length === 4`)
 	alice.harmless("the chat", scripts)
-	alice.accessible("the chat")
-	alice.shot("review")
-	alice.fill(`#chat-form textarea`, "please fail")
-	alice.click(`#chat-form button`)
-	alice.until(`document.querySelector("#messages .failure")`)
+	alice.Accessible("the chat")
+	alice.Shot("review")
+	alice.Fill(`#chat-form textarea`, "please fail")
+	alice.Click(`#chat-form button`)
+	alice.Until(`document.querySelector("#messages .failure")`)
 
 	// Everything is there again when the page is loaded anew, and what the model
 	// is sent can be read.
-	alice.run("reload", chromedp.Reload())
-	alice.sees("#messages .message.assistant .text", "It is in §2")
+	alice.Run("reload", chromedp.Reload())
+	alice.Sees("#messages .message.assistant .text", "It is in §2")
 	alice.harmless("the chat after loading it again", scripts)
 	thread := get[string](alice, `document.querySelector("#chat-form").action.split("/").at(-2)`)
-	alice.open("/threads/" + thread + "/context?input=" + url.QueryEscape("§1 why?"))
-	alice.sees("main pre", "Oil the gate.")
-	alice.accessible("what the model is sent")
+	alice.Open("/threads/" + thread + "/context?input=" + url.QueryEscape("§1 why?"))
+	alice.Sees("main pre", "Oil the gate.")
+	alice.Accessible("what the model is sent")
+
+	// So can what it was sent for an answer, then: without what was said later.
+	alice.Open("/reviews/" + one.ID)
+	sent := get[string](alice, `document.querySelector("#messages .assistant a[href$='/sent']").getAttribute("href")`)
+	alice.Open(sent)
+	alice.Sees("main pre", "what is there?")
+	alice.Sees("main pre", "Then look at the hinges.")
+	if get[bool](alice, `document.body.textContent.includes("attack me")`) {
+		t.Error("what was said later is shown as sent before")
+	}
+	alice.Accessible("what the model was sent")
 
 	// It is hers alone.
 	bob := h.visitor(t, "bob")
-	for _, path := range []string{"/reviews/" + one.ID, "/threads/" + thread + "/context"} {
+	for _, path := range []string{"/reviews/" + one.ID, "/threads/" + thread + "/context", sent} {
 		if status, _ := bob.get(path); status != 404 {
 			t.Errorf("someone else gets %d from %s", status, path)
 		}

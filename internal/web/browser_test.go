@@ -11,12 +11,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // furnished is a house with something on every page.
 func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
-	h = newSteeredHouse(t)
+	h = newSteeredHouse(t, withReviews(t))
 	h.repository(t)
 	_, err := h.board.Welcome(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
@@ -36,8 +37,14 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	must(t, err)
 	one := h.runningTask(t, 1, "Mend the gate")
 	h.journal(t, one).run()
+	about := h.review(t, "root", paper)
+	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")
+	must(t, err)
+	h.ask(t, "root", thread.ID, "§2 what is there?")
 	return h, map[string]string{
 		"home": "/", "queue": "/queue", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
+		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
+		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings",
 		"people": "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
@@ -54,34 +61,34 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		width                 int64
 	}{{"wide-light-en", "en", "light", 1280}, {"narrow-dark-ja", "ja", "dark", 390}} {
 		root := h.window(t, "root")
-		root.allowed = []string{"404"}
-		root.run("choose a size", chromedp.EmulateViewport(look.width, 850), emulation.SetEmulatedMedia().WithMedia("screen"))
+		root.Allowed = []string{"404"}
+		root.Run("choose a size", chromedp.EmulateViewport(look.width, 850), emulation.SetEmulatedMedia().WithMedia("screen"))
 		root.choose(look.language, look.theme)
 		for name, path := range paths {
-			root.open(path)
-			root.accessible(name + " " + look.name)
+			root.Open(path)
+			root.Accessible(name + " " + look.name)
 			if wide := get[int64](root, `document.documentElement.scrollWidth`); wide > look.width {
 				t.Errorf("%s is %d wide in a window of %d", name, wide, look.width)
 			}
-			root.shot(name + "-" + look.name)
+			root.Shot(name + "-" + look.name)
 		}
 	}
 	stranger := h.window(t, "root")
-	stranger.run("sign out", chromedp.Click(".menu summary", chromedp.ByQuery), chromedp.Click(`form[action="/signout"] button`, chromedp.ByQuery))
-	stranger.at("/signin")
-	stranger.accessible("signin")
-	stranger.shot("signin")
+	stranger.Run("sign out", chromedp.Click(".menu summary", chromedp.ByQuery), chromedp.Click(`form[action="/signout"] button`, chromedp.ByQuery))
+	stranger.At("/signin")
+	stranger.Accessible("signin")
+	stranger.Shot("signin")
 }
 
 // choose sets language and colours by the menu.
 func (b *window) choose(language, theme string) {
 	b.t.Helper()
-	b.open("/")
+	b.Open("/")
 	for name, value := range map[string]string{"language": language, "theme": theme} {
-		b.click(".menu > summary")
-		b.run("mark the page", chromedp.Evaluate(`window.old = true`, nil))
-		b.click(fmt.Sprintf(`button[name=%s][value=%q]`, name, value))
-		b.until(fmt.Sprintf(`!window.old && document.readyState === "complete" && document.querySelector('button[name=%s][value=%q]').ariaPressed === "true"`, name, value))
+		b.Click(".menu > summary")
+		b.Run("mark the page", chromedp.Evaluate(`window.old = true`, nil))
+		b.Click(fmt.Sprintf(`button[name=%s][value=%q]`, name, value))
+		b.Until(fmt.Sprintf(`!window.old && document.readyState === "complete" && document.querySelector('button[name=%s][value=%q]').ariaPressed === "true"`, name, value))
 	}
 }
 
@@ -123,13 +130,17 @@ func TestAttacksAreText(t *testing.T) {
 	must(t, err)
 	hands := h.board.As("bob")
 	everything := strings.Join(attacks, "\n\n")
-	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: strings.Join(attacks[:12], " "), Body: everything, Labels: attacks[:3]})
+	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Everything", Body: everything, Labels: attacks[:3]})
 	must(t, err)
-	for _, attack := range attacks {
+	files := make(map[string]string)
+	for i, attack := range attacks {
 		_, err := hands.Say(t.Context(), made.Key, attack)
 		must(t, err)
+		_, err = hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: attack, Body: attack})
+		must(t, err)
+		files[fmt.Sprintf("%02d%s", i, attack)] = attack + "\n"
 	}
-	h.push(t, "odd", `<img src=x onerror=alert(1)>/"onmouseover=alert(1) x.txt`, everything+"\n")
+	h.pushAll(t, "odd", files)
 	pull, _, err := hands.Propose(t.Context(), "team/app", forge.Proposal{Title: attacks[1], Body: everything, Head: "odd"})
 	must(t, err)
 	one := h.runningTask(t, made.Key.Number, attacks[0])
@@ -146,25 +157,30 @@ func TestAttacksAreText(t *testing.T) {
 	vera := h.window(t, "vera")
 	before := get[int](vera, `document.scripts.length`)
 	for _, path := range []string{"/", "/queue", "/queue?q=" + "%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/board/team/app", itemURL(made.Key), itemURL(pull.Key), itemURL(pull.Key) + "?tab=changes", "/tasks/" + string(one.ID)} {
-		vera.open(path)
+		vera.Open(path)
 		vera.harmless(path, before)
 	}
 	// The same holds for what comes while the page is open.
-	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	vera.IsLive()
 	for _, attack := range attacks {
 		run.add(task.MessageSent, says("live "+attack))
 	}
 	run.add(task.NoteTaken, phase.Entry{Text: "the end of the attacks"})
-	vera.sees("#journal .entry", "the end of the attacks")
+	vera.Sees("#journal .entry", "the end of the attacks")
 	vera.harmless("the live journal", before)
-	vera.sees("#journal .entry pre, #journal .entry code", "<script>alert(1)</script>")
+	vera.Sees("#journal .entry pre, #journal .entry code", "<script>alert(1)</script>")
+	// The names of all files are there, as they are.
+	vera.Open(itemURL(pull.Key) + "?tab=changes")
+	if n := get[int](vera, `document.querySelectorAll("details.file").length`); n != len(attacks) {
+		t.Errorf("%d files are shown", n)
+	}
 	// A diff of an odd file can be commented on.
 	bob := h.window(t, "bob")
-	bob.open(itemURL(pull.Key) + "?tab=changes")
-	bob.click(`td.n a`)
-	bob.fill(`#line-form textarea`, "odd name")
-	bob.click(`#line-form button`)
-	bob.sees(".talk .comment", "odd name")
+	bob.Open(itemURL(pull.Key) + "?tab=changes")
+	bob.Click(`td.n a`)
+	bob.Fill(`#line-form textarea`, "odd name")
+	bob.Click(`#line-form button`)
+	bob.Sees(".talk .comment", "odd name")
 }
 
 // harmless checks that the page has nothing but what our own templates put there.
@@ -207,23 +223,23 @@ func TestLongJournal(t *testing.T) {
 		entries = entries[n:]
 	}
 	vera := h.window(t, "vera")
-	vera.open("/tasks/" + string(one.ID))
-	vera.sees("#journal .entry", "line 9999 of")
-	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	vera.Open("/tasks/" + string(one.ID))
+	vera.Sees("#journal .entry", "line 9999 of")
+	vera.IsLive()
 	run.add(task.NoteTaken, phase.Entry{Text: "news one"})
-	vera.sees("#journal .entry", "news one")
-	vera.until(atEnd)
+	vera.Sees("#journal .entry", "news one")
+	vera.Until(atEnd)
 
 	// The reader scrolls up: the place stays, and a button leads back.
-	vera.run("scroll", chromedp.Evaluate(`document.getElementById("journal").scrollTop = 400`, nil))
-	vera.until(`document.getElementById("journal").scrollTop < 2000`)
+	vera.Run("scroll", chromedp.Evaluate(`document.getElementById("journal").scrollTop = 400`, nil))
+	vera.Until(`document.getElementById("journal").scrollTop < 2000`)
 	run.add(task.NoteTaken, phase.Entry{Text: "news two"})
-	vera.sees("#journal .entry", "news two")
+	vera.Sees("#journal .entry", "news two")
 	if get[bool](vera, atEnd) {
 		t.Error("the page jumped to the end while someone was reading")
 	}
-	vera.click("[data-follow]")
-	vera.until(atEnd)
+	vera.Click("[data-follow]")
+	vera.Until(atEnd)
 
 	// Back to the beginning, piece by piece.
 	for {
@@ -231,12 +247,12 @@ func TestLongJournal(t *testing.T) {
 		if was == "1" {
 			break
 		}
-		vera.run("scroll up", chromedp.Evaluate(`(() => { const j = document.getElementById("journal"); j.scrollTop = 0; j.dispatchEvent(new Event("scroll")); })()`, nil))
-		vera.until(`document.querySelector("#journal .steps").dataset.earliest !== ` + quoted(was))
+		vera.Run("scroll up", chromedp.Evaluate(`(() => { const j = document.getElementById("journal"); j.scrollTop = 0; j.dispatchEvent(new Event("scroll")); })()`, nil))
+		vera.Until(`document.querySelector("#journal .steps").dataset.earliest !== ` + testkit.Quoted(was))
 	}
-	vera.sees("#journal .entry", "line 0 of")
+	vera.Sees("#journal .entry", "line 0 of")
 	run.add(task.NoteTaken, phase.Entry{Text: "news three"})
-	vera.sees("#journal .entry", "news three")
+	vera.Sees("#journal .entry", "news three")
 	if n := get[int](vera, `document.querySelectorAll("#journal .entry").length`); n < 10_000 {
 		t.Errorf("%d entries are on the page", n)
 	}
@@ -253,13 +269,13 @@ func TestLostConnection(t *testing.T) {
 	run := h.journal(t, one)
 	run.add(task.NoteTaken, phase.Entry{Text: "entry 0."})
 	vera := h.window(t, "vera")
-	vera.allowed = []string{"ERR_", "Failed to load"}
-	vera.open("/tasks/" + string(one.ID))
-	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	vera.Allowed = []string{"ERR_", "Failed to load"}
+	vera.Open("/tasks/" + string(one.ID))
+	vera.IsLive()
 	for i := 1; i <= 3; i++ {
 		h.web.CloseClientConnections()
 		run.add(task.NoteTaken, phase.Entry{Text: fmt.Sprintf("entry %d.", i)})
-		vera.sees("#journal .entry", fmt.Sprintf("entry %d.", i))
+		vera.Sees("#journal .entry", fmt.Sprintf("entry %d.", i))
 	}
 	want := "entry 0. entry 1. entry 2. entry 3."
 	if got := get[string](vera, `[...document.querySelectorAll("#journal .entry-note")].map(e => e.textContent.trim()).join(" ")`); got != want {

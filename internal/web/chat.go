@@ -166,17 +166,10 @@ func answerText(v visit, said review.Said) templ.Component {
 	})
 }
 
-// withLinks makes links of sections in text, outside of links that are there. The
-// markup comes from the renderer of Markdown, so that every < begins an element.
+// withLinks makes links of sections in text.
 func withLinks(v visit, html string, states map[int]review.CitationState) string {
-	var out strings.Builder
-	inLink, at := false, 0
-	text := func(piece string) {
-		if inLink {
-			out.WriteString(piece)
-			return
-		}
-		out.WriteString(sectionNamed.ReplaceAllStringFunc(piece, func(name string) string {
+	return outsideLinks(html, func(piece string) string {
+		return sectionNamed.ReplaceAllStringFunc(piece, func(name string) string {
 			number, err := strconv.Atoi(wide.Replace(strings.TrimPrefix(name, "§")))
 			if err != nil {
 				return name
@@ -187,17 +180,6 @@ func withLinks(v visit, html string, states map[int]review.CitationState) string
 			}
 			title := templ.EscapeString(v.t("citation." + string(state)))
 			return `<a class="cite unconfirmed" href="#section-` + strconv.Itoa(number) + `" title="` + title + `">` + name + `</a>`
-		}))
-	}
-	for _, found := range element.FindAllStringIndex(html, -1) {
-		text(html[at:found[0]])
-		tag := html[found[0]:found[1]]
-		if strings.HasPrefix(tag, "<a ") || tag == "</a>" {
-			inLink = tag != "</a>"
-		}
-		out.WriteString(tag)
-		at = found[1]
-	}
-	text(html[at:])
-	return out.String()
+		})
+	})
 }

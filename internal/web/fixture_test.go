@@ -59,7 +59,7 @@ type with func(*Options)
 func newHouse(t testing.TB, options ...with) *house {
 	t.Helper()
 	folder := t.TempDir()
-	database, err := sqlite.Open(t.Context(), filepath.Join(folder, "toryo.db"))
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	must(t, err)
 	t.Cleanup(func() { must(t, database.Close()) })
 	h := &house{store: database, log: new(strings.Builder)}
@@ -113,10 +113,15 @@ func git(t testing.TB, folder string, args ...string) {
 	}
 }
 
-func commit(t testing.TB, folder, path, content string) {
+func write(t testing.TB, folder, path, content string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, path)), 0o700))
 	must(t, os.WriteFile(filepath.Join(folder, path), []byte(content), 0o600))
+}
+
+func commit(t testing.TB, folder, path, content string) {
+	t.Helper()
+	write(t, folder, path, content)
 	git(t, folder, "add", "--", path)
 	git(t, folder, "commit", "-q", "-m", "Change "+path)
 }
@@ -124,10 +129,20 @@ func commit(t testing.TB, folder, path, content string) {
 // push puts a change on a branch, as an agent's work is published.
 func (h *house) push(t testing.TB, branch, path, content string) {
 	t.Helper()
+	h.pushAll(t, branch, map[string]string{path: content})
+}
+
+// pushAll puts changes of several files on a branch.
+func (h *house) pushAll(t testing.TB, branch string, files map[string]string) {
+	t.Helper()
 	clone := t.TempDir()
 	git(t, clone, "clone", "-q", h.board.Path("team/app"), ".")
 	git(t, clone, "checkout", "-q", "-B", branch)
-	commit(t, clone, path, content)
+	for path, content := range files {
+		write(t, clone, path, content)
+	}
+	git(t, clone, "add", "--all")
+	git(t, clone, "commit", "-q", "-m", "Change it")
 	git(t, clone, "push", "-q", "origin", branch)
 }
 

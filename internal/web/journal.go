@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 
@@ -216,6 +218,9 @@ func (e entryView) title(v visit) string {
 	case e.kind == task.MessageSent && e.data.Message != nil && e.data.Message.Kind == "begin":
 		return v.t("journal.begin", e.data.Conversation)
 	case e.kind == task.MessageSent && e.data.Message != nil && e.data.Message.Message != nil:
+		if _, is := asJSON(e.text()); is {
+			return v.t("journal.structured")
+		}
 		if line := firstLine(e.text()); line != "" {
 			return line
 		}
@@ -231,6 +236,26 @@ func (e entryView) title(v visit) string {
 	}
 	return v.language.textOr("kind."+string(e.kind), string(e.kind))
 }
+
+// asJSON is a text that is a JSON object, laid out for people.
+func asJSON(text string) (laidOut string, is bool) {
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, "{") {
+		return "", false
+	}
+	var out bytes.Buffer
+	if json.Indent(&out, []byte(text), "", "  ") != nil {
+		return "", false
+	}
+	return out.String(), true
+}
+
+// quoteMark is a line by which a model is told where a text comes from. People are
+// shown the text; a text cannot have such a line itself.
+var quoteMark = regexp.MustCompile(`(?m)^</?untrusted\b[^\n>]*>(?:\n|$)`)
+
+// output is what a tool gave, without what is only for the model.
+func (r resultData) output() string { return quoteMark.ReplaceAllString(r.Text, "") }
 
 // marks are what Markdown has in a line that a heading does not need.
 var marks = strings.NewReplacer("**", "", "`", "", "# ", "", "#", "")

@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -39,7 +40,7 @@ func (j *journal) add(kind task.EventKind, entries ...phase.Entry) {
 			Task: j.task.ID, Generation: j.task.Generation, Source: task.FromAgent, Sequence: j.next, Kind: kind, At: time.Now(), Data: data,
 		})
 	}
-	_, err := j.house.store.Append(context.WithoutCancel(j.t.Context()), events)
+	_, err := j.house.store.Report(context.WithoutCancel(j.t.Context()), store.RunReport{Task: j.task.ID, Generation: j.task.Generation, Events: events})
 	must(j.t, err)
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/a-h/templ"
@@ -24,10 +26,14 @@ const maxMarkdown = 256 << 10
 // that stands in the text, and the policy lets through a short list of elements.
 var reader = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(
-		goldmark.WithExtensions(extension.Linkify, extension.Table, extension.Strikethrough, extension.TaskList),
+		goldmark.WithExtensions(extension.NewLinkify(extension.WithLinkifyURLRegexp(address)), extension.Table, extension.Strikethrough, extension.TaskList),
 		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(imagesAreLinks{}, 100))),
 	)
 })
+
+// address is a URL in a text. Unlike that of the library it may have any host, also
+// localhost or one without a dot, and it ends where other writing begins.
+var address = regexp.MustCompile(`^https?://[-A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]]+`)
 
 var sieve = sync.OnceValue(func() *bluemonday.Policy {
 	policy := bluemonday.NewPolicy()
@@ -68,6 +74,50 @@ func (imagesAreLinks) Transform(document *ast.Document, _ text.Reader, _ parser.
 		}
 		image.Parent().ReplaceChild(image.Parent(), image, link)
 	}
+}
+
+// reference is an item of the same repository, as people name it.
+var reference = regexp.MustCompile(`(^|[\s(,、。（])#([1-9][0-9]{0,9})\b`)
+
+// talkText is markdown on an item of the board: #7 leads to that item.
+func talkText(repository, source string) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		var plain bytes.Buffer
+		if err := markdown(source).Render(ctx, &plain); err != nil {
+			return err
+		}
+		link := `$1<a href="` + templ.EscapeString("/board/"+strings.ReplaceAll(repository, "$", "$$")+"/items/") + `$2">#$2</a>`
+		_, err := io.WriteString(w, outsideLinks(plain.String(), func(text string) string { return reference.ReplaceAllString(text, link) }))
+		return err
+	})
+}
+
+// outsideLinks changes the text of a page, but not what is a link or code already.
+// The page comes from the renderer of Markdown, so that every < begins an element.
+func outsideLinks(html string, change func(text string) string) string {
+	var out strings.Builder
+	inside, at := 0, 0
+	text := func(piece string) {
+		if inside > 0 {
+			out.WriteString(piece)
+			return
+		}
+		out.WriteString(change(piece))
+	}
+	for _, found := range element.FindAllStringIndex(html, -1) {
+		text(html[at:found[0]])
+		tag := html[found[0]:found[1]]
+		switch {
+		case strings.HasPrefix(tag, "<a ") || tag == "<code>":
+			inside++
+		case tag == "</a>" || tag == "</code>":
+			inside--
+		}
+		out.WriteString(tag)
+		at = found[1]
+	}
+	text(html[at:])
+	return out.String()
 }
 
 // markdown shows a text that someone wrote. Whatever it contains, nothing of it

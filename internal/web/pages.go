@@ -39,6 +39,9 @@ type Options struct {
 	// task, or to any task for "". The caller calls stop when it no longer
 	// listens. Nil means that the database is looked at now and then instead.
 	Listen func(id task.ID) (rung <-chan struct{}, stop func())
+	// Provider is where people can sign in besides with a password; nil means
+	// nowhere.
+	Provider access.Provider
 	// Settings is what the settings page shows of the installation.
 	Settings Settings
 	// LookEvery is how often the database is asked for news while someone looks
@@ -68,6 +71,9 @@ func New(options Options) *Pages {
 	mux := http.NewServeMux()
 	p.registerAssets(mux)
 	p.registerSignIn(mux)
+	if options.Provider != nil {
+		p.registerElsewhere(mux)
+	}
 	p.registerPreferences(mux)
 	p.registerHome(mux)
 	p.registerTasks(mux)

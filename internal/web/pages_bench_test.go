@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
 
+	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // weigh adds up what the page that is open has cost: bytes with headers, requests
@@ -30,13 +31,13 @@ const weigh = `(() => {
 func BenchmarkPageWeight(b *testing.B) {
 	h, paths := furnished(b)
 	root := h.window(b, "root")
-	root.allowed = []string{"404"}
-	root.run("empty the cache", network.Enable(), network.SetCacheDisabled(true))
+	root.Allowed = []string{"404"}
+	root.Run("empty the cache", network.Enable(), network.SetCacheDisabled(true))
 	for _, name := range slices.Sorted(maps.Keys(paths)) {
 		b.Run(name, func(b *testing.B) {
 			var bytes, requests, first float64
 			for b.Loop() {
-				root.open(paths[name])
+				root.Open(paths[name])
 				weight := get[[]float64](root, weigh)
 				bytes, requests, first = weight[0], weight[1], weight[2]
 			}
@@ -48,21 +49,38 @@ func BenchmarkPageWeight(b *testing.B) {
 }
 
 // BenchmarkEventToScreen measures from an entry in the database to an entry on the
-// screen, with the interval of looking that installations have.
+// screen: with the interval of looking that installations have, and with the bell
+// that rings when the database tells of something.
 func BenchmarkEventToScreen(b *testing.B) {
-	h := newHouse(b, func(o *Options) { o.LookEvery = 0 })
+	for _, way := range []string{"looking", "bell"} {
+		b.Run(way, func(b *testing.B) {
+			bell := new(broker.Bell)
+			h := newHouse(b, func(o *Options) {
+				o.LookEvery = 0
+				if way == "bell" {
+					o.Listen = bell.Listen
+				}
+			})
+			b.Cleanup(bell.Follow(h.store))
+			measureScreen(b, h)
+		})
+	}
+}
+
+func measureScreen(b *testing.B, h *house) {
+	b.Helper()
 	one := h.runningTask(b, 1, "A run")
 	run := h.journal(b, one)
 	vera := h.window(b, "vera")
-	vera.open("/tasks/" + string(one.ID))
-	vera.until(`document.querySelector("[data-live-state]").classList.contains("on")`)
+	vera.Open("/tasks/" + string(one.ID))
+	vera.IsLive()
 	n := 0
 	for b.Loop() {
 		n++
 		text := fmt.Sprintf("entry %d.", n)
 		seen := make(chan error, 1)
 		go func() {
-			seen <- chromedp.Run(vera.ctx, chromedp.Poll(fmt.Sprintf(`document.querySelector("#journal").textContent.includes(%s)`, quoted(text)), nil, chromedp.WithPollingMutation()))
+			seen <- vera.Notices(fmt.Sprintf(`document.querySelector("#journal").textContent.includes(%s)`, testkit.Quoted(text)))
 		}()
 		run.add(task.NoteTaken, phase.Entry{Text: text})
 		must(b, <-seen)

@@ -21,6 +21,7 @@ func (p *Pages) registerReviews(mux *http.ServeMux) {
 	mux.HandleFunc("GET /reviews", p.page(access.Viewer, p.showReviews))
 	mux.HandleFunc("GET /reviews/{id}", p.page(access.Viewer, p.showReview))
 	mux.HandleFunc("GET /threads/{id}/context", p.page(access.Viewer, p.showContext))
+	mux.HandleFunc("GET /threads/{id}/messages/{message}/sent", p.page(access.Viewer, p.showSent))
 	mux.HandleFunc("POST /reviews/{id}/threads", p.act(action{name: "chat.begin", role: access.Operator, do: func(r *http.Request, v visit) (string, error) {
 		made, err := p.Reviews.AddThread(r.Context(), v.user.Login, r.PathValue("id"), "")
 		return "/reviews/" + r.PathValue("id") + "?thread=" + made.ID, err
@@ -148,13 +149,14 @@ func (p *Pages) showContext(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	var parts []contextPart
-	parts = append(parts, contextPart{"system", composed.Request.System})
-	for _, message := range composed.Request.Messages {
-		parts = append(parts, contextPart{string(message.Role), message.Text()})
-	}
-	return contextPage(v, parts), nil
+	return contextPage(v, false, composed.Given()), nil
 }
 
-// contextPart is a piece of what a model is sent.
-type contextPart struct{ role, text string }
+// showSent is what the model was sent for an answer, then.
+func (p *Pages) showSent(r *http.Request, v visit) (templ.Component, error) {
+	given, err := p.Reviews.Sent(r.Context(), v.user.Login, r.PathValue("id"), r.PathValue("message"))
+	if err != nil {
+		return nil, err
+	}
+	return contextPage(v, true, given), nil
+}

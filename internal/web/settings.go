@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -22,7 +21,7 @@ type Settings struct {
 	// Configuration is what is in force, with secrets masked.
 	Configuration []Setting
 	// Forges says how the forges are doing; nil means that nobody knows.
-	Forges func(ctx context.Context) []ForgeHealth
+	Forges func(ctx context.Context) ([]ForgeHealth, error)
 }
 
 // Setting is one key of the configuration.
@@ -53,16 +52,7 @@ type ForgeHealth struct {
 	Limited  int64
 	Hooked   bool // webhooks are taken from it
 	// Deliveries are the last webhooks, newest first.
-	Deliveries []Delivery
-}
-
-// Delivery is a webhook that came in.
-type Delivery struct {
-	At         time.Time
-	Event      string
-	Repository string
-	Status     int
-	Problem    string // empty if it was taken
+	Deliveries []store.Received
 }
 
 func (p *Pages) registerSettings(mux *http.ServeMux) {
@@ -127,7 +117,9 @@ type settingsView struct {
 func (p *Pages) readSettings(ctx context.Context, v visit) (view settingsView, err error) {
 	view.budget = p.Settings.Budget
 	if p.Settings.Forges != nil {
-		view.forges = p.Settings.Forges(ctx)
+		if view.forges, err = p.Settings.Forges(ctx); err != nil {
+			return view, err
+		}
 	}
 	if view.tokens, err = p.Store.ListTokens(ctx); err != nil {
 		return view, err

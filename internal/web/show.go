@@ -62,3 +62,12 @@ func threadName(v visit, index int, thread store.Thread) string {
 	}
 	return v.t("chat.thread", index+1)
 }
+
+// contextTitle says whether a page shows what a model would be sent now, or what it
+// was sent then.
+func contextTitle(v visit, then bool) string {
+	if then {
+		return v.t("chat.sent")
+	}
+	return v.t("chat.context")
+}

@@ -34,10 +34,10 @@ func (s *steered) Retry(ctx context.Context, id task.ID) error {
 	return err
 }
 
-func newSteeredHouse(t testing.TB) *house {
+func newSteeredHouse(t testing.TB, options ...with) *house {
 	t.Helper()
 	s := new(steered)
-	h := newHouse(t, func(o *Options) { o.Steering = s })
+	h := newHouse(t, append(options, func(o *Options) { o.Steering = s })...)
 	forges := map[task.Forge]forge.Forge{task.Board: h.board.As(bot)}
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.Board: h.board.As(bot)}, broker.DefaultAges, nil)
 	t.Cleanup(snapshots.Stop)
@@ -64,12 +64,12 @@ func TestSteering(t *testing.T) {
 	must(t, err)
 	alice := h.window(t, "alice")
 	path := "/tasks/" + string(one.ID)
-	alice.open(path)
+	alice.Open(path)
 	steer := func(button, state string, buttons string) {
 		t.Helper()
-		alice.click(`form[action="` + path + `/` + button + `"]` + `, details:has(form[action="` + path + `/` + button + `"]) > summary`)
-		alice.click(`form[action="` + path + `/` + button + `"] button`)
-		alice.sees("#task-head .badge", state)
+		alice.Click(`form[action="` + path + `/` + button + `"]` + `, details:has(form[action="` + path + `/` + button + `"]) > summary`)
+		alice.Click(`form[action="` + path + `/` + button + `"] button`)
+		alice.Sees("#task-head .badge", state)
 		if got := get[string](alice, `[...document.querySelectorAll("#task-head .confirm > summary")].map(e => e.textContent).join(" ")`); got != buttons {
 			t.Errorf("after %s there are the buttons %q, want %q", button, got, buttons)
 		}
@@ -81,7 +81,7 @@ func TestSteering(t *testing.T) {
 	if after, err := h.store.Task(t.Context(), one.ID); err != nil || after.State != task.Queued || after.Reason != task.ReasonRetried {
 		t.Errorf("the task is %+v, %v", after, err)
 	}
-	alice.allowed = append(alice.allowed, "409")
+	alice.Allowed = append(alice.Allowed, "409")
 	if status, _ := h.visitor(t, "alice").post(path+"/resume", nil); status != 409 {
 		t.Errorf("to resume a task that waits answers %d", status)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -58,6 +59,7 @@ type taskView struct {
 	receipt  *setupData
 	ledger   []ledgerRow
 	moves    []entryView
+	pulls    []forge.LinkedPull // that are about the issue of the task
 	steps    []stepView
 	earliest int64 // the position of the first entry that is sent
 	last     int64
@@ -105,6 +107,9 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
+	if view.pulls, err = p.pullsOf(r.Context(), v, view.Key); err != nil {
+		return nil, err
+	}
 	if r.URL.Query().Has("parts") { // the script asks for what is around the journal
 		return taskPage(v, view), nil
 	}
@@ -121,6 +126,23 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 		view.steps[len(view.steps)-1].open = true
 	}
 	return taskPage(v, view), nil
+}
+
+// pullsOf are the pull requests about an issue of the board, as far as the reader
+// may see them.
+func (p *Pages) pullsOf(ctx context.Context, v visit, key task.Key) ([]forge.LinkedPull, error) {
+	if p.Board == nil || key.Forge != task.Board || key.Kind != task.Issue {
+		return nil, nil
+	}
+	hands, err := p.person(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	found, err := hands.LinkedPulls(ctx, key)
+	if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden {
+		return nil, nil // the task can be read nevertheless
+	}
+	return found, err
 }
 
 // readTask reads a task and what its journal says about it as a whole.

@@ -17,6 +17,7 @@ const (
 	sessionCookie  = "toryo_session"
 	languageCookie = "toryo_language"
 	themeCookie    = "toryo_theme"
+	attemptCookie  = "toryo_attempt" // a sign-in elsewhere that has begun
 )
 
 // visit is who looks at a page, and how that person wants to see it.
@@ -29,6 +30,7 @@ type visit struct {
 	board    bool // there is one
 	reviews  bool
 	version  string
+	provider string // where people can sign in too; empty if there is none
 }
 
 func (v visit) role() access.Role { return access.Role(v.user.Role) }
@@ -57,9 +59,13 @@ func (v visit) refusal(why string) string {
 
 // stranger is a visit of someone who is not signed in.
 func (p *Pages) stranger(r *http.Request) visit {
-	return visit{
+	v := visit{
 		language: languageOf(r), theme: themeOf(r), path: r.URL.RequestURI(), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, version: p.Version,
 	}
+	if p.Provider != nil {
+		v.provider = p.Provider.Name()
+	}
+	return v
 }
 
 // signedIn lets only those through who are signed in and have the role. Others

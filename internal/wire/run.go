@@ -94,6 +94,7 @@ type Comment struct {
 	Access    string    `json:"access,omitempty" doc:"What the author may do in the repository"`
 	Body      string    `json:"body"`
 	Change    string    `json:"change,omitempty" doc:"Whether it is new, was edited or was deleted" enum:"new,edited,deleted"`
+	Refused   string    `json:"refused,omitempty" doc:"The reason for which it is not to be taken up; then there is no text"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
@@ -170,6 +171,23 @@ type OpenPull struct {
 	Draft  bool   `json:"draft,omitempty"`
 }
 
+// Reference is an item that the text of the task's own item names.
+type Reference struct {
+	Kind   string `json:"kind" enum:"issue,pull"`
+	Number int64  `json:"number"`
+	URL    string `json:"url"`
+	State  string `json:"state" enum:"open,closed,merged"`
+	Author string `json:"author"`
+	Title  string `json:"title"`
+	Body   string `json:"body" doc:"Cut when it is long"`
+}
+
+// References are the items that the text of the task's own item names, in the
+// same repository. Which they are is not for the run to say.
+type References struct {
+	Items []Reference `json:"items"`
+}
+
 // Pulled is the pull request of a run.
 type Pulled struct {
 	Number int64  `json:"number"`
@@ -185,12 +203,43 @@ type Result struct {
 	Comment string `json:"comment,omitempty" maxLength:"200000"`
 	// Summary is for a later run on the same item.
 	Summary string `json:"summary,omitempty" maxLength:"200000"`
+	// Progress is the progress comment as it is to stay; empty leaves it as it is.
+	Progress string `json:"progress,omitempty" maxLength:"200000"`
 	// Kept is the commit of the work in progress that was pushed last.
 	Kept string `json:"kept,omitempty"`
 	// CutAfter is how long after the signal arrived the work was cut.
 	CutAfter int64         `json:"cut_after_ms,omitempty"`
 	Pull     *Pulled       `json:"pull,omitempty"`
 	Review   *ReviewResult `json:"review,omitempty"`
+}
+
+// Ended is what has become of the task at the end of a run.
+type Ended struct {
+	State  string `json:"state" enum:"queued,running,paused,stopped,done,failed"`
+	Reason string `json:"reason"`
+}
+
+// RunsAsked names runs whose files an agent has kept, to ask what became of them.
+type RunsAsked struct {
+	Runs []RunRef `json:"runs" maxItems:"100"`
+}
+
+// RunRef names a run by its task and its last generation.
+type RunRef struct {
+	TaskID     string `json:"task_id"`
+	Generation int64  `json:"generation"`
+}
+
+// RunsOver are those of the runs that will not go on.
+type RunsOver struct {
+	Over []RunOver `json:"over"`
+}
+
+// RunOver is a run that will not go on.
+type RunOver struct {
+	RunRef
+	State  string `json:"state" enum:"stopped,done,failed" doc:"What became of its task"`
+	Reason string `json:"reason"`
 }
 
 // ReviewResult is what a review task comes to.

@@ -20,6 +20,13 @@ func (c *Client) RequestTask(ctx context.Context, agent string, wait time.Durati
 	return &assigned, nil
 }
 
+// Over asks which of the runs will not go on.
+func (c *Client) Over(ctx context.Context, runs []RunRef) ([]RunOver, error) {
+	var over RunsOver
+	_, err := c.send(ctx, http.MethodPost, "/v1/tasks/over", RunsAsked{Runs: runs}, &over)
+	return over.Over, err
+}
+
 // Held is the client's view of one task under its lease: everything that it asks
 // is asked with the lease's token.
 func (c *Client) Held(a *Assignment) *Held {
@@ -65,6 +72,13 @@ func (h *Held) Signals(ctx context.Context, after int64, wait time.Duration) (Si
 	return signals, err
 }
 
+// References returns the items that the text of the task's own item names.
+func (h *Held) References(ctx context.Context) ([]Reference, error) {
+	var references References
+	err := h.client.get(ctx, h.path+"/references", &references)
+	return references.Items, err
+}
+
 // Progress brings the progress comment up to date.
 func (h *Held) Progress(ctx context.Context, text string) error {
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/progress", Progress{Text: text}, nil)
@@ -88,8 +102,16 @@ func (h *Held) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
 // Finish ends the run. Asking again is safe: a run that has ended this way says
 // so again.
 func (h *Held) Finish(ctx context.Context, result Result) error {
-	_, err := h.client.send(ctx, http.MethodPost, h.path+"/result", result, nil)
+	_, err := h.End(ctx, result)
 	return err
+}
+
+// End is Finish, and tells what has become of the task: that is for the server to
+// decide.
+func (h *Held) End(ctx context.Context, result Result) (Ended, error) {
+	var ended Ended
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/result", result, &ended)
+	return ended, err
 }
 
 // Reserve asks for leave to make a call to a model. It fails with

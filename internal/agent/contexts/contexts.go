@@ -220,14 +220,36 @@ func (c *Contexts) Sweep(before time.Time) (int, error) {
 		if !run.Changed.Before(before) {
 			continue
 		}
-		run.State, run.EndedAt = StateLeft, c.options.Now().UTC()
-		if err := replaceJSON(filepath.Join(c.dir, run.Folder, run.UUID, metadataFile), run.Metadata); err != nil {
-			return count, task.Wrap(task.DataDir, err, "cannot write the metadata of the run")
-		}
-		if err := c.move(run.UUID, run.Folder, Completed); err != nil {
+		if err := c.complete(run, StateLeft, run.Reason); err != nil {
 			return count, err
 		}
 		count++
 	}
 	return count, nil
+}
+
+// Close moves a run that was left to the completed ones, as what became of its task
+// without it. A run that is not left any more stays as it is.
+func (c *Contexts) Close(id string, state task.State, reason task.Reason) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left, err := c.left()
+	if err != nil {
+		return err
+	}
+	for _, run := range left {
+		if run.UUID == id {
+			return c.complete(run, string(state), reason)
+		}
+	}
+	return nil
+}
+
+// complete moves a run that was left to the completed ones.
+func (c *Contexts) complete(run Left, state string, reason task.Reason) error {
+	run.State, run.Reason, run.EndedAt = state, reason, c.options.Now().UTC()
+	if err := replaceJSON(filepath.Join(c.dir, run.Folder, run.UUID, metadataFile), run.Metadata); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot write the metadata of the run")
+	}
+	return c.move(run.UUID, run.Folder, Completed)
 }

@@ -494,3 +494,29 @@ func metadata(t *testing.T, dir, folder, id string) contexts.Metadata {
 	}
 	return meta
 }
+
+// What became of the task without the run is what its files say; a run that goes on
+// is left alone.
+func TestRunsThatEndedElsewhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := open(t, dir, contexts.Options{})
+	j, err := c.Begin(t.Context(), work(1, nil), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, j, "one")
+	if err := c.Close(j.ID(), task.Stopped, task.ReasonUnassigned); err != nil {
+		t.Fatal(err)
+	}
+	metadata(t, dir, contexts.Running, j.ID())
+	if err := j.Pause(task.ReasonPauseRequested); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(j.ID(), task.Stopped, task.ReasonUnassigned); err != nil {
+		t.Fatal(err)
+	}
+	if meta := metadata(t, dir, contexts.Completed, j.ID()); meta.State != "stopped" || meta.Reason != task.ReasonUnassigned || meta.EndedAt.IsZero() {
+		t.Errorf("the metadata says %+v", meta)
+	}
+}

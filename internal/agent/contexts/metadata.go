@@ -31,7 +31,7 @@ type Metadata struct {
 
 func metadataOf(id string, first int64, work phase.Work) Metadata {
 	return Metadata{
-		UUID: id, Task: work.Task, Item: work.Item.String(), Type: work.Type, Role: work.Role, URL: work.URL, Title: work.Title,
+		UUID: id, Task: work.Task, Item: work.ItemName(), Type: work.Type, Role: work.Role, URL: work.URL, Title: work.Title,
 		Branch: work.Branch, Base: work.Base, First: first, Generation: work.Generation, State: string(task.Running),
 	}
 }

@@ -30,7 +30,7 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 		return "", err
 	}
 	if maps.Equal(files, last) && (w.wip != "" || w.merged == "") {
-		return w.lastCommit(), nil
+		return w.wip, nil
 	}
 	parents := []string{w.start}
 	if w.merged != "" {
@@ -53,13 +53,6 @@ func (w *Workspace) last(ctx context.Context) (listing, error) {
 		return w.kept, nil
 	}
 	return w.tree(ctx, w.start)
-}
-
-func (w *Workspace) lastCommit() string {
-	if w.wip != "" {
-		return w.wip
-	}
-	return w.start
 }
 
 // Commit makes the branch and pushes it. It fails with TooLarge if a file is over

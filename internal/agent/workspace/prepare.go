@@ -111,7 +111,7 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	case refs[branch] != "":
 		first = branch
 	}
-	w.tip, w.start, w.left = refs[base], refs[first], refs["refs/heads/"+w.options.Branch]
+	w.left = refs["refs/heads/"+w.options.Branch]
 	if w.options.WIP != "" && refs[w.options.WIP] == "" {
 		w.remark(workGone)
 	}
@@ -121,7 +121,14 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	if err := w.fetch(ctx, "--depth=1", "+"+base+":"+refTip, "+"+first+":"+refStart); err != nil {
 		return err
 	}
+	// The base may have moved since the refs were listed.
 	var err error
+	if w.tip, err = w.text(ctx, "rev-parse", "--verify", refTip+"^{commit}"); err != nil {
+		return err
+	}
+	if w.start, err = w.text(ctx, "rev-parse", "--verify", refStart+"^{commit}"); err != nil {
+		return err
+	}
 	w.fork, err = w.findFork(ctx, w.start, w.tip)
 	w.base = w.fork
 	return err
@@ -132,6 +139,21 @@ func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
 	if err := w.fetch(ctx, "--depth=2", "+"+base+":"+refTip, "+"+w.options.WIP+":"+refWork); err != nil {
 		return err
 	}
+	var err error
+	if w.tip, err = w.text(ctx, "rev-parse", "--verify", refTip+"^{commit}"); err != nil {
+		return err
+	}
+	if err := w.readWork(ctx, wip); err != nil {
+		return err
+	}
+	if w.has(ctx, w.base) {
+		return nil
+	}
+	return w.fetch(ctx, "--depth=1", "+"+w.base+":"+refOld)
+}
+
+// readWork reads what the work in progress is on top of.
+func (w *Workspace) readWork(ctx context.Context, wip string) error {
 	text, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "commit", wip}})
 	if err != nil {
 		return task.Wrap(task.Internal, err, "cannot read the work in progress")
@@ -156,10 +178,7 @@ func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
 	if len(parents) == 2 {
 		w.merged = parents[1]
 	}
-	if w.has(ctx, w.base) {
-		return nil
-	}
-	return w.fetch(ctx, "--depth=1", "+"+w.base+":"+refOld)
+	return nil
 }
 
 func isHash(text string) bool {

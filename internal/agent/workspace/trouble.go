@@ -13,6 +13,8 @@ var signs = []struct {
 	text string
 	code task.Code
 }{
+	{"the server has trouble of its own", task.Unavailable},
+	{"larger than what is kept for other servers", task.TooLarge},
 	{"Authentication failed", task.LeaseLost},
 	{"could not read Username", task.LeaseLost},
 	{"could not read Password", task.LeaseLost},

@@ -18,6 +18,7 @@ type Config struct {
 	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
 
 	Server   Server   `key:"server" about:"The HTTP server: API, webhooks, git and web pages."`
+	OIDC     OIDC     `key:"oidc" about:"Signing in to the pages by OpenID Connect, besides with passwords."`
 	Agent    Agent    `key:"agent" about:"An agent on a machine of its own: toryo agent."`
 	Database Database `key:"database" about:"Where tasks, events and reviews are stored."`
 
@@ -52,13 +53,31 @@ type Config struct {
 
 // Server is the section "server".
 type Server struct {
-	Addr string `key:"addr" default:"127.0.0.1:8750" format:"address" usual:"true" about:"Address to listen on, as host:port."`
+	Addr      string `key:"addr" default:"127.0.0.1:8750" format:"address" usual:"true" about:"Address to listen on, as host:port."`
+	PublicURL string `key:"public_url" format:"origin" example:"https://toryo.example.com" about:"Address under which people reach the server. Links in comments and on the board begin with it; without it, with the address to listen on."`
 
 	TLSCertFile string `key:"tls_cert_file" format:"file" example:"/etc/toryo/tls.crt" about:"File with the certificate, and those above it, in PEM; with it the server speaks HTTPS. A renewed file is taken up by itself."`
 	TLSKeyFile  string `key:"tls_key_file" format:"file" example:"/etc/toryo/tls.key" about:"File with the private key of the certificate, in PEM."`
 
 	RequestsPerToken   int `key:"requests_per_token" default:"100" min:"0" max:"1000000" about:"Requests in a second that are answered for one token. 0 means no limit."`
 	RequestsPerAddress int `key:"requests_per_address" default:"1000" min:"0" max:"1000000" about:"Requests in a second that are answered for one address; behind a proxy all have one address. 0 means no limit."`
+}
+
+// OIDC is the section "oidc".
+type OIDC struct {
+	Issuer           string        `key:"issuer" format:"url" example:"https://id.example.com" about:"Address of the provider, exactly as it calls itself; without it people sign in with passwords only."`
+	ClientID         string        `key:"client_id" format:"word" example:"toryo" about:"Name under which Toryo is registered with the provider."`
+	ClientSecret     redact.Secret `key:"client_secret" about:"Secret of that registration."`
+	ClientSecretFile string        `key:"client_secret_file" example:"/run/secrets/oidc-client-secret" about:"File that holds the secret and nothing else."`
+	RedirectURL      string        `key:"redirect_url" format:"url" example:"https://toryo.example.com/signin/oidc/callback" about:"Address to which browsers come back, as it is registered with the provider: that of the pages, with /signin/oidc/callback behind it."`
+	Name             string        `key:"name" example:"our company" about:"What the button to sign in calls the provider; without it, its host."`
+	Scopes           []string      `key:"scopes" default:"profile,email" format:"word" about:"What is asked for besides openid; many providers tell groups only when asked for groups."`
+	LoginClaim       string        `key:"login_claim" default:"preferred_username" format:"word" about:"Claim with the login."`
+	GroupsClaim      string        `key:"groups_claim" default:"groups" format:"word" about:"Claim with the groups; dots lead into objects, as in realm_access.roles."`
+	AdminGroups      []string      `key:"admin_groups" format:"label" example:"[platform]" about:"Groups whose people are admins."`
+	OperatorGroups   []string      `key:"operator_groups" format:"label" example:"[developers]" about:"Groups whose people are operators."`
+	ViewerGroups     []string      `key:"viewer_groups" format:"label" example:"[staff]" about:"Groups whose people are viewers."`
+	Users            []string      `key:"users" format:"word" example:"[alice]" about:"Logins of people who are let in without one of these groups, as viewers; '*' means everyone whom the provider knows."`
 }
 
 // Agent is the section "agent".
@@ -95,14 +114,16 @@ type CommentDetection struct {
 // TaskStop is the section "task_stop".
 type TaskStop struct {
 	Enabled       bool `key:"enabled" default:"true" usual:"true" about:"Whether a task stops when the bot is unassigned."`
-	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model. It changes nothing in how soon a task stops: besides these looks, a stop interrupts at once whatever is going on."`
 }
 
 // PauseResume is the section "pause_resume".
 type PauseResume struct {
 	Enabled              bool `key:"enabled" default:"true" usual:"true" about:"Whether tasks can be paused."`
-	CheckInterval        int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
+	CheckInterval        int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model. It changes nothing in how soon a task pauses: besides these looks, a pause interrupts at once whatever is going on."`
 	PausedTaskExpiryDays int  `key:"paused_task_expiry_days" default:"30" min:"1" max:"36500" usual:"true" about:"A task that is paused for longer is stopped."`
+
+	AnswerWithin time.Duration `key:"answer_within" default:"24h" min:"1m" max:"8760h" about:"How long a run that has asked a question waits, paused, for a comment with the answer; then it decides by itself."`
 }
 
 // Log is the section "log".

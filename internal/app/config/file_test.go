@@ -30,6 +30,22 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"comment_detection:\n  check_intervall: 1\n",
 			[]string{"toryo.yaml:2:3: comment_detection.check_intervall: unknown key; did you mean check_interval?"},
 		},
+		"a provider without its rest": {
+			"oidc: {issuer: 'https://id.example.org'}\n",
+			[]string{"toryo.yaml:1:8: oidc.issuer: a provider is set, but not the name that Toryo has there; set it"},
+		},
+		"a provider that leads elsewhere": {
+			"oidc: {issuer: 'https://id.example.org', client_id: toryo, redirect_url: 'https://toryo.example.org/', users: ['*']}\n",
+			[]string{"toryo.yaml:1:60: oidc.redirect_url: browsers would not come back to the pages; give the address of the pages with /signin/oidc/callback behind it"},
+		},
+		"a provider that lets nobody in": {
+			"oidc: {issuer: 'https://id.example.org', client_id: toryo, redirect_url: 'https://toryo.example.org/signin/oidc/callback'}\n",
+			[]string{"toryo.yaml:1:8: oidc.issuer: nobody could sign in: neither groups nor users are named; name groups, or users; users: ['*'] lets everyone in"},
+		},
+		"people without a provider": {
+			"oidc:\n  users: [alice]\n",
+			[]string{"toryo.yaml:2:3: oidc.users: signing in elsewhere is described, but the provider is missing; set oidc.issuer, or remove the rest"},
+		},
 		"misspelt section": {
 			"# why\n\ncomment_detectoin:\n  enabled: true\n",
 			[]string{"toryo.yaml:3:1: comment_detectoin: unknown key; did you mean comment_detection?"},
@@ -136,6 +152,14 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 		"password in an address is not repeated": {
 			"llm:\n  base_url: https://me:hunter2@host\n",
 			[]string{"toryo.yaml:2:13: llm.base_url: the URL has a user name or password in it; give the credential as a secret of its own"},
+		},
+		"public address with a path": {
+			"server:\n  public_url: https://host/toryo\n",
+			[]string{`toryo.yaml:2:15: server.public_url: "https://host/toryo" has a path, and the server answers at the top only; write it like https://host or https://host:port`},
+		},
+		"public address without a scheme": {
+			"server:\n  public_url: host:8750\n",
+			[]string{`toryo.yaml:2:15: server.public_url: "host:8750" does not begin with http:// or https://; write it like https://host or https://host:port/path`},
 		},
 		"address without a port": {
 			"server:\n  addr: localhost\n",

@@ -20,10 +20,15 @@ var formats = map[string]func(string) *complaint{
 	"image":    checkWord,
 	"label":    checkLabel,
 	"name":     checkName,
+	"origin":   checkOrigin,
+	"pair":     checkPair,
 	"path":     checkPath,
 	"pem":      checkPEM,
 	"postgres": checkPostgres,
 	"project":  checkProject,
+
+	"toleration": checkToleration,
+
 	"url":      checkURL,
 	"variable": checkVariable,
 	"word":     checkWord,
@@ -105,6 +110,17 @@ func checkURL(text string) *complaint {
 	return nil
 }
 
+// checkOrigin wants the address of a whole server.
+func checkOrigin(text string) *complaint {
+	if wrong := checkURL(text); wrong != nil {
+		return wrong
+	}
+	if address, err := url.Parse(text); err == nil && address.Path != "" && address.Path != "/" {
+		return complain("write it like https://host or https://host:port", "%s has a path, and the server answers at the top only", show(text))
+	}
+	return nil
+}
+
 // checkPostgres accepts both forms that PostgreSQL's programs do, and repeats
 // nothing of a value that holds a password.
 func checkPostgres(text string) *complaint {
@@ -181,4 +197,19 @@ func checkVariable(text string) *complaint {
 		return complain("write it like LANG", "%s is not the name of a variable", show(text))
 	}
 	return nil
+}
+
+func checkPair(text string) *complaint {
+	if name, _, found := strings.Cut(text, "="); !found || name == "" {
+		return complain("write it like pool=sandboxes", "%s is not of the form name=value", show(text))
+	}
+	return checkWord(text)
+}
+
+func checkToleration(text string) *complaint {
+	_, effect, found := strings.Cut(text, ":")
+	if found && !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, effect) {
+		return complain("write it like dedicated=sandboxes:NoSchedule", "%s has no effect that there is", show(text))
+	}
+	return checkWord(text)
 }

@@ -16,6 +16,7 @@ func (l *loader) checkTogether() {
 	l.checkApp()
 	l.checkDatabase()
 	l.checkTLS()
+	l.checkOIDC()
 	l.checkModels()
 	l.checkBudget()
 	l.checkServers()
@@ -149,6 +150,28 @@ func (l *loader) checkDatabase() {
 func (l *loader) checkTLS() {
 	if c := l.config.Server; (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		l.conflict(complain("set both, or none", "a certificate and its key belong together"), "server.tls_cert_file", "server.tls_key_file")
+	}
+}
+
+// callbackPath is where the pages expect browsers that come back.
+const callbackPath = "/signin/oidc/callback"
+
+// checkOIDC makes sure that signing in elsewhere is described in full, and that it
+// lets somebody in.
+func (l *loader) checkOIDC() {
+	c := l.config.OIDC
+	people := len(c.AdminGroups) + len(c.OperatorGroups) + len(c.ViewerGroups) + len(c.Users)
+	switch {
+	case c.Issuer == "" && c.ClientID == "" && c.RedirectURL == "" && people == 0:
+	case c.Issuer == "":
+		l.conflict(complain("set oidc.issuer, or remove the rest", "signing in elsewhere is described, but the provider is missing"),
+			"oidc.client_id", "oidc.redirect_url", "oidc.admin_groups", "oidc.operator_groups", "oidc.viewer_groups", "oidc.users", "oidc.issuer")
+	case c.ClientID == "":
+		l.conflict(complain("set it", "a provider is set, but not the name that Toryo has there"), "oidc.client_id", "oidc.issuer")
+	case !strings.HasSuffix(c.RedirectURL, callbackPath):
+		l.conflict(complain("give the address of the pages with "+callbackPath+" behind it", "browsers would not come back to the pages"), "oidc.redirect_url", "oidc.issuer")
+	case people == 0:
+		l.conflict(complain("name groups, or users; users: ['*'] lets everyone in", "nobody could sign in: neither groups nor users are named"), "oidc.users", "oidc.issuer")
 	}
 }
 

@@ -184,6 +184,22 @@ func TestForges(t *testing.T) {
 	}
 }
 
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	if got := doctor.Links(c, "http://127.0.0.1:8750"); got.Status != doctor.OK {
+		t.Errorf("with the board alone: %+v", got)
+	}
+	c.GitHub.Owner = "team"
+	if got := doctor.Links(c, "http://127.0.0.1:8750"); got.Status != doctor.Warning || !strings.Contains(got.Mend, "server.public_url") {
+		t.Errorf("with a forge: %+v", got)
+	}
+	c.Server.PublicURL = "https://toryo.example.com"
+	if got := doctor.Links(c, c.Server.PublicURL); got.Status != doctor.OK || !strings.Contains(got.Found, "toryo.example.com") {
+		t.Errorf("with an address for people: %+v", got)
+	}
+}
+
 func TestDataDir(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -228,5 +244,25 @@ func TestHealthyMeansNothingMissing(t *testing.T) {
 	t.Parallel()
 	if !doctor.Healthy([]doctor.Finding{{Status: doctor.OK}, {Status: doctor.Warning}}) || doctor.Healthy([]doctor.Finding{{Status: doctor.OK}, {Status: doctor.Missing}}) {
 		t.Error("a warning is not an illness, something missing is")
+	}
+}
+
+// The board is one server's own, which matters when there may be several.
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, driver := range []string{"sqlite", "postgres"} {
+		if got := doctor.Board(driver, folder)(t.Context()); got.Status != doctor.OK {
+			t.Errorf("an empty board on %s: %+v", driver, got)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "team", "app.git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := doctor.Board("sqlite", folder)(t.Context()); got.Status != doctor.OK || !strings.Contains(got.Found, "1 repositories") {
+		t.Errorf("a board on SQLite: %+v", got)
+	}
+	if got := doctor.Board("postgres", folder)(t.Context()); got.Status != doctor.Warning || got.Mend == "" {
+		t.Errorf("a board on PostgreSQL: %+v", got)
 	}
 }

@@ -103,6 +103,18 @@ func engineVersion(ctx context.Context, address string) (string, error) {
 	return said.Version, nil
 }
 
+// Cluster checks for a cluster that sandboxes can run in, if one is configured: by
+// asking it, which says what it found.
+func Cluster(ask func(ctx context.Context) (found string, err error)) Check {
+	return func(ctx context.Context) Finding {
+		found, err := ask(ctx)
+		if err != nil {
+			return Finding{Name: "kubernetes", Status: Missing, Found: err.Error(), Mend: "see docs/environments.md, or choose another sandbox.kind"}
+		}
+		return Finding{Name: "kubernetes", Status: OK, Found: found}
+	}
+}
+
 // Landlock checks for the weakest way to confine code, which does without any
 // program. It asks the kernel by version, which fails with what is missing.
 func Landlock(version func() (int, error)) Check {

@@ -116,6 +116,18 @@ func forgeFinding(ctx context.Context, account config.Account, self func(context
 	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", account.URL, login)}
 }
 
+// Links looks whether people can open the links in comments: where there is a
+// forge, they hardly sit at this machine.
+func Links(c config.Config, address string) Finding {
+	if c.Server.PublicURL == "" && len(c.ConfiguredForges()) > 0 {
+		return Finding{
+			Name: "links", Status: Warning, Found: fmt.Sprintf("those in comments begin with %s, which others may not be able to open", address),
+			Mend: "set server.public_url in toryo.yaml to the address under which people reach the server",
+		}
+	}
+	return Finding{Name: "links", Status: OK, Found: fmt.Sprintf("those in comments begin with %s", address)}
+}
+
 // DataDir checks that the data directory, or the nearest folder above it that
 // exists, can be written to.
 func DataDir(path string) Check {
@@ -174,5 +186,24 @@ func Database(driver string, look func(context.Context) (string, error)) Check {
 			finding.Found, finding.Mend = driver+", "+coded.Message, coded.Mend
 		}
 		return finding
+	}
+}
+
+// Board says where the repositories of the built-in board are: in a folder that
+// several servers on one database do not have in common by themselves.
+func Board(driver, folder string) Check {
+	return func(context.Context) Finding {
+		owners, err := filepath.Glob(filepath.Join(folder, "*", "*.git"))
+		switch {
+		case err != nil || len(owners) == 0:
+			return Finding{Name: "board", Status: OK, Found: "no repositories"}
+		case driver == "postgres":
+			return Finding{
+				Name: "board", Status: Warning, Found: fmt.Sprintf("%d repositories in %s, for this server only", len(owners), folder),
+				Mend: "if more servers use the database, let them have this folder in common",
+			}
+		default:
+			return Finding{Name: "board", Status: OK, Found: fmt.Sprintf("%d repositories in %s", len(owners), folder)}
+		}
 	}
 }

@@ -20,20 +20,28 @@ type Drill struct {
 	Out     io.Writer
 	// Environ is the environment of every process.
 	Environ []string
+	// Place is the forge that the tasks are on; nil means the built-in board.
+	Place Place
 	// Database is the URL of an empty PostgreSQL database; empty means SQLite, and
 	// then there is one server.
 	Database string
-	Servers  int
-	Agents   int
-	Tasks    int
-	Lasts    time.Duration // of the breaking
-	Settle   time.Duration // for what is under way to end afterwards
-	Sandbox  string        // its kind
+	// CutDatabase ends all connections to the database; nil means that nobody does.
+	CutDatabase func(context.Context) error
+	// RestartDatabase restarts the database's server, in the middle of the drill;
+	// nil means that nobody does.
+	RestartDatabase func(context.Context) error
+	Servers         int
+	Agents          int
+	Tasks           int
+	Lasts           time.Duration // of the breaking
+	Settle          time.Duration // for what is under way to end afterwards
+	Sandbox         string        // its kind
 }
 
 // counts is what was done to the installation.
 type counts struct {
 	AgentsKilled, AgentsStopped, ServersKilled, ServersStopped, Cuts int
+	DatabaseCuts, DatabaseRestarts                                   int
 }
 
 // Run makes the installation, breaks it for a while, and checks it. An error of
@@ -69,8 +77,9 @@ func (d Drill) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, forma
 
 // breakThings gives out tasks and breaks something every now and then.
 func (d Drill) breakThings(ctx context.Context, s *site) (done counts, err error) {
-	over := time.NewTimer(d.Lasts)
+	over, middle := time.NewTimer(d.Lasts), time.NewTimer(d.Lasts/2)
 	defer over.Stop()
+	defer middle.Stop()
 	given := 0
 	issues := time.NewTicker(max(d.Lasts/time.Duration(2*d.Tasks), 50*time.Millisecond))
 	defer issues.Stop()
@@ -81,14 +90,19 @@ func (d Drill) breakThings(ctx context.Context, s *site) (done counts, err error
 			err = context.Cause(ctx)
 		case <-over.C:
 			for ; given < d.Tasks && err == nil; given++ {
-				err = s.giveTask(ctx, given)
+				err = d.giveTask(ctx, s, given)
 			}
 			trouble.Stop()
 			return done, err
 		case <-issues.C:
 			if given < d.Tasks {
-				err = s.giveTask(ctx, given)
+				err = d.giveTask(ctx, s, given)
 				given++
+			}
+		case <-middle.C:
+			if d.RestartDatabase != nil {
+				done.DatabaseRestarts++
+				err = d.RestartDatabase(ctx)
 			}
 		case <-trouble.C:
 			err = d.breakOne(ctx, s, &done)
@@ -98,6 +112,11 @@ func (d Drill) breakThings(ctx context.Context, s *site) (done counts, err error
 			return done, err
 		}
 	}
+}
+
+// giveTask gives one task.
+func (d Drill) giveTask(ctx context.Context, s *site, number int) error {
+	return s.drill.Place.Give(ctx, fmt.Sprintf("Do thing %d", number+1))
 }
 
 // breakOne breaks one thing.
@@ -116,6 +135,12 @@ func (d Drill) breakOne(ctx context.Context, s *site, done *counts) error {
 	case 7:
 		done.ServersStopped++
 		return s.servers[server].restart(ctx, os.Interrupt)
+	case 8:
+		if d.CutDatabase != nil {
+			done.DatabaseCuts++
+			return d.CutDatabase(ctx)
+		}
+		fallthrough
 	default:
 		done.Cuts++
 		s.lines[agent].cutFor(time.Duration(500+rand.IntN(7000)) * time.Millisecond) //nolint:gosec // not for secrets
@@ -126,6 +151,9 @@ func (d Drill) breakOne(ctx context.Context, s *site, done *counts) error {
 func (d Drill) report(done counts, faults faults, found findings, wrong []string) {
 	d.say("broken: %d agents killed, %d asked to end; %d servers killed, %d asked to end; %d cuts of the network",
 		done.AgentsKilled, done.AgentsStopped, done.ServersKilled, done.ServersStopped, done.Cuts)
+	if d.Database != "" {
+		d.say("the database: restarted %d times, %d times all connections cut", done.DatabaseRestarts, done.DatabaseCuts)
+	}
 	d.say("on the way: %d requests; %d refused, %d answers lost, %d delayed, %d sent twice",
 		faults.requests, faults.refused, faults.lost, faults.delayed, faults.doubled)
 	d.say("tasks: %d, %d done; %d runs, %d of them lost, %d handed back; %d pull requests; %d journal entries",

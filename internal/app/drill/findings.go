@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,15 +18,13 @@ import (
 type findings struct {
 	tasks    []wire.Task
 	journals map[string][]wire.Event // by task
-	issues   []wire.BoardDetails
-	pulls    []wire.BoardItem
-	diffs    map[int64]string // by the number of the pull request
+	issues   []Issue
+	pulls    []Pull
 }
 
 const (
 	settleEvery = time.Second
 	pageOf      = 1000
-	boardAPI    = "/api/board/repositories/" + repository
 	largest     = 64 << 20
 )
 
@@ -53,35 +52,14 @@ func (s *site) look(ctx context.Context) (found findings, err error) {
 	if err := s.get(ctx, "/v1/tasks?limit=1000", &tasks); err != nil {
 		return found, err
 	}
-	found.tasks, found.journals, found.diffs = tasks.Tasks, map[string][]wire.Event{}, map[int64]string{}
+	found.tasks, found.journals = tasks.Tasks, map[string][]wire.Event{}
 	for _, t := range tasks.Tasks {
 		if found.journals[t.ID], err = s.journal(ctx, t.ID); err != nil {
 			return found, err
 		}
 	}
-	var issues, pulls wire.BoardItems
-	if err := s.get(ctx, boardAPI+"/issues?state=all&limit=1000", &issues); err != nil {
-		return found, err
-	}
-	for _, issue := range issues.Items {
-		var details wire.BoardDetails
-		if err := s.get(ctx, fmt.Sprintf("%s/issues/%d", boardAPI, issue.Number), &details); err != nil {
-			return found, err
-		}
-		found.issues = append(found.issues, details)
-	}
-	if err := s.get(ctx, boardAPI+"/pulls?state=all&limit=1000", &pulls); err != nil {
-		return found, err
-	}
-	found.pulls = pulls.Items
-	for _, pull := range pulls.Items {
-		var diff wire.BoardDiff
-		if err := s.get(ctx, fmt.Sprintf("%s/pulls/%d/diff", boardAPI, pull.Number), &diff); err != nil {
-			return found, err
-		}
-		found.diffs[pull.Number] = diff.Patch
-	}
-	return found, nil
+	found.issues, found.pulls, err = s.drill.Place.Look(ctx)
+	return found, err
 }
 
 func (s *site) journal(ctx context.Context, id string) (all []wire.Event, err error) {
@@ -172,36 +150,35 @@ func changeOf(event wire.Event) (change task.StateChange, is bool) {
 
 // checkIssue checks the labels of an issue, that it has one pull request with
 // what was asked for, and that people were told once.
-func (f findings) checkIssue(issue wire.BoardDetails, say func(string, ...any)) {
+func (f findings) checkIssue(issue Issue, say func(string, ...any)) {
 	if add, remove := task.DefaultLabelNames().Change(issue.Labels, task.Done); len(add)+len(remove) > 0 {
-		say("%s has the labels %q", issue.Item, issue.Labels)
-	}
-	if len(issue.LinkedPulls) != 1 {
-		say("%s has %d pull requests", issue.Item, len(issue.LinkedPulls))
+		say("issue %d has the labels %q", issue.Number, issue.Labels)
 	}
 	told := 0
 	for _, comment := range issue.Comments {
-		if strings.Contains(comment.Body, "The work is done") {
+		if strings.Contains(comment, "The work is done") {
 			told++
 		}
 	}
 	if told != 1 {
-		say("%s was said to be done %d times", issue.Item, told)
+		say("issue %d was said to be done %d times", issue.Number, told)
 	}
-	for _, link := range issue.LinkedPulls {
-		f.checkPull(issue, link.Item, say)
+	linked := 0
+	for _, pull := range f.pulls {
+		if slices.Contains(pull.Issues, issue.Number) {
+			linked++
+			checkPull(issue, pull, say)
+		}
+	}
+	if linked != 1 {
+		say("issue %d has %d pull requests", issue.Number, linked)
 	}
 }
 
-func (f findings) checkPull(issue wire.BoardDetails, item string, say func(string, ...any)) {
-	for _, pull := range f.pulls {
-		if pull.Item != item {
-			continue
-		}
-		added := fmt.Sprintf("+task %d\n", issue.Number)
-		if diff := f.diffs[pull.Number]; strings.Count(diff, "\n+") != 2 || !strings.Contains(diff, added) {
-			say("%s has another change than was asked for:\n%s", item, diff)
-		}
+func checkPull(issue Issue, pull Pull, say func(string, ...any)) {
+	added := fmt.Sprintf("+task %d\n", issue.Number)
+	if strings.Count(pull.Diff, "\n+") != 2 || !strings.Contains(pull.Diff, added) {
+		say("pull request %d has another change than was asked for:\n%s", pull.Number, pull.Diff)
 	}
 }
 

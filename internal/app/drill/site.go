@@ -20,14 +20,12 @@ import (
 // site is the installation that is broken.
 type site struct {
 	drill   Drill
+	shared  []string // folders that all servers have in common
 	servers []*process
 	agents  []*process
 	lines   []*line
 	client  *wire.Client // of an operator, straight to the first server
 }
-
-// repository is what the tasks are about.
-const repository = "drill/app"
 
 // work is what does the tasks: it takes a moment, and leaves one file with one
 // line, however often it was begun. It looks for what an earlier run has left.
@@ -49,7 +47,7 @@ executors:
 	if d.Database != "" {
 		text += "database: {driver: postgres}\n"
 	}
-	return text
+	return text + d.Place.Settings()
 }
 
 // build makes the installation and waits until all of it works.
@@ -59,10 +57,15 @@ func (d Drill) build(ctx context.Context) (*site, error) {
 	} else {
 		d.Environ = append(d.Environ, "TORYO_DATABASE_URL="+d.Database)
 	}
+	s := &site{}
+	if d.Place == nil {
+		d.Place = onBoard{s}
+		s.shared = []string{"board"}
+	}
+	s.drill = d
 	if err := os.WriteFile(filepath.Join(d.Dir, "toryo.yaml"), []byte(d.configuration()), 0o600); err != nil {
 		return nil, err
 	}
-	s := &site{drill: d}
 	if err := s.startAll(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -106,7 +109,7 @@ func (s *site) startServers(ctx context.Context) ([]*url.URL, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.shareGit(i); err != nil {
+		if err := s.share(i); err != nil {
 			return nil, err
 		}
 		server := &process{drill: s.drill, name: fmt.Sprint("server", i), ready: "listening on",
@@ -120,12 +123,16 @@ func (s *site) startServers(ctx context.Context) ([]*url.URL, error) {
 	return addresses, nil
 }
 
-// shareGit lets all servers have the same repositories: each has a data directory
-// of its own, but what git keeps in it is common to them.
-func (s *site) shareGit(server int) error {
-	for _, folder := range []string{"mirrors", "board"} {
+// share makes the data directory of a server. The repositories of the board are
+// one server's own, so that several can only have them together; all else is each
+// server's.
+func (s *site) share(server int) error {
+	if err := os.MkdirAll(s.data(server), 0o700); err != nil {
+		return err
+	}
+	for _, folder := range s.shared {
 		common := filepath.Join(s.drill.Dir, folder)
-		if err := errors.Join(os.MkdirAll(common, 0o700), os.MkdirAll(s.data(server), 0o700)); err != nil {
+		if err := os.MkdirAll(common, 0o700); err != nil {
 			return err
 		}
 		if err := os.Symlink(common, filepath.Join(s.data(server), folder)); err != nil {
@@ -158,7 +165,7 @@ func (s *site) startAgent(ctx context.Context, number int, way *line) error {
 	return agent.start(ctx)
 }
 
-// importRepository makes a repository and puts it on the board.
+// importRepository makes a repository and puts it on the forge.
 func (s *site) importRepository(ctx context.Context) error {
 	dir := filepath.Join(s.drill.Dir, "app")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -177,23 +184,7 @@ func (s *site) importRepository(ctx context.Context) error {
 			return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "a repository cannot be made")
 		}
 	}
-	_, err := s.toryo(ctx, "board", "import", dir, "--name", repository, "--data", s.data(0))
-	return err
-}
-
-// giveTask opens an issue and assigns it to the bot.
-func (s *site) giveTask(ctx context.Context, number int) error {
-	title := fmt.Sprintf("Do thing %d", number+1)
-	said, err := s.toryo(ctx, "board", "issue", "create", "--repo", repository, "--title", title, "--body", "As the title says.", "--data", s.data(0))
-	if err != nil {
-		return err
-	}
-	item, _, found := strings.Cut(strings.TrimPrefix(said, "opened "), ":")
-	if !found {
-		return task.Errorf(task.Internal, "the board says %q of a new issue", said)
-	}
-	_, err = s.toryo(ctx, "board", "issue", "assign", item, "toryo", "--data", s.data(0))
-	return err
+	return s.drill.Place.Import(ctx, dir)
 }
 
 // toryo runs a command that ends by itself and returns what it printed.

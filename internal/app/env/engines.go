@@ -6,18 +6,21 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/docker"
 	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Engines says how sandbox engines are made.
 type Engines struct {
-	Dir        string   // for what they keep
-	DockerHost string   // the usual one when empty
-	Hosts      []string // that sandboxes may reach besides the package registries
-	Toolchains []string // folders of the host that sandboxes without images may read
+	Dir        string            // for what they keep
+	DockerHost string            // the usual one when empty
+	Hosts      []string          // that sandboxes may reach besides the package registries
+	Kubernetes config.Kubernetes // the cluster, for the engine of that name
+	Toolchains []string          // folders of the host that sandboxes without images may read
 	// AllowWeak lets the engine that only confines a process be chosen where
 	// there is nothing better. It is for a person's own folder, never for work
 	// that comes from a forge.
@@ -48,11 +51,13 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 			return docker.New(docker.Config{Host: e.DockerHost, Dir: filepath.Join(e.Dir, docker.Name), NewGate: gate, Log: e.Log})
 		}},
 		{"bubblewrap", e.bubblewrap},
+		{kubernetes.Name, e.kubernetes},
 		{weakEngine, e.landlock},
 	}
 	var reasons []string
 	for _, maker := range makers {
-		if name != maker.name && (name != Automatic || (maker.name == weakEngine && !e.AllowWeak)) {
+		// A cluster is somebody else's, and is taken only when it is named.
+		if name != maker.name && (name != Automatic || maker.name == kubernetes.Name || (maker.name == weakEngine && !e.AllowWeak)) {
 			continue
 		}
 		made, err := maker.make(gate)
@@ -72,7 +77,43 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 		return made, warning, nil
 	}
 	if name != Automatic {
-		return nil, "", task.Errorf(task.Usage, "there is no sandbox %q; it is auto, docker, bubblewrap or landlock", name)
+		return nil, "", task.Errorf(task.Usage, "there is no sandbox %q; it is auto, docker, bubblewrap, kubernetes or landlock", name)
 	}
 	return nil, "", task.Errorf(task.NotReady, "no sandbox can be used here: %s", strings.Join(reasons, "; ")).WithMend("install bubblewrap, or start a Docker Engine")
+}
+
+func (e Engines) kubernetes(gate sandbox.NewGate) (sandbox.Engine, error) {
+	return NewKubernetes(e.Kubernetes, gate, e.Log)
+}
+
+// NewKubernetes makes the engine of a cluster from its configuration.
+func NewKubernetes(c config.Kubernetes, gate sandbox.NewGate, log *slog.Logger) (*kubernetes.Engine, error) {
+	made := kubernetes.Config{
+		Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: c.Namespace, GuestImage: c.GuestImage, PullPolicy: c.PullPolicy,
+		RuntimeClass: c.RuntimeClass, PullSecrets: c.PullSecrets, User: int64(c.User), WritableRoot: c.WritableRoot,
+		CPURequest: c.CPURequest, MemoryRequest: int64(c.MemoryRequest), Deadline: c.Deadline, StartTimeout: c.StartTimeout, Patience: c.Patience,
+		EgressService: c.EgressService, Claim: c.SnapshotClaim, NewGate: gate, Log: log,
+	}
+	for _, pair := range c.NodeSelector {
+		if made.NodeSelector == nil {
+			made.NodeSelector = map[string]string{}
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		made.NodeSelector[name] = value
+	}
+	for _, text := range c.Tolerations {
+		made.Tolerations = append(made.Tolerations, toleration(text))
+	}
+	return kubernetes.New(made)
+}
+
+// toleration reads one that is written as kubectl writes taints.
+func toleration(text string) kubernetes.Toleration {
+	rest, effect, _ := strings.Cut(text, ":")
+	name, value, equal := strings.Cut(rest, "=")
+	made := kubernetes.Toleration{Key: name, Operator: "Exists", Effect: effect}
+	if equal {
+		made.Operator, made.Value = "Equal", value
+	}
+	return made
 }

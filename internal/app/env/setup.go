@@ -28,8 +28,8 @@ type Setup struct {
 	Table         *environment.Table
 	Repairer      environment.Repairer // nil: no model is configured, and nothing is repaired
 	Configuration config.Sandbox
-	Language      environment.Language // of the text about a failure; English when empty
-	Data          string               // the data directory, for snapshots and what sandboxes need
+	Language      task.Language // of the text about a failure; English when empty
+	Data          string        // the data directory, for snapshots and what sandboxes need
 
 	Dir            string // the project
 	Plan           string // file of the plan, or nothing
@@ -109,7 +109,7 @@ func (s Setup) readPlan() (environment.Selection, error) {
 
 // engine chooses the sandbox engine and removes what earlier runs left in it.
 func (s Setup) engine(ctx context.Context) (sandbox.Engine, error) {
-	engines := Engines{Dir: s.folder(), DockerHost: s.Configuration.ContainerEngine, Hosts: s.Configuration.Network.Hosts,
+	engines := Engines{Dir: s.folder(), DockerHost: s.Configuration.ContainerEngine, Kubernetes: s.Configuration.Kubernetes, Hosts: s.Configuration.Network.Hosts,
 		Log: s.Log, AllowWeak: true} // it is the user's own folder
 	engine, warning, err := engines.Choose(ctx, s.Configuration.Kind)
 	if err != nil {
@@ -231,7 +231,7 @@ func (s Setup) print(outcome environment.Outcome) error {
 	default:
 		language := s.Language
 		if language == "" {
-			language = environment.English
+			language = task.English
 		}
 		_, err = io.WriteString(s.Stdout, outcome.Result.Comment(language))
 	}

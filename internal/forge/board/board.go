@@ -2,7 +2,9 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,6 +79,22 @@ func CheckName(name string) error {
 // Path is the folder where a repository of that name is, if there is one.
 func (b *Board) Path(name string) string {
 	return filepath.Join(b.folder, filepath.FromSlash(name)+".git")
+}
+
+// Elsewhere returns the repositories that the database knows of and the folder does
+// not have: they are in the folder of another server on the same database.
+func (b *Board) Elsewhere(ctx context.Context) ([]string, error) {
+	all, err := b.store.ListBoardRepositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for _, one := range all {
+		if _, err := os.Stat(b.Path(one.Name)); errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, one.Name)
+		}
+	}
+	return missing, nil
 }
 
 func (b *Board) repository(ctx context.Context, r store.BoardRepository) (forge.Repository, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // fixture is a board in the hands of its people.
@@ -26,8 +27,9 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	folder := t.TempDir()
-	kept, err := sqlite.Open(t.Context(), filepath.Join(folder, "toryo.db"))
+	database := testkit.SQLite(t, sqlite.Open)
+	folder := filepath.Dir(database)
+	kept, err := sqlite.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}

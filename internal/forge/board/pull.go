@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -237,6 +238,15 @@ func (f *Forge) Branch(ctx context.Context, repository, name string) (forge.Bran
 	}
 	commit, err := f.board.requireBranch(ctx, repository, name)
 	return forge.Branch{Name: name, Commit: commit}, err
+}
+
+// Branches returns the names of the branches, the one with the newest commit first.
+func (f *Forge) Branches(ctx context.Context, repository string) ([]string, error) {
+	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+		return nil, err
+	}
+	names, err := git(ctx, f.board.Path(repository), nil, "for-each-ref", "--sort=-committerdate", "--format=%(refname:lstrip=2)", "refs/heads")
+	return strings.Fields(names), err // no name has a space
 }
 
 // CreateBranch makes a branch at a commit.

@@ -57,6 +57,7 @@ type repository struct {
 
 type item struct {
 	forge.Item
+	waitsFor  []task.Key
 	comments  []task.Comment
 	labeled   []forge.LabelEvent
 	reviews   []forge.Review
@@ -271,6 +272,23 @@ func (f *Forge) Change(key task.Key, change func(*forge.Item)) {
 	defer f.mu.Unlock()
 	change(&f.items[key].Item)
 	f.items[key].UpdatedAt = f.moment()
+}
+
+// Block makes an item wait for others.
+func (f *Forge) Block(key task.Key, by ...task.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.items[key].waitsFor = by
+	f.items[key].UpdatedAt = f.moment()
+}
+
+// Dependencies implements forge.Dependent.
+func (f *Forge) Dependencies(ctx context.Context, key task.Key) (keys []task.Key, err error) {
+	err = f.onItem(ctx, "Dependencies", key, "", false, func(on *item) error {
+		keys = slices.Clone(on.waitsFor)
+		return nil
+	})
+	return keys, err
 }
 
 // Judge submits a review as someone else. Without a time it is of now.

@@ -31,6 +31,7 @@ func TestGitea(t *testing.T) {
 	t.Run("OrganisationLabels", only.organisationLabels)
 	t.Run("LongReview", only.longReview)
 	t.Run("DraftByTitle", only.draftByTitle)
+	t.Run("Dependencies", only.dependencies)
 }
 
 func TestNew(t *testing.T) {

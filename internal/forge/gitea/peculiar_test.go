@@ -2,9 +2,11 @@ package gitea_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -156,5 +158,64 @@ func (p peculiar) draftByTitle(t *testing.T) {
 	})
 	if err != nil || !opened || item.Draft || item.Title != "A change" {
 		t.Errorf("opened %+v, %v, %v", item, opened, err)
+	}
+}
+
+// dependencies are what people have said that an issue waits for.
+func (p peculiar) dependencies(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := newFixture(t, p.server, p.server.URL)
+	name := f.Repository(t)
+	f.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	waits := f.Issue(t, name, f.owner, "Third", "")
+	first, second := f.Issue(t, name, f.owner, "First", ""), f.Issue(t, name, f.owner, "Second", "")
+	pull := f.Pull(t, name, f.owner, "topic", "main", "A change", "")
+	if found, err := f.forge.Dependencies(ctx, waits); err != nil || len(found) != 0 {
+		t.Errorf("an issue that waits for nothing waits for %v, %v", found, err)
+	}
+	owner, short, _ := strings.Cut(name, "/")
+	client := p.server.Client(t, f.owner)
+	depend := func(key task.Key, on task.Key) {
+		t.Helper()
+		// The client's method leaves out the repository, which Gitea wants.
+		body := fmt.Sprintf(`{"owner":%q,"repo":%q,"index":%d}`, owner, short, on.Number)
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+			fmt.Sprintf("%s/api/v1/repos/%s/issues/%d/dependencies", p.server.URL, name, key.Number), strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "token "+p.server.Admin)
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := (&http.Client{Timeout: time.Minute}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusCreated {
+			t.Fatalf("%s is made to wait for %s: %s", key, on, answer.Status)
+		}
+	}
+	depend(waits, first)
+	depend(waits, second)
+	depend(waits, pull)
+	closed := sdk.StateClosed
+	if _, _, err := client.EditIssue(owner, short, first.Number, sdk.EditIssueOption{State: &closed}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := f.forge.Dependencies(ctx, waits)
+	if err != nil || !slices.Equal(found, []task.Key{first, second, pull}) {
+		t.Errorf("it waits for %v, %v", found, err)
+	}
+	off := false
+	if _, _, err := client.EditRepo(owner, short, sdk.EditRepoOption{InternalTracker: &sdk.InternalTracker{EnableIssueDependencies: off}}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := f.forge.Dependencies(ctx, waits); err != nil || len(found) > 3 {
+		t.Errorf("with dependencies switched off it waits for %v, %v", found, err)
+	}
+	waits.Number = 99
+	if found, err := f.forge.Dependencies(ctx, waits); err != nil || len(found) != 0 {
+		t.Errorf("an issue that is not there waits for %v, %v", found, err)
 	}
 }

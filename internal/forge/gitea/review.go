@@ -159,7 +159,7 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 		return forge.Review{}, err
 	}
 	if post.Repeat {
-		if review, found, err := f.findReview(ctx, key, post.Marker); err != nil || found {
+		if review, found, err := forge.FindOwnReview(ctx, f, key, post.Marker); err != nil || found {
 			return review, err
 		}
 	}
@@ -182,23 +182,6 @@ func lineComment(anchor forge.Anchor, body string) sdk.CreatePullReviewComment {
 		comment.NewLineNum = int64(anchor.Line)
 	}
 	return comment
-}
-
-func (f *Forge) findReview(ctx context.Context, key task.Key, marker forge.Marker) (forge.Review, bool, error) {
-	self, err := f.Self(ctx)
-	if err != nil {
-		return forge.Review{}, false, err
-	}
-	reviews, err := f.Reviews(ctx, key)
-	if err != nil {
-		return forge.Review{}, false, err
-	}
-	for _, review := range reviews {
-		if task.SameLogin(review.Author, self) && marker.In(review.Body) {
-			return review, true, nil
-		}
-	}
-	return forge.Review{}, false, nil
 }
 
 // Reply writes a comment on the line of a thread.

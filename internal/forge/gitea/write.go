@@ -64,16 +64,7 @@ func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post f
 
 // FindComment looks for a comment of ours by its marker.
 func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Marker) (task.Comment, bool, error) {
-	self, err := f.Self(ctx)
-	if err != nil {
-		return task.Comment{}, false, err
-	}
-	comments, err := f.Comments(ctx, key)
-	if err != nil {
-		return task.Comment{}, false, err
-	}
-	comment, found := forge.FindMarked(comments, self, marker)
-	return comment, found, nil
+	return forge.FindOwnComment(ctx, f, key, marker)
 }
 
 // EnsureLabels creates the labels that are missing.

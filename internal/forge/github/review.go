@@ -164,7 +164,7 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 		return forge.Review{}, task.Errorf(task.Invalid, "%q is not a verdict", post.Verdict)
 	}
 	if post.Repeat {
-		review, found, err := f.findReview(ctx, key, post.Marker)
+		review, found, err := forge.FindOwnReview(ctx, f, key, post.Marker)
 		if found || err != nil {
 			return review, err
 		}
@@ -204,23 +204,6 @@ func drafts(comments []forge.LineComment) []*gh.DraftReviewComment {
 		})
 	}
 	return drafts
-}
-
-func (f *Forge) findReview(ctx context.Context, key task.Key, marker forge.Marker) (forge.Review, bool, error) {
-	self, err := f.Self(ctx)
-	if err != nil {
-		return forge.Review{}, false, err
-	}
-	reviews, err := f.Reviews(ctx, key)
-	if err != nil {
-		return forge.Review{}, false, err
-	}
-	for _, review := range reviews {
-		if task.SameLogin(review.Author, self) && marker.In(review.Body) {
-			return review, true, nil
-		}
-	}
-	return forge.Review{}, false, nil
 }
 
 // Reply writes a comment into a review thread.

@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,6 +38,13 @@ func newScene(t *testing.T) *scene {
 	made.Commit(t, made.name, "topic", map[string]string{"five": "1\n2\n3\n4\n5\n"})
 	made.pull = made.Pull(t, made.name, made.author, "topic", "main", "A pull request", "")
 	return made
+}
+
+// in does something to an item in the world.
+func (s *scene) in(key task.Key, do func(*forgeworld.Item)) {
+	s.server.world.Lock()
+	defer s.server.world.Unlock()
+	do(s.server.world.Repo(key.Repository).Item(key.Kind, key.Number))
 }
 
 func text(raw string) forge.Text { return forge.Neutraliser{}.Text(raw) }
@@ -269,5 +277,35 @@ func TestRefusalsOfPulls(t *testing.T) {
 	}
 	if _, found, err := f.FindPull(ctx, s.name, "topic", "main"); err != nil || found {
 		t.Errorf("the pull request of a fork was found: %v", err)
+	}
+}
+
+// What people have said that an issue waits for, apart from its text.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	on, can := s.Forge().(forge.Dependent)
+	if !can {
+		t.Fatal("the adapter does not know what issues wait for")
+	}
+	if found, err := on.Dependencies(t.Context(), s.issue); err != nil || len(found) != 0 {
+		t.Errorf("an issue that waits for nothing waits for %v, %v", found, err)
+	}
+	var want []task.Key
+	for i := range 120 { // more than a page has
+		on := s.Issue(t, s.name, s.author, fmt.Sprint("Before ", i), "")
+		want = append(want, on)
+		s.in(s.issue, func(item *forgeworld.Item) { item.WaitsFor = append(item.WaitsFor, item.Repo.Item(on.Kind, on.Number)) })
+	}
+	found, err := on.Dependencies(t.Context(), s.issue)
+	if err != nil || !cmp.Equal(found, want) {
+		t.Errorf("it waits for %d issues, %v", len(found), err)
+	}
+	if found, err := on.Dependencies(t.Context(), s.pull); err != nil || len(found) != 0 {
+		t.Errorf("a pull request waits for %v, %v", found, err)
+	}
+	s.proxy.Next(http.MethodGet, "/dependencies/", testkit.Answer(http.StatusServiceUnavailable, nil, "{}"))
+	if _, err := on.Dependencies(t.Context(), s.issue); task.CodeOf(err) != task.Unavailable {
+		t.Errorf("when the forge is down: %v", err)
 	}
 }

@@ -54,16 +54,7 @@ func written(comment *gh.IssueComment, err error, what string, key task.Key) (ta
 
 // FindComment returns the oldest comment of ours with the marker.
 func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Marker) (task.Comment, bool, error) {
-	self, err := f.Self(ctx)
-	if err != nil {
-		return task.Comment{}, false, err
-	}
-	comments, err := f.Comments(ctx, key)
-	if err != nil {
-		return task.Comment{}, false, err
-	}
-	comment, found := forge.FindMarked(comments, self, marker)
-	return comment, found, nil
+	return forge.FindOwnComment(ctx, f, key, marker)
 }
 
 // EnsureLabels creates the labels that the repository does not have.

@@ -65,6 +65,8 @@ func issueItem(repository string, issue *gl.Issue) forge.Item {
 		URL:       issue.WebURL,
 		CreatedAt: timeOf(issue.CreatedAt),
 		UpdatedAt: timeOf(issue.UpdatedAt),
+
+		Confidential: issue.Confidential,
 	}
 	if issue.Author != nil {
 		item.Author = loginOf(issue.Author.Username, issue.Author.Name)

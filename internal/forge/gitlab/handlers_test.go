@@ -45,6 +45,7 @@ func routes() []route {
 		{"GET projects/:id/issues/:issue_iid", "", "issue", func(c *call) reply { return ok(c.movedIssue()) }},
 		{"PUT projects/:id/issues/:issue_iid", issueChange, "issue", func(c *call) reply { return update(c, c.issue) }},
 		{"GET projects/:id/issues/:issue_iid/related_merge_requests", "", "merge_request[]", related},
+		{"GET projects/:id/issues/:issue_iid/links", "", "", links},
 		{"GET projects/:id/merge_requests", listParameters + " source_branch target_branch", "merge_request[]", func(c *call) reply { return page(c, c.listed(task.Pull), c.mergeRequest) }},
 		{"POST projects/:id/merge_requests", "source_branch target_branch title description", "merge_request", openRequest},
 		{"GET projects/:id/merge_requests/:merge_request_iid", "", "merge_request", func(c *call) reply { return ok(c.mergeRequest(c.item)) }},
@@ -217,6 +218,20 @@ func related(c *call) reply {
 		}
 	}
 	return page(c, requests, c.mergeRequest)
+}
+
+// links are those of both kinds: to what the issue waits for, and to what it is
+// about besides.
+func links(c *call) reply {
+	return page(c, c.item.WaitsFor, func(to *forgeworld.Item) object {
+		link := c.issue(to)
+		link["link_type"], link["issue_link_id"] = "is_blocked_by", to.ID
+		link["link_created_at"], link["link_updated_at"] = stamp(to.CreatedAt), stamp(to.UpdatedAt)
+		if to.State != forge.Open {
+			link["link_type"] = "relates_to"
+		}
+		return link
+	})
 }
 
 func openRequest(c *call) reply {

@@ -1,6 +1,7 @@
 package gitlab_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -413,5 +414,42 @@ func TestRecordedAnswers(t *testing.T) {
 	reactions, err := f.Reactions(ctx, forge.Target{Key: items[0].Key})
 	if diff := cmp.Diff([]forge.ReactionBy{{Reaction: forge.ThumbsUp, Login: "mkobel"}}, reactions); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
+	}
+}
+
+// What people have said that an issue waits for, apart from its text.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	on, can := s.Forge().(forge.Dependent)
+	if !can {
+		t.Fatal("the adapter does not know what issues wait for")
+	}
+	if found, err := on.Dependencies(t.Context(), s.issue); err != nil || len(found) != 0 {
+		t.Errorf("an issue that waits for nothing waits for %v, %v", found, err)
+	}
+	var want []task.Key
+	for i := range 120 { // more than a page has
+		on := s.Issue(t, s.name, s.author, fmt.Sprint("Before ", i), "")
+		want = append(want, on)
+		s.in(s.issue, func(item *forgeworld.Item) { item.WaitsFor = append(item.WaitsFor, item.Repo.Item(on.Kind, on.Number)) })
+	}
+	// Links of other kinds do not count.
+	related := s.Issue(t, s.name, s.author, "Besides", "")
+	s.in(s.issue, func(item *forgeworld.Item) {
+		to := item.Repo.Item(related.Kind, related.Number)
+		to.State = forge.Closed
+		item.WaitsFor = append(item.WaitsFor, to)
+	})
+	found, err := on.Dependencies(t.Context(), s.issue)
+	if err != nil || !cmp.Equal(found, want) {
+		t.Errorf("it waits for %d issues, %v", len(found), err)
+	}
+	if found, err := on.Dependencies(t.Context(), s.pull); err != nil || len(found) != 0 {
+		t.Errorf("a pull request waits for %v, %v", found, err)
+	}
+	s.proxy.Next(http.MethodGet, "/links", testkit.Answer(http.StatusServiceUnavailable, nil, "{}"))
+	if _, err := on.Dependencies(t.Context(), s.issue); task.CodeOf(err) != task.Unavailable {
+		t.Errorf("when the forge is down: %v", err)
 	}
 }

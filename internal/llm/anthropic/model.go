@@ -80,10 +80,10 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 		answer.take(stream.Current(), sink)
 	}
 	if err := stream.Err(); err != nil {
-		return llm.Response{}, withUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)
+		return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)
 	}
 	if !answer.ended {
-		return llm.Response{}, withUsage(m.failure(ctx, exchange, true, errors.New("the stream ended early")), answer.usage)
+		return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, true, errors.New("the stream ended early")), answer.usage)
 	}
 	if answer.stop == sdk.StopReasonRefusal {
 		return llm.Response{}, &llm.Error{Kind: llm.Refused, Provider: provider, Detail: answer.refusal, Usage: answer.usage}
@@ -96,13 +96,6 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 		Model:    answer.model,
 		Scripted: exchange.Scripted(),
 	}, nil
-}
-
-func withUsage(err error, usage llm.Usage) error {
-	if failed, ok := errors.AsType[*llm.Error](err); ok {
-		failed.Usage = usage
-	}
-	return err
 }
 
 // failure turns an error of the SDK into one of the port.

@@ -84,7 +84,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 	answer := answer{model: m.endpoint.Model}
 	for chunk, err := range m.client.Models.GenerateContentStream(ctx, m.endpoint.Model, contentsOf(request), config) {
 		if err != nil {
-			return llm.Response{}, withUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)
+			return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)
 		}
 		answer.take(chunk, sink)
 	}
@@ -92,7 +92,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 	case answer.blocked != "":
 		return llm.Response{}, &llm.Error{Kind: llm.Refused, Provider: provider, Detail: answer.blocked, Usage: answer.usage}
 	case answer.finish == "":
-		return llm.Response{}, withUsage(m.failure(ctx, exchange, true, errors.New("the stream ended early")), answer.usage)
+		return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, true, errors.New("the stream ended early")), answer.usage)
 	case answer.finish == genai.FinishReasonMalformedFunctionCall:
 		return llm.Response{}, &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: "a malformed function call", Usage: answer.usage}
 	}
@@ -104,13 +104,6 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 		Model:    answer.model,
 		Scripted: exchange.Scripted(),
 	}, nil
-}
-
-func withUsage(err error, usage llm.Usage) error {
-	if failed, ok := errors.AsType[*llm.Error](err); ok {
-		failed.Usage = usage
-	}
-	return err
 }
 
 // failure turns an error of the SDK into one of the port.

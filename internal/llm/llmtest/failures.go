@@ -22,7 +22,7 @@ func (s suite) statuses(t *testing.T) {
 		retry   bool
 		code    task.Code
 	}{
-		{"400", script.Failure{Status: 400, Message: "bad thing"}, llm.BadRequest, false, task.Internal},
+		{"400", script.Failure{Status: 400, Message: "bad thing"}, llm.BadRequest, false, task.BadConfig},
 		{"401", script.Failure{Status: 401, Message: "invalid key"}, llm.Unauthorized, false, task.BadConfig},
 		{"403", script.Failure{Status: 403, Message: "not yours"}, llm.Unauthorized, false, task.BadConfig},
 		{"404", script.Failure{Status: 404, Message: "no such model"}, llm.UnknownModel, false, task.BadConfig},

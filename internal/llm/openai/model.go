@@ -105,11 +105,7 @@ func (c connection) response(answer *answer, exchange *llm.Exchange) (llm.Respon
 
 // failure turns an error of the SDK into one of the port.
 func (c connection) failure(ctx context.Context, exchange *llm.Exchange, answer *answer, err error) error {
-	failed := c.classify(ctx, exchange, answer.begun, err)
-	if known, ok := errors.AsType[*llm.Error](failed); ok {
-		known.Usage = answer.usage
-	}
-	return failed
+	return llm.WithUsage(c.classify(ctx, exchange, answer.begun, err), answer.usage)
 }
 
 func (c connection) classify(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {

@@ -83,7 +83,7 @@ func (w *World) Journal() string { return w.whole() }
 
 // File is a file as a ref has it, or nothing.
 func (w *World) File(ref, name string) string {
-	if !slices.Contains(strings.Split(w.git(w.origin, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", ref), "\n"), name) {
+	if !slices.Contains(strings.Split(w.git(w.origin, "ls-tree", "-r", "-z", "--name-only", ref), "\x00"), name) {
 		return ""
 	}
 	return w.git(w.origin, "show", ref+":"+name)

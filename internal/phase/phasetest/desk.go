@@ -23,6 +23,10 @@ type desk struct {
 	replies  map[string]string
 	pulls    []phase.OpenPull
 	gone     func() bool // the run's process
+	// references are the other items that the request names; unreferenced says
+	// that they cannot be read.
+	references   []phase.Reference
+	unreferenced bool
 }
 
 func (d *desk) alive() error {
@@ -49,6 +53,15 @@ func (d *desk) Comments(_ context.Context, after int64) ([]phase.Comment, error)
 	return found, d.alive()
 }
 
+func (d *desk) References(context.Context) ([]phase.Reference, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unreferenced {
+		return nil, task.Errorf(task.Unavailable, "the forge does not answer")
+	}
+	return d.references, d.alive()
+}
+
 func (d *desk) add(comments []Comment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +74,7 @@ func (d *desk) add(comments []Comment) {
 			c.Change = "new"
 		}
 		d.comments = append(d.comments, phase.Comment{Position: position, ID: c.ID, Author: phase.Person{Login: c.Author, Access: c.Access},
-			Body: c.Body, Change: c.Change})
+			Body: c.Body, Change: c.Change, Refused: string(c.Refused)})
 	}
 }
 

@@ -26,43 +26,27 @@ import (
 //	branch/…        files that the branch of the task has besides, if it is there
 type Scenario struct {
 	Name     string
-	Title    string           `yaml:"title"`
-	Body     string           `yaml:"body"`
-	Repeat   int              `yaml:"repeat"` // the body is repeated so often
-	Author   phase.Person     `yaml:"author"`
-	Labels   []string         `yaml:"labels"`
-	Language string           `yaml:"language"`
-	Earlier  string           `yaml:"earlier"`
-	Comments []Comment        `yaml:"comments"` // that are there at the start
-	Pull     *Pull            `yaml:"pull"`
-	Accept   phase.AcceptFrom `yaml:"accept_from"`
-	Every    int              `yaml:"check_interval"`
-	Limits   Limits           `yaml:"limits"`
-	Servers  []Server         `yaml:"mcp_servers"`
-	Compiled bool             `yaml:"compiled"` // Go finds its standard library compiled
-	Events   []Event          `yaml:"events"`
-	Secrets  []string         `yaml:"secrets"` // that may be nowhere
-	Expect   Expect           `yaml:"expect"`
+	Title    string       `yaml:"title"`
+	Body     string       `yaml:"body"`
+	Repeat   int          `yaml:"repeat"` // the body is repeated so often
+	Author   phase.Person `yaml:"author"`
+	Labels   []string     `yaml:"labels"`
+	Earlier  string       `yaml:"earlier"`
+	Comments []Comment    `yaml:"comments"` // that are there at the start
+	// References are other items that the request names; Unreferenced says that
+	// they cannot be read.
+	References   []Reference `yaml:"references"`
+	Unreferenced bool        `yaml:"unreferenced"`
+	Pull         *Pull       `yaml:"pull"`
+	Events       []Event     `yaml:"events"`
+	Secrets      []string    `yaml:"secrets"` // that may be nowhere
+	Expect       Expect      `yaml:"expect"`
+
+	Equipment `yaml:",inline"`
 
 	Script *script.Script    `yaml:"-"`
 	Files  map[string]string `yaml:"-"`
 	Branch map[string]string `yaml:"-"`
-}
-
-// Limits are those of [phase.Limits] that scenarios change.
-type Limits struct {
-	Reflections  int `yaml:"reflections"`
-	ReflectEvery int `yaml:"reflect_every"`
-	ReflectAfter int `yaml:"reflect_after"`
-	Repairs      int `yaml:"repairs"`
-	Turns        int `yaml:"turns"`
-}
-
-// Server is an MCP server.
-type Server struct {
-	Name        string            `yaml:"name"`
-	Command     []string          `yaml:"command"`
-	Environment map[string]string `yaml:"environment"`
 }
 
 // Comment is what somebody says.
@@ -72,6 +56,16 @@ type Comment struct {
 	Access string `yaml:"access"`
 	Body   string `yaml:"body"`
 	Change string `yaml:"change"`
+	Times  int    `yaml:"times"` // it is made so often
+	// Refused is why it is not to be taken up.
+	Refused task.Reason `yaml:"refused"`
+}
+
+// Reference is another item.
+type Reference struct {
+	Number int64  `yaml:"number"`
+	Title  string `yaml:"title"`
+	Body   string `yaml:"body"`
 }
 
 // Pull is a pull request that the task is about.
@@ -101,6 +95,16 @@ type Event struct {
 	Deaf     int               `yaml:"deaf"`     // so many looks for comments fail
 	Crash    bool              `yaml:"crash"`    // the process is gone
 	NoSaving int               `yaml:"nosaving"` // so many saves fail
+
+	// What happens only where there are a server and a forge.
+	Unassign bool   `yaml:"unassign"` // the bot is taken off the item; signal: stop waits for the end too
+	Assign   bool   `yaml:"assign"`   // the bot is put on the item again
+	Restart  bool   `yaml:"restart"`  // the server is killed and started again
+	Mute     int    `yaml:"mute"`     // the forge refuses so many requests
+	Away     bool   `yaml:"away"`     // the agent that had the last run is away until the next begins
+	Late     bool   `yaml:"late"`     // the run does not wait for it
+	Hasty    bool   `yaml:"hasty"`    // a crash does not wait until the server has the journal
+	By       string `yaml:"by"`       // how a signal is given: close, file, command; else unassign and the API
 }
 
 // When says which entry of the journal an event follows.
@@ -113,6 +117,9 @@ type When struct {
 	Begun  bool           `yaml:"begun"` // the tool has begun and not ended
 	Step   int64          `yaml:"step"`
 	Start  bool           `yaml:"start"` // of the run
+	Entry  int            `yaml:"entry"` // the number of the entry in the journal
+	Over   bool           `yaml:"over"`  // the task has ended, after so many runs
+	Asked  task.Phase     `yaml:"asked"` // the model was asked from the phase
 }
 
 // Expect is what has to be the case at the end. Texts are parts of what is there.
@@ -137,6 +144,8 @@ type Expect struct {
 	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
 	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
 	Summary []string          `yaml:"summary"`  // for a later run
+	Unasked []string          `yaml:"unasked"`  // that is nowhere in what the model was sent
+	Taken   int               `yaml:"taken"`    // comments, each new, in order: a ledger that is too long to write down
 }
 
 // Load reads a scenario.

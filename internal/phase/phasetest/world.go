@@ -19,8 +19,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase"
-	"github.com/toryo-dev/toryo/internal/phase/mcp"
-	"github.com/toryo-dev/toryo/internal/phase/turn"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/bubblewrap"
 	"github.com/toryo-dev/toryo/internal/sandbox/egress"
@@ -91,7 +89,10 @@ func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
 		origin: filepath.Join(t.TempDir(), "origin.git"), desk: &desk{said: map[string]string{}, replies: map[string]string{}},
 		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
-	w.desk.gone = w.isGone
+	w.desk.gone, w.desk.unreferenced = w.isGone, scenario.Unreferenced
+	for _, one := range scenario.References {
+		w.desk.references = append(w.desk.references, phase.Reference{Kind: task.Issue, Number: one.Number, State: "open", Author: "ann", Title: one.Title, Body: one.Body})
+	}
 	w.git("", "init", "--quiet", "--bare", "--initial-branch=main", w.origin)
 	w.commit("main", scenario.Files)
 	if len(scenario.Branch) > 0 {
@@ -118,6 +119,9 @@ func (w *World) git(dir string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
+// LinkTo begins the text of a file that is a link.
+const LinkTo = "link to "
+
 // commit puts files on a branch, from main if it is new.
 func (w *World) commit(name string, files map[string]string) {
 	w.t.Helper()
@@ -131,7 +135,11 @@ func (w *World) commit(name string, files map[string]string) {
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			w.t.Fatal(err)
 		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+		err := os.WriteFile(full, []byte(text), 0o644)
+		if target, link := strings.CutPrefix(text, LinkTo); link {
+			err = errors.Join(os.Remove(full), os.Symlink(target, full))
+		}
+		if err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -170,7 +178,7 @@ func (w *World) Append(_ context.Context, kind task.EventKind, entry phase.Entry
 		w.crash()
 	}
 	for i, event := range w.scenario.Events {
-		if !w.fired[i] && event.When.fits(w.runs, kind, entry) {
+		if !w.fired[i] && event.When.Fits(w.runs, len(w.events), kind, entry) {
 			w.fired[i] = true
 			w.happen(event)
 		}
@@ -185,9 +193,11 @@ func (w *World) crash() {
 	w.cancel(errCrash)
 }
 
-func (when When) fits(run int, kind task.EventKind, entry phase.Entry) bool {
+// Fits reports whether this is the entry, with its number in the journal, that
+// the run with the number has just written.
+func (when When) Fits(run, number int, kind task.EventKind, entry phase.Entry) bool {
 	switch {
-	case when.Start, when.Run != 0 && when.Run != run, when.Kind != "" && when.Kind != kind,
+	case when.Start, when.Over, when.Asked != "", when.Entry != 0 && when.Entry != number, when.Run != 0 && when.Run != run, when.Kind != "" && when.Kind != kind,
 		when.Phase != "" && when.Phase != entry.Phase, when.Status != "" && when.Status != entry.Status,
 		when.Step != 0 && when.Step != entry.Step,
 		when.Tool != "" && (entry.Call == nil || entry.Call.Name != when.Tool || when.Begun != (entry.Result == nil)):
@@ -277,54 +287,25 @@ func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 		options.WIP = workspace.WIPRef
 	}
 	repository, err := workspace.Prepare(context.WithoutCancel(ctx), options)
-	if err != nil || !w.scenario.Compiled {
-		return repository, err
-	}
-	if err := os.CopyFS(filepath.Join(repository.Workspace(), goCache), os.DirFS(compiled(w.t))); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	err = repository.Exclude(ctx, []string{goCache})
-	return repository, err
+	return repository, w.scenario.Furnish(ctx, repository)
 }
-
-// goCache is the folder in the workspace with what Go has compiled.
-const goCache = ".go-cache"
-
-// shell is an environment whose projects are shell scripts: its tests take no
-// time worth speaking of.
-const shell = `
-- name: shell
-  title: Shell scripts
-  image: none
-  markers: [test.sh]
-  build: [test.sh]
-  managers: [{name: sh, setup: [{run: "true"}], test: sh test.sh}]
-  verify: [{command: "echo OK", expected_output: OK}]
-`
 
 func (w *World) options() phase.Options {
 	w.t.Helper()
-	table, err := environment.BuiltIn().With([]byte(shell))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	limits := phase.Limits{Reflections: w.scenario.Limits.Reflections, ReflectEvery: w.scenario.Limits.ReflectEvery,
-		ReflectAfter: w.scenario.Limits.ReflectAfter, Repairs: w.scenario.Limits.Repairs, Turn: turn.Limits{Turns: w.scenario.Limits.Turns}}
-	var servers []mcp.Server
-	for _, server := range w.scenario.Servers {
-		servers = append(servers, mcp.Server{Name: server.Name, Command: server.Command, Environment: server.Environment, Timeout: 20 * time.Second})
-	}
-	return phase.Options{
-		Servers: servers,
-		Model:   func(task.Phase) llm.Model { return w.model }, Summarizer: w.model, Language: w.scenario.Language, Limits: limits,
-		Setup: environment.Setup{Table: table, Engine: w.engine, Log: slog.New(slog.DiscardHandler),
-			Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-			SetupNetwork: sandbox.NoNetwork, CommandTimeout: 2 * time.Minute},
-		Spec:     sandbox.Spec{Owner: "scenario", Env: map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}},
-		Comments: phase.CommentChecks{From: w.scenario.Accept, Every: w.scenario.Every},
+	options := phase.Options{
+		Model: func(task.Phase) llm.Model { return w.model }, Summarizer: w.model,
+		Setup:    environment.Setup{Table: environment.BuiltIn(), Engine: w.engine, Log: slog.New(slog.DiscardHandler), CommandTimeout: 2 * time.Minute},
+		Spec:     sandbox.Spec{Owner: "scenario"},
 		Progress: func() string { return "progress" },
 		Log:      slog.New(slog.DiscardHandler),
 	}
+	if err := w.scenario.Equip(&options); err != nil {
+		w.t.Fatal(err)
+	}
+	return options
 }
 
 func (w *World) work() phase.Work {
@@ -375,44 +356,6 @@ func (m *mortal) Commit(ctx context.Context, message string) (string, bool, erro
 
 // Crashed reports whether a run ended because its process was gone.
 func Crashed(err error) bool { return errors.Is(err, errCrash) }
-
-// compiled is a folder, kept between runs, with what Go compiles of its standard
-// library for the tests of a small project.
-func compiled(t testing.TB) string {
-	t.Helper()
-	folder, err := compileOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return folder
-}
-
-var compileOnce = sync.OnceValues(func() (string, error) {
-	caches, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(caches, "toryo-test", "go-build-scenarios")
-	project, err := os.MkdirTemp("", "compiled")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(project) }()
-	for name, content := range map[string]string{
-		"go.mod": "module example.com/double\n\ngo 1.24\n", "double_test.go": "package double\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(project, name), []byte(content), 0o600); err != nil {
-			return "", err
-		}
-	}
-	compile := exec.Command("go", "test", "-run=^$", ".")
-	compile.Dir = project
-	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local", "GOCACHE="+folder)
-	if output, err := compile.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, output)
-	}
-	return folder, nil
-})
 
 // Crash makes the process of the run that is going on go away.
 func (w *World) Crash() {

@@ -43,7 +43,7 @@ func story() []entry {
 		{task.ToolCalled, phase.Entry{Step: 4, Call: &llm.Call{ID: "1", Name: "run"}}},
 		{task.ToolCalled, phase.Entry{Step: 4, Call: &llm.Call{ID: "1", Name: "run"}, Result: &phase.CallResult{Failed: true}}},
 		{task.SignalTaken, phase.Entry{Step: 5, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 3, Comments: []phase.TakenComment{
-			{Position: 1, ID: "c1", Author: "ann", Change: "new"}, {Position: 2, ID: "c2", Author: "eve", Change: "new", Refused: "no write access"}, {Position: 3, ID: "c3", Author: "ann", Change: "deleted"},
+			{Position: 1, ID: "c1", Author: "ann", Change: "new"}, {Position: 2, ID: "c2", Author: "eve", Change: "new", Refused: string(task.ReasonNoWriteAccess)}, {Position: 3, ID: "c3", Author: "ann", Change: "deleted"},
 		}}}},
 		{task.Saved, phase.Entry{Commit: "0123456789abcdef0123"}},
 		{task.NoteTaken, phase.Entry{Text: "The parser is mended."}},
@@ -96,7 +96,7 @@ const english = `## Toryo is at work
 | Comment | By | What became of it |
 | --- | --- | --- |
 | c1 | ann | taken up at step 5 |
-| c2 | eve | not taken up: no write access |
+| c2 | eve | not taken up: its author may not write to the repository |
 | c3 | ann | deleted; withdrawn at step 5 |
 
 <details>
@@ -125,7 +125,7 @@ func TestTheCommentInJapanese(t *testing.T) {
 	text := made(t, progress.Options{Work: w}, story()).Text()
 	for _, part := range []string{
 		"## Toryo が作業中です", "**タスク**: パーサを直す", "**役割**: BACKENDCODER", "### 計画(1/2 完了)", "### 警告", "### 最近のメモ",
-		"**▶ Execution**", "ステップ 5 で取り込みました", "取り込みませんでした: no write access", "履歴(12 件)", "環境構築: 失敗",
+		"**▶ Execution**", "ステップ 5 で取り込みました", "取り込みませんでした: 投稿者にリポジトリへの書き込み権限がない", "履歴(12 件)", "環境構築: 失敗",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ func (c *Comment) about() string {
 		lines = append(lines, c.say(environmentText, inline(c.setup.Handover.EnvironmentName, 60), status))
 	}
 	if c.halt != nil {
-		if text := c.reason(c.halt.Reason); text != "" {
+		if text := c.halt.Reason.In(c.language); text != "" {
 			lines = append(lines, c.say(reasonText, text))
 		}
 	}
@@ -162,7 +163,7 @@ func (c *Comment) ledgerTable() string {
 func (c *Comment) fate(row ledgerRow) string {
 	switch {
 	case row.Refused != "":
-		return c.say(refusedText, inline(row.Refused, 200))
+		return c.say(refusedText, inline(cmp.Or(task.Reason(row.Refused).In(c.language), row.Refused), 200))
 	case row.Change == "edited":
 		return c.say(editedText, row.step)
 	case row.Change == "deleted":

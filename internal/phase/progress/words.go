@@ -69,22 +69,3 @@ var phaseTexts = map[string]phrase{
 	phase.PhaseCompleted: {"%s completed", "%s が完了しました"},
 	phase.PhaseFailed:    {"%s failed", "%s が失敗しました"},
 }
-
-// reasons are the reasons for a stop or pause in Japanese; in English they have
-// their own text.
-var reasons = map[task.Reason]string{
-	task.ReasonPauseRequested:  "一時停止が指示されました",
-	task.ReasonBudgetExhausted: "予算を使い切りました",
-	task.ReasonAwaitingAnswer:  "質問への回答を待っています",
-	task.ReasonUnassigned:      "ボットのアサインが解除されました",
-	task.ReasonItemClosed:      "Issue/PR がクローズされました",
-	task.ReasonPausedTooLong:   "一時停止が長すぎました",
-	task.ReasonAgentStopping:   "エージェントが終了しました",
-}
-
-func (c *Comment) reason(reason task.Reason) string {
-	if text := reasons[reason]; text != "" && c.language == task.Japanese {
-		return text
-	}
-	return reason.Text()
-}

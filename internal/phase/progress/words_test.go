@@ -54,9 +54,4 @@ func TestBothLanguagesAreComplete(t *testing.T) {
 	if count < 30 {
 		t.Errorf("only %d phrases were found", count)
 	}
-	for reason, text := range reasons {
-		if reason.Text() == "" || text == "" {
-			t.Errorf("the reason %q has no text", reason)
-		}
-	}
 }

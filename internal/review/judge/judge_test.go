@@ -84,7 +84,7 @@ func TestPullPaper(t *testing.T) {
 			t.Errorf("the question lacks %q:\n%s", part, paper.Question)
 		}
 	}
-	if paper.Language != judge.English || len(paper.Cut) != 0 {
+	if paper.Language != task.English || len(paper.Cut) != 0 {
 		t.Errorf("%s, cut %v", paper.Language, paper.Cut)
 	}
 }

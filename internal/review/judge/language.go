@@ -1,26 +1,6 @@
 package judge
 
-import "unicode"
-
-// Language is that of a review or a conversation.
-type Language string
-
-// The languages.
-const (
-	Japanese Language = "ja"
-	English  Language = "en"
-)
-
-// LanguageOf tells the language of a text: Japanese if it has anything Japanese in
-// it.
-func LanguageOf(text string) Language {
-	for _, r := range text {
-		if unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Han) {
-			return Japanese
-		}
-	}
-	return English
-}
+import "github.com/toryo-dev/toryo/internal/task"
 
 // wording is what is written into questions and verdicts.
 type wording struct {
@@ -28,8 +8,8 @@ type wording struct {
 	fields, verdicts                           map[string]string
 }
 
-var words = map[Language]wording{
-	Japanese: {
+var words = map[task.Language]wording{
+	task.Japanese: {
 		issue: "課題", criteria: "受け入れ条件", pull: "プルリクエスト", name: "Japanese",
 		cut:      "次のファイルは大きすぎるため対象外です: %s",
 		scripted: "（この講評は台本モデルによるものです。）",
@@ -38,7 +18,7 @@ var words = map[Language]wording{
 			Strengths: "良い点", Weaknesses: "問題点", ImportantPoints: "重要な点", FutureConsiderations: "今後の検討事項",
 		},
 	},
-	English: {
+	task.English: {
 		issue: "Issue", criteria: "Acceptance criteria", pull: "Pull request", name: "English",
 		cut:      "These files are left out because they are too large: %s",
 		scripted: "(This review was made by a scripted model.)",

@@ -18,7 +18,7 @@ type Paper struct {
 	Question string
 	Answer   string // in sections marked $$[N]
 	Sections []Section
-	Language Language
+	Language task.Language
 	// Instructions are what the role adds to the prompt.
 	Instructions string
 
@@ -38,7 +38,7 @@ type Pull struct {
 	Diff     string  // as git writes it
 	CutFiles []string
 	// Language is that of the review; empty means that of the pull request.
-	Language     Language
+	Language     task.Language
 	Instructions string
 	// MaxDiff is how many bytes of diff are judged; 0 means MaxDiff.
 	MaxDiff int
@@ -56,14 +56,14 @@ const MaxDiff = 200_000
 
 // DocumentPaper makes a paper of a document. An answer without markers is numbered
 // by paragraph.
-func DocumentPaper(question, answer string, language Language) (Paper, error) {
+func DocumentPaper(question, answer string, language task.Language) (Paper, error) {
 	if strings.TrimSpace(question) == "" || strings.TrimSpace(answer) == "" {
 		return Paper{}, task.Errorf(task.Invalid, "a review needs a question and an answer")
 	}
 	answer = MarkParagraphs(answer)
 	return Paper{
 		Question: question, Answer: answer, Sections: ParseSections(answer),
-		Language: cmp.Or(language, LanguageOf(question+answer)),
+		Language: language.Of(question, answer),
 	}, nil
 }
 
@@ -74,10 +74,7 @@ func PullPaper(pull Pull) (Paper, error) {
 	if pull.Commit == "" {
 		return Paper{}, task.Errorf(task.Invalid, "the head commit of the pull request is not known")
 	}
-	language := pull.Language
-	if language == "" {
-		language = LanguageOf(pull.Title + pull.Body + issuesText(pull.Issues))
-	}
+	language := pull.Language.Of(pull.Title, pull.Body, issuesText(pull.Issues))
 	paper := Paper{
 		Commit: pull.Commit, Hunks: map[int]Hunk{}, Cut: slices.Clone(pull.CutFiles),
 		Language: language, Instructions: pull.Instructions,

@@ -61,16 +61,8 @@ func (b *box) launch(command *exec.Cmd) (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	b.process = command.Process
-	return &pipes{stdout, stdin}, nil
+	return guest.Pipes(stdout, stdin), nil
 }
-
-type pipes struct {
-	io.Reader
-	out io.WriteCloser
-}
-
-func (p *pipes) Write(data []byte) (int, error) { return p.out.Write(data) }
-func (p *pipes) Close() error                   { return p.out.Close() }
 
 // Info says what it is.
 func (b *box) Info() sandbox.Info { return b.info }
@@ -80,17 +72,7 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
-	exceeded := make(chan sandbox.Limit)
-	watching, stop := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() { b.diskWatch().Watch(watching, exceeded) })
-	result, err := b.client.Run(ctx, command, exceeded)
-	stop()
-	watch.Wait()
-	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
-		result.Exceeded = sandbox.DiskLimit
-	}
-	return result, err
+	return b.client.RunWatched(ctx, command, b.diskWatch())
 }
 
 func (b *box) diskWatch() sandbox.DiskWatch {
@@ -112,7 +94,9 @@ func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
 
 // Snapshot keeps home and workspace.
 func (b *box) Snapshot(_ context.Context, key string, before sandbox.Listing) (sandbox.Snapshot, error) {
-	return b.engine.shelf.Put(key, filepath.Join(b.dir, "home"), b.spec.Workspace, before, 0)
+	made, err := b.engine.shelf.Put(key, filepath.Join(b.dir, "home"), b.spec.Workspace, before, 0)
+	made.Kept = "folder"
+	return made, err
 }
 
 const stopTimeout = 5 * time.Second
@@ -135,7 +119,7 @@ func (b *box) Stop(context.Context) error {
 		}
 		<-b.ended
 		b.stopped = errors.Join(b.stopped, sandbox.RemoveTree(b.dir))
-		b.engine.forget(b.info.ID)
+		b.engine.mine.Delete(b.info.ID)
 		b.engine.shelf.Refill(b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped

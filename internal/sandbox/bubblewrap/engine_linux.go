@@ -31,8 +31,7 @@ type Engine struct {
 	shelf  sandbox.Shelf
 	books  sandbox.Books
 
-	mutex sync.Mutex
-	mine  map[string]bool // the sandboxes that this process runs
+	mine sync.Map // the sandboxes that this process runs, by ID
 }
 
 // Name is the adapter's name.
@@ -57,7 +56,7 @@ func New(config Config) (*Engine, error) {
 		config.Program = "bwrap"
 	}
 	return &Engine{config: config, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")},
-		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name}, mine: map[string]bool{}}, nil
+		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name}}, nil
 }
 
 // Name is the adapter's name.
@@ -86,9 +85,8 @@ func (e *Engine) List(_ context.Context, owner string) ([]sandbox.Info, error) {
 // Reap removes the owner's sandboxes that are not to be kept.
 func (e *Engine) Reap(_ context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
 	return e.books.Reap(owner, func(info sandbox.Info) bool {
-		e.mutex.Lock()
-		defer e.mutex.Unlock()
-		return e.mine[info.ID] || keep(info)
+		_, mine := e.mine.Load(info.ID)
+		return mine || keep(info)
 	})
 }
 

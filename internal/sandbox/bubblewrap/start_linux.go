@@ -37,21 +37,13 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err != nil {
 		return nil, err
 	}
-	e.mutex.Lock()
-	e.mine[info.ID] = true
-	e.mutex.Unlock()
+	e.mine.Store(info.ID, true)
 	running, err := e.begin(ctx, program, info, dir, spec)
 	if err != nil {
-		e.forget(info.ID)
+		e.mine.Delete(info.ID)
 		return nil, errors.Join(err, sandbox.RemoveTree(dir))
 	}
 	return running, nil
-}
-
-func (e *Engine) forget(id string) {
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-	delete(e.mine, id)
 }
 
 func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, dir string, spec sandbox.Spec) (*box, error) {

@@ -34,17 +34,7 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
-	exceeded := make(chan sandbox.Limit)
-	watching, stop := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() { b.diskWatch(watching).Watch(watching, exceeded) })
-	result, err := b.client.Run(ctx, command, exceeded)
-	stop()
-	watch.Wait()
-	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
-		result.Exceeded = sandbox.DiskLimit
-	}
-	return result, err
+	return b.client.RunWatched(ctx, command, b.diskWatch(ctx))
 }
 
 func (b *box) diskWatch(ctx context.Context) sandbox.DiskWatch {
@@ -86,7 +76,9 @@ func (b *box) Snapshot(ctx context.Context, key string, before sandbox.Listing) 
 	if err != nil {
 		return sandbox.Snapshot{}, failed(err, "the container cannot be kept as an image")
 	}
-	return b.engine.shelf.Put(key, "", b.spec.Workspace, before, size)
+	made, err := b.engine.shelf.Put(key, "", b.spec.Workspace, before, size)
+	made.Kept = "image and folder"
+	return made, err
 }
 
 const stopTimeout = 30 * time.Second
@@ -103,9 +95,7 @@ func (b *box) Stop(ctx context.Context) error {
 			_ = b.gate.Close()
 		}
 		b.stopped = b.engine.remove(ctx, b.info.ID)
-		b.engine.mutex.Lock()
-		delete(b.engine.mine, b.info.ID)
-		b.engine.mutex.Unlock()
+		b.engine.mine.Delete(b.info.ID)
 		b.engine.shelf.Refill(b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped

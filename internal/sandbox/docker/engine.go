@@ -35,8 +35,7 @@ type Engine struct {
 
 	guest guestVolume
 
-	mutex sync.Mutex
-	mine  map[string]bool // the containers that this process runs
+	mine sync.Map // the containers that this process runs, by ID
 }
 
 // Name is the adapter's name.
@@ -77,7 +76,7 @@ func New(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "the address of the Docker Engine cannot be used")
 	}
-	return &Engine{config: config, api: api, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")}, mine: map[string]bool{}}, nil
+	return &Engine{config: config, api: api, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")}}, nil
 }
 
 // Name is the adapter's name.
@@ -140,10 +139,7 @@ func (e *Engine) Reap(ctx context.Context, owner string, keep func(sandbox.Info)
 	}
 	reaped := 0
 	for _, info := range infos {
-		e.mutex.Lock()
-		mine := e.mine[info.ID]
-		e.mutex.Unlock()
-		if mine || keep(info) {
+		if _, mine := e.mine.Load(info.ID); mine || keep(info) {
 			continue
 		}
 		if err := e.remove(ctx, info.ID); err != nil {

@@ -77,9 +77,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, image client.Imag
 	if err != nil {
 		return nil, err
 	}
-	e.mutex.Lock()
-	e.mine[made] = true
-	e.mutex.Unlock()
+	e.mine.Store(made, true)
 	started := &box{engine: e, spec: spec, info: sandbox.Info{ID: made, Engine: Name, Owner: spec.Owner, Task: spec.Task,
 		Generation: spec.Generation, Started: time.Now().UTC(), Running: true}}
 	started.disks = e.disks(ctx, spec.Workspace)
@@ -126,6 +124,10 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 	if sandbox.NewOwner() == 0 {
 		group = os.Getgid()
 	}
+	// A request that is cut off makes a container of which nobody knows the name. When
+	// the context has ended meanwhile, what comes next removes it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
+	defer cancel()
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
 			Image: image.ID, User: fmt.Sprintf("%d:%d", user, group), Entrypoint: []string{guestFolder + "/" + guestFile}, Cmd: arguments,

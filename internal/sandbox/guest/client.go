@@ -20,6 +20,8 @@ import (
 type Client struct {
 	session *yamux.Session
 	fileMax int64
+	env     map[string]string
+	mirror  *mirror // of a workspace that is not shared; nil when it is
 
 	running sync.Mutex // held while a command runs
 }
@@ -32,7 +34,7 @@ const killGrace = 30 * time.Second
 // each connection that a program inside makes to the proxy to connections. It
 // owns the connection from then on.
 func NewClient(connection io.ReadWriteCloser, connections func(net.Conn), fileMax int64) (*Client, error) {
-	session, err := yamux.Client(connection, sessionConfig())
+	session, err := yamux.Client(connection, sessionConfig(writeTimeout))
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +43,26 @@ func NewClient(connection io.ReadWriteCloser, connections func(net.Conn), fileMa
 	return client, nil
 }
 
-func sessionConfig() *yamux.Config {
+// NewLinkedClient speaks to a guest over a link that may be without a connection
+// for a while.
+func NewLinkedClient(link *Link, patience time.Duration, connections func(net.Conn), fileMax int64) (*Client, error) {
+	session, err := yamux.Client(link, sessionConfig(patience))
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{session: session, fileMax: fileMax}
+	go client.accept(connections) // ends with the session
+	return client, nil
+}
+
+const writeTimeout = 30 * time.Second
+
+func sessionConfig(writeTimeout time.Duration) *yamux.Config {
 	config := yamux.DefaultConfig()
 	config.LogOutput = io.Discard
 	config.EnableKeepAlive = false // the connection is a pipe: it ends with the process
 	config.MaxStreamWindowSize = 1 << 20
-	config.ConnectionWriteTimeout = 30 * time.Second
+	config.ConnectionWriteTimeout = writeTimeout
 	return config
 }
 
@@ -70,9 +86,13 @@ func (c *Client) Closed() <-chan struct{} { return c.session.CloseChan() }
 // Close ends the session, upon which the guest ends.
 func (c *Client) Close() error { return c.session.Close() }
 
+// SetEnvironment has the greeting tell the guest the variables for all commands, in
+// place of those that it was started with.
+func (c *Client) SetEnvironment(env map[string]string) { c.env = env }
+
 // Hello waits until the guest is ready.
 func (c *Client) Hello(ctx context.Context) error {
-	stream, err := c.open(request{Hello: true})
+	stream, err := c.open(request{Hello: true, Env: c.env})
 	if err != nil {
 		return err
 	}
@@ -104,6 +124,32 @@ func (c *Client) open(what request) (net.Conn, error) {
 	}
 	return stream, nil
 }
+
+// RunWatched is [Client.Run] with a watch over the disk.
+func (c *Client) RunWatched(ctx context.Context, command sandbox.Command, disk sandbox.DiskWatch) (sandbox.Result, error) {
+	exceeded := make(chan sandbox.Limit)
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { disk.Watch(watching, exceeded) })
+	result, err := c.Run(ctx, command, exceeded)
+	stop()
+	watch.Wait()
+	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
+		result.Exceeded = sandbox.DiskLimit
+	}
+	return result, err
+}
+
+// Pipes makes the connection to a guest of the standard streams of its process.
+func Pipes(from io.Reader, to io.WriteCloser) io.ReadWriteCloser { return &pipes{from, to} }
+
+type pipes struct {
+	io.Reader
+	out io.WriteCloser
+}
+
+func (p *pipes) Write(data []byte) (int, error) { return p.out.Write(data) }
+func (p *pipes) Close() error                   { return p.out.Close() }
 
 // Run runs a command. Exceeded is watched while it runs: a limit that it sends
 // gets the command killed.

@@ -2,15 +2,20 @@ package guest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"syscall"
 )
 
 // The names under which the program is started again.
 const (
-	guestName  = "sandbox-guest"
-	launchName = "sandbox-launch"
+	guestName   = "sandbox-guest"
+	launchName  = "sandbox-launch"
+	relayName   = "sandbox-relay"
+	installName = "sandbox-install"
 )
 
 // Confinement restricts the process that calls it and all that it starts.
@@ -29,6 +34,10 @@ func Main(confinements map[string]Confinement) {
 		err = serveArgument(os.Args[2], confinements)
 	case launchName:
 		err = launch(os.Args[2])
+	case relayName:
+		err = relay(os.Args[2])
+	case installName:
+		err = install(os.Args[2])
 	default:
 		return
 	}
@@ -43,6 +52,48 @@ func Main(confinements map[string]Confinement) {
 func Arguments(options Options) ([]string, error) {
 	text, err := json.Marshal(options)
 	return []string{guestName, string(text)}, err
+}
+
+// RelayArguments are those with which the program carries the link of a guest on
+// its standard streams. Many may come one after the other.
+func RelayArguments(socket string) []string { return []string{relayName, socket} }
+
+// InstallArguments are those with which the program copies itself to a path.
+func InstallArguments(to string) []string { return []string{installName, to} }
+
+func relay(socket string) error {
+	connection, err := net.Dial("unix", socket) //nolint:noctx // the process lives as long as the connection
+	if err != nil {
+		return err
+	}
+	go func() { // ends with the process
+		_, _ = io.Copy(connection, os.Stdin)
+		os.Exit(0) //nolint:revive // the host is gone
+	}()
+	_, err = io.Copy(os.Stdout, connection)
+	return err
+}
+
+// install copies this program. It appears under its name when it is whole.
+func install(to string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, err := os.Open(program)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()                                            // it was only read
+	made, err := os.OpenFile(to+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // it is a program
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(made, from)
+	if err := errors.Join(err, made.Close()); err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
 }
 
 func serveArgument(text string, confinements map[string]Confinement) error {

@@ -3,8 +3,10 @@ package guest
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // Options tell the guest how to behave in the sandbox that it is in.
@@ -26,20 +28,80 @@ type Options struct {
 	// none.
 	Proxy string            `json:"proxy"`
 	Env   map[string]string `json:"env"`
+	// Inherit says that commands get the guest's own variables too, which are those
+	// of the image where nobody else knows them.
+	Inherit bool `json:"inherit,omitempty"`
 	// Confine is the name of a [Confinement] that the guest puts on itself before
 	// it does anything else, with what it leaves open.
 	Confine  string   `json:"confine"`
 	Readable []string `json:"readable"`
 	Writable []string `json:"writable"`
+	// Socket is where the guest takes connections that carry its link with the
+	// host, one after the other; without it the standard streams are the session.
+	// Patience is how long it waits for one before it takes the host for gone.
+	Socket   string        `json:"socket,omitempty"`
+	Patience time.Duration `json:"patience,omitempty"`
+	// Disk is what workspace, home and temporary files may take together, where
+	// the host cannot look; 0 leaves that to the host.
+	Disk int64 `json:"disk,omitempty"`
+	// Leave are names of folders in the workspace that are not sent to the host
+	// unless they came from there.
+	Leave []string `json:"leave,omitempty"`
+	// Shelf is the folder to which a snapshot is written, and Source the one from
+	// which one is restored.
+	Shelf  string `json:"shelf,omitempty"`
+	Source string `json:"source,omitempty"`
 }
 
 // request is what the host asks on a stream that it opened.
 type request struct {
-	Hello   bool   `json:"hello,omitempty"`
-	Command string `json:"command,omitempty"`
-	Limit   int    `json:"limit,omitempty"` // of output
+	Hello bool `json:"hello,omitempty"`
+	// Env are variables for all commands, in place of those of the options.
+	Env     map[string]string `json:"env,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Limit   int               `json:"limit,omitempty"` // of output
 	// FileSize is the largest file that the command may write, in bytes.
 	FileSize int64 `json:"file_size,omitempty"`
+
+	Do     deed     `json:"do,omitempty"`
+	Digest string   `json:"digest,omitempty"` // of the snapshot to restore
+	Route  string   `json:"route,omitempty"`  // address of the proxy; empty for the host
+	Reach  []string `json:"reach,omitempty"`  // addresses to try
+}
+
+// deed is what else the host can ask for.
+type deed string
+
+const (
+	takeFiles   deed = "take"    // a parcel for the workspace follows
+	sendFiles   deed = "send"    // answered with a parcel of what has changed
+	keepFiles   deed = "keep"    // the names that the workspace had before follow
+	restoreHome deed = "restore" // what was kept goes back
+	changeRoute deed = "route"
+	tryToReach  deed = "reach"
+	leave       deed = "leave" // end everything, and then itself
+)
+
+// answer is how a deed ended.
+type answer struct {
+	Error   string   `json:"error,omitempty"`
+	Digest  string   `json:"digest,omitempty"`
+	Bytes   int64    `json:"bytes,omitempty"`
+	Reached []string `json:"reached,omitempty"`
+}
+
+func readAnswer(data []byte, into *answer) error {
+	var said answer
+	if err := json.Unmarshal(data, &said); err != nil {
+		return fmt.Errorf("read the guest's answer: %w", err)
+	}
+	if said.Error != "" {
+		return errors.New(said.Error)
+	}
+	if into != nil {
+		*into = said
+	}
+	return nil
 }
 
 // hello answers a hello.
@@ -69,6 +131,11 @@ const (
 	// frameRequest and frameKill come from the host.
 	frameRequest frameKind = 6
 	frameKill    frameKind = 7
+	// Those of parcels, and what comes of a deed.
+	frameEntry   frameKind = 8
+	frameContent frameKind = 9
+	frameDone    frameKind = 10
+	frameAnswer  frameKind = 11
 )
 
 // largestFrame bounds what either side believes. Requests carry a whole command.

@@ -68,8 +68,10 @@ func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr
 
 // killAll kills everything in the sandbox but the guest.
 func (s *server) killAll() {
-	if s.options.OwnProcesses {
+	if s.options.OwnProcesses && !s.killFew() {
 		_ = unix.Kill(-1, unix.SIGKILL) // no process: nothing to do
+	}
+	if s.options.OwnProcesses {
 		return
 	}
 	// Without a process namespace the descendants have to be found, and stopped
@@ -90,6 +92,34 @@ func (s *server) killAll() {
 		}
 		s.reaper.reap()
 	}
+}
+
+// few is up to how many processes are killed one by one.
+const few = 32
+
+// killFew kills the processes one by one, so that the one that carries the link
+// stays. It gives up when they are many, or come again: then all have to go at once.
+func (s *server) killFew() bool {
+	if s.options.Socket == "" {
+		return false
+	}
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for range few {
+		found := s.others()
+		if len(found) == 0 {
+			return true
+		}
+		if len(found) > few {
+			return false
+		}
+		for _, pid := range found {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		s.reaper.reap()
+		<-ticker.C // the kernel takes its time to end them
+	}
+	return false
 }
 
 // goneTime is how long what was killed may take to be gone. A process that the
@@ -120,22 +150,28 @@ func (s *server) others() []int {
 	if err != nil {
 		return nil
 	}
-	self := os.Getpid()
-	parents := map[int]int{}
 	var found []int
 	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == self {
-			continue
-		}
-		if s.options.OwnProcesses {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() {
 			found = append(found, pid)
-			continue
 		}
+	}
+	if s.options.OwnProcesses {
+		return slices.DeleteFunc(found, func(pid int) bool { return int64(pid) == carrier.Load() })
+	}
+	return descendants(found)
+}
+
+// descendants are those of the processes that come from this one.
+func descendants(all []int) []int {
+	self := os.Getpid()
+	parents := map[int]int{}
+	for _, pid := range all {
 		if parent, alive := parentOf(pid); alive {
 			parents[pid] = parent
 		}
 	}
+	var found []int
 	for pid := range parents {
 		for at, steps := pid, 0; steps < 1000; steps++ {
 			if at = parents[at]; at == self {

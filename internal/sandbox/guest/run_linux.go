@@ -61,7 +61,13 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	killed := make(chan struct{})
 	go awaitKill(stream, killed) // ends with the stream, which the host closes
 
-	waited, limit := s.await(status, killed)
+	before := memoryKills()
+	full, stop := s.watchDisk()
+	waited, limit := s.await(status, killed, full)
+	stop()
+	if limit == sandbox.NoLimit && memoryKills() > before {
+		limit = sandbox.MemoryLimit
+	}
 	pipes.drain()
 	s.keepState()
 	if waited.Signaled() {
@@ -114,7 +120,7 @@ func (s *server) folder() string {
 
 // await waits for the command to end, and kills everything when the host says so
 // or a limit is exceeded.
-func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}) (syscall.WaitStatus, sandbox.Limit) {
+func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}, full <-chan sandbox.Limit) (syscall.WaitStatus, sandbox.Limit) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	limit := sandbox.NoLimit
@@ -128,6 +134,9 @@ func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}) (
 			return waited, limit
 		case <-kill:
 			kill, killed = nil, true
+			s.killAll()
+		case limit = <-full:
+			killed = true
 			s.killAll()
 		case <-ticker.C:
 			if limit == sandbox.NoLimit {

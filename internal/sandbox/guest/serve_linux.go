@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/yamux"
 	"golang.org/x/sys/unix"
@@ -23,6 +25,8 @@ type server struct {
 	session *yamux.Session
 	problem string // why no command can run
 	running sync.Mutex
+	files   *mirror // of the workspace, when the host does not share it
+	routes  routes
 }
 
 // oomScore makes the kernel take a process of the sandbox first when the whole
@@ -39,11 +43,11 @@ func serve(options Options) error {
 	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) // a courtesy to the host
 	unix.Umask(0o022)
-	connection, err := takeStandardStreams()
+	connection, timeout, err := openConnection(options)
 	if err != nil {
 		return err
 	}
-	session, err := yamux.Server(connection, sessionConfig())
+	session, err := yamux.Server(connection, sessionConfig(timeout))
 	if err != nil {
 		return err
 	}
@@ -52,6 +56,16 @@ func serve(options Options) error {
 	guest.acceptRequests()
 	guest.killAll()
 	return nil
+}
+
+// openConnection is the way to the host, and how long it may be blocked.
+func openConnection(options Options) (io.ReadWriteCloser, time.Duration, error) {
+	if options.Socket != "" {
+		link, err := listenForLink(options.Socket, options.Patience)
+		return link, options.Patience, err
+	}
+	streams, err := takeStandardStreams()
+	return streams, writeTimeout, err
 }
 
 // prepare does what may fail without ending the guest: the host hears of it in
@@ -134,11 +148,22 @@ func (s *server) answer(stream net.Conn) {
 		return
 	}
 	if asked.Hello {
+		if asked.Env != nil {
+			s.options.Env = asked.Env // before the first command
+		}
 		_ = writeMessage(stream, frameHello, hello{Shell: s.shell, Error: s.problem})
+		return
+	}
+	if asked.Do == changeRoute || asked.Do == tryToReach || asked.Do == leave { // also while a command runs
+		s.do(stream, asked)
 		return
 	}
 	s.running.Lock()
 	defer s.running.Unlock()
+	if asked.Do != "" {
+		s.do(stream, asked)
+		return
+	}
 	s.run(stream, asked)
 }
 
@@ -150,11 +175,12 @@ func (s *server) forward(listener net.Listener) {
 			return
 		}
 		go func() { // ends with either side
-			outside, err := s.session.Open()
+			outside, done, err := s.routes.open(s.session)
 			if err != nil {
 				_ = inside.Close()
 				return
 			}
+			defer done()
 			splice(inside, outside)
 		}()
 	}
@@ -179,16 +205,25 @@ func splice(one, other net.Conn) {
 
 // environment is all that a command gets to see of the world outside.
 func (s *server) environment() []string {
-	variables := map[string]string{
+	variables := map[string]string{}
+	if s.options.Inherit {
+		variables = inherited()
+	}
+	maps.Copy(variables, map[string]string{
 		"HOME": s.options.Home, "USER": "toryo", "LOGNAME": "toryo", "SHELL": s.shell,
 		"LANG": "C.UTF-8", "TERM": "dumb", "CI": "true", "TMPDIR": "/tmp",
 		"PATH": s.options.Home + "/.local/bin:" + s.options.Home + "/go/bin:" + searchPath(),
-	}
+	})
 	if s.options.Proxy != "" {
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 			variables[name] = "http://" + s.options.Proxy
 		}
 		variables["NO_PROXY"], variables["no_proxy"] = "localhost,127.0.0.1,::1", "localhost,127.0.0.1,::1"
+	}
+	if s.options.Socket != "" {
+		// Folders that an engine made belong to it, and git would have nothing to do
+		// with them.
+		variables["GIT_CONFIG_COUNT"], variables["GIT_CONFIG_KEY_0"], variables["GIT_CONFIG_VALUE_0"] = "1", "safe.directory", "*"
 	}
 	maps.Copy(variables, s.options.Env)
 	list := make([]string, 0, len(variables))
@@ -196,6 +231,18 @@ func (s *server) environment() []string {
 		list = append(list, name+"="+value)
 	}
 	return list
+}
+
+// inherited are the guest's own variables but for those that a cluster adds.
+func inherited() map[string]string {
+	variables := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, value, found := strings.Cut(entry, "=")
+		if found && name != "HOSTNAME" && !strings.HasPrefix(name, "KUBERNETES_") {
+			variables[name] = value
+		}
+	}
+	return variables
 }
 
 // searchPath is the guest's own path, which the engine or image set.

@@ -12,7 +12,8 @@ import (
 //
 // The scripts below get the state's file and the command's file as arguments.
 // Everything in them is built in, so no process is started besides the command's.
-// The state's last line marks it as whole.
+// The state's last line marks it as whole. When memory runs short, the kernel is to
+// take the command and not the guest.
 
 const stateMark = "# whole"
 
@@ -21,6 +22,7 @@ const stateMark = "# whole"
 var bashScript = `
 __toryo_state=$1 __toryo_command=$2
 ulimit -c 0 2>/dev/null
+{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
 [ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null
 [ "$4" = 0 ] || ulimit -f "$4" 2>/dev/null
 set --
@@ -54,6 +56,7 @@ func bashNames() string {
 const plainScript = `
 __toryo_state=$1 __toryo_command=$2
 ulimit -c 0 2>/dev/null
+{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
 [ "$3" = 0 ] || ulimit -p "$3" 2>/dev/null
 set --
 [ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null

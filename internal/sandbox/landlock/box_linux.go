@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +62,7 @@ func (b *box) begin(ctx context.Context) error {
 	if err := b.engine.books.Record(b.dir, b.info, b.process.Pid); err != nil {
 		return err
 	}
-	if b.client, err = guest.NewClient(&pipes{stdout, stdin}, nil, b.spec.Limits.Disk); err != nil {
+	if b.client, err = guest.NewClient(guest.Pipes(stdout, stdin), nil, b.spec.Limits.Disk); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
@@ -74,14 +73,6 @@ func (b *box) begin(ctx context.Context) error {
 	return nil
 }
 
-type pipes struct {
-	io.Reader
-	out io.WriteCloser
-}
-
-func (p *pipes) Write(data []byte) (int, error) { return p.out.Write(data) }
-func (p *pipes) Close() error                   { return p.out.Close() }
-
 // Info says what it is.
 func (b *box) Info() sandbox.Info { return b.info }
 
@@ -90,23 +81,12 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
-	exceeded := make(chan sandbox.Limit)
-	watching, stop := context.WithCancel(ctx)
-	var watch sync.WaitGroup
 	home, temporary := filepath.Join(b.dir, "home"), filepath.Join(b.dir, "tmp")
-	disk := sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
+	return b.client.RunWatched(ctx, command, sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
 		Free: func() (int64, error) { return sandbox.FreeSpace(b.spec.Workspace, b.dir) },
 		Used: func() int64 {
 			return sandbox.TreeSize(b.spec.Workspace) + sandbox.TreeSize(home) + sandbox.TreeSize(temporary)
-		}}
-	watch.Go(func() { disk.Watch(watching, exceeded) })
-	result, err := b.client.Run(ctx, command, exceeded)
-	stop()
-	watch.Wait()
-	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
-		result.Exceeded = sandbox.DiskLimit
-	}
-	return result, err
+		}})
 }
 
 // SetNetwork takes none only.
@@ -141,9 +121,7 @@ func (b *box) Stop(context.Context) error {
 			<-b.ended
 		}
 		b.stopped = errors.Join(b.stopped, sandbox.RemoveTree(b.dir))
-		b.engine.mutex.Lock()
-		delete(b.engine.mine, b.info.ID)
-		b.engine.mutex.Unlock()
+		b.engine.mine.Delete(b.info.ID)
 	})
 	return b.stopped
 }

@@ -31,8 +31,7 @@ type Engine struct {
 	config Config
 	books  sandbox.Books
 
-	mutex sync.Mutex
-	mine  map[string]bool
+	mine sync.Map // the sandboxes that this process runs, by ID
 }
 
 // Name is the adapter's name, and that of its confinement in [guest.Main].
@@ -52,7 +51,7 @@ func New(config Config) (*Engine, error) {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
 	}
-	return &Engine{config: config, books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name}, mine: map[string]bool{}}, nil
+	return &Engine{config: config, books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name}}, nil
 }
 
 // Name is the adapter's name.
@@ -82,9 +81,8 @@ func (e *Engine) List(_ context.Context, owner string) ([]sandbox.Info, error) {
 // Reap removes the owner's sandboxes that are not to be kept.
 func (e *Engine) Reap(_ context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
 	return e.books.Reap(owner, func(info sandbox.Info) bool {
-		e.mutex.Lock()
-		defer e.mutex.Unlock()
-		return e.mine[info.ID] || keep(info)
+		_, mine := e.mine.Load(info.ID)
+		return mine || keep(info)
 	})
 }
 
@@ -122,9 +120,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err != nil {
 		return nil, err
 	}
-	e.mutex.Lock()
-	e.mine[info.ID] = true
-	e.mutex.Unlock()
+	e.mine.Store(info.ID, true)
 	started := &box{engine: e, info: info, dir: dir, spec: spec}
 	if err := started.begin(ctx); err != nil {
 		return nil, errors.Join(err, started.Stop(context.WithoutCancel(ctx)))

@@ -75,7 +75,7 @@ func (h Harness) engine(t *testing.T, gate sandbox.NewGate) sandbox.Engine {
 }
 
 // limits are small, so that what exceeds them does so soon.
-var limits = sandbox.Limits{Memory: 300 << 20, Processes: 100, CPUs: 1, Disk: 64 << 20}
+var limits = sandbox.Limits{Memory: 300 << 20, Processes: 100, CPUs: 1, Disk: 32 << 20}
 
 func noGate(policy sandbox.Policy) sandbox.Gate {
 	list, err := egress.NewList()

@@ -3,8 +3,10 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,22 +21,40 @@ func Scratch(ctx context.Context, server string) (database string, drop func(con
 		return "", nil, task.Errorf(task.Usage, "the value is not a URL of PostgreSQL").WithMend("write it like postgres://user:password@host:5432/postgres")
 	}
 	name := "toryo_scratch_" + strings.ToLower(rand.Text())
-	administer := func(ctx context.Context, statement string) error {
-		connection, err := pgx.Connect(ctx, server)
-		if err != nil {
-			return task.Wrap(task.DatabaseDown, err, "the database server cannot be reached")
-		}
-		defer func() { _ = connection.Close(ctx) }()
-		if _, err := connection.Exec(ctx, statement); err != nil {
-			return task.Wrap(task.DatabaseDown, err, "the database server does not let us make and drop databases")
-		}
-		return nil
-	}
-	if err := administer(ctx, "CREATE DATABASE "+name); err != nil {
+	if err := administer(ctx, server, "CREATE DATABASE "+name); err != nil {
 		return "", nil, err
 	}
 	address.Path = "/" + name
 	return address.String(), func(ctx context.Context) error {
-		return administer(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
+		return administer(ctx, server, "DROP DATABASE "+name+" WITH (FORCE)")
 	}, nil
+}
+
+func administer(ctx context.Context, server, statement string) error {
+	connection, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return task.Wrap(task.DatabaseDown, err, "the database server cannot be reached")
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	if _, err := connection.Exec(ctx, statement); err != nil {
+		return task.Wrap(task.DatabaseDown, err, "the database server does not let us do this")
+	}
+	return nil
+}
+
+// SetClock makes the clock of a scratch database differ from that of its machine,
+// for all connections that are made afterwards: a function of its own is found
+// before the one of the engine.
+func SetClock(ctx context.Context, database string, ahead time.Duration) error {
+	return administer(ctx, database, fmt.Sprintf(`
+		CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+			AS 'SELECT pg_catalog.clock_timestamp() + make_interval(secs => %f)';
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET search_path = public, pg_catalog', current_database()); END $$`, ahead.Seconds()))
+}
+
+// CutConnections ends every connection to a scratch database, as a restart of the
+// server does.
+func CutConnections(ctx context.Context, database string) error {
+	return administer(ctx, database, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 }

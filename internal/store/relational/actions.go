@@ -86,7 +86,42 @@ func putActions(ctx context.Context, q session, actions []store.Action) ([]place
 	if err := coalesce(ctx, q, all, fresh); err != nil {
 		return nil, err
 	}
+	if err := hurry(ctx, q, all, fresh); err != nil {
+		return nil, err
+	}
 	return all, insertActions(ctx, q, all, fresh)
+}
+
+// hurry makes what waits to be overwritten due no later than the actions that are
+// put behind it.
+func hurry(ctx context.Context, q session, all []placed, fresh []int) error {
+	due := map[string]time.Time{}
+	var items []string
+	for _, i := range fresh {
+		item := all[i].Item.String()
+		if all[i].Coalesce != "" {
+			continue
+		}
+		if at, known := due[item]; !known {
+			items = append(items, item)
+			due[item] = all[i].DueAt
+		} else if all[i].DueAt.Before(at) {
+			due[item] = all[i].DueAt
+		}
+	}
+	for _, some := range chunks(items) {
+		args := make([]any, 0, 2*len(some))
+		for _, item := range some {
+			args = append(args, item, due[item].UnixMicro())
+		}
+		_, err := q.exec(ctx, `WITH hurried (item, due) AS (VALUES `+rowsOf(len(some), `(CAST(? AS TEXT), CAST(? AS BIGINT))`)+`)
+			UPDATE actions SET due_at = hurried.due FROM hurried
+			WHERE actions.item = hurried.item AND status = 'pending' AND attempts = 0 AND coalesce_name <> '' AND due_at > hurried.due`, args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // knownActions finds those that are there already. Fresh are the indexes of the

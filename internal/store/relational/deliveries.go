@@ -2,8 +2,11 @@ package relational
 
 import (
 	"context"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -35,4 +38,42 @@ func (s *Store) PruneDeliveries(ctx context.Context, before time.Time) (int, err
 		return err
 	})
 	return int(pruned), err
+}
+
+// AddReceived implements store.Deliveries.
+func (s *Store) AddReceived(ctx context.Context, r store.Received, keep int) error {
+	refused := 0
+	if r.Problem != "" {
+		refused = 1
+	}
+	return s.write(ctx, func(q session) error {
+		_, err := q.exec(ctx, `INSERT INTO received (id, forge, at, event, repository, status, problem, refused) VALUES (`+listOf(8)+`)`,
+			newID(), string(r.Forge), r.At.UnixMicro(), clip(r.Event), clip(r.Repository), r.Status, clip(r.Problem), refused)
+		if err != nil {
+			return err
+		}
+		_, err = q.exec(ctx, `DELETE FROM received WHERE forge = ? AND refused = ? AND id NOT IN
+			(SELECT id FROM received WHERE forge = ? AND refused = ? ORDER BY id DESC LIMIT ?)`,
+			string(r.Forge), refused, string(r.Forge), refused, keep)
+		return err
+	})
+}
+
+// clip cuts what strangers send to a length that fits a table.
+func clip(text string) string {
+	const longest = 200
+	if len(text) <= longest && utf8.ValidString(text) {
+		return text
+	}
+	return strings.ToValidUTF8(text[:min(len(text), longest)], "")
+}
+
+// ListReceived implements store.Deliveries.
+func (s *Store) ListReceived(ctx context.Context, forge task.Forge) ([]store.Received, error) {
+	return all(ctx, s, scanReceived, `SELECT forge, at, event, repository, status, problem FROM received WHERE forge = ? ORDER BY id DESC`, string(forge))
+}
+
+func scanReceived(r row) (x store.Received, err error) {
+	err = r.Scan(&x.Forge, micros{&x.At}, &x.Event, &x.Repository, &x.Status, &x.Problem)
+	return x, err
 }

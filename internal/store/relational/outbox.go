@@ -81,15 +81,17 @@ type dueAction struct {
 }
 
 // dueActions locks the first pending action of each item, as far as it is due
-// and nobody has it.
+// and nobody has it. What overwrites something and is not due yet lets others pass:
+// it waits for a newer one.
 func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]dueAction, error) {
 	query, args := limited(`SELECT `+actionColumns+`,
 			COALESCE((SELECT tasks.generation FROM tasks WHERE tasks.id = actions.task), actions.generation)
 		FROM actions
 		WHERE status = 'pending' AND due_at <= ? AND held_until <= ?
 			AND NOT EXISTS (SELECT 1 FROM actions earlier
-				WHERE earlier.item = actions.item AND earlier.status = 'pending' AND earlier.sequence < actions.sequence)
-		ORDER BY due_at, id`, []any{now.UnixMicro(), now.UnixMicro()}, limit)
+				WHERE earlier.item = actions.item AND earlier.status = 'pending' AND earlier.sequence < actions.sequence
+					AND NOT (earlier.coalesce_name <> '' AND earlier.attempts = 0 AND earlier.due_at > ?))
+		ORDER BY due_at, id`, []any{now.UnixMicro(), now.UnixMicro(), now.UnixMicro()}, limit)
 	return list(ctx, q, func(r row) (a dueAction, err error) {
 		var current int64
 		a.Action, err = scanAction(with{r, &current})
@@ -128,6 +130,18 @@ func refuseStale(ctx context.Context, q session, ids []string) error {
 		}
 	}
 	return nil
+}
+
+// KeepTaken implements store.Outbox.
+func (s *Store) KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error {
+	return s.write(ctx, func(q session) error {
+		changed, err := q.exec(ctx, `UPDATE actions SET held_until = ? WHERE id = ? AND status = 'pending' AND attempts = ?`,
+			until.UnixMicro(), id, attempt)
+		if err == nil && changed == 0 {
+			err = task.Errorf(task.Conflict, "action %s is no longer taken by attempt %d", id, attempt)
+		}
+		return err
+	})
 }
 
 // Deliver implements store.Outbox.

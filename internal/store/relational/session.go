@@ -82,6 +82,11 @@ func scanNumber(r row) (n int64, err error) {
 	return n, err
 }
 
+func scanText(r row) (text string, err error) {
+	err = r.Scan(&text)
+	return text, err
+}
+
 // opening is the first line of a statement, which names it well enough.
 func opening(statement string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(statement), "\n")

@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"time"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -48,11 +49,30 @@ func (s *Store) ListTokens(ctx context.Context) ([]store.Token, error) {
 // RevokeToken implements store.Tokens.
 func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	return s.write(ctx, func(q session) error {
-		found, err := q.exec(ctx, `UPDATE tokens SET revoked_at = CASE WHEN revoked_at = ? THEN ? ELSE revoked_at END
-			WHERE id = ?`, never, made(at).UnixMicro(), id)
-		if err == nil && found == 0 {
+		token, found, err := first(ctx, q, scanToken, `SELECT `+tokenColumns+` FROM tokens WHERE id = ?`, id)
+		if err == nil && !found {
 			err = task.Errorf(task.NotFound, "there is no token %q", id)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		if _, err = q.exec(ctx, `UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at = ?`, made(at).UnixMicro(), id, never); err != nil {
+			return err
+		}
+		if token.Role != agentRole || token.Name == "" {
+			return nil
+		}
+		return endLeases(ctx, q, token.Name)
 	})
+}
+
+// endLeases makes the leases of the agents with a name run out, so that nobody can
+// renew or use them. An agent is known by the name of its token, or by that and one
+// of its own. Whoever ends leases that have run out puts the tasks back.
+func endLeases(ctx context.Context, q session, name string) error {
+	own := name + "/"
+	_, err := q.exec(ctx, `UPDATE tasks SET lease_expires = 0, lease_token = 'revoked'
+		WHERE state = 'running' AND (lease_agent = ? OR SUBSTR(lease_agent, 1, CAST(? AS INTEGER)) = ?)`,
+		name, utf8.RuneCountInString(own), own)
+	return err
 }

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -186,8 +187,10 @@ func (s *Store) EndTurn(ctx context.Context, ended store.Ended) (answer store.Me
 	if err != nil {
 		return store.Message{}, err
 	}
-	if err := checkJSON("list of citations", ended.Citations); err != nil {
-		return store.Message{}, err
+	for what, data := range map[string]json.RawMessage{"list of citations": ended.Citations, "request to the model": ended.Sent} {
+		if err := checkJSON(what, data); err != nil {
+			return store.Message{}, err
+		}
 	}
 	err = s.write(ctx, func(q session) error {
 		asked, err := held(ctx, q, ended.MessageID, ended.Claim)
@@ -204,6 +207,11 @@ func (s *Store) EndTurn(ctx context.Context, ended store.Ended) (answer store.Me
 		if err != nil {
 			return err
 		}
+		if len(ended.Sent) > 0 {
+			if _, err := q.exec(ctx, `INSERT INTO sent (answer, request) VALUES (?, ?)`, answer.ID, string(ended.Sent)); err != nil {
+				return err
+			}
+		}
 		_, err = q.exec(ctx, `UPDATE threads SET last_section_turn = ?, last_section_numbers = ? WHERE id = ?`,
 			ended.LastSectionMentionTurn, numbers, asked.ThreadID)
 		if err == nil {
@@ -212,6 +220,13 @@ func (s *Store) EndTurn(ctx context.Context, ended store.Ended) (answer store.Me
 		return err
 	})
 	return orNothing(answer, err)
+}
+
+// Sent implements store.Turns.
+func (s *Store) Sent(ctx context.Context, answerID string) (json.RawMessage, error) {
+	text, err := find(ctx, s, task.Errorf(task.NotFound, "what the model was sent for this answer was not kept"), scanText,
+		`SELECT request FROM sent WHERE answer = ?`, answerID)
+	return rawJSON(text), err
 }
 
 // FailTurn implements store.Turns.

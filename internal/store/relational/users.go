@@ -7,10 +7,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const userColumns = `users.login, users.role, users.password, users.created_at`
+const userColumns = `users.login, users.role, users.password, users.identity, users.created_at`
 
 func scanUser(r row) (u store.User, err error) {
-	err = r.Scan(&u.Login, &u.Role, &u.Password, micros{&u.CreatedAt})
+	err = r.Scan(&u.Login, &u.Role, &u.Password, &u.Identity, micros{&u.CreatedAt})
 	return u, err
 }
 
@@ -21,10 +21,13 @@ func (s *Store) AddUser(ctx context.Context, u store.User) (store.User, error) {
 	if err := requireName("login", u.Login); err != nil {
 		return store.User{}, err
 	}
+	if err := checkName("identity", u.Identity); err != nil {
+		return store.User{}, err
+	}
 	u.CreatedAt = made(u.CreatedAt)
 	err := s.write(ctx, func(q session) error {
-		added, err := q.exec(ctx, `INSERT INTO users (id, folded, login, role, password, created_at) VALUES (`+listOf(6)+`) ON CONFLICT DO NOTHING`,
-			newID(), assigneeMark.fold(u.Login), u.Login, u.Role, u.Password, u.CreatedAt.UnixMicro())
+		added, err := q.exec(ctx, `INSERT INTO users (id, folded, login, role, password, identity, created_at) VALUES (`+listOf(7)+`) ON CONFLICT DO NOTHING`,
+			newID(), assigneeMark.fold(u.Login), u.Login, u.Role, u.Password, u.Identity, u.CreatedAt.UnixMicro())
 		if err == nil && added == 0 {
 			err = task.Errorf(task.Conflict, "there is a user %q already", u.Login)
 		}
@@ -36,6 +39,15 @@ func (s *Store) AddUser(ctx context.Context, u store.User) (store.User, error) {
 // User implements store.Users.
 func (s *Store) User(ctx context.Context, login string) (store.User, error) {
 	return find(ctx, s, noUser(login), scanUser, `SELECT `+userColumns+` FROM users WHERE folded = ?`, assigneeMark.fold(login))
+}
+
+// UserOf implements store.Users.
+func (s *Store) UserOf(ctx context.Context, identity string) (store.User, error) {
+	nobody := task.Errorf(task.NotFound, "there is no user with this identity")
+	if identity == "" {
+		return store.User{}, nobody
+	}
+	return find(ctx, s, nobody, scanUser, `SELECT `+userColumns+` FROM users WHERE identity = ?`, identity)
 }
 
 // ListUsers implements store.Users.

@@ -7,13 +7,14 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/storetest"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) func() store.Store {
 		t.Helper()
-		path := filepath.Join(t.TempDir(), "toryo.db")
+		path := testkit.SQLite(t, Open)
 		return func() store.Store {
 			s, err := Open(t.Context(), path)
 			if err != nil {

@@ -16,6 +16,7 @@ var coalesceChecks = []check{
 	{"what was tried is not replaced", triedNotCoalesced},
 	{"other names, other items and no name are not replaced", othersNotCoalesced},
 	{"effects replace each other too", coalescedEffects},
+	{"what is put behind is not held up", hurried},
 	{"many that overwrite one thing leave one", coalesceTogether},
 }
 
@@ -57,6 +58,24 @@ func coalescedDue(t *testing.T, s store.Store) {
 	sooner.DueAt = noon.Add(-time.Hour)
 	stored, _ = put(t, s, sooner)
 	equal(t, stored.DueAt, sooner.DueAt)
+}
+
+func hurried(t *testing.T, s store.Store) {
+	item, other := newKey(), newKey()
+	for _, on := range []task.Key{item, other} {
+		waiting := progress(on, "10%")
+		waiting.DueAt = noon.Add(time.Hour)
+		put(t, s, waiting)
+	}
+	label := own(item, "label")
+	label.DueAt = noon.Add(time.Minute)
+	put(t, s, label)
+	equal(t, kinds(taken(t, s, noon)), nil)
+	first := taken(t, s, noon.Add(time.Minute))
+	equal(t, kinds(first), []string{"10%"})
+	equal(t, first[0].Item, item)
+	must(t, s.Deliver(t.Context(), first[0].ID, nil))
+	equal(t, kinds(taken(t, s, noon.Add(time.Minute))), []string{"label"})
 }
 
 func triedNotCoalesced(t *testing.T, s store.Store) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ var deliveryChecks = []check{
 	{"a delivery is recorded once", recordDelivery},
 	{"of many that record one delivery, one is first", recordTogether},
 	{"old deliveries are pruned", pruneDeliveries},
+	{"the last webhooks are kept, and those that were refused apart", received},
 }
 
 func recordDelivery(t *testing.T, s store.Store) {
@@ -47,4 +49,23 @@ func pruneDeliveries(t *testing.T, s store.Store) {
 	equal(t, got[int](t)(s.PruneDeliveries(t.Context(), noon.Add(2*time.Hour))), 2)
 	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.Gitea, "b")), false)
 	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.Gitea, "c")), true)
+}
+
+func received(t *testing.T, s store.Store) {
+	equal(t, got[[]store.Received](t)(s.ListReceived(t.Context(), task.GitHub)), nil)
+	taken := store.Received{Forge: task.GitHub, At: noon, Event: "push", Repository: "a/b", Status: 204}
+	refused := store.Received{Forge: task.GitHub, At: noon, Event: "", Status: 401, Problem: "not signed"}
+	must(t, s.AddReceived(t.Context(), taken, 2))
+	for i := range 4 { // they drive each other out, and not what was taken
+		refused.Status = 400 + i
+		must(t, s.AddReceived(t.Context(), refused, 2))
+	}
+	older := refused
+	older.Status = 402
+	equal(t, got[[]store.Received](t)(s.ListReceived(t.Context(), task.GitHub)), []store.Received{refused, older, taken})
+	equal(t, got[[]store.Received](t)(s.ListReceived(t.Context(), task.Gitea)), nil)
+	must(t, s.AddReceived(t.Context(), store.Received{Forge: task.Gitea, At: noon, Event: strings.Repeat("é", 500), Repository: "\xff", Status: 204}, 2))
+	odd := got[[]store.Received](t)(s.ListReceived(t.Context(), task.Gitea))[0]
+	equal(t, odd.Event, strings.Repeat("é", 100))
+	equal(t, odd.Repository, "")
 }

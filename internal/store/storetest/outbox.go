@@ -87,7 +87,9 @@ func putAction(t *testing.T, s store.Store) {
 		t.Fatalf("the id is %q", stored.ID)
 	}
 	equal(t, actionNow(t, s, a), stored)
-	second, _ := put(t, s, own(x.Key, "label"))
+	behind := own(x.Key, "label")
+	behind.DueAt = noon
+	second, _ := put(t, s, behind)
 	equal(t, second.Sequence, int64(2))
 	equal(t, got[[]store.Action](t)(s.PendingActions(t.Context(), x.Key)), []store.Action{stored, second})
 	equal(t, len(got[[]store.Action](t)(s.PendingActions(t.Context(), newKey()))), 0)
@@ -222,6 +224,14 @@ func takeHolds(t *testing.T, s store.Store) {
 	equal(t, again[0].ID, first[0].ID)
 	equal(t, again[0].Attempts, 2)
 	equal(t, actionNow(t, s, again[0]), again[0])
+
+	wantCode(t, s.KeepTaken(t.Context(), again[0].ID, 1, noon.Add(time.Hour)), task.Conflict)
+	must(t, s.KeepTaken(t.Context(), again[0].ID, 2, noon.Add(time.Hour)))
+	equal(t, len(taken(t, s, noon.Add(time.Hour-time.Microsecond))), 0)
+	equal(t, len(taken(t, s, noon.Add(time.Hour))), 1)
+	must(t, s.Deliver(t.Context(), again[0].ID, nil))
+	wantCode(t, s.KeepTaken(t.Context(), again[0].ID, 3, noon.Add(time.Hour)), task.Conflict)
+	wantCode(t, s.KeepTaken(t.Context(), "nobody", 1, noon), task.Conflict)
 }
 
 func takeTogether(t *testing.T, s store.Store) {

@@ -23,6 +23,7 @@ var threadChecks = []check{
 	{"a turn whose holder is gone is taken over, and the holder kept out", turnTakenOver},
 	{"a question without an answer stays, and can be asked again", turnFails},
 	{"a comment on a forge is a message once", turnOrigins},
+	{"what a model was sent is kept with the answer", sentKept},
 	{"bad turns are refused", badTurns},
 }
 
@@ -259,4 +260,24 @@ func badTurns(t *testing.T, s store.Store) {
 	turn := begin(t, s, store.Ask{ThreadID: thread.ID, Content: "x"})
 	_, err = s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Citations: json.RawMessage("{")})
 	wantCode(t, err, task.Invalid)
+}
+
+func sentKept(t *testing.T, s store.Store) {
+	thread := newThread(t, s)
+	sent := json.RawMessage(`{"system": "be kind"}`)
+	turn := begin(t, s, store.Ask{ThreadID: thread.ID, Content: "why?"})
+	first := got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: "so", Sent: sent}))
+	turn = begin(t, s, store.Ask{ThreadID: thread.ID, Content: "and?"})
+	second := got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: "so"}))
+	equal(t, string(got[json.RawMessage](t)(s.Sent(t.Context(), first.ID))), string(sent))
+	for _, id := range []string{"", "nothing", turn.Message.ID, second.ID} {
+		_, err := s.Sent(t.Context(), id)
+		wantCode(t, err, task.NotFound)
+	}
+	turn = begin(t, s, store.Ask{ThreadID: thread.ID, Content: "and then?"})
+	_, err := s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: "so", Sent: json.RawMessage(`{`)})
+	wantCode(t, err, task.Invalid)
+	must(t, s.DeleteReview(t.Context(), thread.ReviewID))
+	_, err = s.Sent(t.Context(), first.ID)
+	wantCode(t, err, task.NotFound)
 }

@@ -12,6 +12,7 @@ import (
 var userChecks = []check{
 	{"a user is found by login, whatever its case", users},
 	{"a login is given once, also at the same moment", userTwice},
+	{"an identity is one user's", identities},
 	{"a session is its user's until it ends", sessions},
 	{"a new password ends the sessions", passwordEndsSessions},
 	{"a removed user is signed out", removedUser},
@@ -54,6 +55,23 @@ func userTwice(t *testing.T, s store.Store) {
 		}
 	}
 	equal(t, taken, len(failures)-1)
+}
+
+func identities(t *testing.T, s store.Store) {
+	alice := got[store.User](t)(s.AddUser(t.Context(), store.User{Login: "alice", Identity: "https://example.org 1", CreatedAt: noon}))
+	got[store.User](t)(s.AddUser(t.Context(), store.User{Login: "bob", CreatedAt: noon}))
+	got[store.User](t)(s.AddUser(t.Context(), store.User{Login: "carol", CreatedAt: noon})) // nobody elsewhere either
+	equal(t, got[store.User](t)(s.UserOf(t.Context(), "https://example.org 1")), alice)
+	for _, unknown := range []string{"", "https://example.org 2", "https://EXAMPLE.org 1"} {
+		_, err := s.UserOf(t.Context(), unknown)
+		wantCode(t, err, task.NotFound)
+	}
+	for _, taken := range []store.User{{Login: "dave", Identity: "https://example.org 1"}, {Login: "ALICE", Identity: "https://example.org 2"}} {
+		_, err := s.AddUser(t.Context(), taken)
+		wantCode(t, err, task.Conflict)
+	}
+	_, err := s.AddUser(t.Context(), store.User{Login: "dave", Identity: strings.Repeat("x", 2001)})
+	wantCode(t, err, task.TooLarge)
 }
 
 // signedIn makes a user with a session until noon.

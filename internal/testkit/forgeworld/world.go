@@ -77,6 +77,7 @@ type Item struct {
 	Comments  []*Comment
 	Events    []*Event
 	Reactions []*Reaction
+	WaitsFor  []*Item // what has to be closed before
 	CreatedAt time.Time
 	UpdatedAt time.Time
 

@@ -80,7 +80,21 @@ async function refresh(address) {
     if (mine.again) setTimeout(() => refresh(address), 300);
   }
 }
+// A click is a press and a release on the same element: in between nothing moves.
+let pressed = false;
+let held = null;
+addEventListener("pointerdown", () => { pressed = true; }, true);
+for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => setTimeout(release, 100), true);
+addEventListener("blur", release); // of the window
+function release() {
+  pressed = false;
+  if (held === null) return;
+  const html = held;
+  held = null;
+  replaceParts(html);
+}
 function replaceParts(html) {
+  if (pressed) return void (held = html);
   const page = new DOMParser().parseFromString(html, "text/html");
   for (const fresh of page.querySelectorAll("[data-part]")) {
     const stale = document.getElementById(fresh.id);
@@ -118,7 +132,9 @@ function startJournal() {
   // Only a reader moves the journal up; it also moves when a step changes its
   // height, and then the end is followed still.
   let top = 0;
+  let height = journal.clientHeight;
   journal.addEventListener("scroll", () => {
+    if (journal.clientHeight !== height) return; // the window changed its size; see below
     if (atEnd()) following = true;
     else if (journal.scrollTop < top) following = false;
     top = journal.scrollTop;
@@ -172,7 +188,11 @@ function startJournal() {
     }
   }
 
-  const sizes = new ResizeObserver(() => { if (following) toEnd(); });
+  const sizes = new ResizeObserver(() => {
+    height = journal.clientHeight;
+    if (following) toEnd();
+  });
+  sizes.observe(journal);
   for (const steps of journal.querySelectorAll(".steps")) sizes.observe(steps);
   toEnd();
   listen(`${path}/live`, journal.dataset.last, { entry: add });

@@ -1,0 +1,39 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Auditor notes who did what.
+type Auditor struct {
+	Store store.Audit
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// OutcomeDone is the outcome of what succeeded.
+const OutcomeDone = "done"
+
+// Do does something that is in the audit log before it is done: what cannot be
+// noted is not done. How it ended is added. The error is that of the deed.
+func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func() error) error {
+	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: actor, Action: action, Subject: subject})
+	if err != nil {
+		return err
+	}
+	err = do()
+	outcome := OutcomeDone
+	if err != nil {
+		outcome = string(task.CodeOf(err))
+	}
+	// The deed is done, whether or not the caller has gone away meanwhile.
+	if failed := a.Store.EndAudit(context.WithoutCancel(ctx), entry.ID, outcome); failed != nil {
+		a.Log.ErrorContext(ctx, "the outcome of an action could not be noted", "action", action, "outcome", outcome, "error", failed)
+	}
+	return err
+}

@@ -1,0 +1,200 @@
+package endtoend
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/phase/phasetest"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// giteaSite is a real Gitea, with a proxy before it that can refuse what the server
+// asks.
+type giteaSite struct {
+	t      testing.TB
+	server *testkit.GiteaServer
+	owner  string // of all repositories
+	secret string // of webhooks; empty if there are none
+	hook   string // where they go
+	reader forge.Forge
+	token  string // of the owner
+	proxy  *testkit.FaultProxy
+}
+
+const giteaBot = "toryo-bot"
+
+// giteaPeople makes the accounts that scenarios have.
+func giteaPeople(t *testing.T, server *testkit.GiteaServer) {
+	t.Helper()
+	stay := false
+	for _, name := range append([]string{giteaBot}, "alice", "bob", "carol", "dave", "erin", "mallory") {
+		_, _, err := server.Client(t, "").AdminCreateUser(sdk.CreateUserOption{
+			Username: name, Email: name + "@example.com", Password: "correct-Horse-1", MustChangePassword: &stay,
+		})
+		must(t, err)
+	}
+}
+
+// giteaHouse makes a house that works for one owner on a Gitea, with webhooks or
+// without.
+func giteaHouse(t *testing.T, server *testkit.GiteaServer, owner, secret string, p plan) (*house, *giteaSite) {
+	t.Helper()
+	g := &giteaSite{t: t, server: server, owner: owner, secret: secret, token: server.Token(t, owner), proxy: testkit.Faults(t, server.URL)}
+	reader, err := gitea.New(gitea.Options{URL: server.URL, Token: g.token, HTTP: forge.HTTPClient(nil)})
+	must(t, err)
+	g.reader = reader
+	p.settings += fmt.Sprintf("gitea: {url: %q, owner: %s, bot_name: %s}\nsync_interval: 1s\n", g.proxy.URL, owner, giteaBot)
+	p.env = append(p.env, "TORYO_GITEA_TOKEN="+server.Token(t, giteaBot))
+	if secret != "" {
+		p.env = append(p.env, "TORYO_GITEA_WEBHOOK_SECRET="+secret)
+	}
+	h := build(t, p)
+	g.hook = h.urls[0] + "/webhooks/gitea"
+	return h, g
+}
+
+func (*giteaSite) bot() string { return giteaBot }
+
+func (g *giteaSite) look() forge.Forge { return g.reader }
+
+// mute plans faults for what the server reads of items and comments.
+func (g *giteaSite) mute(repository string, requests int) {
+	for range requests {
+		g.proxy.Next(http.MethodGet, repository+"/issues/", testkit.Answer(http.StatusBadGateway, nil, "bad gateway"))
+	}
+}
+
+func (g *giteaSite) client(as string) *sdk.Client { return g.server.Client(g.t, as) }
+
+func (g *giteaSite) short(repository string) string {
+	return strings.TrimPrefix(repository, g.owner+"/")
+}
+
+func (g *giteaSite) address(repository string) string {
+	address, err := url.Parse(g.server.URL + "/" + repository + ".git")
+	if err != nil {
+		return err.Error()
+	}
+	address.User = url.UserPassword(g.owner, g.token)
+	return address.String()
+}
+
+func (g *giteaSite) repository(ctx context.Context, name, source string) (string, error) {
+	if _, _, err := g.client(g.owner).CreateRepo(sdk.CreateRepoOption{Name: name, Private: true, DefaultBranch: "main"}); err != nil {
+		return "", err
+	}
+	write := sdk.AccessModeWrite
+	for _, login := range []string{giteaBot, "alice", "bob", "carol", "dave", "erin", "mallory"} {
+		if login == g.owner {
+			continue
+		}
+		if _, err := g.client(g.owner).AddCollaborator(g.owner, name, login, sdk.AddCollaboratorOption{Permission: &write}); err != nil {
+			return "", err
+		}
+	}
+	if g.secret != "" {
+		_, _, err := g.client(g.owner).CreateRepoHook(g.owner, name, sdk.CreateHookOption{
+			Type: sdk.HookTypeGitea, Active: true,
+			Events: []string{"push", "issues", "issue_comment", "issue_label", "issue_assign", "pull_request"},
+			Config: map[string]string{"url": g.hook, "content_type": "json", "secret": g.secret},
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	repository := g.owner + "/" + name
+	_, err := git(ctx, source, "push", "--quiet", "--mirror", g.address(repository))
+	return repository, err
+}
+
+func (g *giteaSite) open(_ context.Context, repository, as string, scenario *phasetest.Scenario) (task.Key, error) {
+	if scenario.Pull != nil {
+		return task.Key{}, task.Errorf(task.Unsupported, "scenarios with pull requests are for the board")
+	}
+	made, _, err := g.client(as).CreateIssue(g.owner, g.short(repository), sdk.CreateIssueOption{Title: scenario.Title, Body: scenario.Body})
+	if err != nil {
+		return task.Key{}, err
+	}
+	return task.Key{Forge: task.Gitea, Repository: repository, Kind: task.Issue, Number: made.Index}, nil
+}
+
+func (g *giteaSite) say(_ context.Context, item task.Key, as, body string) (string, error) {
+	made, _, err := g.client(as).CreateIssueComment(g.owner, g.short(item.Repository), item.Number, sdk.CreateIssueCommentOption{Body: body})
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(made.ID, 10), nil
+}
+
+func (g *giteaSite) edit(_ context.Context, item task.Key, as, id, body string) error {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, _, err = g.client(as).EditIssueComment(g.owner, g.short(item.Repository), number, sdk.EditIssueCommentOption{Body: body})
+	}
+	return err
+}
+
+func (g *giteaSite) remove(_ context.Context, item task.Key, as, id string) error {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, err = g.client(as).DeleteIssueComment(g.owner, g.short(item.Repository), number)
+	}
+	return err
+}
+
+func (g *giteaSite) assign(_ context.Context, item task.Key, there bool) error {
+	assignees := []string{}
+	if there {
+		assignees = append(assignees, giteaBot)
+	}
+	_, _, err := g.client(g.owner).EditIssue(g.owner, g.short(item.Repository), item.Number, sdk.EditIssueOption{Assignees: assignees})
+	return err
+}
+
+func (g *giteaSite) close(_ context.Context, item task.Key) error {
+	closed := sdk.StateClosed
+	_, _, err := g.client(g.owner).EditIssue(g.owner, g.short(item.Repository), item.Number, sdk.EditIssueOption{State: &closed})
+	return err
+}
+
+// TestGitea lets a selection of the scenarios happen on a real Gitea: with webhooks,
+// and in another house without any.
+func TestGitea(t *testing.T) {
+	t.Parallel()
+	server := testkit.Gitea(t)
+	giteaPeople(t, server)
+	t.Run("webhooks", func(t *testing.T) {
+		t.Parallel()
+		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2})
+		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar"),
+			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
+			"pause_execution", "ask", "deaf_comment", "deaf_stop"))
+	})
+	t.Run("polling", func(t *testing.T) {
+		t.Parallel()
+		h, site := giteaHouse(t, server, "carol", "", plan{agents: 2})
+		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"), "comments_result", "stop_command"))
+	})
+}
+
+// pick takes the scenarios with the names.
+func pick(all []*phasetest.Scenario, names ...string) (some []*phasetest.Scenario) {
+	for _, name := range names {
+		for _, scenario := range all {
+			if scenario.Name == name {
+				some = append(some, scenario)
+			}
+		}
+	}
+	return some
+}

@@ -1,0 +1,111 @@
+package broker
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// mostReferences is how many items are read for a run, and longestReference how
+	// much of the text of each it is given, in bytes.
+	mostReferences   = 8
+	longestReference = 16 << 10
+)
+
+// Referenced returns the items that the text of the task's own item names, as far
+// as they are in the same repository and there to be read, in the order in which
+// they are named. The run has no say in which they are: what a person wrote into
+// the item decides, so that a run cannot look around. A confidential item is left
+// out unless the task's own is one: what a run reads may end up where everybody
+// can read it.
+func (r *Runs) Referenced(ctx context.Context, held Held) ([]forge.Item, error) {
+	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, participantsAge)
+	if err != nil {
+		return nil, err
+	}
+	from, found := r.options.Forges[held.Key.Forge]
+	if !found {
+		return nil, task.Errorf(task.Unsupported, "no forge %s is configured", held.Key.Forge)
+	}
+	var items []forge.Item
+	for _, key := range referenced(snapshot.Item) {
+		item, err := readEither(ctx, from, key)
+		if task.CodeOf(err) == task.NotFound || task.CodeOf(err) == task.Forbidden || err == nil && item.Confidential && !snapshot.Item.Confidential {
+			continue
+		}
+		if err != nil {
+			return items, err
+		}
+		item.Body = cutText(item.Body, longestReference)
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// readEither reads an item whose number may be that of an issue or of a pull
+// request.
+func readEither(ctx context.Context, from forge.Reader, key task.Key) (forge.Item, error) {
+	item, err := from.Item(ctx, key)
+	if task.CodeOf(err) == task.NotFound && key.Kind == task.Issue && key.Forge != task.GitLab {
+		key.Kind = task.Pull
+		return from.Item(ctx, key)
+	}
+	return item, err
+}
+
+// numberInText finds #7 and owner/name#7, and !7 where that is a merge request.
+var numberInText = regexp.MustCompile(`(?:^|[^\w#!&/.-])([\w.-]+(?:/[\w.-]+)+)?([#!])(\d{1,18})\b`)
+
+// referenced returns the items of the same repository that an item's text names:
+// by number, or by an address as the item's own.
+func referenced(item forge.Item) []task.Key {
+	named := naming{of: item.Key}
+	text := item.Title + "\n" + item.Body
+	for _, found := range numberInText.FindAllStringSubmatch(text, -1) {
+		switch repository, mark, digits := found[1], found[2], found[3]; {
+		case repository != "" && !strings.EqualFold(repository, item.Key.Repository):
+		case mark == "#":
+			named.add(task.Issue, digits)
+		case item.Key.Forge == task.GitLab:
+			named.add(task.Pull, digits)
+		}
+	}
+	own := strconv.FormatInt(item.Key.Number, 10)
+	if base, ends := strings.CutSuffix(item.URL, "/"+own); ends && base != "" {
+		address := regexp.MustCompile(regexp.QuoteMeta(base) + `/(\d{1,18})\b`)
+		for _, found := range address.FindAllStringSubmatch(text, -1) {
+			named.add(item.Key.Kind, found[1])
+		}
+	}
+	return named.keys
+}
+
+// naming gathers the items that an item names, each once and not itself.
+type naming struct {
+	of   task.Key
+	keys []task.Key
+}
+
+func (n *naming) add(kind task.ItemKind, digits string) {
+	number, err := strconv.ParseInt(digits, 10, 64)
+	key := task.Key{Forge: n.of.Forge, Repository: n.of.Repository, Kind: kind, Number: number}
+	apart := key.Forge == task.GitLab // issues and merge requests are counted apart
+	same := func(k task.Key) bool { return k.Number == number && (k.Kind == kind || !apart) }
+	if err == nil && key.Validate() == nil && !same(n.of) && !slices.ContainsFunc(n.keys, same) && len(n.keys) < mostReferences {
+		n.keys = append(n.keys, key)
+	}
+}
+
+// cutText cuts a text to so many bytes, at the end of a letter.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "\n[cut]"
+}

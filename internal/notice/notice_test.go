@@ -1,0 +1,78 @@
+package notice
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Both languages say the same things, with the same places to fill in.
+func TestBothLanguagesAreComplete(t *testing.T) {
+	t.Parallel()
+	place := regexp.MustCompile(`\{\w+\}`)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(texts[task.English])), slices.Sorted(maps.Keys(texts[task.Japanese]))); diff != "" {
+		t.Error(diff)
+	}
+	for name, english := range texts[task.English] {
+		japanese := texts[task.Japanese][name]
+		if diff := cmp.Diff(slices.Sorted(slices.Values(place.FindAllString(english, -1))), slices.Sorted(slices.Values(place.FindAllString(japanese, -1)))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// Every notice begins with one word that says how it stands, and leaves no place
+// unfilled.
+func TestOneLookForAll(t *testing.T) {
+	t.Parallel()
+	whole := Notice{
+		Reason: task.ReasonUnassigned, Detail: "The command failed.", Took: 1500 * time.Millisecond, Unanswered: true, Kept: "c0ffee",
+		Fetch: "https://toryo.example/git/1.git", Ref: "refs/toryo/wip", Branch: "toryo-1", Pull: "https://forge.example/1",
+		Paused: 25*time.Hour + 5*time.Minute, Days: 30, Attempts: 3, Late: []string{"alice"},
+	}
+	begins := map[task.Language]*regexp.Regexp{
+		task.English:  regexp.MustCompile(`^\*\*(Done|Failed|Stopped|Paused|Resumed)\.\*\* `),
+		task.Japanese: regexp.MustCompile(`^\*\*(完了|失敗|停止|一時停止|再開)しました。\*\* `),
+	}
+	for language, begin := range begins {
+		for name, say := range map[string]func(Notice, task.Language) string{
+			"done": Notice.Done, "handed": Notice.Handed, "unverified": Notice.Unverified, "failed": Notice.Failed, "unable": Notice.Unable, "broke": Notice.Broke,
+			"lost": Notice.Lost, "stopped": Notice.Stopped, "lapsed": Notice.Lapsed, "paused": Notice.PausedNow, "resumed": Notice.Resumed,
+		} {
+			for _, n := range []Notice{whole, {Reason: task.ReasonUnassigned, Detail: "x"}} {
+				text := say(n, language)
+				if !begin.MatchString(text) || strings.ContainsAny(text, "{}") || strings.Contains(text, "\n\n\n") {
+					t.Errorf("%s in %s is\n%s", name, language, text)
+				}
+			}
+		}
+	}
+}
+
+func TestWhatIsPutInIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	if got, want := (Notice{Detail: "it said {kept} {reason}", Kept: "c0ffee"}).Broke(task.English),
+		"**Failed.** it said {kept} {reason}\n\nThe work so far is kept as commit `c0ffee`."; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
+func TestAStopSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	n := Notice{Reason: task.ReasonUnassigned, Took: 1234 * time.Millisecond, Kept: "c0ffee", Fetch: "https://h/git/1.git", Ref: "refs/toryo/wip", Branch: "toryo-1"}
+	for _, part := range []string{"the bot was unassigned", "1.2 s", "`c0ffee`", "git fetch https://h/git/1.git refs/toryo/wip", "git switch -c toryo-1", "Assign the bot again"} {
+		if text := n.Stopped(task.English); !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+	if text := (Notice{Reason: task.ReasonUnassigned}).Stopped(task.Japanese); !strings.Contains(text, "まだ何も保存されていなかった") {
+		t.Errorf("it says\n%s", text)
+	}
+}

@@ -1,0 +1,133 @@
+package phasetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/phase/mcp"
+	"github.com/toryo-dev/toryo/internal/phase/turn"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+)
+
+// Equipment is what a scenario changes about how its runs go. It can be sent to
+// another process as JSON.
+type Equipment struct {
+	Language string   `yaml:"language"`
+	Every    int      `yaml:"check_interval"`
+	Limits   Limits   `yaml:"limits"`
+	Servers  []Server `yaml:"mcp_servers"`
+	Compiled bool     `yaml:"compiled"` // Go finds its standard library compiled
+	Waits    bool     `yaml:"waits"`    // set-up waits before it tries again, as it does for people
+	Image    string   `yaml:"-"`        // of containers, where there are some
+}
+
+// Limits are those of [phase.Limits] that scenarios change.
+type Limits struct {
+	Reflections  int `yaml:"reflections"`
+	ReflectEvery int `yaml:"reflect_every"`
+	ReflectAfter int `yaml:"reflect_after"`
+	Repairs      int `yaml:"repairs"`
+	Turns        int `yaml:"turns"`
+}
+
+// Server is an MCP server.
+type Server struct {
+	Name        string            `yaml:"name"`
+	Command     []string          `yaml:"command"`
+	Environment map[string]string `yaml:"environment"`
+}
+
+// shell is an environment whose projects are shell scripts: its tests take no
+// time worth speaking of.
+const shell = `
+- name: shell
+  title: Shell scripts
+  image: none
+  markers: [test.sh]
+  build: [test.sh]
+  managers: [{name: sh, setup: [{run: "true"}], test: sh test.sh}]
+  verify: [{command: "echo OK", expected_output: OK}]
+`
+
+// goCache is the folder in the workspace with what Go has compiled.
+const goCache = ".go-cache"
+
+// Equip changes the options of a run. Besides what the scenario asks for, there
+// is the environment shell, set-up has no network, and its waits before it tries
+// again take no time.
+func (e Equipment) Equip(options *phase.Options) error {
+	table, err := options.Setup.Table.With([]byte(shell))
+	if err != nil {
+		return err
+	}
+	options.Setup.Table = table
+	if !e.Waits {
+		options.Setup.Wait = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	}
+	options.Setup.SetupNetwork = sandbox.NoNetwork
+	options.Spec.Env = map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}
+	options.Spec.Image = e.Image
+	options.Language = e.Language
+	options.Comments = phase.CommentChecks{Every: e.Every}
+	options.Limits = phase.Limits{
+		Reflections: e.Limits.Reflections, ReflectEvery: e.Limits.ReflectEvery, ReflectAfter: e.Limits.ReflectAfter,
+		Repairs: e.Limits.Repairs, Turn: turn.Limits{Turns: e.Limits.Turns},
+	}
+	options.Servers = nil
+	for _, server := range e.Servers {
+		options.Servers = append(options.Servers, mcp.Server{
+			Name: server.Name, Command: server.Command, Environment: server.Environment, Timeout: 20 * time.Second,
+		})
+	}
+	return nil
+}
+
+// Furnish puts into the workspace of a run what the scenario has ready.
+func (e Equipment) Furnish(ctx context.Context, repository phase.Repository) error {
+	if !e.Compiled {
+		return nil
+	}
+	folder, err := compileOnce()
+	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(filepath.Join(repository.Workspace(), goCache), os.DirFS(folder)); err != nil {
+		return err
+	}
+	return repository.Exclude(ctx, []string{goCache})
+}
+
+// compileOnce makes a folder, kept between runs, with what Go compiles of its
+// standard library for the tests of a small project.
+var compileOnce = sync.OnceValues(func() (string, error) {
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(caches, "toryo-test", "go-build-scenarios")
+	project, err := os.MkdirTemp("", "compiled")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(project) }()
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/double\n\ngo 1.24\n", "double_test.go": "package double\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(project, name), []byte(content), 0o600); err != nil {
+			return "", err
+		}
+	}
+	compile := exec.Command("go", "test", "-run=^$", ".")
+	compile.Dir = project
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local", "GOCACHE="+folder)
+	if output, err := compile.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return folder, nil
+})

@@ -1,0 +1,140 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Mirror has the client keep a folder of the host and the workspace inside the
+// same, by Push and Pull. Whatever comes can be read and written by whoever runs
+// this program. It is called before anything else.
+func (c *Client) Mirror(dir string) error {
+	files, err := newMirror(dir)
+	if err != nil {
+		return task.Wrap(task.NotFound, err, "the workspace cannot be opened")
+	}
+	files.atLeast = 0o600
+	c.mirror = files
+	return nil
+}
+
+// Push sends what has changed in the folder into the sandbox.
+func (c *Client) Push(ctx context.Context) error {
+	return c.ask(ctx, request{Do: takeFiles}, "the workspace cannot be sent into the sandbox", func(stream net.Conn) error {
+		if err := c.mirror.send(stream); err != nil {
+			return err
+		}
+		return awaitAnswer(stream, nil)
+	})
+}
+
+// Pull brings what has changed inside into the folder, up to a number of bytes.
+func (c *Client) Pull(ctx context.Context, most int64) error {
+	return c.ask(ctx, request{Do: sendFiles}, "the workspace cannot be brought out of the sandbox", func(stream net.Conn) error {
+		return c.mirror.take(stream, most)
+	})
+}
+
+// Kept is a snapshot that a guest has written.
+type Kept struct {
+	Digest string
+	Bytes  int64
+}
+
+// Keep has the guest write a snapshot to its shelf.
+func (c *Client) Keep(ctx context.Context, before sandbox.Listing) (Kept, error) {
+	var said answer
+	err := c.ask(ctx, request{Do: keepFiles}, "the snapshot cannot be kept", func(stream net.Conn) error {
+		if err := writeNames(stream, before); err != nil {
+			return err
+		}
+		return awaitAnswer(stream, &said)
+	})
+	return Kept{Digest: said.Digest, Bytes: said.Bytes}, err
+}
+
+// Restore has the guest put a snapshot back, which has to have the digest.
+func (c *Client) Restore(ctx context.Context, digest string) error {
+	return c.ask(ctx, request{Do: restoreHome, Digest: digest}, "the snapshot cannot be restored", func(stream net.Conn) error {
+		return awaitAnswer(stream, nil)
+	})
+}
+
+// Route sends the connections that programs make to the proxy to an address, or to
+// the host if that is empty. Those that go to another address are cut.
+func (c *Client) Route(ctx context.Context, address string) error {
+	return c.ask(ctx, request{Do: changeRoute, Route: address}, "the way out of the sandbox cannot be changed", func(stream net.Conn) error {
+		return awaitAnswer(stream, nil)
+	})
+}
+
+// Reach returns those of the addresses that take connections from inside.
+func (c *Client) Reach(ctx context.Context, addresses []string) ([]string, error) {
+	var said answer
+	err := c.ask(ctx, request{Do: tryToReach, Reach: addresses}, "the sandbox's network cannot be tried", func(stream net.Conn) error {
+		return awaitAnswer(stream, &said)
+	})
+	return said.Reached, err
+}
+
+// Leave has the guest kill everything and end.
+func (c *Client) Leave(ctx context.Context) error {
+	return c.ask(ctx, request{Do: leave}, "the sandbox does not end", func(stream net.Conn) error { return awaitAnswer(stream, nil) })
+}
+
+// ask opens a stream for a request. The end of the context cuts it.
+func (c *Client) ask(ctx context.Context, what request, failing string, do func(net.Conn) error) error {
+	stream, err := c.open(what)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Now()) })
+	defer stop()
+	err = do(stream)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case task.CodeOf(err) != task.Internal:
+		return fmt.Errorf("%s: %w", failing, err)
+	default:
+		return task.Wrap(task.Unavailable, err, failing)
+	}
+}
+
+func awaitAnswer(stream net.Conn, into *answer) error {
+	kind, data, err := readFrame(stream)
+	if err != nil {
+		return err
+	}
+	if kind != frameAnswer {
+		return errors.New("the sandbox sent an unknown frame")
+	}
+	return readAnswer(data, into)
+}
+
+func writeNames(to io.Writer, names sandbox.Listing) error {
+	buffer := make([]byte, 0, parcelBuffer)
+	for name := range names {
+		if len(buffer)+len(name)+1 > parcelBuffer {
+			if err := writeFrame(to, frameContent, buffer); err != nil {
+				return err
+			}
+			buffer = buffer[:0]
+		}
+		buffer = append(append(buffer, name...), 0)
+	}
+	if err := writeFrame(to, frameContent, buffer); err != nil {
+		return err
+	}
+	return writeFrame(to, frameDone, nil)
+}

@@ -1,0 +1,226 @@
+package guest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+)
+
+// do does what the host asks for besides commands.
+func (s *server) do(stream net.Conn, asked request) {
+	var said answer
+	var err error
+	switch asked.Do {
+	case takeFiles:
+		err = s.takeFiles(stream)
+	case sendFiles:
+		if err = s.sendFiles(stream); err == nil {
+			return // what was sent is the answer
+		}
+	case keepFiles:
+		said, err = s.keep(stream)
+	case restoreHome:
+		err = s.restore(asked.Digest)
+	case changeRoute:
+		s.routes.change(asked.Route)
+	case tryToReach:
+		said.Reached = reach(asked.Reach)
+	case leave: // the session's end ends everything
+		defer time.AfterFunc(leaveTime, func() { _ = s.session.Close() })
+	default:
+		err = fmt.Errorf("the guest cannot %q", string(asked.Do))
+	}
+	if err != nil {
+		said = answer{Error: err.Error()}
+	}
+	_ = writeMessage(stream, frameAnswer, said) // the host being gone ends the guest anyway
+}
+
+// leaveTime is how long the answer may take to get out before the guest ends.
+const leaveTime = 200 * time.Millisecond
+
+func (s *server) workspaceFiles() (*mirror, error) {
+	if s.files != nil {
+		return s.files, nil
+	}
+	files, err := newMirror(s.options.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	files.leave = s.options.Leave
+	s.files = files
+	return files, nil
+}
+
+func (s *server) takeFiles(stream net.Conn) error {
+	files, err := s.workspaceFiles()
+	if err != nil {
+		return err
+	}
+	return files.take(stream, math.MaxInt64)
+}
+
+func (s *server) sendFiles(stream net.Conn) error {
+	files, err := s.workspaceFiles()
+	if err != nil {
+		return err
+	}
+	return files.send(stream)
+}
+
+// The parts of a snapshot: names in its parcel begin with these.
+const (
+	partHome      = "home"
+	partWorkspace = "workspace"
+	snapshotFile  = "snapshot"
+)
+
+// keep writes the home and what is new in the workspace to the shelf.
+func (s *server) keep(stream net.Conn) (answer, error) {
+	before, err := readNames(stream)
+	if err != nil {
+		return answer{}, err
+	}
+	file := filepath.Join(s.options.Shelf, snapshotFile)
+	made, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // the pod that starts from it has another user
+	if err != nil {
+		return answer{}, err
+	}
+	digest := sha256.New()
+	counted := &counter{}
+	err = s.pack(io.MultiWriter(made, digest, counted), before)
+	if err := errors.Join(err, made.Sync(), made.Close()); err != nil {
+		return answer{}, errors.Join(err, os.Remove(file+".new"))
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return answer{}, err
+	}
+	return answer{Digest: hex.EncodeToString(digest.Sum(nil)), Bytes: counted.bytes}, nil
+}
+
+type counter struct{ bytes int64 }
+
+func (c *counter) Write(data []byte) (int, error) {
+	c.bytes += int64(len(data))
+	return len(data), nil
+}
+
+func (s *server) pack(to io.Writer, before sandbox.Listing) error {
+	parcel := newPacker(to)
+	for _, part := range []struct {
+		name, dir string
+		skip      func(name string, folder bool) bool
+	}{
+		{partHome, s.options.Home, func(name string, _ bool) bool { return sandbox.IsCache(name) }},
+		{partWorkspace, s.options.Workspace, func(name string, folder bool) bool {
+			return name == ".git" || before[name] && !folder // an old folder may hold something new
+		}},
+	} {
+		if err := packFolder(parcel, part.name, part.dir, part.skip); err != nil {
+			return err
+		}
+	}
+	return parcel.finish()
+}
+
+func packFolder(parcel *packer, part, dir string, skip func(name string, folder bool) bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, at)
+		if err != nil || name == "." {
+			return err
+		}
+		if skip(name, entry.IsDir()) {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		_, _, err = parcel.add(root, name, path.Join(part, name))
+		return err
+	})
+}
+
+// restore puts a snapshot back. What is in the workspace already is the project's,
+// and stays. The digest is checked to the end, and whoever gets an error must not
+// use the sandbox.
+func (s *server) restore(digest string) error {
+	file, err := os.Open(filepath.Join(s.options.Source, snapshotFile))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	home, err := os.OpenRoot(s.options.Home)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = home.Close() }()
+	workspace, err := os.OpenRoot(s.options.Workspace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = workspace.Close() }()
+	roots := map[string]*os.Root{partHome: home, partWorkspace: workspace}
+	sum := sha256.New()
+	parcel := unpacker{keepThere: true, budget: math.MaxInt64, place: func(name string) (*os.Root, string, error) {
+		part, rest, _ := strings.Cut(name, "/")
+		if roots[part] == nil || rest == "" {
+			return nil, "", fmt.Errorf("%q is no path of a snapshot", name)
+		}
+		return roots[part], rest, nil
+	}}
+	whole := io.TeeReader(file, sum)
+	err = parcel.unpack(whole)
+	if err == nil {
+		_, err = io.Copy(io.Discard, whole)
+	}
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != digest {
+		err = errors.New("the snapshot is not the one that was kept")
+	}
+	return err
+}
+
+// readNames reads names that are separated by zero bytes.
+func readNames(from io.Reader) (sandbox.Listing, error) {
+	var text bytes.Buffer
+	for {
+		kind, data, err := readFrame(from)
+		if err != nil {
+			return nil, err
+		}
+		if kind == frameDone {
+			break
+		}
+		if kind != frameContent {
+			return nil, errors.New("an unknown frame in a list of names")
+		}
+		_, _ = text.Write(data) // it never fails
+	}
+	names := sandbox.Listing{}
+	for name := range strings.SplitSeq(text.String(), "\x00") {
+		if name != "" {
+			names[name] = true
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,351 @@
+package guest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// A parcel is a sequence of files, folders and links, and of paths that are gone.
+// It is how a workspace goes in and out of a sandbox that does not share it, and
+// how a snapshot is kept in one file. The content of a file follows its entry, and
+// its length is not told before: files change while they are read.
+
+// parcelEntry is one path of a parcel.
+type parcelEntry struct {
+	Path string      `json:"p"`
+	Kind entryKind   `json:"k"`
+	Mode fs.FileMode `json:"m,omitempty"`
+	Time int64       `json:"t,omitempty"` // in nanoseconds
+	Link string      `json:"l,omitempty"` // where a link points to
+}
+
+type entryKind string
+
+const (
+	isFolder entryKind = "d"
+	isFile   entryKind = "f"
+	isLink   entryKind = "l"
+	isGone   entryKind = "g"
+)
+
+// kindOf is the kind of what a parcel can hold; empty for devices and the like.
+func kindOf(mode fs.FileMode) entryKind {
+	switch mode.Type() {
+	case 0:
+		return isFile
+	case fs.ModeDir:
+		return isFolder
+	case fs.ModeSymlink:
+		return isLink
+	default:
+		return ""
+	}
+}
+
+const parcelBuffer = 256 << 10
+
+// packer writes a parcel.
+type packer struct{ to *bufio.Writer }
+
+func newPacker(to io.Writer) *packer { return &packer{bufio.NewWriterSize(to, parcelBuffer)} }
+
+func (p *packer) gone(name string) error {
+	return writeMessage(p.to, frameEntry, parcelEntry{Path: name, Kind: isGone})
+}
+
+// add puts in what has the name below the root, under another name. What went, or
+// cannot be read, is left out; then there is no stamp.
+func (p *packer) add(root *os.Root, name, as string) (stamp, bool, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return stamp{}, false, nil //nolint:nilerr // it went while we looked
+	}
+	entry := parcelEntry{Path: as, Kind: kindOf(info.Mode()), Mode: info.Mode().Perm(), Time: info.ModTime().UnixNano()}
+	switch entry.Kind {
+	case isFolder:
+	case isLink:
+		if entry.Link, err = root.Readlink(name); err != nil {
+			return stamp{}, false, nil //nolint:nilerr // it went while we looked
+		}
+	case isFile:
+		return p.addFile(root, name, entry)
+	case isGone:
+		return stamp{}, false, nil
+	default:
+		return stamp{}, false, nil
+	}
+	return stampOf(info), true, writeMessage(p.to, frameEntry, entry)
+}
+
+func (p *packer) addFile(root *os.Root, name string, entry parcelEntry) (stamp, bool, error) {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return stamp{}, false, nil // it went, or may not be read
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return stamp{}, false, nil // something else took its place
+	}
+	entry.Mode, entry.Time = info.Mode().Perm(), info.ModTime().UnixNano()
+	if err := writeMessage(p.to, frameEntry, entry); err != nil {
+		return stamp{}, false, err
+	}
+	buffer := make([]byte, min(parcelBuffer, max(512, info.Size()+1)))
+	for {
+		n, err := file.Read(buffer)
+		if n > 0 {
+			if err := writeFrame(p.to, frameContent, buffer[:n]); err != nil {
+				return stamp{}, false, err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return stampOf(info), true, nil
+		}
+		if err != nil {
+			return stamp{}, false, fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+}
+
+func (p *packer) finish() error {
+	if err := writeFrame(p.to, frameDone, nil); err != nil {
+		return err
+	}
+	return p.to.Flush()
+}
+
+// place says where an entry goes: to a name below a root.
+type place func(entry string) (root *os.Root, name string, err error)
+
+// unpacker reads a parcel and carries it out.
+type unpacker struct {
+	place     place
+	keepThere bool        // what is there already is left as it is
+	atLeast   fs.FileMode // permissions that everything gets, for folders with the bits to enter
+	budget    int64       // bytes that may come
+	done      func(entry parcelEntry, root *os.Root, name string)
+
+	file    *os.File // the one that content goes to
+	at      placed   // and where it is
+	folders []placed // given their modes in the end: they may be ones that allow nothing to be put in
+}
+
+// placed is where an entry is put.
+type placed struct {
+	root  *os.Root
+	name  string
+	entry parcelEntry
+}
+
+func (u *unpacker) unpack(from io.Reader) error {
+	if u.done == nil {
+		u.done = func(parcelEntry, *os.Root, string) {}
+	}
+	for {
+		kind, data, err := readFrame(from)
+		if err == nil {
+			err = u.frame(kind, data)
+		}
+		if errors.Is(err, errWhole) {
+			return u.finishFolders()
+		}
+		if err != nil {
+			return errors.Join(err, u.finishFile())
+		}
+	}
+}
+
+// errWhole says that nothing follows in a parcel.
+var errWhole = errors.New("the parcel is whole")
+
+// frame carries out one frame.
+func (u *unpacker) frame(kind frameKind, data []byte) error {
+	switch kind {
+	case frameContent:
+		return u.content(data)
+	case frameAnswer: // in place of the rest
+		return readAnswer(data, nil)
+	case frameDone:
+		if err := u.finishFile(); err != nil {
+			return err
+		}
+		return errWhole
+	case frameEntry:
+		return u.begin(data)
+	default:
+		return errors.New("an unknown frame in a parcel")
+	}
+}
+
+func (u *unpacker) content(data []byte) error {
+	u.budget -= int64(len(data))
+	if u.budget < 0 {
+		return task.Errorf(task.TooLarge, "there is more in the parcel than there is room for")
+	}
+	if u.file == nil {
+		return nil // of a file that is left as it is
+	}
+	_, err := u.file.Write(data)
+	return err
+}
+
+// begin carries out an entry, up to the content that may follow.
+func (u *unpacker) begin(data []byte) error {
+	if err := u.finishFile(); err != nil {
+		return err
+	}
+	var entry parcelEntry
+	if err := json.Unmarshal(data, &entry); err != nil {
+		return fmt.Errorf("read an entry: %w", err)
+	}
+	root, name, err := u.placeOf(entry.Path)
+	if err != nil {
+		return err
+	}
+	u.at = placed{root, name, entry}
+	if u.file, err = u.put(entry, root, name); err != nil {
+		return fmt.Errorf("put %s: %w", entry.Path, err)
+	}
+	return nil
+}
+
+func (u *unpacker) placeOf(name string) (*os.Root, string, error) {
+	if !filepath.IsLocal(name) || path.Clean(name) != name {
+		return nil, "", fmt.Errorf("%q is no path of a parcel", name)
+	}
+	return u.place(name)
+}
+
+// put makes an entry. For a file it returns what the content is to be written to,
+// or nothing if that is not wanted.
+func (u *unpacker) put(entry parcelEntry, root *os.Root, name string) (*os.File, error) {
+	there, err := root.Lstat(name)
+	switch {
+	case err != nil && entry.Kind == isGone:
+		u.done(entry, root, name)
+		return nil, nil
+	case err != nil:
+	case entry.Kind == isFolder && there.IsDir():
+		if !u.keepThere {
+			u.folders = append(u.folders, placed{root, name, entry})
+		}
+		return nil, nil
+	case u.keepThere:
+		return nil, nil
+	default:
+		if err := removeAll(root, name); err != nil {
+			return nil, err
+		}
+	}
+	return u.make(entry, root, name)
+}
+
+func (u *unpacker) make(entry parcelEntry, root *os.Root, name string) (made *os.File, err error) {
+	switch entry.Kind {
+	case isGone:
+	case isFolder:
+		if err := inFolder(root, name, func() error { return root.Mkdir(name, 0o700) }); err != nil {
+			return nil, err
+		}
+		u.folders = append(u.folders, placed{root, name, entry})
+		return nil, nil
+	case isLink:
+		err = inFolder(root, name, func() error { return root.Symlink(entry.Link, name) })
+	case isFile:
+		err = inFolder(root, name, func() error {
+			made, err = root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			return err
+		})
+		return made, err
+	default:
+		return nil, fmt.Errorf("an entry of the kind %q", string(entry.Kind))
+	}
+	if err == nil {
+		u.done(entry, root, name)
+	}
+	return nil, err
+}
+
+// inFolder does something in the folder of a name, which may be missing because it
+// came up while the parcel was packed, or be one that may not be written to.
+func inFolder(root *os.Root, name string, do func() error) error {
+	err := do()
+	folder := path.Dir(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := root.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		return do()
+	case errors.Is(err, fs.ErrPermission):
+		info, statErr := root.Lstat(folder)
+		if statErr != nil || !info.IsDir() {
+			return err
+		}
+		if err := root.Chmod(folder, info.Mode().Perm()|0o700); err != nil {
+			return err
+		}
+		return errors.Join(do(), root.Chmod(folder, info.Mode().Perm()))
+	}
+	return err
+}
+
+// finishFile ends the file that content went to, if there is one.
+func (u *unpacker) finishFile() error {
+	file, at := u.file, u.at
+	if file == nil {
+		return nil
+	}
+	u.file = nil
+	err := errors.Join(file.Chmod(at.entry.Mode.Perm()|u.atLeast), file.Close())
+	when := time.Unix(0, at.entry.Time)
+	if err := errors.Join(err, at.root.Chtimes(at.name, when, when)); err != nil {
+		return err
+	}
+	u.done(at.entry, at.root, at.name)
+	return nil
+}
+
+func (u *unpacker) finishFolders() error {
+	for _, folder := range u.folders {
+		mode := folder.entry.Mode.Perm()
+		if u.atLeast != 0 {
+			mode |= u.atLeast | 0o100
+		}
+		if err := folder.root.Chmod(folder.name, mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if info, statErr := folder.root.Lstat(folder.name); statErr == nil && info.Mode().Perm() == mode {
+				continue // somebody else's, and as it should be
+			}
+			return err
+		}
+		u.done(folder.entry, folder.root, folder.name)
+	}
+	return nil
+}
+
+// removeAll removes a path and what is below it, also from folders that may not be
+// written to.
+func removeAll(root *os.Root, name string) error {
+	if err := root.RemoveAll(name); err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = fs.WalkDir(root.FS(), name, func(at string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() && err == nil {
+			return root.Chmod(at, 0o700)
+		}
+		return nil // what cannot be entered shows when it is removed
+	})
+	return inFolder(root, name, func() error { return root.RemoveAll(name) })
+}
