@@ -119,8 +119,8 @@ func (a *Agent) stayIn(ctx context.Context) error {
 		if err == nil {
 			err = a.PutAway(ctx)
 		}
-		if err != nil && ctx.Err() == nil {
-			a.Log.DebugContext(ctx, "what became of earlier runs is not known; it is tried again", "error", err)
+		if err != nil && !passes(err) && ctx.Err() == nil {
+			a.Log.WarnContext(ctx, "the files of earlier runs cannot be put away; it is tried again", "error", err)
 		}
 	}
 	return nil

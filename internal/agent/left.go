@@ -2,13 +2,14 @@ package agent
 
 import (
 	"context"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// mostAsked is about how many runs the server is asked at once.
+// mostAsked is how many runs the server is asked at once.
 const mostAsked = 100
 
 // PutAway puts away the context files of runs that will not go on: a task may be
@@ -18,10 +19,18 @@ func (a *Agent) PutAway(ctx context.Context) error {
 		return nil
 	}
 	left, err := a.Contexts.Left()
-	if err != nil || len(left) == 0 {
+	if err != nil {
 		return err
 	}
-	left = left[:min(len(left), mostAsked)]
+	for some := range slices.Chunk(left, mostAsked) {
+		if err := a.putAway(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Agent) putAway(ctx context.Context, left []contexts.Left) error {
 	asked, files := make([]wire.RunRef, len(left)), map[wire.RunRef]contexts.Left{}
 	for i, run := range left {
 		asked[i] = wire.RunRef{TaskID: string(run.Task), Generation: run.Generation}
