@@ -8,7 +8,10 @@ GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-l
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-quick lint fmt generate bench clean
+.PHONY: help build needs test test-quick fresh lint fmt generate bench clean
+
+# What make test needs; no server among it is compiled from source.
+NEEDS := gcc git python postgresql bubblewrap docker contracts aimock chromium axe
 
 help: ## Print this list
 	@awk -F ': *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,12 +19,17 @@ help: ## Print this list
 build: ## Build the static program bin/toryo
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
 
-test: ## Install and start what the tests need, run every test, stop it again
-	@scripts/install-needs gcc git python postgresql bubblewrap docker gitea contracts aimock chromium axe kubernetes
+needs: ## Install what make test needs, where this machine lacks it
+	@scripts/install-needs $(NEEDS)
+
+test: needs ## Install and start what the tests need, run every test, stop it again
 	@scripts/with-services scripts/test $(PACKAGES)
 
 test-quick: ## Run the tests that need no service
 	go test $(PACKAGES)
+
+fresh: ## Run both commands of the README on a bare system made for it (root)
+	@scripts/fresh
 
 lint: ## Check the Go code and the scripts
 	@scripts/lint $(PACKAGES)
