@@ -80,7 +80,8 @@ var importTable = map[string]row{
 	"sandbox/sandboxtest":   {imports: []string{"sandbox", "sandbox/egress", "task", "testkit"}, testing: true},
 
 	"phase/conversation": {imports: []string{"llm", "task"}},
-	"phase/tool":         {imports: []string{"llm", "task"}},
+	"phase/ignore":       {standardOnly: true},
+	"phase/tool":         {imports: []string{"phase/ignore", "llm", "task"}},
 	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
 	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
 	"phase/phasetest":    {imports: []string{"phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
@@ -134,7 +135,6 @@ var confined = map[string][]string{
 	"google.golang.org/genai":                    {"llm/gemini"},
 	"github.com/modelcontextprotocol/go-sdk":     {"phase/mcp"},
 	"github.com/google/jsonschema-go":            {"phase", "phase/mcp", "phase/tool", "review/judge"},
-	"github.com/go-git/go-git":                   {"phase/tool"},
 	"github.com/zricethezav/gitleaks":            {"redact/rules"},
 	"github.com/rs/zerolog":                      {"redact/rules"},
 	"github.com/danielgtaylor/huma":              {"server"},
