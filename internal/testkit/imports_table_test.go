@@ -131,8 +131,6 @@ var confined = map[string][]string{
 	"github.com/coder/websocket":                 {"sandbox/kubernetes"},
 	"github.com/modelcontextprotocol/go-sdk":     {"phase/mcp"},
 	"github.com/google/jsonschema-go":            {"phase", "phase/mcp", "phase/tool", "review/judge"},
-	"github.com/zricethezav/gitleaks":            {"redact/rules"},
-	"github.com/rs/zerolog":                      {"redact/rules"},
 	"github.com/danielgtaylor/huma":              {"server"},
 	"github.com/a-h/templ":                       {"web"},
 	"github.com/microcosm-cc/bluemonday":         {"web"},
