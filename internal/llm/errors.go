@@ -222,11 +222,14 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 }
 
 // ConnectionError makes the error for a call that had no HTTP answer, or whose
-// answer broke off (begun). A context that has ended wins over everything else:
+// answer broke off (begun) or cannot be read. A context that has ended wins over everything else:
 // its error is returned as it is.
 func ConnectionError(ctx context.Context, provider string, begun bool, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
+	}
+	if unreadable, ok := errors.AsType[*UnreadableError](err); ok {
+		return &Error{Kind: BadAnswer, Provider: provider, Detail: unreadable.Error(), Err: err}
 	}
 	var timeout net.Error
 	switch {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -51,13 +51,17 @@ func Start(ctx context.Context, options Options) (*Telemetry, error) {
 	if options.OTLPEndpoint == "" {
 		return t, nil
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(options.OTLPEndpoint))
+	client, err := newCollector(options.OTLPEndpoint)
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "telemetry.otlp_endpoint cannot be used").
 			WithMend("give it as a URL like http://127.0.0.1:4318")
 	}
+	exporter, err := otlptrace.New(ctx, client)
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "traces cannot be sent")
+	}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter),
+		sdktrace.WithBatcher(logged{exporter, t.Log}),
 		sdktrace.WithResource(resource.NewSchemaless(
 			semconv.ServiceName("toryo-"+options.Program),
 			semconv.ServiceVersion(options.Version),
@@ -66,6 +70,21 @@ func Start(ctx context.Context, options Options) (*Telemetry, error) {
 	t.Traces = provider
 	t.stop = provider.Shutdown
 	return t, nil
+}
+
+// logged logs what an exporter fails at, in place of the SDK, which would write it
+// to standard error in a form of its own.
+type logged struct {
+	sdktrace.SpanExporter
+	log *slog.Logger
+}
+
+// ExportSpans implements [sdktrace.SpanExporter].
+func (l logged) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := l.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		l.log.WarnContext(ctx, "traces are lost", "spans", len(spans), "error", err)
+	}
+	return nil
 }
 
 // Stop sends what has not been sent yet.

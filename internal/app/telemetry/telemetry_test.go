@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"io"
 	"log/slog"
 	"net/http"
@@ -49,42 +48,5 @@ func TestMetricsNameTheBuild(t *testing.T) {
 		if !strings.Contains(answer.Body.String(), want) {
 			t.Errorf("%s is not in the metrics", want)
 		}
-	}
-}
-
-// A span that has ended reaches the collector by the time that Stop returns.
-func TestTracesReachTheCollector(t *testing.T) {
-	t.Parallel()
-	received := make(chan string, 10)
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body := io.Reader(r.Body)
-		if r.Header.Get("Content-Encoding") == "gzip" {
-			unpacked, err := gzip.NewReader(r.Body)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			body = unpacked
-		}
-		text, err := io.ReadAll(body)
-		if err != nil {
-			t.Error(err)
-		}
-		received <- r.URL.Path + " " + string(text)
-	}))
-	defer collector.Close()
-	started, err := telemetry.Start(t.Context(), telemetry.Options{
-		Program: "server", LogTo: io.Discard, OTLPEndpoint: collector.URL + "/v1/traces", Redactor: redact.New(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, span := started.Traces.Tracer("test").Start(t.Context(), "lay the roof")
-	span.End()
-	if err := started.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-received; !strings.HasPrefix(got, "/v1/traces ") || !strings.Contains(got, "lay the roof") || !strings.Contains(got, "toryo-server") {
-		t.Errorf("the collector got %q", got)
 	}
 }

@@ -3,23 +3,21 @@ package anthropic
 import (
 	"encoding/json"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
-// answer is what has come of a streamed answer. The SDK could put it together
-// too, but turns arguments that are not JSON into an empty object.
+// answer is what has come of a streamed answer.
 type answer struct {
 	begun, ended bool
 	model        string
-	blocks       []*block
-	stop         sdk.StopReason
+	blocks       []*blockAnswer
+	stop         string
 	refusal      string
 	usage        llm.Usage
 }
 
-type block struct {
+// blockAnswer is a block whose content comes in pieces.
+type blockAnswer struct {
 	index     int64
 	kind      string
 	text      string
@@ -30,13 +28,13 @@ type block struct {
 	data      thinkingData
 }
 
-func (a *answer) take(event sdk.MessageStreamEventUnion, sink llm.Sink) {
+func (a *answer) take(event streamEvent, sink llm.Sink) {
 	a.begun = true
 	switch event.Type {
 	case "message_start":
 		a.model = event.Message.Model
 		usage := event.Message.Usage
-		a.setInput(usage.InputTokens, usage.CacheReadInputTokens, usage.CacheCreationInputTokens)
+		a.setInput(usage)
 		a.usage.Output = usage.OutputTokens
 	case "content_block_start":
 		a.start(event, sink)
@@ -46,8 +44,8 @@ func (a *answer) take(event sdk.MessageStreamEventUnion, sink llm.Sink) {
 		a.stop = event.Delta.StopReason
 		a.refusal = event.Delta.StopDetails.Explanation
 		a.usage.Output = event.Usage.OutputTokens
-		if event.Usage.JSON.InputTokens.Valid() && event.Usage.InputTokens > 0 {
-			a.setInput(event.Usage.InputTokens, event.Usage.CacheReadInputTokens, event.Usage.CacheCreationInputTokens)
+		if event.Usage.InputTokens > 0 {
+			a.setInput(event.Usage)
 		}
 	case "message_stop":
 		a.ended = true
@@ -55,16 +53,17 @@ func (a *answer) take(event sdk.MessageStreamEventUnion, sink llm.Sink) {
 }
 
 // setInput takes the three counts, which the API gives apart from each other.
-func (a *answer) setInput(fresh, cached, written int64) {
-	a.usage.Input, a.usage.Cached, a.usage.CacheWrite = fresh+cached+written, cached, written
+func (a *answer) setInput(usage usage) {
+	a.usage.Cached, a.usage.CacheWrite = usage.CacheReadInputTokens, usage.CacheCreationInputTokens
+	a.usage.Input = usage.InputTokens + a.usage.Cached + a.usage.CacheWrite
 }
 
-func (a *answer) start(event sdk.MessageStreamEventUnion, sink llm.Sink) {
+func (a *answer) start(event streamEvent, sink llm.Sink) {
 	content := event.ContentBlock
-	b := &block{index: event.Index, kind: content.Type, text: content.Text, id: content.ID, name: content.Name, thinking: content.Thinking}
+	b := &blockAnswer{index: event.Index, kind: content.Type, text: content.Text, id: content.ID, name: content.Name, thinking: content.Thinking}
 	b.data = thinkingData{Signature: content.Signature, Redacted: content.Data}
-	if input, err := json.Marshal(content.Input); err == nil && content.Input != nil {
-		b.given = string(input)
+	if len(content.Input) > 0 {
+		b.given = string(content.Input)
 	}
 	a.blocks = append(a.blocks, b)
 	if b.kind == "tool_use" {
@@ -75,7 +74,7 @@ func (a *answer) start(event sdk.MessageStreamEventUnion, sink llm.Sink) {
 	}
 }
 
-func (a *answer) add(event sdk.MessageStreamEventUnion, sink llm.Sink) {
+func (a *answer) add(event streamEvent, sink llm.Sink) {
 	for _, b := range a.blocks {
 		if b.index != event.Index {
 			continue
@@ -114,7 +113,7 @@ func (a *answer) parts() []llm.Part {
 	return parts
 }
 
-func (b *block) allArguments() string {
+func (b *blockAnswer) allArguments() string {
 	switch {
 	case b.arguments != "":
 		return b.arguments
@@ -126,11 +125,11 @@ func (b *block) allArguments() string {
 
 func (a *answer) stopReason() llm.StopReason {
 	switch a.stop {
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+	case "end_turn", "stop_sequence":
 		return llm.StopEnd
-	case sdk.StopReasonToolUse:
+	case "tool_use":
 		return llm.StopCalls
-	case sdk.StopReasonMaxTokens:
+	case "max_tokens":
 		return llm.StopMaxTokens
 	}
 	return llm.StopOther

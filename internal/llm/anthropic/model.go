@@ -4,63 +4,53 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"net/http"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
-const provider = "anthropic"
+const (
+	provider   = "anthropic"
+	ownAddress = "https://api.anthropic.com"
+	apiVersion = "2023-06-01"
+)
 
 // Model is a model of Anthropic, or of a server that speaks its protocol.
 type Model struct {
 	endpoint llm.Endpoint
-	messages sdk.MessageService
+	client   *http.Client
+	address  string // of the messages
 }
 
 var _ llm.Model = (*Model)(nil)
 
 // New returns the model of an endpoint. It makes no call.
 func New(endpoint llm.Endpoint) *Model {
-	options := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(),
-		option.WithEnvironmentProduction(),
-		option.WithoutOpenTelemetry(),
-		option.WithMaxRetries(0),
-		option.WithHTTPClient(endpoint.HTTPClient()),
-		option.WithAPIKey(endpoint.Key),
+	address := endpoint.BaseURL
+	if address == "" {
+		address = ownAddress
 	}
-	if endpoint.BaseURL != "" {
-		options = append(options, option.WithBaseURL(endpoint.BaseURL))
-	}
-	return &Model{endpoint: endpoint, messages: sdk.NewMessageService(options...)}
+	return &Model{endpoint: endpoint, client: endpoint.HTTPClient(), address: strings.TrimSuffix(address, "/") + "/v1/messages"}
 }
 
 // Info implements [llm.Model].
 func (m *Model) Info() llm.Info { return m.endpoint.Info(provider) }
 
-func (m *Model) options(request llm.Request) []option.RequestOption {
-	var options []option.RequestOption
-	for key, value := range m.endpoint.Headers(request) {
-		options = append(options, option.WithHeader(key, value))
+func (m *Model) headers(request llm.Request) map[string]string {
+	headers := m.endpoint.Headers(request)
+	headers["Anthropic-Version"] = apiVersion
+	if m.endpoint.Key != "" {
+		headers["X-Api-Key"] = m.endpoint.Key
 	}
-	return options
+	return headers
 }
 
 // CountTokens implements [llm.Model].
 func (m *Model) CountTokens(ctx context.Context, request llm.Request) (int64, error) {
-	params := m.params(request)
-	tools := make([]sdk.MessageCountTokensToolUnionParam, len(params.Tools))
-	for i, tool := range params.Tools {
-		tools[i] = sdk.MessageCountTokensToolUnionParam{OfTool: tool.OfTool}
-	}
 	ctx, exchange := llm.WithExchange(ctx)
-	count, err := m.messages.CountTokens(ctx, sdk.MessageCountTokensParams{
-		Model: params.Model, Messages: params.Messages, Tools: tools,
-		System: sdk.MessageCountTokensParamsSystemUnion{OfTextBlockArray: params.System},
-	}, m.options(request)...)
-	if err != nil {
+	var count countResponse
+	if err := llm.PostForJSON(ctx, m.client, m.address+"/count_tokens", m.headers(request), m.input(request), &count); err != nil {
 		err = m.failure(ctx, exchange, false, err)
 		if llm.KindOf(err) == llm.UnknownModel && m.endpoint.BaseURL != "" {
 			return 0, llm.NewError(llm.CannotCount, provider, err)
@@ -72,20 +62,28 @@ func (m *Model) CountTokens(ctx context.Context, request llm.Request) (int64, er
 
 // Chat implements [llm.Model].
 func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
+	body := m.input(request)
+	body.MaxTokens, body.Temperature, body.CacheControl, body.Stream = m.endpoint.Limit(request), m.endpoint.Temperature, ephemeral(), true
 	ctx, exchange := llm.WithExchange(ctx)
-	stream := m.messages.NewStreaming(ctx, m.params(request), m.options(request)...)
-	defer func() { _ = stream.Close() }() // the answer is read or given up
 	var answer answer
-	for stream.Next() {
-		answer.take(stream.Current(), sink)
-	}
-	if err := stream.Err(); err != nil {
+	err := llm.PostForEvents(ctx, m.client, m.address, m.headers(request), body, func(event llm.Event) error {
+		var taken streamEvent
+		if err := event.Decode(&taken); err != nil {
+			return err
+		}
+		if taken.Type == "error" {
+			return &streamError{taken.errorBody}
+		}
+		answer.take(taken, sink)
+		return nil
+	})
+	if !answer.ended {
+		if err == nil {
+			answer.begun, err = true, errors.New("the stream ended early")
+		}
 		return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)
 	}
-	if !answer.ended {
-		return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, true, errors.New("the stream ended early")), answer.usage)
-	}
-	if answer.stop == sdk.StopReasonRefusal {
+	if answer.stop == "refusal" {
 		return llm.Response{}, &llm.Error{Kind: llm.Refused, Provider: provider, Detail: answer.refusal, Usage: answer.usage}
 	}
 	return llm.Response{
@@ -98,24 +96,19 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 	}, nil
 }
 
-// failure turns an error of the SDK into one of the port.
+// failure turns what went wrong into an error of the port.
 func (m *Model) failure(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
-	var api *sdk.Error
-	if !errors.As(err, &api) {
-		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: err.Error(), Err: err}
-		}
+	status, header := exchange.Answered()
+	if inStream, ok := errors.AsType[*streamError](err); ok {
+		return llm.StatusError(provider, status, header, inStream.Failed.Type, inStream.Failed.Message, err)
+	}
+	refused, ok := errors.AsType[*llm.StatusFailure](err)
+	if !ok {
 		return llm.ConnectionError(ctx, provider, begun, err)
 	}
-	_, header := exchange.Answered()
-	var body struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
+	var body errorBody
+	if json.Unmarshal(refused.Body, &body) != nil || body.Failed.Message == "" {
+		body.Failed.Message = string(refused.Body)
 	}
-	detail := api.RawJSON()
-	if json.Unmarshal([]byte(detail), &body) == nil && body.Error.Message != "" {
-		detail = body.Error.Message
-	}
-	return llm.StatusError(provider, api.StatusCode, header, string(api.Type()), detail, err)
+	return llm.StatusError(provider, status, header, body.Failed.Type, body.Failed.Message, err)
 }

@@ -3,48 +3,34 @@ package anthropic
 import (
 	"encoding/json"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
-// params is the request in the vendor's form. The same conversation gives the
-// same bytes, and a longer one begins with them.
-func (m *Model) params(request llm.Request) sdk.MessageNewParams {
-	params := sdk.MessageNewParams{
-		Model:        m.endpoint.Model,
-		MaxTokens:    m.endpoint.Limit(request),
-		CacheControl: sdk.NewCacheControlEphemeralParam(),
-	}
-	if m.endpoint.Temperature != nil {
-		params.Temperature = param.NewOpt(*m.endpoint.Temperature)
-	}
+// input is the input of the request in the vendor's form. The same conversation
+// gives the same bytes, and a longer one begins with them.
+func (m *Model) input(request llm.Request) messagesRequest {
+	body := messagesRequest{Model: m.endpoint.Model, Messages: []message{}}
 	if request.System != "" {
-		params.System = []sdk.TextBlockParam{{Text: request.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+		body.System = []block{{Type: "text", Text: request.System, CacheControl: ephemeral()}}
 	}
-	for _, tool := range request.Tools {
-		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{
-			Name:        tool.Name,
-			Description: param.NewOpt(tool.Description),
-			InputSchema: param.Override[sdk.ToolInputSchemaParam](json.RawMessage(tool.Schema)),
-		}})
+	for _, t := range request.Tools {
+		body.Tools = append(body.Tools, tool{Name: t.Name, Description: t.Description, InputSchema: json.RawMessage(t.Schema)})
 	}
-	for i, message := range request.Messages {
-		blocks := blocksOf(message)
+	for i, given := range request.Messages {
+		blocks := blocksOf(given)
 		if len(blocks) == 0 {
 			continue
 		}
 		if i+1 == request.Pinned {
-			markCached(blocks[lastPinned(len(blocks), request.PinnedParts)])
+			markCached(&blocks[lastPinned(len(blocks), request.PinnedParts)])
 		}
-		if message.Role == llm.Assistant {
-			params.Messages = append(params.Messages, sdk.NewAssistantMessage(blocks...))
-		} else {
-			params.Messages = append(params.Messages, sdk.NewUserMessage(blocks...))
+		role := "user"
+		if given.Role == llm.Assistant {
+			role = "assistant"
 		}
+		body.Messages = append(body.Messages, message{Role: role, Content: blocks})
 	}
-	return params
+	return body
 }
 
 // lastPinned is the last of the blocks that stay the same.
@@ -55,9 +41,10 @@ func lastPinned(blocks, pinned int) int {
 	return blocks - 1
 }
 
-func markCached(block sdk.ContentBlockParamUnion) {
-	if control := block.GetCacheControl(); control != nil {
-		*control = sdk.NewCacheControlEphemeralParam()
+// markCached marks a block, unless it is of the kinds that the API takes no mark on.
+func markCached(b *block) {
+	if b.Type != "thinking" && b.Type != "redacted_thinking" {
+		b.CacheControl = ephemeral()
 	}
 }
 
@@ -69,48 +56,47 @@ type thinkingData struct {
 
 // blocksOf returns the blocks of a message, results before text as the API wants
 // it. The API takes no empty text.
-func blocksOf(message llm.Message) []sdk.ContentBlockParamUnion {
-	var results, blocks []sdk.ContentBlockParamUnion
+func blocksOf(message llm.Message) []block {
+	var results, blocks []block
 	for _, part := range message.Parts {
 		switch {
 		case part.Result != nil:
 			results = append(results, resultBlock(*part.Result))
 		case part.Call != nil:
-			blocks = append(blocks, sdk.NewToolUseBlock(part.Call.ID, input(part.Call.Arguments), part.Call.Name))
+			blocks = append(blocks, block{Type: "tool_use", ID: part.Call.ID, Name: part.Call.Name, Input: inputOf(part.Call.Arguments)})
 		case part.Thinking != nil:
-			if block, ok := thinkingBlock(*part.Thinking); ok {
-				blocks = append(blocks, block)
+			if thought, ok := thinkingBlock(*part.Thinking); ok {
+				blocks = append(blocks, thought)
 			}
 		case part.Text != "":
-			blocks = append(blocks, sdk.NewTextBlock(part.Text))
+			blocks = append(blocks, block{Type: "text", Text: part.Text})
 		}
 	}
 	return append(results, blocks...)
 }
 
-func resultBlock(result llm.Result) sdk.ContentBlockParamUnion {
-	if result.Text == "" {
-		return sdk.ContentBlockParamUnion{OfToolResult: &sdk.ToolResultBlockParam{
-			ToolUseID: result.CallID, IsError: param.NewOpt(result.Error),
-		}}
+func resultBlock(result llm.Result) block {
+	made := block{Type: "tool_result", ToolUseID: result.CallID, IsError: result.Error}
+	if result.Text != "" {
+		made.Content = []block{{Type: "text", Text: result.Text}}
 	}
-	return sdk.NewToolResultBlock(result.CallID, result.Text, result.Error)
+	return made
 }
 
-func thinkingBlock(thinking llm.Thinking) (sdk.ContentBlockParamUnion, bool) {
+func thinkingBlock(thinking llm.Thinking) (block, bool) {
 	var data thinkingData
 	if thinking.Provider != provider || json.Unmarshal(thinking.Data, &data) != nil {
-		return sdk.ContentBlockParamUnion{}, false
+		return block{}, false
 	}
 	if data.Redacted != "" {
-		return sdk.NewRedactedThinkingBlock(data.Redacted), true
+		return block{Type: "redacted_thinking", Data: data.Redacted}, true
 	}
-	return sdk.NewThinkingBlock(data.Signature, thinking.Text), data.Signature != ""
+	return block{Type: "thinking", Thinking: &thinking.Text, Signature: data.Signature}, data.Signature != ""
 }
 
-// input is the arguments of a call as an object, which is all that the API
+// inputOf is the arguments of a call as an object, which is all that the API
 // accepts, also when the model wrote something else.
-func input(arguments string) any {
+func inputOf(arguments string) any {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
 		return json.RawMessage(arguments)

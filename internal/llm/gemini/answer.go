@@ -1,45 +1,36 @@
 package gemini
 
-import (
-	"encoding/json"
-
-	"google.golang.org/genai"
-
-	"github.com/toryo-dev/toryo/internal/llm"
-)
+import "github.com/toryo-dev/toryo/internal/llm"
 
 // answer is what has come of a streamed answer.
 type answer struct {
 	begun   bool
 	model   string
 	parts   []llm.Part
-	finish  genai.FinishReason
+	finish  string
 	blocked string
 	usage   llm.Usage
 }
 
-func (a *answer) take(chunk *genai.GenerateContentResponse, sink llm.Sink) {
+func (a *answer) take(chunk chunk, sink llm.Sink) {
 	a.begun = true
 	if chunk.ModelVersion != "" {
 		a.model = chunk.ModelVersion
 	}
 	if usage := chunk.UsageMetadata; usage != nil {
 		a.usage = llm.Usage{
-			Input:  int64(usage.PromptTokenCount + usage.ToolUsePromptTokenCount),
-			Cached: int64(usage.CachedContentTokenCount),
-			Output: int64(usage.CandidatesTokenCount + usage.ThoughtsTokenCount),
+			Input:  usage.PromptTokenCount + usage.ToolUsePromptTokenCount,
+			Cached: usage.CachedContentTokenCount,
+			Output: usage.CandidatesTokenCount + usage.ThoughtsTokenCount,
 		}
 	}
 	if feedback := chunk.PromptFeedback; feedback != nil && feedback.BlockReason != "" {
-		a.blocked = "the prompt was blocked: " + string(feedback.BlockReason) + " " + feedback.BlockReasonMessage
+		a.blocked = "the prompt was blocked: " + feedback.BlockReason + " " + feedback.BlockReasonMessage
 	}
 	for _, candidate := range chunk.Candidates {
 		if candidate.FinishReason != "" {
 			a.finish = candidate.FinishReason
 			a.setBlocked(candidate)
-		}
-		if candidate.Content == nil {
-			continue
 		}
 		for _, part := range candidate.Content.Parts {
 			a.add(part, sink)
@@ -47,19 +38,18 @@ func (a *answer) take(chunk *genai.GenerateContentResponse, sink llm.Sink) {
 	}
 }
 
-func (a *answer) setBlocked(candidate *genai.Candidate) {
+func (a *answer) setBlocked(candidate candidate) {
 	switch candidate.FinishReason {
-	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist,
-		genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonLanguage:
-		a.blocked = "the answer was blocked: " + string(candidate.FinishReason) + " " + candidate.FinishMessage
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE":
+		a.blocked = "the answer was blocked: " + candidate.FinishReason + " " + candidate.FinishMessage
 	}
 }
 
-func (a *answer) add(part *genai.Part, sink llm.Sink) {
+func (a *answer) add(part part, sink llm.Sink) {
 	switch {
 	case part.FunctionCall != nil:
-		arguments, err := json.Marshal(part.FunctionCall.Args)
-		if err != nil || part.FunctionCall.Args == nil {
+		arguments := part.FunctionCall.Args
+		if len(arguments) == 0 {
 			arguments = []byte("{}")
 		}
 		a.parts = append(a.parts, llm.CallPart(llm.Call{
@@ -95,11 +85,11 @@ func (a *answer) addThinking(text string, data []byte) {
 // stopReason also looks at the calls: the API says STOP for those too.
 func (a *answer) stopReason() llm.StopReason {
 	switch {
-	case a.finish == genai.FinishReasonMaxTokens:
+	case a.finish == finishMaxTokens:
 		return llm.StopMaxTokens
 	case len(llm.Message{Parts: a.parts}.Calls()) > 0:
 		return llm.StopCalls
-	case a.finish == genai.FinishReasonStop:
+	case a.finish == finishStop:
 		return llm.StopEnd
 	}
 	return llm.StopOther

@@ -7,93 +7,94 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/genai"
-
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const provider = "gemini"
+const (
+	provider   = "gemini"
+	ownAddress = "https://generativelanguage.googleapis.com"
+	version    = "/v1beta/"
+)
 
 // Model is a model of Google, or of a server that speaks its protocol.
 type Model struct {
 	endpoint llm.Endpoint
-	client   *genai.Client
+	client   *http.Client
+	name     string // of the model, as the API has it
+	address  string // of the model
 }
 
 var _ llm.Model = (*Model)(nil)
 
 // New returns the model of an endpoint. It makes no call.
 func New(endpoint llm.Endpoint) (*Model, error) {
-	key := endpoint.Key
-	if key == "" && endpoint.BaseURL != "" {
-		key = "none" // the SDK insists on a key, a local server does not
+	address := endpoint.BaseURL
+	if address == "" {
+		address = ownAddress
+		if endpoint.Key == "" {
+			return nil, task.Errorf(task.BadConfig, "there is no key for the Gemini API").
+				WithMend("check TORYO_LLM_API_KEY or the api_key_file of the model")
+		}
 	}
-	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		APIKey:     key,
-		Backend:    genai.BackendGeminiAPI,
-		HTTPClient: endpoint.HTTPClient(),
-		// Without RetryOptions the SDK tries once.
-		HTTPOptions: genai.HTTPOptions{BaseURL: endpoint.BaseURL},
-	})
-	if err != nil {
-		return nil, task.Wrap(task.BadConfig, err, "the Gemini client cannot be made").
-			WithMend("check TORYO_LLM_API_KEY or the api_key_file of the model")
+	name := endpoint.Model
+	if !strings.Contains(name, "/") {
+		name = "models/" + name
 	}
-	return &Model{endpoint: endpoint, client: client}, nil
+	return &Model{
+		endpoint: endpoint, client: endpoint.HTTPClient(),
+		name: name, address: strings.TrimSuffix(address, "/") + version + name,
+	}, nil
 }
 
 // Info implements [llm.Model].
 func (m *Model) Info() llm.Info { return m.endpoint.Info(provider) }
 
-func (m *Model) headers(request llm.Request) http.Header {
-	headers := http.Header{}
-	for key, value := range m.endpoint.Headers(request) {
-		headers.Set(key, value)
+func (m *Model) headers(request llm.Request) map[string]string {
+	headers := m.endpoint.Headers(request)
+	if m.endpoint.Key != "" {
+		headers["X-Goog-Api-Key"] = m.endpoint.Key
 	}
 	return headers
 }
 
 // CountTokens implements [llm.Model].
 func (m *Model) CountTokens(ctx context.Context, request llm.Request) (int64, error) {
-	config := m.config(request)
+	whole := m.generateRequest(request)
+	whole.Model = m.name
+	whole.GenerationConfig = nil
 	ctx, exchange := llm.WithExchange(ctx)
-	// The API counts system prompt and tools only inside a whole request, which
-	// the SDK has no field for.
-	whole := func(body map[string]any) map[string]any {
-		inner := map[string]any{
-			"model": "models/" + m.endpoint.Model, "contents": body["contents"],
-			"systemInstruction": config.SystemInstruction, "tools": config.Tools,
-		}
-		return map[string]any{"generateContentRequest": inner}
-	}
-	count, err := m.client.Models.CountTokens(ctx, m.endpoint.Model, contentsOf(request), &genai.CountTokensConfig{
-		HTTPOptions: &genai.HTTPOptions{Headers: m.headers(request), ExtrasRequestProvider: whole},
-	})
-	if err != nil {
+	var count countResponse
+	if err := llm.PostForJSON(ctx, m.client, m.address+":countTokens", m.headers(request), countRequest{whole}, &count); err != nil {
 		return 0, m.failure(ctx, exchange, false, err)
 	}
-	return int64(count.TotalTokens), nil
+	return count.TotalTokens, nil
 }
 
 // Chat implements [llm.Model].
 func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
-	config := m.config(request)
-	config.HTTPOptions = &genai.HTTPOptions{Headers: m.headers(request)}
 	ctx, exchange := llm.WithExchange(ctx)
 	answer := answer{model: m.endpoint.Model}
-	for chunk, err := range m.client.Models.GenerateContentStream(ctx, m.endpoint.Model, contentsOf(request), config) {
-		if err != nil {
-			return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)
-		}
-		answer.take(chunk, sink)
-	}
+	err := llm.PostForEvents(ctx, m.client, m.address+":streamGenerateContent?alt=sse", m.headers(request), m.generateRequest(request),
+		func(event llm.Event) error {
+			var piece chunk
+			if err := event.Decode(&piece); err != nil {
+				return err
+			}
+			if piece.Error != nil {
+				return piece.Error
+			}
+			answer.take(piece, sink)
+			return nil
+		})
 	switch {
+	case err != nil:
+		return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, answer.begun, err), answer.usage)
 	case answer.blocked != "":
 		return llm.Response{}, &llm.Error{Kind: llm.Refused, Provider: provider, Detail: answer.blocked, Usage: answer.usage}
 	case answer.finish == "":
 		return llm.Response{}, llm.WithUsage(m.failure(ctx, exchange, true, errors.New("the stream ended early")), answer.usage)
-	case answer.finish == genai.FinishReasonMalformedFunctionCall:
+	case answer.finish == finishMalformedFunction:
 		return llm.Response{}, &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: "a malformed function call", Usage: answer.usage}
 	}
 	return llm.Response{
@@ -106,24 +107,28 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 	}, nil
 }
 
-// failure turns an error of the SDK into one of the port.
+// failure turns what went wrong into an error of the port.
 func (m *Model) failure(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
-	var api genai.APIError
-	if !errors.As(err, &api) {
-		if strings.Contains(err.Error(), "iterateResponseStream") {
-			return &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: "not an event stream", Err: err}
+	status, header := exchange.Answered()
+	api, inStream := errors.AsType[*apiError](err)
+	if refused, ok := errors.AsType[*llm.StatusFailure](err); ok {
+		if api = readError(refused.Body); api == nil {
+			api = &apiError{Message: string(refused.Body)}
 		}
+	} else if unreadable, ok := errors.AsType[*llm.UnreadableError](err); ok {
+		api = readError([]byte(unreadable.Text)) // an error in place of the stream
+		inStream = api != nil
+	}
+	if api == nil {
 		return llm.ConnectionError(ctx, provider, begun, err)
 	}
-	status, header := exchange.Answered()
-	if begun || status == http.StatusOK {
+	if inStream {
 		status = api.Code
 	}
-	detail := api.Message
-	if strings.Contains(detail, "API key not valid") {
+	if strings.Contains(api.Message, "API key not valid") {
 		status = http.StatusUnauthorized // the API says 400
 	}
-	failed := llm.StatusError(provider, status, header, api.Status, detail, err)
+	failed := llm.StatusError(provider, status, header, api.Status, api.Message, err)
 	if failed.RetryAfter == 0 {
 		failed.RetryAfter = retryDelay(api.Details)
 	}

@@ -2,92 +2,77 @@ package gemini
 
 import (
 	"encoding/json"
-	"math"
-
-	"google.golang.org/genai"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
-func (m *Model) config(request llm.Request) *genai.GenerateContentConfig {
-	config := &genai.GenerateContentConfig{MaxOutputTokens: limit(m.endpoint.Limit(request))}
-	if m.endpoint.Temperature != nil {
-		temperature := float32(*m.endpoint.Temperature)
-		config.Temperature = &temperature
+func (m *Model) generateRequest(request llm.Request) generateRequest {
+	whole := generateRequest{
+		Contents:         contentsOf(request),
+		GenerationConfig: &generationConfig{MaxOutputTokens: m.endpoint.Limit(request), Temperature: m.endpoint.Temperature},
 	}
 	if request.System != "" {
-		config.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: request.System}}}
+		whole.SystemInstruction = &content{Parts: []part{{Text: request.System}}}
 	}
-	var functions []*genai.FunctionDeclaration
+	var declared []declaration
 	for _, tool := range request.Tools {
-		functions = append(functions, &genai.FunctionDeclaration{
-			Name: tool.Name, Description: tool.Description, ParametersJsonSchema: json.RawMessage(tool.Schema),
-		})
+		declared = append(declared, declaration{Name: tool.Name, Description: tool.Description, Schema: json.RawMessage(tool.Schema)})
 	}
-	if len(functions) > 0 {
-		config.Tools = []*genai.Tool{{FunctionDeclarations: functions}}
+	if len(declared) > 0 {
+		whole.Tools = []functions{{declared}}
 	}
-	return config
+	return whole
 }
 
-// limit is a length limit in the SDK's type.
-func limit(tokens int64) int32 {
-	if tokens > math.MaxInt32 {
-		return math.MaxInt32
-	}
-	return int32(tokens) //nolint:gosec // it was just compared
-}
-
-func contentsOf(request llm.Request) []*genai.Content {
-	var contents []*genai.Content
+func contentsOf(request llm.Request) []content {
+	var contents []content
 	for _, message := range request.Messages {
-		content := &genai.Content{Role: genai.RoleUser}
+		made := content{Role: "user"}
 		if message.Role == llm.Assistant {
-			content.Role = genai.RoleModel
+			made.Role = "model"
 		}
-		for _, part := range message.Parts {
-			if p := partOf(part); p != nil {
-				content.Parts = append(content.Parts, p)
+		for _, given := range message.Parts {
+			if p, ok := partOf(given); ok {
+				made.Parts = append(made.Parts, p)
 			}
 		}
-		if len(content.Parts) > 0 {
-			contents = append(contents, content)
+		if len(made.Parts) > 0 {
+			contents = append(contents, made)
 		}
 	}
 	return contents
 }
 
-func partOf(part llm.Part) *genai.Part {
+func partOf(given llm.Part) (made part, ok bool) {
 	switch {
-	case part.Call != nil:
-		return &genai.Part{
-			FunctionCall:     &genai.FunctionCall{ID: part.Call.ID, Name: part.Call.Name, Args: argumentsOf(part.Call.Arguments)},
-			ThoughtSignature: part.Call.Signature,
-		}
-	case part.Result != nil:
+	case given.Call != nil:
+		return part{
+			FunctionCall:     &functionCall{ID: given.Call.ID, Name: given.Call.Name, Args: argumentsOf(given.Call.Arguments)},
+			ThoughtSignature: given.Call.Signature,
+		}, true
+	case given.Result != nil:
 		key := "output"
-		if part.Result.Error {
+		if given.Result.Error {
 			key = "error"
 		}
-		return &genai.Part{FunctionResponse: &genai.FunctionResponse{
-			ID: part.Result.CallID, Name: part.Result.Name, Response: map[string]any{key: part.Result.Text},
-		}}
-	case part.Thinking != nil:
-		if part.Thinking.Provider != provider || len(part.Thinking.Data) == 0 {
-			return nil
-		}
-		return &genai.Part{ThoughtSignature: part.Thinking.Data}
-	case part.Text != "":
-		return &genai.Part{Text: part.Text}
+		return part{FunctionResponse: &functionResponse{
+			ID: given.Result.CallID, Name: given.Result.Name, Response: map[string]string{key: given.Result.Text},
+		}}, true
+	case given.Thinking != nil:
+		return part{ThoughtSignature: given.Thinking.Data}, given.Thinking.Provider == provider && len(given.Thinking.Data) > 0
 	}
-	return nil
+	return part{Text: given.Text}, given.Text != ""
 }
 
 // argumentsOf is the arguments as an object, which is all that the API accepts.
-func argumentsOf(text string) map[string]any {
-	var object map[string]any
+func argumentsOf(text string) json.RawMessage {
+	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &object) == nil && object != nil {
-		return object
+		return json.RawMessage(text)
 	}
-	return map[string]any{"invalid_arguments": text}
+	wrapped, err := json.Marshal(map[string]string{"invalid_arguments": text})
+	if err != nil {
+		return json.RawMessage("{}") // a map of strings always has a form
+	}
+	return wrapped
 }

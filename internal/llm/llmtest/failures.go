@@ -3,8 +3,10 @@ package llmtest
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +132,22 @@ func (s suite) unreachable(t *testing.T) {
 	}
 	if len(player.Records()) != 0 {
 		t.Error("the server was reached")
+	}
+}
+
+// pageInstead puts something between adapter and server that answers with a page of
+// its own and says that all is well, as networks do that want people to sign in.
+func (s suite) pageInstead(t *testing.T) {
+	page := roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}, Request: r,
+			Body: io.NopCloser(strings.NewReader("<html>\n<p>Please sign in</p>\n</html>\n")),
+		}, nil
+	})
+	model, player := s.playWith(t, llm.Endpoint{Transport: page}, answer(script.Answer{Text: "never"}))
+	failed := mustFail(t, model, ask("x"), llm.BadAnswer)
+	if !failed.Kind.Retry() || !strings.Contains(failed.Error(), "sign in") || len(player.Records()) != 0 {
+		t.Errorf("%v after %d requests", failed, len(player.Records()))
 	}
 }
 

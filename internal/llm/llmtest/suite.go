@@ -73,6 +73,7 @@ func Run(t *testing.T, subject Subject, features Features) {
 		tests["StablePrefix"] = s.stablePrefix
 		tests["Silence"] = s.silence
 		tests["Unreachable"] = s.unreachable
+		tests["PageInstead"] = s.pageInstead
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,29 +3,28 @@ package openai
 import (
 	"cmp"
 	"context"
-	"net/http"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
 // chatModel speaks Chat Completions.
-type chatModel struct {
-	connection
-	client *http.Client
-}
+type chatModel struct{ connection }
 
 var _ llm.Model = (*chatModel)(nil)
 
 // Chat implements [llm.Model].
 func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
-	stream := m.stream(ctx, request)
-	defer func() { _ = stream.Close() }() // the answer is read or given up
 	answer := &answer{}
-	for stream.Next() {
-		answer.takeChunk(stream.Current(), sink)
-	}
-	if err := stream.Err(); err != nil {
+	err := m.stream(ctx, "/chat/completions", request, m.params(request), func(event llm.Event) error {
+		var chunk chatChunk
+		if err := event.Decode(&chunk); err != nil {
+			return err
+		}
+		answer.takeChunk(chunk, sink)
+		return nil
+	})
+	if err != nil {
 		return llm.Response{}, m.failure(ctx, exchange, answer, err)
 	}
 	if !answer.ended {

@@ -6,16 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-	"github.com/openai/openai-go/v3/responses"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const provider = "openai"
+const (
+	provider   = "openai"
+	ownAddress = "https://api.openai.com/v1"
+)
 
 // API says which of the two APIs is spoken.
 type API string
@@ -35,33 +35,22 @@ func New(endpoint llm.Endpoint, api API) (llm.Model, error) {
 			api = Chat
 		}
 	}
-	c := connection{endpoint: endpoint}
+	c := connection{endpoint: endpoint, client: endpoint.HTTPClient()}
 	switch api {
 	case Chat:
-		return &chatModel{connection: c, client: endpoint.HTTPClient()}, nil
+		return &chatModel{c}, nil
 	case Responses:
-		return &responsesModel{connection: c, responses: responses.NewResponseService(sdkOptions(endpoint)...)}, nil
+		return &responsesModel{c}, nil
 	}
 	return nil, task.Errorf(task.BadConfig, "llm.api: %q is neither chat nor responses", api)
 }
 
-func sdkOptions(endpoint llm.Endpoint) []option.RequestOption {
-	options := []option.RequestOption{
-		option.WithEnvironmentProduction(),
-		option.WithMaxRetries(0),
-		option.WithHTTPClient(endpoint.HTTPClient()),
-	}
-	if endpoint.Key != "" {
-		options = append(options, option.WithAPIKey(endpoint.Key))
-	}
-	if endpoint.BaseURL != "" {
-		options = append(options, option.WithBaseURL(endpoint.BaseURL))
-	}
-	return options
+// connection is what the two APIs have in common. They are spoken without the
+// vendor's SDK, whose packages are among the largest of a program that has them.
+type connection struct {
+	endpoint llm.Endpoint
+	client   *http.Client
 }
-
-// connection is what the two APIs have in common.
-type connection struct{ endpoint llm.Endpoint }
 
 // Info implements [llm.Model].
 func (c connection) Info() llm.Info { return c.endpoint.Info(provider) }
@@ -72,12 +61,39 @@ func (c connection) CountTokens(context.Context, llm.Request) (int64, error) {
 	return 0, llm.NewError(llm.CannotCount, provider, nil)
 }
 
-func (c connection) options(request llm.Request) []option.RequestOption {
-	var options []option.RequestOption
-	for key, value := range c.endpoint.Headers(request) {
-		options = append(options, option.WithHeader(key, value))
+// stream posts a request and calls take with each event of the answer.
+func (c connection) stream(ctx context.Context, path string, request llm.Request, body any, take func(llm.Event) error) error {
+	address := c.endpoint.BaseURL
+	if address == "" {
+		address = ownAddress
 	}
-	return options
+	headers := c.endpoint.Headers(request)
+	headers["Accept"] = "text/event-stream"
+	if c.endpoint.Key != "" {
+		headers["Authorization"] = "Bearer " + c.endpoint.Key
+	}
+	return llm.PostForEvents(ctx, c.client, strings.TrimSuffix(address, "/")+path, headers, body, func(event llm.Event) error {
+		if strings.HasPrefix(string(event.Data), "[DONE]") {
+			return nil
+		}
+		var failed struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if err := event.Decode(&failed); err != nil {
+			return err
+		}
+		if len(failed.Error) > 0 && string(failed.Error) != "null" {
+			return &streamError{event.Data}
+		}
+		return take(event)
+	})
+}
+
+// streamError is an error in a stream that had begun well.
+type streamError struct{ body []byte }
+
+func (e *streamError) Error() string {
+	return "the server reports an error in its answer: " + string(e.body)
 }
 
 // cacheKey lets OpenAI find the cache of a run again. Other servers may not know
@@ -103,35 +119,25 @@ func (c connection) response(answer *answer, exchange *llm.Exchange) (llm.Respon
 	}, nil
 }
 
-// failure turns an error of the SDK into one of the port.
+// failure turns what went wrong into an error of the port.
 func (c connection) failure(ctx context.Context, exchange *llm.Exchange, answer *answer, err error) error {
 	return llm.WithUsage(c.classify(ctx, exchange, answer.begun, err), answer.usage)
 }
 
 func (c connection) classify(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
 	status, header := exchange.Answered()
-	if api, ok := errors.AsType[*responses.Error](err); ok {
-		detail := api.Message
-		if detail == "" {
-			detail = api.RawJSON()
-		}
-		return llm.StatusError(provider, api.StatusCode, header, api.Type+" "+api.Code, detail, err)
+	if refused, ok := errors.AsType[*llm.StatusFailure](err); ok {
+		return reported(status, header, refused.Body, err)
 	}
-	if answered, ok := errors.AsType[*statusError](err); ok {
-		return reported(answered.status, header, answered.body, string(answered.body), err)
-	}
-	if inStream, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		return reported(status, header, inStream.Event.Data, inStream.Message, err)
-	}
-	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return &llm.Error{Kind: llm.BadAnswer, Provider: provider, Detail: err.Error(), Err: err}
+	if inStream, ok := errors.AsType[*streamError](err); ok {
+		return reported(status, header, inStream.body, err)
 	}
 	return llm.ConnectionError(ctx, provider, begun, err)
 }
 
 // reported makes the error of what the server says, in the vendor's form or in
 // any other.
-func reported(status int, header http.Header, body []byte, otherwise string, err error) error {
+func reported(status int, header http.Header, body []byte, err error) error {
 	var event struct {
 		Error struct {
 			Type    string `json:"type"`
@@ -140,7 +146,7 @@ func reported(status int, header http.Header, body []byte, otherwise string, err
 		} `json:"error"`
 	}
 	if json.Unmarshal(body, &event) != nil || event.Error.Message == "" {
-		event.Error.Message = otherwise
+		event.Error.Message = string(body)
 	}
 	return llm.StatusError(provider, status, header, event.Error.Type+" "+fmt.Sprint(event.Error.Code), event.Error.Message, err)
 }

@@ -6,33 +6,30 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
 // responsesModel speaks Responses, without keeping anything on the server.
-type responsesModel struct {
-	connection
-	responses responses.ResponseService
-}
+type responsesModel struct{ connection }
 
 var _ llm.Model = (*responsesModel)(nil)
 
 // Chat implements [llm.Model].
 func (m *responsesModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
-	stream := m.responses.NewStreaming(ctx, m.params(request), m.options(request)...)
-	defer func() { _ = stream.Close() }() // the answer is read or given up
 	answer := &answer{}
-	for stream.Next() {
-		if failed := answer.takeEvent(stream.Current(), sink); failed != nil {
-			status, header := exchange.Answered()
-			return llm.Response{}, llm.StatusError(provider, status, header, failed.code, failed.message, errors.New(failed.message))
+	err := m.stream(ctx, "/responses", request, m.params(request), func(event llm.Event) error {
+		var taken responseEvent
+		if err := event.Decode(&taken); err != nil {
+			return err
 		}
+		return answer.takeEvent(taken, sink)
+	})
+	if failed, ok := errors.AsType[*eventFailure](err); ok {
+		status, header := exchange.Answered()
+		return llm.Response{}, llm.WithUsage(llm.StatusError(provider, status, header, failed.code, failed.message, err), answer.usage)
 	}
-	if err := stream.Err(); err != nil {
+	if err != nil {
 		return llm.Response{}, m.failure(ctx, exchange, answer, err)
 	}
 	if !answer.ended {
@@ -42,33 +39,24 @@ func (m *responsesModel) Chat(ctx context.Context, request llm.Request, sink llm
 	return m.response(answer, exchange)
 }
 
-func (m *responsesModel) params(request llm.Request) responses.ResponseNewParams {
-	params := responses.ResponseNewParams{
+func (m *responsesModel) params(request llm.Request) responsesRequest {
+	params := responsesRequest{
 		Model:           m.endpoint.Model,
-		MaxOutputTokens: param.NewOpt(m.endpoint.Limit(request)),
-		Store:           param.NewOpt(false),
+		Instructions:    request.System,
+		Input:           []any{},
+		MaxOutputTokens: m.endpoint.Limit(request),
+		Temperature:     m.endpoint.Temperature,
+		PromptCacheKey:  m.cacheKey(request),
+		Stream:          true,
 		// With nothing kept on the server, what the model thought has to go to and
 		// fro in this form.
-		Include: []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent},
+		Include: []string{"reasoning.encrypted_content"},
 	}
-	if request.System != "" {
-		params.Instructions = param.NewOpt(request.System)
-	}
-	if m.endpoint.Temperature != nil {
-		params.Temperature = param.NewOpt(*m.endpoint.Temperature)
-	}
-	if key := m.cacheKey(request); key != "" {
-		params.PromptCacheKey = param.NewOpt(key)
-	}
-	var items responses.ResponseInputParam
 	for _, message := range request.Messages {
-		items = append(items, inputItems(message)...)
+		params.Input = append(params.Input, inputItems(message)...)
 	}
-	params.Input.OfInputItemList = items
 	for _, tool := range request.Tools {
-		function := responses.ToolParamOfFunction(tool.Name, schemaOf(tool), false)
-		function.OfFunction.Description = param.NewOpt(tool.Description)
-		params.Tools = append(params.Tools, function)
+		params.Tools = append(params.Tools, responsesTool{Type: "function", Name: tool.Name, Description: tool.Description, Parameters: schemaOf(tool)})
 	}
 	return params
 }
@@ -79,52 +67,47 @@ type reasoningData struct {
 	Encrypted string `json:"encrypted"`
 }
 
-func inputItems(message llm.Message) []responses.ResponseInputItemUnionParam {
-	role := responses.EasyInputMessageRoleUser
-	if message.Role == llm.Assistant {
-		role = responses.EasyInputMessageRoleAssistant
-	}
-	var items, texts []responses.ResponseInputItemUnionParam
+func inputItems(message llm.Message) []any {
+	var items, texts []any
 	for _, part := range message.Parts {
 		switch {
 		case part.Call != nil:
-			items = append(items, responses.ResponseInputItemParamOfFunctionCall(part.Call.Arguments, part.Call.ID, part.Call.Name))
+			items = append(items, callItem{Type: "function_call", CallID: part.Call.ID, Name: part.Call.Name, Arguments: part.Call.Arguments})
 		case part.Result != nil:
-			output := responses.ResponseInputItemParamOfFunctionCallOutput(resultText(*part.Result))
-			output.OfFunctionCallOutput.CallID = param.NewOpt(part.Result.CallID)
-			items = append(items, output)
+			items = append(items, resultItem{Type: "function_call_output", CallID: part.Result.CallID, Output: resultText(*part.Result)})
 		case part.Thinking != nil:
-			if item, ok := reasoningItem(*part.Thinking); ok {
+			if item, ok := reasoningOf(*part.Thinking); ok {
 				items = append(items, item)
 			}
 		case part.Text != "" && message.Role == llm.Assistant:
-			items = append(items, responses.ResponseInputItemParamOfMessage(part.Text, role))
+			items = append(items, messageItem{Role: "assistant", Content: part.Text})
 		case part.Text != "":
-			texts = append(texts, responses.ResponseInputItemParamOfMessage(part.Text, role))
+			texts = append(texts, messageItem{Role: "user", Content: part.Text})
 		}
 	}
 	return append(items, texts...) // results before what the user says to them
 }
 
-func reasoningItem(thinking llm.Thinking) (responses.ResponseInputItemUnionParam, bool) {
+func reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {
 	var data reasoningData
 	if thinking.Provider != provider || json.Unmarshal(thinking.Data, &data) != nil || data.Encrypted == "" {
-		return responses.ResponseInputItemUnionParam{}, false
+		return reasoningItem{}, false
 	}
-	item := responses.ResponseInputItemParamOfReasoning(data.ID, []responses.ResponseReasoningItemSummaryParam{})
-	item.OfReasoning.EncryptedContent = param.NewOpt(data.Encrypted)
-	return item, true
+	return reasoningItem{Type: "reasoning", ID: data.ID, Summary: []string{}, EncryptedContent: data.Encrypted}, true
 }
 
+// eventFailure is an event that says that the answer failed.
 type eventFailure struct{ code, message string }
 
-func (a *answer) takeEvent(event responses.ResponseStreamEventUnion, sink llm.Sink) *eventFailure {
+func (f *eventFailure) Error() string { return f.message }
+
+func (a *answer) takeEvent(event responseEvent, sink llm.Sink) error {
 	a.begun = true
 	switch event.Type {
 	case "response.output_text.delta":
-		sink.Send(llm.Delta{Text: event.Delta})
+		sink.Send(llm.Delta{Text: event.text()})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		sink.Send(llm.Delta{Thinking: event.Delta})
+		sink.Send(llm.Delta{Thinking: event.text()})
 	case "response.output_item.added":
 		if event.Item.Type == "function_call" {
 			sink.Send(llm.Delta{CallName: event.Item.Name})
@@ -134,35 +117,34 @@ func (a *answer) takeEvent(event responses.ResponseStreamEventUnion, sink llm.Si
 	case "response.completed", "response.incomplete":
 		a.takeEnd(event.Response)
 	case "response.failed":
-		return &eventFailure{string(event.Response.Error.Code), event.Response.Error.Message}
+		return &eventFailure{event.Response.Error.Code, event.Response.Error.Message}
 	case "error":
 		return &eventFailure{event.Code, event.Message}
 	}
 	return nil
 }
 
-func (a *answer) takeItem(item responses.ResponseOutputItemUnion) {
+func (a *answer) takeItem(item outputItem) {
 	switch item.Type {
 	case "message":
-		for _, content := range item.AsMessage().Content {
+		for _, content := range item.Content {
 			a.text += content.Text
 			a.refusal += content.Refusal
 		}
 	case "function_call":
-		a.calls = append(a.calls, &call{Call: llm.Call{ID: item.CallID, Name: item.Name, Arguments: item.AsFunctionCall().Arguments}})
+		a.calls = append(a.calls, &call{Call: llm.Call{ID: item.CallID, Name: item.Name, Arguments: item.Arguments}})
 	case "reasoning":
-		reasoning := item.AsReasoning()
 		var text strings.Builder
-		for _, summary := range reasoning.Summary {
+		for _, summary := range item.Summary {
 			text.WriteString(summary.Text)
 		}
-		if data, err := json.Marshal(reasoningData{ID: reasoning.ID, Encrypted: reasoning.EncryptedContent}); err == nil {
+		if data, err := json.Marshal(reasoningData{ID: item.ID, Encrypted: item.EncryptedContent}); err == nil {
 			a.thinking = append(a.thinking, llm.Part{Thinking: &llm.Thinking{Provider: provider, Text: text.String(), Data: data}})
 		}
 	}
 }
 
-func (a *answer) takeEnd(response responses.Response) {
+func (a *answer) takeEnd(response responseEnd) {
 	a.ended = true
 	a.model = response.Model
 	a.usage = llm.Usage{

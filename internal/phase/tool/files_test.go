@@ -96,6 +96,7 @@ func TestListHonoursIgnores(t *testing.T) {
 		t.Errorf("too deep:\n%s", text)
 	}
 	wantText(t, use(t, tool.List(w), args{"path": "src"}), false, "src/build/")
+	wantText(t, use(t, tool.List(w), args{"path": "node_modules/m"}), false, "node_modules/m/x.js") // it was asked for
 	wantText(t, use(t, tool.List(w), args{"path": "nowhere"}), true, "cannot be listed")
 	many := map[string]string{}
 	for i := range 600 {

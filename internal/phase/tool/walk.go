@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"github.com/toryo-dev/toryo/internal/phase/ignore"
 )
 
 // ignoreFiles are read in every directory, the later over the earlier.
@@ -14,8 +14,9 @@ var ignoreFiles = []string{".gitignore", ".ignore", ".rgignore"}
 
 // walk visits the files and directories below a place in order of their names.
 // What the ignore files exclude and what is hidden is left out, as ripgrep does;
-// the place itself is visited in any case. Links are not followed. Visit returns
-// false to stop, or fs.SkipDir to leave a directory out.
+// the place itself is walked even if it is excluded, because it was asked for.
+// Links are not followed. Visit returns fs.SkipDir to leave a directory out, or
+// any other error to stop.
 func walk(ctx context.Context, files fs.FS, start string, visit func(name string, entry fs.DirEntry) error) error {
 	w := &walker{files: files, visit: visit}
 	for _, dir := range parents(start) {
@@ -25,9 +26,9 @@ func walk(ctx context.Context, files fs.FS, start string, visit func(name string
 }
 
 type walker struct {
-	files    fs.FS
-	visit    func(name string, entry fs.DirEntry) error
-	patterns []gitignore.Pattern
+	files fs.FS
+	visit func(name string, entry fs.DirEntry) error
+	rules ignore.Rules
 }
 
 // parents are the directories above a place, from the root down.
@@ -41,21 +42,12 @@ func parents(name string) []string {
 }
 
 func (w *walker) readIgnores(dir string) {
-	var domain []string
-	if dir != "." {
-		domain = strings.Split(dir, "/")
-	}
 	for _, file := range ignoreFiles {
 		data, err := fs.ReadFile(w.files, path.Join(dir, file))
 		if err != nil || len(data) > 1<<20 {
 			continue // there is none, or it is nonsense
 		}
-		for line := range strings.Lines(string(data)) {
-			line = strings.TrimRight(line, "\r\n")
-			if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-				w.patterns = append(w.patterns, gitignore.ParsePattern(line, domain))
-			}
-		}
+		w.rules = w.rules.Add(dir, string(data))
 	}
 }
 
@@ -64,16 +56,15 @@ func (w *walker) directory(ctx context.Context, dir string) error {
 	if err != nil {
 		return Mistake("%s cannot be listed: %v", dir, err)
 	}
-	known := len(w.patterns)
-	defer func() { w.patterns = w.patterns[:known] }()
+	above := w.rules
+	defer func() { w.rules = above }()
 	w.readIgnores(dir)
-	matcher := gitignore.NewMatcher(w.patterns)
 	for _, entry := range entries {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		name := path.Join(dir, entry.Name())
-		if strings.HasPrefix(entry.Name(), ".") || matcher.Match(strings.Split(name, "/"), entry.IsDir()) {
+		if strings.HasPrefix(entry.Name(), ".") || w.rules.Ignored(name, entry.IsDir()) {
 			continue
 		}
 		switch err := w.visit(name, entry); {

@@ -1,21 +1,12 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/rs/zerolog"
-	"github.com/zricethezav/gitleaks/v8/detect"
-	"github.com/zricethezav/gitleaks/v8/logging"
-
 	"github.com/toryo-dev/toryo/internal/redact"
 )
-
-// generic is the rule that guesses by the look of an assignment. It also hits
-// ordinary source text, and a model that is shown masked source cannot edit it.
-const generic = "generic-api-key"
 
 // First masks the secrets that somebody knows of. It is the redactor of the
 // configuration's secrets.
@@ -27,24 +18,14 @@ type First interface {
 // several goroutines. The same text always gives the same result.
 type Redactor struct {
 	first    First
-	detector *detect.Detector
+	detector *detector
 }
 
-// loading is shared: the library keeps its configuration in a global variable.
-var loading = sync.OnceValues(func() (*detect.Detector, error) {
-	logging.Logger = zerolog.Nop()
-	detector, err := detect.NewDetectorDefaultConfig()
-	if err != nil {
-		return nil, fmt.Errorf("load the detection rules: %w", err)
-	}
-	delete(detector.Config.Rules, generic)
-	// A text from outside could switch the rules off for its lines.
-	detector.IgnoreGitleaksAllow = true
-	return detector, nil
-})
+// loading is shared: the rules are the same for all.
+var loading = sync.OnceValues(func() (*detector, error) { return load(gitleaks) })
 
 // New returns a redactor that has first before the rules; nil means none. The
-// rules are loaded now, which takes some tens of milliseconds once.
+// rules are loaded now, which takes some milliseconds once.
 func New(first First) (*Redactor, error) {
 	detector, err := loading()
 	if err != nil {
@@ -66,15 +47,15 @@ func (r *Redactor) String(text string) string {
 		return text
 	}
 	var secrets []string
-	for _, finding := range r.detector.DetectString(text) {
-		if finding.Secret != "" && finding.Secret != redact.Mask {
-			secrets = append(secrets, finding.Secret)
+	for _, secret := range r.detector.find(text) {
+		if secret != redact.Mask {
+			secrets = append(secrets, secret)
 		}
 	}
 	if len(secrets) == 0 {
 		return text
 	}
-	// The longest first, whatever the order of the rules, which is random.
+	// The longest first, whatever the order of the rules.
 	slices.SortFunc(secrets, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(b) - len(a)

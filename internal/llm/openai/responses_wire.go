@@ -1,0 +1,101 @@
+package openai
+
+import "encoding/json"
+
+// The part of Responses that is spoken here.
+
+type responsesRequest struct {
+	Model           string          `json:"model"`
+	Instructions    string          `json:"instructions,omitempty"`
+	Tools           []responsesTool `json:"tools,omitempty"`
+	Input           []any           `json:"input"` // items of the types below
+	MaxOutputTokens int64           `json:"max_output_tokens,omitempty"`
+	Temperature     *float64        `json:"temperature,omitempty"`
+	PromptCacheKey  string          `json:"prompt_cache_key,omitempty"`
+	Include         []string        `json:"include,omitempty"`
+	Store           bool            `json:"store"`
+	Stream          bool            `json:"stream"`
+}
+
+type responsesTool struct {
+	Type        string         `json:"type"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters"`
+	Strict      bool           `json:"strict"`
+}
+
+type messageItem struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type callItem struct {
+	Type      string `json:"type"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type resultItem struct {
+	Type   string `json:"type"`
+	CallID string `json:"call_id"`
+	Output string `json:"output"`
+}
+
+type reasoningItem struct {
+	Type             string   `json:"type"`
+	ID               string   `json:"id"`
+	Summary          []string `json:"summary"` // always empty: the encrypted content has it
+	EncryptedContent string   `json:"encrypted_content"`
+}
+
+// responseEvent is an event of a streamed answer, of the type that Type names.
+type responseEvent struct {
+	Type     string          `json:"type"`
+	Delta    json.RawMessage `json:"delta"` // a string in the events that are used
+	Item     outputItem      `json:"item"`
+	Response responseEnd     `json:"response"`
+	Code     string          `json:"code"` // of an error, as Message
+	Message  string          `json:"message"`
+}
+
+func (e responseEvent) text() string {
+	var text string
+	_ = json.Unmarshal(e.Delta, &text) // anything else has no text
+	return text
+}
+
+type outputItem struct {
+	Type      string `json:"type"`
+	ID        string `json:"id"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Content   []struct {
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+	Summary []struct {
+		Text string `json:"text"`
+	} `json:"summary"`
+	EncryptedContent string `json:"encrypted_content"`
+}
+
+type responseEnd struct {
+	Model string `json:"model"`
+	Usage struct {
+		InputTokens        int64 `json:"input_tokens"`
+		InputTokensDetails struct {
+			CachedTokens int64 `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+		OutputTokens int64 `json:"output_tokens"`
+	} `json:"usage"`
+	IncompleteDetails struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+	Error struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
