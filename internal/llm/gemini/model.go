@@ -15,6 +15,10 @@ import (
 
 const provider = "gemini"
 
+// vendorURL is Google's own address. The SDK is told it, so that it does not take
+// another one from GOOGLE_GEMINI_BASE_URL and send the key there.
+const vendorURL = "https://generativelanguage.googleapis.com/"
+
 // Model is a model of Google, or of a server that speaks its protocol.
 type Model struct {
 	endpoint llm.Endpoint
@@ -29,16 +33,20 @@ func New(endpoint llm.Endpoint) (*Model, error) {
 	if key == "" && endpoint.BaseURL != "" {
 		key = "none" // the SDK insists on a key, a local server does not
 	}
+	address := endpoint.BaseURL
+	if address == "" {
+		address = vendorURL
+	}
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey:     key,
 		Backend:    genai.BackendGeminiAPI,
 		HTTPClient: endpoint.HTTPClient(),
 		// Without RetryOptions the SDK tries once.
-		HTTPOptions: genai.HTTPOptions{BaseURL: endpoint.BaseURL},
+		HTTPOptions: genai.HTTPOptions{BaseURL: address},
 	})
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "the Gemini client cannot be made").
-			WithMend("check TORYO_LLM_API_KEY or the api_key_file of the model")
+			WithMend("check the key; toryo config check --print says where it comes from")
 	}
 	return &Model{endpoint: endpoint, client: client}, nil
 }
