@@ -40,7 +40,7 @@ fmt: ## Format the Go code
 generate: ## Write the generated files anew
 	go generate ./...
 
-bench: ## Measure start, memory, size, stores, sandboxes, environments and turns
+bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, tests
 	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./internal/bench
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"

@@ -120,14 +120,17 @@ func TestAgentsEnrolAndAreRevoked(t *testing.T) {
 }
 
 // certificate makes one for this machine, and says where it and its key are.
-func certificate(t *testing.T) (certificateFile, keyFile string) {
+func certificate(t *testing.T) (certificateFile, keyFile string) { return certificateFor(t, nil) }
+
+// certificateFor is certificate for servers of other names too.
+func certificateFor(t *testing.T, names []string) (certificateFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: names,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	made, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

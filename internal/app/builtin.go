@@ -34,7 +34,7 @@ type builtIn struct {
 // configured: they cannot do anything without.
 func (p program) newBuiltIn(c config.Config, engine sandbox.Engine, owner string, log *slog.Logger) (*builtIn, error) {
 	if lacks := c.LLM.Lacking(); lacks != "" {
-		return nil, task.Errorf(task.NotReady, "there is no model to work with: %s", lacks).WithMend(doctor.MendModel)
+		return nil, task.Errorf(task.NotReady, "there is no model to work with: %s", lacks).WithMend("%s", doctor.MendModel(c.LLM))
 	}
 	table, err := environmentsOf(c)
 	if err != nil {

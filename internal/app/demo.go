@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	demostory "github.com/toryo-dev/toryo/internal/app/demo"
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/redact"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 type demo struct {
@@ -37,7 +38,8 @@ builds an environment in a sandbox, mends the code, takes up a comment on the wa
 the tests, opens a pull request and reviews it.
 
 The model follows a script, so that no account is needed. With --provider and --model a
-real one does the work; its key is in TORYO_LLM_API_KEY.`,
+real one does the work; its key is in TORYO_LLM_API_KEY or in the variable of the
+provider: ANTHROPIC_API_KEY, OPENAI_API_KEY, or GOOGLE_API_KEY or GEMINI_API_KEY.`,
 		Example: `  toryo demo
   toryo demo --data ./demo --stay
   toryo demo --provider anthropic --model NAME`,
@@ -51,9 +53,6 @@ real one does the work; its key is in TORYO_LLM_API_KEY.`,
 	c.Flags().StringVar(&o.model, "model", "", "name of that model")
 	return c
 }
-
-// keyVariable holds the key of a real model.
-const keyVariable = "TORYO_LLM_API_KEY"
 
 // hanako is who writes the issue and the comment.
 const hanako = "hanako"
@@ -87,6 +86,11 @@ func (o demo) config() (config.Config, error) {
 	c.Log.Level = "warn"
 	c.Review.Delay = 0
 	c.SyncInterval = time.Second
+	if o.provider != "" {
+		if err := o.useModel(&c.LLM); err != nil {
+			return c, err
+		}
+	}
 	c.DataDir = o.data
 	if o.data == "" {
 		made, err := os.MkdirTemp("", "toryo-demo-")
@@ -99,21 +103,30 @@ func (o demo) config() (config.Config, error) {
 		return c, err
 	}
 	if o.provider != "" {
-		c.LLM.Provider, c.LLM.Model = o.provider, o.model
-		c.LLM.APIKey = redact.Secret(o.passedOn([]string{keyVariable})[keyVariable])
-		_, err := connect(c.LLM)
-		return c, err
+		return c, nil
 	}
 	file, err := demostory.WriteScript(c.DataDir)
 	c.LLM.Provider, c.LLM.Script = "script", file
 	return c, err
 }
 
+// useModel sets the model that the flags name.
+func (o demo) useModel(llm *config.LLM) error {
+	llm.Provider, llm.Model = o.provider, o.model
+	llm.APIKey = llm.FindKey(o.environ)
+	if lacks := llm.Lacking(); lacks != "" {
+		return task.Errorf(task.BadConfig, "the model cannot be asked: %s", lacks).
+			WithMend("name it with --model, and set its key in %s", strings.Join(llm.KeyVariables(), " or "))
+	}
+	_, err := connect(*llm)
+	return err
+}
+
 func (o demo) introduce(c config.Config) error {
 	if o.json {
 		return nil
 	}
-	model := "The model is scripted: what it says was written beforehand. Everything else is real.\nFor a real one: toryo demo --provider anthropic --model NAME, with TORYO_LLM_API_KEY set."
+	model := "The model is scripted: what it says was written beforehand. Everything else is real.\nFor a real one: toryo demo --provider anthropic --model NAME, with ANTHROPIC_API_KEY set."
 	if c.LLM.Provider != "script" {
 		model = fmt.Sprintf("The model is %s of %s.", c.LLM.Model, c.LLM.Provider)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +116,9 @@ func (o drillRun) makeDatabase(ctx context.Context) (work drill.Drill, drop func
 
 // restartDatabase runs the command that was named for it.
 func (o drillRun) restartDatabase(ctx context.Context) error {
-	said, err := exec.CommandContext(ctx, "/bin/sh", "-c", o.restart).CombinedOutput()
+	command := exec.CommandContext(ctx, "/bin/sh", "-c", o.restart)
+	command.Env = withoutSettings(o.environ)
+	said, err := command.CombinedOutput()
 	if err != nil {
 		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "the database is not restarted")
 	}
@@ -127,11 +130,14 @@ func (o drillRun) restartDatabase(ctx context.Context) error {
 // two minutes and a half.
 const settleWithin = 4 * time.Minute
 
-// withoutSettings is the environment without what configures Toryo: a drill has
-// nothing to do with the installation that is here.
+// withoutSettings is the environment without what configures Toryo and without the
+// credentials that it would take: a drill has nothing to do with the installation
+// that is here.
 func withoutSettings(environ []string) (rest []string) {
+	known := config.WellKnownVariables()
 	for _, variable := range environ {
-		if !strings.HasPrefix(variable, config.VariablePrefix) {
+		name, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, config.VariablePrefix) && !slices.Contains(known, name) {
 			rest = append(rest, variable)
 		}
 	}

@@ -51,7 +51,7 @@ func (m *models) model(account llm.Account, names ...string) (llm.Model, error) 
 // connect makes the adapter of the chosen provider. It makes no call.
 func connect(chosen config.LLM) (llm.Model, error) {
 	if lacks := chosen.Lacking(); lacks != "" {
-		return nil, task.Errorf(task.BadConfig, "the model cannot be asked: %s", lacks).WithMend(doctor.MendModel)
+		return nil, task.Errorf(task.BadConfig, "the model cannot be asked: %s", lacks).WithMend("%s", doctor.MendModel(chosen))
 	}
 	endpoint := llm.Endpoint{
 		Model: chosen.Model, BaseURL: chosen.BaseURL, Key: chosen.APIKey.Reveal(),

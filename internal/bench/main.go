@@ -2,7 +2,8 @@
 // it with make bench, which gives it a PostgreSQL server and a container engine in
 // the environment.
 //
-// Arguments name the measures to make, all of them by default.
+// Arguments name the measures to make, all of them by default: go run
+// ./internal/bench first-day tests.
 //
 // The numbers are of one machine at one moment. They are for comparing within one
 // run, and for seeing what got worse; no test depends on them.
@@ -32,7 +33,11 @@ var measures = []struct {
 	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"hand-out", measureHandOut},
 	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns}, {"journal", measureJournal},
 	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo},
+	{"first-day", measureFirstDay}, {"tests", measureTests},
 }
+
+// needNoProgram are the measures that do not use the program in the folder.
+var needNoProgram = []string{"first-day", "tests"}
 
 func main() {
 	guest.Main(nil) // it is also the inside of the sandboxes that it starts
@@ -50,12 +55,15 @@ func run() error {
 		return err
 	}
 	defer func() { _ = sandbox.RemoveTree(folder) }()
-	if err := buildProgram(ctx, folder); err != nil {
-		return err
+	wanted := os.Args[1:]
+	if len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(needNoProgram, name) }) {
+		if err := buildProgram(ctx, folder); err != nil {
+			return err
+		}
 	}
 	var rows []row
 	for _, one := range measures {
-		if wanted := os.Args[1:]; len(wanted) > 0 && !slices.Contains(wanted, one.name) {
+		if len(wanted) > 0 && !slices.Contains(wanted, one.name) {
 			continue
 		}
 		measured, err := one.measure(ctx, folder)

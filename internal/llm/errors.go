@@ -51,7 +51,7 @@ var kinds = map[Kind]kindInfo{
 	TimedOut:        {true, task.Unavailable, "did not answer in time", "try again later"},
 	Unreachable:     {true, task.Unavailable, "cannot be reached", "check llm.base_url and the network"},
 	BadAnswer:       {true, task.Unavailable, "gave an answer that cannot be read", "check that llm.base_url speaks the provider's protocol"},
-	Unauthorized:    {false, task.BadConfig, "does not accept the key", "check TORYO_LLM_API_KEY or the api_key_file of the model"},
+	Unauthorized:    {false, task.BadConfig, "does not accept the key", "check the key; toryo config check --print says where it comes from"},
 	BadRequest:      {false, task.BadConfig, "does not accept the request", "see whether llm.api, llm.max_tokens, llm.temperature and llm.function_calling fit the model"},
 	UnknownModel:    {false, task.BadConfig, "does not know the model or the address", "check llm.model and llm.base_url"},
 	TooLong:         {false, task.TooLarge, "finds the conversation too long", "lower context_storage.compression_threshold or check llm.context_length"},

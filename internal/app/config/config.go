@@ -49,6 +49,10 @@ type Config struct {
 
 	Log       Log       `key:"log" about:"What the program says about itself."`
 	Telemetry Telemetry `key:"telemetry" about:"Traces for an OpenTelemetry collector."`
+
+	// VendorKeys are the keys of providers that were found in the variables of other
+	// programs. [Config.ModelFor] gives them to models that have no key.
+	VendorKeys map[string]redact.Secret
 }
 
 // Server is the section "server".

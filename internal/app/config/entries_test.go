@@ -226,7 +226,7 @@ func TestFilesThatEntriesName(t *testing.T) {
 	if diff := cmp.Diff(wantProblems, lines(report.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	wantWarnings := []string{file + ":8:3: roles.C.api_key: gemini needs a key, and there is none; set roles.C.api_key_file"}
+	wantWarnings := []string{file + ":8:3: roles.C.api_key: gemini needs a key, and there is none; set GOOGLE_API_KEY, GEMINI_API_KEY or roles.C.api_key_file"}
 	if diff := cmp.Diff(wantWarnings, lines(report.Warnings)); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

@@ -552,7 +552,7 @@ comment_detection: {enabled: FALSE, check_interval: 3}
 	}
 	wantWarnings := []string{
 		path + ":2:1: gitlab.token: gitlab is configured (" + path + ":4), but there is no token; set TORYO_GITLAB_TOKEN or gitlab.token_file",
-		path + ":6:1: llm.api_key: openai needs a key, and there is none; set TORYO_LLM_API_KEY or llm.api_key_file",
+		path + ":6:1: llm.api_key: openai needs a key, and there is none; set TORYO_LLM_API_KEY, OPENAI_API_KEY or llm.api_key_file",
 	}
 	if diff := cmp.Diff(wantWarnings, lines(report.Warnings)); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -124,19 +124,23 @@ type Account struct {
 	Forge       task.Forge
 	URL         string
 	BotName     string
-	Credentials bool // a token, or on GitHub an App
+	Credentials bool     // a token, or on GitHub an App
+	Variables   []string // from which the token is taken, in their order
 }
 
 // Account returns our account on a forge; the zero value for the board.
 func (c Config) Account(forge task.Forge) Account {
+	account := Account{Forge: forge}
 	switch forge {
 	case task.GitHub:
-		return Account{forge, c.GitHub.URL, c.GitHub.BotName, c.GitHub.HasCredentials()}
+		account.URL, account.BotName, account.Credentials = c.GitHub.URL, c.GitHub.BotName, c.GitHub.HasCredentials()
 	case task.GitLab:
-		return Account{forge, c.GitLab.URL, c.GitLab.BotName, c.GitLab.Token != ""}
+		account.URL, account.BotName, account.Credentials = c.GitLab.URL, c.GitLab.BotName, c.GitLab.Token != ""
 	case task.Gitea:
-		return Account{forge, c.Gitea.URL, c.Gitea.BotName, c.Gitea.Token != ""}
+		account.URL, account.BotName, account.Credentials = c.Gitea.URL, c.Gitea.BotName, c.Gitea.Token != ""
 	default:
 		return Account{}
 	}
+	account.Variables = tokenVariables(forge, account.URL)
+	return account
 }

@@ -26,11 +26,15 @@ func (r Report) Settings(c Config) []Setting {
 	redactor := c.Redactor()
 	var all []Setting
 	for _, k := range keys().inForce(&c) {
-		all = append(all, Setting{
+		setting := Setting{
 			Key:    redactor.String(k.path), // a name of the user's own may be a slip of the hand
 			Value:  redactor.String(shown(k.load(&c))),
 			Origin: r.Origin(k.path),
-		})
+		}
+		if setting.Origin.wellKnown {
+			setting.Value = redact.Mask // that of an override is not in its section
+		}
+		all = append(all, setting)
 	}
 	return all
 }

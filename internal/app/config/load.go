@@ -17,7 +17,8 @@ import (
 // Load reads the configuration: the file, the variables of environ (as
 // [os.Environ] gives them) over it, and overrides over both, which hold the
 // values of flags by key ("server.addr"). Without a file ("") only the others
-// count. A variable that is set to nothing counts as not set.
+// count. A variable that is set to nothing counts as not set. A credential that is
+// then missing is taken from the variables of other programs, see wellknown.go.
 //
 // The report holds every problem in one run. With problems the configuration is
 // what could be understood, good for listing and not for work.
@@ -28,7 +29,7 @@ func Load(file string, environ []string, overrides map[string]string) (Config, R
 	}
 	l.readEnvironment(environ)
 	l.readOverrides(overrides)
-	return l.finish()
+	return l.finish(environ)
 }
 
 // parse is [Load] of a file whose content is known already.
@@ -37,7 +38,7 @@ func parse(file string, data []byte, environ []string, overrides map[string]stri
 	l.readDocument(data)
 	l.readEnvironment(environ)
 	l.readOverrides(overrides)
-	return l.finish()
+	return l.finish(environ)
 }
 
 // loader collects the configuration and what is wrong with it.
@@ -64,9 +65,10 @@ func newLoader(file string) *loader {
 	}
 }
 
-func (l *loader) finish() (Config, Report) {
+func (l *loader) finish(environ []string) (Config, Report) {
 	if !l.unread {
 		l.readSecretFiles()
+		l.readWellKnown(environ)
 		l.findFiles()
 		l.checkTogether()
 	}

@@ -94,7 +94,7 @@ func (c Config) ModelFor(names ...string) LLM {
 			llm = override.over(llm)
 		}
 	}
-	return llm
+	return c.withVendorKey(llm)
 }
 
 // over puts the override over a model. A key never goes to another server than

@@ -61,10 +61,13 @@ type Origin struct {
 	line   int
 	column int
 	via    string // the key that named a file, for a secret
+
+	wellKnown bool // it is a variable of other programs
 }
 
 // String is "default", "toryo.yaml:12", the name of a variable, or "flag". For a
-// secret that was read from a file it names the key which said so.
+// secret that was read from a file it names the key which said so. A variable that
+// is not one of Toryo's is called so.
 func (o Origin) String() string {
 	text := "default"
 	switch o.source {
@@ -72,6 +75,9 @@ func (o Origin) String() string {
 		text = fmt.Sprintf("%s:%d", o.name, o.line)
 	case fromEnvironment:
 		text = o.name
+		if o.wellKnown {
+			text = "from the environment variable " + o.name
+		}
 	case fromFlag:
 		text = "flag"
 	}

@@ -82,7 +82,7 @@ func (l *loader) checkForges() {
 			continue
 		}
 		token := l.schema.byPath[join(string(forge), "token")]
-		l.missingSecret(token, fmt.Sprintf("%s is configured (%s), but there is no token", forge, l.configuredBy(forge)))
+		l.missingSecret(token, fmt.Sprintf("%s is configured (%s), but there is no token", forge, l.configuredBy(forge)), l.config.Account(forge).Variables[1:]...)
 	}
 }
 
@@ -92,7 +92,7 @@ func (l *loader) configuredBy(forge task.Forge) Origin {
 		"token", "token_file", "app_id", "app_installation_id", "app_private_key", "app_private_key_file",
 		"webhook_secret", "webhook_secret_file", "owner", "projects", "url",
 	} {
-		if at := l.report.origins[join(string(forge), name)]; !at.IsDefault() {
+		if at := l.report.origins[join(string(forge), name)]; !at.IsDefault() && !at.wellKnown {
 			return at
 		}
 	}
@@ -123,18 +123,19 @@ func (l *loader) checkApp() {
 func (l *loader) isSet(k *key) bool { return shown(k.load(&l.config)) != "" }
 
 // missingSecret warns when a secret is not there. It is no problem, so that a file
-// can be checked where its secrets are not.
-func (l *loader) missingSecret(secret *key, message string) {
+// can be checked where its secrets are not. Others are the well-known variables that
+// would do too.
+func (l *loader) missingSecret(secret *key, message string, others ...string) {
 	named := secret.fileKey()
 	if l.isSet(secret) || l.bad[secret.path] || l.bad[named.path] {
 		return
 	}
-	mend := "set " + named.path
+	ways := slices.Concat(others, []string{named.path})
 	if secret.variable() != "" {
-		mend = "set " + secret.variable() + " or " + named.path
+		ways = slices.Insert(ways, 0, secret.variable())
 	}
 	_, at := l.placeOf([]string{secret.path})
-	l.warning(at, secret.path, complain(mend, "%s", message))
+	l.warning(at, secret.path, complain("set "+listed(ways), "%s", message))
 }
 
 func (l *loader) checkDatabase() {

@@ -55,7 +55,7 @@ func (l *loader) checkProvider(at *section, llm LLM) {
 		l.conflict(complain("name its file", "the scripted model needs a script"), join(at.path, "script"), join(at.path, "provider"))
 	case llm.Provider != "" && llm.Provider != "script" && llm.BaseURL == "" && llm.APIKey == "":
 		secret, _ := at.find("api_key")
-		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none")
+		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none", llm.KeyVariables()[1:]...)
 	}
 }
 

@@ -124,8 +124,8 @@ func (s *schema) addFields(to *section, of reflect.Type, at []int) {
 		field := of.Field(i)
 		index := append(slices.Clone(at), i)
 		switch {
-		case field.Tag.Get("order") != "":
-			// Not set by anybody: see addEntry.
+		case field.Tag.Get("key") == "" && !field.Anonymous:
+			// Not set by anybody: see addEntry and takeKeys.
 		case field.Anonymous:
 			before := len(to.members)
 			s.addFields(to, field.Type, index)

@@ -26,6 +26,9 @@ func (c Config) Secrets() []redact.Secret {
 			all = append(all, secret)
 		}
 	}
+	for _, secret := range c.VendorKeys {
+		all = append(all, secret)
+	}
 	if password := databasePassword(c.Database.URL.Reveal()); password != "" {
 		all = append(all, redact.Secret(password))
 	}

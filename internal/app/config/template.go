@@ -113,7 +113,7 @@ func (t *template) key(k *key, indent string) {
 		if k.variable() != "" {
 			by = k.variable() + ", or by " + by
 		}
-		t.comment(indent, fmt.Sprintf("%s (secret): %s Give it by %s.", k.name, k.about, by))
+		t.comment(indent, fmt.Sprintf("%s (secret): %s Give it by %s.", k.name, k.about, by)+wellKnownNote(k))
 		return
 	}
 	about := k.about

@@ -54,7 +54,8 @@ func writeProject(ctx context.Context, folder string) error {
 	} {
 		command := exec.CommandContext(ctx, "git", args...)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		// No key and no token of ours is for git.
+		command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "LC_ALL=C", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_SYSTEM=" + os.DevNull}
 		if said, err := command.CombinedOutput(); err != nil {
 			return task.Wrap(task.NotReady, err, "git cannot make the sample repository: "+strings.TrimSpace(string(said))).WithMend("install git")
 		}

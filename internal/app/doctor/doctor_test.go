@@ -133,7 +133,7 @@ func TestModel(t *testing.T) {
 		"answers":        {all, nil, doctor.Finding{Name: "model", Status: doctor.OK, Found: "anthropic m answered"}},
 		"wrong key":      {all, task.Errorf(task.BadConfig, "no such key").WithMend("check it"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "no such key", Mend: "check it"}},
 		"odd":            {all, errors.New("odd"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "odd", Mend: "see llm in toryo.yaml"}},
-		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Mend: doctor.MendModel}},
+		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Mend: doctor.MendModel(config.LLM{})}},
 	} {
 		got := doctor.Model(t.Context(), c.llm, func(context.Context) (string, error) { return "answered", c.err })
 		if got != c.want {

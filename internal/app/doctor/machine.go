@@ -158,7 +158,9 @@ func Sandbox(ways ...Finding) Finding {
 }
 
 func output(ctx context.Context, name string, args ...string) (string, error) {
-	said, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Env = []string{"PATH=" + os.Getenv("PATH")} // no key and no token of ours
+	said, err := command.CombinedOutput()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 	if err != nil && line != "" {
 		return "", fmt.Errorf("%w: %s", err, line)

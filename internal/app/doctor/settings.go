@@ -42,9 +42,9 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 	named := strings.TrimSpace(llm.Provider + " " + llm.Model)
 	switch lacks := llm.Lacking(); {
 	case llm.Provider == "":
-		return Finding{Name: "model", Status: Warning, Found: "none is configured", Mend: MendModel}
+		return Finding{Name: "model", Status: Warning, Found: "none is configured", Mend: MendModel(llm)}
 	case lacks != "":
-		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Mend: MendModel}
+		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Mend: MendModel(llm)}
 	case ask == nil:
 		return Finding{Name: "model", Status: OK, Found: named + " (not tried: toryo doctor --online asks it)"}
 	}
@@ -62,7 +62,13 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 }
 
 // MendModel says how to configure a model.
-const MendModel = "set llm.provider and llm.model in toryo.yaml and the key in TORYO_LLM_API_KEY"
+func MendModel(llm config.LLM) string {
+	key := strings.Join(llm.KeyVariables(), " or ")
+	if llm.Provider == "" {
+		key += " or the variable of the provider, such as ANTHROPIC_API_KEY"
+	}
+	return "set llm.provider and llm.model in toryo.yaml and the key in " + key
+}
 
 // modelTimeout is how long a model may take to answer: a local one may have to be
 // loaded first.
@@ -83,7 +89,7 @@ func Forges(c config.Config, self func(context.Context, task.Forge) (string, err
 	return []Check{func(context.Context) Finding {
 		return Finding{
 			Name: "forge", Status: Warning, Found: "none is configured; there is only the built-in board",
-			Mend: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN",
+			Mend: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN or GITHUB_TOKEN",
 		}
 	}}
 }
@@ -94,7 +100,7 @@ func forgeFinding(ctx context.Context, account config.Account, self func(context
 	switch {
 	case !account.Credentials:
 		finding.Found = "configured, but without a token"
-		finding.Mend = fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", config.Variable(name+".token"), name)
+		finding.Mend = fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", strings.Join(account.Variables, " or "), name)
 		return finding
 	case account.BotName == "":
 		finding.Found = "a token is set, but not whose it is"

@@ -179,7 +179,7 @@ func (s *site) importRepository(ctx context.Context) error {
 		{"-c", "user.name=Drill", "-c", "user.email=drill@localhost", "commit", "--quiet", "--message=Begin"},
 	} {
 		git := exec.CommandContext(ctx, "git", args...)
-		git.Dir = dir
+		git.Dir, git.Env = dir, s.drill.Environ
 		if said, err := git.CombinedOutput(); err != nil {
 			return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, said), "a repository cannot be made")
 		}

@@ -68,8 +68,9 @@ func (e *Engine) Check(ctx context.Context) error {
 	if err != nil {
 		return task.Wrap(task.NotReady, err, "bubblewrap is not installed").WithMend("install the package bubblewrap")
 	}
-	output, err := exec.CommandContext(ctx, program, "--unshare-user", "--unshare-pid", "--unshare-net",
-		"--ro-bind", "/", "/", "true").CombinedOutput()
+	command := exec.CommandContext(ctx, program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "true")
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	output, err := command.CombinedOutput()
 	if err != nil {
 		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, firstLine(output)), "bubblewrap cannot make a sandbox").
 			WithMend("allow user namespaces for ordinary users on this machine")

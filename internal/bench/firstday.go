@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// cost is what a command took: on the clock, and of all processors together, its
+// children included.
+type cost struct{ wall, processor time.Duration }
+
+func (c cost) String() string {
+	return fmt.Sprintf("%.1f s, %.1f s of processor", c.wall.Seconds(), c.processor.Seconds())
+}
+
+func (c cost) plus(other cost) cost { return cost{c.wall + other.wall, c.processor + other.processor} }
+
+// costOf runs a command to its end. What it said is in the error.
+func costOf(command *exec.Cmd) (cost, error) {
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	begun := time.Now()
+	if err := command.Run(); err != nil {
+		return cost{}, fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, said.String())
+	}
+	used := command.ProcessState
+	return cost{time.Since(begun), used.UserTime() + used.SystemTime()}, nil
+}
+
+// measureFirstDay does what someone does who has just cloned the repository: build
+// the program with nothing in the caches, and watch the demo. It builds in folders
+// of its own.
+func measureFirstDay(ctx context.Context, folder string) ([]row, error) {
+	program := filepath.Join(folder, "first", "toryo")
+	environ := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-modcacherw", // or the modules could not be removed
+		"GOCACHE="+filepath.Join(folder, "build-cache"), "GOMODCACHE="+filepath.Join(folder, "modules"))
+	step := func(name string, args ...string) (cost, error) {
+		command := exec.CommandContext(ctx, name, args...)
+		command.Env = environ
+		return costOf(command)
+	}
+	modules, err := step("go", "mod", "download")
+	if err != nil {
+		return nil, err
+	}
+	build, err := step("go", "build", "-o", program, "./cmd/toryo")
+	if err != nil {
+		return nil, err
+	}
+	demo, err := step(program, "demo")
+	if err != nil {
+		return nil, err
+	}
+	stripped := program + "-stripped"
+	if _, err := step("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", stripped, "./cmd/toryo"); err != nil {
+		return nil, err
+	}
+	sizes, err := sizeRows(program, stripped)
+	return append([]row{
+		{"first command from empty caches, in all", modules.plus(build).plus(demo).String(), ""},
+		{"of that, fetching every module of go.mod", modules.String(), ""},
+		{"of that, compiling", build.String(), ""},
+		{"of that, the demo", demo.String(), ""},
+	}, sizes...), err
+}
+
+// sizeRows says what the program weighs and what it is made of.
+func sizeRows(program, stripped string) ([]row, error) {
+	plain, err := os.Stat(program)
+	if err != nil {
+		return nil, err
+	}
+	small, err := os.Stat(stripped)
+	if err != nil {
+		return nil, err
+	}
+	built, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := os.ReadFile("go.mod")
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		{"size of go build ./cmd/toryo, and stripped", fmt.Sprintf("%.1f MB, %.1f MB", float64(plain.Size())/1e6, float64(small.Size())/1e6), ""},
+		{"modules in the program, besides its own", fmt.Sprint(len(built.Deps)), ""},
+		{"lines of go.mod", fmt.Sprint(bytes.Count(listed, []byte("\n"))), ""},
+	}, nil
+}
+
+// testTimes is where make test leaves how long each package took, one to a line:
+// seconds, number of tests, package.
+func testTimes() (string, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache")), "toryo-test", "times.txt"), nil
+}
+
+// measureTests shows what the last run of make test took. It runs nothing.
+func measureTests(context.Context, string) ([]row, error) {
+	name, err := testTimes()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []row{{"make test, by package", "not known: make test writes " + name, ""}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return testRows(file, info.ModTime())
+}
+
+// maxTimes is far more than the times of all packages.
+const maxTimes = 1 << 20
+
+// packageTime is a line of the file.
+type packageTime struct {
+	seconds float64
+	tests   int
+	name    string
+}
+
+// testRows sorts the packages, the slowest first. Packages are tested side by side,
+// so that the sum is more than a clock would show.
+func testRows(times io.Reader, at time.Time) ([]row, error) {
+	var all []packageTime
+	var seconds float64
+	for lines := bufio.NewScanner(io.LimitReader(times, maxTimes)); lines.Scan(); {
+		var one packageTime
+		if _, err := fmt.Sscan(lines.Text(), &one.seconds, &one.tests, &one.name); err != nil {
+			return nil, fmt.Errorf("the times of make test have the line %q: %w", lines.Text(), err)
+		}
+		all, seconds = append(all, one), seconds+one.seconds
+	}
+	slices.SortFunc(all, func(a, b packageTime) int { return cmp.Compare(b.seconds, a.seconds) })
+	rows := []row{{"make test, all packages added up, on " + at.Format(time.DateTime), fmt.Sprintf("%.1f s", seconds), ""}}
+	for _, one := range all {
+		rows = append(rows, row{"make test, " + one.name, fmt.Sprintf("%.1f s for %d tests", one.seconds, one.tests), ""})
+	}
+	return rows, nil
+}
