@@ -52,7 +52,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		Comments: f.running.talk.Present,
 	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
-		Leases: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
+		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
 		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})

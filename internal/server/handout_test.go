@@ -103,7 +103,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 		Snapshots: snapshots, Forges: forges, Tasks: database, Events: database, Ground: mirrored{mirrors}, Bot: self, Now: c.now,
 	}
 	c.hands = broker.NewHandOut(broker.HandOutOptions{
-		Leases: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, Labels: names,
+		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, Labels: names,
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: c.now, Wrote: sender.Wake, Log: log,
 	})
 	c.intake = broker.NewIntake(broker.IntakeOptions{

@@ -34,7 +34,24 @@ type homeView struct {
 	agents                                                   []agentView
 	spent                                                    store.Amount
 	budget                                                   Budget
+	waits                                                    []Wait
 	since                                                    string
+}
+
+// Wait is tasks that nobody takes, or that are paused, for the same reason.
+type Wait struct {
+	Reason task.Reason
+	Agent  string // the agent that the reason is about; empty if it is about all
+	Detail string // what that agent says is missing
+	Tasks  []task.Task
+}
+
+// notTaken are the waits of tasks that are in the queue. Those that are paused have a
+// list of their own.
+func notTaken(waits []Wait) []Wait {
+	return slices.DeleteFunc(waits, func(w Wait) bool {
+		return !slices.ContainsFunc(w.Tasks, func(t task.Task) bool { return t.State == task.Queued })
+	})
 }
 
 // agentView is an agent that has a token or a task.
@@ -66,6 +83,13 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	}
 	if view.agents, err = p.agents(ctx, view.running); err != nil {
 		return nil, err
+	}
+	if p.Waits != nil {
+		waits, err := p.Waits(ctx)
+		if err != nil {
+			return nil, err
+		}
+		view.waits = notTaken(waits)
 	}
 	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {
 		return nil, err
