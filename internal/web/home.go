@@ -46,12 +46,16 @@ type Wait struct {
 	Tasks  []task.Task
 }
 
-// notTaken are the waits of tasks that are in the queue. Those that are paused have a
-// list of their own.
-func notTaken(waits []Wait) []Wait {
+// waits are those of tasks that are in the queue. Those that are paused have a list of
+// their own.
+func (p *Pages) waits(ctx context.Context) ([]Wait, error) {
+	if p.Waits == nil {
+		return nil, nil
+	}
+	waits, err := p.Waits(ctx)
 	return slices.DeleteFunc(waits, func(w Wait) bool {
 		return !slices.ContainsFunc(w.Tasks, func(t task.Task) bool { return t.State == task.Queued })
-	})
+	}), err
 }
 
 // agentView is an agent that has a token or a task.
@@ -84,12 +88,8 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	if view.agents, err = p.agents(ctx, view.running); err != nil {
 		return nil, err
 	}
-	if p.Waits != nil {
-		waits, err := p.Waits(ctx)
-		if err != nil {
-			return nil, err
-		}
-		view.waits = notTaken(waits)
+	if view.waits, err = p.waits(ctx); err != nil {
+		return nil, err
 	}
 	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {
 		return nil, err
