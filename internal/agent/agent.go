@@ -26,6 +26,8 @@ const (
 	askSlack = 15 * time.Second
 	// stayInEvery is how often the server hears of an agent that is busy.
 	stayInEvery = 30 * time.Second
+	// longestDetail is how many characters the server takes of what an agent lacks.
+	longestDetail = 500
 	// reapEvery is how often sandboxes are looked for whose task is gone.
 	reapEvery = 10 * time.Minute
 )
@@ -83,6 +85,17 @@ func (a *Agent) CheckIn(ctx context.Context) (wire.Me, error) {
 	}
 	a.Log.InfoContext(ctx, "checked in", "server", a.Client.Server, "name", me.Name, "server_version", me.Version)
 	return me, nil
+}
+
+// Report tells the server why this agent takes no tasks, or, with no reason, that it
+// does.
+func (a *Agent) Report(ctx context.Context, unable task.Reason, detail string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if runes := []rune(detail); len(runes) > longestDetail {
+		detail = string(runes[:longestDetail])
+	}
+	return a.Client.Report(ctx, wire.Condition{Unable: string(unable), Detail: detail})
 }
 
 // Work asks for tasks and carries them out until the context ends. Then the tasks

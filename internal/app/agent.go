@@ -42,6 +42,7 @@ type agentSettings struct {
 	name   string // empty: that of the token
 	http   *http.Client
 	caFile string
+	engine sandbox.Engine // nil: the one that the configuration names
 	log    *slog.Logger
 }
 
@@ -81,13 +82,15 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if err != nil {
 		return nil, err
 	}
-	engine, err := chooseEngine(ctx, c, s.log)
-	if err != nil {
-		return nil, err
+	engine := s.engine
+	if engine == nil {
+		if engine, err = chooseEngine(ctx, c, s.log); err != nil {
+			return nil, &unableError{task.ReasonNoSandbox, err}
+		}
 	}
 	executors, err := p.executors(c, engine, owner, s.log)
 	if err != nil {
-		return nil, err
+		return nil, &unableError{task.ReasonNoModel, err}
 	}
 	if p.around != nil {
 		for kind, executor := range executors {
@@ -122,21 +125,46 @@ func work(ctx context.Context, worker *agent.Agent, announce func(name string) e
 	if worker.Name == "" {
 		worker.Name = me.Name
 	}
+	if err := worker.Report(ctx, "", ""); err != nil {
+		worker.Log.WarnContext(ctx, "the server does not note that this agent can take tasks", "error", err)
+	}
 	if err := announce(worker.Name); err != nil {
 		return err
 	}
 	return worker.Work(ctx)
 }
 
-func chooseEngine(ctx context.Context, c config.Config, log *slog.Logger) (sandbox.Engine, error) {
-	engines := env.Engines{
-		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Kubernetes: c.Sandbox.Kubernetes, Hosts: c.Sandbox.Network.Hosts, Log: log,
+// unableError says why an agent cannot take tasks, if its code is NotReady.
+type unableError struct {
+	reason task.Reason
+	err    error
+}
+
+func (e *unableError) Error() string { return e.err.Error() }
+
+func (e *unableError) Unwrap() error { return e.err }
+
+// detail says what is missing, without what to do about it.
+func (e *unableError) detail() string {
+	if coded, found := task.AsError(e.err); found {
+		return coded.Message
 	}
-	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
+	return e.err.Error()
+}
+
+func chooseEngine(ctx context.Context, c config.Config, log *slog.Logger) (sandbox.Engine, error) {
+	engine, warning, err := enginesOf(c, log).Choose(ctx, c.Sandbox.Kind)
 	if err == nil && warning != "" {
 		log.WarnContext(ctx, "the sandbox is a weak one", "warning", warning)
 	}
 	return engine, err
+}
+
+// enginesOf says how sandbox engines are made by the configuration.
+func enginesOf(c config.Config, log *slog.Logger) env.Engines {
+	return env.Engines{
+		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Kubernetes: c.Sandbox.Kubernetes, Hosts: c.Sandbox.Network.Hosts, Log: log,
+	}
 }
 
 // sandboxFolder is where sandboxes are kept, in the data directory.

@@ -98,9 +98,13 @@ func (o agentRun) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	worker, err := o.newAgent(ctx, c, agentSettings{
+	settings := agentSettings{
 		server: c.Agent.Server, token: token, name: c.Agent.Name, http: client, caFile: c.Agent.CAFile, log: report.Log,
-	})
+	}
+	worker, err := o.newAgent(ctx, c, settings)
+	if unable, is := errors.AsType[*unableError](err); is && task.CodeOf(err) == task.NotReady {
+		return errors.Join(err, o.sayUnable(ctx, settings, unable))
+	}
 	if err != nil {
 		return err
 	}

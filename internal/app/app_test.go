@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,11 @@ import (
 // the inside of the sandboxes that it starts.
 func TestMain(m *testing.M) {
 	serveAsGuest()
-	testscript.Main(withBrowser{m}, map[string]func(){"toryo": func() { os.Exit(Main()) }})
+	testscript.Main(withBrowser{m}, programs)
 }
+
+// programs is what the test binary is besides, by the name that it is called by.
+var programs = map[string]func(){"toryo": func() { os.Exit(Main()) }}
 
 // withBrowser is the tests, with an end of the browser that they may have started.
 type withBrowser struct{ *testing.M }
@@ -58,6 +62,11 @@ func TestScripts(t *testing.T) {
 // error: "exits bad_config config check x.yaml". Whatever the error is, standard
 // error has one line about it at most.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
+	exitsOf(ts, []string{"toryo"}, args)
+}
+
+// exitsOf is exits for a program that is called by other words.
+func exitsOf(ts *testscript.TestScript, program, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: exits code arguments...")
 	}
@@ -65,7 +74,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if string(want.Code) != args[0] {
 		ts.Fatalf("there is no code %s", args[0])
 	}
-	err := ts.Exec("toryo", args[1:]...)
+	words := slices.Concat(program, args[1:])
+	err := ts.Exec(words[0], words[1:]...)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != want.Exit {
 		ts.Fatalf("ended with %v, want exit code %d", err, want.Exit)

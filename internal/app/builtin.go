@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -40,6 +41,7 @@ func (p program) newBuiltIn(c config.Config, engine sandbox.Engine, owner string
 	if err != nil {
 		return nil, err
 	}
+	c.Sandbox = env.Weakened(c.Sandbox, engine)
 	return &builtIn{program: p, config: c, engine: engine, owner: owner, table: table, log: log}, nil
 }
 

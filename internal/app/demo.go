@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -15,6 +18,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	demostory "github.com/toryo-dev/toryo/internal/app/demo"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/docker"
+	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -34,8 +41,11 @@ func (p program) demoCommand() *cobra.Command {
 		Short: "See it work, with no account, no key and no Docker",
 		Long: `See one task from issue to reviewed pull request. A sample repository with a failing
 test lies on the built-in board; an issue about it is assigned to the bot, which plans,
-builds an environment in a sandbox, mends the code, takes up a comment on the way, runs
+builds an environment in a sandbox, fixes the code, takes up a comment on the way, runs
 the tests, opens a pull request and reviews it.
+
+It needs git, and Docker or, on Linux, Go. On Linux without Docker and bubblewrap the
+sandbox is Landlock, which the kernel brings.
 
 The model follows a script, so that no account is needed. With --provider and --model a
 real one does the work; its key is in TORYO_LLM_API_KEY or in the variable of the
@@ -66,22 +76,39 @@ func (o demo) run(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(c.DataDir)) }()
 	}
 	begun := o.now()
-	if err := o.introduce(c); err != nil {
+	engine, note, err := o.needs(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := o.introduce(c, note); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	quiet := o.program
-	quiet.stdout = o.stderr // what the server says is not part of the story
+	quiet.stdout = io.Discard // what the server says is not part of the story
 	return quiet.serve(ctx, c, "demo", func(ctx context.Context, running instance) error {
 		defer stop() // when the story is over, so is the server
-		return o.play(ctx, running, begun)
+		return o.play(ctx, running, engine, begun)
 	})
 }
 
-// config is that of an embedded server whose reviews are due at once.
+// config is that of an embedded server whose reviews are due at once. Of the
+// environment only what is about sandboxes counts: a demo has nothing to do with
+// forges and databases that are configured.
 func (o demo) config() (config.Config, error) {
 	c := config.Default()
+	var about []string
+	for _, variable := range o.environ {
+		if strings.HasPrefix(variable, "TORYO_SANDBOX_") {
+			about = append(about, variable)
+		}
+	}
+	loaded, report := config.Load("", about, nil)
+	if err := report.Err(); err != nil {
+		return c, err
+	}
+	c.Sandbox = loaded.Sandbox
 	c.Server.Addr = "127.0.0.1:0"
 	c.Log.Level = "warn"
 	c.Review.Delay = 0
@@ -91,19 +118,15 @@ func (o demo) config() (config.Config, error) {
 			return c, err
 		}
 	}
-	c.DataDir = o.data
-	if o.data == "" {
+	if c.DataDir = o.data; o.data == "" {
 		made, err := os.MkdirTemp("", "toryo-demo-")
 		if err != nil {
-			return c, err
+			return c, task.Wrap(task.DataDir, err, "no folder for the demo can be made")
 		}
 		c.DataDir = made
 	}
-	if err := makeDataDir(c.DataDir); err != nil {
+	if err := makeDataDir(c.DataDir); err != nil || o.provider != "" {
 		return c, err
-	}
-	if o.provider != "" {
-		return c, nil
 	}
 	file, err := demostory.WriteScript(c.DataDir)
 	c.LLM.Provider, c.LLM.Script = "script", file
@@ -122,7 +145,41 @@ func (o demo) useModel(llm *config.LLM) error {
 	return err
 }
 
-func (o demo) introduce(c config.Config) error {
+// needs makes sure that what the demo needs is there, and chooses the sandbox. The
+// repository is our own, so that a weak one will do; the note says so then. It fails
+// with NotReady if something is missing.
+func (o demo) needs(ctx context.Context, c config.Config) (engine sandbox.Engine, note string, err error) {
+	if _, err := git.Find(); err != nil {
+		return nil, "", err
+	}
+	engines := enginesOf(c, slog.New(slog.DiscardHandler))
+	engines.AllowWeak = true
+	toolchain, missing := goToolchain(ctx)
+	if missing == nil {
+		engines.Toolchains = []string{toolchain}
+	}
+	engine, note, err = engines.Choose(ctx, c.Sandbox.Kind)
+	if err != nil {
+		return nil, "", err
+	}
+	if engine.Name() == docker.Name || engine.Name() == kubernetes.Name {
+		return engine, note, nil // the image has the toolchain
+	}
+	if missing != nil {
+		return nil, "", task.Wrap(task.NotReady, missing, "the demo's project is in Go, and a sandbox of "+engine.Name()+" has the programs of this machine").
+			WithMend("install Go, see https://go.dev/doc/install; or start a Docker Engine")
+	}
+	return engine, note, nil
+}
+
+// goToolchain is where Go is on this machine. A sandbox sees the usual folders
+// only, and Go is often in none of them.
+func goToolchain(ctx context.Context) (string, error) {
+	said, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	return strings.TrimSpace(string(said)), err
+}
+
+func (o demo) introduce(c config.Config, note string) error {
 	if o.json {
 		return nil
 	}
@@ -130,21 +187,25 @@ func (o demo) introduce(c config.Config) error {
 	if c.LLM.Provider != "script" {
 		model = fmt.Sprintf("The model is %s of %s.", c.LLM.Model, c.LLM.Provider)
 	}
-	_, err := fmt.Fprintln(o.stdout, model+"\n")
+	if note != "" {
+		note = "The sandbox is a weak one: " + note + ".\n"
+	}
+	_, err := fmt.Fprintf(o.stdout, "%s\n%s\n", model, note)
 	return err
 }
 
 // play runs the agent beside the story, and ends with the latter.
-func (o demo) play(ctx context.Context, running instance, begun time.Time) error {
+func (o demo) play(ctx context.Context, running instance, engine sandbox.Engine, begun time.Time) error {
 	if err := running.board.AddUser(ctx, hanako, forge.AdminAccess); err != nil {
 		return err
 	}
 	story := demostory.Story{
 		Person: running.board.As(hanako), Journal: running.store, Bot: boardBot, ReviewLabel: running.config.Review.Label,
-		Tell: func(scene demostory.Scene) error { return o.tell(scene, o.now().Sub(begun)) },
+		Tell: func(scene demostory.Scene) error { return o.tell(scene, o.now().Sub(begun)) }, Now: o.now,
+		Waits: func(ctx context.Context) (string, error) { return waitsText(ctx, running) },
 	}
-	quiet := serve{program: o.program}
-	quiet.stdout = o.stderr
+	quiet := serve{program: o.program, engine: engine}
+	quiet.stdout = io.Discard
 	working, stop := context.WithCancel(ctx)
 	group, working := errgroup.WithContext(working)
 	group.Go(func() error { return quiet.runAgent(working, running) })

@@ -25,7 +25,8 @@ const (
 	// boardEvery is how often the board is looked at that lies in a file: what
 	// another process does on it is heard of in no other way.
 	boardEvery = 3 * time.Second
-	// seedAge is how old a mirror may be when a task begins.
+	// seedAge is how old a mirror may be when a task begins, unless it lacks a commit
+	// that the task needs.
 	seedAge = 10 * time.Second
 )
 
@@ -51,7 +52,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		Comments: f.running.talk.Present,
 	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
-		Leases: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
+		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
 		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
@@ -203,10 +204,13 @@ func rulesOf(c config.Config) broker.Rules {
 type ground struct{ mirrors *mirror.Mirrors }
 
 // Prepare implements broker.Ground.
-func (g ground) Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error {
+func (g ground) Prepare(ctx context.Context, t task.Task, needs broker.Needs) error {
 	repository := mirror.Repository{Forge: t.Key.Forge, Name: t.Key.Repository}
-	if err := g.mirrors.Fetch(ctx, repository, seedAge); err != nil {
+	if err := g.mirrors.Fetch(ctx, repository, baseAge(repository)); err != nil {
 		return err
 	}
-	return g.mirrors.Seed(ctx, mirror.Seed{Repository: repository, Task: t.ID, Generation: t.Generation, Base: base, Branches: branches, Refs: refs})
+	return g.mirrors.Seed(ctx, mirror.Seed{
+		Repository: repository, Task: t.ID, Generation: t.Generation,
+		Base: needs.Base, Branches: needs.Branches, Refs: needs.Refs, Commits: needs.Commits,
+	})
 }

@@ -21,7 +21,7 @@ import (
 func (p program) newPages(c config.Config, forges *forgeSide, served servedBoard, reviews *review.Service) *web.Pages {
 	return web.New(web.Options{
 		Store: forges.store, Log: forges.log, Now: p.now, Version: Version(),
-		Board: pagesBoard{served}, Order: orderOf(c, forges), Listen: forges.bell.Listen, Steering: steering{forges.running.halts}, Reviews: reviews,
+		Board: pagesBoard{served}, Order: orderOf(c, forges), Waits: forges.waits, Listen: forges.bell.Listen, Steering: steering{forges.running.halts}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.now),
 		Settings: web.Settings{
 			Budget: web.Budget{
@@ -45,6 +45,19 @@ func providerOf(c config.OIDC, now func() time.Time) access.Provider {
 			Admins: c.AdminGroups, Operators: c.OperatorGroups, Viewers: c.ViewerGroups, Users: c.Users,
 		},
 	})
+}
+
+// waits says why nobody takes tasks, for the pages.
+func (f *forgeSide) waits(ctx context.Context) ([]web.Wait, error) {
+	found, err := f.handing.Waits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waits := make([]web.Wait, 0, len(found))
+	for _, one := range found {
+		waits = append(waits, web.Wait(one))
+	}
+	return waits, nil
 }
 
 // orderOf says in which order tasks are handed out, by the same rules by which

@@ -15,7 +15,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
 	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -66,10 +65,8 @@ func (o runCommand) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopTelemetry(ctx, report)) }()
-	engines := env.Engines{
-		Dir: filepath.Join(c.DataDir, sandboxFolder), DockerHost: c.Sandbox.ContainerEngine, Kubernetes: c.Sandbox.Kubernetes, Hosts: c.Sandbox.Network.Hosts,
-		AllowWeak: true, Log: report.Log, // it is the user's own repository
-	}
+	engines := enginesOf(c, report.Log)
+	engines.AllowWeak = true // it is the user's own repository
 	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/agent"
@@ -19,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -32,6 +34,7 @@ const flushTimeout = 5 * time.Second
 type serve struct {
 	program
 	settings settings
+	engine   sandbox.Engine // for the agent; nil: the one that the configuration names
 }
 
 func (p program) serveCommand() *cobra.Command {
@@ -77,6 +80,7 @@ type instance struct {
 	report *telemetry.Telemetry
 	pages  *web.Pages
 	board  *board.Board
+	forges *forgeSide
 }
 
 // whenReady is called when the server answers. The server goes on while it runs,
@@ -135,7 +139,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake},
 		Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
-	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board}, ready)
+	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board, forges: forges}, ready)
 }
 
 // listeningURL is the address of a server that listens there.
@@ -221,26 +225,32 @@ func (p program) embeddedAgent(ctx context.Context, running instance) (agentSett
 	return agentSettings{server: running.local, token: token, name: name, http: client, log: running.report.Log}, err
 }
 
-// checkInAgent lets the agent in this process show that it is one.
-func (p program) checkInAgent(ctx context.Context, running instance) (wire.Me, error) {
-	s, err := p.embeddedAgent(ctx, running)
-	if err != nil {
-		return wire.Me{}, err
-	}
+// sayUnable lets the agent in this process check in, and say that it cannot take
+// tasks.
+func (p program) sayUnable(ctx context.Context, s agentSettings, unable *unableError) error {
 	worker := agent.Agent{Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Log: s.log}
-	return worker.CheckIn(ctx)
+	if _, err := worker.CheckIn(ctx); err != nil {
+		return err
+	}
+	return worker.Report(ctx, unable.reason, unable.detail())
 }
 
-// runUp invites to the pages and works.
+// runUp invites to the pages, works, and says what tasks wait for.
 func (o serve) runUp(ctx context.Context, running instance) error {
 	if err := o.invite(ctx, running); err != nil {
 		return err
 	}
-	return o.runAgent(ctx, running)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return o.runAgent(ctx, running) })
+	group.Go(func() error { return o.tellWaits(ctx, running) })
+	return group.Wait()
 }
 
-// runAgent works until the context ends. Without an executor there is nothing that
-// the agent could do, and it says so.
+// lookForSandbox is how often an agent without a sandbox looks for one again.
+const lookForSandbox = 10 * time.Second
+
+// runAgent works until the context ends. An agent that lacks what it needs says so,
+// and looks again now and then whether a sandbox works by now.
 func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 	unlock, err := lockFolder(filepath.Join(running.config.DataDir, agentFolder), "agent.lock", "another agent")
 	if err != nil {
@@ -251,13 +261,30 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 	if err != nil {
 		return err
 	}
+	settings.engine = o.engine
 	worker, err := o.newAgent(ctx, running.config, settings)
-	if unable := err; task.CodeOf(unable) == task.NotReady {
-		if _, err := o.checkInAgent(ctx, running); err != nil {
+	told := ""
+	for task.CodeOf(err) == task.NotReady {
+		unable, is := errors.AsType[*unableError](err)
+		if !is {
 			return err
 		}
-		_, err = fmt.Fprintf(o.stdout, "the agent has checked in, but takes no tasks: %v\n", unable)
-		return err
+		if text := unable.Error(); text != told {
+			if err := o.sayUnable(ctx, settings, unable); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(o.stdout, "the agent has checked in, but takes no tasks: %s\n", text); err != nil {
+				return err
+			}
+			told = text
+		}
+		if unable.reason != task.ReasonNoSandbox { // the configuration was read once
+			return nil
+		}
+		if pauseFor(ctx, lookForSandbox) != nil {
+			return nil
+		}
+		worker, err = o.newAgent(ctx, running.config, settings)
 	}
 	if err != nil {
 		return err

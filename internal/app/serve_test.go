@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 // place is where a process keeps its things: the database is the driver's.
 type place struct {
+	before  []string // what the program is called by, if not by itself
 	environ []string
 	data    string
 }
@@ -33,7 +35,8 @@ func newPlace(t *testing.T, driver string) place {
 
 func (p place) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "toryo", append(args, "--data", p.data)...)
+	words := slices.Concat(p.before, []string{"toryo"}, args, []string{"--data", p.data})
+	command := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	command.Env = p.environ
 	command.Dir = t.TempDir()
 	return command

@@ -78,7 +78,11 @@ func (o *tasksNext) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return o.print(server.NextTasksOf(verdicts))
+		waits, err := broker.Waits(ctx, database, broker.Limits(loaded.Limits), now)
+		if err != nil {
+			return err
+		}
+		return o.print(server.NextTasksOf(verdicts, waits))
 	})
 }
 
@@ -91,17 +95,29 @@ func (o *tasksNext) print(next wire.NextTasks) error {
 				break
 			}
 		}
-		next.Tasks = only
+		next.Tasks, next.Waits = only, nil
 	}
 	if o.json {
 		return o.printJSON(next)
 	}
-	if len(next.Tasks) == 0 {
+	if err := o.printTasks(next.Tasks); err != nil {
+		return err
+	}
+	for _, wait := range next.Waits {
+		if _, err := fmt.Fprintf(o.stdout, "\n%s", waitText(wait)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *tasksNext) printTasks(tasks []wire.NextTask) error {
+	if len(tasks) == 0 {
 		_, err := fmt.Fprintln(o.stdout, "nothing is next")
 		return err
 	}
 	lines := [][]string{{"VERDICT", "TYPE", "PRIORITY", "ASSIGNED", "ITEM", "TITLE", "WHY"}}
-	for _, t := range next.Tasks {
+	for _, t := range tasks {
 		why := t.VerdictText
 		if len(t.BlockedBy) > 0 {
 			why += ": " + strings.Join(t.BlockedBy, ", ")

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -56,9 +57,20 @@ type Resume struct {
 // Ground prepares the repository that a run clones.
 type Ground interface {
 	// Prepare brings the copy of the repository up to date, and lets the task see
-	// its base and the other branches and refs, if they are there. What the task
-	// has pushed stays. Errors have the codes of package forge.
-	Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error
+	// what it needs. What the task has pushed stays. Errors have the codes of
+	// package forge; it fails with NotFound if there is no base, and with Conflict if
+	// the forge has a ref at another commit than the one that is needed.
+	Prepare(ctx context.Context, t task.Task, needs Needs) error
+}
+
+// Needs is what a run has to find in the repository that it clones.
+type Needs struct {
+	Base     string   // the branch that the work starts from
+	Branches []string // more branches, if they are there
+	Refs     []string // further refs, such as the head of a pull request from a fork
+	// Commits are those that the assignment names, by the full name of the ref that
+	// has to be there.
+	Commits map[string]string
 }
 
 // Journals tells what is in the journals of tasks.
@@ -82,10 +94,44 @@ type Preparer struct {
 	// Bot is our login on a forge.
 	Bot func(ctx context.Context, of task.Forge) (string, error)
 	Now func() time.Time
+	// Again is how long to wait before an item is read again that changed while it
+	// was read; 0 means a second.
+	Again time.Duration
 }
 
+// headTries is how often an item is read whose head changes meanwhile.
+const headTries = 4
+
 // Prepare reads what there is to know about a task, and prepares its repository.
-func (p *Preparer) Prepare(ctx context.Context, given Given) (Assignment, error) {
+// The commits that the assignment names are those that the repository has: when
+// somebody pushes in between, or a forge's API and its git do not agree yet,
+// everything is read again.
+func (p *Preparer) Prepare(ctx context.Context, given Given) (made Assignment, err error) {
+	for try := range headTries {
+		if try > 0 && !wait(ctx, cmp.Or(p.Again, time.Second)) {
+			return Assignment{}, context.Cause(ctx)
+		}
+		if made, err = p.prepare(ctx, given); task.CodeOf(err) != task.Conflict {
+			return made, err
+		}
+	}
+	return Assignment{}, &forge.Error{Err: task.Wrap(task.Unavailable, err, "the head of the pull request does not stay the same")}
+}
+
+// wait waits, unless the context ends first: then it is false.
+func wait(ctx context.Context, howLong time.Duration) bool {
+	timer := time.NewTimer(howLong)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// prepare does it once. It fails with Conflict if the item has changed meanwhile.
+func (p *Preparer) prepare(ctx context.Context, given Given) (Assignment, error) {
 	t := given.Task
 	from, found := p.Forges[t.Key.Forge]
 	if !found {
@@ -140,13 +186,16 @@ func (p *Preparer) describe(ctx context.Context, from forge.Forge, snapshot Snap
 
 // ground finds the branches and prepares the repository.
 func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignment) error {
-	var branches, refs []string
+	var needs Needs
 	if made.Pull != nil {
 		made.Base = made.Item.Base
 		if made.Item.Fork {
-			refs = append(refs, made.Pull.HeadRef)
+			needs.Refs = append(needs.Refs, made.Pull.HeadRef)
 		} else {
-			branches = append(branches, made.Item.Head)
+			needs.Branches = append(needs.Branches, made.Item.Head)
+		}
+		if made.Item.HeadCommit != "" {
+			needs.Commits = map[string]string{made.Pull.HeadRef: made.Item.HeadCommit}
 		}
 	} else {
 		repository, err := from.Repository(ctx, made.Item.Key.Repository)
@@ -161,10 +210,10 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 	if made.Base == "" {
 		return &baselessError{task.Errorf(task.Invalid, "%s has no commit yet: there is nothing to start from", made.Item.Key.Repository)}
 	}
-	if !slices.Contains(branches, made.Branch) {
-		branches = append(branches, made.Branch)
+	if needs.Base = made.Base; !slices.Contains(needs.Branches, made.Branch) {
+		needs.Branches = append(needs.Branches, made.Branch)
 	}
-	err := p.Ground.Prepare(ctx, made.Task, made.Base, branches, refs)
+	err := p.Ground.Prepare(ctx, made.Task, needs)
 	if task.CodeOf(err) == task.NotFound {
 		return &baselessError{err} // a forge may name a branch that is not there yet
 	}

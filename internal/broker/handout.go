@@ -15,6 +15,7 @@ import (
 // HandOutOptions is what handing out needs. All but Log and Wrote have to be set.
 type HandOutOptions struct {
 	Leases  store.Leases
+	Known   WaitStore // is asked why nobody takes tasks
 	Tasks   store.Tasks
 	Notices store.Notices
 	Limits  Limits
@@ -138,6 +139,11 @@ func (h *HandOut) Renew() time.Duration { return h.options.Renew }
 // function of that name.
 func (h *HandOut) Explain(ctx context.Context, agent string) ([]Verdict, error) {
 	return Explain(ctx, h.options.Leases, h.options.Limits, h.options.Now(), agent)
+}
+
+// Waits says why nobody takes tasks; see the function of that name.
+func (h *HandOut) Waits(ctx context.Context) ([]Wait, error) {
+	return Waits(ctx, h.options.Known, h.options.Limits, h.options.Now())
 }
 
 // Waiting returns how many agents wait.

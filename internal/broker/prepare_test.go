@@ -21,8 +21,8 @@ import (
 // seeds notes what repositories were prepared for.
 type seeds []string
 
-func (s *seeds) Prepare(_ context.Context, t task.Task, base string, branches, refs []string) error {
-	*s = append(*s, fmt.Sprint(t.Key, " ", base, " ", branches, " ", refs))
+func (s *seeds) Prepare(_ context.Context, t task.Task, needs broker.Needs) error {
+	*s = append(*s, fmt.Sprint(t.Key, " ", needs.Base, " ", needs.Branches, " ", needs.Refs, " ", needs.Commits))
 	return nil
 }
 
@@ -59,7 +59,7 @@ func TestPrepareDevelopment(t *testing.T) {
 			t.Errorf("the prompt does not say %q:\n%s", part, made.Prompt)
 		}
 	}
-	if diff := cmp.Diff(seeds{"github:team/app#1 main [toryo/1-mend-the-gate] []"}, seeded); diff != "" {
+	if diff := cmp.Diff(seeds{"github:team/app#1 main [toryo/1-mend-the-gate] [] map[]"}, seeded); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -83,7 +83,7 @@ func TestPrepareReview(t *testing.T) {
 		len(made.Pull.Issues) != 1 || made.Pull.Issues[0].Title != "Mend the gate" || made.Branch != "feature" || made.Base != "main" {
 		t.Errorf("the pull request is %+v", made.Pull)
 	}
-	if diff := cmp.Diff(seeds{"github:team/app!2 main [feature] []"}, seeded); diff != "" {
+	if diff := cmp.Diff(seeds{"github:team/app!2 main [feature] [] map[refs/heads/feature:c1]"}, seeded); diff != "" {
 		t.Error(diff)
 	}
 	for _, part := range []string{"Review the pull request", made.Item.URL, "+oil", "too large to show whole", "- large.txt", "issue 1: Mend the gate", "feature at c1"} {
@@ -211,12 +211,58 @@ func TestPreparationFails(t *testing.T) {
 	}
 }
 
+// moving is the ground of a repository to whose branch somebody pushes while a task
+// is prepared.
+type moving struct {
+	head   string   // what the branch is at
+	pushes []string // what is pushed, before each preparation
+	push   func(commit string)
+}
+
+func (m *moving) Prepare(_ context.Context, _ task.Task, needs broker.Needs) error {
+	if len(m.pushes) > 0 {
+		m.head, m.pushes = m.pushes[0], m.pushes[1:]
+		m.push(m.head)
+	}
+	if want := needs.Commits["refs/heads/feature"]; want != m.head {
+		return task.Errorf(task.Conflict, "the branch is at %s, not at %s", m.head, want)
+	}
+	return nil
+}
+
+// The commit that a review or a fix-up is told of is the one that it clones, also
+// when somebody pushes while it is prepared. While the branch does not stay the
+// same the task waits.
+func TestPrepareNamesTheCommitThatIsCloned(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	pull := o.pull("feature", "")
+	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+	o.later(time.Hour)
+	o.look(pull)
+	held := o.claim(o.task(pull, task.Review), "a")
+	ground := &moving{head: "c1", pushes: []string{"c2", "c3"}, push: func(commit string) {
+		o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = commit })
+	}}
+	p := preparer(o, ground)
+	p.Again = time.Nanosecond
+	made, err := p.Prepare(t.Context(), broker.Given{Task: held})
+	o.check(err)
+	if made.Pull.Item.HeadCommit != "c3" || !strings.Contains(made.Prompt, "feature at c3") {
+		t.Errorf("the assignment names %s: %s", made.Pull.Item.HeadCommit, made.Prompt)
+	}
+	ground.head, ground.push = "elsewhere", nil
+	if _, err := p.Prepare(t.Context(), broker.Given{Task: held}); !forge.Temporary(err) {
+		t.Errorf("a forge that does not agree with its git: %v", err)
+	}
+}
+
 // bare is the ground of repositories of which one has nothing in it.
 type bare struct{ repository string }
 
-func (b bare) Prepare(_ context.Context, t task.Task, base string, _, _ []string) error {
+func (b bare) Prepare(_ context.Context, t task.Task, needs broker.Needs) error {
 	if t.Key.Repository == b.repository {
-		return task.Errorf(task.NotFound, "%s has no branch %q", b.repository, base)
+		return task.Errorf(task.NotFound, "%s has no branch %q", b.repository, needs.Base)
 	}
 	return nil
 }

@@ -113,18 +113,62 @@ type Seed struct {
 	// Refs are further refs of the forge that the task is to see, such as the
 	// head of a pull request from a fork: "refs/pull/12/head".
 	Refs []string
+	// Commits says for refs of the forge, branches among them, at which commit the
+	// task is to see them.
+	Commits map[string]string
 }
 
 // Seed puts the branches into the task's namespace as the mirror has them, and
 // makes the base its HEAD. What the task has pushed stays, except to the base; a
-// branch to which others have added since is brought up to date.
-// It fails with NotFound if the base does not exist. Fetch first.
+// branch to which others have added since is brought up to date. A mirror that has
+// a branch at another commit than the one that is named is fetched first.
+// It fails with NotFound if the base does not exist, and with Conflict if the forge
+// has a ref at another commit than the one that is named. Fetch first.
 func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	p, err := m.placeOf(ctx, seed.Repository, seed.Task)
 	if err != nil {
 		return err
 	}
+	if err := m.haveBranches(ctx, p, seed); err != nil {
+		return err
+	}
 	return m.change(ctx, p, seed.Generation, func() (string, error) { return m.seed(ctx, p, seed) })
+}
+
+// haveBranches makes sure that the mirror has the branches at the commits that the
+// seed names.
+func (m *Mirrors) haveBranches(ctx context.Context, p place, seed Seed) error {
+	fetched := false
+	for _, branch := range seed.Branches {
+		ref := "refs/heads/" + branch
+		for {
+			has, err := m.commit(ctx, p.dir, ref)
+			if err != nil {
+				return err
+			}
+			want := seed.Commits[ref]
+			if want == "" || has == want {
+				break
+			}
+			if fetched {
+				return movedError(seed, ref, has)
+			}
+			if err := m.Fetch(ctx, p.Repository, 0); err != nil {
+				return err
+			}
+			fetched = true
+		}
+	}
+	return nil
+}
+
+// movedError says that the forge has a ref at another commit than it had a moment
+// ago.
+func movedError(seed Seed, ref, has string) error {
+	if has == "" {
+		has = "no commit"
+	}
+	return task.Errorf(task.Conflict, "%s has %s at %s, not at %s", seed.Repository, ref, has, seed.Commits[ref])
 }
 
 // seed does what Seed says, and returns the commit that the base has.
@@ -140,7 +184,7 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 	var updates strings.Builder
 	fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, seed.Base, base)
 	for _, branch := range slices.Compact(slices.Sorted(slices.Values(seed.Branches))) {
-		commit, err := m.newer(ctx, dir, space, branch)
+		commit, err := m.newer(ctx, p, branch, seed.Commits["refs/heads/"+branch])
 		if err != nil {
 			return "", err
 		}
@@ -190,17 +234,18 @@ func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
 
 // newer is the commit that the forge has the branch at, if the task is to have it
 // too: it has no such branch, or has nothing there that the forge lacks. Else it is
-// empty.
-func (m *Mirrors) newer(ctx context.Context, dir, space, branch string) (string, error) {
-	commit, err := m.commit(ctx, dir, "refs/heads/"+branch)
-	if err != nil || commit == "" {
-		return "", err
+// empty. A commit that is named is taken in place of what the mirror has by now.
+func (m *Mirrors) newer(ctx context.Context, p place, branch, named string) (commit string, err error) {
+	if commit = named; commit == "" {
+		if commit, err = m.commit(ctx, p.dir, "refs/heads/"+branch); err != nil || commit == "" {
+			return "", err
+		}
 	}
-	own, err := m.commit(ctx, dir, space+"refs/heads/"+branch)
+	own, err := m.commit(ctx, p.dir, p.space()+"refs/heads/"+branch)
 	if err != nil {
 		return "", err
 	}
-	if own == "" || m.contains(ctx, dir, commit, own) {
+	if own == "" || m.contains(ctx, p.dir, commit, own) {
 		return commit, nil
 	}
 	return "", nil
@@ -224,7 +269,19 @@ func (m *Mirrors) seedRefs(ctx context.Context, seed Seed, dir, space string) er
 		}
 		specs = append(specs, "+"+ref+":"+space+ref)
 	}
-	return m.fetchRefs(ctx, seed.Repository, dir, specs...)
+	if err := m.fetchRefs(ctx, seed.Repository, dir, specs...); err != nil {
+		return err
+	}
+	for _, ref := range seed.Refs {
+		has, err := m.commit(ctx, dir, space+ref)
+		if err != nil {
+			return err
+		}
+		if want := seed.Commits[ref]; want != "" && has != want {
+			return movedError(seed, ref, has)
+		}
+	}
+	return nil
 }
 
 // commit returns what a ref points to, or "" if there is no such ref.

@@ -13,10 +13,12 @@ import (
 
 // preReceive is run by git when it has all objects of a push and before it moves
 // any ref. It tells us where these objects are and which refs are to be moved,
-// over descriptor 3, and waits on descriptor 4 for what we say.
+// over descriptor 3, and waits on descriptor 4 for what we say. It uses what is built
+// into the shell only: the search path may have nothing but git.
 const preReceive = `#!/bin/sh
 answer=
-echo "objects $GIT_QUARANTINE_PATH" >&3 && cat >&3 && echo end >&3 && IFS= read -r answer <&4
+say() { printf '%s\n' "$1" >&3; }
+say "objects $GIT_QUARANTINE_PATH" && while IFS= read -r move; do say "$move" || exit 1; done && say end && IFS= read -r answer <&4
 [ "$answer" = yes ] && exit 0
 echo "the push is refused: ${answer:-the server has trouble of its own}" >&2
 exit 1

@@ -26,7 +26,8 @@ func publishedRef(id task.ID, branch string) string {
 // Publish makes the forge's branch what the task has under that name: that one
 // branch and nothing else. If the forge has it already, nothing happens. Commits
 // on the forge that the task does not have are never thrown away, unless the task
-// itself has published them before.
+// itself has published them before. What was fetched before counts as out of date
+// when it returns.
 //
 // It fails with Conflict if the task's branch is not at the commit, or if the
 // forge's branch has commits that are not ours; with Forbidden for the branch
@@ -62,6 +63,7 @@ func (m *Mirrors) Publish(ctx context.Context, p Publication) error {
 			return err
 		}
 	}
+	m.Changed(at.Repository) // whoever needs the branch gets it from the forge, however young the mirror is
 	err = m.change(ctx, at, p.Generation, func() (string, error) {
 		return "", m.update(ctx, at.dir, "update "+publishedRef(p.Task, p.Branch)+" "+p.Commit+"\n")
 	})

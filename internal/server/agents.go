@@ -15,10 +15,11 @@ import (
 )
 
 type (
-	enrolInput   struct{ Body wire.Enrol }
-	enrolOutput  struct{ Body wire.Enrolled }
-	agentsOutput struct{ Body wire.Agents }
-	agentInput   struct {
+	enrolInput     struct{ Body wire.Enrol }
+	enrolOutput    struct{ Body wire.Enrolled }
+	agentsOutput   struct{ Body wire.Agents }
+	conditionInput struct{ Body wire.Condition }
+	agentInput     struct {
 		ID string `path:"id"`
 	}
 )
@@ -48,6 +49,11 @@ func (s *Server) registerAgents(now func() time.Time) {
 	}, func(ctx context.Context, _ *struct{}) (*agentsOutput, error) {
 		agents, err := ListAgents(ctx, s.store)
 		return &agentsOutput{wire.Agents{Agents: agents}}, err
+	})
+	register(s, access.Agent, huma.Operation{
+		OperationID: "report-condition", Method: http.MethodPut, Path: "/v1/agents/me", Summary: "Say whether the agent can take tasks",
+	}, func(ctx context.Context, input *conditionInput) (*struct{}, error) {
+		return nil, s.store.AgentIs(ctx, caller(ctx).ID, store.Condition{Unable: task.Reason(input.Body.Unable), Detail: input.Body.Detail}, now())
 	})
 	register(s, access.Admin, huma.Operation{
 		OperationID: "revoke-agent", Method: http.MethodDelete, Path: "/v1/agents/{id}", Summary: "End an agent's token",
@@ -86,7 +92,8 @@ func ListAgents(ctx context.Context, from store.Store) ([]wire.Agent, error) {
 	}
 	agents := make([]wire.Agent, 0, len(found))
 	for _, a := range found {
-		shown := wire.Agent{ID: a.Token, Name: a.Name, EnrolledAt: a.EnrolledAt, SeenAt: unlessZero(a.SeenAt), RevokedAt: unlessZero(a.RevokedAt), Tasks: []wire.AgentTask{}}
+		shown := wire.Agent{ID: a.Token, Name: a.Name, EnrolledAt: a.EnrolledAt, SeenAt: unlessZero(a.SeenAt), RevokedAt: unlessZero(a.RevokedAt), Tasks: []wire.AgentTask{},
+			Condition: wire.Condition{Unable: string(a.Unable), Detail: a.Detail}}
 		for _, t := range running {
 			if holds(a, t) {
 				shown.Tasks = append(shown.Tasks, wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})

@@ -22,6 +22,8 @@ type HandOut interface {
 	Request(ctx context.Context, agent string, wait time.Duration) (made broker.Assignment, found bool, err error)
 	// Explain says of everything that is queued why it is or is not next.
 	Explain(ctx context.Context, agent string) ([]broker.Verdict, error)
+	// Waits says why nobody takes tasks; see [broker.Waits].
+	Waits(ctx context.Context) ([]broker.Wait, error)
 	// Drain ends all waiting: the server is about to stop.
 	Drain()
 	// Renew is how often an agent has to be heard of.

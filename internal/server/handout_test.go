@@ -77,12 +77,14 @@ var patient = &http.Client{Timeout: 2 * time.Minute}
 
 type mirrored struct{ *mirror.Mirrors }
 
-func (m mirrored) Prepare(ctx context.Context, t task.Task, base string, branches, refs []string) error {
+func (m mirrored) Prepare(ctx context.Context, t task.Task, needs broker.Needs) error {
 	repository := mirror.Repository{Forge: t.Key.Forge, Name: t.Key.Repository}
 	if err := m.Fetch(ctx, repository, 0); err != nil {
 		return err
 	}
-	return m.Seed(ctx, mirror.Seed{Repository: repository, Task: t.ID, Base: base, Branches: branches, Refs: refs})
+	return m.Seed(ctx, mirror.Seed{
+		Repository: repository, Task: t.ID, Base: needs.Base, Branches: needs.Branches, Refs: needs.Refs, Commits: needs.Commits,
+	})
 }
 
 func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, snapshots *broker.Snapshots, sender *broker.Sender, mirrors *mirror.Mirrors) *counter {
@@ -101,7 +103,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 		Snapshots: snapshots, Forges: forges, Tasks: database, Events: database, Ground: mirrored{mirrors}, Bot: self, Now: c.now,
 	}
 	c.hands = broker.NewHandOut(broker.HandOutOptions{
-		Leases: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, Labels: names,
+		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, Labels: names,
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: c.now, Wrote: sender.Wake, Log: log,
 	})
 	c.intake = broker.NewIntake(broker.IntakeOptions{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -29,11 +30,15 @@ func (h handsOut) next(ctx context.Context, input *nextInput) (*nextOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	return &nextOutput{NextTasksOf(verdicts)}, nil
+	waits, err := h.Waits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &nextOutput{NextTasksOf(verdicts, waits)}, nil
 }
 
 // NextTasksOf is the order as clients see it.
-func NextTasksOf(verdicts []broker.Verdict) wire.NextTasks {
+func NextTasksOf(verdicts []broker.Verdict, waits []broker.Wait) wire.NextTasks {
 	shown := wire.NextTasks{Tasks: make([]wire.NextTask, 0, len(verdicts))}
 	for _, v := range verdicts {
 		one := wire.NextTask{
@@ -47,6 +52,18 @@ func NextTasksOf(verdicts []broker.Verdict) wire.NextTasks {
 			one.BlockedBy = append(one.BlockedBy, key.String())
 		}
 		shown.Tasks = append(shown.Tasks, one)
+	}
+	for _, w := range waits {
+		shown.Waits = append(shown.Waits, WaitOf(w))
+	}
+	return shown
+}
+
+// WaitOf is what tasks wait for as clients see it.
+func WaitOf(w broker.Wait) wire.Wait {
+	shown := wire.Wait{Reason: string(w.Reason), Text: w.Reason.Text(), Fix: w.Reason.Fix(task.English), Agent: w.Agent, Detail: w.Detail}
+	for _, t := range w.Tasks {
+		shown.Tasks = append(shown.Tasks, wire.WaitTask{Task: string(t.ID), Item: t.Key.String(), Title: t.Title})
 	}
 	return shown
 }

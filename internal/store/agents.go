@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Enrolment is leave to enrol one agent, once. Only the hash of its token is
@@ -21,6 +23,13 @@ type Agent struct {
 	EnrolledAt time.Time
 	SeenAt     time.Time // when it was heard of last; zero if never
 	RevokedAt  time.Time // zero while its token is valid
+	Condition
+}
+
+// Condition is whether an agent can take tasks, as it says itself.
+type Condition struct {
+	Unable task.Reason // why it takes no tasks; empty if it does
+	Detail string      // what exactly is missing, for people
 }
 
 // Agents keeps who may enrol as an agent, and when agents were heard of.
@@ -39,6 +48,9 @@ type Agents interface {
 	// tokens. An older moment does not replace a newer one, and a token that is
 	// not there is left out.
 	AgentsSeen(ctx context.Context, seen map[string]time.Time) error
+	// AgentIs notes the condition of the owner of a token, who is heard of at the
+	// given moment.
+	AgentIs(ctx context.Context, token string, condition Condition, at time.Time) error
 	// ListAgents returns all agents, the revoked ones too, oldest first.
 	ListAgents(ctx context.Context) ([]Agent, error)
 	// PruneEnrolments forgets leave that ran out before the given time.

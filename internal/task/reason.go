@@ -44,6 +44,14 @@ const (
 	ReasonNoAgent          Reason = "no_agent_left"
 )
 
+// The reasons for which nobody takes a task that could be handed out.
+const (
+	ReasonNoAgents     Reason = "no_agents"
+	ReasonAgentsSilent Reason = "agents_silent"
+	ReasonNoSandbox    Reason = "no_sandbox"
+	ReasonNoModel      Reason = "no_model"
+)
+
 // The reasons for which a phase ends before its work is done.
 const (
 	ReasonModelLoops      Reason = "model_loops"
@@ -105,6 +113,10 @@ var reasonTexts = map[Reason]string{
 	ReasonAgentsFull:        "every agent that asks holds as many tasks as it may",
 	ReasonWaitsForReviewer:  "the agent that wrote it is not to review it while another may come",
 	ReasonNoAgent:           "it is its turn after those before it; every agent that asks has one",
+	ReasonNoAgents:          "there is no agent",
+	ReasonAgentsSilent:      "no agent was heard of lately",
+	ReasonNoSandbox:         "the agent takes no tasks: no sandbox works on its machine",
+	ReasonNoModel:           "the agent takes no tasks: no model is configured",
 	ReasonModelLoops:        "the model repeated the same step without getting further",
 	ReasonEmptyAnswers:      "the model answered nothing, several times",
 	ReasonTurnsExhausted:    "every turn that the phase allows was used up",

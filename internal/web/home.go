@@ -34,7 +34,28 @@ type homeView struct {
 	agents                                                   []agentView
 	spent                                                    store.Amount
 	budget                                                   Budget
+	waits                                                    []Wait
 	since                                                    string
+}
+
+// Wait is tasks that nobody takes, or that are paused, for the same reason.
+type Wait struct {
+	Reason task.Reason
+	Agent  string // the agent that the reason is about; empty if it is about all
+	Detail string // what that agent says is missing
+	Tasks  []task.Task
+}
+
+// waits are those of tasks that are in the queue. Those that are paused have a list of
+// their own.
+func (p *Pages) waits(ctx context.Context) ([]Wait, error) {
+	if p.Waits == nil {
+		return nil, nil
+	}
+	waits, err := p.Waits(ctx)
+	return slices.DeleteFunc(waits, func(w Wait) bool {
+		return !slices.ContainsFunc(w.Tasks, func(t task.Task) bool { return t.State == task.Queued })
+	}), err
 }
 
 // agentView is an agent that has a token or a task.
@@ -65,6 +86,9 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 		view.sort(one)
 	}
 	if view.agents, err = p.agents(ctx, view.running); err != nil {
+		return nil, err
+	}
+	if view.waits, err = p.waits(ctx); err != nil {
 		return nil, err
 	}
 	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {

@@ -35,6 +35,8 @@ type Options struct {
 	// Order says when it is the turn of each task that waits; nil means that
 	// nobody knows.
 	Order func(ctx context.Context) ([]Turn, error)
+	// Waits says why nobody takes tasks; nil means that nobody knows.
+	Waits func(ctx context.Context) ([]Wait, error)
 	// Listen returns a channel that has a value after something happened to the
 	// task, or to any task for "". The caller calls stop when it no longer
 	// listens. Nil means that the database is looked at now and then instead.

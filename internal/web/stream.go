@@ -125,6 +125,13 @@ func (p *Pages) tasksRevision(ctx context.Context) (string, error) {
 	for _, one := range append(active, lately...) {
 		_, _ = fmt.Fprint(sum, one.ID, one.Generation, one.State, one.Phase, one.Reason, one.Lease.Agent, one.Title, ";") // a hash takes everything
 	}
+	waits, err := p.waits(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, one := range waits {
+		_, _ = fmt.Fprint(sum, one.Reason, one.Agent, one.Detail, ";")
+	}
 	return fmt.Sprintf("%x", sum.Sum64()), nil
 }
 

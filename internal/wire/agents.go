@@ -25,6 +25,7 @@ type Agent struct {
 	SeenAt     *time.Time  `json:"seen_at,omitempty" doc:"When it was heard of last"`
 	RevokedAt  *time.Time  `json:"revoked_at,omitempty"`
 	Tasks      []AgentTask `json:"tasks" doc:"What it is working on"`
+	Condition
 }
 
 // AgentTask is a task in an agent's hands.
@@ -37,6 +38,18 @@ type AgentTask struct {
 // Agents is a listing of agents.
 type Agents struct {
 	Agents []Agent `json:"agents"`
+}
+
+// Condition is whether an agent can take tasks.
+type Condition struct {
+	Unable string `json:"unable,omitempty" doc:"Why it takes no tasks, as a stable code; empty if it does" maxLength:"100"`
+	Detail string `json:"detail,omitempty" doc:"What exactly is missing, for people" maxLength:"2000"`
+}
+
+// Report says whether this agent can take tasks.
+func (c *Client) Report(ctx context.Context, condition Condition) error {
+	_, err := c.send(ctx, http.MethodPut, "/v1/agents/me", condition, nil)
+	return err
 }
 
 // Enrol exchanges the one-time token that the client has for one of the agent's

@@ -17,4 +17,22 @@ type NextTask struct {
 // NextTasks is everything that is queued, in the order in which it is decided on.
 type NextTasks struct {
 	Tasks []NextTask `json:"tasks"`
+	Waits []Wait     `json:"waits,omitempty" doc:"What tasks wait for that a person can do something about"`
+}
+
+// Wait is tasks that nobody takes, or that are paused, for the same reason.
+type Wait struct {
+	Reason string     `json:"reason" doc:"Why, as a stable code"`
+	Text   string     `json:"text" doc:"The same in words"`
+	Fix    string     `json:"fix,omitempty" doc:"What can be done about it"`
+	Agent  string     `json:"agent,omitempty" doc:"The agent that the reason is about"`
+	Detail string     `json:"detail,omitempty" doc:"What that agent says is missing"`
+	Tasks  []WaitTask `json:"tasks"`
+}
+
+// WaitTask is a task that waits.
+type WaitTask struct {
+	Task  string `json:"task"`
+	Item  string `json:"item" example:"github:owner/name#12"`
+	Title string `json:"title"`
 }

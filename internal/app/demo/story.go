@@ -39,6 +39,12 @@ type Story struct {
 	// ReviewLabel is what the pull request waits for a review with.
 	ReviewLabel string
 	Tell        func(Scene) error
+	Now         func() time.Time
+	// Waits says why nobody takes a task that waits; it is empty if there is no
+	// reason.
+	Waits func(ctx context.Context) (string, error)
+
+	told time.Time // when something was told last
 }
 
 // Scene is one thing that happens.
@@ -51,6 +57,9 @@ type Scene struct {
 
 // lookEvery is how often the story looks at what has happened.
 const lookEvery = 100 * time.Millisecond
+
+// sayEvery is how long nothing is told before the story says that it goes on.
+const sayEvery = 10 * time.Second
 
 // Play lets the story happen, and returns when the pull request was reviewed.
 func (s *Story) Play(ctx context.Context) error {
@@ -117,9 +126,9 @@ func (s *Story) follow(ctx context.Context, key task.Key) error {
 		case task.Done:
 			return nil
 		case task.Failed, task.Stopped, task.Paused:
-			return task.Errorf(task.Internal, "the task is %s: %s", current.State, current.Reason.Text())
+			return ended(current)
 		}
-		if err := pause(ctx); err != nil {
+		if err := s.pause(ctx, current); err != nil {
 			return err
 		}
 	}
@@ -134,7 +143,17 @@ func (s *Story) interrupt(ctx context.Context, key task.Key) error {
 	return s.tell("comment", nil, "Hanako comments on the issue: %q", said)
 }
 
-func pause(ctx context.Context) error {
+// ended is the error of a task that will not be done.
+func ended(t task.Task) error {
+	return task.Errorf(task.Internal, "the task is %s: %s", t.State, t.Reason.Text())
+}
+
+// pause waits a little. When nothing has happened for long it says what is waited
+// for.
+func (s *Story) pause(ctx context.Context, current task.Task) error {
+	if err := s.sayWhatIsWaitedFor(ctx, current); err != nil {
+		return err
+	}
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	select {
@@ -143,6 +162,26 @@ func pause(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+func (s *Story) sayWhatIsWaitedFor(ctx context.Context, current task.Task) error {
+	if s.Now().Sub(s.told) < sayEvery {
+		return nil
+	}
+	since := s.Now().Sub(current.UpdatedAt).Round(time.Second)
+	switch current.State {
+	case task.Running:
+		return s.tell("wait", nil, "   … %s, for %s so far", strings.ToLower(current.Phase.DisplayName()), since)
+	case task.Queued:
+		why, err := s.Waits(ctx)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return s.tell("wait", nil, "   … %s", why)
+		}
+	}
+	return s.tell("wait", nil, "   … waiting for an agent")
 }
 
 // show tells what the journal says since the position.
@@ -165,6 +204,9 @@ func (s *Story) show(ctx context.Context, id task.ID, position int64) (int64, er
 				return position, err
 			}
 		}
+		if event.Kind == task.Prepared && !entry.Setup.Handover.EnvironmentReady {
+			return position, notPrepared(*entry.Setup)
+		}
 	}
 	return position, nil
 }
@@ -173,6 +215,9 @@ func (s *Story) show(ctx context.Context, id task.ID, position int64) (int64, er
 func sceneOf(kind task.EventKind, entry phase.Entry) string {
 	switch kind {
 	case task.PhaseChanged:
+		if entry.Status == phase.PhaseActive && entry.Phase == task.EnvironmentSetup {
+			return "== " + entry.Phase.DisplayName() + "\n   the first tests take a while: Go compiles its standard library in the sandbox"
+		}
 		if entry.Status == phase.PhaseActive {
 			return "== " + entry.Phase.DisplayName()
 		}
@@ -202,12 +247,23 @@ func sceneOf(kind task.EventKind, entry phase.Entry) string {
 func receiptText(setup phase.SetupEntry) string {
 	text := fmt.Sprintf("   the environment %s is ready in a sandbox of %s", setup.Handover.EnvironmentName, setup.Receipt.Sandbox)
 	if !setup.Handover.EnvironmentReady {
-		return fmt.Sprintf("   the environment %s could not be set up; the work goes on with a warning", setup.Handover.EnvironmentName)
+		return ""
 	}
 	if baseline := setup.Receipt.Baseline; baseline != nil {
 		text += fmt.Sprintf("\n   before any change, %q ends with %d; failing: %s", baseline.Command, baseline.ExitCode, strings.Join(baseline.Failing, ", "))
 	}
 	return text
+}
+
+// notPrepared is the error of an environment that could not be set up: without it
+// there is no test to see.
+func notPrepared(setup phase.SetupEntry) error {
+	err := task.Errorf(task.NotReady, "the environment %s could not be set up in the sandbox", setup.Handover.EnvironmentName)
+	if failures := setup.Handover.Errors; len(failures) > 0 {
+		last := failures[len(failures)-1]
+		err.Message += ": " + strings.Join(strings.Fields(last.Message+" "+last.Log), " ")
+	}
+	return err.WithMend("see what toryo doctor says")
 }
 
 func callText(entry phase.Entry) string {
@@ -265,12 +321,21 @@ func (s *Story) review(ctx context.Context, pull task.Key) error {
 			review := reviews[0]
 			return s.tell("review", map[string]any{"verdict": review.Verdict, "body": review.Body}, "%s reviews it: %s\n\n%s", review.Author, review.Verdict, indent(forge.StripMarker(review.Body)))
 		}
-		if err := pause(ctx); err != nil {
+		current, err := s.Journal.TaskOf(ctx, pull, task.Review)
+		if err != nil && task.CodeOf(err) != task.NotFound {
+			return err
+		}
+		switch current.State {
+		case task.Failed, task.Stopped, task.Paused:
+			return ended(current)
+		}
+		if err := s.pause(ctx, current); err != nil {
 			return err
 		}
 	}
 }
 
 func (s *Story) tell(kind string, data any, format string, args ...any) error {
+	s.told = s.Now()
 	return s.Tell(Scene{Kind: kind, Text: fmt.Sprintf(format, args...), Data: data})
 }

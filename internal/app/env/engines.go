@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -26,6 +27,16 @@ type Engines struct {
 	// that comes from a forge.
 	AllowWeak bool
 	Log       *slog.Logger
+}
+
+// Weakened is the configuration of an engine without what it does not have. The one
+// that only confines a process has no network and no snapshots.
+func Weakened(c config.Sandbox, engine sandbox.Engine) config.Sandbox {
+	if engine.Name() == weakEngine {
+		c.Network.Setup, c.Network.Execution = string(sandbox.NoNetwork), string(sandbox.NoNetwork)
+		c.Snapshots.Enabled = false
+	}
+	return c
 }
 
 // weakEngine is the name of the engine that only confines a process.
@@ -68,18 +79,38 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 			if name != Automatic {
 				return nil, "", err
 			}
-			reasons = append(reasons, maker.name+": "+err.Error())
+			reasons = append(reasons, maker.name+": "+briefly(err))
 			continue
 		}
 		if maker.name == weakEngine {
-			warning = "commands run in a process that is only confined with Landlock: it is for demos and your own folders"
+			warning = weakWarning
 		}
 		return made, warning, nil
 	}
 	if name != Automatic {
 		return nil, "", task.Errorf(task.Usage, "there is no sandbox %q; it is auto, docker, bubblewrap, kubernetes or landlock", name)
 	}
-	return nil, "", task.Errorf(task.NotReady, "no sandbox can be used here: %s", strings.Join(reasons, "; ")).WithMend("install bubblewrap, or start a Docker Engine")
+	return nil, "", task.Errorf(task.NotReady, "no sandbox works here (%s)", strings.Join(reasons, "; ")).WithMend("%s", fixOn(runtime.GOOS))
+}
+
+// weakWarning says what the engine that only confines a process is good for.
+const weakWarning = "commands run in a process that is only confined with Landlock, which is good enough for the demo and your own folders; " +
+	"for tasks from a forge install bubblewrap or a Docker Engine"
+
+// fixOn says how to get a sandbox on an operating system.
+func fixOn(system string) string {
+	if system == "linux" {
+		return "install bubblewrap, for example: sudo apt-get install bubblewrap; or start a Docker Engine"
+	}
+	return "start a Docker Engine, for example Docker Desktop: other sandboxes are for Linux only"
+}
+
+// briefly is an error without its cause and its fix: toryo doctor has the details.
+func briefly(err error) string {
+	if coded, found := task.AsError(err); found {
+		return coded.Message
+	}
+	return err.Error()
 }
 
 func (e Engines) kubernetes(gate sandbox.NewGate) (sandbox.Engine, error) {

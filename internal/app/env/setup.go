@@ -65,9 +65,11 @@ func (s Setup) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if engine.Name() == weakEngine {
-		s.Configuration = s.weakened()
+	weakened := Weakened(s.Configuration, engine)
+	if weakened.Network.Setup != s.Configuration.Network.Setup {
+		s.tell("this sandbox has no network; set-up goes on without")
 	}
+	s.Configuration = weakened
 	workspace, remove, err := s.workspace()
 	if err != nil {
 		return err
@@ -123,17 +125,6 @@ func (s Setup) engine(ctx context.Context) (sandbox.Engine, error) {
 		s.tell("what an earlier run left could not be removed: " + err.Error())
 	}
 	return engine, nil
-}
-
-// weakened is the configuration without what a weak sandbox does not have.
-func (s Setup) weakened() config.Sandbox {
-	c := s.Configuration
-	if c.Network.Setup != string(sandbox.NoNetwork) {
-		s.tell("this sandbox has no network; set-up goes on without")
-	}
-	c.Network.Setup, c.Network.Execution = string(sandbox.NoNetwork), string(sandbox.NoNetwork)
-	c.Snapshots.Enabled = false
-	return c
 }
 
 func (s Setup) limits() sandbox.Limits {

@@ -20,7 +20,7 @@ type Config struct {
 	Dir        string          // for homes, records and snapshots
 	Program    string          // bwrap; looked up when empty
 	Guest      string          // the program that serves as the guest; this one when empty
-	Toolchains []string        // folders of the host to read, besides /usr
+	Toolchains []string        // folders of the host to read, besides /usr; their bin is searched for commands
 	NewGate    sandbox.NewGate // the way out
 	Log        *slog.Logger
 }

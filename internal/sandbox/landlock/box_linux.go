@@ -49,7 +49,7 @@ func (b *box) begin(ctx context.Context) error {
 		return err
 	}
 	command.Stderr = &b.complaint
-	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	command.Env = []string{"PATH=" + b.engine.searchPath()}
 	command.Dir = "/"
 	if err := command.Start(); err != nil {
 		return task.Wrap(task.Unavailable, err, "the sandbox cannot be started")

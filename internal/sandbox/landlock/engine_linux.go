@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,7 +24,7 @@ import (
 type Config struct {
 	Dir        string   // for homes and records
 	Guest      string   // the program that serves as the guest; this one when empty
-	Toolchains []string // folders of the host to read, besides the usual
+	Toolchains []string // folders of the host to read, besides the usual; their bin is searched for commands
 }
 
 // Engine starts confined processes.
@@ -97,6 +98,17 @@ func (e *Engine) RemoveSnapshot(_ context.Context, key string) error { return sa
 
 func errNoSnapshots() error {
 	return task.Errorf(task.Unsupported, "a process confined with Landlock has no snapshots")
+}
+
+// searchPath is where commands are looked for: the toolchains, then as on the host,
+// then the usual folders, which the host's own path may lack.
+func (e *Engine) searchPath() string {
+	var folders []string
+	for _, toolchain := range e.config.Toolchains {
+		folders = append(folders, filepath.Join(toolchain, "bin"))
+	}
+	folders = append(folders, filepath.SplitList(os.Getenv("PATH"))...)
+	return strings.Join(append(folders, "/usr/local/bin", "/usr/bin", "/bin"), ":")
 }
 
 const beginTimeout = 30 * time.Second

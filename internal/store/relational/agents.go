@@ -94,12 +94,24 @@ func (s *Store) AgentsSeen(ctx context.Context, seen map[string]time.Time) error
 	})
 }
 
+// AgentIs implements store.Agents.
+func (s *Store) AgentIs(ctx context.Context, token string, condition store.Condition, at time.Time) error {
+	return s.write(ctx, func(q session) error {
+		_, err := q.exec(ctx, `INSERT INTO sightings (token, at, unable, detail) SELECT id, ?, ?, ? FROM tokens WHERE id = ?
+			ON CONFLICT (token) DO UPDATE SET unable = excluded.unable, detail = excluded.detail,
+				at = CASE WHEN excluded.at > sightings.at THEN excluded.at ELSE sightings.at END`,
+			at.UnixMicro(), string(condition.Unable), condition.Detail, token)
+		return err
+	})
+}
+
 // ListAgents implements store.Agents.
 func (s *Store) ListAgents(ctx context.Context) ([]store.Agent, error) {
 	return all(ctx, s, func(r row) (a store.Agent, err error) {
-		err = r.Scan(&a.Token, &a.Name, micros{&a.EnrolledAt}, micros{&a.RevokedAt}, micros{&a.SeenAt})
+		err = r.Scan(&a.Token, &a.Name, micros{&a.EnrolledAt}, micros{&a.RevokedAt}, micros{&a.SeenAt}, &a.Unable, &a.Detail)
 		return a, err
-	}, `SELECT tokens.id, tokens.name, tokens.created_at, tokens.revoked_at, COALESCE(sightings.at, ?)
+	}, `SELECT tokens.id, tokens.name, tokens.created_at, tokens.revoked_at, COALESCE(sightings.at, ?),
+			COALESCE(sightings.unable, ''), COALESCE(sightings.detail, '')
 		FROM tokens LEFT JOIN sightings ON sightings.token = tokens.id WHERE tokens.role = ? ORDER BY tokens.id`, never, agentRole)
 }
 

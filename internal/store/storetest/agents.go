@@ -106,6 +106,18 @@ func agentsSeen(t *testing.T, s store.Store) {
 		{Token: first.ID, Name: "a", EnrolledAt: noon, SeenAt: noon.Add(time.Minute)},
 		{Token: second.ID, Name: "b", EnrolledAt: noon, RevokedAt: noon},
 	})
+
+	// An agent says whether it can take tasks, and is heard of by that.
+	unable := store.Condition{Unable: task.ReasonNoSandbox, Detail: "bwrap is not there"}
+	must(t, s.AgentIs(t.Context(), first.ID, unable, noon))
+	must(t, s.AgentIs(t.Context(), second.ID, unable, noon.Add(time.Hour)))
+	must(t, s.AgentIs(t.Context(), second.ID, store.Condition{}, noon.Add(2*time.Hour)))
+	must(t, s.AgentIs(t.Context(), "nothing", unable, noon))
+	must(t, s.AgentsSeen(t.Context(), map[string]time.Time{first.ID: noon.Add(time.Hour)}))
+	equal(t, got[[]store.Agent](t)(s.ListAgents(t.Context())), []store.Agent{
+		{Token: first.ID, Name: "a", EnrolledAt: noon, SeenAt: noon.Add(time.Hour), Condition: unable},
+		{Token: second.ID, Name: "b", EnrolledAt: noon, SeenAt: noon.Add(2 * time.Hour), RevokedAt: noon},
+	})
 }
 
 func pruneEnrolments(t *testing.T, s store.Store) {
