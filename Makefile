@@ -8,17 +8,25 @@ GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-l
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-quick lint fmt generate bench clean
+.PHONY: help build test test-rest test-all test-quick lint fmt generate bench clean
 
 help: ## Print this list
-	@awk -F ': *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ' *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static program bin/toryo
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
 
-test: ## Install and start what the tests need, run every test, stop it again
-	@scripts/install-needs gcc git python postgresql bubblewrap docker gitea contracts aimock chromium axe kubernetes
+TEST_NEEDS := gcc git python postgresql bubblewrap docker contracts aimock chromium axe
+
+test: ## Install and start what the tests need, run them, stop it again
+	@scripts/install-needs $(TEST_NEEDS)
 	@scripts/with-services scripts/test $(PACKAGES)
+
+test-rest: ## Compile Gitea and Kubernetes if need be, run the tests on them
+	@scripts/install-needs $(TEST_NEEDS) gitea kubernetes
+	@scripts/with-services scripts/test --compiled $(PACKAGES)
+
+test-all: test test-rest ## Run every test: those of test, then those of test-rest
 
 test-quick: ## Run the tests that need no service
 	go test $(PACKAGES)
