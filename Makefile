@@ -8,13 +8,13 @@ GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-l
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-quick fresh lint fmt generate bench clean
+.PHONY: help build needs test test-rest test-all test-quick fresh lint fmt generate bench clean
 
 # What make test needs; no server among it is compiled from source.
 NEEDS := gcc git python postgresql bubblewrap docker contracts aimock chromium axe
 
 help: ## Print this list
-	@awk -F ': *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ' *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static program bin/toryo
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
@@ -22,8 +22,14 @@ build: ## Build the static program bin/toryo
 needs: ## Install what make test needs, where this machine lacks it
 	@scripts/install-needs $(NEEDS)
 
-test: needs ## Install and start what the tests need, run every test, stop it again
+test: needs ## Install and start what the tests need, run them, stop it again
 	@scripts/with-services scripts/test $(PACKAGES)
+
+test-rest: needs ## Compile Gitea and Kubernetes if need be, run the tests on them
+	@scripts/install-needs gitea kubernetes
+	@scripts/with-services scripts/test --compiled $(PACKAGES)
+
+test-all: test test-rest ## Run every test: those of test, then those of test-rest
 
 test-quick: ## Run the tests that need no service
 	go test $(PACKAGES)

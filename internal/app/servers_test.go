@@ -100,7 +100,7 @@ func (p *giteaPlace) Look(context.Context) (issues []drill.Issue, pulls []drill.
 
 // Several servers with one PostgreSQL have nothing else in common: no folder, and
 // no clock.
-func TestServersWithNothingInCommon(t *testing.T) {
+func TestOnGiteaServersWithNothingInCommon(t *testing.T) {
 	t.Parallel()
 	needBubblewrap(t)
 	gitea := testkit.Gitea(t)

@@ -179,9 +179,9 @@ func git(t testing.TB, dir string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// TestWithGitea carries an issue to a pull request on a real forge: reading,
+// TestOnGitea carries an issue to a pull request on a real forge: reading,
 // writing, webhooks and git, each through the parts that the server uses.
-func TestWithGitea(t *testing.T) {
+func TestOnGitea(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
 	ctx := t.Context()

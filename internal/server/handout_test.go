@@ -384,7 +384,7 @@ func eventually(t testing.TB, is func() bool) {
 
 // With a real Gitea: assignment, labels, the delay of a review by Gitea's own event,
 // and a review that asks for changes.
-func TestHandOutWithGitea(t *testing.T) {
+func TestOnGiteaHandOut(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
 	c := newCounter(t, p.store, p.forge, p.bot, p.snapshots, p.sender, p.mirrors)

@@ -43,9 +43,11 @@ type GiteaServer struct {
 }
 
 // Gitea starts a fresh server. It stops when the test ends, so a package that
-// wants one for all of its tests makes them subtests of one test.
+// wants one for all of its tests makes them subtests of one test. The name of a test
+// that calls it begins with TestOnGitea.
 func Gitea(t testing.TB) *GiteaServer {
 	t.Helper()
+	wantPrefix(t, onGitea)
 	program, static := giteaProgram(t)
 	folder := t.TempDir()
 	port := freePort(t)

@@ -34,9 +34,11 @@ var kubernetes struct {
 }
 
 // Kubernetes is the cluster of this process, which the first test starts and
-// [StopKubernetes] stops, in TestMain.
+// [StopKubernetes] stops, in TestMain. The name of a test that calls it begins with
+// TestOnKubernetes.
 func Kubernetes(t testing.TB) *KubernetesCluster {
 	t.Helper()
+	wantPrefix(t, onKubernetes)
 	kubernetes.once.Do(func() {
 		cluster, err := startKubernetes()
 		if err != nil {

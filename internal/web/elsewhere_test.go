@@ -58,7 +58,7 @@ func (h *house) stranger(t testing.TB) *window {
 // People sign in with an account that they have elsewhere, with a real Gitea as
 // the provider and a real browser: the role follows from the groups there, and who
 // is not allowed stays outside.
-func TestSignInElsewhere(t *testing.T) {
+func TestOnGiteaSignIn(t *testing.T) {
 	t.Parallel()
 	h, server := elsewhere(t)
 	alice, guest, mallory, root := server.User(t, "alice"), server.User(t, "guest"), server.User(t, "mallory"), server.User(t, "taken")

@@ -167,9 +167,9 @@ func (g *giteaSite) close(_ context.Context, item task.Key) error {
 	return err
 }
 
-// TestGitea lets a selection of the scenarios happen on a real Gitea: with webhooks,
+// TestOnGitea lets a selection of the scenarios happen on a real Gitea: with webhooks,
 // and in another house without any.
-func TestGitea(t *testing.T) {
+func TestOnGitea(t *testing.T) {
 	t.Parallel()
 	server := testkit.Gitea(t)
 	giteaPeople(t, server)

@@ -9,8 +9,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
-// TestGitea runs everything that needs the server against one instance.
-func TestGitea(t *testing.T) {
+// TestOnGitea runs everything that needs the server against one instance.
+func TestOnGitea(t *testing.T) {
 	t.Parallel()
 	server := testkit.Gitea(t)
 	t.Run("Conformance", func(t *testing.T) {

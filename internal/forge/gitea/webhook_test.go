@@ -127,8 +127,8 @@ func FuzzWebhook(f *testing.F) {
 	})
 }
 
-// TestWebhookOfTheServer lets a real Gitea deliver its webhooks.
-func TestWebhookOfTheServer(t *testing.T) {
+// TestOnGiteaWebhook lets a real Gitea deliver its webhooks.
+func TestOnGiteaWebhook(t *testing.T) {
 	t.Parallel()
 	server := testkit.Gitea(t)
 	fixture := newFixture(t, server, server.URL)

@@ -98,7 +98,7 @@ func TestClusterThatIsNotThere(t *testing.T) {
 // What a cluster refuses has a code, a message and no remains.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestRefusals(t *testing.T) {
+func TestOnKubernetesRefusals(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	account(t)
 	server := cluster.Kubectl(t, "", "config", "view", "--output", "jsonpath={.clusters[0].cluster.server}")
@@ -150,7 +150,7 @@ spec: {hard: {pods: "0"}}
 // The role in deploy/kubernetes allows what the suite does, and not more.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestRoleIsSmall(t *testing.T) {
+func TestOnKubernetesRoleIsSmall(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	account(t)
 	said := cluster.Kubectl(t, "", "auth", "can-i", "--list", "--namespace", namespace, "--as", "system:serviceaccount:toryo:toryo-agent", "--no-headers")
@@ -175,7 +175,7 @@ func TestRoleIsSmall(t *testing.T) {
 // A pod that ends under a command says why, and a limit is a result.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestLostPods(t *testing.T) {
+func TestOnKubernetesLostPods(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	engine := newEngine(t, config(t, noGate))
 	status := func(name, patch string) {
@@ -227,7 +227,7 @@ func TestLostPods(t *testing.T) {
 // the namespace takes it at all says more: it enforces the standard "restricted".
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestPodAsConfigured(t *testing.T) {
+func TestOnKubernetesPodAsConfigured(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	settings := config(t, noGate)
 	settings.Deadline, settings.User, settings.PullSecrets = 1234*time.Second, 4321, []string{"registry"}
@@ -262,7 +262,7 @@ func TestPodAsConfigured(t *testing.T) {
 // A command goes on while the API server is away, and nothing of it is lost.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestAPIServerRestartsMidCommand(t *testing.T) {
+func TestOnKubernetesAPIServerRestartsMidCommand(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	settings := config(t, noGate)
 	settings.Patience = time.Minute
@@ -355,7 +355,7 @@ func (b *between) cut(forEver bool) {
 }
 
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestStreamIsCut(t *testing.T) {
+func TestOnKubernetesStreamIsCut(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	account(t)
 	server := cluster.Kubectl(t, "", "config", "view", "--output", "jsonpath={.clusters[0].cluster.server}")
@@ -396,7 +396,7 @@ func TestStreamIsCut(t *testing.T) {
 // left in the cluster is removed.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestNodeIsGone(t *testing.T) {
+func TestOnKubernetesNodeIsGone(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	account(t)
 	server := cluster.Kubectl(t, "", "config", "view", "--output", "jsonpath={.clusters[0].cluster.server}")

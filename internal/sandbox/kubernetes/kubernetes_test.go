@@ -127,7 +127,7 @@ var harness = sandboxtest.Harness{Image: image, New: func(t *testing.T, _ string
 }}
 
 //nolint:paralleltest // it measures limits, and would disturb others
-func TestSuite(t *testing.T) {
+func TestOnKubernetesSuite(t *testing.T) {
 	account(t)
 	sandboxtest.Run(t, harness)
 }

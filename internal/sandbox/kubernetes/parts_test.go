@@ -94,7 +94,7 @@ func checkFromInside(output io.Writer) int {
 // An agent in the cluster is known by the account of its pod.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestAgentInTheCluster(t *testing.T) {
+func TestOnKubernetesAgentInTheCluster(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	account(t)
 	loadProgram(t, cluster)
@@ -129,7 +129,7 @@ spec:
 }
 
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestGuestFromAnImage(t *testing.T) {
+func TestOnKubernetesGuestFromAnImage(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	loadProgram(t, cluster)
 	settings := config(t, noGate)
@@ -144,7 +144,7 @@ func TestGuestFromAnImage(t *testing.T) {
 // not through the agent.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestEgressPod(t *testing.T) {
+func TestOnKubernetesEgressPod(t *testing.T) {
 	cluster := testkit.Kubernetes(t)
 	account(t)
 	loadProgram(t, cluster)
@@ -225,7 +225,7 @@ spec:
 // Nobody starts from that.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
-func TestTamperedSnapshot(t *testing.T) {
+func TestOnKubernetesTamperedSnapshot(t *testing.T) {
 	engine := newEngine(t, config(t, noGate))
 	box := start(t, engine, "tamperer")
 	const key = "tampered-0123456789"
