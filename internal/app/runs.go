@@ -35,11 +35,7 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
 		Labels: c.LabelNames, Language: c.Language, Snapshots: f.snapshots,
 		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" },
 	}
-	own := ownLogin(c)
-	readers := make(map[task.Forge]forge.Reader, len(f.forges))
-	for name, one := range f.forges {
-		readers[name] = one
-	}
+	own, readers := ownLogin(c), f.readers()
 	return &runSide{
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own, Forges: readers,
@@ -47,10 +43,18 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
 		}),
 		halts: broker.NewHalts(haltOptions(c, f, words, now)),
 		talk: broker.NewTalk(broker.TalkOptions{
-			Store: f.store, Snapshots: f.snapshots, Own: own, Access: broker.NewRights(readers, now).Access,
-			Accept: broker.Accept(c.CommentDetection.AcceptFrom), Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
+			Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
 		}),
 	}
+}
+
+// readers are the forges, to read from.
+func (f *forgeSide) readers() map[task.Forge]forge.Reader {
+	readers := make(map[task.Forge]forge.Reader, len(f.forges))
+	for name, one := range f.forges {
+		readers[name] = one
+	}
+	return readers
 }
 
 // ownReviewLabel is the label that the bot puts on its own pull requests, if any.

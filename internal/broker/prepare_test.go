@@ -29,9 +29,12 @@ func (s *seeds) Prepare(_ context.Context, t task.Task, base string, branches, r
 func preparer(o *office, ground broker.Ground) *broker.Preparer {
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)
 	o.Cleanup(snapshots.Stop)
+	talk := broker.NewTalk(broker.TalkOptions{
+		Store: o.store, Snapshots: snapshots, Own: func(_ task.Forge, login string) bool { return login == bot }, Steering: o.steering, Now: o.now,
+	})
 	return &broker.Preparer{
 		Snapshots: snapshots, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Tasks: o.store, Events: o.store, Ground: ground,
-		Bot: func(context.Context, task.Forge) (string, error) { return bot, nil }, Now: o.now,
+		Comments: talk.Present, Steering: o.steering, Now: o.now,
 	}
 }
 

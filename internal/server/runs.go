@@ -163,16 +163,13 @@ func signalsOf(signals broker.Signals) wire.Signals {
 
 func commentOf(e store.CommentEntry) wire.Comment {
 	shown := wire.Comment{
-		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author, Access: e.Access,
+		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author,
 		Body: e.Comment.Body, CreatedAt: e.Comment.CreatedAt, UpdatedAt: e.Comment.UpdatedAt,
 	}
 	if e.Change != store.CommentPresent {
 		shown.Change = string(e.Change)
 	}
-	if e.Refused != "" {
-		shown.Refused, shown.Body = string(e.Refused), "" // what it says is not for the run
-	}
-	return shown
+	return judged(shown, broker.Standing{Access: e.Access, Refused: e.Refused})
 }
 
 func (a runsAPI) references(ctx context.Context, held broker.Held, _ *heldInput) (*referencesOutput, error) {
