@@ -93,11 +93,18 @@ func (p *Preparer) openThreads(ctx context.Context, pull forge.Item, threads []f
 }
 
 // issuesOf returns the issues that a pull request says that it is for. Those that
-// cannot be read are left out: they are of use, and not needed.
+// cannot be read are left out: they are of use, and not needed. So are those that may
+// not be told; see mayTell. Others than of this repository are not even read.
 func (p *Preparer) issuesOf(ctx context.Context, pull forge.Item) []forge.Item {
 	var issues []forge.Item
 	for _, key := range mentioned(pull, closingWords) {
-		if snapshot, err := p.Snapshots.Get(ctx, key, participantsAge); err == nil {
+		if !mayTell(pull, forge.Item{Key: key}) || len(issues) == mostReferences {
+			continue
+		}
+		key.Repository = pull.Key.Repository
+		snapshot, err := p.Snapshots.Get(ctx, key, participantsAge)
+		if err == nil && mayTell(pull, snapshot.Item) {
+			snapshot.Item.Body = cutText(snapshot.Item.Body, longestReference)
 			issues = append(issues, snapshot.Item)
 		}
 	}
