@@ -205,6 +205,9 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPull
 
 func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*resultOutput, error) {
 	result := input.Body
+	if result.Review != nil && held.Type != task.Review {
+		return nil, task.Errorf(task.Forbidden, "a %s task reviews nothing", held.Type)
+	}
 	if result.Review != nil && result.Outcome == string(broker.RunDone) && held.State == task.Running {
 		if err := a.reviewed(ctx, held, result); err != nil {
 			return nil, err

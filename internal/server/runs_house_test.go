@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
@@ -150,6 +151,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	}
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge},
 	})
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
@@ -192,7 +194,7 @@ func (w *workshop) issue(t *testing.T, title string) task.Task {
 		t.Fatal(err)
 	}
 	made, _, err := w.store.Assign(t.Context(), store.NewTask{
-		Key: key, Type: task.Development, Title: title, Reason: task.ReasonAssigned,
+		Key: key, Type: task.Development, Title: title, Branch: fmt.Sprint("toryo/", key.Number), Reason: task.ReasonAssigned,
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
