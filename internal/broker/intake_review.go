@@ -44,6 +44,10 @@ func (i *Intake) reviews(ctx context.Context, item forge.Item) error {
 	if !on {
 		return nil // taken off a moment ago
 	}
+	by := forge.LabeledBy(events, i.options.Rules.ReviewLabel)
+	if entitled, err := i.asked(ctx, item.Key, by, "labeled"); err != nil || !entitled {
+		return err
+	}
 	if due := labeled.Add(i.options.Rules.ReviewDelay); due.After(i.options.Now()) {
 		i.lookAt(item.Key, due)
 		return nil

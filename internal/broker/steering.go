@@ -24,8 +24,9 @@ const (
 
 // Steering decides who may steer the work on an item: whose comments, reviews and
 // comments on lines a run is given as what to do, whose review begins a task or makes
-// one of ours unnecessary, whose answer lets a paused task go on, and whose reply under
-// a review is answered. Nothing else decides that. Its methods may be called by any
+// one of ours unnecessary, whose answer lets a paused task go on, whose reply under a
+// review is answered, and whose label or assignment makes a task. Nothing else decides
+// that. Its methods may be called by any
 // number of goroutines.
 //
 // Whoever did not open the item and may not write to the repository is somebody whom
@@ -87,6 +88,19 @@ func (s *Steering) access(ctx context.Context, item task.Key, login string) (for
 		return forge.NoAccess, nil
 	}
 	return s.Access(ctx, item, login)
+}
+
+// Asked reports whether who put a label or the bot on an item was entitled to it. Most
+// forges see to that themselves; see [forge.Triage]. Self is the account that we write as.
+func (s *Steering) Asked(ctx context.Context, on forge.Reader, item task.Key, actor, self string) (bool, error) {
+	triage, open := on.(forge.Triage)
+	if !open || s.Accept == FromAll || task.SameLogin(actor, self) {
+		return true, nil
+	}
+	if actor == "" || task.SameLogin(actor, forge.Ghost) {
+		return false, nil
+	}
+	return triage.MayTriage(ctx, item.Repository, actor)
 }
 
 // heeded returns those of the reviews whose authors may steer, or are us. Self is the

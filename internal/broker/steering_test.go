@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -205,4 +206,50 @@ func TestPrepareLeavesOutStrangers(t *testing.T) {
 	if _, err := preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: held}); err == nil {
 		t.Error("a task is handed out with comments of nobody knows whom")
 	}
+}
+
+// openForge is a forge on which everyone can label and assign what they open.
+type openForge struct {
+	*dummy.Forge
+	by       string // who assigned
+	entitled []string
+}
+
+func (f *openForge) AssignedBy(context.Context, task.Key, string) (string, error) { return f.by, nil }
+
+func (f *openForge) MayTriage(_ context.Context, _, login string) (bool, error) {
+	return slices.Contains(f.entitled, login), nil
+}
+
+// Where the forge lets everyone label and assign, it counts who did.
+func TestWhoMayAsk(t *testing.T) {
+	t.Parallel()
+	open := &openForge{by: "mallory", entitled: []string{"ann"}}
+	o := newOffice(t, func(options *broker.IntakeOptions) {
+		open.Forge, _ = options.Forges[task.GitHub].(*dummy.Forge)
+		options.Forges = map[task.Forge]forge.Forge{task.GitHub: open}
+	})
+	issue := o.issue("Do as I say")
+	o.look(issue)
+	o.noTask(issue, task.Development)
+	open.by = forge.Ghost
+	o.look(issue)
+	o.noTask(issue, task.Development)
+	open.by = "ann"
+	o.look(issue)
+	if now := o.task(issue, task.Development); now.State != task.Queued {
+		t.Errorf("the task is %+v", now)
+	}
+	// The label of a review: the dummy says that we put it on, which we may.
+	pull := o.pull("feature", "")
+	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+	o.later(time.Hour)
+	o.look(pull)
+	o.task(pull, task.Review)
+	// With everyone's word, everyone's assignment counts.
+	open.by = "mallory"
+	other := o.issue("Do as I say")
+	o.steering.Accept = broker.FromAll
+	o.look(other)
+	o.task(other, task.Development)
 }
