@@ -52,6 +52,7 @@ type forgeSide struct {
 	forges    map[task.Forge]forge.Forge
 	ways      map[task.Forge]*transport.Transport // to the forges of others
 	snapshots *broker.Snapshots
+	steering  *broker.Steering
 	mirrors   *mirror.Mirrors
 	sender    *broker.Sender
 	webhooks  *server.Webhooks
@@ -94,11 +95,10 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	if err != nil {
 		return nil, err
 	}
-	readers := make(map[task.Forge]forge.Reader, len(f.forges))
-	for name, one := range f.forges {
-		readers[name] = one
+	f.snapshots = broker.NewSnapshots(f.readers(), broker.DefaultAges, nil)
+	f.steering = &broker.Steering{
+		Accept: broker.Accept(c.CommentDetection.AcceptFrom), Access: broker.NewRights(f.readers(), f.clock.Now).Access, Log: f.log,
 	}
-	f.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, nil)
 	if c.CommentDetection.ReviewComments {
 		reviews := make(map[task.Forge]broker.ReviewReader, len(f.forges))
 		for name, one := range f.forges {

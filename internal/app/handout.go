@@ -48,8 +48,8 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	bot := botOf(c, f)
 	f.running = newRunSide(c, f, h.clock.Now)
 	preparer := &broker.Preparer{
-		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Ground: ground{f.mirrors}, Bot: bot, Now: h.clock.Now,
-		Comments: f.running.talk.Present,
+		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Ground: ground{f.mirrors}, Now: h.clock.Now,
+		Comments: f.running.talk.Present, Steering: f.steering,
 	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
@@ -57,7 +57,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
 	h.intake = broker.NewIntake(broker.IntakeOptions{
-		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot,
+		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot, Steering: f.steering,
 		Labels: c.LabelNames, Rules: rulesOf(c), Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
 	f.running.watch(f, h.intake, c.PauseResume.AnswerWithin, h.clock.Now)

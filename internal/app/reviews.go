@@ -25,7 +25,8 @@ func startReviews(ctx context.Context, c config.Config, f *forgeSide, now func()
 		return nil, err
 	}
 	service := review.New(review.Options{
-		Store: f.store, Model: models, Language: task.Language(c.Language), Forges: f.forges, Pulls: f.snapshots, Wake: f.sender.Wake, Now: now, Log: f.log,
+		Store: f.store, Model: models, Language: task.Language(c.Language), Forges: f.forges, Pulls: f.snapshots, Steering: f.steering,
+		Wake: f.sender.Wake, Now: now, Log: f.log,
 	})
 	f.heard = service.Heard
 	service.StartWatching(ctx, c.SyncInterval)

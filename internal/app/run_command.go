@@ -104,8 +104,12 @@ func (o runCommand) work() (phase.Work, error) {
 	if branch == "" {
 		branch = "toryo/" + slug(title)
 	}
+	folder, err := filepath.Abs(o.repo)
+	if err != nil {
+		return phase.Work{}, task.Wrap(task.NotFound, err, "the repository cannot be found")
+	}
 	return phase.Work{
-		Task: task.ID(uuid.NewString()), Generation: 1, Type: task.Development,
+		Task: task.ID(uuid.NewString()), Generation: 1, Type: task.Development, Folder: folder,
 		Title: strings.TrimSpace(title), Body: strings.TrimSpace(body), Branch: branch,
 		Author: phase.Person{Login: personHere(), Access: "admin"},
 	}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -35,22 +36,31 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
 		Labels: c.LabelNames, Language: c.Language, Snapshots: f.snapshots,
 		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" },
 	}
-	own := ownLogin(c)
-	readers := make(map[task.Forge]forge.Reader, len(f.forges))
-	for name, one := range f.forges {
-		readers[name] = one
-	}
+	own, readers := ownLogin(c), f.readers()
 	return &runSide{
 		runs: broker.NewRuns(broker.RunOptions{
-			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own, Forges: readers,
+			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own, Base: f.base, Forges: readers,
 			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		halts: broker.NewHalts(haltOptions(c, f, words, now)),
 		talk: broker.NewTalk(broker.TalkOptions{
-			Store: f.store, Snapshots: f.snapshots, Own: own, Access: broker.NewRights(readers, now).Access,
-			Accept: broker.Accept(c.CommentDetection.AcceptFrom), Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
+			Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
 		}),
 	}
+}
+
+// base is the branch that the work of a task started from.
+func (f *forgeSide) base(ctx context.Context, t task.Task) (string, error) {
+	return f.mirrors.Base(ctx, mirror.Repository{Forge: t.Key.Forge, Name: t.Key.Repository}, t.ID)
+}
+
+// readers are the forges, to read from.
+func (f *forgeSide) readers() map[task.Forge]forge.Reader {
+	readers := make(map[task.Forge]forge.Reader, len(f.forges))
+	for name, one := range f.forges {
+		readers[name] = one
+	}
+	return readers
 }
 
 // ownReviewLabel is the label that the bot puts on its own pull requests, if any.

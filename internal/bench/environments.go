@@ -258,7 +258,8 @@ func setUpOnce(ctx context.Context, engine sandbox.Engine, what project, folder 
 		Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, SetupNetwork: sandbox.Registries}
 	begun := time.Now()
 	outcome, err := setup.Run(ctx, environment.Request{
-		Plan: environment.Selection{Name: what.name, SetupCommands: what.commands, Verification: []environment.Check{what.check}},
+		Source: environment.Source{Project: benchOwner},
+		Plan:   environment.Selection{Name: what.name, SetupCommands: what.commands, Verification: []environment.Check{what.check}},
 		Spec: sandbox.Spec{Owner: benchOwner, Image: os.Getenv("TORYO_TEST_DOCKER_IMAGE"), Workspace: workspace,
 			Env: map[string]string{"NODE_EXTRA_CA_CERTS": authorities, "SSL_CERT_FILE": authorities, "npm_config_cafile": authorities}},
 		Clone: func(_ context.Context, to string) error {

@@ -30,7 +30,13 @@ type Assignment struct {
 type TaskComment struct {
 	task.Comment
 	Position int64
-	Access   string // what its author may do in the repository; empty if that is not known
+	Standing // of its author; of one that is refused a run is not given the text
+}
+
+// ReviewSummary is what a review says as a whole.
+type ReviewSummary struct {
+	forge.Review
+	Standing // as in [TaskComment]
 }
 
 // PullBrief is the pull request that a task is about.
@@ -40,7 +46,7 @@ type PullBrief struct {
 	Diff      string
 	CutFiles  []string
 	Threads   []forge.ReviewThread
-	Summaries []forge.Review
+	Summaries []ReviewSummary
 	Issues    []forge.Item
 }
 
@@ -88,12 +94,10 @@ type Preparer struct {
 	Events    Journals
 	Ground    Ground
 	// Comments returns what the task is told at its first hand-out: the comments
-	// that are there, each with its place in the task's log. Nil means all of the
-	// item's comments that are not ours, in order.
+	// that are there, each with its place in the task's log; see [Talk.Present].
 	Comments func(ctx context.Context, t task.Task, snapshot Snapshot) ([]TaskComment, error)
-	// Bot is our login on a forge.
-	Bot func(ctx context.Context, of task.Forge) (string, error)
-	Now func() time.Time
+	Steering *Steering
+	Now      func() time.Time
 	// Again is how long to wait before an item is read again that changed while it
 	// was read; 0 means a second.
 	Again time.Duration
@@ -162,19 +166,7 @@ func (p *Preparer) describe(ctx context.Context, from forge.Forge, snapshot Snap
 			return fmt.Errorf("read what the author may do: %w", err)
 		}
 	}
-	bot, err := p.Bot(ctx, made.Item.Key.Forge)
-	if err != nil {
-		return err
-	}
-	if p.Comments != nil {
-		made.Comments, err = p.Comments(ctx, made.Task, snapshot)
-	} else {
-		for _, comment := range snapshot.Comments {
-			if !comment.By(bot) {
-				made.Comments = append(made.Comments, TaskComment{Comment: comment, Position: int64(len(made.Comments) + 1)})
-			}
-		}
-	}
+	made.Comments, err = p.Comments(ctx, made.Task, snapshot)
 	if err != nil {
 		return fmt.Errorf("note the comments that are there: %w", err)
 	}

@@ -32,22 +32,79 @@ func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) 
 	if err != nil {
 		return nil, fmt.Errorf("read the reviews: %w", err)
 	}
-	brief.Summaries = openRequests(reviews)
+	self, err := from.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, review := range openRequests(reviews) {
+		standing, err := p.standing(ctx, made.Item, review.Author, self)
+		if err != nil {
+			return nil, err
+		}
+		brief.Summaries = append(brief.Summaries, ReviewSummary{review, standing})
+	}
 	threads, err := from.ReviewThreads(ctx, made.Item.Key)
 	if err != nil {
 		return nil, fmt.Errorf("read the review threads: %w", err)
 	}
-	brief.Threads = slices.DeleteFunc(slices.Clone(threads), func(t forge.ReviewThread) bool { return t.Resolved })
+	if brief.Threads, err = p.openThreads(ctx, made.Item, threads, self); err != nil {
+		return nil, err
+	}
 	brief.Issues = p.issuesOf(ctx, made.Item)
 	return brief, nil
 }
 
+// asksForChanges reports whether somebody who may do so asks for changes.
+func (b *PullBrief) asksForChanges() bool {
+	return len(b.Threads) > 0 || slices.ContainsFunc(b.Summaries, func(s ReviewSummary) bool { return s.MaySteer() })
+}
+
+// standing is what somebody counts for on a pull request; our own reviews do.
+func (p *Preparer) standing(ctx context.Context, pull forge.Item, login, self string) (Standing, error) {
+	if task.SameLogin(login, self) {
+		return Standing{}, nil
+	}
+	return p.Steering.Of(ctx, pull, login, nil)
+}
+
+// openThreads returns the threads that nobody has resolved, without what people wrote
+// there who may not steer, and without those in which nobody else wrote.
+func (p *Preparer) openThreads(ctx context.Context, pull forge.Item, threads []forge.ReviewThread, self string) ([]forge.ReviewThread, error) {
+	var open []forge.ReviewThread
+	for _, thread := range threads {
+		if thread.Resolved {
+			continue
+		}
+		var heeded []task.Comment
+		for _, comment := range thread.Comments {
+			standing, err := p.standing(ctx, pull, comment.Author, self)
+			if err != nil {
+				return nil, err
+			}
+			if standing.MaySteer() {
+				heeded = append(heeded, comment)
+			}
+		}
+		if thread.Comments = heeded; len(heeded) > 0 {
+			open = append(open, thread)
+		}
+	}
+	return open, nil
+}
+
 // issuesOf returns the issues that a pull request says that it is for. Those that
-// cannot be read are left out: they are of use, and not needed.
+// cannot be read are left out: they are of use, and not needed. So are those that may
+// not be told; see mayTell. Others than of this repository are not even read.
 func (p *Preparer) issuesOf(ctx context.Context, pull forge.Item) []forge.Item {
 	var issues []forge.Item
 	for _, key := range mentioned(pull, closingWords) {
-		if snapshot, err := p.Snapshots.Get(ctx, key, participantsAge); err == nil {
+		if !mayTell(pull, forge.Item{Key: key}) || len(issues) == mostReferences {
+			continue
+		}
+		key.Repository = pull.Key.Repository
+		snapshot, err := p.Snapshots.Get(ctx, key, participantsAge)
+		if err == nil && mayTell(pull, snapshot.Item) {
+			snapshot.Item.Body = cutText(snapshot.Item.Body, longestReference)
 			issues = append(issues, snapshot.Item)
 		}
 	}

@@ -29,6 +29,7 @@ type IntakeOptions struct {
 	Scope func(of task.Forge, repository string) bool
 	// Bot is our login on a forge.
 	Bot      func(ctx context.Context, of task.Forge) (string, error)
+	Steering *Steering
 	Labels   Labels
 	Rules    Rules
 	Withdraw Withdraw // nil means that a task is stopped at once, whatever it does
@@ -229,7 +230,7 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 		err = errors.Join(err, i.fixUp(ctx, item, bot))
 	}
 	if item.HasLabel(i.options.Rules.ReviewLabel) {
-		err = errors.Join(err, i.reviews(ctx, item, bot))
+		err = errors.Join(err, i.reviews(ctx, item))
 	}
 	return err
 }

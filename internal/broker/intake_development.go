@@ -28,11 +28,11 @@ func (i *Intake) development(ctx context.Context, item forge.Item, bot string) e
 		if !wanted {
 			return nil
 		}
-		return i.begin(ctx, item)
+		return i.begin(ctx, item, bot)
 	case err != nil:
 		return err
 	case !t.State.Active():
-		return i.again(ctx, item, t, wanted)
+		return i.again(ctx, item, t, wanted, bot)
 	case wanted || item.State == forge.Open && t.Cause == task.ReasonChangesRequested:
 		// A reviewer's wish is carried out whether or not the bot is assigned.
 		return i.describe(ctx, item, t)
@@ -41,8 +41,12 @@ func (i *Intake) development(ctx context.Context, item forge.Item, bot string) e
 	}
 }
 
-// begin makes the task of an item that the bot is assigned to.
-func (i *Intake) begin(ctx context.Context, item forge.Item) error {
+// begin makes the task of an item that the bot is assigned to, if whoever did that was
+// entitled to it.
+func (i *Intake) begin(ctx context.Context, item forge.Item, bot string) error {
+	if entitled, err := i.assignedByRight(ctx, item, bot); err != nil || !entitled {
+		return err
+	}
 	as, err := i.description(ctx, item, i.options.Rules.DefaultRole, "")
 	if err != nil {
 		return err
@@ -57,12 +61,41 @@ func (i *Intake) begin(ctx context.Context, item forge.Item) error {
 	})
 }
 
+// assignedByRight reports whether who assigned the bot was entitled to it.
+func (i *Intake) assignedByRight(ctx context.Context, item forge.Item, bot string) (bool, error) {
+	from := i.options.Forges[item.Key.Forge]
+	triage, open := from.(forge.Triage)
+	if !open {
+		return true, nil
+	}
+	by, err := triage.AssignedBy(ctx, item.Key, bot)
+	if err != nil {
+		return false, fmt.Errorf("read who assigned the bot: %w", err)
+	}
+	return i.asked(ctx, item.Key, by, "assigned")
+}
+
+// asked reports whether who did something to an item was entitled to it.
+func (i *Intake) asked(ctx context.Context, item task.Key, actor, what string) (bool, error) {
+	from := i.options.Forges[item.Forge]
+	self, err := from.Self(ctx)
+	if err != nil {
+		return false, err
+	}
+	entitled, err := i.options.Steering.Asked(ctx, from, item, actor, self)
+	if err == nil && !entitled {
+		i.options.Log.InfoContext(ctx, "what somebody did on an item does not count: they may not label and assign there",
+			"item", item.String(), "login", actor, "what", what)
+	}
+	return entitled, err
+}
+
 // again decides about an item whose task has ended.
-func (i *Intake) again(ctx context.Context, item forge.Item, t task.Task, wanted bool) error {
+func (i *Intake) again(ctx context.Context, item forge.Item, t task.Task, wanted bool, bot string) error {
 	released := t.Released || t.State == task.Stopped && (t.Reason == task.ReasonUnassigned || t.Reason == task.ReasonItemClosed)
 	switch {
 	case wanted && released:
-		return i.begin(ctx, item)
+		return i.begin(ctx, item, bot)
 	case !wanted && !t.Released:
 		return i.options.Tasks.Release(ctx, t.ID)
 	default:

@@ -17,7 +17,7 @@ const pullAge = 30 * time.Second
 
 // reviews makes review tasks of the pull requests of an item that waits for
 // review, if they are due.
-func (i *Intake) reviews(ctx context.Context, item forge.Item, bot string) error {
+func (i *Intake) reviews(ctx context.Context, item forge.Item) error {
 	from := i.options.Forges[item.Key.Forge]
 	pulls := []task.Key{item.Key}
 	if item.Key.Kind == task.Issue {
@@ -27,7 +27,8 @@ func (i *Intake) reviews(ctx context.Context, item forge.Item, bot string) error
 		}
 		pulls = nil
 		for _, one := range linked {
-			if one.State == forge.Open {
+			// A label says something about the repository in which it was put on.
+			if one.State == forge.Open && one.Key.Repository == item.Key.Repository {
 				pulls = append(pulls, one.Key)
 			}
 		}
@@ -43,20 +44,24 @@ func (i *Intake) reviews(ctx context.Context, item forge.Item, bot string) error
 	if !on {
 		return nil // taken off a moment ago
 	}
+	by := forge.LabeledBy(events, i.options.Rules.ReviewLabel)
+	if entitled, err := i.asked(ctx, item.Key, by, "labeled"); err != nil || !entitled {
+		return err
+	}
 	if due := labeled.Add(i.options.Rules.ReviewDelay); due.After(i.options.Now()) {
 		i.lookAt(item.Key, due)
 		return nil
 	}
 	for _, key := range pulls {
-		err = errors.Join(err, i.review(ctx, item, key, labeled, bot))
+		err = errors.Join(err, i.review(ctx, item, key, labeled))
 	}
 	return err
 }
 
 // review makes the review task of a pull request whose time has come, unless a
-// person has reviewed it since the label was put on, or we have reviewed the same
-// head commit before.
-func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labeled time.Time, bot string) error {
+// person who may steer it has reviewed it since the label was put on, or we have
+// reviewed the same head commit before.
+func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labeled time.Time) error {
 	pull, err := i.read(ctx, key, pullAge)
 	if err != nil {
 		return err
@@ -68,11 +73,11 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 	if err != nil && task.CodeOf(err) != task.NotFound {
 		return err
 	}
-	reviews, err := i.options.Forges[key.Forge].Reviews(ctx, key)
+	byOthers, err := i.reviewedSince(ctx, pull, labeled)
 	if err != nil {
-		return fmt.Errorf("read the reviews: %w", err)
+		return err
 	}
-	needed := !reviewedSince(reviews, labeled, bot)
+	needed := !byOthers
 	switch {
 	case last.State == task.Queued && !needed:
 		return i.withdraw(ctx, last, task.ReasonReviewNotNeeded)
@@ -109,15 +114,32 @@ func reviewed(last task.Task, commit string) bool {
 	return before == commit
 }
 
-// reviewedSince reports whether somebody else has reviewed after the moment. We
-// cannot tell other programs from people.
-func reviewedSince(reviews []forge.Review, since time.Time, bot string) bool {
+// reviewedSince reports whether somebody else has reviewed after the moment. What the
+// author says about their own work is no review of it, and one of a stranger does not
+// relieve us of ours. We cannot tell other programs from people.
+func (i *Intake) reviewedSince(ctx context.Context, pull forge.Item, since time.Time) (bool, error) {
+	from := i.options.Forges[pull.Key.Forge]
+	self, err := from.Self(ctx)
+	if err != nil {
+		return false, err
+	}
+	reviews, err := from.Reviews(ctx, pull.Key)
+	if err != nil {
+		return false, fmt.Errorf("read the reviews: %w", err)
+	}
 	for _, review := range reviews {
-		if !task.SameLogin(review.Author, bot) && !review.At.Before(since) {
-			return true
+		if review.At.Before(since) || task.SameLogin(review.Author, self) || task.SameLogin(review.Author, pull.Author) {
+			continue
+		}
+		standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
+		if err != nil {
+			return false, fmt.Errorf("read what a reviewer may do: %w", err)
+		}
+		if standing.MaySteer() {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // author is the agent that wrote the pull request, if it is the work of a task.
@@ -145,7 +167,8 @@ func (i *Intake) origin(ctx context.Context, pull forge.Item) (origin task.Task,
 	return origin, err == nil, err
 }
 
-// fixUp makes a task of a review that asks for changes on a pull request of ours.
+// fixUp makes a task of a review that asks for changes on a pull request of ours, if
+// its author may steer it.
 func (i *Intake) fixUp(ctx context.Context, pull forge.Item, bot string) error {
 	origin, ours, err := i.origin(ctx, pull)
 	if err != nil {
@@ -154,13 +177,9 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item, bot string) error {
 	if pull.Fork || !ours && !task.SameLogin(pull.Author, bot) {
 		return nil
 	}
-	reviews, err := i.options.Forges[pull.Key.Forge].Reviews(ctx, pull.Key)
-	if err != nil {
-		return fmt.Errorf("read the reviews: %w", err)
-	}
-	open := openRequests(reviews)
-	if len(open) == 0 {
-		return nil
+	open, rounds, err := i.requests(ctx, pull)
+	if err != nil || len(open) == 0 {
+		return err
 	}
 	newest := open[len(open)-1]
 	last, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
@@ -171,7 +190,7 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item, bot string) error {
 	if last.State.Active() || occasion <= last.Occasion {
 		return nil
 	}
-	if rounds := requestsBy(reviews, bot); task.SameLogin(newest.Author, bot) && rounds > i.options.Rules.ReviewRounds {
+	if rounds > i.options.Rules.ReviewRounds {
 		i.options.Log.WarnContext(ctx, "our own reviews keep asking for changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
 		return nil
 	}
@@ -200,16 +219,36 @@ func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (str
 	if item.Key.Kind != task.Pull {
 		return "", nil
 	}
-	reviews, err := i.options.Forges[item.Key.Forge].Reviews(ctx, item.Key)
-	if err != nil {
-		return "", fmt.Errorf("read the reviews: %w", err)
-	}
-	open := openRequests(reviews)
-	if len(open) == 0 {
-		return "", nil
+	open, _, err := i.requests(ctx, item)
+	if err != nil || len(open) == 0 {
+		return "", err
 	}
 	// Each assignment is an occasion of its own.
 	return occasionOf(open[len(open)-1]) + " assigned " + i.options.Now().UTC().Format(time.RFC3339Nano), nil
+}
+
+// requests returns the reviews of a pull request that ask for changes, still stand and
+// count, oldest first. Rounds is how often we ourselves have asked for changes so far,
+// if the last that asks is one of ours, and 0 otherwise: people who may steer are not
+// counted.
+func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Review, rounds int, err error) {
+	from := i.options.Forges[pull.Key.Forge]
+	reviews, err := from.Reviews(ctx, pull.Key)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the reviews: %w", err)
+	}
+	self, err := from.Self(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	open, err = i.options.Steering.heeded(ctx, pull, openRequests(reviews), self)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read what a reviewer may do: %w", err)
+	}
+	if len(open) > 0 && task.SameLogin(open[len(open)-1].Author, self) {
+		rounds = requestsBy(reviews, self)
+	}
+	return open, rounds, nil
 }
 
 func requestsBy(reviews []forge.Review, login string) int {

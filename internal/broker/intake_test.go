@@ -29,10 +29,11 @@ const (
 // office is an intake on a forge in memory, whose clock can be moved.
 type office struct {
 	*testing.T
-	store  store.Store
-	forge  *dummy.Forge
-	intake *broker.Intake
-	log    *safeBuffer
+	store    store.Store
+	forge    *dummy.Forge
+	steering *broker.Steering
+	intake   *broker.Intake
+	log      *safeBuffer
 
 	mu    sync.Mutex
 	ahead time.Duration
@@ -61,13 +62,18 @@ func newOffice(t *testing.T, change ...func(*broker.IntakeOptions)) *office {
 		T: t, store: opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open)), forge: dummy.New(task.GitHub, bot), log: &safeBuffer{},
 	}
 	o.forge.AddRepository(team, forge.Remote{})
+	for _, colleague := range []string{"ann", "bob"} {
+		o.forge.SetAccess(team, colleague, forge.WriteAccess)
+	}
+	rights := broker.NewRights(map[task.Forge]forge.Reader{task.GitHub: o.forge}, o.now)
+	o.steering = &broker.Steering{Access: rights.Access, Log: slog.New(slog.NewTextHandler(o.log, nil))}
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)
 	t.Cleanup(snapshots.Stop)
 	options := broker.IntakeOptions{
 		Tasks: o.store, Notices: o.store, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
-		Scope:  func(_ task.Forge, repository string) bool { return strings.HasPrefix(repository, "team/") },
-		Bot:    func(context.Context, task.Forge) (string, error) { return bot, nil },
-		Labels: labels, Now: o.now, Log: slog.New(slog.NewTextHandler(o.log, nil)),
+		Scope:    func(_ task.Forge, repository string) bool { return strings.HasPrefix(repository, "team/") },
+		Bot:      func(context.Context, task.Forge) (string, error) { return bot, nil },
+		Steering: o.steering, Labels: labels, Now: o.now, Log: slog.New(slog.NewTextHandler(o.log, nil)),
 		Rules: broker.Rules{
 			Roles: []task.Role{"BACKENDCODER", "FRONTENDCODER"}, DefaultRole: task.DefaultRole,
 			Priorities:  map[string]int{"priority:high": 2, "priority:low": -1},

@@ -29,6 +29,7 @@ type delivery struct {
 	store.Action
 	on     forge.Forge
 	sender *Sender
+	of     task.Task // zero for what the server does of its own accord
 	// text makes text safe: see neutraliser.
 	text forge.Neutraliser
 }
@@ -158,6 +159,9 @@ func performStateLabel(ctx context.Context, d delivery, p StateLabel) (any, erro
 }
 
 func performOpenPull(ctx context.Context, d delivery, p OpenPull) (any, error) {
+	if err := ownBranch(d.of, p.Head); err != nil {
+		return nil, err
+	}
 	safe := d.text
 	safe.Closes = []task.Key{d.Item} // the task's own item, nothing else
 	item, opened, err := d.on.OpenPull(ctx, d.Item.Repository, forge.PullPost{
@@ -222,10 +226,29 @@ func performPublish(ctx context.Context, d delivery, p PublishBranch) (any, erro
 	if d.sender.options.Publish == nil {
 		return nil, task.Errorf(task.Unsupported, "this server publishes no branches")
 	}
+	if err := d.ownBranch(ctx, p.Branch); err != nil {
+		return nil, err
+	}
 	err := d.sender.options.Publish(ctx, Publication{
 		Item: d.Item, Task: d.Task, Generation: d.Generation, Branch: p.Branch, Commit: p.Commit,
 	})
 	return Published{p.Commit}, err
+}
+
+// ownBranch refuses to publish anything but the branch of the task, and that too if it
+// is the one that the repository is about: a pull request may be from there.
+func (d delivery) ownBranch(ctx context.Context, branch string) error {
+	if err := ownBranch(d.of, branch); err != nil {
+		return err
+	}
+	repository, err := d.on.Repository(ctx, d.Item.Repository)
+	if err != nil {
+		return err
+	}
+	if branch == repository.DefaultBranch {
+		return task.Errorf(task.Forbidden, "%q is the default branch of %s", branch, repository.Name)
+	}
+	return nil
 }
 
 // participantsAge is how old the knowledge of who takes part in a conversation

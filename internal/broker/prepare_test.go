@@ -29,9 +29,12 @@ func (s *seeds) Prepare(_ context.Context, t task.Task, needs broker.Needs) erro
 func preparer(o *office, ground broker.Ground) *broker.Preparer {
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)
 	o.Cleanup(snapshots.Stop)
+	talk := broker.NewTalk(broker.TalkOptions{
+		Store: o.store, Snapshots: snapshots, Own: func(_ task.Forge, login string) bool { return login == bot }, Steering: o.steering, Now: o.now,
+	})
 	return &broker.Preparer{
 		Snapshots: snapshots, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Tasks: o.store, Events: o.store, Ground: ground,
-		Bot: func(context.Context, task.Forge) (string, error) { return bot, nil }, Now: o.now,
+		Comments: talk.Present, Steering: o.steering, Now: o.now,
 	}
 }
 
@@ -93,6 +96,44 @@ func TestPrepareReview(t *testing.T) {
 	}
 	if len(made.Prompt) > 20_000 {
 		t.Errorf("the prompt has %d bytes", len(made.Prompt))
+	}
+}
+
+// A pull request says what it is for, and anyone can write one: what is told with it is of
+// the same repository, and for everybody to read.
+func TestPrepareTellsNoSecrets(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.issue("Mend the gate")
+	confidential := o.issue("The key is under the mat")
+	o.forge.Change(confidential, func(i *forge.Item) { i.Confidential = true })
+	for _, name := range []string{"team/secret", "boss/secret"} {
+		o.forge.AddRepository(name, forge.Remote{})
+		private := o.forge.AddItem(name, task.Issue, "boss", "Sell the house")
+		o.forge.Change(private, func(i *forge.Item) { i.Body = "To a friend." })
+	}
+	pull := o.pull("feature", "Closes boss/secret#1, team/secret#1 and #2. Fixes Team/App#1.")
+	o.forge.Change(pull, func(i *forge.Item) { i.Author = "mallory" })
+	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+	o.later(time.Hour)
+	o.look(pull)
+	held := o.claim(o.task(pull, task.Review), "a")
+	made, err := preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: held})
+	o.check(err)
+	if len(made.Pull.Issues) != 1 || made.Pull.Issues[0].Title != "Mend the gate" {
+		t.Errorf("the issues are %+v", made.Pull.Issues)
+	}
+	for _, secret := range []string{"Sell the house", "To a friend", "under the mat"} {
+		if strings.Contains(made.Prompt, secret) {
+			t.Errorf("the prompt says %q", secret)
+		}
+	}
+	// Where everything is confidential, it is told.
+	o.forge.Change(pull, func(i *forge.Item) { i.Confidential = true })
+	made, err = preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: held})
+	o.check(err)
+	if len(made.Pull.Issues) != 2 {
+		t.Errorf("the issues are %+v", made.Pull.Issues)
 	}
 }
 

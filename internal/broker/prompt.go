@@ -28,7 +28,7 @@ func prompt(a Assignment) string {
 	switch {
 	case a.Task.Type == task.Review:
 		text = reviewPrompt
-	case a.Pull != nil && len(a.Pull.Summaries)+len(a.Pull.Threads) > 0:
+	case a.Pull != nil && a.Pull.asksForChanges():
 		text = fixUpPrompt
 	}
 	return strings.NewReplacer(
@@ -59,7 +59,9 @@ func part(heading, body string) string {
 func commentsPart(a Assignment) string {
 	var text strings.Builder
 	for _, comment := range a.Comments {
-		text.WriteString(part("comment, by "+comment.Author, comment.Body))
+		if comment.MaySteer() {
+			text.WriteString(part("comment, by "+comment.Author, comment.Body))
+		}
 	}
 	return text.String()
 }
@@ -77,7 +79,7 @@ func reviewsPart(a Assignment) string {
 	}
 	var text strings.Builder
 	for _, review := range a.Pull.Summaries {
-		if review.Body != "" {
+		if review.Body != "" && review.MaySteer() {
 			text.WriteString(part("review, by "+review.Author, review.Body))
 		}
 	}

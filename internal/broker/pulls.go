@@ -20,9 +20,13 @@ type PullWish struct {
 	Draft  bool
 }
 
-// OpenPull publishes the run's branch and opens a pull request for it, or brings
+// OpenPull publishes the task's branch and opens a pull request for it, or brings
 // the one that is there up to date, and returns when that has happened. The
 // author of the item is asked to look at it. Asking again is safe.
+//
+// Which branch that is, and into which it is to be merged, the server knows from what
+// it handed out. A wish that names others is Forbidden, and so is every wish of a
+// review.
 //
 // While a stop is pending it is refused with Conflict, unless the pull request is
 // being opened already: then it is told how that went. When the forge takes its
@@ -31,19 +35,23 @@ type PullWish struct {
 func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (Pulled, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.PullWait)
 	defer cancel()
+	base, err := r.checkWish(ctx, held, wish)
+	if err != nil {
+		return Pulled{}, err
+	}
 	about := wish.Branch + "/" + wish.Commit
 	open := held.write("open_pull/" + about)
 	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
 		return Pulled{}, err
 	}
-	publish := PublishBranch{Branch: wish.Branch, Commit: wish.Commit}
+	publish := PublishBranch{Branch: held.Branch, Commit: wish.Commit}
 	if _, err := r.deliver(ctx, held.write("publish/"+about), publish); err != nil {
 		return Pulled{}, err
 	}
 	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
 		return Pulled{}, err
 	}
-	done, err := r.deliver(ctx, open, OpenPull{Title: wish.Title, Text: wish.Text, Head: wish.Branch, Base: wish.Base, Draft: wish.Draft})
+	done, err := r.deliver(ctx, open, OpenPull{Title: wish.Title, Text: wish.Text, Head: held.Branch, Base: base, Draft: wish.Draft})
 	if err != nil {
 		return Pulled{}, err
 	}
@@ -52,6 +60,31 @@ func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (Pulled, 
 		return Pulled{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
 	}
 	return pulled, r.follow(ctx, held, wish, pulled)
+}
+
+// checkWish refuses what is not the task's own, and returns the branch that the work is
+// to be merged into.
+func (r *Runs) checkWish(ctx context.Context, held Held, wish PullWish) (base string, err error) {
+	if err := ownBranch(held.Task, wish.Branch); err != nil {
+		return "", err
+	}
+	base, err = r.options.Base(ctx, held.Task)
+	if err == nil && wish.Base != base {
+		err = task.Errorf(task.Forbidden, "the work of the task is to be merged into %q, not into %q", base, wish.Base)
+	}
+	return base, err
+}
+
+// ownBranch refuses every branch but the one that the task was given: a development
+// task has one, and others have none.
+func ownBranch(t task.Task, branch string) error {
+	if t.Type != task.Development {
+		return task.Errorf(task.Forbidden, "a %s publishes nothing", t.Type)
+	}
+	if branch == "" || branch != t.Branch {
+		return task.Errorf(task.Forbidden, "the branch of the task is %q, not %q", t.Branch, branch)
+	}
+	return nil
 }
 
 // refuseWhenStopping refuses what a pending stop prevents.

@@ -21,9 +21,8 @@ const (
 // Referenced returns the items that the text of the task's own item names, as far
 // as they are in the same repository and there to be read, in the order in which
 // they are named. The run has no say in which they are: what a person wrote into
-// the item decides, so that a run cannot look around. A confidential item is left
-// out unless the task's own is one: what a run reads may end up where everybody
-// can read it.
+// the item decides, so that a run cannot look around. What may not be told with the
+// item is left out: see mayTell.
 func (r *Runs) Referenced(ctx context.Context, held Held) ([]forge.Item, error) {
 	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, participantsAge)
 	if err != nil {
@@ -36,7 +35,7 @@ func (r *Runs) Referenced(ctx context.Context, held Held) ([]forge.Item, error) 
 	var items []forge.Item
 	for _, key := range referenced(snapshot.Item) {
 		item, err := readEither(ctx, from, key)
-		if task.CodeOf(err) == task.NotFound || task.CodeOf(err) == task.Forbidden || err == nil && item.Confidential && !snapshot.Item.Confidential {
+		if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden || err == nil && !mayTell(snapshot.Item, item) {
 			continue
 		}
 		if err != nil {
@@ -46,6 +45,15 @@ func (r *Runs) Referenced(ctx context.Context, held Held) ([]forge.Item, error) 
 		items = append(items, item)
 	}
 	return items, nil
+}
+
+// mayTell reports whether what another item says may be given to a task on an item:
+// only if everybody who can read the one can read the other. What a run reads may end up
+// where everybody can read it, and whoever can write a text chooses what it refers to. So
+// it has to be of the same repository, and not confidential unless both are.
+func mayTell(of, other forge.Item) bool {
+	same := other.Key.Forge == of.Key.Forge && task.SameRepository(other.Key.Repository, of.Key.Repository)
+	return same && (!other.Confidential || of.Confidential)
 }
 
 // readEither reads an item whose number may be that of an issue or of a pull
@@ -69,7 +77,7 @@ func referenced(item forge.Item) []task.Key {
 	text := item.Title + "\n" + item.Body
 	for _, found := range numberInText.FindAllStringSubmatch(text, -1) {
 		switch repository, mark, digits := found[1], found[2], found[3]; {
-		case repository != "" && !strings.EqualFold(repository, item.Key.Repository):
+		case repository != "" && !task.SameRepository(repository, item.Key.Repository):
 		case mark == "#":
 			named.add(task.Issue, digits)
 		case item.Key.Forge == task.GitLab:

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -11,8 +10,9 @@ import (
 )
 
 const (
-	// rightsAge is how long we believe what someone may do in a repository.
-	rightsAge = 10 * time.Minute
+	// rightsAge is how long we believe what someone may do in a repository: so long
+	// a right counts that was taken away.
+	rightsAge = time.Minute
 	maxRights = 4096
 )
 
@@ -32,7 +32,7 @@ type person struct {
 }
 
 type right struct {
-	Access
+	forge.Access
 	at time.Time
 }
 
@@ -45,8 +45,8 @@ func NewRights(forges map[task.Forge]forge.Reader, now func() time.Time) *Rights
 }
 
 // Access tells what a login may do in the repository of an item.
-func (r *Rights) Access(ctx context.Context, item task.Key, login string) (Access, error) {
-	who := person{repository{item.Forge, item.Repository}, strings.ToLower(login)}
+func (r *Rights) Access(ctx context.Context, item task.Key, login string) (forge.Access, error) {
+	who := person{repository{item.Forge, item.Repository}, task.FoldLogin(login)}
 	r.mu.Lock()
 	found, known := r.known[who]
 	r.mu.Unlock()
@@ -55,14 +55,14 @@ func (r *Rights) Access(ctx context.Context, item task.Key, login string) (Acces
 	}
 	source, connected := r.forges[item.Forge]
 	if !connected {
-		return Access{}, task.Errorf(task.Unsupported, "no forge %s is configured", item.Forge)
+		return forge.NoAccess, task.Errorf(task.Unsupported, "no forge %s is configured", item.Forge)
 	}
 	at := r.now()
 	access, err := source.Access(ctx, item.Repository, login)
 	if err != nil {
-		return Access{}, err
+		return forge.NoAccess, err
 	}
-	asked := right{Access{Name: access.String(), CanWrite: access.CanWrite()}, at}
+	asked := right{access, at}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.known) >= maxRights {

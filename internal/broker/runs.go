@@ -25,7 +25,7 @@ type RunStore interface {
 	store.Outbox
 }
 
-// RunOptions is what Runs needs. Store, Sender, Snapshots, Bell, Words and Own
+// RunOptions is what Runs needs. Store, Sender, Snapshots, Bell, Words, Own and Base
 // have to be set.
 type RunOptions struct {
 	Store     RunStore
@@ -35,6 +35,8 @@ type RunOptions struct {
 	Words     *Words
 	// Own tells whether a login on a forge is ours.
 	Own func(of task.Forge, login string) bool
+	// Base is the branch that the work of a task that is held started from.
+	Base func(ctx context.Context, t task.Task) (string, error)
 	// Forges are where the items are read that a task's text names; without one
 	// that is not supported.
 	Forges map[task.Forge]forge.Reader

@@ -313,7 +313,8 @@ func (s *Sender) perform(ctx context.Context, action store.Action) (result json.
 			err = task.Errorf(task.Internal, "performing %s panicked: %v\n%s", action.Kind, fault, debug.Stack())
 		}
 	}()
-	if err := s.checkGeneration(ctx, action); err != nil {
+	of, err := s.taskOf(ctx, action)
+	if err != nil {
 		return nil, err
 	}
 	on, found := s.options.Forges[action.Item.Forge]
@@ -324,7 +325,7 @@ func (s *Sender) perform(ctx context.Context, action store.Action) (result json.
 	if !found {
 		return nil, task.Errorf(task.Unsupported, "there is no action of kind %q", action.Kind)
 	}
-	answer, err := perform(ctx, delivery{Action: action, on: on, sender: s, text: s.neutraliser(ctx, action.Item)})
+	answer, err := perform(ctx, delivery{Action: action, on: on, sender: s, of: of, text: s.neutraliser(ctx, action.Item)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", action.Kind, err)
 	}
@@ -363,18 +364,19 @@ func (s *Sender) keepTaken(ctx context.Context, action store.Action, cut func())
 	}
 }
 
-func (s *Sender) checkGeneration(ctx context.Context, action store.Action) error {
+// taskOf reads the task that an action is for, and fails if its run is over.
+func (s *Sender) taskOf(ctx context.Context, action store.Action) (task.Task, error) {
 	if action.Task == "" {
-		return nil
+		return task.Task{}, nil
 	}
 	current, err := s.options.Tasks.Task(ctx, action.Task)
 	if err != nil {
-		return fmt.Errorf("read the task of the action: %w", err)
+		return task.Task{}, fmt.Errorf("read the task of the action: %w", err)
 	}
 	if current.Generation != action.Generation {
-		return task.Errorf(task.StaleGeneration, "the task is in generation %d, the write is of %d", current.Generation, action.Generation)
+		return task.Task{}, task.Errorf(task.StaleGeneration, "the task is in generation %d, the write is of %d", current.Generation, action.Generation)
 	}
-	return nil
+	return current, nil
 }
 
 // outcome is what becomes of an action.

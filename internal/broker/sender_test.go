@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,7 +45,7 @@ func onDesk(t *testing.T, test func(d *desk)) {
 		t.Cleanup(func() { _ = opened.Close() })
 		on, item := newForge()
 		d := &desk{t: t, store: opened, forge: on, item: item}
-		d.task, _, err = opened.Assign(t.Context(), store.NewTask{Key: item, Type: task.Development, Reason: task.ReasonAssigned}, nil)
+		d.task, _, err = opened.Assign(t.Context(), store.NewTask{Key: item, Type: task.Development, Branch: "toryo/1", Reason: task.ReasonAssigned}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,6 +359,50 @@ func TestStaleGenerationIsRefused(t *testing.T) {
 		action, _ := broker.NewAction(d.write("2"), broker.Comment{Text: "zombie"})
 		if _, err := d.Put(t.Context(), action); task.CodeOf(err) != task.StaleGeneration {
 			t.Errorf("put by a run that is over: %v", err)
+		}
+	})
+}
+
+// What is published is the branch of the task, whatever stands in the outbox, and never
+// the default branch.
+func TestOnlyTheTasksBranchIsPublished(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		var published []string
+		d.Sender = broker.NewSender(broker.SenderOptions{
+			Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: d.forge},
+			Publish: func(_ context.Context, p broker.Publication) error {
+				published = append(published, p.Branch)
+				return nil
+			},
+		})
+		d.send(t)
+		pull := task.Key{Forge: d.item.Forge, Repository: d.item.Repository, Kind: task.Pull, Number: 99}
+		fromDefault, _, err := d.store.Assign(t.Context(), store.NewTask{Key: pull, Type: task.Development, Branch: "main", Reason: task.ReasonAssigned}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(of task.Task, payload broker.Payload, want store.ActionStatus) {
+			t.Helper()
+			action, err := broker.NewAction(broker.Write{Item: d.item, Task: of.ID, Generation: of.Generation, What: fmt.Sprint(payload)}, payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Put(t.Context(), action); err != nil {
+				t.Fatal(err)
+			}
+			if after := d.after(t, time.Minute, action.IdempotencyKey); after.Status != want {
+				t.Errorf("%+v is %s, want %s", payload, after.Status, want)
+			}
+		}
+		put(d.task, broker.PublishBranch{Branch: "production", Commit: "c1"}, store.Refused)
+		put(fromDefault, broker.PublishBranch{Branch: "main", Commit: "c1"}, store.Refused)
+		put(task.Task{}, broker.PublishBranch{Branch: "toryo/1", Commit: "c1"}, store.Refused)
+		put(d.task, broker.OpenPull{Title: "t", Head: "production", Base: "main"}, store.Refused)
+		put(d.task, broker.PublishBranch{Branch: "toryo/1", Commit: "c1"}, store.Delivered)
+		if !slices.Equal(published, []string{"toryo/1"}) {
+			t.Errorf("published %q", published)
 		}
 	})
 }

@@ -8,42 +8,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Accept says whose comments runs are told of.
-type Accept string
-
-// Whose comments: everyone's; those of who takes part in the item (its author and
-// assignees, who had commented before the task began, and who may write to the
-// repository); those of who may write to the repository.
-const (
-	FromAll          Accept = "all"
-	FromParticipants Accept = "participants"
-	FromWriters      Accept = "write"
-)
-
-// TalkOptions is what Talk needs. Store, Snapshots, Own and Access have to be
+// TalkOptions is what Talk needs. Store, Snapshots, Own and Steering have to be
 // set.
 type TalkOptions struct {
 	Store     RunStore
 	Snapshots *Snapshots
 	// Own tells whether a login on a forge is ours: what we say ourselves is no
 	// news.
-	Own func(of task.Forge, login string) bool
-	// Access tells what a login may do in the repository of an item.
-	Access func(ctx context.Context, item task.Key, login string) (Access, error)
-	Accept Accept
-	Off    bool // runs are told of no comments
-	Now    func() time.Time
-	Log    *slog.Logger
-}
-
-// Access is what someone may do in a repository.
-type Access struct {
-	Name     string // none, read, write, admin
-	CanWrite bool
+	Own      func(of task.Forge, login string) bool
+	Steering *Steering
+	Off      bool // runs are told of no comments that come while they work
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 // Talk keeps the comment logs of tasks: what people said on the items, each
@@ -66,23 +47,31 @@ func NewTalk(options TalkOptions) *Talk {
 const lookTries = 10
 
 // Begin is for a task that is handed out without anything to go on from: it
-// records the comments that are there as present, and returns them, oldest first.
-// The run is told of them with its assignment, and of nothing that was logged
-// before.
+// records the comments that are there as present, each judged as it would be if it
+// came now, and returns them, oldest first. The run is told of them with its
+// assignment, and of nothing that was logged before.
 func (k *Talk) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, error) {
-	err := k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {
-		snapshot, err := k.options.Snapshots.Get(ctx, t.Key, 0)
-		return k.heard(t.Key, snapshot), err
-	}, func(_ context.Context, changes []change) ([]store.CommentEntry, error) {
+	var seen Snapshot
+	err := k.update(ctx, t, func(ctx context.Context) (comments []task.Comment, err error) {
+		seen, err = k.options.Snapshots.Get(ctx, t.Key, 0)
+		return k.heard(t.Key, seen), err
+	}, func(ctx context.Context, changes []change) ([]store.CommentEntry, error) {
 		var entries []store.CommentEntry
 		for _, c := range changes {
+			entry := store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
 			if c.kind != store.CommentDeleted {
-				c.kind = store.CommentPresent
+				entry.Change = store.CommentPresent
 			}
-			entries = append(entries, store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()})
+			err := k.judge(ctx, seen.Item, c, &entry, func() (bool, error) { return true, nil })
+			if err != nil {
+				return nil, err
+			}
+			if c.kind != store.CommentPresent || entry.Access != c.before.Access || entry.Refused != c.before.Refused {
+				entries = append(entries, entry)
+			}
 		}
 		return entries, nil
-	})
+	}, everyComment)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +97,9 @@ func (k *Talk) Present(ctx context.Context, t task.Task, _ Snapshot) ([]TaskComm
 	}
 	told := make([]TaskComment, 0, len(present))
 	for _, entry := range present {
-		told = append(told, TaskComment{Comment: entry.Comment, Position: entry.Position, Access: entry.Access})
+		told = append(told, TaskComment{
+			Comment: entry.Comment, Position: entry.Position, Standing: Standing{Access: entry.Access, Refused: entry.Refused},
+		})
 	}
 	return told, err
 }
@@ -166,13 +157,14 @@ func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
 		entries := make([]store.CommentEntry, 0, len(changes))
 		for _, c := range changes {
 			entry := store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
-			if err := k.judge(ctx, t, seen, c, &entry); err != nil {
+			earlier := func() (bool, error) { return k.commentedBefore(ctx, t, c.comment.Author) }
+			if err := k.judge(ctx, seen.Item, c, &entry, earlier); err != nil {
 				return nil, err
 			}
 			entries = append(entries, entry)
 		}
 		return entries, nil
-	})
+	}, whatChanged)
 }
 
 // heard is what others than we have said on an item, oldest first.
@@ -199,7 +191,7 @@ type change struct {
 // comment, and then it is read anew, after the log: nothing in the log can be
 // newer than that.
 func (k *Talk) update(ctx context.Context, t task.Task, read func(context.Context) ([]task.Comment, error),
-	enter func(ctx context.Context, changes []change) ([]store.CommentEntry, error),
+	enter func(ctx context.Context, changes []change) ([]store.CommentEntry, error), of which,
 ) error {
 	comments, err := read(ctx)
 	if err != nil {
@@ -210,12 +202,12 @@ func (k *Talk) update(ctx context.Context, t task.Task, read func(context.Contex
 		if err != nil {
 			return err
 		}
-		changes, certain := compare(known, comments)
+		changes, certain := compare(known, comments, of)
 		if !certain {
 			if comments, err = read(ctx); err != nil {
 				return err
 			}
-			changes, _ = compare(known, comments)
+			changes, _ = compare(known, comments, of)
 		}
 		entries, err := enter(ctx, changes)
 		if err != nil || len(entries) == 0 {
@@ -229,6 +221,15 @@ func (k *Talk) update(ctx context.Context, t task.Task, read func(context.Contex
 	return task.Errorf(task.Unavailable, "the comments of task %s change too fast", t.ID)
 }
 
+// which says which comments are compared: those that differ from the log, or, as
+// present, the others too.
+type which bool
+
+const (
+	whatChanged  which = false
+	everyComment which = true
+)
+
 type commentID struct {
 	kind task.CommentKind
 	id   string
@@ -237,7 +238,7 @@ type commentID struct {
 // compare returns how the comments differ from what the log says: new and edited
 // ones in the order in which they were written, then deleted ones. It is certain
 // if all of them are new to the log: an older reading shows no others.
-func compare(known []store.CommentEntry, comments []task.Comment) (changes []change, certain bool) {
+func compare(known []store.CommentEntry, comments []task.Comment, of which) (changes []change, certain bool) {
 	logged := make(map[commentID]*store.CommentEntry, len(known))
 	for i := range known {
 		logged[commentID{known[i].Comment.Kind, known[i].Comment.ID}] = &known[i]
@@ -255,6 +256,8 @@ func compare(known []store.CommentEntry, comments []task.Comment) (changes []cha
 			changes, certain = append(changes, change{store.CommentNew, comment, before}), false
 		case before.Comment.Body != comment.Body:
 			changes, certain = append(changes, change{store.CommentEdited, comment, before}), false
+		case of == everyComment:
+			changes = append(changes, change{store.CommentPresent, comment, before})
 		}
 	}
 	for i := range known {
@@ -265,38 +268,20 @@ func compare(known []store.CommentEntry, comments []task.Comment) (changes []cha
 	return changes, certain
 }
 
-// judge decides whether a run is told of a comment.
-func (k *Talk) judge(ctx context.Context, t task.Task, seen Snapshot, c change, entry *store.CommentEntry) error {
+// judge decides whether a run is told of a comment. Of one that was deleted it is told
+// as it was of the comment.
+func (k *Talk) judge(ctx context.Context, item forge.Item, c change, entry *store.CommentEntry, earlier func() (bool, error)) error {
 	if c.kind == store.CommentDeleted {
 		entry.Access, entry.Refused = c.before.Access, c.before.Refused
 		return nil
 	}
-	access, err := k.options.Access(ctx, t.Key, c.comment.Author)
-	entry.Access = access.Name
-	switch {
-	case k.options.Accept == FromWriters && err != nil:
-		return err // better late than wrong
-	case k.options.Accept == FromWriters && !access.CanWrite:
-		entry.Refused = task.ReasonNoWriteAccess
-	case k.options.Accept == FromParticipants && !access.CanWrite:
-		takesPart, lookErr := k.takesPart(ctx, t, seen, c.comment.Author)
-		if lookErr != nil || !takesPart && err != nil {
-			return cmp.Or(lookErr, err)
-		}
-		if !takesPart {
-			entry.Refused = task.ReasonNotParticipant
-		}
-	case err != nil:
-		k.options.Log.WarnContext(ctx, "what the author of a comment may do is not known", "task", t.ID, "author", c.comment.Author, "error", err)
-	}
-	return nil
+	standing, err := k.options.Steering.Of(ctx, item, c.comment.Author, earlier)
+	entry.Access, entry.Refused = standing.Access, standing.Refused
+	return err
 }
 
-// takesPart reports whether someone takes part in an item.
-func (k *Talk) takesPart(ctx context.Context, t task.Task, seen Snapshot, login string) (bool, error) {
-	if task.SameLogin(seen.Item.Author, login) || seen.Item.AssignedTo(login) {
-		return true, nil
-	}
+// commentedBefore reports whether someone had commented before the task began.
+func (k *Talk) commentedBefore(ctx context.Context, t task.Task, login string) (bool, error) {
 	start, err := k.options.Store.CommentsStart(ctx, t.ID)
 	if err != nil {
 		return false, err

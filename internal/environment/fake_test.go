@@ -160,7 +160,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) run(t *testing.T, plan environment.Selection) environment.Outcome {
 	t.Helper()
-	outcome, err := b.Run(t.Context(), environment.Request{Plan: plan, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}})
+	outcome, err := b.Run(t.Context(), environment.Request{Plan: plan, Source: environment.Source{Project: "ours"}, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}})
 	if err != nil {
 		t.Fatal(err)
 	}

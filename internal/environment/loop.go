@@ -56,11 +56,10 @@ func (r *setupRun) loop(ctx context.Context) error {
 // leaveSnapshot begins anew without a snapshot that did not pass verification.
 func (r *setupRun) leaveSnapshot(ctx context.Context) error {
 	key := r.result.SetupResult.FromSnapshot
-	r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was removed")
 	if err := r.stop(ctx); err != nil {
 		return r.fatal("the sandbox could not be stopped", err)
 	}
-	if err := r.Engine.RemoveSnapshot(ctx, key); err != nil {
+	if err := r.removeSnapshot(ctx, key); err != nil {
 		return r.fatal("the snapshot could not be removed", err)
 	}
 	if err := sandbox.RemoveAdded(r.request.Spec.Workspace, r.before); err != nil {
@@ -69,6 +68,18 @@ func (r *setupRun) leaveSnapshot(ctx context.Context) error {
 	r.result.SetupResult.FromSnapshot, r.cold = "", true
 	r.result.Errors = r.result.Errors[:0]
 	return r.start(ctx)
+}
+
+// removeSnapshot removes a snapshot that did not pass verification. That of the project
+// is not a change's to remove: the change may be why it did not pass.
+func (r *setupRun) removeSnapshot(ctx context.Context, key string) error {
+	own, err := r.key(ctx, r.image(), r.request.Source)
+	if err != nil || own != key {
+		r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was not used")
+		return err
+	}
+	r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was removed")
+	return r.Engine.RemoveSnapshot(ctx, key)
 }
 
 // setUp runs the set-up commands one by one.

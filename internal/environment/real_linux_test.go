@@ -218,7 +218,7 @@ func realSetup(engine sandbox.Engine) *environment.Setup {
 func runForReal(t testing.TB, setup *environment.Setup, project realProject, plan environment.Selection, baseline bool) environment.Outcome {
 	t.Helper()
 	workspace := t.TempDir()
-	request := environment.Request{Plan: plan, Baseline: baseline,
+	request := environment.Request{Plan: plan, Baseline: baseline, Source: environment.Source{Project: t.Name()},
 		Spec: sandbox.Spec{Owner: "real", Image: os.Getenv("TORYO_TEST_DOCKER_IMAGE"), Workspace: workspace, Env: variables},
 		Clone: func(_ context.Context, dir string) error {
 			for name, content := range project.files {

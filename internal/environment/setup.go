@@ -1,11 +1,13 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -37,6 +39,7 @@ type Setup struct {
 // Request is one run of the sub-phase.
 type Request struct {
 	Plan     Selection
+	Source   Source // whose files are in the workspace
 	Language string // of the task, for detection
 	Spec     sandbox.Spec
 	// Clone puts the project into the workspace. It is called once; nil when the
@@ -184,9 +187,7 @@ func (r *setupRun) prepare(ctx context.Context) error {
 func (r *setupRun) start(ctx context.Context) error {
 	r.tell(Step{Kind: Starting, Message: r.Engine.Name()})
 	spec := r.request.Spec
-	if spec.Image == "" {
-		spec.Image = r.entry.Image
-	}
+	spec.Image = r.image()
 	spec.Network = r.SetupNetwork
 	spec.Progress = func(message string) { r.tell(Step{Kind: EngineProgressed, Message: message}) }
 	env := map[string]string{}
@@ -194,11 +195,11 @@ func (r *setupRun) start(ctx context.Context) error {
 		maps.Copy(env, variables)
 	}
 	spec.Env = env
-	if key := r.warmKey(ctx, spec.Image); key != "" {
-		spec.Snapshot = key
+	for _, warm := range r.warm(ctx, spec.Image) {
+		spec.Snapshot = warm.Key
 		box, err := r.Engine.Start(ctx, spec)
 		if err == nil {
-			r.box, r.result.SetupResult.FromSnapshot = box, key
+			r.box, r.result.SetupResult.FromSnapshot, r.kept = box, warm.Key, warm.Kept
 			return nil
 		}
 		r.result.Warnings = append(r.result.Warnings, "the snapshot could not be used: "+err.Error())
@@ -212,31 +213,40 @@ func (r *setupRun) start(ctx context.Context) error {
 	return nil
 }
 
-// warmKey is the key of the snapshot to start from, or nothing.
-func (r *setupRun) warmKey(ctx context.Context, image string) string {
-	if r.Snapshots == 0 || r.cold {
-		return ""
-	}
-	key, err := r.key(ctx, image)
-	if err != nil {
-		r.Log.WarnContext(ctx, "environment set-up: no snapshot can be looked for", "error", err)
-		return ""
+// image is the one that the sandbox is started from.
+func (r *setupRun) image() string { return cmp.Or(r.request.Spec.Image, r.entry.Image) }
+
+// keeps reports whether snapshots are kept and used.
+func (r *setupRun) keeps() bool { return r.Snapshots > 0 && r.request.Source.Project != "" }
+
+// warm are the snapshots to start from, if there are any: that of the project before
+// that of the change.
+func (r *setupRun) warm(ctx context.Context, image string) []sandbox.Snapshot {
+	if !r.keeps() || r.cold {
+		return nil
 	}
 	kept, err := r.Engine.Snapshots(ctx)
 	if err != nil {
 		r.Log.WarnContext(ctx, "environment set-up: snapshots cannot be listed", "error", err)
-		return ""
+		return nil
 	}
-	for _, snapshot := range kept {
-		if snapshot.Key == key {
-			r.kept = snapshot.Kept
-			return key
+	var found []sandbox.Snapshot
+	for _, source := range slices.Compact([]Source{{Project: r.request.Source.Project}, r.request.Source}) {
+		key, err := r.key(ctx, image, source)
+		if err != nil {
+			r.Log.WarnContext(ctx, "environment set-up: no snapshot can be looked for", "error", err)
+			return nil
+		}
+		for _, snapshot := range kept {
+			if snapshot.Key == key {
+				found = append(found, snapshot)
+			}
 		}
 	}
-	return ""
+	return found
 }
 
-func (r *setupRun) key(ctx context.Context, image string) (string, error) {
+func (r *setupRun) key(ctx context.Context, image string, source Source) (string, error) {
 	identity, err := r.Engine.Identity(ctx, image)
 	if err != nil {
 		return "", err
@@ -247,7 +257,7 @@ func (r *setupRun) key(ctx context.Context, image string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	return r.Table.snapshotKey(r.Engine.Name(), identity, r.selected, onlyListed{root.FS(), r.before})
+	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.selected, onlyListed{root.FS(), r.before})
 }
 
 // fatal records that the sandbox or the project is not to be had.
@@ -320,15 +330,11 @@ func (r *setupRun) post(ctx context.Context) {
 // keep makes a snapshot of a verified environment and prunes old ones. That it
 // fails is no failure of the set-up.
 func (r *setupRun) keep(ctx context.Context) {
-	if r.Snapshots == 0 || r.result.SetupResult.FromSnapshot != "" {
+	if !r.keeps() || r.result.SetupResult.FromSnapshot != "" {
 		return
 	}
 	r.tell(Step{Kind: KeepingSnapshot})
-	image := r.request.Spec.Image
-	if image == "" {
-		image = r.entry.Image
-	}
-	key, err := r.key(ctx, image)
+	key, err := r.key(ctx, r.image(), r.request.Source)
 	if err == nil {
 		var made sandbox.Snapshot
 		made, err = r.box.Snapshot(ctx, key, r.before)

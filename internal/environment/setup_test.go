@@ -464,6 +464,74 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 	}
 }
 
+// What a project's files did in set-up is in the environment, and its manifests do not
+// show it. So what was kept is for the same project only, and what was kept of a change
+// for that change only.
+func TestSnapshotsAreNotShared(t *testing.T) {
+	t.Parallel()
+	ours := environment.Source{Project: "gitea forge.example ours/app"}
+	change := func(name string) environment.Source { return environment.Source{Project: ours.Project, Change: name} }
+	for name, c := range map[string]struct {
+		kept, next environment.Source
+		used       bool
+	}{
+		"the same project":                  {ours, ours, true},
+		"another project":                   {ours, environment.Source{Project: "gitea forge.example theirs/app"}, false},
+		"the same name elsewhere":           {ours, environment.Source{Project: "gitea other.example ours/app"}, false},
+		"a change from its project":         {ours, change("gitea:ours/app!7 c1"), true},
+		"the project from a change":         {change("gitea:ours/app!7 c1"), ours, false},
+		"the same change":                   {change("gitea:ours/app!7 c1"), change("gitea:ours/app!7 c1"), true},
+		"another commit of the same change": {change("gitea:ours/app!7 c1"), change("gitea:ours/app!7 c2"), false},
+		"another change":                    {change("gitea:ours/app!7 c1"), change("gitea:ours/app!8 c1"), false},
+		"of nobody":                         {ours, environment.Source{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.Snapshots = 1 << 30
+			b.engine.results["check"] = []any{printed("OK")}
+			run := func(source environment.Source) environment.Outcome {
+				t.Helper()
+				request := environment.Request{Plan: plan, Source: source, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}}
+				outcome, err := b.Run(t.Context(), request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return outcome
+			}
+			run(c.kept)
+			if len(b.engine.kept) != 1 {
+				t.Fatalf("kept were %v", b.engine.kept)
+			}
+			b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[0]}}
+			b.engine.ran = nil
+			from := run(c.next).Result.SetupResult.FromSnapshot
+			if used := from != ""; used != c.used || used == slices.Contains(b.engine.ran, "one") {
+				t.Errorf("from the snapshot %q, ran %v", from, b.engine.ran)
+			}
+			if c.next.Project == "" && len(b.engine.kept) != 1 {
+				t.Error("what is nobody's was kept")
+			}
+		})
+	}
+}
+
+// A change that does not get on with what was kept of its project leaves it alone.
+func TestAChangeDoesNotRemoveWhatIsItsProjects(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Snapshots = 1 << 30
+	b.engine.results["check"] = []any{printed("OK")}
+	b.run(t, plan)
+	b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[0]}}
+	b.engine.results["check"] = []any{printed("stale"), printed("OK")}
+	request := environment.Request{Plan: plan, Source: environment.Source{Project: "ours", Change: "7"}, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}}
+	outcome, err := b.Run(t.Context(), request)
+	if err != nil || outcome.Result.OverallStatus != environment.Succeeded || len(b.engine.removed) != 0 || len(b.engine.kept) != 2 || b.engine.kept[1] == b.engine.kept[0] {
+		t.Errorf("got %+v, %v; removed %v, kept %v", outcome.Result, err, b.engine.removed, b.engine.kept)
+	}
+}
+
 func TestReceiptHasTheBaseline(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -48,7 +48,10 @@ type Reader interface {
 	// forge's own link. Of pull requests it returns none.
 	LinkedPulls(ctx context.Context, key task.Key) ([]LinkedPull, error)
 	// Comments returns the comments in the item's conversation: what people and
-	// bots wrote, not what the forge notes by itself, nor comments on lines.
+	// bots wrote, not what the forge notes by itself, nor comments on lines. What
+	// not everyone can read who can read the item, such as GitLab's internal notes,
+	// is in no comments and in no review threads: what comes of it could be read by
+	// everyone.
 	Comments(ctx context.Context, key task.Key) ([]task.Comment, error)
 	// LabelEvents returns when labels were put on the item and taken off it;
 	// [LabeledAt] finds one label in it.

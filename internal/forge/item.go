@@ -130,6 +130,18 @@ func LabeledAt(events []LabelEvent, label string) (time.Time, bool) {
 	return at, on
 }
 
+// LabeledBy returns who put the label on last, by the item's label events; "" if nobody
+// did according to them.
+func LabeledBy(events []LabelEvent, label string) string {
+	actor := ""
+	for _, event := range events {
+		if event.Label == label && event.On {
+			actor = event.Actor
+		}
+	}
+	return actor
+}
+
 // Label is a label that a repository has.
 type Label struct {
 	Name        string

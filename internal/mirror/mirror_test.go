@@ -342,6 +342,10 @@ func TestPublish(t *testing.T) {
 	wantCode(t, s.Publish(t.Context(), publication("a..b", first)), task.Invalid)
 	run(t, agent, "push", "--quiet", "--force", "origin", "HEAD:main")
 	wantCode(t, s.Publish(t.Context(), publication("main", ours)), task.Forbidden)
+	// Whatever it pushes, what it started from stays what it was.
+	if base, err := s.Base(t.Context(), repository, "task1"); err != nil || base != "main" {
+		t.Errorf("the task started from %q, %v", base, err)
+	}
 }
 
 func wantCode(t testing.TB, err error, code task.Code) {

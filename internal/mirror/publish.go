@@ -87,14 +87,31 @@ func (m *Mirrors) checkPublication(ctx context.Context, at place, p Publication)
 	if commit != p.Commit {
 		return task.Errorf(task.Conflict, "the task's branch %q is at %s, not at %s", p.Branch, commit, p.Commit)
 	}
-	base, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", space + "HEAD"}})
+	base, err := m.base(ctx, at)
+	if err == nil && base == p.Branch {
+		err = task.Errorf(task.Forbidden, "the branch %q is the one that the task started from", p.Branch)
+	}
+	return err
+}
+
+// Base is the branch that a task started from, by its last Seed. No push can change it.
+func (m *Mirrors) Base(ctx context.Context, r Repository, id task.ID) (string, error) {
+	at, err := m.placeOf(ctx, r, id)
 	if err != nil {
-		return internal(err, "cannot read the namespace of the task")
+		return "", err
 	}
-	if strings.TrimSpace(base) == space+"refs/heads/"+p.Branch {
-		return task.Errorf(task.Forbidden, "the branch %q is the one that the task started from", p.Branch)
+	if err := m.bringIn(ctx, at); err != nil {
+		return "", err
 	}
-	return nil
+	return m.base(ctx, at)
+}
+
+func (m *Mirrors) base(ctx context.Context, at place) (string, error) {
+	head, err := m.git.run(ctx, command{dir: at.dir, args: []string{"symbolic-ref", at.space() + "HEAD"}})
+	if err != nil {
+		return "", internal(err, "cannot read the namespace of the task")
+	}
+	return strings.TrimPrefix(strings.TrimSpace(head), at.space()+"refs/heads/"), nil
 }
 
 // remoteBranch asks the forge which commit a branch has; "" if there is none.

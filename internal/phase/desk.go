@@ -14,6 +14,7 @@ type Work struct {
 	Item       task.Key // zero for a task that is on no forge
 	Type       task.Type
 	Role       task.Role
+	Folder     string // of a task that is on no forge
 	URL        string
 	Title      string
 	Body       string

@@ -16,6 +16,9 @@ func (r *run) flow(ctx context.Context) (Outcome, error) {
 	if failed := r.state.failed; failed != nil {
 		return r.fail(ctx, failed.Reason, failed.Detail)
 	}
+	if err := r.noteRefused(ctx); err != nil {
+		return Outcome{}, err
+	}
 	if r.asksNothing(ctx) {
 		return r.awaitAnswer(ctx, r.words().nothingAsked)
 	}

@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -17,6 +18,44 @@ const goodPlan = `{"phase": "planning",
  "task_decomposition": {"subtasks": [{"id": "t1", "description": "d"}, {"id": "t2", "description": "d", "depends_on": ["t1"]}]},
  "action_plan": {"actions": [{"id": "a1", "subtask": "t2", "what": "w", "done": true}]},
  "selected_environment": {"name": "python", "reason": "r", "detected_files": ["x"], "setup_commands": ["c"], "verification": [{"command": "v", "expected_output": "o"}]}}`
+
+// differing is a repository that differs from its base in some files.
+type differing struct {
+	Repository
+	files []string
+}
+
+func (d differing) Diff(context.Context) (Diff, error) { return Diff{Files: d.files}, nil }
+
+// What set-up is given is the project's own only if it is exactly what the base branch
+// has: an environment that is kept of anything else is used for nothing else.
+func TestWhoseFilesAreSetUp(t *testing.T) {
+	t.Parallel()
+	issue := task.Key{Forge: task.Gitea, Repository: "ours/app", Kind: task.Issue, Number: 7}
+	pull := task.Key{Forge: task.Gitea, Repository: "ours/app", Kind: task.Pull, Number: 8}
+	const project = "gitea forge.example:3000 ours/app"
+	for name, c := range map[string]struct {
+		work  Work
+		files []string
+		want  environment.Source
+	}{
+		"the base":               {work: Work{Item: issue}, want: environment.Source{Project: project}},
+		"what a branch has":      {work: Work{Item: issue}, files: []string{"a"}, want: environment.Source{Project: project, Change: "task t1"}},
+		"what a run has done":    {work: Work{Item: issue, Past: []task.Event{{}}}, want: environment.Source{Project: project, Change: "task t1"}},
+		"a pull request":         {work: Work{Item: pull, Pull: &Pull{Commit: "c1"}}, want: environment.Source{Project: project, Change: pull.String() + " c1"}},
+		"a pull request, unread": {work: Work{Item: pull}, want: environment.Source{Project: project, Change: "task t1"}},
+		"a folder":               {work: Work{Folder: "/here"}, want: environment.Source{Project: "/here"}},
+	} {
+		c.work.Task = "t1"
+		if c.work.Item != (task.Key{}) {
+			c.work.URL = "https://forge.example:3000/ours/app/issues/7"
+		}
+		r := &run{Job: Job{Work: c.work, Repository: differing{files: c.files}}}
+		if got, err := r.source(t.Context()); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+}
 
 func TestReadPlan(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -51,7 +52,11 @@ func (r *run) setUp(ctx context.Context) error {
 	setup.Post = func(ctx context.Context, comment string) error {
 		return r.tell(ctx, "environment-setup-failed", comment, func(name string) error { return r.Desk.Say(ctx, name, comment) })
 	}
-	outcome, err := setup.Run(ctx, environment.Request{Plan: r.state.plan.SelectedEnvironment, Spec: r.spec(), Baseline: true})
+	source, err := r.source(ctx)
+	if err != nil {
+		return err
+	}
+	outcome, err := setup.Run(ctx, environment.Request{Plan: r.state.plan.SelectedEnvironment, Source: source, Spec: r.spec(), Baseline: true})
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -69,6 +74,46 @@ func (r *run) setUp(ctx context.Context) error {
 		return err
 	}
 	return r.append(ctx, task.Prepared, Entry{Setup: entry})
+}
+
+// source says whose files are in the workspace at the first set-up. They are the
+// project's own if the task is about no pull request, nothing was done in the workspace
+// yet, and nothing differs from the base: a branch of an earlier run may be there.
+func (r *run) source(ctx context.Context) (environment.Source, error) {
+	source := environment.Source{Project: r.Work.project(), Change: r.Work.change()}
+	if r.Work.Pull != nil || r.Work.Item.Kind == task.Pull || len(r.Work.Past) > 0 {
+		return source, nil
+	}
+	diff, err := r.Repository.Diff(ctx)
+	if err != nil {
+		return environment.Source{}, err
+	}
+	if len(diff.Files) == 0 {
+		source.Change = ""
+	}
+	return source, nil
+}
+
+// project names the repository that the work is in, with its forge and where that is:
+// several may use the sandboxes of one machine. It is empty if nobody knows.
+func (w Work) project() string {
+	if w.Item == (task.Key{}) {
+		return w.Folder
+	}
+	at := ""
+	if address, err := url.Parse(w.URL); err == nil {
+		at = address.Host
+	}
+	return fmt.Sprintf("%s %s %s", w.Item.Forge, at, w.Item.Repository)
+}
+
+// change names what the workspace has besides what the project itself has: the commit
+// of a pull request, or the work of the task.
+func (w Work) change() string {
+	if w.Pull != nil {
+		return w.Item.String() + " " + w.Pull.Commit
+	}
+	return "task " + string(w.Task)
 }
 
 // setupOf is the sub-phase for this run.
@@ -218,7 +263,8 @@ func (b *bench) rebuild(ctx context.Context) error {
 	for _, check := range receipt.Verification {
 		plan.Verification = append(plan.Verification, check.Check)
 	}
-	outcome, err := b.run.setupOf(ctx).Run(ctx, environment.Request{Plan: plan, Spec: b.run.spec()})
+	source := environment.Source{Project: b.run.Work.project(), Change: b.run.Work.change()}
+	outcome, err := b.run.setupOf(ctx).Run(ctx, environment.Request{Plan: plan, Source: source, Spec: b.run.spec()})
 	if err != nil {
 		return cause(ctx, err)
 	}

@@ -155,6 +155,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
 	if this.Redactor != nil {
 		this.Desk = cleanDesk{job.Desk, this.Redactor}
 	}
+	this.setAside()
 	if err := this.state.recall(job.Work.Past); err != nil {
 		return Outcome{}, err
 	}
@@ -175,6 +176,7 @@ type run struct {
 	language task.Language
 	resumed  bool       // the model was not told yet that the run goes on
 	savedAt  int64      // the step of the last save at a checkpoint
+	refused  []Comment  // what people said before it began and that does not count
 	writing  sync.Mutex // the order of the journal
 	state    *state
 	bench    *bench

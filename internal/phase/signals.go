@@ -79,6 +79,44 @@ func (t *talk) takeComments(ctx context.Context) {
 	}
 }
 
+// setAside takes what people said before the run began and that does not count out of
+// what the model is told. It is kept for the record.
+func (r *run) setAside() {
+	counts := func(comments []Comment) (kept []Comment) {
+		for _, comment := range comments {
+			if comment.Refused == "" {
+				kept = append(kept, comment)
+			} else {
+				r.refused = append(r.refused, comment)
+			}
+		}
+		return kept
+	}
+	r.Work.Comments = counts(r.Work.Comments)
+	if r.Work.Pull != nil {
+		pull := *r.Work.Pull
+		pull.Summaries = counts(pull.Summaries)
+		r.Work.Pull = &pull
+	}
+}
+
+// noteRefused writes down, once, what was set aside and why. The position stays where
+// it is: nothing was taken up.
+func (r *run) noteRefused(ctx context.Context) error {
+	signal := &SignalEntry{Signal: task.SignalComments}
+	for _, comment := range r.refused {
+		if !r.state.refused[comment.ID] {
+			signal.Comments = append(signal.Comments, TakenComment{
+				Position: comment.Position, ID: comment.ID, Author: comment.Author.Login, Change: comment.Change, Refused: comment.Refused,
+			})
+		}
+	}
+	if len(signal.Comments) == 0 {
+		return nil
+	}
+	return r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: signal})
+}
+
 // judge says what becomes of each comment, and how the model is told of those
 // that are taken up.
 func judge(comments []Comment) (*SignalEntry, []string) {

@@ -25,9 +25,10 @@ type state struct {
 	plan        *Plan
 	plans       []string // the actions of every plan so far, to see when one comes again
 	setup       *SetupEntry
-	saved       string // the last commit of work in progress
-	branch      string // the commit of the finished work
-	position    int64  // of the last comment that was taken up
+	saved       string          // the last commit of work in progress
+	branch      string          // the commit of the finished work
+	position    int64           // of the last comment that was taken up
+	refused     map[string]bool // comments that were not taken up, by ID
 	heard       []string
 	waitedAt    int64 // the step at which the run paused for an answer
 	spoken      map[string]bool
@@ -55,7 +56,7 @@ type callState struct {
 func newState(work Work) *state {
 	s := &state{
 		first: work.Generation, phases: map[task.Phase]*phaseState{}, talks: map[string][]conversation.Entry{},
-		calls: map[string]*callState{}, spoken: map[string]bool{},
+		calls: map[string]*callState{}, spoken: map[string]bool{}, refused: map[string]bool{},
 	}
 	if len(work.Past) > 0 {
 		s.first = work.Past[0].Generation
@@ -163,6 +164,11 @@ func (s *state) applyCall(entry Entry) {
 
 func (s *state) applySignal(entry Entry) {
 	s.position = max(s.position, entry.Signal.Position)
+	for _, comment := range entry.Signal.Comments {
+		if comment.Refused != "" {
+			s.refused[comment.ID] = true
+		}
+	}
 	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
 		s.waitedAt = entry.Step
 	}

@@ -83,7 +83,8 @@ func (s *Service) LookAtPull(ctx context.Context, pull task.Key) error {
 
 // Replied makes a person's reply a turn of the thread of the review that it is
 // under, and returns when it is answered. A comment that was taken before is
-// nothing new, and so is one of somebody who may not read the repository.
+// nothing new, and one of somebody who may not steer the pull request is not answered:
+// every answer costs, and strangers could ask for any number of them.
 func (s *Service) Replied(ctx context.Context, pull task.Key, reply Reply) error {
 	before, err := s.Store.MessageOf(ctx, pull, reply.Comment.ID)
 	switch {
@@ -92,15 +93,17 @@ func (s *Service) Replied(ctx context.Context, pull task.Key, reply Reply) error
 	case err != nil && task.CodeOf(err) != task.NotFound:
 		return err
 	}
-	source, found := s.Forges[pull.Forge]
-	if !found {
-		return task.Errorf(task.Unsupported, "no forge %s is configured", pull.Forge)
+	snapshot, err := s.Pulls.Get(ctx, pull, s.Pulls.MaxAge(pull))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pull, err)
 	}
-	access, err := source.Access(ctx, pull.Repository, reply.Comment.Author)
+	standing, err := s.Steering.Of(ctx, snapshot.Item, reply.Comment.Author, nil)
 	if err != nil {
 		return fmt.Errorf("read what %s may do: %w", reply.Comment.Author, err)
 	}
-	if access < forge.ReadAccess {
+	if !standing.MaySteer() {
+		s.Log.DebugContext(ctx, "a reply under a review is not answered", "pull", pull.String(),
+			"author", reply.Comment.Author, "access", standing.Access, "reason", standing.Refused)
 		return nil
 	}
 	record, err := s.reviewOf(ctx, pull, reply)

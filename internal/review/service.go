@@ -47,9 +47,10 @@ type Options struct {
 	Model func(Purpose) (llm.Model, error)
 	// Language is that of new conversations; empty means that of the review.
 	Language task.Language
-	// Forges and Pulls are nil where there are no pull requests to look at.
-	Forges map[task.Forge]forge.Forge
-	Pulls  Pulls
+	// Forges, Pulls and Steering are nil where there are no pull requests to look at.
+	Forges   map[task.Forge]forge.Forge
+	Pulls    Pulls
+	Steering *broker.Steering // says whose replies are answered
 	// Wake tells the sender that there is something in the outbox; it may be nil.
 	Wake func()
 	Now  func() time.Time

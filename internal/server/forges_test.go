@@ -119,7 +119,7 @@ func (p *plant) issue(t testing.TB) (task.Key, task.Task) {
 	issue, _, err := p.gitea.Client(t, p.owner).CreateIssue(p.owner, p.repository.Name, sdk.CreateIssueOption{Title: "Mend the roof"})
 	must(t, err)
 	key := task.Key{Forge: task.Gitea, Repository: p.repository.FullName, Kind: task.Issue, Number: issue.Index}
-	made, _, err := p.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Reason: task.ReasonAssigned}, nil)
+	made, _, err := p.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Branch: "toryo/1", Reason: task.ReasonAssigned}, nil)
 	must(t, err)
 	p.holder = mirror.Holder{Task: made.ID, Generation: made.Generation, Repository: mirror.Repository{Forge: task.Gitea, Name: key.Repository}}
 	return key, made

@@ -135,8 +135,8 @@ func (h handsOut) assignment(a broker.Assignment, at string) wire.Assignment {
 		Earlier:  a.Earlier,
 	}
 	for _, c := range a.Comments {
-		one := plainComment(c.Comment)
-		one.Position, one.Access = c.Position, c.Access
+		one := judged(plainComment(c.Comment), c.Standing)
+		one.Position = c.Position
 		assigned.Comments = append(assigned.Comments, one)
 	}
 	if a.Pull != nil {
@@ -154,6 +154,16 @@ func plainComment(c task.Comment) wire.Comment {
 	return wire.Comment{ID: c.ID, Kind: string(c.Kind), Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}
 }
 
+// judged adds what the author of a comment counts for. What one says whose comments do
+// not count is not for the run.
+func judged(c wire.Comment, author broker.Standing) wire.Comment {
+	c.Access, c.Refused = author.Access, string(author.Refused)
+	if !author.MaySteer() {
+		c.Body = ""
+	}
+	return c
+}
+
 func pullOf(p broker.PullBrief) *wire.PullRequest {
 	pull := &wire.PullRequest{
 		Number: p.Item.Key.Number, URL: p.Item.URL, Title: p.Item.Title, Body: p.Item.Body, Author: p.Item.Author,
@@ -167,9 +177,9 @@ func pullOf(p broker.PullBrief) *wire.PullRequest {
 		pull.Threads = append(pull.Threads, one)
 	}
 	for _, review := range p.Summaries {
-		pull.Summaries = append(pull.Summaries, wire.Comment{
+		pull.Summaries = append(pull.Summaries, judged(wire.Comment{
 			ID: review.ID, Kind: string(task.ReviewComment), Author: review.Author, Body: review.Body, CreatedAt: review.At, UpdatedAt: review.At,
-		})
+		}, review.Standing))
 	}
 	for _, issue := range p.Issues {
 		pull.Issues = append(pull.Issues, wire.IssueText{Number: issue.Key.Number, Title: issue.Title, Body: issue.Body})

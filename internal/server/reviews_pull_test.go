@@ -98,8 +98,13 @@ func newPullHouse(t *testing.T) *pullHouse {
 
 func (h *pullHouse) newService(t *testing.T, forges map[task.Forge]forge.Forge, wake func()) *review.Service {
 	t.Helper()
+	readers := map[task.Forge]forge.Reader{}
+	for name, one := range forges {
+		readers[name] = one
+	}
+	steering := &broker.Steering{Access: broker.NewRights(readers, time.Now).Access, Log: slog.New(slog.DiscardHandler)}
 	service := review.New(review.Options{
-		Store: h.store, Forges: forges, Pulls: h.snapshots, Wake: wake, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Store: h.store, Forges: forges, Pulls: h.snapshots, Steering: steering, Wake: wake, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Model: func(review.Purpose) (llm.Model, error) { return h.model, nil },
 	})
 	t.Cleanup(service.Stop)
@@ -321,7 +326,7 @@ func TestRepliesAreTriedAgain(t *testing.T) {
 	h.wrote(t, "reply <nil>")
 
 	h.reply(t, "alice", "never")
-	must(t, h.board.AddUser(t.Context(), "carol", forge.ReadAccess))
+	must(t, h.board.AddUser(t.Context(), "carol", forge.WriteAccess))
 	h.reply(t, "carol", "and now?")
 	if err := h.service.LookAtPull(t.Context(), h.pull); task.CodeOf(err) != task.Unavailable {
 		t.Fatalf("looking gives %v", err)
@@ -347,6 +352,25 @@ func TestRepliesAreTriedAgain(t *testing.T) {
 	if got := strings.Join(states, ", "); got != want {
 		t.Errorf("the messages are %s, want %s", got, want)
 	}
+}
+
+// Somebody who may only read is not answered, unless they wrote what is reviewed.
+func TestRepliesOfStrangersAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	h := newPullHouse(t)
+	h.review(t)
+	h.wrote(t, "review <nil>")
+	must(t, h.board.AddUser(t.Context(), "mallory", forge.ReadAccess))
+	h.reply(t, "mallory", "Why?")
+	before := len(h.model.Records())
+	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	if asked := len(h.model.Records()) - before; asked != 0 {
+		t.Errorf("a stranger has the model asked %d times", asked)
+	}
+	must(t, h.board.SetAccess(t.Context(), "alice", forge.ReadAccess)) // who wrote it
+	h.reply(t, "alice", "Why?")
+	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	h.wrote(t, "reply <nil>")
 }
 
 func TestWhoseRepliesCount(t *testing.T) {

@@ -163,16 +163,13 @@ func signalsOf(signals broker.Signals) wire.Signals {
 
 func commentOf(e store.CommentEntry) wire.Comment {
 	shown := wire.Comment{
-		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author, Access: e.Access,
+		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author,
 		Body: e.Comment.Body, CreatedAt: e.Comment.CreatedAt, UpdatedAt: e.Comment.UpdatedAt,
 	}
 	if e.Change != store.CommentPresent {
 		shown.Change = string(e.Change)
 	}
-	if e.Refused != "" {
-		shown.Refused, shown.Body = string(e.Refused), "" // what it says is not for the run
-	}
-	return shown
+	return judged(shown, broker.Standing{Access: e.Access, Refused: e.Refused})
 }
 
 func (a runsAPI) references(ctx context.Context, held broker.Held, _ *heldInput) (*referencesOutput, error) {
@@ -208,6 +205,9 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPull
 
 func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*resultOutput, error) {
 	result := input.Body
+	if result.Review != nil && held.Type != task.Review {
+		return nil, task.Errorf(task.Forbidden, "a %s task reviews nothing", held.Type)
+	}
 	if result.Review != nil && result.Outcome == string(broker.RunDone) && held.State == task.Running {
 		if err := a.reviewed(ctx, held, result); err != nil {
 			return nil, err

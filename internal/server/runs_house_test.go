@@ -2,7 +2,9 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
@@ -80,6 +82,7 @@ type workshop struct {
 	runs      *broker.Runs
 	halts     *broker.Halts
 	talk      *broker.Talk
+	steering  *broker.Steering
 	watcher   *broker.Watcher
 	intake    *broker.Intake
 	pauseFile string
@@ -148,6 +151,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	}
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge},
 	})
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
@@ -156,14 +160,15 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		PauseFile: w.pauseFile, PauseSource: "file",
 	})
 	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
+	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
 	w.talk = broker.NewTalk(broker.TalkOptions{
-		Store: database, Snapshots: w.snapshots, Own: own, Access: rights.Access, Accept: set.accept, Now: w.now, Log: logger,
+		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Now: w.now, Log: logger,
 	})
 	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
 	w.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: database, Notices: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
-		Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
+		Steering: w.steering, Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
 	})
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
 		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Answered: w.halts.Answered, Now: w.now, Log: logger,
@@ -189,7 +194,7 @@ func (w *workshop) issue(t *testing.T, title string) task.Task {
 		t.Fatal(err)
 	}
 	made, _, err := w.store.Assign(t.Context(), store.NewTask{
-		Key: key, Type: task.Development, Title: title, Reason: task.ReasonAssigned,
+		Key: key, Type: task.Development, Title: title, Branch: fmt.Sprint("toryo/", key.Number), Reason: task.ReasonAssigned,
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -153,4 +154,61 @@ func TestWhatBecameOfRuns(t *testing.T) {
 			t.Errorf("a viewer who asks is told %v", err)
 		}
 	})
+}
+
+// A lease lets its holder publish the branch of its task, for the base of its task, and
+// nothing else: what the agent says is not asked.
+func TestALeasePublishesItsOwnBranchOnly(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	w.forge.SetBranch(repository, "production", "p1")
+	made := w.issue(t, "Mend the gate")
+	held, _ := w.claim(t, made.ID)
+	for what, open := range map[string]wire.OpenPull{
+		"another branch":          {Branch: "production", Commit: "c1", Base: "main", Title: "t"},
+		"the branch of the base":  {Branch: "main", Commit: "c1", Base: "main", Title: "t"},
+		"another task's branch":   {Branch: "toryo/2", Commit: "c1", Base: "main", Title: "t"},
+		"no branch":               {Commit: "c1", Base: "main", Title: "t"},
+		"a ref that is no branch": {Branch: "../tags/v1", Commit: "c1", Base: "main", Title: "t"},
+		"another base":            {Branch: made.Branch, Commit: "c1", Base: "production", Title: "t"},
+		"no base":                 {Branch: made.Branch, Commit: "c1", Title: "t"},
+	} {
+		if pulled, err := held.OpenPull(t.Context(), open); err == nil {
+			t.Errorf("%s: %+v", what, pulled)
+		}
+	}
+	w.published.Range(func(branch, commit any) bool {
+		t.Errorf("%v was moved to %v", branch, commit)
+		return true
+	})
+	if pulls, err := w.forge.List(t.Context(), forge.Query{Repository: repository, Kind: task.Pull}); err != nil || len(pulls) != 0 {
+		t.Errorf("there are the pull requests %+v, %v", pulls, err)
+	}
+	if _, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: made.Branch, Commit: "c1", Base: "main", Title: "t"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nor does a review publish anything, although the branch that it reads is its own; and
+// who changes the code does not review it.
+func TestARoleWritesWhatIsItsOwn(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	w.forge.SetBranch(repository, "feature", "c1")
+	key := w.forge.AddItem(repository, task.Pull, "alice", "Mend")
+	for _, kind := range []task.Type{task.Review, task.Development} {
+		made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: kind, Branch: "feature", Reason: task.ReasonAssigned}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, _ := w.claim(t, made.ID)
+		if kind == task.Review {
+			_, err = held.OpenPull(t.Context(), wire.OpenPull{Branch: "feature", Commit: "c2", Base: "main", Title: "t"})
+		} else {
+			err = held.Finish(t.Context(), wire.Result{Outcome: "done", Review: &wire.ReviewResult{Commit: "c1", Verdict: "approve", Text: "Fine."}})
+		}
+		if task.CodeOf(err) != task.Forbidden {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
 }

@@ -143,14 +143,18 @@ func TestAcceptFrom(t *testing.T) {
 	t.Parallel()
 	const noWriter, noPart = "no_write_access", "not_a_participant"
 	for accept, want := range map[broker.Accept][]string{
-		broker.FromAll:          {"alice: a", "early: b", "writer: c", "stranger: d"},
-		broker.FromParticipants: {"alice: a", "early: b", "writer: c", "stranger refused " + noPart},
-		broker.FromWriters:      {"alice refused " + noWriter, "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
+		broker.FromAll:              {"alice: a", "early: b", "writer: c", "stranger: d"},
+		broker.FromParticipants:     {"alice: a", "early: b", "writer: c", "stranger refused " + noPart},
+		broker.FromWritersAndAuthor: {"alice: a", "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
+		broker.FromWriters:          {"alice refused " + noWriter, "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
 	} {
 		t.Run(string(accept), func(t *testing.T) {
 			t.Parallel()
 			w := onSQLite(t, setting{accept: accept})
 			w.forge.SetAccess(repository, "writer", forge.WriteAccess)
+			for _, reader := range []string{"alice", "early", "stranger"} {
+				w.forge.SetAccess(repository, reader, forge.ReadAccess)
+			}
 			made := w.issue(t, "Mend the gate")
 			w.forge.Say(made.Key, "early", "hello")
 			held, _ := w.claim(t, made.ID)

@@ -34,4 +34,20 @@ func (c Comment) Edited() bool { return c.UpdatedAt.After(c.CreatedAt) }
 func (c Comment) By(login string) bool { return SameLogin(c.Author, login) }
 
 // SameLogin reports whether two logins name one account.
-func SameLogin(a, b string) bool { return a != "" && strings.EqualFold(a, b) }
+func SameLogin(a, b string) bool { return a != "" && FoldLogin(a) == FoldLogin(b) }
+
+// SameRepository reports whether two names are of one repository: forges treat them as
+// they do logins.
+func SameRepository(a, b string) bool { return SameLogin(a, b) }
+
+// FoldLogin is a login in the one spelling under which it can be looked up. Only the
+// letters A to Z have another case here, as on the forges: Unicode would also make a
+// "k" of the Kelvin sign and an "s" of the long s, and so one account of two.
+func FoldLogin(login string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + ('a' - 'A')
+		}
+		return r
+	}, login)
+}

@@ -541,7 +541,7 @@ comment_detection: {enabled: FALSE, check_interval: 3}
 	want.CommandExecutor.Environments["go"] = "registry.example.com:5000/go@sha256:0011"
 	want.CommandExecutor.Environments["rust"] = "rust:1"
 	want.CommandExecutor.DefaultEnvironment = "rust"
-	want.CommentDetection = CommentDetection{Enabled: false, CheckInterval: 3, AcceptFrom: "all", ReviewComments: true}
+	want.CommentDetection = CommentDetection{Enabled: false, CheckInterval: 3, AcceptFrom: "write_or_author", ReviewComments: true}
 
 	got, report := Load(path, nil, nil)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -37,7 +37,7 @@ func TestVariablesGoOverTheFileAndFlagsOverBoth(t *testing.T) {
 func TestEveryKindOfVariable(t *testing.T) {
 	t.Parallel()
 	want := Default()
-	want.CommentDetection = CommentDetection{Enabled: false, CheckInterval: 7, AcceptFrom: "all", ReviewComments: true}
+	want.CommentDetection = CommentDetection{Enabled: false, CheckInterval: 7, AcceptFrom: "write_or_author", ReviewComments: true}
 	want.GitLab.Projects = []string{"a/b", "c/d"}
 	want.GitLab.BotName = "bot"
 	want.GitLab.Token = "glpat-0123456789"

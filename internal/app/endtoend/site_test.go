@@ -100,6 +100,9 @@ func (b *boardSite) open(ctx context.Context, repository, as string, scenario *p
 		of := review[thread.Author]
 		if of == nil {
 			of = &wire.NewBoardReview{Verdict: "request_changes", Body: "Please see below."}
+			if !people[thread.Author].CanWrite() {
+				of.Verdict = "comment" // all that the board allows them
+			}
 			review[thread.Author] = of
 		}
 		of.Lines = append(of.Lines, wire.NewBoardRemark{On: wire.BoardLine{Path: thread.Path, Line: thread.Line}, Body: thread.Body})

@@ -156,6 +156,36 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// What one folder's script has put into its environment is not in that of another folder
+// with the same manifest and the same commands.
+func TestOneFoldersEnvironmentIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	const plan = `{"selected_environment":{"name":"c","setup_commands":["sh setup.sh"],"verification":[{"command":"test -s \"$HOME/tool\" && echo OK","expected_output":"OK"}]}}`
+	theirs := folder(t, map[string]string{"plan.json": plan, "Makefile": "all:\n", "setup.sh": "echo a poisoned tool > \"$HOME/tool\"\n"})
+	ours := folder(t, map[string]string{"plan.json": plan, "Makefile": "all:\n", "setup.sh": "echo our tool > \"$HOME/tool\"\n"})
+	setup := newTrial(t, "bubblewrap", theirs)
+	from := func(dir string) (snapshot any, ran bool) {
+		t.Helper()
+		setup.Dir, setup.Plan = dir, filepath.Join(dir, "plan.json")
+		got, err := setup.run(t)
+		result, is := got["setup_result"].(map[string]any)
+		if err != nil || got["overall_status"] != "success" || !is {
+			t.Fatalf("%q, %q, %v", setup.out.String(), setup.progress.String(), err)
+		}
+		commands, _ := result["commands"].([]any)
+		return result["from_snapshot"], len(commands) == 1
+	}
+	for _, dir := range []string{theirs, ours} {
+		if snapshot, ran := from(dir); snapshot != "" || !ran {
+			t.Errorf("the first time in %s starts from the snapshot %v; its own script ran: %v", dir, snapshot, ran)
+		}
+	}
+	if snapshot, ran := from(ours); snapshot == "" || ran {
+		t.Errorf("the second time in the same folder starts from the snapshot %v; its script ran: %v", snapshot, ran)
+	}
+}
+
 // A failure that a model could repair says that there is none.
 func TestSetupWithoutAModel(t *testing.T) {
 	t.Parallel()

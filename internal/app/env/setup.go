@@ -75,8 +75,12 @@ func (s Setup) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
+	folder, err := filepath.Abs(s.Dir)
+	if err != nil {
+		return task.Wrap(task.NotFound, err, "the folder cannot be opened")
+	}
 	outcome, err := s.sub(engine).Run(ctx, environment.Request{
-		Plan: plan, Baseline: s.Baseline,
+		Plan: plan, Baseline: s.Baseline, Source: environment.Source{Project: "folder " + folder},
 		Spec:  sandbox.Spec{Owner: commandOwner, Image: s.Image, Workspace: workspace, Limits: s.limits()},
 		Clone: s.copyProject,
 	})

@@ -272,6 +272,40 @@ func (s *suite) reviews(t *testing.T) {
 	}
 }
 
+// reviewersAccess asks what those may do who wrote reviews and comments on lines: by the
+// login that these come with.
+func (s *suite) reviewersAccess(t *testing.T) {
+	ctx, f := t.Context(), s.Forge()
+	name := s.Repository(t)
+	author := s.Person(t, name, forge.WriteAccess)
+	key, _ := s.pullWithLines(t, name, author)
+	may := map[string]forge.Access{}
+	for _, access := range []forge.Access{forge.ReadAccess, forge.WriteAccess} {
+		reviewer := s.Person(t, name, access)
+		may[reviewer] = access
+		s.Review(t, key, reviewer, forge.Remark, "Hm.", map[forge.Anchor]string{{Path: "README.md", Side: forge.NewSide, Line: 2}: "Why?"})
+	}
+	wrote := map[string]bool{}
+	for _, thread := range must[[]forge.ReviewThread](t)(f.ReviewThreads(ctx, key)) {
+		for _, comment := range thread.Comments {
+			wrote[comment.Author] = true
+		}
+	}
+	for _, review := range must[[]forge.Review](t)(f.Reviews(ctx, key)) {
+		if _, known := may[review.Author]; !known {
+			t.Errorf("a review of %q, whom nobody knows", review.Author)
+		}
+	}
+	for reviewer, want := range may {
+		if !wrote[reviewer] {
+			t.Errorf("what %s wrote is by %v", reviewer, wrote)
+		}
+		if got := must[forge.Access](t)(f.Access(ctx, name, reviewer)); got != want {
+			t.Errorf("%s, who reviewed, has %s access, want %s", reviewer, got, want)
+		}
+	}
+}
+
 func (s *suite) submitReview(t *testing.T) {
 	ctx, f := t.Context(), s.Forge()
 	name := s.Repository(t)

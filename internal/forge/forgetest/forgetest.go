@@ -58,6 +58,7 @@ func Run(t *testing.T, fixture Fixture, options Options) {
 		{"EditPull", (*suite).editPull},
 		{"Diff", (*suite).diff},
 		{"Reviews", (*suite).reviews},
+		{"ReviewersAccess", (*suite).reviewersAccess},
 		{"SubmitReview", (*suite).submitReview},
 		{"Reply", (*suite).reply},
 		{"Reactions", (*suite).reactions},

@@ -350,7 +350,8 @@ func (f *Forge) moved(ctx context.Context, key task.Key) error {
 }
 
 // Comments returns the comments in the item's conversation, without the notes
-// that GitLab writes itself, those on lines, and the texts of our own reviews.
+// that GitLab writes itself, internal ones, those on lines, and the texts of our own
+// reviews.
 func (f *Forge) Comments(ctx context.Context, key task.Key) ([]task.Comment, error) {
 	notes, err := f.notes(ctx, key)
 	if err != nil {
@@ -358,7 +359,7 @@ func (f *Forge) Comments(ctx context.Context, key task.Key) ([]task.Comment, err
 	}
 	var comments []task.Comment
 	for _, note := range notes {
-		if note.System || onLine(note) {
+		if note.System || note.Internal || onLine(note) {
 			continue
 		}
 		comment := commentOf(note)

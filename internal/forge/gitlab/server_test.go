@@ -28,6 +28,8 @@ type server struct {
 	drafts   map[*forgeworld.Item][]*draft
 	awarded  map[int64]string // the name under which a reaction was given
 	freeTier bool             // one assignee at most
+	guest    string           // login of a member who is one, whatever they may read
+	secret   string           // notes with this text are internal
 	URL      string
 }
 
@@ -351,7 +353,7 @@ func (c *call) noteObject(item *forgeworld.Item, comment *forgeworld.Comment) ob
 		"id": comment.ID, "type": nil, "body": comment.Body, "attachment": nil, "author": person(comment.Author),
 		"created_at": stamp(comment.CreatedAt), "updated_at": stamp(comment.UpdatedAt), "system": false,
 		"noteable_id": item.ID, "noteable_iid": item.Number, "noteable_type": types[item.Kind], "project_id": item.Repo.ID,
-		"resolvable": false, "confidential": false, "internal": false,
+		"resolvable": false, "confidential": c.internal(comment), "internal": c.internal(comment),
 	}
 }
 
@@ -372,8 +374,13 @@ func (c *call) lineNote(item *forgeworld.Item, thread *forgeworld.Thread, commen
 func (c *call) systemNote(item *forgeworld.Item, event *forgeworld.Event) object {
 	made := c.noteObject(item, &forgeworld.Comment{ID: event.ID, Author: event.Actor, Body: event.Kind + " " + event.Label, CreatedAt: event.At, UpdatedAt: event.At})
 	made["system"] = true
-	if event.Kind == "moved" {
+	switch event.Kind {
+	case "moved":
 		made["body"] = "moved to " + event.Label
+	case "assigned":
+		made["body"] = "assigned to @" + event.User.Login
+	case "unassigned":
+		made["body"] = "unassigned @" + event.User.Login
 	}
 	return made
 }
@@ -410,4 +417,9 @@ func bodyOf(t testing.TB, r *http.Request) string {
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	return string(body)
+}
+
+// internal reports whether a note is one that only members see.
+func (c *call) internal(comment *forgeworld.Comment) bool {
+	return c.secret != "" && strings.Contains(comment.Body, c.secret)
 }

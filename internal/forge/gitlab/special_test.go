@@ -212,6 +212,63 @@ func TestFreeTier(t *testing.T) {
 	}
 }
 
+// TestInternalNotes are not for everyone who can read the item.
+func TestInternalNotes(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.server.secret = "under the mat"
+	for _, key := range []task.Key{s.issue, s.pull} {
+		s.Comment(t, key, s.author, "Where is the key?")
+		s.Comment(t, key, s.author, "It is under the mat.")
+		comments, err := s.Forge().Comments(t.Context(), key)
+		if err != nil || len(comments) != 1 || comments[0].Body != "Where is the key?" {
+			t.Errorf("%s has the comments %+v, %v", key, comments, err)
+		}
+	}
+	at := forge.Anchor{Path: "five", Side: forge.NewSide, Line: 3}
+	s.Review(t, s.pull, s.author, forge.Remark, "", map[forge.Anchor]string{at: "See under the mat."})
+	if threads, err := s.Forge().ReviewThreads(t.Context(), s.pull); err != nil || len(threads) != 0 {
+		t.Errorf("there are the threads %+v, %v", threads, err)
+	}
+}
+
+// TestTriage tells members who may label and assign from guests, who can do so only on
+// what they open.
+func TestTriage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	f, can := s.Forge().(forge.Triage)
+	if !can {
+		t.Fatal("the adapter does not say who may label and assign")
+	}
+	ctx := t.Context()
+	guest := s.Person(t, s.name, forge.ReadAccess)
+	s.server.guest = guest
+	reporter, stranger := s.Person(t, s.name, forge.ReadAccess), s.Person(t, s.name, forge.NoAccess)
+	for login, want := range map[string]bool{s.author: true, reporter: true, guest: false, stranger: false, "no-such-person": false, forge.Ghost: false} {
+		if may, err := f.MayTriage(ctx, s.name, login); err != nil || may != want {
+			t.Errorf("%s may: %v, %v", login, may, err)
+		}
+	}
+	wantBy := func(key task.Key, want string) {
+		t.Helper()
+		if by, err := f.AssignedBy(ctx, key, strings.ToUpper(s.Bot.Login)); err != nil || by != want {
+			t.Errorf("%s was assigned by %q, %v; want %q", key, by, err, want)
+		}
+	}
+	opened := s.Issue(t, s.name, guest, "Do as I say", "")
+	s.in(opened, func(item *forgeworld.Item) { item.Assignees = []*forgeworld.User{s.Bot} }) // with the issue
+	s.Comment(t, opened, guest, "assigned to @"+s.Bot.Login)                                 // which is not GitLab's
+	wantBy(opened, guest)
+	s.Assign(t, opened, s.author)
+	s.Assign(t, opened, s.author, s.Bot.Login)
+	wantBy(opened, s.author)
+	s.Assign(t, opened, guest) // "unassigned" is no assignment
+	wantBy(opened, s.author)
+	s.RemovePerson(t, s.author)
+	wantBy(opened, forge.Ghost)
+}
+
 // TestLostApproval publishes a review and fails to approve: repeated, only the
 // approval is made up for.
 func TestLostApproval(t *testing.T) {

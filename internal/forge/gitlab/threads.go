@@ -27,7 +27,7 @@ func (f *Forge) ReviewThreads(ctx context.Context, key task.Key) ([]forge.Review
 		return nil, reading(err, "read the review threads of %s", key)
 	}
 	discussions = slices.DeleteFunc(discussions, func(d *gl.Discussion) bool {
-		return d == nil || len(d.Notes) == 0 || !onLine(d.Notes[0])
+		return d == nil || len(d.Notes) == 0 || !onLine(d.Notes[0]) || d.Notes[0].Internal
 	})
 	if len(discussions) == 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func threadOf(discussion *gl.Discussion, head string) forge.ReviewThread {
 	thread := forge.ReviewThread{ID: discussion.ID, Resolved: true}
 	resolvable := false
 	for _, note := range discussion.Notes {
-		if note.System {
+		if note.System || note.Internal {
 			continue
 		}
 		comment := commentOf(note)

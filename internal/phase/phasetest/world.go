@@ -314,7 +314,8 @@ func (w *World) work() phase.Work {
 		Item: task.Key{Forge: task.Gitea, Repository: "owner/name", Kind: task.Issue, Number: 7}, Author: s.Author, Labels: s.Labels,
 		Branch: branch, Base: "main", Earlier: s.Earlier, Past: w.events}
 	for i, c := range s.Comments {
-		work.Comments = append(work.Comments, phase.Comment{ID: fmt.Sprint("start", i), Author: phase.Person{Login: c.Author, Access: c.Access}, Body: c.Body})
+		work.Comments = append(work.Comments, phase.Comment{ID: fmt.Sprint("start", i), Author: phase.Person{Login: c.Author, Access: c.Access},
+			Body: c.Body, Refused: string(c.Refused)})
 	}
 	if s.Pull != nil {
 		work.Item.Kind = task.Pull

@@ -107,6 +107,7 @@ type Event struct {
 	Kind   string // labeled, unlabeled, assigned, unassigned, cross-referenced
 	Actor  *User
 	Label  string
+	User   *User // who was assigned or unassigned
 	Source *Item
 	At     time.Time
 }
@@ -286,12 +287,12 @@ func (i *Item) RemoveLabel(actor *User, name string) bool {
 func (i *Item) Assign(actor *User, users ...*User) {
 	for _, user := range users {
 		if !slices.Contains(i.Assignees, user) {
-			i.note(&Event{Kind: "assigned", Actor: actor})
+			i.note(&Event{Kind: "assigned", Actor: actor, User: user})
 		}
 	}
 	for _, user := range i.Assignees {
 		if !slices.Contains(users, user) {
-			i.note(&Event{Kind: "unassigned", Actor: actor})
+			i.note(&Event{Kind: "unassigned", Actor: actor, User: user})
 		}
 	}
 	i.Assignees = slices.Clone(users)
