@@ -5,11 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"os"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Setup is the environment set-up sub-phase. Its fields are set once; runs do not
@@ -159,12 +159,12 @@ func (r *setupRun) prepare(ctx context.Context) error {
 			return r.fatal("the project could not be cloned", err)
 		}
 	}
-	root, err := os.OpenRoot(r.request.Spec.Workspace)
+	files, err := workdir.Open(r.request.Spec.Workspace)
 	if err != nil {
 		return &requestError{task.Wrap(task.NotFound, err, "the workspace cannot be opened")}
 	}
-	defer func() { _ = root.Close() }()
-	if r.detected, err = r.Table.Detect(root.FS(), r.request.Language); err != nil {
+	defer func() { _ = files.Close() }()
+	if r.detected, err = r.Table.Detect(files.FS(), r.request.Language); err != nil {
 		return &requestError{err}
 	}
 	var warnings []string
@@ -242,12 +242,12 @@ func (r *setupRun) key(ctx context.Context, image string) (string, error) {
 		return "", err
 	}
 	r.identity = identity
-	root, err := os.OpenRoot(r.request.Spec.Workspace)
+	files, err := workdir.Open(r.request.Spec.Workspace)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = root.Close() }()
-	return r.Table.snapshotKey(r.Engine.Name(), identity, r.selected, onlyListed{root.FS(), r.before})
+	defer func() { _ = files.Close() }()
+	return r.Table.snapshotKey(r.Engine.Name(), identity, r.selected, onlyListed{files.FS(), r.before})
 }
 
 // fatal records that the sandbox or the project is not to be had.

@@ -7,7 +7,12 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
+
+// longestIgnoreFile is how long a file of patterns may be.
+const longestIgnoreFile = 1 << 20
 
 // ignoreFiles are read in every directory, the later over the earlier.
 var ignoreFiles = []string{".gitignore", ".ignore", ".rgignore"}
@@ -46,8 +51,8 @@ func (w *walker) readIgnores(dir string) {
 		domain = strings.Split(dir, "/")
 	}
 	for _, file := range ignoreFiles {
-		data, err := fs.ReadFile(w.files, path.Join(dir, file))
-		if err != nil || len(data) > 1<<20 {
+		data, err := workdir.ReadFile(w.files, path.Join(dir, file), longestIgnoreFile)
+		if err != nil {
 			continue // there is none, or it is nonsense
 		}
 		for line := range strings.Lines(string(data)) {
