@@ -41,6 +41,9 @@ func serve(options Options) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
 	}
+	if err := FilterCalls(OrdinarySockets); err != nil { // what confined the process before holds too
+		return err
+	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) // a courtesy to the host
 	unix.Umask(0o022)
 	connection, timeout, err := openConnection(options)

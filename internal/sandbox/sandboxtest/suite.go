@@ -48,6 +48,7 @@ func Run(t *testing.T, harness Harness) {
 		{"copy", false, testCopy},
 		{"network", true, testNetwork},
 		{"no network", false, testNoNetwork},
+		{"sockets", false, testSockets},
 		{"snapshot", true, testSnapshot},
 		{"list and reap", false, testListAndReap},
 		{"the program is killed", false, testKilledProgram},
