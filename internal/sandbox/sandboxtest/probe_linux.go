@@ -1,9 +1,12 @@
 package sandboxtest
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -21,6 +24,9 @@ var families = map[string][2]int{
 }
 
 const works = "works"
+
+// kept are connections that nothing is sent on.
+var kept []net.Conn
 
 // probe tries one thing and says how it went.
 func probe(name, argument string) string {
@@ -68,6 +74,21 @@ func probe(name, argument string) string {
 		return said(err)
 	case "shared memory":
 		_, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+		return said(err)
+	case "connections": // made, and kept until the probe ends
+		count, err := strconv.Atoi(argument)
+		for range count {
+			if errors.Is(err, unix.EMFILE) {
+				return works // as many as a process may have
+			}
+			if err != nil {
+				return err.Error()
+			}
+			var connection net.Conn
+			if connection, err = net.DialTimeout("tcp", strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://"), 10*time.Second); err == nil {
+				kept = append(kept, connection)
+			}
+		}
 		return said(err)
 	case "x32":
 		_, _, failed := unix.Syscall(0x40000000|41, unix.AF_INET, unix.SOCK_STREAM, 0) // socket, by the other convention

@@ -47,6 +47,7 @@ func Run(t *testing.T, harness Harness) {
 		{"stopped while a command runs", false, testStoppedWhileRunning},
 		{"copy", false, testCopy},
 		{"network", true, testNetwork},
+		{"idle connections", true, testIdleConnections},
 		{"no network", false, testNoNetwork},
 		{"sockets", false, testSockets},
 		{"snapshot", true, testSnapshot},
