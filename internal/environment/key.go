@@ -5,13 +5,19 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const keyDepth = 6
+const (
+	keyDepth        = 6
+	longestManifest = 64 << 20
+)
 
 // Source says whose files an environment is made from. Set-up runs them: what a project's
 // scripts do is in the environment, and the manifests do not say what they do. So what
@@ -51,18 +57,31 @@ func (t *Table) snapshotKey(source Source, engine, identity string, selected Sel
 		if !entry.Type().IsRegular() || !t.isMarker(name) {
 			return nil
 		}
-		content, err := fs.ReadFile(project, name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(hash, "%s %d\n", name, len(content))
-		hash.Write(content)
-		return nil
+		return addContent(hash, project, name)
 	})
 	if err != nil {
 		return "", fmt.Errorf("read the manifests: %w", err)
 	}
 	return "env-" + hex.EncodeToString(hash.Sum(nil))[:40], nil
+}
+
+// addContent adds the name and the content of a file, however long.
+func addContent(hash io.Writer, project fs.FS, name string) error {
+	file, err := project.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	content := sha256.New()
+	length, err := io.Copy(content, io.LimitReader(file, longestManifest+1))
+	if err != nil {
+		return err
+	}
+	if length > longestManifest {
+		return task.Errorf(task.TooLarge, "%s is longer than the %d MB that a manifest may have", name, longestManifest>>20)
+	}
+	_, err = fmt.Fprintf(hash, "%s %d %x\n", name, length, content.Sum(nil))
+	return err
 }
 
 // isMarker reports whether the file, in whatever folder, is a marker.

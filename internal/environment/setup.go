@@ -6,12 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Setup is the environment set-up sub-phase. Its fields are set once; runs do not
@@ -162,12 +162,12 @@ func (r *setupRun) prepare(ctx context.Context) error {
 			return r.fatal("the project could not be cloned", err)
 		}
 	}
-	root, err := os.OpenRoot(r.request.Spec.Workspace)
+	files, err := workdir.Open(r.request.Spec.Workspace)
 	if err != nil {
 		return &requestError{task.Wrap(task.NotFound, err, "the workspace cannot be opened")}
 	}
-	defer func() { _ = root.Close() }()
-	if r.detected, err = r.Table.Detect(root.FS(), r.request.Language); err != nil {
+	defer func() { _ = files.Close() }()
+	if r.detected, err = r.Table.Detect(files.FS(), r.request.Language); err != nil {
 		return &requestError{err}
 	}
 	var warnings []string
@@ -252,12 +252,12 @@ func (r *setupRun) key(ctx context.Context, image string, source Source) (string
 		return "", err
 	}
 	r.identity = identity
-	root, err := os.OpenRoot(r.request.Spec.Workspace)
+	files, err := workdir.Open(r.request.Spec.Workspace)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = root.Close() }()
-	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.selected, onlyListed{root.FS(), r.before})
+	defer func() { _ = files.Close() }()
+	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.selected, onlyListed{files.FS(), r.before})
 }
 
 // fatal records that the sandbox or the project is not to be had.

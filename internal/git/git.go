@@ -58,6 +58,8 @@ type Command struct {
 	Input   io.Reader
 	Output  io.Writer // where the output goes; nil to have it returned
 	From    string    // the folder to run in; empty for one where nothing is
+	// Memory is how many bytes of memory git may take; 0 means no limit.
+	Memory int64
 }
 
 // safety is given to every command.
@@ -123,8 +125,8 @@ func (p *Program) Flags(more ...string) []string {
 }
 
 // limited runs git with a limit on the size of the files that it writes, counted
-// in blocks of 512 bytes.
-const limited = `ulimit -f "$1" && shift && exec "$@"`
+// in blocks of 512 bytes, and one on its memory, counted in kilobytes.
+const limited = `ulimit -f "$1" && { [ "$2" = unlimited ] || ulimit -v "$2"; } && shift 2 && exec "$@"`
 
 // Run runs a command and returns what it wrote, also when it fails. An error that
 // is one of git is a [*RunError].
@@ -171,7 +173,11 @@ func (p *Program) arguments(c Command) []string {
 	if p.MaxFile > 0 {
 		limit = strconv.FormatInt(p.MaxFile/512+1, 10)
 	}
-	args := []string{"-c", limited, "sh", limit, p.path}
+	memory := "unlimited"
+	if c.Memory > 0 {
+		memory = strconv.FormatInt(c.Memory>>10, 10)
+	}
+	args := []string{"-c", limited, "sh", limit, memory, p.path}
 	args = append(args, p.Flags()...)
 	if c.Remote != nil {
 		if place := placeOf(*c.Remote); place != "" {

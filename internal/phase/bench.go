@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // bench is where the work is done: the files, the sandbox that commands run in,
@@ -190,7 +190,7 @@ func testRun(ran environment.Baseline) tool.TestRun {
 // sandbox's user, so that commands can change it too.
 type ownedFiles struct {
 	*tool.Directory
-	root *os.Root
+	in *workdir.Dir
 }
 
 func openFiles(dir string) (*ownedFiles, error) {
@@ -198,11 +198,11 @@ func openFiles(dir string) (*ownedFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
+	in, err := workdir.Open(dir)
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
-	return &ownedFiles{opened, root}, nil
+	return &ownedFiles{opened, in}, nil
 }
 
 // WriteFile implements [tool.Files].
@@ -212,7 +212,7 @@ func (o *ownedFiles) WriteFile(name string, data []byte) error {
 	}
 	owner := sandbox.NewOwner()
 	for ; owner != 0 && name != "."; name = path.Dir(name) {
-		if err := o.root.Lchown(name, owner, owner); err != nil {
+		if err := o.in.Lchown(name, owner); err != nil {
 			return err
 		}
 	}
@@ -220,4 +220,4 @@ func (o *ownedFiles) WriteFile(name string, data []byte) error {
 }
 
 // Close closes the directory.
-func (o *ownedFiles) Close() error { return errors.Join(o.Directory.Close(), o.root.Close()) }
+func (o *ownedFiles) Close() error { return errors.Join(o.Directory.Close(), o.in.Close()) }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // project is what is known of the project before anything is changed.
@@ -54,12 +54,12 @@ func (r *run) collect(ctx context.Context) error {
 	if p.rules, err = r.readRules(ctx, p.files); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(r.Repository.Workspace())
+	files, err := workdir.Open(r.Repository.Workspace())
 	if err != nil {
 		return task.Wrap(task.DataDir, err, "the workspace cannot be opened")
 	}
-	defer func() { _ = root.Close() }()
-	if p.detection, err = r.Setup.Table.Detect(root.FS(), ""); err != nil {
+	defer func() { _ = files.Close() }()
+	if p.detection, err = r.Setup.Table.Detect(files.FS(), ""); err != nil {
 		return err
 	}
 	if r.state.over(task.Planning) == 0 { // they are for understanding and planning
@@ -97,10 +97,14 @@ func (r *run) readRules(ctx context.Context, files []string) (string, error) {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") })
 	var parts []string
+	length := 0
 	for _, name := range names {
+		if length > longestRules {
+			break // no more of them can be shown
+		}
 		data, err := r.Repository.Base(ctx, name)
-		if task.CodeOf(err) == task.NotFound {
-			continue
+		if code := task.CodeOf(err); code == task.NotFound || code == task.TooLarge {
+			continue // the remarks of the workspace name what is too long
 		}
 		if err != nil {
 			return "", fmt.Errorf("read %s of the base: %w", name, err)
@@ -109,7 +113,8 @@ func (r *run) readRules(ctx context.Context, files []string) (string, error) {
 		if dir := path.Dir(name); dir != "." {
 			about = "for what is below " + plainName(dir)
 		}
-		parts = append(parts, "Rules "+about+":\n"+llm.Quote(llm.Origin{Source: "project rules " + name, Access: "write"}, tool.Printable(string(data))))
+		parts = append(parts, "Rules "+about+":\n"+llm.Quote(llm.Origin{Source: "project rules " + name, Access: "write"}, tool.Printable(tool.Shorten(string(data), longestRules))))
+		length += len(parts[len(parts)-1])
 	}
 	return tool.Shorten(strings.Join(parts, "\n\n"), longestRules), nil
 }

@@ -9,11 +9,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // pipesFolder is where the pipes to programs in the sandbox lie. It is no part of
@@ -37,7 +37,7 @@ func (b *bench) Launch(ctx context.Context, command []string, environment map[st
 	var opened pipes
 	defer func() { _ = opened.close() }()
 	for _, name := range []string{"in", "out"} {
-		if _, err := opened.open(b.files.root, dir+"/"+name, os.O_RDWR); err != nil {
+		if _, err := opened.open(b.files.in, dir+"/"+name, os.O_RDWR); err != nil {
 			return mcp.Process{}, err
 		}
 	}
@@ -46,11 +46,11 @@ func (b *bench) Launch(ctx context.Context, command []string, environment map[st
 		return mcp.Process{}, err
 	}
 	var ends pipes
-	input, err := ends.open(b.files.root, dir+"/in", os.O_WRONLY)
+	input, err := ends.open(b.files.in, dir+"/in", os.O_WRONLY)
 	if err != nil {
 		return mcp.Process{}, err
 	}
-	output, err := ends.open(b.files.root, dir+"/out", os.O_RDONLY)
+	output, err := ends.open(b.files.in, dir+"/out", os.O_RDONLY)
 	if err != nil {
 		return mcp.Process{}, errors.Join(err, ends.close())
 	}
@@ -93,8 +93,8 @@ type pipes []*os.File
 
 // open opens a pipe below the root, and nothing else: a link that leads out is
 // refused, and no open waits.
-func (p *pipes) open(root *os.Root, name string, how int) (*os.File, error) {
-	file, err := root.OpenFile(name, how|syscall.O_NONBLOCK, 0)
+func (p *pipes) open(in *workdir.Dir, name string, how int) (*os.File, error) {
+	file, err := in.OpenPipe(name, how)
 	if err != nil {
 		return nil, task.Wrap(task.Unavailable, err, "a pipe to the sandbox cannot be opened")
 	}

@@ -181,15 +181,6 @@ func TestCompareWithTheBaseline(t *testing.T) {
 	}
 }
 
-func TestWhatSetUpMade(t *testing.T) {
-	t.Parallel()
-	before := sandbox.Listing{".": true, "src": true, "src/a.py": true}
-	after := sandbox.Listing{".": true, "src": true, "src/a.py": true, "src/__pycache__": true, "src/__pycache__/a.pyc": true, "build.log": true, ".venv": true, ".venv/bin": true, ".venv/bin/python": true}
-	if diff := cmp.Diff([]string{".venv", "build.log", "src/__pycache__"}, made(before, after)); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestWordsAreWhole(t *testing.T) {
 	t.Parallel()
 	for language, one := range allWords {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // prepare sets the environment up. That it fails is no end of the run: it goes on
@@ -65,11 +65,9 @@ func (r *run) setUp(ctx context.Context) error {
 	if entry.Build, err = r.buildBaseline(ctx, outcome); err != nil {
 		return err
 	}
-	after, err := sandbox.List(r.Repository.Workspace())
-	if err != nil {
+	if entry.Made, err = sandbox.Added(r.Repository.Workspace(), before); err != nil {
 		return err
 	}
-	entry.Made = made(before, after)
 	if err := r.Repository.Exclude(ctx, entry.Made); err != nil {
 		return err
 	}
@@ -168,45 +166,26 @@ func (s *state) countTalks(prefix string) int {
 	return count
 }
 
-// made is what is there now and was not before: whole folders where they are new.
-func made(before, after sandbox.Listing) []string {
-	var paths []string
-	for name := range after {
-		if before[name] {
-			continue
-		}
-		// A new folder stands for all that is in it.
-		if at := strings.LastIndexByte(name, '/'); at >= 0 && !before[name[:at]] {
-			continue
-		}
-		paths = append(paths, name)
-	}
-	slices.Sort(paths)
-	return paths
-}
-
 // neverWork are folders that package managers and interpreters make wherever
 // they run. A project that has them under git keeps them there.
 var neverWork = []string{".venv", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".gradle"}
 
+// mostNeverWork bounds how many of them are looked for.
+const mostNeverWork = 10_000
+
 // exclude keeps what is never work out of it, wherever it has come up since.
 func (r *run) exclude(ctx context.Context) error {
-	root, err := os.OpenRoot(r.Repository.Workspace())
-	if err != nil {
-		return task.Wrap(task.DataDir, err, "the workspace cannot be opened")
-	}
-	defer func() { _ = root.Close() }()
 	var found []string
-	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return fs.SkipDir // what cannot be read now cannot be committed either
+	err := workdir.Walk(r.Repository.Workspace(), func(name string, entry fs.DirEntry) error {
+		switch { // what cannot be read now cannot be committed either
 		case !entry.IsDir():
 			return nil
 		case name == ".git":
 			return fs.SkipDir
 		case slices.Contains(neverWork, entry.Name()):
-			found = append(found, name)
+			if found = append(found, name); len(found) > mostNeverWork {
+				return task.Errorf(task.TooLarge, "the workspace has more than %d folders of package managers", mostNeverWork)
+			}
 			return fs.SkipDir
 		}
 		return nil

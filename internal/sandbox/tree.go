@@ -10,35 +10,63 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Listing is the set of paths that a workspace had at one moment.
 type Listing map[string]bool
 
+// mostNames bounds the memory that a listing takes: a workspace with more files
+// than this is refused.
+const mostNames = 64 << 20 // bytes of all paths
+
 // List returns what is in a folder, without following links.
 func List(dir string) (Listing, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
+	listing := Listing{}
+	size := 0
+	err := workdir.Walk(dir, func(name string, _ fs.DirEntry) error {
+		listing[name] = true
+		if size += len(name); size > mostNames {
+			return task.Errorf(task.TooLarge, "the workspace has too many files to be listed")
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, task.Wrap(task.NotFound, err, "the folder cannot be listed")
 	}
-	defer func() { _ = root.Close() }()
-	listing := Listing{}
-	err = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	return listing, nil
+}
+
+// Added names what is in a folder and was not when it was listed. A new folder
+// stands for all that is in it.
+func Added(dir string, before Listing) ([]string, error) {
+	var added []string
+	size := 0
+	err := workdir.Walk(dir, func(name string, entry fs.DirEntry) error {
+		if before[name] {
+			return nil
 		}
-		listing[name] = true
+		added = append(added, name)
+		if size += len(name); size > mostNames {
+			return task.Errorf(task.TooLarge, "too many files were added to the workspace")
+		}
+		if entry.IsDir() {
+			return fs.SkipDir
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", dir, err)
 	}
-	return listing, nil
+	slices.Sort(added)
+	return added, nil
 }
 
 // Copying says how a tree is copied.
@@ -55,12 +83,12 @@ const foldersAtOnce = 8
 // as they are and never followed; devices, pipes and sockets are left out.
 // It returns the number of bytes copied.
 func CopyTree(from, to string, how Copying) (int64, error) {
-	source, err := os.OpenRoot(from)
+	source, err := workdir.Open(from)
 	if err != nil {
 		return 0, task.Wrap(task.NotFound, err, "the folder to copy from cannot be opened")
 	}
 	defer func() { _ = source.Close() }()
-	target, err := os.OpenRoot(to)
+	target, err := workdir.Open(to)
 	if err != nil {
 		return 0, task.Wrap(task.NotFound, err, "the folder to copy to cannot be opened")
 	}
@@ -68,7 +96,7 @@ func CopyTree(from, to string, how Copying) (int64, error) {
 	return copyRoots(source, target, how)
 }
 
-func copyRoots(source, target *os.Root, how Copying) (int64, error) {
+func copyRoots(source, target *workdir.Dir, how Copying) (int64, error) {
 	job := &copyJob{how: how}
 	job.folders.SetLimit(foldersAtOnce)
 	walked := job.folder(source, target, ".", false)
@@ -88,34 +116,29 @@ type copyJob struct {
 
 // folder copies what is in a folder. At is its path, and made says that the target
 // is new, so that nothing can be in the way.
-func (c *copyJob) folder(source, target *os.Root, at string, made bool) error {
-	entries, err := fs.ReadDir(source.FS(), ".")
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		name := entry.Name()
-		if c.how.Skip != nil && c.how.Skip(path.Join(at, name)) {
-			continue
+func (c *copyJob) folder(source, target *workdir.Dir, at string, made bool) error {
+	return source.Each(func(entry fs.DirEntry) error {
+		below := path.Join(at, entry.Name())
+		if len(below) > workdir.Deepest || c.how.Skip != nil && c.how.Skip(below) {
+			return nil
 		}
 		free := made
 		if !made {
+			var err error
 			if free, err = c.makeWay(target, entry); err != nil {
 				return err
 			}
 		}
 		if free || entry.IsDir() {
-			if err := c.entry(source, target, path.Join(at, name), entry, free); err != nil {
-				return err
-			}
+			return c.entry(source, target, below, entry, free)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // makeWay reports whether an entry has to be made. What is in the way is removed,
 // unless it is to be left: but for a folder, which is filled up.
-func (c *copyJob) makeWay(target *os.Root, entry fs.DirEntry) (free bool, err error) {
+func (c *copyJob) makeWay(target *workdir.Dir, entry fs.DirEntry) (free bool, err error) {
 	there, err := target.Lstat(entry.Name())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -130,7 +153,7 @@ func (c *copyJob) makeWay(target *os.Root, entry fs.DirEntry) (free bool, err er
 	return true, target.RemoveAll(entry.Name())
 }
 
-func (c *copyJob) entry(source, target *os.Root, at string, entry fs.DirEntry, free bool) error {
+func (c *copyJob) entry(source, target *workdir.Dir, at string, entry fs.DirEntry, free bool) error {
 	name := entry.Name()
 	switch {
 	case entry.IsDir():
@@ -143,7 +166,7 @@ func (c *copyJob) entry(source, target *os.Root, at string, entry fs.DirEntry, f
 		if err != nil || c.how.Owner <= 0 {
 			return err
 		}
-		return target.Lchown(name, c.how.Owner, c.how.Owner)
+		return target.Lchown(name, c.how.Owner)
 	case entry.Type().IsRegular():
 		size, err := copyRegular(source, target, name, c.how.Owner)
 		c.total.Add(size)
@@ -152,7 +175,7 @@ func (c *copyJob) entry(source, target *os.Root, at string, entry fs.DirEntry, f
 	return nil
 }
 
-func (c *copyJob) subfolder(source, target *os.Root, at string, entry fs.DirEntry, free bool) error {
+func (c *copyJob) subfolder(source, target *workdir.Dir, at string, entry fs.DirEntry, free bool) error {
 	name := entry.Name()
 	if !free {
 		if there, err := target.Lstat(name); err != nil || !there.IsDir() {
@@ -161,11 +184,11 @@ func (c *copyJob) subfolder(source, target *os.Root, at string, entry fs.DirEntr
 	} else if err := target.Mkdir(name, 0o700); err != nil {
 		return err
 	}
-	from, err := source.OpenRoot(name)
+	from, err := source.Sub(name)
 	if err != nil {
 		return err
 	}
-	to, err := target.OpenRoot(name)
+	to, err := target.Sub(name)
 	if err != nil {
 		return errors.Join(err, from.Close())
 	}
@@ -185,27 +208,27 @@ func (c *copyJob) subfolder(source, target *os.Root, at string, entry fs.DirEntr
 
 // finish gives a new folder its owner and its mode, which may be one that allows
 // nothing to be put in.
-func (c *copyJob) finish(source, made *os.Root) error {
+func (c *copyJob) finish(source, made *workdir.Dir) error {
 	info, err := source.Stat(".")
 	if err != nil {
 		return err
 	}
 	if c.how.Owner > 0 {
-		if err := made.Lchown(".", c.how.Owner, c.how.Owner); err != nil {
+		if err := made.Lchown(".", c.how.Owner); err != nil {
 			return err
 		}
 	}
-	return made.Chmod(".", info.Mode().Perm())
+	return made.Root().Chmod(".", info.Mode().Perm())
 }
 
 // copyRegular copies a file that is not in the target yet, with mode and time.
-func copyRegular(source, target *os.Root, name string, owner int) (int64, error) {
-	from, info, err := openRegular(source, name)
+func copyRegular(source, target *workdir.Dir, name string, owner int) (int64, error) {
+	from, info, err := source.OpenFile(name)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = from.Close() }() // it was only read
-	to, err := target.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	to, err := target.Create(name, 0o600)
 	if err != nil {
 		return 0, err
 	}
@@ -216,67 +239,53 @@ func copyRegular(source, target *os.Root, name string, owner int) (int64, error)
 	if err := errors.Join(err, to.Chmod(info.Mode().Perm()), to.Close()); err != nil {
 		return 0, err
 	}
-	return size, target.Chtimes(name, info.ModTime(), info.ModTime())
+	return size, target.Root().Chtimes(name, info.ModTime(), info.ModTime())
 }
 
-// RemoveTree removes a folder and everything in it, also folders that may not be
-// written to. What is not there is not an error.
-func RemoveTree(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() {
-			if chmod := os.Chmod(name, 0o700); chmod != nil { //nolint:gosec // a folder, and about to go
-				return chmod
-			}
-		}
-		if err != nil && !errors.Is(err, fs.ErrPermission) {
-			return err
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("make %s writable: %w", dir, err)
-	}
-	return os.RemoveAll(dir)
-}
+// RemoveTree removes a folder and everything in it. See [workdir.Remove].
+func RemoveTree(dir string) error { return workdir.Remove(dir) }
 
 // RemoveAdded removes from a folder what a listing of it does not name.
 func RemoveAdded(dir string, listing Listing) error {
-	now, err := List(dir)
+	added, err := Added(dir, listing)
 	if err != nil {
 		return err
 	}
-	for name := range now {
-		if !listing[name] && listing[path.Dir(name)] {
-			if err := RemoveTree(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
-				return err
-			}
+	opened, err := workdir.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = opened.Close() }()
+	for _, name := range added {
+		if err := opened.RemoveAll(name); err != nil {
+			return fmt.Errorf("remove what was added to %s: %w", dir, err)
 		}
 	}
 	return nil
 }
 
-// TreeSize is how many bytes the regular files in a folder take on the disk.
+// leastSize is what a file or folder takes of a disk at the least, however empty.
+const leastSize = 4096
+
+// TreeSize is how many bytes a folder and everything in it may come to take on a
+// disk. A file with holes in it counts as if they were filled: a copy fills them.
 func TreeSize(dir string) int64 {
 	var total int64
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // it went while we looked
-		}
+	_ = workdir.Walk(dir, func(_ string, entry fs.DirEntry) error {
+		size := int64(leastSize)
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
-			total += info.Size()
+			size = max(size, info.Size())
 		}
+		total += size
 		return nil
-	})
+	}) // what cannot be read went while we looked
 	return total
 }
 
 // CopyIn puts a file or folder of the host into the workspace, under a path that
 // is relative to it.
 func CopyIn(workspace, from, to string, owner int) error {
-	root, err := os.OpenRoot(workspace)
+	root, err := workdir.Open(workspace)
 	if err != nil {
 		return task.Wrap(task.NotFound, err, "the workspace cannot be opened")
 	}
@@ -289,19 +298,19 @@ func CopyIn(workspace, from, to string, owner int) error {
 		return task.Wrap(task.Invalid, err, "the path in the workspace cannot be written")
 	}
 	if !info.IsDir() {
-		folder, err := os.OpenRoot(filepath.Dir(from))
+		above, err := workdir.Open(filepath.Dir(from))
 		if err != nil {
 			return task.Wrap(task.NotFound, err, "what to copy in cannot be opened")
 		}
-		defer func() { _ = folder.Close() }()
-		return copyFile(folder, filepath.Base(from), root, to, owner)
+		defer func() { _ = above.Close() }()
+		return copyFile(above, filepath.Base(from), root, to, owner)
 	}
-	inner, err := root.OpenRoot(to)
+	inner, err := root.Sub(to)
 	if err != nil {
 		return task.Wrap(task.Invalid, err, "the path leads out of the workspace")
 	}
 	defer func() { _ = inner.Close() }()
-	source, err := os.OpenRoot(from)
+	source, err := workdir.Open(from)
 	if err != nil {
 		return task.Wrap(task.NotFound, err, "what to copy in cannot be opened")
 	}
@@ -313,7 +322,7 @@ func CopyIn(workspace, from, to string, owner int) error {
 // CopyOut copies a file or folder of the workspace to a path of the host that
 // does not exist yet.
 func CopyOut(workspace, from, to string) error {
-	root, err := os.OpenRoot(workspace)
+	root, err := workdir.Open(workspace)
 	if err != nil {
 		return task.Wrap(task.NotFound, err, "the workspace cannot be opened")
 	}
@@ -326,7 +335,7 @@ func CopyOut(workspace, from, to string) error {
 		return task.Errorf(task.Conflict, "%s exists already", to)
 	}
 	if info.IsDir() {
-		inner, err := root.OpenRoot(from)
+		inner, err := root.Sub(from)
 		if err != nil {
 			return task.Wrap(task.Invalid, err, "the path leads out of the workspace")
 		}
@@ -334,7 +343,7 @@ func CopyOut(workspace, from, to string) error {
 		if err := os.MkdirAll(to, 0o750); err != nil {
 			return err
 		}
-		outside, err := os.OpenRoot(to)
+		outside, err := workdir.Open(to)
 		if err != nil {
 			return err
 		}
@@ -342,7 +351,7 @@ func CopyOut(workspace, from, to string) error {
 		_, err = copyRoots(inner, outside, Copying{})
 		return err
 	}
-	outside, err := os.OpenRoot(filepath.Dir(to))
+	outside, err := workdir.Open(filepath.Dir(to))
 	if err != nil {
 		return task.Wrap(task.NotFound, err, "the folder to copy to cannot be opened")
 	}
@@ -350,7 +359,7 @@ func CopyOut(workspace, from, to string) error {
 	return copyFile(root, from, outside, filepath.Base(to), 0)
 }
 
-func makeFolders(root *os.Root, to string, itself bool, owner int) error {
+func makeFolders(root *workdir.Dir, to string, itself bool, owner int) error {
 	to = path.Clean(filepath.ToSlash(to))
 	var chain []string
 	if itself {
@@ -359,8 +368,8 @@ func makeFolders(root *os.Root, to string, itself bool, owner int) error {
 	for parent := path.Dir(to); parent != "." && parent != "/"; parent = path.Dir(parent) {
 		chain = append(chain, parent)
 	}
-	for _, folder := range slices.Backward(chain) {
-		err := root.Mkdir(folder, 0o755) // as git makes them
+	for _, above := range slices.Backward(chain) {
+		err := root.Mkdir(above, 0o755) // as git makes them
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -368,7 +377,7 @@ func makeFolders(root *os.Root, to string, itself bool, owner int) error {
 			return err
 		}
 		if owner > 0 {
-			if err := root.Lchown(folder, owner, owner); err != nil {
+			if err := root.Lchown(above, owner); err != nil {
 				return err
 			}
 		}
@@ -376,30 +385,13 @@ func makeFolders(root *os.Root, to string, itself bool, owner int) error {
 	return nil
 }
 
-// openRegular opens a regular file to read. A pipe in its place does not block.
-func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = task.Errorf(task.Invalid, "%s is not a regular file", name)
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, nil, err
-	}
-	return file, info, nil
-}
-
-func copyFile(from *os.Root, name string, root *os.Root, to string, owner int) error {
-	source, info, err := openRegular(from, name)
+func copyFile(from *workdir.Dir, name string, root *workdir.Dir, to string, owner int) error {
+	source, info, err := from.OpenFile(name)
 	if err != nil {
 		return task.Wrap(task.NotFound, err, "the file cannot be read")
 	}
 	defer func() { _ = source.Close() }() // it was only read
-	target, err := root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm())
+	target, err := root.Overwrite(to, info.Mode().Perm())
 	if err != nil {
 		return task.Wrap(task.Invalid, err, "the path cannot be written")
 	}
@@ -408,7 +400,7 @@ func copyFile(from *os.Root, name string, root *os.Root, to string, owner int) e
 		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	if owner > 0 {
-		return root.Lchown(to, owner, owner)
+		return root.Lchown(to, owner)
 	}
 	return nil
 }

@@ -155,3 +155,28 @@ func BenchmarkCopyTree(b *testing.B) {
 		}
 	}
 }
+
+func TestWhatWasAddedIsNamedAndRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fill(t, dir, map[string]string{"src/a.py": "a"})
+	before, err := sandbox.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, dir, map[string]string{"src/__pycache__/a.pyc": "x", "build.log": "x", ".venv/bin/python": "x"})
+	added, err := sandbox.Added(dir, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{".venv", "build.log", "src/__pycache__"}, added); diff != "" {
+		t.Error(diff)
+	}
+	if err := sandbox.RemoveAdded(dir, before); err != nil {
+		t.Fatal(err)
+	}
+	after, err := sandbox.List(dir)
+	if diff := cmp.Diff(before, after); err != nil || diff != "" {
+		t.Error(diff, err)
+	}
+}

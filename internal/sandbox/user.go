@@ -1,8 +1,9 @@
 package sandbox
 
 import (
-	"io/fs"
 	"os"
+
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // strangerID is a user and group that belongs to nobody. When the program itself
@@ -34,15 +35,10 @@ func Give(dir string) error {
 	if !given {
 		return nil
 	}
-	root, err := os.OpenRoot(dir)
+	opened, err := workdir.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }()
-	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return root.Lchown(name, id, id)
-	})
+	defer func() { _ = opened.Close() }()
+	return opened.Own(id)
 }

@@ -3,9 +3,12 @@ package workspace
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -98,6 +101,16 @@ func (w *Workspace) record(ctx context.Context, files listing, parents []string,
 	if err != nil {
 		return "", err
 	}
+	const attempts = 5
+	for left := attempts; ; left-- {
+		commit, err := w.recordOnce(ctx, files, before, parents, message)
+		if err == nil || left == 0 || !errors.Is(err, errShrunk) {
+			return commit, err
+		}
+	}
+}
+
+func (w *Workspace) recordOnce(ctx context.Context, files, before listing, parents []string, message string) (string, error) {
 	reader, writer := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
@@ -107,12 +120,13 @@ func (w *Workspace) record(ctx context.Context, files listing, parents []string,
 	}()
 	output, err := w.git.Run(ctx, git.Command{
 		Dir: w.dir, Input: reader,
-		Args: []string{"fast-import", "--quiet", "--force", "--done", "--date-format=raw"},
+		// Files over the threshold are not held in memory.
+		Args: []string{"-c", "core.bigFileThreshold=4m", "fast-import", "--quiet", "--force", "--done", "--date-format=raw"},
 	})
 	_ = reader.CloseWithError(io.ErrClosedPipe) // ends the writer, should git have ended early
 	streamErr := <-written
 	if err != nil {
-		if _, ours := task.AsError(streamErr); ours {
+		if _, ours := task.AsError(streamErr); ours || errors.Is(streamErr, errShrunk) {
 			return "", streamErr
 		}
 		return "", task.Wrap(task.Internal, err, "cannot commit the workspace")
@@ -169,50 +183,60 @@ func (w *Workspace) streamFile(out *bufio.Writer, name string, files listing) er
 		_, err := fmt.Fprintf(out, "M %s %s %s\n", now.mode, now.hash, streamed(name))
 		return err
 	}
-	content, err := w.content(name, now)
-	if err != nil {
-		return err
-	}
-	if content == nil { // it went away in the meantime
-		delete(files, name)
-		_, err := fmt.Fprintf(out, "D %s\n", streamed(name))
-		return err
-	}
-	files[name] = file{now.mode, w.hash(content)}
-	if _, err := fmt.Fprintf(out, "M %s inline %s\ndata %d\n", now.mode, streamed(name), len(content)); err != nil {
-		return err
-	}
-	if _, err := out.Write(content); err != nil {
-		return err
-	}
-	return out.WriteByte('\n')
-}
-
-// content reads a file or a link; nil if there is none.
-func (w *Workspace) content(name string, was file) ([]byte, error) {
-	if was.mode == link {
+	if now.mode == link {
 		target, err := w.root.Readlink(name)
 		if err != nil {
-			return nil, gone(err)
+			return w.streamGone(out, name, files, gone(err))
 		}
-		return []byte(target), nil
+		files[name] = file{link, w.hash([]byte(target))}
+		_, err = fmt.Fprintf(out, "M %s inline %s\ndata %d\n%s\n", link, streamed(name), len(target), target)
+		return err
 	}
 	opened, err := w.openFile(name)
 	if err != nil || opened == nil {
-		return nil, err
+		return w.streamGone(out, name, files, err)
 	}
 	defer func() { _ = opened.Close() }()
-	content, err := io.ReadAll(io.LimitReader(opened, w.options.MaxFile+1))
+	return w.streamContent(out, name, opened, files)
+}
+
+// streamGone tells that a file went away in the meantime.
+func (w *Workspace) streamGone(out *bufio.Writer, name string, files listing, err error) error {
 	if err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+		return err
 	}
-	if int64(len(content)) > w.options.MaxFile {
-		return nil, task.Errorf(task.TooLarge, "the file %s grows while it is read and is over the limit now", quote(name))
+	delete(files, name)
+	_, err = fmt.Fprintf(out, "D %s\n", streamed(name))
+	return err
+}
+
+// errShrunk says that a file got shorter after git was told its length.
+var errShrunk = errors.New("it got shorter while it was read")
+
+// streamContent tells the content of a file without holding it in memory: as much
+// as the file has when it is opened.
+func (w *Workspace) streamContent(out *bufio.Writer, name string, opened *os.File, files listing) error {
+	info, err := opened.Stat()
+	if err != nil {
+		return err
 	}
-	if content == nil {
-		content = []byte{}
+	if info.Size() > w.options.MaxFile {
+		return task.Errorf(task.TooLarge, "the file %s grows while it is read and is over the limit now", quote(name))
 	}
-	return content, nil
+	mode := files[name].mode
+	if _, err := fmt.Fprintf(out, "M %s inline %s\ndata %d\n", mode, streamed(name), info.Size()); err != nil {
+		return err
+	}
+	sum := w.hasher(info.Size())
+	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(opened, info.Size()))
+	switch {
+	case err != nil:
+		return task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+	case n < info.Size():
+		return errShrunk
+	}
+	files[name] = file{mode, hex.EncodeToString(sum.Sum(nil))}
+	return out.WriteByte('\n')
 }
 
 // streamed writes a name in quotes, as fast-import reads them.

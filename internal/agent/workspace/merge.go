@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -108,39 +107,46 @@ func (w *Workspace) write(ctx context.Context, have listing, tree string) error 
 	return nil
 }
 
+// longestLink is how long the path may be that a link points to.
+const longestLink = 4096
+
 // writeFile makes one file of the history.
 func (w *Workspace) writeFile(ctx context.Context, name string, want file) error {
 	if want.mode == submodule {
 		return w.root.MkdirAll(name, 0o755)
 	}
-	content, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", want.hash}})
+	if err := w.makeWay(name); err != nil {
+		return err
+	}
+	command := git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", want.hash}}
+	if want.mode == link {
+		target := &bounded{left: longestLink}
+		command.Output = target
+		if _, err := w.git.Run(ctx, command); err != nil {
+			return err
+		}
+		return w.root.Symlink(target.Buffer.String(), name)
+	}
+	mode := fs.FileMode(0o644)
+	if want.mode == executable {
+		mode = 0o755
+	}
+	made, err := w.root.Create(name, mode)
 	if err != nil {
 		return err
 	}
-	return w.writeContent(name, content, want.mode)
+	command.Output = made
+	_, err = w.git.Run(ctx, command)
+	return errors.Join(err, made.Close())
 }
 
-// writeContent makes one file. What is in its way and is not of the history goes.
-func (w *Workspace) writeContent(name, content, kind string) error {
+// makeWay makes the folders above a file that is to be made. What is in its way
+// and is not of the history goes.
+func (w *Workspace) makeWay(name string) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := w.root.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := w.root.RemoveAll(name); err != nil {
-		return err
-	}
-	if kind == link {
-		return w.root.Symlink(content, name)
-	}
-	mode := os.FileMode(0o644)
-	if kind == executable {
-		mode = 0o755
-	}
-	made, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = made.WriteString(content)
-	return errors.Join(err, made.Close())
+	return w.root.RemoveAll(name)
 }

@@ -260,7 +260,7 @@ func (w *Workspace) remarkOn(files listing) {
 			modules = append(modules, quote(path))
 		}
 		if filepath.Base(path) == ".gitattributes" {
-			if text, err := w.root.ReadFile(path); err == nil && strings.Contains(string(text), "filter=lfs") {
+			if text, err := w.root.ReadFile(path, longestPatterns); err == nil && strings.Contains(string(text), "filter=lfs") {
 				w.remark(pointersOnly)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // What is a file when it is looked at may be a link when it is opened: something
@@ -22,7 +24,7 @@ func TestALinkIsNotReadThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	root, err := os.OpenRoot(inside)
+	root, err := workdir.Open(inside)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +33,13 @@ func TestALinkIsNotReadThrough(t *testing.T) {
 	w.options.MaxFile = 1 << 20
 	w.options.Log = slog.New(slog.DiscardHandler)
 	for _, name := range []string{"file", "dir/secret.txt", "up/secret.txt"} {
-		if content, err := w.content(name, file{mode: plainFile}); err != nil || content != nil {
-			t.Errorf("%s: %q, %v", name, content, err)
+		if opened, err := w.openFile(name); err != nil || opened != nil {
+			t.Errorf("%s was opened: %v", name, err)
 		}
 		if seen, there, err := w.read(name, file{}); err != nil || there {
 			t.Errorf("%s: %+v, %v", name, seen, err)
 		}
-		if err := w.writeContent(name, "overwritten", plainFile); err == nil && name != "file" {
+		if err := w.makeWay(name); err == nil && name != "file" {
 			t.Errorf("%s was written to", name)
 		}
 	}

@@ -1,10 +1,8 @@
 package workspace
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"io"
 	"maps"
 	"path"
 	"slices"
@@ -84,8 +82,11 @@ func (b *bounded) String() string {
 	return text + "# the rest of the difference is too long to be shown\n"
 }
 
+// maxBase is how much of a file of the base is read.
+const maxBase = 4 << 20
+
 // Base returns a file of the base branch. A link is followed as long as it stays
-// in the repository.
+// in the repository. A file that is too long to be read has the code TooLarge.
 func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,28 +95,30 @@ func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
 	if path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") || strings.Contains(clean, "\x00") {
 		return nil, missing
 	}
-	output, err := w.git.Run(ctx, git.Command{
+	about, err := w.git.Run(ctx, git.Command{
 		Dir: w.dir, Input: strings.NewReader(w.tip + ":" + clean + "\x00"),
-		Args: []string{"cat-file", "--batch=%(objecttype) %(objectsize)", "--follow-symlinks", "-z"},
+		Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)", "--follow-symlinks", "-z"},
 	})
 	if err != nil {
 		return nil, task.Wrap(task.Internal, err, "cannot read the base branch")
 	}
-	reader := bufio.NewReader(strings.NewReader(output))
-	head, err := reader.ReadString('\n')
-	size, is := strings.CutPrefix(strings.TrimSuffix(head, "\n"), "blob ")
-	if err != nil || !is {
+	fields := strings.Fields(about)
+	if len(fields) != 3 || fields[0] != "blob" || !isHash(fields[2]) {
 		return nil, missing
 	}
-	length, err := strconv.Atoi(size)
+	length, err := strconv.Atoi(fields[1])
 	if err != nil {
 		return nil, missing // a file that is called like that
 	}
-	content := make([]byte, length)
-	if _, err := io.ReadFull(reader, content); err != nil {
+	if length > maxBase {
+		w.remark(tooLong, maxBase>>20, quote(name))
+		return nil, task.Errorf(task.TooLarge, "the file %s of the base branch has more than %d MB", quote(name), maxBase>>20)
+	}
+	content, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", fields[2]}})
+	if err != nil {
 		return nil, task.Wrap(task.Internal, err, "cannot read the base branch")
 	}
-	return content, nil
+	return []byte(content), nil
 }
 
 // BaseFiles lists the files of the base branch, without its submodules.

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -116,57 +115,17 @@ func (w *Workspace) isFolder(name string, known map[string]bool) bool {
 	}
 	is := w.isFolder(path.Dir(name), known)
 	if is {
-		info, err := os.Lstat(filepath.Join(w.files, name))
+		info, err := w.root.Lstat(name)
 		is = err == nil && info.IsDir()
 	}
 	known[name] = is
 	return is
 }
 
-// others lists what is not ignored and was not checked out, below a folder. A
-// repository in the workspace is taken for the folder that it is, without its
-// .git. Git only lists here; it is told of no repository but ours.
-func (w *Workspace) others(ctx context.Context, below string) ([]string, error) {
-	command := git.Command{Dir: w.dir, Tree: w.files, From: w.files, Args: []string{"ls-files", "--others", "--exclude-standard", "-z"}}
-	if below != "" {
-		within := filepath.Join(w.files, below)
-		if info, err := os.Lstat(within); err != nil || !info.IsDir() {
-			return nil, nil // it is gone again
-		}
-		command.Tree, command.From, command.Index = within, within, filepath.Join(w.dir, "no-index")
-	}
-	output, err := w.git.Run(ctx, command)
-	if err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot list the files of the workspace")
-	}
-	var names []string
-	for name := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
-		if name == "" {
-			continue
-		}
-		full := path.Join(below, name)
-		if reserved(full) {
-			w.remark(reservedName, quote(full))
-			continue
-		}
-		if !strings.HasSuffix(name, "/") {
-			names = append(names, full)
-			continue
-		}
-		within, err := w.others(ctx, full)
-		if err != nil {
-			return nil, err
-		}
-		w.remark(innerRepository, quote(full))
-		names = append(names, within...)
-	}
-	return names, nil
-}
-
 // see looks at one file, and reads it if it may have changed. What is over the
 // limit is noted, and is as it was.
 func (w *Workspace) see(name string, was file) (now file, there bool, err error) {
-	info, err := os.Lstat(filepath.Join(w.files, name))
+	info, err := w.root.Lstat(name)
 	if err != nil && was.mode == submodule {
 		return was, true, gone(err)
 	}
@@ -232,18 +191,13 @@ func (w *Workspace) read(name string, was file) (now file, there bool, err error
 // openFile opens a file that is below the folder and is really a file. It does not
 // wait for the other end of a pipe. Nil means that there is none.
 func (w *Workspace) openFile(name string) (*os.File, error) {
-	opened, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	opened, _, err := w.root.OpenFile(name)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, err
 	}
 	if err != nil {
 		w.options.Log.Debug("a file of the workspace went away while it was looked at", "name", quote(name), "error", err)
 		return nil, nil
-	}
-	info, err := opened.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		_ = opened.Close()
-		return nil, err
 	}
 	return opened, nil
 }

@@ -44,6 +44,10 @@ var (
 		"Left as it was, because it cannot be read: %s.",
 		"読み取れないため、変更前のままにしました: %s。",
 	}
+	tooLong = phrase{
+		"Not read, because it has more than %d MB: %s.",
+		"%d MB を超えるため、読み取りませんでした: %s。",
+	}
 	overLimit = phrase{
 		"Left out of the saved work, because they have more than %d MB: %s.",
 		"%d MB を超えるため、保存から除きました: %s。",

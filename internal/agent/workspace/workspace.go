@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // WIPRef is where work in progress is pushed to.
@@ -60,7 +61,7 @@ type Workspace struct {
 	remote  git.Remote
 	dir     string // git's own
 	files   string
-	root    *os.Root
+	root    *workdir.Dir
 	send    func(ctx context.Context, commit, ref string) error
 	now     func() time.Time
 
@@ -77,6 +78,7 @@ type Workspace struct {
 	kept    listing            // what the last save had
 	wip     string             // its commit
 	large   []string           // files over the limit at the last look
+	ignores map[string]bool    // files with patterns to ignore that were found besides those checked out
 	left    string             // the branch, as it was at first or as we have made it
 	apart   map[string]bool    // paths that are no part of the work
 	remarks []string
@@ -133,7 +135,7 @@ func open(options Options) (*Workspace, error) {
 	w := &Workspace{
 		options: options, git: program, now: time.Now,
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
-		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, apart: map[string]bool{},
+		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, apart: map[string]bool{}, ignores: map[string]bool{},
 	}
 	if err := sandbox.RemoveTree(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
@@ -141,7 +143,7 @@ func open(options Options) (*Workspace, error) {
 	if err := os.MkdirAll(w.files, 0o700); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
 	}
-	if w.root, err = os.OpenRoot(w.files); err != nil {
+	if w.root, err = workdir.Open(w.files); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
 	}
 	return w, nil

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Detect says what environment a folder needs.
@@ -52,12 +52,12 @@ func (d Detect) Run() error {
 }
 
 func detect(table *environment.Table, dir, language string) (environment.Detection, error) {
-	root, err := os.OpenRoot(dir)
+	files, err := workdir.Open(dir)
 	if err != nil {
 		return environment.Detection{}, task.Wrap(task.NotFound, err, "the folder cannot be opened")
 	}
-	defer func() { _ = root.Close() }()
-	return table.Detect(root.FS(), language)
+	defer func() { _ = files.Close() }()
+	return table.Detect(files.FS(), language)
 }
 
 func printJSON(to io.Writer, value any) error {

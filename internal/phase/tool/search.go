@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 //go:embed search.md
@@ -104,15 +105,7 @@ func (s *searcher) wanted(name string) bool {
 }
 
 func (s *searcher) file(name string) error {
-	info, err := fs.Stat(s.files, name)
-	if err != nil {
-		return nil //nolint:nilerr // it went away while we searched
-	}
-	if info.Size() > searchedFile {
-		s.skipped = append(s.skipped, name)
-		return nil
-	}
-	data, err := fs.ReadFile(s.files, name)
+	data, err := workdir.ReadFile(s.files, name, searchedFile)
 	if err != nil {
 		s.skipped = append(s.skipped, name)
 		return nil //nolint:nilerr // the report says so

@@ -7,7 +7,11 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/phase/ignore"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
+
+// longestIgnoreFile is how long a file of patterns may be.
+const longestIgnoreFile = 1 << 20
 
 // ignoreFiles are read in every directory, the later over the earlier.
 var ignoreFiles = []string{".gitignore", ".ignore", ".rgignore"}
@@ -43,8 +47,8 @@ func parents(name string) []string {
 
 func (w *walker) readIgnores(dir string) {
 	for _, file := range ignoreFiles {
-		data, err := fs.ReadFile(w.files, path.Join(dir, file))
-		if err != nil || len(data) > 1<<20 {
+		data, err := workdir.ReadFile(w.files, path.Join(dir, file), longestIgnoreFile)
+		if err != nil {
 			continue // there is none, or it is nonsense
 		}
 		w.rules = w.rules.Add(dir, string(data))

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Files are the files of a workspace. Paths are relative, with slashes, as
 // package fs has them. An implementation never follows a link out of the
-// workspace.
+// workspace, and never waits for a pipe: [workdir.Files] is such a one.
 type Files interface {
 	fs.FS // with fs.ReadDirFS and fs.StatFS
 	// WriteFile replaces a file, and makes it and its directories where they are
@@ -89,7 +90,7 @@ func (w Workspace) read(name string) ([]byte, error) {
 	case info.Size() > largestFile:
 		return nil, Mistake("%s has %d bytes, which is too many to read at once; use search or a command", name, info.Size())
 	}
-	data, err := fs.ReadFile(w.Files, name)
+	data, err := workdir.ReadFile(w.Files, name, largestFile)
 	if err != nil {
 		return nil, Mistake("%s cannot be read: %v", name, err)
 	}
@@ -116,33 +117,26 @@ func (w Workspace) similar(name string) string {
 // Directory is the files of a directory on this machine, which nothing leads out
 // of: links and ".." are refused where they would.
 type Directory struct {
-	fs.FS
-	root *os.Root
+	workdir.Files
+	in *workdir.Dir
 }
 
 var _ Files = (*Directory)(nil)
 
 // OpenDirectory opens a directory. Close it after use.
 func OpenDirectory(name string) (*Directory, error) {
-	root, err := os.OpenRoot(name)
+	in, err := workdir.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	return &Directory{FS: root.FS(), root: root}, nil
+	return &Directory{Files: in.FS(), in: in}, nil
 }
 
 // Close closes the directory.
-func (d *Directory) Close() error { return d.root.Close() }
+func (d *Directory) Close() error { return d.in.Close() }
 
 // WriteFile implements [Files].
-func (d *Directory) WriteFile(name string, data []byte) error {
-	if dir := path.Dir(name); dir != "." {
-		if err := d.root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	return d.root.WriteFile(name, data, 0o644)
-}
+func (d *Directory) WriteFile(name string, data []byte) error { return d.in.WriteFile(name, data) }
 
 // Remove implements [Files].
-func (d *Directory) Remove(name string) error { return d.root.Remove(name) }
+func (d *Directory) Remove(name string) error { return d.in.Remove(name) }

@@ -20,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	sandboxtest.Probe()
 	guest.Main(nil)
 	if err := os.Setenv(sandboxtest.SecretVariable, "not for the inside"); err != nil {
 		panic(err)

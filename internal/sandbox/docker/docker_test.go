@@ -29,6 +29,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	sandboxtest.Probe()
 	guest.Main(nil)
 	if err := os.Setenv(sandboxtest.SecretVariable, "not for the inside"); err != nil {
 		panic(err)

@@ -9,7 +9,9 @@
 //
 // Policies: "none" refuses everything; "registries" lets through the hosts of the
 // list on their ports; "open" lets through every public address. An address
-// inside the host's own networks (loopback, private, link-local) is refused
-// unless the list names its host: a sandbox must not reach the host's services,
-// nor a cloud's metadata service.
+// inside the host's own networks (loopback, private) is refused unless the operator
+// named its host, and a cloud's metadata service unless the operator named that
+// very address: see [MayReach]. What is decided on is the address that is dialled.
+//
+// A sandbox may have 128 connections at one time, and each has to be used.
 package egress

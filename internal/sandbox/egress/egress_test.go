@@ -33,7 +33,7 @@ func TestListNamesHostsAndPorts(t *testing.T) {
 		{"two.example", 443, false}, {"eviltwo.example", 443, false}, {"three.example", 8080, true}, {"three.example", 443, false},
 		{"::1", 9, true}, {"", 443, false}, {".", 443, false},
 	} {
-		if got := list.Has(test.host, test.port); got != test.want {
+		if got := list.Trust(test.host, test.port) != egress.Unlisted; got != test.want {
 			t.Errorf("%s:%d is %v, want %v", test.host, test.port, got, test.want)
 		}
 	}

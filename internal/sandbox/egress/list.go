@@ -4,7 +4,7 @@ import (
 	"bufio"
 	_ "embed"
 	"net"
-	"slices"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -16,20 +16,26 @@ var registries string
 
 // List is a set of hosts with ports.
 type List struct {
-	exact  map[string][]int
-	suffix map[string][]int // with the leading dot
+	exact  map[string][]listed
+	suffix map[string][]listed // with the leading dot
+}
+
+// listed is one port of a host.
+type listed struct {
+	port  int
+	trust Trust
 }
 
 var webPorts = []int{80, 443}
 
 // Registries is the list that comes with the program, with other hosts added.
 func Registries(more ...string) (*List, error) {
-	list := &List{exact: map[string][]int{}, suffix: map[string][]int{}}
+	list := &List{exact: map[string][]listed{}, suffix: map[string][]listed{}}
 	scanner := bufio.NewScanner(strings.NewReader(registries))
 	for scanner.Scan() {
 		line, _, _ := strings.Cut(scanner.Text(), "#")
 		if line = strings.TrimSpace(line); line != "" {
-			if err := list.add(line); err != nil {
+			if err := list.add(line, Known); err != nil {
 				return nil, err
 			}
 		}
@@ -42,7 +48,7 @@ func Registries(more ...string) (*List, error) {
 
 // NewList is a list of these hosts alone.
 func NewList(hosts ...string) (*List, error) {
-	list := &List{exact: map[string][]int{}, suffix: map[string][]int{}}
+	list := &List{exact: map[string][]listed{}, suffix: map[string][]listed{}}
 	if err := list.addAll(hosts); err != nil {
 		return nil, err
 	}
@@ -51,14 +57,14 @@ func NewList(hosts ...string) (*List, error) {
 
 func (l *List) addAll(hosts []string) error {
 	for _, host := range hosts {
-		if err := l.add(host); err != nil {
+		if err := l.add(host, Configured); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *List) add(entry string) error {
+func (l *List) add(entry string, trust Trust) error {
 	host, ports := entry, webPorts
 	if name, port, err := net.SplitHostPort(entry); err == nil {
 		number, err := strconv.Atoi(port)
@@ -73,31 +79,43 @@ func (l *List) add(entry string) error {
 	if name == "" || strings.ContainsAny(name, "*/ @") || (below && !strings.HasPrefix(rest, ".")) {
 		return task.Errorf(task.BadConfig, "%q is not a host, nor \"*.\" and a host", entry)
 	}
-	if below {
-		l.suffix[rest] = append(l.suffix[rest], ports...)
-		return nil
+	if _, err := netip.ParseAddr(host); err == nil {
+		trust = Literal
 	}
-	l.exact[host] = append(l.exact[host], ports...)
+	to, key := l.exact, host
+	if below {
+		to, key = l.suffix, rest
+	}
+	for _, port := range ports {
+		to[key] = append(to[key], listed{port, trust})
+	}
 	return nil
 }
 
-// Has reports whether the list names the host with the port.
-func (l *List) Has(host string, port int) bool {
+// Trust is what the list says of the host with the port: the most that an entry
+// gives.
+func (l *List) Trust(host string, port int) Trust {
 	host = normal(host)
-	if slices.Contains(l.exact[host], port) {
-		return true
-	}
+	trust := most(l.exact[host], port)
 	for at := strings.IndexByte(host, '.'); at >= 0; {
-		if slices.Contains(l.suffix[host[at:]], port) {
-			return true
-		}
+		trust = max(trust, most(l.suffix[host[at:]], port))
 		next := strings.IndexByte(host[at+1:], '.')
 		if next < 0 {
 			break
 		}
 		at += 1 + next
 	}
-	return false
+	return trust
+}
+
+func most(entries []listed, port int) Trust {
+	trust := Unlisted
+	for _, entry := range entries {
+		if entry.port == port {
+			trust = max(trust, entry.trust)
+		}
+	}
+	return trust
 }
 
 // normal is the one way to write a host's name.

@@ -20,6 +20,15 @@ func (p *Proxy) Listen(ctx context.Context, listener net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("take a connection: %w", err)
 		}
-		p.Serve(connection)
+		p.serve(connection, hostOf(connection))
 	}
+}
+
+// hostOf tells sandboxes apart that reach the proxy over a network.
+func hostOf(connection net.Conn) string {
+	host, _, err := net.SplitHostPort(connection.RemoteAddr().String())
+	if err != nil {
+		return ""
+	}
+	return host
 }

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -22,10 +22,12 @@ import (
 type Proxy struct {
 	list   *List
 	log    *slog.Logger
-	dialer *net.Dialer // for hosts of the list
-	public *net.Dialer // for all others
+	dialer func(trust Trust) *net.Dialer
 	server *http.Server
 	accept *handedIn
+
+	admission admission
+	refusals  refusals
 
 	mutex  sync.Mutex
 	policy sandbox.Policy
@@ -48,24 +50,34 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-const (
-	dialTimeout   = 30 * time.Second
-	headerTimeout = 30 * time.Second
-)
+const dialTimeout = 30 * time.Second
 
 // New makes a gate with a policy.
 func New(list *List, policy sandbox.Policy, log *slog.Logger) *Proxy {
 	p := &Proxy{list: list, log: log, policy: policy, open: map[*connection]bool{},
+		admission: admission{of: map[string]int{}}, refusals: refusals{seen: map[string]bool{}},
 		accept: &handedIn{connections: make(chan net.Conn), closed: make(chan struct{})}}
-	p.dialer = &net.Dialer{Timeout: dialTimeout}
-	p.public = &net.Dialer{Timeout: dialTimeout, Control: refuseInside}
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: headerTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	p.dialer = func(trust Trust) *net.Dialer { return &net.Dialer{Timeout: dialTimeout, Control: control(trust)} }
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: headerTimeout, IdleTimeout: keepTimeout, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)} // it would tell what programs inside send
 	go func() { _ = p.server.Serve(p.accept) }() // until Close
 	return p
 }
 
-// Serve takes over a connection from inside.
-func (p *Proxy) Serve(inside net.Conn) { p.accept.hand(inside) }
+// Serve takes over a connection from inside. One more than a sandbox may have is
+// closed at once.
+func (p *Proxy) Serve(inside net.Conn) { p.serve(inside, "") }
+
+// serve takes over a connection of one of the sandboxes that share the proxy.
+func (p *Proxy) serve(inside net.Conn, of string) {
+	taken, ok := p.admission.admit(inside, of)
+	if !ok {
+		p.refusals.note(context.Background(), p.log, "too many connections", of, 0)
+		_ = inside.Close()
+		return
+	}
+	p.accept.hand(taken)
+}
 
 // SetPolicy changes the policy and cuts the connections that it does not allow.
 func (p *Proxy) SetPolicy(policy sandbox.Policy) {
@@ -88,6 +100,7 @@ func (p *Proxy) Close() error {
 	p.SetPolicy(sandbox.NoNetwork)
 	err := p.server.Close()
 	_ = p.accept.Close()
+	p.refusals.finish(p.log)
 	return err
 }
 
@@ -97,13 +110,11 @@ func (p *Proxy) allowed(host string, port int) bool {
 	case sandbox.OpenWorld:
 		return true
 	case sandbox.Registries:
-		return p.list.Has(host, port)
+		return p.list.Trust(host, port) != Unlisted
 	default:
 		return false
 	}
 }
-
-var errRefused = errors.New("the network policy of the sandbox does not allow this")
 
 // dial connects to the outside if the policy allows it.
 func (p *Proxy) dial(ctx context.Context, host string, port int) (net.Conn, error) {
@@ -113,11 +124,7 @@ func (p *Proxy) dial(ctx context.Context, host string, port int) (net.Conn, erro
 	if !allowed {
 		return nil, errRefused
 	}
-	dialer := p.public
-	if p.list.Has(host, port) {
-		dialer = p.dialer
-	}
-	outside, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	outside, err := p.dialer(p.list.Trust(host, port)).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return nil, err
 	}
@@ -132,39 +139,15 @@ func (p *Proxy) dial(ctx context.Context, host string, port int) (net.Conn, erro
 	return c, nil
 }
 
-// refuseInside is asked with the address after names were resolved, so that no
-// name can lead to the host's own networks.
-func refuseInside(_, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if ip := meant(to.Addr()); !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(inside, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		return errRefused
-	}
-	return nil
-}
-
-// inside are networks that providers and clouds use for themselves, besides those
-// that the standard library knows.
-var inside = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15")}
-
-// carriers are networks of IPv6 whose addresses stand for one of IPv4, which
-// begins at the given byte.
-var carriers = []struct {
-	prefix netip.Prefix
-	at     int
-}{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("2002::/16"), 2}}
-
-// meant is the address that is reached in the end.
-func meant(ip netip.Addr) netip.Addr {
-	for _, carrier := range carriers {
-		if carrier.prefix.Contains(ip) {
-			bytes := ip.As16()
-			return netip.AddrFrom4([4]byte(bytes[carrier.at : carrier.at+4]))
+// control is asked with each address that is about to be dialled.
+func control(trust Trust) func(network, address string, _ syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
 		}
+		return MayReach(to.Addr(), trust)
 	}
-	return ip.Unmap()
 }
 
 // ServeHTTP answers one request of a program inside.
@@ -197,14 +180,16 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
+	within, without := busy{inside}, busy{outside}
+	head, _ := buffered.Peek(buffered.Reader.Buffered()) // what came with the request
 	var outward sync.WaitGroup
 	outward.Go(func() {
-		_, _ = io.Copy(outside, buffered) // an error ends the tunnel
+		_, _ = io.Copy(without, io.MultiReader(bytes.NewReader(head), within)) // an error ends the tunnel
 		if half, can := outside.(*connection).Conn.(*net.TCPConn); can {
 			_ = half.CloseWrite()
 		}
 	})
-	_, _ = io.Copy(inside, outside)
+	_, _ = io.Copy(within, without)
 	_ = inside.Close()
 	_ = outside.Close()
 	outward.Wait()
@@ -245,7 +230,7 @@ func (p *Proxy) plain(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) refuse(w http.ResponseWriter, host string, port int, err error) {
 	w.Header().Set("Connection", "close") // what follows a refused CONNECT is no request
 	if errors.Is(err, errRefused) {
-		p.log.Info("a sandbox was refused a connection", "host", host, "port", port)
+		p.refusals.note(context.Background(), p.log, "network policy", host, port)
 		http.Error(w, "toryo: the network policy of this sandbox does not allow "+host+":"+strconv.Itoa(port), http.StatusForbidden)
 		return
 	}

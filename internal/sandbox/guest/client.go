@@ -34,7 +34,9 @@ const killGrace = 30 * time.Second
 // each connection that a program inside makes to the proxy to connections. It
 // owns the connection from then on.
 func NewClient(connection io.ReadWriteCloser, connections func(net.Conn), fileMax int64) (*Client, error) {
-	session, err := yamux.Client(connection, sessionConfig(writeTimeout))
+	config := sessionConfig(writeTimeout)
+	config.MaxStreamWindowSize = pipeWindow
+	session, err := yamux.Client(connection, config)
 	if err != nil {
 		return nil, err
 	}
@@ -55,13 +57,22 @@ func NewLinkedClient(link *Link, patience time.Duration, connections func(net.Co
 	return client, nil
 }
 
-const writeTimeout = 30 * time.Second
+const (
+	writeTimeout = 30 * time.Second
+	// pipeWindow bounds what is held of a stream that is not read; there is no
+	// smaller one. Over a network more has to be on its way.
+	pipeWindow    = 256 << 10
+	networkWindow = 1 << 20
+	// mostStreams is how many streams there may be at one time. A guest with more
+	// does not keep to the protocol.
+	mostStreams = 512
+)
 
 func sessionConfig(writeTimeout time.Duration) *yamux.Config {
 	config := yamux.DefaultConfig()
 	config.LogOutput = io.Discard
 	config.EnableKeepAlive = false // the connection is a pipe: it ends with the process
-	config.MaxStreamWindowSize = 1 << 20
+	config.MaxStreamWindowSize = networkWindow
 	config.ConnectionWriteTimeout = writeTimeout
 	return config
 }
@@ -70,6 +81,10 @@ func (c *Client) accept(connections func(net.Conn)) {
 	for {
 		stream, err := c.session.Accept()
 		if err != nil {
+			return
+		}
+		if c.session.NumStreams() > mostStreams {
+			_ = c.session.Close()
 			return
 		}
 		if connections == nil {

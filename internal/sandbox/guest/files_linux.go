@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // do does what the host asks for besides commands.
@@ -137,18 +138,14 @@ func (s *server) pack(to io.Writer, before sandbox.Listing) error {
 }
 
 func packFolder(parcel *packer, part, dir string, skip func(name string, folder bool) bool) error {
-	root, err := os.OpenRoot(dir)
+	root, err := workdir.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	return filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, at)
-		if err != nil || name == "." {
-			return err
+	return root.Walk(func(name string, entry fs.DirEntry) error {
+		if name == "." {
+			return nil
 		}
 		if skip(name, entry.IsDir()) {
 			if entry.IsDir() {
@@ -156,7 +153,7 @@ func packFolder(parcel *packer, part, dir string, skip func(name string, folder 
 			}
 			return nil
 		}
-		_, _, err = parcel.add(root, name, path.Join(part, name))
+		_, _, err := parcel.add(root, name, path.Join(part, name))
 		return err
 	})
 }
@@ -170,19 +167,19 @@ func (s *server) restore(digest string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	home, err := os.OpenRoot(s.options.Home)
+	home, err := workdir.Open(s.options.Home)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = home.Close() }()
-	workspace, err := os.OpenRoot(s.options.Workspace)
+	workspace, err := workdir.Open(s.options.Workspace)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = workspace.Close() }()
-	roots := map[string]*os.Root{partHome: home, partWorkspace: workspace}
+	roots := map[string]*workdir.Dir{partHome: home, partWorkspace: workspace}
 	sum := sha256.New()
-	parcel := unpacker{keepThere: true, budget: math.MaxInt64, place: func(name string) (*os.Root, string, error) {
+	parcel := unpacker{keepThere: true, budget: math.MaxInt64, place: func(name string) (*workdir.Dir, string, error) {
 		part, rest, _ := strings.Cut(name, "/")
 		if roots[part] == nil || rest == "" {
 			return nil, "", fmt.Errorf("%q is no path of a snapshot", name)

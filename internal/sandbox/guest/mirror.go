@@ -1,15 +1,15 @@
 package guest
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // mirror is one of two folders that are kept the same. Each end knows what its own
@@ -17,7 +17,7 @@ import (
 // changed on its side since. Devices, pipes and sockets are not mirrored.
 type mirror struct {
 	dir  string
-	root *os.Root
+	root *workdir.Dir
 	seen map[string]stamp
 	// leave are names of folders that are not sent, unless the other end has them:
 	// what package managers fill.
@@ -48,27 +48,27 @@ func stampOf(info fs.FileInfo) stamp {
 }
 
 func newMirror(dir string) (*mirror, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := workdir.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	return &mirror{dir: dir, root: root, seen: map[string]stamp{}}, nil
 }
 
+const (
+	// stampSize is what is kept of a file besides its name, and mostMirrored what
+	// may be kept of all.
+	stampSize    = 100
+	mostMirrored = 256 << 20
+)
+
 func (m *mirror) scan() (map[string]stamp, error) {
 	now := make(map[string]stamp, len(m.seen))
-	err := filepath.WalkDir(m.dir, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			if entry != nil && entry.IsDir() && !errors.Is(err, fs.ErrNotExist) {
-				return fs.SkipDir // what may not be read cannot be sent
-			}
-			return nil // it went while we looked
+	size := 0
+	err := m.root.Walk(func(name string, entry fs.DirEntry) error {
+		if name == "." {
+			return nil
 		}
-		name, err := filepath.Rel(m.dir, at)
-		if err != nil || name == "." {
-			return err
-		}
-		name = filepath.ToSlash(name)
 		if _, known := m.seen[name]; !known && entry.IsDir() && slices.Contains(m.leave, entry.Name()) {
 			return fs.SkipDir
 		}
@@ -77,6 +77,9 @@ func (m *mirror) scan() (map[string]stamp, error) {
 			return nil //nolint:nilerr // it went, or is nothing to mirror
 		}
 		now[name] = stampOf(info)
+		if size += len(name) + stampSize; size > mostMirrored {
+			return task.Errorf(task.TooLarge, "the workspace has too many files")
+		}
 		return nil
 	})
 	return now, err
@@ -128,8 +131,8 @@ func (m *mirror) send(to io.Writer) error {
 func (m *mirror) take(from io.Reader, budget int64) error {
 	var gone []string
 	parcel := unpacker{budget: budget, atLeast: m.atLeast,
-		place: func(name string) (*os.Root, string, error) { return m.root, name, nil },
-		done: func(entry parcelEntry, root *os.Root, name string) {
+		place: func(name string) (*workdir.Dir, string, error) { return m.root, name, nil },
+		done: func(entry parcelEntry, root *workdir.Dir, name string) {
 			if entry.Kind == isGone {
 				gone = append(gone, name)
 				return

@@ -10,10 +10,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // A parcel is a sequence of files, folders and links, and of paths that are gone.
@@ -66,7 +66,7 @@ func (p *packer) gone(name string) error {
 
 // add puts in what has the name below the root, under another name. What went, or
 // cannot be read, is left out; then there is no stamp.
-func (p *packer) add(root *os.Root, name, as string) (stamp, bool, error) {
+func (p *packer) add(root *workdir.Dir, name, as string) (stamp, bool, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return stamp{}, false, nil //nolint:nilerr // it went while we looked
@@ -88,16 +88,12 @@ func (p *packer) add(root *os.Root, name, as string) (stamp, bool, error) {
 	return stampOf(info), true, writeMessage(p.to, frameEntry, entry)
 }
 
-func (p *packer) addFile(root *os.Root, name string, entry parcelEntry) (stamp, bool, error) {
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func (p *packer) addFile(root *workdir.Dir, name string, entry parcelEntry) (stamp, bool, error) {
+	file, info, err := root.OpenFile(name)
 	if err != nil {
-		return stamp{}, false, nil // it went, or may not be read
+		return stamp{}, false, nil //nolint:nilerr // it went, may not be read, or something else took its place
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return stamp{}, false, nil // something else took its place
-	}
 	entry.Mode, entry.Time = info.Mode().Perm(), info.ModTime().UnixNano()
 	if err := writeMessage(p.to, frameEntry, entry); err != nil {
 		return stamp{}, false, err
@@ -127,7 +123,7 @@ func (p *packer) finish() error {
 }
 
 // place says where an entry goes: to a name below a root.
-type place func(entry string) (root *os.Root, name string, err error)
+type place func(entry string) (root *workdir.Dir, name string, err error)
 
 // unpacker reads a parcel and carries it out.
 type unpacker struct {
@@ -135,7 +131,7 @@ type unpacker struct {
 	keepThere bool        // what is there already is left as it is
 	atLeast   fs.FileMode // permissions that everything gets, for folders with the bits to enter
 	budget    int64       // bytes that may come
-	done      func(entry parcelEntry, root *os.Root, name string)
+	done      func(entry parcelEntry, root *workdir.Dir, name string)
 
 	file    *os.File // the one that content goes to
 	at      placed   // and where it is
@@ -144,14 +140,14 @@ type unpacker struct {
 
 // placed is where an entry is put.
 type placed struct {
-	root  *os.Root
+	root  *workdir.Dir
 	name  string
 	entry parcelEntry
 }
 
 func (u *unpacker) unpack(from io.Reader) error {
 	if u.done == nil {
-		u.done = func(parcelEntry, *os.Root, string) {}
+		u.done = func(parcelEntry, *workdir.Dir, string) {}
 	}
 	for {
 		kind, data, err := readFrame(from)
@@ -221,7 +217,7 @@ func (u *unpacker) begin(data []byte) error {
 	return nil
 }
 
-func (u *unpacker) placeOf(name string) (*os.Root, string, error) {
+func (u *unpacker) placeOf(name string) (*workdir.Dir, string, error) {
 	if !filepath.IsLocal(name) || path.Clean(name) != name {
 		return nil, "", fmt.Errorf("%q is no path of a parcel", name)
 	}
@@ -230,7 +226,7 @@ func (u *unpacker) placeOf(name string) (*os.Root, string, error) {
 
 // put makes an entry. For a file it returns what the content is to be written to,
 // or nothing if that is not wanted.
-func (u *unpacker) put(entry parcelEntry, root *os.Root, name string) (*os.File, error) {
+func (u *unpacker) put(entry parcelEntry, root *workdir.Dir, name string) (*os.File, error) {
 	there, err := root.Lstat(name)
 	switch {
 	case err != nil && entry.Kind == isGone:
@@ -252,7 +248,7 @@ func (u *unpacker) put(entry parcelEntry, root *os.Root, name string) (*os.File,
 	return u.make(entry, root, name)
 }
 
-func (u *unpacker) make(entry parcelEntry, root *os.Root, name string) (made *os.File, err error) {
+func (u *unpacker) make(entry parcelEntry, root *workdir.Dir, name string) (made *os.File, err error) {
 	switch entry.Kind {
 	case isGone:
 	case isFolder:
@@ -265,7 +261,7 @@ func (u *unpacker) make(entry parcelEntry, root *os.Root, name string) (made *os
 		err = inFolder(root, name, func() error { return root.Symlink(entry.Link, name) })
 	case isFile:
 		err = inFolder(root, name, func() error {
-			made, err = root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			made, err = root.Create(name, 0o600)
 			return err
 		})
 		return made, err
@@ -280,7 +276,7 @@ func (u *unpacker) make(entry parcelEntry, root *os.Root, name string) (made *os
 
 // inFolder does something in the folder of a name, which may be missing because it
 // came up while the parcel was packed, or be one that may not be written to.
-func inFolder(root *os.Root, name string, do func() error) error {
+func inFolder(root *workdir.Dir, name string, do func() error) error {
 	err := do()
 	folder := path.Dir(name)
 	switch {
@@ -294,10 +290,10 @@ func inFolder(root *os.Root, name string, do func() error) error {
 		if statErr != nil || !info.IsDir() {
 			return err
 		}
-		if err := root.Chmod(folder, info.Mode().Perm()|0o700); err != nil {
+		if err := root.Root().Chmod(folder, info.Mode().Perm()|0o700); err != nil {
 			return err
 		}
-		return errors.Join(do(), root.Chmod(folder, info.Mode().Perm()))
+		return errors.Join(do(), root.Root().Chmod(folder, info.Mode().Perm()))
 	}
 	return err
 }
@@ -311,7 +307,7 @@ func (u *unpacker) finishFile() error {
 	u.file = nil
 	err := errors.Join(file.Chmod(at.entry.Mode.Perm()|u.atLeast), file.Close())
 	when := time.Unix(0, at.entry.Time)
-	if err := errors.Join(err, at.root.Chtimes(at.name, when, when)); err != nil {
+	if err := errors.Join(err, at.root.Root().Chtimes(at.name, when, when)); err != nil {
 		return err
 	}
 	u.done(at.entry, at.root, at.name)
@@ -324,7 +320,7 @@ func (u *unpacker) finishFolders() error {
 		if u.atLeast != 0 {
 			mode |= u.atLeast | 0o100
 		}
-		if err := folder.root.Chmod(folder.name, mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := folder.root.Root().Chmod(folder.name, mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			if info, statErr := folder.root.Lstat(folder.name); statErr == nil && info.Mode().Perm() == mode {
 				continue // somebody else's, and as it should be
 			}
@@ -337,15 +333,6 @@ func (u *unpacker) finishFolders() error {
 
 // removeAll removes a path and what is below it, also from folders that may not be
 // written to.
-func removeAll(root *os.Root, name string) error {
-	if err := root.RemoveAll(name); err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	_ = fs.WalkDir(root.FS(), name, func(at string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() && err == nil {
-			return root.Chmod(at, 0o700)
-		}
-		return nil // what cannot be entered shows when it is removed
-	})
+func removeAll(root *workdir.Dir, name string) error {
 	return inFolder(root, name, func() error { return root.RemoveAll(name) })
 }

@@ -41,6 +41,9 @@ func serve(options Options) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
 	}
+	if err := FilterCalls(OrdinarySockets); err != nil { // what confined the process before holds too
+		return err
+	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) // a courtesy to the host
 	unix.Umask(0o022)
 	connection, timeout, err := openConnection(options)
@@ -167,14 +170,25 @@ func (s *server) answer(stream net.Conn) {
 	s.run(stream, asked)
 }
 
+// mostForwarded is how many connections to the proxy there may be at one time.
+const mostForwarded = 128
+
 // forward gives each connection to the proxy's address to the host.
 func (s *server) forward(listener net.Listener) {
+	places := make(chan struct{}, mostForwarded)
 	for {
 		inside, err := listener.Accept()
 		if err != nil {
 			return
 		}
+		select {
+		case places <- struct{}{}:
+		default:
+			_ = inside.Close() // it has more than enough
+			continue
+		}
 		go func() { // ends with either side
+			defer func() { <-places }()
 			outside, done, err := s.routes.open(s.session)
 			if err != nil {
 				_ = inside.Close()

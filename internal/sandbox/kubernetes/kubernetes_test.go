@@ -16,6 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	sandboxtest.Probe()
 	guest.Main(nil)
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "egress":

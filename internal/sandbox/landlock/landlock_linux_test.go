@@ -17,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	sandboxtest.Probe()
 	guest.Main(map[string]guest.Confinement{landlock.Name: landlock.Confine})
 	if err := os.Setenv(sandboxtest.SecretVariable, "not for the inside"); err != nil {
 		panic(err)

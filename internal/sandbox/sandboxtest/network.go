@@ -12,6 +12,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // ask has bash speak to the proxy, for nothing else is sure to be inside.
@@ -83,4 +84,21 @@ func testNoNetwork(t *testing.T, h Harness) {
 	wantOutput(t, box, "(echo > /dev/tcp/"+host+"/"+port+") 2>/dev/null || echo no route", "no route\n")
 	wantOutput(t, box, "(echo > /dev/tcp/192.0.2.1/80) 2>/dev/null || echo no route", "no route\n")
 	wantOutput(t, box, "(echo > /dev/udp/192.0.2.1/53) 2>/dev/null || echo no route", "no route\n")
+}
+
+// testIdleConnections has a program inside make connections to the proxy and send
+// nothing. They may cost this process little, whatever the policy.
+func testIdleConnections(t *testing.T, h Harness) {
+	box := startWith(t, h.engine(t, noGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Network: sandbox.NoNetwork})
+	taken := testkit.MemoryTaken(t, func() {
+		if said := probeWith(t, box, "connections=8000")["connections"]; said != works {
+			t.Errorf("the connections could not be made: %s", said)
+		}
+	})
+	if taken > 32<<20 {
+		t.Errorf("8,000 idle connections took %d MB", taken>>20)
+	}
+	if result := run(t, box, ask(`GET http://example.org/ HTTP/1.0\r\n\r\n`)); !strings.Contains(string(result.Stdout), "403 Forbidden") {
+		t.Errorf("after that the proxy says %q", result.Log)
+	}
 }
