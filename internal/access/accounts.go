@@ -133,6 +133,9 @@ func (a Accounts) Check(ctx context.Context, secret string) (store.User, error) 
 	if task.CodeOf(err) == task.NotFound {
 		return store.User{}, refused
 	}
+	if err == nil {
+		prove(ctx)
+	}
 	return user, err
 }
 

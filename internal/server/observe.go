@@ -34,6 +34,7 @@ func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
 		answer := &observedWriter{ResponseWriter: w, timeout: s.writeTimeout}
+		r = s.timed(answer, r)
 		defer func() {
 			if fault := recover(); fault != nil {
 				s.panicked(answer, r, fault)

@@ -59,6 +59,9 @@ type Options struct {
 	// WriteTimeout is how long a caller may take to read what one write sends it;
 	// 0 means a minute.
 	WriteTimeout time.Duration
+	// BodyTimeout is how long the body of a request may take to arrive from someone
+	// who has not shown a token yet; 0 means ten seconds.
+	BodyTimeout time.Duration
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
 	// Pages answers what no other part does; nil means that there are none.
@@ -81,6 +84,7 @@ type Server struct {
 	now    func() time.Time
 
 	writeTimeout time.Duration
+	bodyTimeout  time.Duration
 
 	log      *slog.Logger
 	version  string
@@ -105,6 +109,7 @@ func New(options Options) *Server {
 		now:    options.Now,
 
 		writeTimeout: cmp.Or(options.WriteTimeout, defaultWriteTimeout),
+		bodyTimeout:  cmp.Or(options.BodyTimeout, strangersBody),
 
 		log:      options.Log,
 		version:  options.Version,
