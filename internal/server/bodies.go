@@ -25,22 +25,42 @@ const (
 // of its own, which it would not take back.
 const bodyDeadlineIsOurs = -1
 
-// timed gives the body of the request a deadline.
-func (s *Server) timed(w http.ResponseWriter, r *http.Request) *http.Request {
+// meet begins a request of someone who is not known yet. It gives the body a
+// deadline, and refuses the request when the client has too many like it. The caller
+// calls leave when the request is over.
+func (s *Server) meet(w http.ResponseWriter, r *http.Request) (met *http.Request, leave func(), err error) {
+	client := access.Network(r.RemoteAddr)
+	if !s.strangers.take(client, 1) {
+		return r, func() {}, task.Errorf(task.TooMany, "there are too many requests at once").WithMend("wait a second")
+	}
+	leave = sync.OnceFunc(func() { s.strangers.release(client, 1) })
 	proved := new(atomic.Bool)
 	connection := connectionOf(r.Context())
 	r = r.WithContext(access.WithProved(r.Context(), func() {
 		proved.Store(true)
 		connection.prove()
+		leave()
 	}))
+	s.setDeadline(w, r, proved)
+	return r, leave, nil
+}
+
+// Requests of those who are not known yet that are answered at once, with some 40 kB
+// each: a connection can have many.
+const (
+	maxMet       = 256 // of one client
+	maxMetByMany = 4096
+)
+
+// setDeadline gives the body of the request a deadline.
+func (s *Server) setDeadline(w http.ResponseWriter, r *http.Request, proved *atomic.Bool) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return r
+		return
 	}
 	body := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), begun: time.Now(), strangers: s.bodyTimeout, proved: proved}
 	// What nobody reads of a body is read by net/http when the request is over.
 	body.extend()
 	r.Body = body
-	return r
 }
 
 type timedBody struct {
@@ -80,8 +100,10 @@ const (
 	pieceSize     = 64 << 10
 )
 
-// inFlight counts the bytes that are held of bodies. Its zero value is ready.
+// inFlight counts what is held for clients, up to a limit for one and for all.
 type inFlight struct {
+	perClient, most int
+
 	mutex   sync.Mutex
 	all     int
 	clients map[string]int
@@ -90,7 +112,7 @@ type inFlight struct {
 func (f *inFlight) take(client string, size int) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.all+size > maxHeldAll || f.clients[client]+size > maxHeldClient {
+	if f.all+size > f.most || f.clients[client]+size > f.perClient {
 		return false
 	}
 	if f.clients == nil {

@@ -338,7 +338,7 @@ func TestTooMuch(t *testing.T) {
 	if _, err := held.Report(t.Context(), many); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("1001 entries: %v", err)
 	}
-	if err := held.Progress(t.Context(), strings.Repeat("x", 200_001)); task.CodeOf(err) != task.Invalid {
+	if err := held.Progress(t.Context(), strings.Repeat("x", 200_001)); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("a progress comment of 200001 bytes: %v", err)
 	}
 	if _, err := held.Report(t.Context(), many[:1]); err != nil {

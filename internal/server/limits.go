@@ -27,7 +27,7 @@ const (
 	signInsPerMinute = 10
 	// allowances is how many callers are remembered; when there are more, those
 	// who have been quiet are forgotten.
-	allowances = 100_000
+	allowances = 20_000
 	quiet      = time.Minute
 )
 

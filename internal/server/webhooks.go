@@ -54,7 +54,7 @@ type Webhooks struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	bodies  inFlight // of those whose signature was not checked yet
+	bodies  *inFlight // of those whose signature was not checked yet
 	mu      sync.Mutex
 	refused map[task.Forge]time.Time // when one that was refused was last noted
 }
@@ -103,6 +103,7 @@ func (w *Webhooks) mayNote(of task.Forge, now time.Time) bool {
 
 // Register adds the paths to the mux.
 func (w *Webhooks) Register(mux *http.ServeMux) {
+	w.bodies = &inFlight{perClient: maxHeldClient, most: maxHeldAll}
 	for name := range w.Forges {
 		mux.HandleFunc("POST /webhooks/"+string(name), func(to http.ResponseWriter, r *http.Request) { w.receive(to, r, name) })
 	}
