@@ -86,30 +86,30 @@ func (a Accounts) SetPassword(ctx context.Context, login, password string) error
 	return a.Store.SetUserPassword(ctx, login, hash)
 }
 
-// SignIn checks a password and returns the secret of a new session. Whoever fails
-// too often, by login or by address, is refused for a while with Unavailable,
-// also with the right password. It does not tell an unknown login from a wrong
-// password, neither by its answer nor by its time.
-func (a Accounts) SignIn(ctx context.Context, login, password, address string) (secret string, err error) {
-	name := strings.ToLower(login)
-	if wait := max(a.Logins.Wait(a.Now(), name), a.Addresses.Wait(a.Now(), address)); wait > 0 {
-		return "", task.Errorf(task.Unavailable, "too many failed sign-ins; try again in %d s", int(wait.Seconds())+1)
+// Verify returns whose login and password these are. Whoever fails too often, by
+// login or by address, is refused for a while with Unavailable, also with the right
+// password. It does not tell an unknown login from a wrong password, neither by its
+// answer nor by its time.
+func (a Accounts) Verify(ctx context.Context, login, password, address string) (store.User, error) {
+	name, network := strings.ToLower(login), Network(address)
+	if wait := max(a.Logins.Wait(a.Now(), name), a.Addresses.Wait(a.Now(), network)); wait > 0 {
+		return store.User{}, task.Errorf(task.Unavailable, "too many failed sign-ins; try again in %d s", int(wait.Seconds())+1)
 	}
 	user, err := a.Store.User(ctx, login)
 	if err != nil && task.CodeOf(err) != task.NotFound {
-		return "", err
+		return store.User{}, err
 	}
 	right, err := checkPassword(ctx, user.Password, password)
 	if err != nil {
-		return "", err
+		return store.User{}, err
 	}
 	if !right {
 		a.Logins.Failed(a.Now(), name)
-		a.Addresses.Failed(a.Now(), address)
-		return "", task.Errorf(task.Unauthorized, "login or password is wrong")
+		a.Addresses.Failed(a.Now(), network)
+		return store.User{}, task.Errorf(task.Unauthorized, "login or password is wrong")
 	}
 	a.Logins.Forget(name)
-	return a.Open(ctx, user.Login)
+	return user, nil
 }
 
 // Open begins a session for someone who has shown who they are.
@@ -132,6 +132,9 @@ func (a Accounts) Check(ctx context.Context, secret string) (store.User, error) 
 	user, err := a.Store.SessionUser(ctx, Hash(secret), a.Now())
 	if task.CodeOf(err) == task.NotFound {
 		return store.User{}, refused
+	}
+	if err == nil {
+		prove(ctx)
 	}
 	return user, err
 }

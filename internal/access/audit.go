@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -22,7 +23,7 @@ const OutcomeDone = "done"
 // Do does something that is in the audit log before it is done: what cannot be
 // noted is not done. How it ended is added. The error is that of the deed.
 func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func() error) error {
-	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: actor, Action: action, Subject: subject})
+	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: clip(actor), Action: clip(action), Subject: clip(subject)})
 	if err != nil {
 		return err
 	}
@@ -36,4 +37,14 @@ func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func(
 		a.Log.ErrorContext(ctx, "the outcome of an action could not be noted", "action", action, "outcome", outcome, "error", failed)
 	}
 	return err
+}
+
+// maxNoted is how many bytes of who, what and on what an entry has.
+const maxNoted = 500
+
+func clip(text string) string {
+	if len(text) <= maxNoted {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxNoted], "") + "…"
 }

@@ -40,7 +40,11 @@ func (e Enrolment) Check(ctx context.Context, oneTime string) error {
 	if !strings.HasPrefix(oneTime, enrolPrefix) {
 		return errUnauthorized()
 	}
-	return e.Store.MayEnrol(ctx, Hash(oneTime), e.Now())
+	err := e.Store.MayEnrol(ctx, Hash(oneTime), e.Now())
+	if err == nil {
+		prove(ctx)
+	}
+	return err
 }
 
 // Enrol exchanges a one-time token for the token of a new agent. It is

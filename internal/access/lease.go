@@ -43,6 +43,7 @@ func (l Leases) Check(ctx context.Context, token string) (task.Task, error) {
 	if err := l.Store.Holds(ctx, id, generation, Hash(token), l.Now()); err != nil {
 		return task.Task{}, err
 	}
+	prove(ctx)
 	return l.Store.Task(ctx, id)
 }
 

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/sha256"
 	"maps"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ type Limiter struct {
 	Free int
 
 	mutex    sync.Mutex
-	failures map[string]failures
+	failures map[[32]byte]failures
 }
 
 type failures struct {
@@ -45,7 +46,7 @@ func (l *Limiter) until(f failures) time.Time {
 func (l *Limiter) Wait(now time.Time, name string) time.Duration {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	return max(0, l.until(l.failures[name]).Sub(now))
+	return max(0, l.until(l.failures[keyOf(name)]).Sub(now))
 }
 
 // Failed counts a failure.
@@ -53,21 +54,28 @@ func (l *Limiter) Failed(now time.Time, name string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.failures == nil {
-		l.failures = make(map[string]failures)
+		l.failures = make(map[[32]byte]failures)
 	}
-	if len(l.failures) > mostNames {
-		maps.DeleteFunc(l.failures, func(_ string, f failures) bool { return now.After(l.until(f)) })
+	if len(l.failures) >= mostNames {
+		maps.DeleteFunc(l.failures, func(_ [32]byte, f failures) bool { return now.After(l.until(f)) })
 	}
-	f := l.failures[name]
+	if len(l.failures) >= mostNames {
+		// Everyone has to wait. To forget them all is better than to run out of memory.
+		clear(l.failures)
+	}
+	f := l.failures[keyOf(name)]
 	if now.Sub(f.last) > forgetFailure {
 		f.count = 0
 	}
-	l.failures[name] = failures{f.count + 1, now}
+	l.failures[keyOf(name)] = failures{f.count + 1, now}
 }
+
+// keyOf has the same size for every name, however long that is.
+func keyOf(name string) [32]byte { return sha256.Sum256([]byte(name)) }
 
 // Forget clears the failures of a name.
 func (l *Limiter) Forget(name string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	delete(l.failures, name)
+	delete(l.failures, keyOf(name))
 }

@@ -30,9 +30,12 @@ const (
 	maxPassword = 1000
 )
 
-// checkers bounds how many passwords are checked at once, and so the memory that
-// strangers can make the server use.
-var checkers = make(chan struct{}, 4)
+// Passwords are checked one at a time, and few wait for it: that bounds the memory
+// that strangers can make the server use. Checking one takes some 50 ms.
+var (
+	checkers = make(chan struct{}, 1)
+	waiting  = make(chan struct{}, 64)
+)
 
 // HashPassword makes what is stored of a password. It refuses passwords that are
 // too short to be worth anything.
@@ -81,6 +84,12 @@ func checkPassword(ctx context.Context, hash, password string) (bool, error) {
 }
 
 func derive(ctx context.Context, password string, salt []byte, memory, passes uint32, threads uint8) ([]byte, error) {
+	select {
+	case waiting <- struct{}{}:
+		defer func() { <-waiting }()
+	default:
+		return nil, task.Errorf(task.Unavailable, "too many passwords are being checked").WithMend("try again in a moment")
+	}
 	select {
 	case checkers <- struct{}{}:
 		defer func() { <-checkers }()

@@ -76,6 +76,7 @@ func (t Tokens) Check(ctx context.Context, secret string) (store.Token, error) {
 	if !token.RevokedAt.IsZero() {
 		return store.Token{}, errUnauthorized()
 	}
+	prove(ctx)
 	return token, nil
 }
 

@@ -223,9 +223,9 @@ func gitHubAPI(address string) string {
 // webhooksOf says for each forge with a webhook secret how to read what it sends.
 func webhooksOf(c config.Config) map[task.Forge]server.Webhook {
 	all := map[task.Forge]server.Webhook{
-		task.GitHub: {Parse: github.ParseWebhook, Secret: c.GitHub.WebhookSecret.Reveal(), Self: c.GitHub.BotName},
-		task.GitLab: {Parse: gitlab.ParseWebhook, Secret: c.GitLab.WebhookSecret.Reveal(), Self: c.GitLab.BotName},
-		task.Gitea:  {Parse: gitea.ParseWebhook, Secret: c.Gitea.WebhookSecret.Reveal(), Self: c.Gitea.BotName},
+		task.GitHub: {Signed: github.SignedWebhook, Parse: github.ParseWebhook, Secret: c.GitHub.WebhookSecret.Reveal(), Self: c.GitHub.BotName},
+		task.GitLab: {Signed: gitlab.SignedWebhook, Parse: gitlab.ParseWebhook, Secret: c.GitLab.WebhookSecret.Reveal(), Self: c.GitLab.BotName},
+		task.Gitea:  {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: c.Gitea.WebhookSecret.Reveal(), Self: c.Gitea.BotName},
 	}
 	for name, hook := range all {
 		if hook.Secret == "" {

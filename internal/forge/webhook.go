@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -43,10 +44,16 @@ type Delivery struct {
 
 // A WebhookParser verifies a webhook and says what it is about. The secret is the
 // one that the forge was given; without one nothing is accepted. body is whole
-// and as it came. Errors are Unauthorized, when the forge did not sign it with
+// and as it came, in any number of pieces. Errors are Unauthorized, when the forge did not sign it with
 // the secret, and Invalid, when it cannot be read; an event that is not known is
 // no error.
-type WebhookParser func(secret string, header http.Header, body []byte) (Delivery, error)
+type WebhookParser func(secret string, header http.Header, body ...[]byte) (Delivery, error)
+
+// A WebhookSigned says, before anything of the body is read, whether a webhook can
+// be signed with the secret at all: it has the header of the forge in the form of a
+// signature, or the right token where the forge sends that. The error is
+// Unauthorized.
+type WebhookSigned func(secret string, header http.Header) error
 
 // maxDeliveryID is longer than any id that a forge sends.
 const maxDeliveryID = 128
@@ -59,12 +66,24 @@ func DeliveryID(header http.Header, name string) string {
 	return ""
 }
 
+// IsSignature says whether the text has the form of an HMAC-SHA-256 in hexadecimal
+// digits. It is Unauthorized if not.
+func IsSignature(secret, signature string) error {
+	_, err := hex.DecodeString(signature)
+	if secret == "" || err != nil || len(signature) != hex.EncodedLen(sha256.Size) {
+		return errBadSignature()
+	}
+	return nil
+}
+
 // CheckSignature says whether the signature is the HMAC-SHA-256 of the body, in
 // hexadecimal digits. It takes the same time for every wrong one.
-func CheckSignature(secret string, body []byte, signature string) error {
+func CheckSignature(secret, signature string, body ...[]byte) error {
 	got, err := hex.DecodeString(signature)
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write(body)
+	for _, piece := range body {
+		mac.Write(piece)
+	}
 	if secret == "" || err != nil || !hmac.Equal(got, mac.Sum(nil)) {
 		return errBadSignature()
 	}
@@ -86,14 +105,20 @@ func errBadSignature() error {
 		WithMend("set the same secret on the forge and here")
 }
 
+// IsForm says whether the body of a webhook is a form.
+func IsForm(header http.Header) bool {
+	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return media == "application/x-www-form-urlencoded"
+}
+
 // WebhookJSON returns the JSON in the body of a webhook, which may be the field
 // "payload" of a form.
-func WebhookJSON(header http.Header, body []byte) ([]byte, error) {
-	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
-	if media != "application/x-www-form-urlencoded" {
-		return body, nil
+func WebhookJSON(header http.Header, body ...[]byte) ([]byte, error) {
+	whole := bytes.Join(body, nil)
+	if !IsForm(header) {
+		return whole, nil
 	}
-	form, err := url.ParseQuery(string(body))
+	form, err := url.ParseQuery(string(whole))
 	if err != nil {
 		return nil, task.Wrap(task.Invalid, err, "the form in the webhook cannot be read")
 	}

@@ -34,7 +34,7 @@ func TestCheckSignature(t *testing.T) {
 		{"no secret is set", "", sign(""), false},
 	}
 	for _, test := range tests {
-		err := forge.CheckSignature(test.secret, body, test.signature)
+		err := forge.CheckSignature(test.secret, test.signature, body)
 		if (err == nil) != test.valid || err != nil && task.CodeOf(err) != task.Unauthorized {
 			t.Errorf("%s: %v", test.name, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	program "github.com/toryo-dev/toryo/internal/git"
@@ -66,6 +67,7 @@ type Mirrors struct {
 	git     git
 	serving chan struct{} // one for each request that may still be served
 	flights singleflight.Group
+	refused rate.Sometimes // logs: anyone can be refused, and the log is not for everyone to fill
 
 	mu      sync.Mutex
 	entries map[Repository]*entry
@@ -128,6 +130,7 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	m := &Mirrors{
 		options: options, git: git{Program: found, hooks: hooks},
 		serving: make(chan struct{}, options.MaxServed),
+		refused: rate.Sometimes{First: 10, Interval: time.Second},
 		entries: map[Repository]*entry{}, turns: map[task.ID]*turn{}, stop: make(chan struct{}),
 	}
 	if _, err := m.git.run(ctx, command{args: []string{"version"}}); err != nil {

@@ -30,6 +30,9 @@ type Holder struct {
 // that is not known or whose run is over, and is asked anew each time.
 type Authenticate func(ctx context.Context, id task.ID, token string) (Holder, error)
 
+// maxTaskID is longer than any id of a task. What stands in the path can be anything.
+const maxTaskID = 64
+
 // maxRequest is the most that is read of a request which is not a push.
 const maxRequest = 16 << 20
 
@@ -72,7 +75,9 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		err = mayUse(holder, r.PathValue("task"), service)
 	}
 	if err != nil {
-		m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "path", r.URL.Path, "error", err)
+		m.refused.Do(func() {
+			m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "task", id[:min(len(id), maxTaskID)], "error", err)
+		})
 		if refusal(err) == refusedTrouble {
 			http.Error(w, refusedTrouble, http.StatusServiceUnavailable)
 			return

@@ -28,7 +28,7 @@ func (s *Server) registerAgents(now func() time.Time) {
 	enrolment := access.Enrolment{Store: s.store, Now: now}
 	huma.Register(s.api, huma.Operation{
 		OperationID: "enrol-agent", Method: http.MethodPost, Path: "/v1/agents/enrol", Summary: "Exchange a one-time token for an agent's own",
-		DefaultStatus: http.StatusCreated, MaxBodyBytes: maxEnrolBody, Security: []map[string][]string{{bearer: {}}},
+		DefaultStatus: http.StatusCreated, MaxBodyBytes: maxEnrolBody, BodyReadTimeout: bodyDeadlineIsOurs, Security: []map[string][]string{{bearer: {}}},
 		Middlewares: huma.Middlewares{s.tightly, s.enrolling(enrolment)},
 		Errors:      []int{http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests},
 	}, func(ctx context.Context, input *enrolInput) (*enrolOutput, error) {

@@ -81,7 +81,7 @@ func newPlant(t testing.TB) *plant {
 func (p *plant) serve(t testing.TB) {
 	t.Helper()
 	hooks := &server.Webhooks{
-		Forges: map[task.Forge]server.Webhook{task.Gitea: {Parse: gitea.ParseWebhook, Secret: secret, Self: p.bot}},
+		Forges: map[task.Forge]server.Webhook{task.Gitea: {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: p.bot}},
 		Seen:   p.store, Changes: p.snapshots, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Deliver: func(_ context.Context, delivery forge.Delivery) error {
 			p.heard <- delivery

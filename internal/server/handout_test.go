@@ -246,7 +246,7 @@ func TestRequestForATask(t *testing.T) {
 		"another field":              {"?wait=1ms", c.token, `{"agent_id": "smith", "skills": []}`, http.StatusUnprocessableEntity, "skills"},
 		"no id":                      {"?wait=1ms", c.token, `{}`, http.StatusUnprocessableEntity, "agent_id"},
 		"an empty id":                {"?wait=1ms", c.token, `{"agent_id": ""}`, http.StatusUnprocessableEntity, "agent_id"},
-		"an id that is far too long": {"?wait=1ms", c.token, `{"agent_id": "` + strings.Repeat("x", 1000) + `"}`, http.StatusUnprocessableEntity, "agent_id"},
+		"an id that is far too long": {"?wait=1ms", c.token, `{"agent_id": "` + strings.Repeat("x", 1000) + `"}`, http.StatusRequestEntityTooLarge, "agent_id"},
 		"no body":                    {"?wait=1ms", c.token, ``, http.StatusBadRequest, ""},
 		"a wait that is none":        {"?wait=soon", c.token, `{"agent_id": "smith"}`, http.StatusUnprocessableEntity, "how long to wait"},
 		"a wait below zero":          {"?wait=-5s", c.token, `{"agent_id": "smith"}`, http.StatusUnprocessableEntity, "how long to wait"},

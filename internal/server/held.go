@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -59,7 +58,7 @@ func demandHeld[Input interface{ task() task.ID }, Output any](
 	operation.Tags = []string{"runs"}
 	operation.Security = []map[string][]string{{leaseBearer: {}}}
 	operation.MaxBodyBytes = maxBody
-	operation.BodyReadTimeout = bodyTimeout
+	operation.BodyReadTimeout = bodyDeadlineIsOurs
 	operation.Errors = append(operation.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict, http.StatusTooManyRequests)
 	operation.Middlewares = append(operation.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
 		held, err := s.holder(ctx, check)
@@ -92,9 +91,5 @@ func (s *Server) holder(ctx huma.Context, check func(context.Context, string) (b
 	return check(ctx.Context(), token)
 }
 
-const (
-	// leaseBearer names the security scheme of leases in the OpenAPI document.
-	leaseBearer = "lease"
-	// bodyTimeout is how long the body of a request may take to arrive.
-	bodyTimeout = 30 * time.Second
-)
+// leaseBearer names the security scheme of leases in the OpenAPI document.
+const leaseBearer = "lease"

@@ -200,10 +200,10 @@ func TestTooOften(t *testing.T) {
 		t.Errorf("%d callers are remembered", kept)
 	}
 	for remote, want := range map[string]string{
-		"192.0.2.7:1": "192.0.2.7", "[2001:db8::1]:1": "2001:db8::/64", "[2001:db8::ffff:2]:9": "2001:db8::/64", "[::ffff:192.0.2.7]:1": "::ffff:192.0.2.7",
+		"192.0.2.7:1": "192.0.2.7", "[2001:db8::1]:1": "2001:db8::/64", "[2001:db8::ffff:2]:9": "2001:db8::/64", "[::ffff:192.0.2.7]:1": "192.0.2.7",
 		"[fe80::1%eth0]:1": "fe80::/64", "nonsense": "nonsense",
 	} {
-		if got := addressOf(remote); got != want {
+		if got := access.Network(remote); got != want {
 			t.Errorf("%s counts as %s, want %s", remote, got, want)
 		}
 	}
@@ -338,7 +338,7 @@ func TestTooMuch(t *testing.T) {
 	if _, err := held.Report(t.Context(), many); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("1001 entries: %v", err)
 	}
-	if err := held.Progress(t.Context(), strings.Repeat("x", 200_001)); task.CodeOf(err) != task.Invalid {
+	if err := held.Progress(t.Context(), strings.Repeat("x", 200_001)); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("a progress comment of 200001 bytes: %v", err)
 	}
 	if _, err := held.Report(t.Context(), many[:1]); err != nil {

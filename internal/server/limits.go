@@ -2,9 +2,7 @@ package server
 
 import (
 	"math"
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -29,7 +27,7 @@ const (
 	signInsPerMinute = 10
 	// allowances is how many callers are remembered; when there are more, those
 	// who have been quiet are forgotten.
-	allowances = 100_000
+	allowances = 20_000
 	quiet      = time.Minute
 )
 
@@ -104,7 +102,7 @@ func newLimits(l Limits, now func() time.Time) limits {
 func (s *Server) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := s.limits.now()
-		allowed := s.limits.addresses.take(addressOf(r.RemoteAddr), now)
+		allowed := s.limits.addresses.take(access.Network(r.RemoteAddr), now)
 		if credential := r.Header.Get("Authorization"); allowed && credential != "" {
 			// Hashed, so that no token stays in memory.
 			allowed = s.limits.tokens.take(string(access.Hash(credential)), now)
@@ -120,28 +118,10 @@ func (s *Server) limit(next http.Handler) http.Handler {
 
 // tightly is for operations where someone shows a secret that could be guessed.
 func (s *Server) tightly(ctx huma.Context, next func(huma.Context)) {
-	if !s.limits.signIns.take(addressOf(ctx.RemoteAddr()), s.limits.now()) {
+	if !s.limits.signIns.take(access.Network(ctx.RemoteAddr()), s.limits.now()) {
 		ctx.SetHeader("Retry-After", strconv.Itoa(60/signInsPerMinute))
 		s.refuse(ctx, task.Errorf(task.TooMany, "there were too many attempts").WithMend("wait a minute"))
 		return
 	}
 	next(ctx)
-}
-
-// addressOf is what counts as one address: of IPv6 the network, since one host
-// has as many addresses in it as it likes.
-func addressOf(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	address, err := netip.ParseAddr(host)
-	if err != nil || address.Unmap().Is4() {
-		return host
-	}
-	network, err := address.WithZone("").Prefix(64)
-	if err != nil {
-		return host
-	}
-	return network.String()
 }

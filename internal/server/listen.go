@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -38,12 +39,17 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // taking new ones, lets those under way finish, and returns nil. It may be called
 // once. Only what comes in on the first listener is encrypted, if anything is.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	strangers := newConnections()
 	web := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    32 << 10,
 		TLSConfig:         s.tls,
+		ConnContext:       strangers.opened,
+		ConnState:         strangers.changed,
+		// Anyone can fail to shake hands, and the log is not for everyone to fill.
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx))
 	var noted sync.WaitGroup

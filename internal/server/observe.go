@@ -34,6 +34,8 @@ func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
 		answer := &observedWriter{ResponseWriter: w, timeout: s.writeTimeout}
+		r, leave, refused := s.meet(answer, r)
+		defer leave()
 		defer func() {
 			if fault := recover(); fault != nil {
 				s.panicked(answer, r, fault)
@@ -42,6 +44,10 @@ func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler
 			metrics.seconds.WithLabelValues(route(r), strconv.Itoa(answer.code())).Observe(took.Seconds())
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", answer.code(), "took", took)
 		}()
+		if refused != nil {
+			s.writeProblem(answer, r, refused)
+			return
+		}
 		next.ServeHTTP(answer, r)
 		answer.extend()
 	})

@@ -22,6 +22,7 @@ func register[Input, Output any](s *Server, role access.Role, operation huma.Ope
 	operation.Security = []map[string][]string{{bearer: {}}}
 	operation.Middlewares = append(operation.Middlewares, s.demand(role))
 	operation.MaxBodyBytes = maxBody
+	operation.BodyReadTimeout = bodyDeadlineIsOurs
 	operation.Errors = append(operation.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 	noted := operation.Method != http.MethodGet && role != access.Agent
 	huma.Register(s.api, operation, func(ctx context.Context, input *Input) (output *Output, err error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -39,6 +40,9 @@ func (s *Server) problem(ctx context.Context, err error) *problem {
 // that this is the one place where a variable of another package is set.
 func init() { //nolint:gochecknoinits // said above
 	huma.NewError = func(status int, message string, causes ...error) huma.StatusError {
+		if slices.ContainsFunc(causes, tooLong) {
+			status = http.StatusRequestEntityTooLarge
+		}
 		return &problem{wire.Problem{
 			Title:  http.StatusText(status),
 			Status: status,
@@ -46,6 +50,16 @@ func init() { //nolint:gochecknoinits // said above
 			Code:   string(codeOf(status)),
 		}}
 	}
+}
+
+// tooLong says whether the cause is a field that has more than it may.
+func tooLong(cause error) bool {
+	var wrong *huma.ErrorDetail
+	is := func(message string) bool {
+		start, _, _ := strings.Cut(message, "%")
+		return strings.HasPrefix(wrong.Message, start)
+	}
+	return errors.As(cause, &wrong) && (is(validation.MsgExpectedMaxLength) || is(validation.MsgExpectedMaxItems))
 }
 
 // detail names what is wrong with a request, but nothing about a fault of ours.
@@ -57,8 +71,14 @@ func detail(status int, message string, causes []error) string {
 	for _, cause := range causes {
 		parts = append(parts, cause.Error())
 	}
-	return strings.Join(parts, "; ")
+	whole := strings.Join(parts, "; ") // it quotes what was sent
+	if len(whole) > maxDetail {
+		whole = strings.ToValidUTF8(whole[:maxDetail], "") + "…"
+	}
+	return whole
 }
+
+const maxDetail = 1000
 
 func codeOf(status int) task.Code {
 	switch status {

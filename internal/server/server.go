@@ -59,6 +59,9 @@ type Options struct {
 	// WriteTimeout is how long a caller may take to read what one write sends it;
 	// 0 means a minute.
 	WriteTimeout time.Duration
+	// BodyTimeout is how long the body of a request may take to arrive from someone
+	// who has not shown a token yet; 0 means ten seconds.
+	BodyTimeout time.Duration
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
 	// Pages answers what no other part does; nil means that there are none.
@@ -81,17 +84,19 @@ type Server struct {
 	now    func() time.Time
 
 	writeTimeout time.Duration
+	bodyTimeout  time.Duration
 
-	log      *slog.Logger
-	version  string
-	stopping chan struct{} // closed when the server begins to stop
-	handOut  HandOut
-	limits   limits
-	seen     *sightings
-	tls      *tls.Config
-	pages    Pages
-	api      huma.API
-	handler  http.Handler
+	log       *slog.Logger
+	version   string
+	stopping  chan struct{} // closed when the server begins to stop
+	handOut   HandOut
+	limits    limits
+	strangers *inFlight // requests of those who are not known yet
+	seen      *sightings
+	tls       *tls.Config
+	pages     Pages
+	api       huma.API
+	handler   http.Handler
 }
 
 // New makes a server. It does nothing until it is asked to serve.
@@ -105,16 +110,18 @@ func New(options Options) *Server {
 		now:    options.Now,
 
 		writeTimeout: cmp.Or(options.WriteTimeout, defaultWriteTimeout),
+		bodyTimeout:  cmp.Or(options.BodyTimeout, strangersBody),
 
-		log:      options.Log,
-		version:  options.Version,
-		stopping: make(chan struct{}),
-		handOut:  options.HandOut,
-		limits:   newLimits(options.Limits, options.Now),
-		seen:     &sightings{store: options.Store, log: options.Log, now: options.Now},
-		tls:      options.TLS,
-		pages:    options.Pages,
-		api:      newAPI(mux, options.Version),
+		log:       options.Log,
+		version:   options.Version,
+		stopping:  make(chan struct{}),
+		handOut:   options.HandOut,
+		limits:    newLimits(options.Limits, options.Now),
+		strangers: &inFlight{perClient: maxMet, most: maxMetByMany},
+		seen:      &sightings{store: options.Store, log: options.Log, now: options.Now},
+		tls:       options.TLS,
+		pages:     options.Pages,
+		api:       newAPI(mux, options.Version),
 	}
 	s.registerMe()
 	s.registerTasks()
@@ -144,6 +151,7 @@ func New(options Options) *Server {
 	if options.Git != nil {
 		mux.Handle("/git/", http.StripPrefix("/git", options.Git))
 	}
+	boundFields(s.api.OpenAPI())
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))

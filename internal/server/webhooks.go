@@ -2,13 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -24,6 +23,7 @@ const rememberDeliveries = 7 * 24 * time.Hour
 
 // Webhook is one forge's side of the intake.
 type Webhook struct {
+	Signed forge.WebhookSigned
 	Parse  forge.WebhookParser
 	Secret string
 	Self   string // the login that we write as; empty if it is not known yet
@@ -54,6 +54,7 @@ type Webhooks struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
+	bodies  *inFlight // of those whose signature was not checked yet
 	mu      sync.Mutex
 	refused map[task.Forge]time.Time // when one that was refused was last noted
 }
@@ -61,8 +62,9 @@ type Webhooks struct {
 // keepReceived is how many of the last webhooks of each forge are kept.
 const keepReceived = 20
 
-// refusedEvery is how often a webhook that was refused is noted: anyone can send
-// those, and the database is not for everyone to fill.
+// refusedEvery is how often a webhook that was refused is noted and logged: anyone
+// can send those, and neither the database nor the log is for everyone to fill. The
+// metrics count all.
 const refusedEvery = time.Second
 
 // note keeps what people want to know when nothing seems to happen. Of an error it
@@ -74,8 +76,11 @@ func (w *Webhooks) note(ctx context.Context, of task.Forge, delivery forge.Deliv
 	} else if err != nil {
 		received.Problem = task.CodeOf(err).Info().Meaning
 	}
-	if received.Problem != "" && !w.mayNote(of, received.At) {
-		return
+	if received.Problem != "" {
+		if !w.mayNote(of, received.At) {
+			return
+		}
+		w.Log.WarnContext(ctx, "a webhook was not taken", "forge", of, "event", delivery.Event, "status", status, "error", err)
 	}
 	if err := w.Seen.AddReceived(context.WithoutCancel(ctx), received, keepReceived); err != nil {
 		w.Log.WarnContext(ctx, "a webhook could not be noted", "forge", of, "error", err)
@@ -98,6 +103,7 @@ func (w *Webhooks) mayNote(of task.Forge, now time.Time) bool {
 
 // Register adds the paths to the mux.
 func (w *Webhooks) Register(mux *http.ServeMux) {
+	w.bodies = &inFlight{perClient: maxHeldClient, most: maxHeldAll}
 	for name := range w.Forges {
 		mux.HandleFunc("POST /webhooks/"+string(name), func(to http.ResponseWriter, r *http.Request) { w.receive(to, r, name) })
 	}
@@ -113,27 +119,37 @@ func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forg
 	status := http.StatusNoContent
 	if err != nil {
 		status = task.CodeOf(err).Info().Status
-		w.Log.WarnContext(r.Context(), "a webhook was not taken", "forge", of, "event", delivery.Event, "status", status, "error", err)
 	}
 	w.note(r.Context(), of, delivery, status, err)
 	to.WriteHeader(status)
 }
 
+// read takes in a webhook. Nothing of its body is read that cannot be signed, and
+// what is held before the signature is checked is bounded, over all requests.
 func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) (forge.Delivery, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(to, r.Body, maxWebhook))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return forge.Delivery{}, task.Wrap(task.TooLarge, err, "the webhook is too large")
-	case err != nil:
-		return forge.Delivery{}, task.Wrap(task.Invalid, err, "the webhook breaks off")
-	}
 	hook := w.Forges[of]
 	if hook.Secret == "" {
 		return forge.Delivery{}, task.Errorf(task.Unauthorized, "no secret is set for webhooks of %s", of)
 	}
-	return hook.Parse(hook.Secret, r.Header, body)
+	if err := hook.Signed(hook.Secret, r.Header); err != nil {
+		return forge.Delivery{}, err
+	}
+	held := w.bodies.open(access.Network(r.RemoteAddr))
+	defer held.close()
+	held.copies = 1
+	if forge.IsForm(r.Header) {
+		held.copies = formCopies
+	}
+	body, err := held.read(http.MaxBytesReader(to, r.Body, maxWebhook))
+	if err != nil {
+		return forge.Delivery{}, err
+	}
+	return hook.Parse(hook.Secret, r.Header, body...)
 }
+
+// formCopies is how many times its size a form takes until its signature is
+// checked: the signature may be of what is in it.
+const formCopies = 4
 
 // handle does what a delivery asks for, once. It is recorded when it is done, not
 // before: better twice than never.

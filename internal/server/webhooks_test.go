@@ -61,9 +61,9 @@ func (h *heard) take() []string {
 func newWebhooks(seen store.Deliveries, changes server.Changes) (*server.Webhooks, http.Handler) {
 	hooks := &server.Webhooks{
 		Forges: map[task.Forge]server.Webhook{
-			task.GitHub: {Parse: github.ParseWebhook, Secret: secret, Self: "toryo-bot"},
-			task.GitLab: {Parse: gitlab.ParseWebhook, Secret: secret, Self: "toryo-bot"},
-			task.Gitea:  {Parse: gitea.ParseWebhook, Secret: secret, Self: "toryo-bot"},
+			task.GitHub: {Signed: github.SignedWebhook, Parse: github.ParseWebhook, Secret: secret, Self: "toryo-bot"},
+			task.GitLab: {Signed: gitlab.SignedWebhook, Parse: gitlab.ParseWebhook, Secret: secret, Self: "toryo-bot"},
+			task.Gitea:  {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: "toryo-bot"},
 		},
 		Seen: seen, Changes: changes, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
@@ -184,6 +184,7 @@ func TestWebhooksThatAreNotTaken(t *testing.T) {
 		t.Errorf("an altered body: status %d, want 401", got)
 	}
 	large := httptest.NewRequest(http.MethodPost, "/webhooks/github", bytes.NewReader(make([]byte, 26<<20)))
+	large.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("00", 32))
 	if got := send(handler, large); got != 413 {
 		t.Errorf("26 MB: status %d, want 413", got)
 	}
@@ -193,7 +194,7 @@ func TestWebhooksThatAreNotTaken(t *testing.T) {
 	if got := send(handler, httptest.NewRequest(http.MethodPost, "/webhooks/board", nil)); got != 404 {
 		t.Errorf("a forge without webhooks: status %d, want 404", got)
 	}
-	hooks.Forges[task.GitHub] = server.Webhook{Parse: github.ParseWebhook}
+	hooks.Forges[task.GitHub] = server.Webhook{Signed: github.SignedWebhook, Parse: github.ParseWebhook}
 	unset := signed(task.GitHub, "1", "issues", body)
 	mac := hmac.New(sha256.New, nil)
 	mac.Write([]byte(body))

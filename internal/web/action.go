@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/access"
-	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // action is something that a person does by sending a form.
@@ -23,10 +22,6 @@ type action struct {
 // what cannot be noted is not done.
 func (p *Pages) act(a action) http.HandlerFunc {
 	return p.signedIn(a.role, func(w http.ResponseWriter, r *http.Request, v visit) {
-		if err := r.ParseForm(); err != nil {
-			p.fail(w, r, v, task.Wrap(task.TooLarge, err, "the form cannot be read"))
-			return
-		}
 		var next string
 		err := p.audited(r.Context(), v.user.Login, a.name, subjectOf(r, a.noted), func() (err error) {
 			next, err = a.do(r, v)

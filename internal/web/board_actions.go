@@ -11,9 +11,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// maxText is how many bytes a text may have that a person puts on the board.
-const maxText = 256 << 10
-
 func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 	mux.HandleFunc("POST /board/import", p.act(action{name: "board.import", role: access.Operator, noted: []string{"name", "source"}, do: p.importRepository}))
 	mux.HandleFunc("POST "+repositoryPath+"/issues", p.act(action{name: "issue.create", role: access.Operator, noted: []string{"title"}, do: p.createIssue}))
@@ -22,19 +19,11 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 		mux.HandleFunc("POST "+itemPath+"/"+below, p.act(action{name: name, role: access.Operator, noted: noted, do: p.onItem(do)}))
 	}
 	on("comments", "item.comment", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
-		body, err := textOf(r, "body")
-		if err != nil {
-			return err
-		}
-		_, err = hands.Say(ctx, key, body)
+		_, err := hands.Say(ctx, key, r.PostFormValue("body"))
 		return err
 	})
 	on("comments/{comment}/edit", "comment.edit", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
-		body, err := textOf(r, "body")
-		if err != nil {
-			return err
-		}
-		_, err = hands.Rephrase(ctx, key, r.PathValue("comment"), body)
+		_, err := hands.Rephrase(ctx, key, r.PathValue("comment"), r.PostFormValue("body"))
 		return err
 	})
 	on("comments/{comment}/delete", "comment.delete", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
@@ -65,11 +54,7 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 	on("review", "pull.review", submitReview, "verdict")
 	on("line", "pull.remark", remark, "path", "line")
 	on("threads/{thread}", "pull.answer", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
-		body, err := textOf(r, "body")
-		if err != nil {
-			return err
-		}
-		_, err = hands.Answer(ctx, key, r.PathValue("thread"), body)
+		_, err := hands.Answer(ctx, key, r.PathValue("thread"), r.PostFormValue("body"))
 		return err
 	})
 }
@@ -98,25 +83,12 @@ func (p *Pages) onItem(do onItem) func(r *http.Request, v visit) (string, error)
 	}
 }
 
-// textOf is a text that someone wrote.
-func textOf(r *http.Request, field string) (string, error) {
-	text := strings.ReplaceAll(r.PostFormValue(field), "\r\n", "\n") // as browsers send it
-	if len(text) > maxText {
-		return "", task.Errorf(task.TooLarge, "the text has %d bytes; %d are allowed", len(text), maxText)
-	}
-	return text, nil
-}
-
 func (p *Pages) createIssue(r *http.Request, v visit) (string, error) {
 	hands, err := p.person(r.Context(), v)
 	if err != nil {
 		return "", err
 	}
-	body, err := textOf(r, "body")
-	if err != nil {
-		return "", err
-	}
-	issue := forge.NewIssue{Title: strings.TrimSpace(r.PostFormValue("title")), Body: body}
+	issue := forge.NewIssue{Title: strings.TrimSpace(r.PostFormValue("title")), Body: r.PostFormValue("body")}
 	for label := range strings.SplitSeq(r.PostFormValue("labels"), ",") {
 		if label = strings.TrimSpace(label); label != "" {
 			issue.Labels = append(issue.Labels, label)
@@ -136,12 +108,8 @@ func (p *Pages) createPull(r *http.Request, v visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	body, err := textOf(r, "body")
-	if err != nil {
-		return "", err
-	}
 	made, _, err := hands.Propose(r.Context(), repositoryOf(r), forge.Proposal{
-		Title: strings.TrimSpace(r.PostFormValue("title")), Body: body,
+		Title: strings.TrimSpace(r.PostFormValue("title")), Body: r.PostFormValue("body"),
 		Head: r.PostFormValue("head"), Base: r.PostFormValue("base"), Draft: r.PostFormValue("draft") != "",
 	})
 	return itemURL(made.Key), err
@@ -168,30 +136,22 @@ func (p *Pages) importRepository(r *http.Request, v visit) (string, error) {
 }
 
 func submitReview(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
-	body, err := textOf(r, "body")
-	if err != nil {
-		return err
-	}
 	verdict := forge.Verdict(r.PostFormValue("verdict"))
 	if verdict != forge.Approve && verdict != forge.RequestChanges && verdict != forge.Remark {
 		return task.Errorf(task.Invalid, "choose a verdict")
 	}
-	_, err = hands.Judge(ctx, key, forge.Judgement{Verdict: verdict, Body: body, Commit: r.PostFormValue("commit")})
+	_, err := hands.Judge(ctx, key, forge.Judgement{Verdict: verdict, Body: r.PostFormValue("body"), Commit: r.PostFormValue("commit")})
 	return err
 }
 
 // remark is a comment on one line: a review that says nothing else.
 func remark(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
-	body, err := textOf(r, "body")
-	if err != nil {
-		return err
-	}
 	anchor := forge.Anchor{Path: r.PostFormValue("path"), Side: forge.Side(r.PostFormValue("side"))}
 	if _, err := fmt.Sscan(r.PostFormValue("line"), &anchor.Line); err != nil {
 		return task.Wrap(task.Invalid, err, "the line is not a number")
 	}
-	_, err = hands.Judge(ctx, key, forge.Judgement{
-		Verdict: forge.Remark, Commit: r.PostFormValue("commit"), Lines: []forge.LineRemark{{Anchor: anchor, Body: body}},
+	_, err := hands.Judge(ctx, key, forge.Judgement{
+		Verdict: forge.Remark, Commit: r.PostFormValue("commit"), Lines: []forge.LineRemark{{Anchor: anchor, Body: r.PostFormValue("body")}},
 	})
 	return err
 }

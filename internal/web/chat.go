@@ -23,14 +23,12 @@ import (
 // plain form waits for it. The answer goes on when the reader goes away.
 func (p *Pages) ask(w http.ResponseWriter, r *http.Request, v visit) {
 	id, who := r.PathValue("id"), v.user.Login
-	content, err := textOf(r, "content")
+	message := review.Message{Content: r.PostFormValue("content"), Repeat: r.PostFormValue("repeat")}
 	var turn *review.Turn
-	if err == nil {
-		err = p.audited(r.Context(), who, "chat.ask", r.URL.Path, func() error {
-			turn, err = p.Reviews.Ask(r.Context(), who, id, review.Message{Content: content, Repeat: r.PostFormValue("repeat")})
-			return err
-		})
-	}
+	err := p.audited(r.Context(), who, "chat.ask", r.URL.Path, func() (err error) {
+		turn, err = p.Reviews.Ask(r.Context(), who, id, message)
+		return err
+	})
 	switch {
 	case err != nil:
 		p.fail(w, r, v, err)

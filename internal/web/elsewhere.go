@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -61,24 +60,27 @@ func (p *Pages) comeBack(w http.ResponseWriter, r *http.Request) {
 	v, address := p.stranger(r), addressOf(r)
 	begun := journeyOf(r)
 	setCookie(w, r, attemptCookie, "", -time.Second)
-	if p.accounts.Addresses.Wait(p.Now(), address) > 0 {
+	network := access.Network(r.RemoteAddr)
+	if p.accounts.Addresses.Wait(p.Now(), network) > 0 {
 		p.write(w, r, http.StatusTooManyRequests, signInPage(v, signInForm{next: "/", failure: v.t("signin.slow")}))
 		return
 	}
 	who, err := p.Provider.Finish(r.Context(), begun.Attempt, r.URL.Query())
 	var secret string
-	err = p.audited(r.Context(), cmp.Or(who.Login, p.Provider.Name()), "signin.oidc", address, func() error {
-		if err == nil {
+	if err == nil {
+		err = p.audited(r.Context(), who.Login, "signin.oidc", address, func() (err error) {
 			_, secret, err = p.accounts.Admit(r.Context(), who)
-		}
-		return err
-	})
+			return err
+		})
+	} else {
+		p.noteFailure(r, p.Provider.Name(), "signin.oidc", err)
+	}
 	switch {
 	case err == nil:
 		setCookie(w, r, sessionCookie, secret, access.ElsewhereLength)
 		http.Redirect(w, r, safeNext(begun.Next), http.StatusSeeOther)
 	case task.CodeOf(err) == task.Unauthorized:
-		p.accounts.Addresses.Failed(p.Now(), address)
+		p.accounts.Addresses.Failed(p.Now(), network)
 		p.Log.WarnContext(r.Context(), "a sign-in elsewhere was refused", "provider", p.Provider.Name(), "error", err)
 		p.write(w, r, http.StatusUnauthorized, signInPage(v, signInForm{next: safeNext(begun.Next), failure: v.t("signin.elsewhere_wrong", p.Provider.Name())}))
 	default:

@@ -10,15 +10,13 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+	"golang.org/x/time/rate"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// maxForm is the most that is read of what a form sends.
-const maxForm = 1 << 20
 
 // Options is what the pages need.
 type Options struct {
@@ -57,6 +55,7 @@ type Pages struct {
 	accounts access.Accounts
 	links    links
 	live     *watchers
+	failures *rate.Limiter // of sign-ins that are in the audit log
 	handler  http.Handler
 	stopOnce sync.Once
 }
@@ -68,7 +67,8 @@ func New(options Options) *Pages {
 		accounts: access.Accounts{
 			Store: options.Store, Now: options.Now, Logins: &access.Limiter{Free: 5}, Addresses: &access.Limiter{Free: 30},
 		},
-		live: newWatchers(options.LookEvery),
+		live:     newWatchers(options.LookEvery),
+		failures: rate.NewLimiter(rate.Every(failureEvery), failuresAtOnce),
 	}
 	mux := http.NewServeMux()
 	p.registerAssets(mux)
@@ -118,7 +118,6 @@ func confined(next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 		header.Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		next.ServeHTTP(w, r)
 	})
 }

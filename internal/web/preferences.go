@@ -22,7 +22,7 @@ func themeOf(r *http.Request) string {
 // registerPreferences adds how readers choose language and colours. The choice is
 // the browser's: it needs no account and is no action on anything.
 func (p *Pages) registerPreferences(mux *http.ServeMux) {
-	mux.HandleFunc("POST /preferences", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /preferences", p.strangersForm(func(w http.ResponseWriter, r *http.Request) {
 		if chosen := r.PostFormValue("language"); slices.Contains(languages, language(chosen)) {
 			setCookie(w, r, languageCookie, chosen, keepChoices)
 		}
@@ -30,5 +30,5 @@ func (p *Pages) registerPreferences(mux *http.ServeMux) {
 			setCookie(w, r, themeCookie, r.PostFormValue("theme"), keepChoices)
 		}
 		http.Redirect(w, r, safeNext(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // safeNext stays on this server
-	})
+	}))
 }

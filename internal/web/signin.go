@@ -19,8 +19,8 @@ func (p *Pages) registerSignIn(mux *http.ServeMux) {
 	mux.HandleFunc("GET /signin", func(w http.ResponseWriter, r *http.Request) {
 		p.write(w, r, http.StatusOK, signInPage(p.stranger(r), signInForm{next: safeNext(r.URL.Query().Get("next"))}))
 	})
-	mux.HandleFunc("POST /signin", p.signIn)
-	mux.HandleFunc("POST /signout", p.signOut)
+	mux.HandleFunc("POST /signin", p.strangersForm(p.signIn))
+	mux.HandleFunc("POST /signout", p.strangersForm(p.signOut))
 	mux.HandleFunc("GET /enter", p.enter)
 }
 
@@ -32,10 +32,15 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) {
 	v := p.stranger(r)
 	form := signInForm{next: safeNext(r.PostFormValue("next")), login: r.PostFormValue("login")}
 	var secret string
-	err := p.audited(r.Context(), form.login, "signin", addressOf(r), func() (err error) {
-		secret, err = p.accounts.SignIn(r.Context(), form.login, r.PostFormValue("password"), addressOf(r))
-		return err
-	})
+	user, err := p.accounts.Verify(r.Context(), form.login, r.PostFormValue("password"), r.RemoteAddr)
+	if err == nil {
+		err = p.audited(r.Context(), user.Login, "signin", addressOf(r), func() (err error) {
+			secret, err = p.accounts.Open(r.Context(), user.Login)
+			return err
+		})
+	} else {
+		p.noteFailure(r, form.login, "signin", err)
+	}
 	switch task.CodeOf(err) {
 	case "":
 		setCookie(w, r, sessionCookie, secret, access.SessionLength)
@@ -49,6 +54,23 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) {
 	default:
 		p.fail(w, r, v, err)
 	}
+}
+
+// How many sign-ins that failed are in the audit log: as many as failuresAtOnce, and
+// one more each failureEvery. Anyone can fail, and the database is not for everyone to
+// fill; the metrics of requests count them all.
+const (
+	failuresAtOnce = 60
+	failureEvery   = time.Minute
+)
+
+// noteFailure puts a sign-in that failed into the audit log. One that was not even
+// looked at, because there were too many, is only counted.
+func (p *Pages) noteFailure(r *http.Request, login, action string, err error) {
+	if task.CodeOf(err) != task.Unauthorized || !p.failures.AllowN(p.Now(), 1) {
+		return
+	}
+	_ = p.audited(r.Context(), login, action, addressOf(r), func() error { return err }) // the answer says it
 }
 
 func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) {

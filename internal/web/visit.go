@@ -91,6 +91,12 @@ func (p *Pages) signedIn(role access.Role, next func(w http.ResponseWriter, r *h
 			p.fail(w, r, v, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", user.Login, user.Role, role))
 			return
 		}
+		if r.Method == http.MethodPost {
+			if err := readForm(w, r, maxForm); err != nil {
+				p.fail(w, r, v, err)
+				return
+			}
+		}
 		next(w, r, v)
 	}
 }

@@ -145,7 +145,7 @@ type NewBoardRepository struct {
 // NewBoardIssue asks for an issue.
 type NewBoardIssue struct {
 	Title     string   `json:"title"`
-	Body      string   `json:"body,omitempty"`
+	Body      string   `json:"body,omitempty" maxLength:"262144"`
 	Labels    []string `json:"labels,omitempty" maxItems:"100"`
 	Assignees []string `json:"assignees,omitempty" maxItems:"100"`
 }
@@ -153,7 +153,7 @@ type NewBoardIssue struct {
 // NewBoardPull asks for a pull request between two branches.
 type NewBoardPull struct {
 	Title string `json:"title"`
-	Body  string `json:"body,omitempty"`
+	Body  string `json:"body,omitempty" maxLength:"262144"`
 	Head  string `json:"head" doc:"The branch to be merged"`
 	Base  string `json:"base,omitempty" doc:"The branch to merge into; the default branch if it is missing"`
 	Draft bool   `json:"draft,omitempty"`
@@ -161,7 +161,7 @@ type NewBoardPull struct {
 
 // BoardText is the text of a comment.
 type BoardText struct {
-	Body string `json:"body"`
+	Body string `json:"body" maxLength:"262144"`
 }
 
 // BoardChange opens or closes an item.
@@ -182,7 +182,7 @@ type BoardLogin struct {
 // NewBoardReview asks for a review.
 type NewBoardReview struct {
 	Verdict string           `json:"verdict" enum:"approve,request_changes,comment"`
-	Body    string           `json:"body,omitempty"`
+	Body    string           `json:"body,omitempty" maxLength:"262144"`
 	Lines   []NewBoardRemark `json:"lines,omitempty" maxItems:"1000" doc:"Comments on lines of the diff"`
 	Commit  string           `json:"commit,omitempty" doc:"The head that was reviewed; it is a conflict if there is another by now"`
 }
@@ -190,5 +190,5 @@ type NewBoardReview struct {
 // NewBoardRemark is a comment on a line.
 type NewBoardRemark struct {
 	On   BoardLine `json:"on"`
-	Body string    `json:"body"`
+	Body string    `json:"body" maxLength:"262144"`
 }

@@ -7,9 +7,9 @@ import (
 
 // NewQuestion is an official question that is to be kept.
 type NewQuestion struct {
-	Text              string `json:"text"`
-	Purpose           string `json:"purpose_text,omitempty" doc:"What the question is meant to test (出題趣旨)"`
-	GradingImpression string `json:"grading_impression_text,omitempty" doc:"What the graders found (採点実感)"`
+	Text              string `json:"text" maxLength:"1048576"`
+	Purpose           string `json:"purpose_text,omitempty" maxLength:"1048576" doc:"What the question is meant to test (出題趣旨)"`
+	GradingImpression string `json:"grading_impression_text,omitempty" maxLength:"1048576" doc:"What the graders found (採点実感)"`
 }
 
 // Question is an official question.
@@ -29,8 +29,8 @@ type Questions struct {
 // NewReview is a review that is to be kept.
 type NewReview struct {
 	QuestionID     string          `json:"question_id,omitempty" doc:"An official question, or"`
-	CustomQuestion string          `json:"custom_question_text,omitempty" doc:"the text of another one"`
-	Answer         string          `json:"answer_text" doc:"In sections, each begun by a line that starts with $$[N]"`
+	CustomQuestion string          `json:"custom_question_text,omitempty" maxLength:"1048576" doc:"the text of another one"`
+	Answer         string          `json:"answer_text" maxLength:"4194304" doc:"In sections, each begun by a line that starts with $$[N]"`
 	Review         json.RawMessage `json:"review" doc:"An object with overall_review, strengths, weaknesses, important_points and future_considerations"`
 }
 
@@ -83,7 +83,7 @@ type Thread struct {
 
 // NewMessage is something that a person says.
 type NewMessage struct {
-	Content string `json:"content,omitempty"`
+	Content string `json:"content,omitempty" maxLength:"262144"`
 	Repeat  string `json:"repeat,omitempty" doc:"In place of content: the id of a message without an answer, to ask it again"`
 }
 

@@ -167,7 +167,7 @@ type OpenPull struct {
 	Commit string `json:"commit" doc:"That the branch has in the task's namespace"`
 	Base   string `json:"base"`
 	Title  string `json:"title"`
-	Body   string `json:"body"`
+	Body   string `json:"body" maxLength:"200000"`
 	Draft  bool   `json:"draft,omitempty"`
 }
 
@@ -247,12 +247,12 @@ type ReviewResult struct {
 	Commit string `json:"commit" doc:"The head commit that was reviewed"`
 	// Question, Answer and Judgement make the review that people can talk with:
 	// the issue, the diff in sections marked $$[N], and the judgement as JSON.
-	Question  string          `json:"question"`
-	Answer    string          `json:"answer"`
+	Question  string          `json:"question" maxLength:"4194304"`
+	Answer    string          `json:"answer" maxLength:"4194304"`
 	Judgement json.RawMessage `json:"judgement"`
 	// Verdict, Text and Comments are what the forge is given.
 	Verdict  string        `json:"verdict" enum:"approve,comment,request_changes"`
-	Text     string        `json:"text"`
+	Text     string        `json:"text" maxLength:"262144"`
 	Comments []LineComment `json:"comments,omitempty"`
 }
 
@@ -261,7 +261,7 @@ type LineComment struct {
 	Path string `json:"path"`
 	Line int    `json:"line"`
 	Old  bool   `json:"old,omitempty"`
-	Text string `json:"text"`
+	Text string `json:"text" maxLength:"262144"`
 }
 
 // Spend asks for leave to make a call to a model.

@@ -10,7 +10,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-var _ forge.WebhookParser = ParseWebhook
+var (
+	_ forge.WebhookParser = ParseWebhook
+	_ forge.WebhookSigned = SignedWebhook
+)
 
 // hookBody is what we read of a webhook.
 type hookBody struct {
@@ -34,15 +37,9 @@ type hookItem struct {
 }
 
 // ParseWebhook verifies a webhook of Gitea or Forgejo and says what it is about.
-func ParseWebhook(secret string, header http.Header, body []byte) (forge.Delivery, error) {
-	// What is signed is the JSON, also when it is sent in a form.
-	text, err := forge.WebhookJSON(header, body)
+func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Delivery, error) {
+	text, err := verified(secret, header, body)
 	if err != nil {
-		return forge.Delivery{}, err
-	}
-	// Forgejo sends Gitea's headers as well as its own.
-	signature := cmp.Or(header.Get("X-Gitea-Signature"), header.Get("X-Forgejo-Signature"))
-	if err := forge.CheckSignature(secret, text, signature); err != nil {
 		return forge.Delivery{}, err
 	}
 	var hook hookBody
@@ -59,6 +56,33 @@ func ParseWebhook(secret string, header http.Header, body []byte) (forge.Deliver
 	}
 	delivery.CommentEdited = hook.Comment != nil && hook.Action == "edited"
 	return hook.tell(delivery)
+}
+
+// verified returns the JSON of a webhook that is signed. What is signed is the JSON,
+// also when it is sent in a form.
+func verified(secret string, header http.Header, body [][]byte) ([]byte, error) {
+	if !forge.IsForm(header) {
+		if err := forge.CheckSignature(secret, signatureOf(header), body...); err != nil {
+			return nil, err
+		}
+		return forge.WebhookJSON(header, body...)
+	}
+	text, err := forge.WebhookJSON(header, body...)
+	if err != nil {
+		return nil, err
+	}
+	return text, forge.CheckSignature(secret, signatureOf(header), text)
+}
+
+// SignedWebhook says whether the headers of a webhook have a signature.
+func SignedWebhook(secret string, header http.Header) error {
+	return forge.IsSignature(secret, signatureOf(header))
+}
+
+// signatureOf is the signature of a webhook. Forgejo sends Gitea's headers as well
+// as its own.
+func signatureOf(header http.Header) string {
+	return cmp.Or(header.Get("X-Gitea-Signature"), header.Get("X-Forgejo-Signature"))
 }
 
 // tell says what the event is about. The names of events differ between versions;

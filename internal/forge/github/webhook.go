@@ -9,7 +9,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-var _ forge.WebhookParser = ParseWebhook
+var (
+	_ forge.WebhookParser = ParseWebhook
+	_ forge.WebhookSigned = SignedWebhook
+)
 
 // hookBody is what we read of a webhook.
 type hookBody struct {
@@ -39,15 +42,11 @@ type hookIssue struct {
 }
 
 // ParseWebhook verifies a webhook of GitHub and says what it is about.
-func ParseWebhook(secret string, header http.Header, body []byte) (forge.Delivery, error) {
-	signature, found := strings.CutPrefix(header.Get("X-Hub-Signature-256"), "sha256=")
-	if !found {
-		signature = ""
-	}
-	if err := forge.CheckSignature(secret, body, signature); err != nil {
+func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Delivery, error) {
+	if err := forge.CheckSignature(secret, signatureOf(header), body...); err != nil {
 		return forge.Delivery{}, err
 	}
-	text, err := forge.WebhookJSON(header, body)
+	text, err := forge.WebhookJSON(header, body...)
 	if err != nil {
 		return forge.Delivery{}, err
 	}
@@ -65,6 +64,19 @@ func ParseWebhook(secret string, header http.Header, body []byte) (forge.Deliver
 	}
 	delivery.CommentEdited = delivery.Event == "issue_comment" && hook.Action == "edited"
 	return hook.tell(delivery)
+}
+
+// SignedWebhook says whether the headers of a webhook have a signature.
+func SignedWebhook(secret string, header http.Header) error {
+	return forge.IsSignature(secret, signatureOf(header))
+}
+
+func signatureOf(header http.Header) string {
+	signature, found := strings.CutPrefix(header.Get("X-Hub-Signature-256"), "sha256=")
+	if !found {
+		return ""
+	}
+	return signature
 }
 
 // tell says what the event is about.

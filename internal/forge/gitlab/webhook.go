@@ -1,6 +1,7 @@
 package gitlab
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
@@ -10,7 +11,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-var _ forge.WebhookParser = ParseWebhook
+var (
+	_ forge.WebhookParser = ParseWebhook
+	_ forge.WebhookSigned = SignedWebhook
+)
 
 // hookBody is what we read of a webhook. System hooks have an event name in place
 // of the kind, and for some events the project's path on the outside.
@@ -43,12 +47,12 @@ type hookItem struct {
 
 // ParseWebhook verifies a webhook of GitLab and says what it is about. Older
 // servers send no id, and failed deliveries are not sent again by any.
-func ParseWebhook(secret string, header http.Header, body []byte) (forge.Delivery, error) {
-	if err := forge.CheckToken(secret, header.Get("X-Gitlab-Token")); err != nil {
+func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Delivery, error) {
+	if err := SignedWebhook(secret, header); err != nil {
 		return forge.Delivery{}, err
 	}
 	var hook hookBody
-	if err := json.Unmarshal(body, &hook); err != nil {
+	if err := json.Unmarshal(bytes.Join(body, nil), &hook); err != nil {
 		return forge.Delivery{}, task.Wrap(task.Invalid, err, "the webhook of GitLab cannot be read")
 	}
 	kind := cmp.Or(hook.ObjectKind, hook.EventName)
@@ -62,6 +66,12 @@ func ParseWebhook(secret string, header http.Header, body []byte) (forge.Deliver
 	}
 	delivery.CommentEdited = kind == "note" && hook.ObjectAttributes.Action == "update"
 	return hook.tell(delivery, kind)
+}
+
+// SignedWebhook says whether the headers of a webhook have the secret, which is
+// all that GitLab sends.
+func SignedWebhook(secret string, header http.Header) error {
+	return forge.CheckToken(secret, header.Get("X-Gitlab-Token"))
 }
 
 // tell says what the event is about.
