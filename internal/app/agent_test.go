@@ -120,7 +120,10 @@ func TestAgentsEnrolAndAreRevoked(t *testing.T) {
 }
 
 // certificate makes one for this machine, and says where it and its key are.
-func certificate(t *testing.T) (certificateFile, keyFile string) { return certificateFor(t, nil) }
+func certificate(t *testing.T) (certificateFile, keyFile string) {
+	t.Helper()
+	return certificateFor(t, nil)
+}
 
 // certificateFor is certificate for servers of other names too.
 func certificateFor(t *testing.T, names []string) (certificateFile, keyFile string) {

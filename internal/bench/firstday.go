@@ -45,7 +45,7 @@ func costOf(command *exec.Cmd) (cost, error) {
 // of its own.
 func measureFirstDay(ctx context.Context, folder string) ([]row, error) {
 	program := filepath.Join(folder, "first", "toryo")
-	environ := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-modcacherw", // or the modules could not be removed
+	environ := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", // or the modules could not be removed
 		"GOCACHE="+filepath.Join(folder, "build-cache"), "GOMODCACHE="+filepath.Join(folder, "modules"))
 	step := func(name string, args ...string) (cost, error) {
 		command := exec.CommandContext(ctx, name, args...)
@@ -65,7 +65,7 @@ func measureFirstDay(ctx context.Context, folder string) ([]row, error) {
 		return nil, err
 	}
 	stripped := program + "-stripped"
-	if _, err := step("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", stripped, "./cmd/toryo"); err != nil {
+	if _, err := step("go", "build", "-ldflags", "-s -w", "-o", stripped, "./cmd/toryo"); err != nil {
 		return nil, err
 	}
 	sizes, err := sizeRows(program, stripped)
