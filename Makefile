@@ -49,6 +49,8 @@ generate: ## Write the generated files anew
 bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, tests
 	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./internal/bench
+	@echo "What make test took the last time:"
+	@scripts/test --times || true
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
 	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
 	@echo "What pages weigh in a browser, and how soon it shows what happens:"

@@ -18,12 +18,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func init() { programs["without-landlock"] = withoutLandlock }
-
 // withoutLandlock runs the program that its arguments name on what looks to it like a
 // kernel without Landlock: a filter answers the calls of Landlock as such a kernel
 // does.
-func withoutLandlock() {
+func withoutLandlock() (exit int) {
 	const load, equal, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
 		{Code: load, K: 0}, // the number of the call
@@ -47,7 +45,7 @@ func withoutLandlock() {
 		err = syscall.Exec(path, os.Args[1:], os.Environ())
 	}
 	_, _ = os.Stderr.WriteString(err.Error() + "\n")
-	os.Exit(1)
+	return 1
 }
 
 // onlyGit makes a folder for a search path on which there is git and this program,

@@ -21,11 +21,11 @@ import (
 // the inside of the sandboxes that it starts.
 func TestMain(m *testing.M) {
 	serveAsGuest()
-	testscript.Main(withBrowser{m}, programs)
+	testscript.Main(withBrowser{m}, map[string]func(){
+		"toryo":            func() { os.Exit(Main()) },
+		"without-landlock": func() { os.Exit(withoutLandlock()) },
+	})
 }
-
-// programs is what the test binary is besides, by the name that it is called by.
-var programs = map[string]func(){"toryo": func() { os.Exit(Main()) }}
 
 // withBrowser is the tests, with an end of the browser that they may have started.
 type withBrowser struct{ *testing.M }

@@ -1,19 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"debug/buildinfo"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -100,65 +94,4 @@ func sizeRows(program, stripped string) ([]row, error) {
 		{"modules in the program, besides its own", fmt.Sprint(len(built.Deps)), ""},
 		{"lines of go.mod", fmt.Sprint(bytes.Count(listed, []byte("\n"))), ""},
 	}, nil
-}
-
-// testTimes is where make test leaves how long each package took, one to a line:
-// seconds, number of tests, package.
-func testTimes() (string, error) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache")), "toryo-test", "times.txt"), nil
-}
-
-// measureTests shows what the last run of make test took. It runs nothing.
-func measureTests(context.Context, string) ([]row, error) {
-	name, err := testTimes()
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []row{{"make test, by package", "not known: make test writes " + name, ""}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // nothing was written
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return testRows(file, info.ModTime())
-}
-
-// maxTimes is far more than the times of all packages.
-const maxTimes = 1 << 20
-
-// packageTime is a line of the file.
-type packageTime struct {
-	seconds float64
-	tests   int
-	name    string
-}
-
-// testRows sorts the packages, the slowest first. Packages are tested side by side,
-// so that the sum is more than a clock would show.
-func testRows(times io.Reader, at time.Time) ([]row, error) {
-	var all []packageTime
-	var seconds float64
-	for lines := bufio.NewScanner(io.LimitReader(times, maxTimes)); lines.Scan(); {
-		var one packageTime
-		if _, err := fmt.Sscan(lines.Text(), &one.seconds, &one.tests, &one.name); err != nil {
-			return nil, fmt.Errorf("the times of make test have the line %q: %w", lines.Text(), err)
-		}
-		all, seconds = append(all, one), seconds+one.seconds
-	}
-	slices.SortFunc(all, func(a, b packageTime) int { return cmp.Compare(b.seconds, a.seconds) })
-	rows := []row{{"make test, all packages added up, on " + at.Format(time.DateTime), fmt.Sprintf("%.1f s", seconds), ""}}
-	for _, one := range all {
-		rows = append(rows, row{"make test, " + one.name, fmt.Sprintf("%.1f s for %d tests", one.seconds, one.tests), ""})
-	}
-	return rows, nil
 }

@@ -33,11 +33,11 @@ var measures = []struct {
 	{"program", measureProgram}, {"waiting", measureWaiting}, {"claims", measureClaims}, {"hand-out", measureHandOut},
 	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"turns", measureTurns}, {"journal", measureJournal},
 	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo},
-	{"first-day", measureFirstDay}, {"tests", measureTests},
+	{"first-day", measureFirstDay},
 }
 
 // needNoProgram are the measures that do not use the program in the folder.
-var needNoProgram = []string{"first-day", "tests"}
+var needNoProgram = []string{"first-day"}
 
 func main() {
 	guest.Main(nil) // it is also the inside of the sandboxes that it starts

@@ -180,15 +180,7 @@ func (p *Preparer) describe(ctx context.Context, from forge.Forge, snapshot Snap
 func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignment) error {
 	var needs Needs
 	if made.Pull != nil {
-		made.Base = made.Item.Base
-		if made.Item.Fork {
-			needs.Refs = append(needs.Refs, made.Pull.HeadRef)
-		} else {
-			needs.Branches = append(needs.Branches, made.Item.Head)
-		}
-		if made.Item.HeadCommit != "" {
-			needs.Commits = map[string]string{made.Pull.HeadRef: made.Item.HeadCommit}
-		}
+		made.Base, needs = made.Item.Base, needsOf(*made.Pull, made.Item)
 	} else {
 		repository, err := from.Repository(ctx, made.Item.Key.Repository)
 		if err != nil {
@@ -213,6 +205,19 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 		return fmt.Errorf("prepare the repository: %w", err)
 	}
 	return nil
+}
+
+// needsOf is what work on a pull request needs of it: its head, at the commit that the
+// forge names.
+func needsOf(pull PullBrief, item forge.Item) Needs {
+	needs := Needs{Branches: []string{item.Head}}
+	if item.Fork {
+		needs = Needs{Refs: []string{pull.HeadRef}}
+	}
+	if item.HeadCommit != "" {
+		needs.Commits = map[string]string{pull.HeadRef: item.HeadCommit}
+	}
+	return needs
 }
 
 // baselessError says that there is nothing in the repository to start from, which

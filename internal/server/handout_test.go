@@ -368,6 +368,15 @@ func TestWhatIsNext(t *testing.T) {
 	if verdicts["Blocked"] != "blocked "+first.Key.String() || verdicts["Free"] != "next " {
 		t.Errorf("%v", verdicts)
 	}
+	if waits := next.Waits; len(waits) != 0 {
+		t.Errorf("there is a new agent, and tasks wait for %+v", waits)
+	}
+	must(t, c.agent().Report(t.Context(), wire.Condition{Unable: string(task.ReasonNoSandbox), Detail: "no bwrap"}))
+	next, err = (&wire.Client{Server: c.url, Token: operator, HTTP: patient}).NextTasks(t.Context(), "")
+	must(t, err)
+	if w := next.Waits; len(w) != 1 || w[0].Reason != "no_sandbox" || w[0].Fix == "" || w[0].Detail != "no bwrap" || len(w[0].Tasks) != 1 || w[0].Tasks[0].Title != "Free" {
+		t.Errorf("tasks wait for %+v", w)
+	}
 	if _, err := c.agent().NextTasks(t.Context(), ""); task.CodeOf(err) != task.Forbidden {
 		t.Errorf("an agent is told %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -126,13 +127,14 @@ type places struct{ workspace, home, tmp, etc, guest string }
 
 // arguments are bwrap's. Later ones go on top of earlier ones.
 func arguments(at places, toolchains []string) []string {
-	path := "/run/toryo/bin:"
+	path := []string{"/run/toryo/bin"}
 	for _, folder := range toolchains {
-		path += filepath.Join(folder, "bin") + ":"
+		path = append(path, filepath.Join(folder, "bin"))
 	}
+	path = append(path, "/usr/local/go/bin", "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 	list := []string{"--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--as-pid-1",
 		"--hostname", "toryo", "--uid", innerID, "--gid", innerID, "--clearenv", "--setenv", "PATH",
-		path + "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		strings.Join(path, ":"),
 		"--ro-bind", "/usr", "/usr"}
 	for _, folder := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
 		if target, err := os.Readlink(folder); err == nil {
