@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -39,7 +40,7 @@ func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 		}
 		made.Resume = resume
 	}
-	made.Earlier, err = p.earlier(ctx, t)
+	made.Earlier, err = p.earlier(ctx, t, made.Item)
 	return err
 }
 
@@ -87,8 +88,8 @@ func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err e
 }
 
 // earlier is the last summary of an earlier run on the item, or, for a pull
-// request, on the issue that it came from.
-func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
+// request, on the issue that it came from, if that may be told; see mayTell.
+func (p *Preparer) earlier(ctx context.Context, t task.Task, item forge.Item) (string, error) {
 	event, found, err := there(p.Events.LastEvent(ctx, t.ID, task.Summed))
 	if err != nil {
 		return "", err
@@ -100,6 +101,10 @@ func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
 		}
 		if err != nil {
 			return "", err
+		}
+		snapshot, err := p.Snapshots.Get(ctx, origin.Key, participantsAge)
+		if err != nil || !mayTell(item, snapshot.Item) {
+			return "", nil //nolint:nilerr // it is of use, and not needed
 		}
 		if event, found, err = there(p.Events.LastEvent(ctx, origin.ID, task.Summed)); err != nil {
 			return "", err
