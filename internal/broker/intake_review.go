@@ -87,6 +87,11 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 	case last.State.Active() || !needed || reviewed(last, pull.HeadCommit):
 		return nil
 	}
+	return i.assignReview(ctx, item, pull, labeled)
+}
+
+// assignReview makes the review task of a pull request, for the label on an item.
+func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, labeled time.Time) error {
 	role, wrong := i.options.Rules.role(item, task.DefaultReviewRole)
 	if wrong != "" {
 		i.options.Log.WarnContext(ctx, "the role of an item is not clear", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
@@ -96,7 +101,7 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 		return err
 	}
 	return i.assign(ctx, store.NewTask{
-		Key: key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
+		Key: pull.Key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
 		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: branchOf(pull), Author: author,
 	})
 }
