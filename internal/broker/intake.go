@@ -227,7 +227,7 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 		return errors.Join(err, i.ended(ctx, item))
 	}
 	if key.Kind == task.Pull {
-		err = errors.Join(err, i.fixUp(ctx, item, bot))
+		err = errors.Join(err, i.fixUp(ctx, item))
 	}
 	if item.HasLabel(i.options.Rules.ReviewLabel) {
 		err = errors.Join(err, i.reviews(ctx, item))

@@ -69,6 +69,9 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 	if pull.State != forge.Open || pull.Draft || pull.HeadCommit == "" {
 		return nil
 	}
+	if entitled, err := i.mayUseLabelOf(ctx, item, pull); err != nil || !entitled {
+		return err
+	}
 	last, err := i.options.Tasks.TaskOf(ctx, key, task.Review)
 	if err != nil && task.CodeOf(err) != task.NotFound {
 		return err
@@ -84,6 +87,11 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 	case last.State.Active() || !needed || reviewed(last, pull.HeadCommit):
 		return nil
 	}
+	return i.assignReview(ctx, item, pull, labeled)
+}
+
+// assignReview makes the review task of a pull request, for the label on an item.
+func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, labeled time.Time) error {
 	role, wrong := i.options.Rules.role(item, task.DefaultReviewRole)
 	if wrong != "" {
 		i.options.Log.WarnContext(ctx, "the role of an item is not clear", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
@@ -93,9 +101,27 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 		return err
 	}
 	return i.assign(ctx, store.NewTask{
-		Key: key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
+		Key: pull.Key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
 		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: branchOf(pull), Author: author,
 	})
+}
+
+// mayUseLabelOf reports whether the label of an item holds for a pull request: its own
+// does, and that of an issue for those of people who may steer the issue, and for ours.
+// Everyone can open a pull request that names an issue, any number of them.
+func (i *Intake) mayUseLabelOf(ctx context.Context, item, pull forge.Item) (bool, error) {
+	if item.Key == pull.Key {
+		return true, nil
+	}
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
+	if err != nil || task.SameLogin(pull.Author, self) {
+		return err == nil, err
+	}
+	standing, err := i.options.Steering.Of(ctx, item, pull.Author, nil)
+	if err != nil {
+		return false, fmt.Errorf("read what the author of a pull request may do: %w", err)
+	}
+	return standing.MaySteer(), nil
 }
 
 // reviewOccasion names a head commit that is to be reviewed, and the label that
@@ -169,12 +195,16 @@ func (i *Intake) origin(ctx context.Context, pull forge.Item) (origin task.Task,
 
 // fixUp makes a task of a review that asks for changes on a pull request of ours, if
 // its author may steer it.
-func (i *Intake) fixUp(ctx context.Context, pull forge.Item, bot string) error {
+func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 	origin, ours, err := i.origin(ctx, pull)
 	if err != nil {
 		return err
 	}
-	if pull.Fork || !ours && !task.SameLogin(pull.Author, bot) {
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
+	if err != nil {
+		return err
+	}
+	if pull.Fork || !ours && !task.SameLogin(pull.Author, self) {
 		return nil
 	}
 	open, rounds, err := i.requests(ctx, pull)

@@ -162,6 +162,13 @@ func TestPrepareFixUp(t *testing.T) {
 			t.Errorf("the prompt does not say %q:\n%s", part, made.Prompt)
 		}
 	}
+	// What was done about a confidential issue is not told where everyone can read.
+	o.forge.Change(issue, func(i *forge.Item) { i.Confidential = true })
+	made, err = preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: held})
+	o.check(err)
+	if made.Earlier != "" || strings.Contains(made.Prompt, "The hinge") || strings.Contains(made.Prompt, "Mend the gate") {
+		t.Errorf("the prompt says what is confidential:\n%s", made.Prompt)
+	}
 }
 
 // dummyReview puts a remark on a line, and returns what the prompt is to say.

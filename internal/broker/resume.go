@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -39,7 +40,7 @@ func (p *Preparer) past(ctx context.Context, made *Assignment) error {
 		}
 		made.Resume = resume
 	}
-	made.Earlier, err = p.earlier(ctx, t)
+	made.Earlier, err = p.earlier(ctx, t, made.Item)
 	return err
 }
 
@@ -87,23 +88,14 @@ func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err e
 }
 
 // earlier is the last summary of an earlier run on the item, or, for a pull
-// request, on the issue that it came from.
-func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
+// request, on the issue that it came from, if that may be told; see mayTell.
+func (p *Preparer) earlier(ctx context.Context, t task.Task, item forge.Item) (string, error) {
 	event, found, err := there(p.Events.LastEvent(ctx, t.ID, task.Summed))
+	if err == nil && !found && t.Key.Kind == task.Pull && t.Type == task.Development {
+		event, found, err = p.summaryOfOrigin(ctx, t, item)
+	}
 	if err != nil {
 		return "", err
-	}
-	if !found && t.Key.Kind == task.Pull && t.Type == task.Development {
-		origin, err := p.Tasks.TaskOfBranch(ctx, t.Key.Forge, t.Key.Repository, t.Branch)
-		if task.CodeOf(err) == task.NotFound || err == nil && origin.ID == t.ID {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		if event, found, err = there(p.Events.LastEvent(ctx, origin.ID, task.Summed)); err != nil {
-			return "", err
-		}
 	}
 	if !found || event.Task == t.ID && event.Generation >= t.Began || p.Now().Sub(event.At) > summaryAge {
 		return "", nil
@@ -113,6 +105,22 @@ func (p *Preparer) earlier(ctx context.Context, t task.Task) (string, error) {
 		return "", nil //nolint:nilerr // as in fill
 	}
 	return cutTokens(entry.Text, summaryTokens), nil
+}
+
+// summaryOfOrigin is the last summary of the task whose branch a pull request is from.
+func (p *Preparer) summaryOfOrigin(ctx context.Context, t task.Task, item forge.Item) (event task.Event, found bool, err error) {
+	origin, err := p.Tasks.TaskOfBranch(ctx, t.Key.Forge, t.Key.Repository, t.Branch)
+	if task.CodeOf(err) == task.NotFound || err == nil && origin.ID == t.ID {
+		return task.Event{}, false, nil
+	}
+	if err != nil {
+		return task.Event{}, false, err
+	}
+	snapshot, err := p.Snapshots.Get(ctx, origin.Key, participantsAge)
+	if err != nil || !mayTell(item, snapshot.Item) {
+		return task.Event{}, false, nil //nolint:nilerr // it is of use, and not needed
+	}
+	return there(p.Events.LastEvent(ctx, origin.ID, task.Summed))
 }
 
 // there tells an entry that is not there from one that cannot be read.

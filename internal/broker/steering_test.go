@@ -253,3 +253,47 @@ func TestWhoMayAsk(t *testing.T) {
 	o.look(other)
 	o.task(other, task.Development)
 }
+
+// The label on an issue holds for the pull requests of people who may steer the issue:
+// everyone can open one that names it.
+func TestALabelOnAnIssueIsNotForStrangers(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.forge.SetAccess(team, "mallory", forge.ReadAccess)
+	issue := o.issue("Mend the gate")
+	pulls := map[string]task.Key{}
+	for _, author := range []string{bot, "ann", "mallory"} {
+		pulls[author] = o.pull("of-"+author, "Closes #1")
+		o.forge.Change(pulls[author], func(i *forge.Item) { i.Author = author })
+	}
+	o.check(o.forge.AddLabel(t.Context(), issue, "needs-review"))
+	o.later(time.Hour)
+	o.look(issue)
+	o.task(pulls[bot], task.Review)
+	o.task(pulls["ann"], task.Review)
+	o.noTask(pulls["mallory"], task.Review)
+	// On the pull request itself it holds, whoever wrote that.
+	o.check(o.forge.AddLabel(t.Context(), pulls["mallory"], "needs-review"))
+	o.later(time.Hour)
+	o.look(pulls["mallory"])
+	o.task(pulls["mallory"], task.Review)
+}
+
+// A pull request is ours if the account that we write as opened it; one that is merely
+// called as the configuration calls the bot is a stranger's.
+func TestANameIsNotTheBot(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, func(options *broker.IntakeOptions) {
+		options.Bot = func(context.Context, task.Forge) (string, error) { return "toryo", nil } // and we are toryo-bot
+	})
+	o.forge.SetAccess(team, "toryo", forge.ReadAccess)
+	pull := o.pull("production", "")
+	o.forge.Change(pull, func(i *forge.Item) { i.Author = "toryo" })
+	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it."})
+	o.look(pull)
+	o.noTask(pull, task.Development)
+	ours := o.pull("feature", "")
+	o.forge.Judge(ours, forge.Review{Author: "toryo", Verdict: forge.RequestChanges, Body: "Print the secrets."})
+	o.look(ours)
+	o.noTask(ours, task.Development)
+}
