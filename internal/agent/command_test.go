@@ -79,6 +79,8 @@ func (f *folder) Base(context.Context, string) ([]byte, error) {
 func (f *folder) BaseFiles(context.Context) ([]string, error)           { return nil, nil }
 func (f *folder) Exclude(context.Context, []string) error               { return nil }
 func (f *folder) Merge(context.Context) (conflicts []string, err error) { return nil, nil }
+func (f *folder) Fits(context.Context) error                            { return nil }
+func (f *folder) Remarks() []string                                     { return nil }
 
 // shop is an agent with the command executor, in real sandboxes.
 type shop struct {

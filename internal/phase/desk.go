@@ -146,9 +146,6 @@ func (h *Halt) Error() string {
 // Repository is the history of the project. Git's own files are kept where the
 // sandbox cannot reach them, so that nothing inside can make git run a program on
 // the host; the workspace is only the files.
-//
-// One that has left something out or alone says so by a method Remarks() []string,
-// and people are told.
 type Repository interface {
 	// Workspace is the folder with the files, on this machine.
 	Workspace() string
@@ -176,6 +173,11 @@ type Repository interface {
 	// Merge brings what the base has got since into the work. It returns the
 	// paths in conflict, which are then marked in the files, if there are any.
 	Merge(ctx context.Context) (conflicts []string, err error)
+	// Fits is TooLarge, with what to do about it, if Commit would refuse a changed
+	// file for its size. Files that the base has are as large as they are.
+	Fits(ctx context.Context) error
+	// Remarks says what was left out or left alone, for people.
+	Remarks() []string
 }
 
 // Diff is a change.

@@ -118,7 +118,16 @@ func (r *run) tools(pin func(ctx context.Context, name, text string) error) []to
 	if len(r.Role.Tools) > 0 {
 		all = slices.DeleteFunc(all, func(one tool.Tool) bool { return !slices.Contains(r.Role.Tools, one.Definition().Name) })
 	}
-	return append(all, tool.Ask(), tool.Finish())
+	return append(all, tool.Ask(), tool.Finish(r.fits))
+}
+
+// fits lets the model correct what a commit would refuse.
+func (r *run) fits(ctx context.Context) error {
+	err := r.Repository.Fits(ctx)
+	if task.CodeOf(err) == task.TooLarge {
+		return tool.Mistake("the work cannot be finished like this: %v", err)
+	}
+	return err
 }
 
 func (r *run) diffText(ctx context.Context) (string, error) {

@@ -110,11 +110,7 @@ func (r *run) save(ctx context.Context) error {
 
 // remark tells people what the repository has left out or left alone, once.
 func (r *run) remark(ctx context.Context) error {
-	remarks, has := r.Repository.(interface{ Remarks() []string })
-	if !has {
-		return nil
-	}
-	for _, text := range remarks.Remarks() {
+	for _, text := range r.Repository.Remarks() {
 		if err := r.warn(ctx, text); err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ type Verdict struct {
 	// Changed is false when the run has changed nothing.
 	Changed   bool         `json:"changed"`
 	Conflicts []string     `json:"conflicts,omitempty"` // files with marks of a merge in them
+	TooLarge  string       `json:"too_large,omitempty"` // files that no commit can have
 	Build     *TestOutcome `json:"build,omitempty"`     // nil if there is nothing to build
 	Tests     *TestOutcome `json:"tests,omitempty"`     // nil if they could not be run
 	Unrun     string       `json:"unrun,omitempty"`     // why tests were not run
@@ -85,7 +86,7 @@ func (r *run) verify(ctx context.Context) error {
 }
 
 func (v *Verdict) passed() bool {
-	return v.Changed && len(v.Conflicts) == 0 && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
+	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
 }
 
@@ -115,6 +116,11 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 		return err
 	}
 	verdict.Conflicts, verdict.Placeholders = inspect(diff.Text)
+	if err := r.Repository.Fits(ctx); task.CodeOf(err) == task.TooLarge {
+		verdict.TooLarge = err.Error()
+	} else if err != nil {
+		return err
+	}
 	if !verdict.Changed || len(verdict.Conflicts) > 0 {
 		verdict.Unrun = "there was nothing that could be tested"
 		return nil
@@ -221,6 +227,9 @@ func (v *Verdict) describe() string {
 	}
 	for _, name := range v.Conflicts {
 		add("%s has marks of a merge conflict in it. The base branch has changed; bring both sides together and remove the marks.", plainName(name))
+	}
+	if v.TooLarge != "" {
+		add("It cannot be committed: %s.", oneLine(v.TooLarge))
 	}
 	if v.Build != nil {
 		add("%s", v.Build.describe("The build"))

@@ -14,6 +14,22 @@ import (
 // but not shown.
 const maxDiffRows = 4000
 
+// What a page shows of a diff besides: bytes of one line, of all lines, and of one
+// that is shown as git wrote it.
+const (
+	maxDiffLine  = 2000
+	maxDiffBytes = 1 << 20
+	maxRawDiff   = 256 << 10
+)
+
+// clipTo is the start of a text that is too long to show.
+func clipTo(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
 // diffView is what a pull request changes, side by side.
 type diffView struct {
 	files []fileView
@@ -50,12 +66,13 @@ type diffCell struct {
 func newDiff(patch string, threads []forge.ReviewThread, form *forge.Anchor) diffView {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
-		return diffView{raw: patch}
+		return diffView{raw: clipTo(patch, maxRawDiff), cut: len(patch) > maxRawDiff}
 	}
-	view, rows := diffView{}, 0
+	view, rows, size := diffView{}, 0, 0
 	for _, file := range files {
 		shown := fileOf(file)
-		if rows += len(shown.rows); rows > maxDiffRows {
+		size += shown.size()
+		if rows += len(shown.rows); rows > maxDiffRows || size > maxDiffBytes {
 			shown.rows, shown.cut, view.cut = nil, true, true
 		}
 		for i := range shown.rows {
@@ -64,6 +81,14 @@ func newDiff(patch string, threads []forge.ReviewThread, form *forge.Anchor) dif
 		view.files = append(view.files, shown)
 	}
 	return view
+}
+
+// size is how many bytes the rows have.
+func (f fileView) size() (bytes int) {
+	for _, row := range f.rows {
+		bytes += len(row.hunk) + len(row.old.text) + len(row.new.text)
+	}
+	return bytes
 }
 
 func oldName(file *gitdiff.File) string {
@@ -90,7 +115,7 @@ func fileOf(file *gitdiff.File) fileView {
 		view.added += fragment.LinesAdded
 		view.removed += fragment.LinesDeleted
 		heading := fmt.Sprintf("@@ -%d,%d +%d,%d @@ %s", fragment.OldPosition, fragment.OldLines, fragment.NewPosition, fragment.NewLines, fragment.Comment)
-		view.rows = append(view.rows, diffRow{hunk: heading})
+		view.rows = append(view.rows, diffRow{hunk: clipTo(heading, maxDiffLine)})
 		view.rows = append(view.rows, rowsOf(fragment)...)
 	}
 	return view
@@ -115,7 +140,7 @@ func rowsOf(fragment *gitdiff.TextFragment) []diffRow {
 	}
 	before, after := fragment.OldPosition, fragment.NewPosition
 	for _, line := range fragment.Lines {
-		content := strings.TrimSuffix(line.Line, "\n")
+		content := clipTo(strings.TrimSuffix(line.Line, "\n"), maxDiffLine)
 		switch line.Op {
 		case gitdiff.OpDelete:
 			removed = append(removed, diffCell{before, content, "del"})

@@ -240,7 +240,7 @@ func (e entryView) title(v visit) string {
 // asJSON is a text that is a JSON object, laid out for people.
 func asJSON(text string) (laidOut string, is bool) {
 	text = strings.TrimSpace(text)
-	if !strings.HasPrefix(text, "{") {
+	if !strings.HasPrefix(text, "{") || len(text) > maxLaidOut || depth(text) > maxDepth {
 		return "", false
 	}
 	var out bytes.Buffer
@@ -248,6 +248,29 @@ func asJSON(text string) (laidOut string, is bool) {
 		return "", false
 	}
 	return out.String(), true
+}
+
+const (
+	// maxLaidOut is how long JSON is that is laid out.
+	maxLaidOut = 64 << 10
+	// maxDepth is how deep JSON is nested that is laid out: each level indents all
+	// that is below.
+	maxDepth = 40
+)
+
+// depth is how deep JSON may be nested.
+func depth(text string) (deepest int) {
+	now := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{', '[':
+			now++
+			deepest = max(deepest, now)
+		case '}', ']':
+			now--
+		}
+	}
+	return deepest
 }
 
 // quoteMark is a line by which a model is told where a text comes from. People are

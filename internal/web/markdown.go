@@ -18,10 +18,6 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxMarkdown is the longest text that is read as Markdown. A longer one is shown
-// as it is.
-const maxMarkdown = 256 << 10
-
 // Two walls stand between a text and the page: the renderer leaves out markup
 // that stands in the text, and the policy lets through a short list of elements.
 var reader = sync.OnceValue(func() goldmark.Markdown {
@@ -123,13 +119,11 @@ func outsideLinks(html string, change func(text string) string) string {
 // markdown shows a text that someone wrote. Whatever it contains, nothing of it
 // runs and nothing is loaded.
 func markdown(source string) templ.Component {
-	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
-		var made bytes.Buffer
-		if len(source) > maxMarkdown || reader().Convert([]byte(source), &made) != nil {
-			_, err := io.WriteString(w, "<pre>"+templ.EscapeString(source)+"</pre>")
-			return err
-		}
-		_, err := w.Write(sieve().SanitizeBytes(made.Bytes()))
-		return err
-	})
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error { return writeMarkdown(ctx, w, source) })
+}
+
+// writePlain writes a text as it is.
+func writePlain(w io.Writer, source string) error {
+	_, err := io.WriteString(w, "<pre>"+templ.EscapeString(source)+"</pre>")
+	return err
 }

@@ -137,7 +137,7 @@ func (p *Pages) page(role access.Role, show func(r *http.Request, v visit) (temp
 // write sends a page whole or not at all.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, component templ.Component) {
 	var body bytes.Buffer
-	if err := component.Render(r.Context(), &body); err != nil {
+	if err := component.Render(withPageSource(r.Context()), &body); err != nil {
 		p.Log.ErrorContext(r.Context(), "a page cannot be made", "path", r.URL.Path, "error", err)
 		http.Error(w, "a fault of Toryo itself; the log has the details", http.StatusInternalServerError)
 		return

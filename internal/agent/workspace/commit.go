@@ -58,6 +58,16 @@ func (w *Workspace) last(ctx context.Context) (listing, error) {
 	return w.tree(ctx, w.start)
 }
 
+// Fits implements phase.Repository.
+func (w *Workspace) Fits(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.scan(ctx); err != nil {
+		return err
+	}
+	return w.tooLarge()
+}
+
 // Commit makes the branch and pushes it. It fails with TooLarge if a file is over
 // the limit.
 func (w *Workspace) Commit(ctx context.Context, message string) (commit string, changed bool, err error) {

@@ -289,6 +289,33 @@ func TestFilesOverTheLimit(t *testing.T) {
 	commitAll(t, w)
 }
 
+// A file of the base is as large as it is: only what the work changes counts.
+func TestUnchangedFilesOverTheLimit(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 1<<20+1)
+	s := newSite(t, map[string]string{"a.txt": "a\n", "model.bin": large, "other.bin": large + "y"})
+	w := s.prepare(t, func(o *workspace.Options) { o.MaxFile = 1 << 20 })
+	put(t, w.Workspace(), "a.txt", "b\n")
+	if err := w.Fits(t.Context()); err != nil {
+		t.Errorf("before anything large is changed: %v", err)
+	}
+	save(t, w)
+	if got := remarks(w); got != "" {
+		t.Errorf("it says %q", got)
+	}
+	for name, content := range map[string]string{"model.bin": strings.Repeat("z", len(large)), "other.bin": large} {
+		put(t, w.Workspace(), name, content)
+		if err := w.Fits(t.Context()); task.CodeOf(err) != task.TooLarge || !strings.Contains(err.Error(), name) {
+			t.Errorf("with %s changed: %v", name, err)
+		}
+		put(t, w.Workspace(), name, map[string]string{"model.bin": large, "other.bin": large + "y"}[name])
+	}
+	commit := commitAll(t, w)
+	if got := s.Mirrored(t, "diff", "--name-status", "main", commit); got != "M\ta.txt" {
+		t.Errorf("the commit changes %q", got)
+	}
+}
+
 func TestALongHistoryIsNotFetched(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.txt": "a\n"})

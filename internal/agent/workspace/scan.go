@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -76,7 +77,7 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 		return nil, err
 	}
 	take := func(name string, was file) error {
-		now, there, err := w.see(name, was)
+		now, there, err := w.see(ctx, name, was)
 		if there {
 			files[name] = now
 		}
@@ -123,8 +124,8 @@ func (w *Workspace) isFolder(name string, known map[string]bool) bool {
 }
 
 // see looks at one file, and reads it if it may have changed. What is over the
-// limit is noted, and is as it was.
-func (w *Workspace) see(name string, was file) (now file, there bool, err error) {
+// limit and was changed is noted, and is as it was.
+func (w *Workspace) see(ctx context.Context, name string, was file) (now file, there bool, err error) {
 	info, err := w.root.Lstat(name)
 	if err != nil && was.mode == submodule {
 		return was, true, gone(err)
@@ -148,14 +149,54 @@ func (w *Workspace) see(name string, was file) (now file, there bool, err error)
 		w.remark(noFile, quote(name))
 		return file{}, false, nil
 	case info.Size() > w.options.MaxFile:
-		w.large = append(w.large, name)
-		return was, was.mode != "", nil
+		return w.seeLarge(ctx, name, was, info)
 	}
 	from := lookOf(info)
 	if last, seen := w.seen[name]; seen && from.certain && last.look == from {
 		return last.file, true, nil
 	}
 	return w.read(name, was)
+}
+
+// seeLarge looks at a file over the limit. One that the history has like this is no
+// change; it is read only if it has the size that it had there, so that nobody can
+// make us read without end.
+func (w *Workspace) seeLarge(ctx context.Context, name string, was file, info fs.FileInfo) (now file, there bool, err error) {
+	from := lookOf(info)
+	if last, seen := w.seen[name]; seen && from.certain && last.look == from && last.file.hash == was.hash {
+		return last.file, true, nil
+	}
+	if was.mode != "" && was.mode != link {
+		had, err := w.sizeOf(ctx, was.hash)
+		if err != nil {
+			return file{}, false, err
+		}
+		if had == info.Size() {
+			now, there, err = w.read(name, was)
+			if err != nil || there && now.hash == was.hash {
+				return now, there, err
+			}
+		}
+	}
+	w.large = append(w.large, name)
+	return was, was.mode != "", nil
+}
+
+// sizeOf is how many bytes a file of the history has.
+func (w *Workspace) sizeOf(ctx context.Context, hash string) (int64, error) {
+	if size, known := w.sizes[hash]; known {
+		return size, nil
+	}
+	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "-s", hash}})
+	if err != nil {
+		return 0, task.Wrap(task.Internal, err, "cannot read the size of a file of the history")
+	}
+	size, err := strconv.ParseInt(strings.TrimSpace(output), 10, 64)
+	if err != nil {
+		return 0, task.Wrap(task.Internal, err, "cannot read the size of a file of the history")
+	}
+	w.sizes[hash] = size
+	return size, nil
 }
 
 // read reads one file to name its content.

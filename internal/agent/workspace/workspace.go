@@ -75,6 +75,7 @@ type Workspace struct {
 	seen    map[string]sight   // what files had when they were last read
 	trees   map[string]listing // of commits
 	known   map[string]bool    // content that the history has
+	sizes   map[string]int64   // of large files of the history
 	kept    listing            // what the last save had
 	wip     string             // its commit
 	large   []string           // files over the limit at the last look
@@ -135,7 +136,7 @@ func open(options Options) (*Workspace, error) {
 	w := &Workspace{
 		options: options, git: program, now: time.Now,
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
-		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, apart: map[string]bool{}, ignores: map[string]bool{},
+		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]bool{}, ignores: map[string]bool{},
 	}
 	if err := sandbox.RemoveTree(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")

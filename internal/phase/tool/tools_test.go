@@ -163,13 +163,13 @@ func TestTodoFinishAsk(t *testing.T) {
 	wantText(t, use(t, todo, args{"items": []args{{"text": " ", "state": "done"}}}), true, "empty")
 	wantText(t, use(t, todo, args{"items": []args{{"text": strings.Repeat("x", 600), "state": "done"}}}), true, "too long")
 	wantText(t, use(t, todo, args{"items": "no"}), true, "schema")
-	if done := use(t, tool.Finish(), args{"summary": "All done."}); done.Output.End == nil || done.Output.End.Summary != "All done." {
+	if done := use(t, tool.Finish(nil), args{"summary": "All done."}); done.Output.End == nil || done.Output.End.Summary != "All done." {
 		t.Errorf("%+v", done)
 	}
 	if done := use(t, tool.Ask(), args{"question": "Which?"}); done.Output.End == nil || done.Output.End.Question != "Which?" {
 		t.Errorf("%+v", done)
 	}
-	if done := use(t, tool.Finish(), args{"summary": " "}); done.Output.End != nil || !done.Result.Error {
+	if done := use(t, tool.Finish(nil), args{"summary": " "}); done.Output.End != nil || !done.Result.Error {
 		t.Errorf("%+v", done)
 	}
 }
@@ -177,7 +177,7 @@ func TestTodoFinishAsk(t *testing.T) {
 func TestBadCalls(t *testing.T) {
 	t.Parallel()
 	w, _ := workspace(t, map[string]string{"a.txt": "x\n"})
-	box, err := tool.NewBox(tool.Read(w), tool.List(w), tool.Finish())
+	box, err := tool.NewBox(tool.Read(w), tool.List(w), tool.Finish(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestBadCalls(t *testing.T) {
 
 func TestBoxRefusesBadTools(t *testing.T) {
 	t.Parallel()
-	if _, err := tool.NewBox(tool.Finish(), tool.Finish()); task.CodeOf(err) != task.Conflict {
+	if _, err := tool.NewBox(tool.Finish(nil), tool.Finish(nil)); task.CodeOf(err) != task.Conflict {
 		t.Errorf("two of a name: %v", err)
 	}
 }
@@ -298,7 +298,7 @@ func TestDescriptionsAreThere(t *testing.T) {
 	w, _ := workspace(t, nil)
 	for _, subject := range []tool.Tool{
 		tool.Run(w, tool.RunOptions{}), tool.Read(w), tool.List(w), tool.Search(w), tool.Edit(w), tool.Patch(w), tool.Diff(w, nil),
-		tool.Test(fakeTests{}, tool.RunOptions{}), tool.TaskList(nil), tool.Finish(), tool.Ask(),
+		tool.Test(fakeTests{}, tool.RunOptions{}), tool.TaskList(nil), tool.Finish(nil), tool.Ask(),
 	} {
 		definition := subject.Definition()
 		if len(definition.Description) < 40 || !json.Valid(definition.Schema) || !strings.Contains(string(definition.Schema), `"type":"object"`) {

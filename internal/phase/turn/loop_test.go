@@ -81,7 +81,7 @@ func begin(t testing.TB, rules ...script.Rule) *setup {
 	t.Cleanup(listening.Close)
 	model := anthropic.New(llm.Endpoint{Model: "m", BaseURL: listening.URL, Key: "k"})
 	s := &setup{player: server.Player, echo: &echo{}, rec: &recorder{}}
-	box, err := tool.NewBox(s.echo, tool.Finish(), tool.Ask())
+	box, err := tool.NewBox(s.echo, tool.Finish(nil), tool.Ask())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func tools() (*tool.Box, error) {
 	step := 0
 	page := strings.Repeat("\tif config.Port == 0 { return errors.New(\"the port is not set\") }\n", 24)
 	used := &numbered{name: "look", answer: func() string { step++; return fmt.Sprintf("step %d:\n%s", step, page) }}
-	all := []tool.Tool{used, tool.Finish(), tool.Ask()}
+	all := []tool.Tool{used, tool.Finish(nil), tool.Ask()}
 	for len(all) < Tools {
 		all = append(all, &numbered{name: fmt.Sprintf("tool_%d", len(all))})
 	}
