@@ -22,6 +22,8 @@ import (
 type Books struct {
 	Dir    string
 	Engine string
+	// Ended removes what is left of a sandbox besides its folder; may be nil.
+	Ended func(Info) error
 }
 
 type entry struct {
@@ -129,6 +131,11 @@ func (b Books) Reap(owner string, keep func(Info) bool) (int, error) {
 		}
 		if found.Info.Running {
 			if err := syscall.Kill(found.Process, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return reaped, fmt.Errorf("end the sandbox %s: %w", found.Info.ID, err)
+			}
+		}
+		if b.Ended != nil {
+			if err := b.Ended(found.Info); err != nil {
 				return reaped, fmt.Errorf("end the sandbox %s: %w", found.Info.ID, err)
 			}
 		}

@@ -1,55 +1,64 @@
 package sandbox
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
-// DiskWatch tells when the folders of a sandbox take more than they may.
-// Measuring them is slow, so it is done only when the disk's free space says that
-// something was written.
+// DiskWatch tells when the folders of a sandbox take more than they may. It is for
+// the whole life of a sandbox, and for one goroutine at a time. Measuring the
+// folders is slow, so it is done when the disk's free space says that something was
+// written, and now and then in any case: somebody else may have freed as much.
 type DiskWatch struct {
 	Limit int64
 	Free  func() (int64, error) // of the file system
 	Used  func() int64          // by the sandbox
+
+	free     int64     // when the folders were measured last
+	measured time.Time // zero before the first time
+	used     int64     // what they took then
+	allowed  int64     // what they may take: the limit, or what they took when it was last exceeded
 }
 
 const (
-	diskWatchEvery = 200 * time.Millisecond
+	// DiskWatchEvery is how often the free space is looked at.
+	DiskWatchEvery = 200 * time.Millisecond
+	// measureEvery is how often the folders are measured in any case.
+	measureEvery = 30 * time.Second
+	// measureAfter is the part of the limit after which they are.
+	measureAfter = 16
 	// diskReserve is left to the host in any case.
 	diskReserve = 256 << 20
 )
 
-// Watch sends on the channel, once, when the limit is exceeded, and returns then
-// or when the context ends.
-func (w DiskWatch) Watch(ctx context.Context, exceeded chan<- Limit) {
-	before, err := w.Free()
+// Over reports whether the sandbox takes more than it may. Where it did when it was
+// measured last, it is measured again.
+func (w *DiskWatch) Over() bool {
+	if w.used > w.Limit {
+		w.used = w.Used()
+		w.allowed = max(w.Limit, min(w.allowed, w.used))
+	}
+	return w.used > w.Limit
+}
+
+// Exceeded looks, and reports whether more is taken than may be. Having said so it
+// does not say it again before still more is taken, so that files can be removed.
+func (w *DiskWatch) Exceeded(now time.Time) bool {
+	free, err := w.Free()
 	if err != nil {
-		return // there is nothing to measure by; the size of single files is still limited
+		return false // there is nothing to measure by; the size of single files is still limited
 	}
-	ticker := time.NewTicker(diskWatchEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		free, err := w.Free()
-		if err != nil {
-			return
-		}
-		if before-free < w.Limit/4 && free > diskReserve {
-			continue
-		}
-		before = free
-		used := w.Used()
-		if used > w.Limit || (free < diskReserve && used > diskReserve) {
-			select {
-			case exceeded <- DiskLimit:
-			case <-ctx.Done():
-			}
-			return
-		}
+	first := w.measured.IsZero()
+	if !first && w.free-free < w.Limit/measureAfter && free > diskReserve && now.Sub(w.measured) < measureEvery {
+		return false
 	}
+	if first && free > diskReserve { // what is there was brought by the host
+		w.free, w.measured = free, now
+		return false
+	}
+	w.used = w.Used()
+	w.free, w.measured = free, now
+	w.allowed = max(w.Limit, min(w.allowed, w.used))
+	if w.used > w.allowed {
+		w.allowed = w.used
+		return true
+	}
+	return free < diskReserve && w.used > diskReserve
 }

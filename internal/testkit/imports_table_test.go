@@ -71,13 +71,14 @@ var importTable = map[string]row{
 	"forge/forgetest": {imports: []string{"forge", "task", "testkit"}, testing: true},
 
 	"sandbox":               {imports: []string{"workdir", "task"}},
+	"sandbox/cgroup":        {imports: []string{"sandbox"}},
 	"sandbox/guest":         {imports: []string{"workdir", "sandbox", "task"}},
 	"sandbox/guest/program": {imports: []string{"sandbox/guest"}, program: true},
 	"sandbox/egress":        {imports: []string{"sandbox", "task"}},
 	"sandbox/docker":        {imports: []string{"sandbox", "sandbox/guest", "task"}},
-	"sandbox/bubblewrap":    {imports: []string{"sandbox", "sandbox/guest", "task"}},
+	"sandbox/bubblewrap":    {imports: []string{"sandbox", "sandbox/cgroup", "sandbox/guest", "task"}},
 	"sandbox/kubernetes":    {imports: []string{"sandbox", "sandbox/guest", "task"}},
-	"sandbox/landlock":      {imports: []string{"sandbox", "sandbox/guest", "task"}},
+	"sandbox/landlock":      {imports: []string{"sandbox", "sandbox/cgroup", "sandbox/guest", "task"}},
 	"sandbox/sandboxtest":   {imports: []string{"workdir", "sandbox", "sandbox/egress", "task", "testkit"}, testing: true},
 
 	"phase/conversation": {imports: []string{"llm", "task"}},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -24,6 +25,7 @@ type box struct {
 	spec      sandbox.Spec
 	client    *guest.Client
 	gate      sandbox.Gate
+	group     *cgroup.Group // nil where there are none
 	process   *os.Process
 	complaint sandbox.Beginning // what bwrap or the guest said on standard error
 	ended     chan struct{}     // closed when the process has ended
@@ -46,6 +48,13 @@ func (b *box) launch(command *exec.Cmd) (io.ReadWriteCloser, error) {
 	command.Stderr = &b.complaint
 	command.Env = []string{"PATH=" + os.Getenv("PATH")}
 	command.Dir = "/"
+	if b.group != nil {
+		joined, err := b.group.Join(command)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = joined.Close() }()
+	}
 	begun := make(chan error)
 	go func() { // ends with the process
 		runtime.LockOSThread()
@@ -72,7 +81,7 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
-	return b.client.RunWatched(ctx, command, b.diskWatch())
+	return b.client.Run(ctx, command)
 }
 
 func (b *box) diskWatch() sandbox.DiskWatch {
@@ -118,9 +127,17 @@ func (b *box) Stop(context.Context) error {
 			b.stopped = err
 		}
 		<-b.ended
-		b.stopped = errors.Join(b.stopped, sandbox.RemoveTree(b.dir))
+		b.stopped = errors.Join(b.stopped, b.leaveGroup(), sandbox.RemoveTree(b.dir))
 		b.engine.mine.Delete(b.info.ID)
 		b.engine.shelf.Refill(b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped
+}
+
+// leaveGroup removes the control group, with what may still be in it.
+func (b *box) leaveGroup() error {
+	if b.group == nil {
+		return nil
+	}
+	return b.group.Remove()
 }

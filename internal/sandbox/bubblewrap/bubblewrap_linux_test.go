@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/bubblewrap"
+	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/sandboxtest"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -48,6 +49,23 @@ var harness = sandboxtest.Harness{New: newEngine}
 //nolint:paralleltest // it measures limits, and would disturb others
 func TestSuite(t *testing.T) { sandboxtest.Run(t, harness) }
 
+// TestWithoutControlGroups runs the tests of limits again where the kernel does not
+// count for us.
+//
+//nolint:paralleltest // it measures limits, and would disturb others
+func TestWithoutControlGroups(t *testing.T) {
+	counted := sandboxtest.Harness{New: func(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
+		t.Helper()
+		newEngine(t, t.TempDir(), gate)
+		engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler), Groups: &cgroup.System{Root: t.TempDir()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return engine
+	}}
+	sandboxtest.RunSome(t, counted, "fork bomb", "memory", "memory that is shared", "memory in the background")
+}
+
 //nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
@@ -79,12 +97,12 @@ func TestOrdinaryUser(t *testing.T) {
 	if err := sandbox.CopyIn(dir, self, "program", nobody); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(dir, "program"), "-test.v", "-test.run=^TestSuite$/^(commands|shell_state|time_limit|fork_bomb|privileges|host_unharmed|network|snapshot|list_and_reap|the_program_is_killed)$")
+	command := exec.CommandContext(t.Context(), filepath.Join(dir, "program"), "-test.v", "-test.run=^TestSuite$/^(commands|shell_state|time_limit|fork_bomb|privileges|host_unharmed|network|snapshot|list_and_reap|the_program_is_killed|memory_that_is_shared|memory_in_the_background|arguments|sockets)$")
 	command.Dir = dir
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	output, err := command.CombinedOutput()
-	if err != nil || bytes.Count(output, []byte("    --- PASS")) != 10 {
+	if err != nil || bytes.Count(output, []byte("    --- PASS")) != 14 {
 		t.Errorf("as an ordinary user: %v\n%s", err, output)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -22,6 +23,7 @@ type Config struct {
 	Guest      string          // the program that serves as the guest; this one when empty
 	Toolchains []string        // folders of the host to read, besides /usr; their bin is searched for commands
 	NewGate    sandbox.NewGate // the way out
+	Groups     *cgroup.System  // this machine's when nil
 	Log        *slog.Logger
 }
 
@@ -30,6 +32,7 @@ type Engine struct {
 	config Config
 	shelf  sandbox.Shelf
 	books  sandbox.Books
+	groups *cgroup.System
 
 	mine sync.Map // the sandboxes that this process runs, by ID
 }
@@ -55,8 +58,11 @@ func New(config Config) (*Engine, error) {
 	if config.Program == "" {
 		config.Program = "bwrap"
 	}
-	return &Engine{config: config, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")},
-		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name}}, nil
+	if config.Groups == nil {
+		config.Groups = new(cgroup.System)
+	}
+	return &Engine{config: config, groups: config.Groups, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")},
+		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name, Ended: config.Groups.RemoveOf}}, nil
 }
 
 // Name is the adapter's name.

@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -62,14 +64,18 @@ func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, d
 			return nil, err
 		}
 	}
-	command, err := e.command(program, dir, spec)
+	group, err := e.groups.For(info, spec.Limits)
 	if err != nil {
 		return nil, err
 	}
-	started := &box{engine: e, info: info, dir: dir, spec: spec, ended: make(chan struct{})}
+	started := &box{engine: e, info: info, dir: dir, spec: spec, group: group, ended: make(chan struct{})}
+	command, err := e.command(program, dir, spec, group)
+	if err != nil {
+		return nil, errors.Join(err, started.leaveGroup())
+	}
 	connection, err := started.launch(command)
 	if err != nil {
-		return nil, task.Wrap(task.Unavailable, err, "the sandbox cannot be started")
+		return nil, errors.Join(task.Wrap(task.Unavailable, err, "the sandbox cannot be started"), started.leaveGroup())
 	}
 	if err := e.books.Record(dir, info, command.Process.Pid); err != nil {
 		return nil, errors.Join(err, started.Stop(ctx))
@@ -80,6 +86,8 @@ func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, d
 		return nil, errors.Join(err, started.Stop(ctx))
 	}
 	started.client = client
+	client.SetEnvironment(spec.Env)
+	client.Guard(started.diskWatch(), cgroup.KillsOf(group))
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
 	if err := client.Hello(ctx); err != nil {
@@ -91,28 +99,34 @@ func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, d
 
 // command is the program to start: bwrap itself, or for the superuser the
 // launcher that becomes an ordinary user before it starts bwrap.
-func (e *Engine) command(program, dir string, spec sandbox.Spec) (*exec.Cmd, error) {
+func (e *Engine) command(program, dir string, spec sandbox.Spec, group *cgroup.Group) (*exec.Cmd, error) {
 	user, given := sandbox.User()
 	places := places{workspace: spec.Workspace, home: filepath.Join(dir, "home"), tmp: filepath.Join(dir, "tmp"),
 		etc: filepath.Join(dir, "etc"), guest: e.config.Guest}
 	options := guest.Options{Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
 		OwnProcesses: true, CountUser: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes,
-		Proxy: proxyAddress, Env: spec.Env}
+		Proxy: proxyAddress}
+	if group != nil {
+		options.Memory = 0 // the kernel counts it, and better
+	}
 	inner, err := guest.Arguments(options)
 	if err != nil {
 		return nil, err
 	}
 	if !given {
-		arguments := append(arguments(places, e.config.Toolchains), inner...)
+		arguments := append(arguments(places, e.config.Toolchains, spec.Limits.Memory), inner...)
 		return exec.Command(program, arguments...), nil //nolint:noctx // it outlives the call; Stop ends it
 	}
 	launch := guest.Launch{User: user}
+	if group != nil {
+		launch.Groups = group.Entrances()
+	}
 	for name, at := range map[string]*string{"workspace": &places.workspace, "home": &places.home, "tmp": &places.tmp,
 		"etc": &places.etc, "guest": &places.guest} {
 		launch.Binds = append(launch.Binds, guest.Bind{From: *at, Name: name})
 		*at = filepath.Join(guest.LaunchFolder, name)
 	}
-	launch.Args = append(append([]string{program}, arguments(places, e.config.Toolchains)...), inner...)
+	launch.Args = append(append([]string{program}, arguments(places, e.config.Toolchains, spec.Limits.Memory)...), inner...)
 	outer, err := guest.LaunchArguments(launch)
 	if err != nil {
 		return nil, err
@@ -122,11 +136,14 @@ func (e *Engine) command(program, dir string, spec sandbox.Spec) (*exec.Cmd, err
 	return command, nil
 }
 
+// shmShare is the part of the memory that files in /dev/shm may take.
+const shmShare = 4
+
 // places are where the sandbox's parts are outside.
 type places struct{ workspace, home, tmp, etc, guest string }
 
 // arguments are bwrap's. Later ones go on top of earlier ones.
-func arguments(at places, toolchains []string) []string {
+func arguments(at places, toolchains []string, memory int64) []string {
 	path := []string{"/run/toryo/bin"}
 	for _, folder := range toolchains {
 		path = append(path, filepath.Join(folder, "bin"))
@@ -152,7 +169,7 @@ func arguments(at places, toolchains []string) []string {
 	for _, folder := range toolchains {
 		list = append(list, "--ro-bind-try", folder, folder)
 	}
-	list = append(list, "--proc", "/proc", "--dev", "/dev", "--size", "268435456", "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
+	list = append(list, "--proc", "/proc", "--dev", "/dev", "--size", strconv.FormatInt(memory/shmShare, 10), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--bind", at.tmp, "/tmp", "--symlink", "/tmp", "/var/tmp",
 		"--bind", at.home, sandbox.HomePath, "--bind", at.workspace, sandbox.WorkspacePath,
 		"--ro-bind", at.guest, guestPath)

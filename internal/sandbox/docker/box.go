@@ -17,7 +17,8 @@ type box struct {
 	engine    *Engine
 	info      sandbox.Info
 	spec      sandbox.Spec
-	disks     []string // folders on every file system that it writes to
+	env       map[string]string // for every command
+	disks     []string          // folders on every file system that it writes to
 	client    *guest.Client
 	gate      sandbox.Gate
 	complaint sandbox.Beginning // what the guest said on standard error
@@ -34,13 +35,20 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
-	return b.client.RunWatched(ctx, command, b.diskWatch(ctx))
+	return b.client.Run(ctx, command)
 }
 
-func (b *box) diskWatch(ctx context.Context) sandbox.DiskWatch {
+// measureTimeout is how long the engine may take to measure a container.
+const measureTimeout = 30 * time.Second
+
+func (b *box) diskWatch() sandbox.DiskWatch {
 	return sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
 		Free: func() (int64, error) { return sandbox.FreeSpace(b.disks...) },
-		Used: func() int64 { return sandbox.TreeSize(b.spec.Workspace) + b.written(ctx) }}
+		Used: func() int64 {
+			ctx, cancel := context.WithTimeout(context.Background(), measureTimeout)
+			defer cancel()
+			return sandbox.TreeSize(b.spec.Workspace) + b.written(ctx)
+		}}
 }
 
 // written is what the container wrote besides the workspace.

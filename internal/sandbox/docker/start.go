@@ -30,6 +30,8 @@ const (
 	// spareThreads lets the guest see that the processes are too many before the
 	// engine makes every fork fail. The engine counts threads.
 	spareThreads = 256
+	// shmShare is the part of the memory that files in /dev/shm may take.
+	shmShare = 4
 )
 
 // Start makes and starts a container.
@@ -81,6 +83,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, image client.Imag
 	started := &box{engine: e, spec: spec, info: sandbox.Info{ID: made, Engine: Name, Owner: spec.Owner, Task: spec.Task,
 		Generation: spec.Generation, Started: time.Now().UTC(), Running: true}}
 	started.disks = e.disks(ctx, spec.Workspace)
+	started.env = environment(image, spec)
 	if err := started.connect(ctx, user); err != nil {
 		complaint := strings.TrimSpace(string(started.complaint.Bytes()))
 		if complaint != "" {
@@ -104,7 +107,10 @@ func (e *Engine) disks(ctx context.Context, workspace string) []string {
 	return []string{workspace, about.Info.DockerRootDir}
 }
 
-func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.ImageInspectResult, volume string, user int) (string, error) {
+// environment is the variables for commands: the image's and those of the
+// specification. The guest is told of them when it is greeted: among its arguments
+// everybody on the machine could read them.
+func environment(image client.ImageInspectResult, spec sandbox.Spec) map[string]string {
 	env := map[string]string{}
 	if image.Config != nil {
 		for _, variable := range image.Config.Env {
@@ -114,8 +120,12 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 		}
 	}
 	maps.Copy(env, spec.Env)
+	return env
+}
+
+func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.ImageInspectResult, volume string, user int) (string, error) {
 	arguments, err := guest.Arguments(guest.Options{Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
-		OwnProcesses: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Proxy: proxyAddress, Env: env})
+		OwnProcesses: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Proxy: proxyAddress})
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +146,7 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 			Labels: map[string]string{labelOwner: spec.Owner, labelTask: spec.Task, labelGeneration: strconv.FormatInt(spec.Generation, 10)},
 		},
 		HostConfig: &container.HostConfig{
-			NetworkMode: "none", CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"}, IpcMode: "private",
+			ShmSize: spec.Limits.Memory / shmShare, NetworkMode: "none", CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"}, IpcMode: "private",
 			LogConfig: container.LogConfig{Type: "none"}, // what the guest prints is its session with us
 			Mounts: []mount.Mount{{Type: mount.TypeBind, Source: spec.Workspace, Target: sandbox.WorkspacePath},
 				{Type: mount.TypeVolume, Source: volume, Target: guestFolder, ReadOnly: true}},
@@ -177,6 +187,8 @@ func (b *box) connect(ctx context.Context, user int) error {
 		attached.Close()
 		return err
 	}
+	b.client.SetEnvironment(b.env)
+	b.client.Guard(b.diskWatch(), nil)
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
 	return b.client.Hello(ctx)

@@ -24,6 +24,7 @@ type Client struct {
 	mirror  *mirror // of a workspace that is not shared; nil when it is
 
 	running sync.Mutex // held while a command runs
+	guard   *guard     // of the limits that the host watches; nil when there is none
 }
 
 // killGrace is how long a guest may take to end a command that it was told to
@@ -140,21 +141,6 @@ func (c *Client) open(what request) (net.Conn, error) {
 	return stream, nil
 }
 
-// RunWatched is [Client.Run] with a watch over the disk.
-func (c *Client) RunWatched(ctx context.Context, command sandbox.Command, disk sandbox.DiskWatch) (sandbox.Result, error) {
-	exceeded := make(chan sandbox.Limit)
-	watching, stop := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() { disk.Watch(watching, exceeded) })
-	result, err := c.Run(ctx, command, exceeded)
-	stop()
-	watch.Wait()
-	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
-		result.Exceeded = sandbox.DiskLimit
-	}
-	return result, err
-}
-
 // Pipes makes the connection to a guest of the standard streams of its process.
 func Pipes(from io.Reader, to io.WriteCloser) io.ReadWriteCloser { return &pipes{from, to} }
 
@@ -166,9 +152,8 @@ type pipes struct {
 func (p *pipes) Write(data []byte) (int, error) { return p.out.Write(data) }
 func (p *pipes) Close() error                   { return p.out.Close() }
 
-// Run runs a command. Exceeded is watched while it runs: a limit that it sends
-// gets the command killed.
-func (c *Client) Run(ctx context.Context, command sandbox.Command, exceeded <-chan sandbox.Limit) (sandbox.Result, error) {
+// Run runs a command. A limit that the guard finds exceeded gets it killed.
+func (c *Client) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
 	command, err := command.Validate()
 	if err != nil {
 		return sandbox.Result{}, err
@@ -179,7 +164,11 @@ func (c *Client) Run(ctx context.Context, command sandbox.Command, exceeded <-ch
 		return sandbox.Result{}, err
 	}
 	started := time.Now()
-	stream, err := c.open(request{Command: command.Text, Limit: command.OutputLimit, FileSize: c.fileMax})
+	fileMax, err := c.guard.begin(c.fileMax)
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	stream, err := c.open(request{Command: command.Text, Limit: command.OutputLimit, FileSize: fileMax})
 	if err != nil {
 		return sandbox.Result{}, err
 	}
@@ -190,7 +179,7 @@ func (c *Client) Run(ctx context.Context, command sandbox.Command, exceeded <-ch
 		watching sync.WaitGroup
 		done     = make(chan struct{})
 	)
-	watching.Go(func() { limit = watch(ctx, stream, command.Timeout, exceeded, done) })
+	watching.Go(func() { limit = watch(ctx, stream, command.Timeout, c.guard.exceeded(), done) })
 	result, err := collect(stream, command)
 	close(done)
 	watching.Wait()
@@ -198,6 +187,9 @@ func (c *Client) Run(ctx context.Context, command sandbox.Command, exceeded <-ch
 	result.Duration = time.Since(started)
 	if result.Exceeded == sandbox.NoLimit {
 		result.Exceeded = limit
+	}
+	if result.Exceeded == sandbox.NoLimit && err == nil {
+		result.Exceeded = c.guard.end(result.ExitCode)
 	}
 	if ctx.Err() != nil {
 		return result, ctx.Err()

@@ -39,6 +39,8 @@ func (s *server) do(stream net.Conn, asked request) {
 		s.routes.change(asked.Route)
 	case tryToReach:
 		said.Reached = reach(asked.Reach)
+	case killEverything:
+		s.killAll()
 	case leave: // the session's end ends everything
 		defer time.AfterFunc(leaveTime, func() { _ = s.session.Close() })
 	default:

@@ -18,6 +18,9 @@ type Launch struct {
 	User  int      `json:"user"`
 	Binds []Bind   `json:"binds"`
 	Args  []string `json:"args"` // of the program to start; the first is its path
+	// Groups are files of control groups to which the launcher writes itself, and
+	// with it what it starts.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // Bind makes a file or folder reachable as a name below [LaunchFolder].
@@ -42,6 +45,11 @@ func launch(text string) error {
 	var what Launch
 	if err := json.Unmarshal([]byte(text), &what); err != nil {
 		return fmt.Errorf("read what to launch: %w", err)
+	}
+	for _, group := range what.Groups {
+		if err := os.WriteFile(group, []byte("0"), 0); err != nil {
+			return fmt.Errorf("enter the control group: %w", err)
+		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

@@ -14,6 +14,8 @@ type Options struct {
 	Home      string `json:"home"`
 	Workspace string `json:"workspace"`
 	State     string `json:"state"` // folder for the shell's state
+	// Temporary is the folder for temporary files, when it is not /tmp.
+	Temporary string `json:"temporary,omitempty"`
 	// OwnProcesses says that the guest is the first process of a process
 	// namespace of its own, so that it may kill everything that it can see.
 	OwnProcesses bool `json:"own_processes"`
@@ -26,8 +28,10 @@ type Options struct {
 	CountUser bool `json:"count_user"`
 	// Proxy is the address inside at which programs reach the proxy; empty for
 	// none.
-	Proxy string            `json:"proxy"`
-	Env   map[string]string `json:"env"`
+	Proxy string `json:"proxy"`
+	// Env are variables for all commands. They come with the host's greeting: among
+	// the arguments of a process everybody on the machine can read them.
+	Env map[string]string `json:"-"`
 	// Inherit says that commands get the guest's own variables too, which are those
 	// of the image where nobody else knows them.
 	Inherit bool `json:"inherit,omitempty"`
@@ -80,6 +84,8 @@ const (
 	changeRoute deed = "route"
 	tryToReach  deed = "reach"
 	leave       deed = "leave" // end everything, and then itself
+	// killEverything is asked for when a limit is exceeded while no command runs.
+	killEverything deed = "kill"
 )
 
 // answer is how a deed ended.

@@ -1,13 +1,11 @@
 package guest
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +17,6 @@ const (
 	// drainTime is how long output is still taken after the command ended, when
 	// something that it left in the background holds the pipe open.
 	drainTime = 20 * time.Millisecond
-	// watchEvery is how often memory and processes are counted.
-	watchEvery = 50 * time.Millisecond
 	// blockSize is the unit of bash's limit on the size of files.
 	blockSize = 1024
 )
@@ -40,21 +36,24 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	if s.problem != "" {
 		return 0, "", fmt.Errorf("%s", s.problem)
 	}
-	file := filepath.Join(s.options.State, "command")
-	if err := os.WriteFile(file, []byte(asked.Command+"\n"), 0o600); err != nil {
+	file, err := s.prepareState(asked.Command)
+	if err != nil {
 		return 0, "", err
 	}
-	_ = os.Remove(s.statePath() + ".new") // whatever a killed shell left
 
 	var pipes outputPipes
 	if err := pipes.open(output); err != nil {
 		return 0, "", err
 	}
+	s.watch.killing.Lock()
+	s.watch.begin()
 	status, err := s.reaper.start(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
 		Dir: s.folder(), Env: s.environment(), Files: pipes.files(), Sys: &syscall.SysProcAttr{Setsid: true},
 	})
+	s.watch.killing.Unlock()
 	pipes.started()
 	if err != nil {
+		s.watch.end()
 		pipes.drain()
 		return 0, "", err
 	}
@@ -62,9 +61,10 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	go awaitKill(stream, killed) // ends with the stream, which the host closes
 
 	before := memoryKills()
-	full, stop := s.watchDisk()
-	waited, limit := s.await(status, killed, full)
-	stop()
+	waited, limit := s.await(status, killed)
+	if late := s.watch.end(); limit == sandbox.NoLimit {
+		limit = late
+	}
 	if limit == sandbox.NoLimit && memoryKills() > before {
 		limit = sandbox.MemoryLimit
 	}
@@ -120,9 +120,7 @@ func (s *server) folder() string {
 
 // await waits for the command to end, and kills everything when the host says so
 // or a limit is exceeded.
-func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}, full <-chan sandbox.Limit) (syscall.WaitStatus, sandbox.Limit) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
+func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}) (syscall.WaitStatus, sandbox.Limit) {
 	limit := sandbox.NoLimit
 	killed := false
 	for {
@@ -135,17 +133,8 @@ func (s *server) await(status <-chan syscall.WaitStatus, kill <-chan struct{}, f
 		case <-kill:
 			kill, killed = nil, true
 			s.killAll()
-		case limit = <-full:
+		case limit = <-s.watch.hit: // and everything is killed
 			killed = true
-			s.killAll()
-		case <-ticker.C:
-			if limit == sandbox.NoLimit {
-				if limit = s.exceeded(); limit == sandbox.NoLimit {
-					continue
-				}
-			}
-			killed = true
-			s.killAll()
 		}
 	}
 }
@@ -158,15 +147,6 @@ func awaitKill(stream net.Conn, killed chan<- struct{}) {
 			return
 		}
 	}
-}
-
-// keepState takes over the state that the shell left, if it is whole.
-func (s *server) keepState() {
-	left, err := os.ReadFile(s.statePath() + ".new")
-	if err != nil || !bytes.HasSuffix(left, []byte(stateMark+"\n")) {
-		return
-	}
-	_ = os.Rename(s.statePath()+".new", s.statePath()) // or the older state holds
 }
 
 // outputPipes are the two pipes of a command.
@@ -222,39 +202,4 @@ func discard(reader *os.File) {
 			return
 		}
 	}
-}
-
-// processes counts the processes and threads of the sandbox and the memory that
-// is theirs alone.
-func (s *server) exceeded() sandbox.Limit {
-	if s.options.Memory == 0 && s.options.Processes == 0 {
-		return sandbox.NoLimit
-	}
-	count, memory := 0, int64(0)
-	for _, pid := range s.others() {
-		count++
-		memory += privateMemory(pid)
-	}
-	switch {
-	case s.options.Memory > 0 && memory > s.options.Memory:
-		return sandbox.MemoryLimit
-	case s.options.Processes > 0 && count > s.options.Processes:
-		return sandbox.ProcessesLimit
-	default:
-		return sandbox.NoLimit
-	}
-}
-
-func privateMemory(pid int) int64 {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
-	if err != nil {
-		return 0 // it is gone
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 3 {
-		return 0
-	}
-	resident, _ := strconv.ParseInt(fields[1], 10, 64)
-	shared, _ := strconv.ParseInt(fields[2], 10, 64)
-	return (resident - shared) * int64(os.Getpagesize())
 }

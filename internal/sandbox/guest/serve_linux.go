@@ -27,6 +27,7 @@ type server struct {
 	running sync.Mutex
 	files   *mirror // of the workspace, when the host does not share it
 	routes  routes
+	watch   *limitWatch
 }
 
 // oomScore makes the kernel take a process of the sandbox first when the whole
@@ -55,6 +56,9 @@ func serve(options Options) error {
 		return err
 	}
 	guest := &server{options: options, session: session, reaper: newReaper()}
+	guest.watch = newWatch()
+	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
+	go guest.watchDisk(session.CloseChan())   // so does this
 	guest.prepare()
 	guest.acceptRequests()
 	guest.killAll()
@@ -74,7 +78,7 @@ func openConnection(options Options) (io.ReadWriteCloser, time.Duration, error) 
 // prepare does what may fail without ending the guest: the host hears of it in
 // the answer to its hello.
 func (s *server) prepare() {
-	if err := os.MkdirAll(s.options.State, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(s.options.State), 0o700); err != nil {
 		s.problem = err.Error()
 		return
 	}
@@ -157,7 +161,7 @@ func (s *server) answer(stream net.Conn) {
 		_ = writeMessage(stream, frameHello, hello{Shell: s.shell, Error: s.problem})
 		return
 	}
-	if asked.Do == changeRoute || asked.Do == tryToReach || asked.Do == leave { // also while a command runs
+	if asked.Do == changeRoute || asked.Do == tryToReach || asked.Do == leave || asked.Do == killEverything { // also while a command runs
 		s.do(stream, asked)
 		return
 	}
@@ -239,6 +243,9 @@ func (s *server) environment() []string {
 		// with them.
 		variables["GIT_CONFIG_COUNT"], variables["GIT_CONFIG_KEY_0"], variables["GIT_CONFIG_VALUE_0"] = "1", "safe.directory", "*"
 	}
+	if s.options.Temporary != "" {
+		variables["TMPDIR"] = s.options.Temporary
+	}
 	maps.Copy(variables, s.options.Env)
 	list := make([]string, 0, len(variables))
 	for name, value := range variables {
@@ -267,4 +274,4 @@ func searchPath() string {
 	return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
 
-func (s *server) statePath() string { return filepath.Join(s.options.State, "shell") }
+func (s *server) statePath() string { return filepath.Join(s.options.State, stateFile) }

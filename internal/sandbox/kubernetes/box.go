@@ -138,7 +138,7 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 	if err := b.client.Push(ctx); err != nil {
 		return sandbox.Result{}, b.explain(err)
 	}
-	result, err := b.client.Run(ctx, command, nil)
+	result, err := b.client.Run(ctx, command)
 	if err != nil && ctx.Err() == nil {
 		return b.ended(result, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -22,6 +23,7 @@ type box struct {
 	dir       string
 	spec      sandbox.Spec
 	client    *guest.Client
+	group     *cgroup.Group // nil where there are none
 	process   *os.Process
 	complaint sandbox.Beginning
 	ended     chan struct{} // nil until the process is started
@@ -36,9 +38,20 @@ func (b *box) begin(ctx context.Context) error {
 			return fmt.Errorf("give %s to the sandbox: %w", folder, err)
 		}
 	}
-	command, err := b.engine.command(b.dir, b.spec)
+	var err error
+	if b.group, err = b.engine.groups.For(b.info, b.spec.Limits); err != nil {
+		return err
+	}
+	command, err := b.engine.command(b.dir, b.spec, b.group)
 	if err != nil {
 		return err
+	}
+	if b.group != nil {
+		joined, err := b.group.Join(command)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = joined.Close() }()
 	}
 	stdin, err := command.StdinPipe()
 	if err != nil {
@@ -65,6 +78,8 @@ func (b *box) begin(ctx context.Context) error {
 	if b.client, err = guest.NewClient(guest.Pipes(stdout, stdin), nil, b.spec.Limits.Disk); err != nil {
 		return err
 	}
+	b.client.SetEnvironment(b.spec.Env)
+	b.client.Guard(b.diskWatch(), cgroup.KillsOf(b.group))
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
 	if err := b.client.Hello(ctx); err != nil {
@@ -81,12 +96,16 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
+	return b.client.Run(ctx, command)
+}
+
+func (b *box) diskWatch() sandbox.DiskWatch {
 	home, temporary := filepath.Join(b.dir, "home"), filepath.Join(b.dir, "tmp")
-	return b.client.RunWatched(ctx, command, sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
+	return sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
 		Free: func() (int64, error) { return sandbox.FreeSpace(b.spec.Workspace, b.dir) },
 		Used: func() int64 {
 			return sandbox.TreeSize(b.spec.Workspace) + sandbox.TreeSize(home) + sandbox.TreeSize(temporary)
-		}})
+		}}
 }
 
 // SetNetwork takes none only.
@@ -119,6 +138,9 @@ func (b *box) Stop(context.Context) error {
 				b.stopped = err
 			}
 			<-b.ended
+		}
+		if b.group != nil {
+			b.stopped = errors.Join(b.stopped, b.group.Remove())
 		}
 		b.stopped = errors.Join(b.stopped, sandbox.RemoveTree(b.dir))
 		b.engine.mine.Delete(b.info.ID)

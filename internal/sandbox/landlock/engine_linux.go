@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,21 +15,24 @@ import (
 	kernel "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Config says how sandboxes are made.
 type Config struct {
-	Dir        string   // for homes and records
-	Guest      string   // the program that serves as the guest; this one when empty
-	Toolchains []string // folders of the host to read, besides the usual; their bin is searched for commands
+	Dir        string         // for homes and records
+	Guest      string         // the program that serves as the guest; this one when empty
+	Toolchains []string       // folders of the host to read, besides the usual; their bin is searched for commands
+	Groups     *cgroup.System // this machine's when nil
 }
 
 // Engine starts confined processes.
 type Engine struct {
 	config Config
 	books  sandbox.Books
+	groups *cgroup.System
 
 	mine sync.Map // the sandboxes that this process runs, by ID
 }
@@ -52,7 +54,11 @@ func New(config Config) (*Engine, error) {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
 	}
-	return &Engine{config: config, books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name}}, nil
+	if config.Groups == nil {
+		config.Groups = new(cgroup.System)
+	}
+	return &Engine{config: config, groups: config.Groups,
+		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name, Ended: config.Groups.RemoveOf}}, nil
 }
 
 // Name is the adapter's name.
@@ -142,23 +148,27 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 
 // command is the guest, or for the superuser the launcher that becomes an
 // ordinary user and makes the folders reachable for it.
-func (e *Engine) command(dir string, spec sandbox.Spec) (*exec.Cmd, error) {
+func (e *Engine) command(dir string, spec sandbox.Spec, group *cgroup.Group) (*exec.Cmd, error) {
 	user, given := sandbox.User()
 	workspace, home, temporary, program := spec.Workspace, filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), e.config.Guest
 	var launch guest.Launch
 	if given {
 		launch = guest.Launch{User: user}
+		if group != nil {
+			launch.Groups = group.Entrances()
+		}
 		for name, at := range map[string]*string{"workspace": &workspace, "home": &home, "tmp": &temporary, "guest": &program} {
 			launch.Binds = append(launch.Binds, guest.Bind{From: *at, Name: name})
 			*at = filepath.Join(guest.LaunchFolder, name)
 		}
 	}
-	env := map[string]string{"TMPDIR": temporary}
-	maps.Copy(env, spec.Env)
 	options := guest.Options{Home: home, Workspace: workspace, State: filepath.Join(home, ".toryo"), CountUser: true,
-		Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Env: env, Confine: Name,
+		Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Temporary: temporary, Confine: Name,
 		Readable: append(append([]string{filepath.Dir(program)}, readable...), e.config.Toolchains...),
 		Writable: []string{workspace, home, temporary}}
+	if group != nil {
+		options.Memory = 0 // the kernel counts it, and better
+	}
 	arguments, err := guest.Arguments(options)
 	if err != nil {
 		return nil, err

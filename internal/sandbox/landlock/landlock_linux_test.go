@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/landlock"
 	"github.com/toryo-dev/toryo/internal/sandbox/sandboxtest"
@@ -41,6 +42,23 @@ var harness = sandboxtest.Harness{New: newEngine, Weak: true}
 
 //nolint:paralleltest // it measures limits, and would disturb others
 func TestSuite(t *testing.T) { sandboxtest.Run(t, harness) }
+
+// TestWithoutControlGroups runs the tests of limits again where the kernel does not
+// count for us.
+//
+//nolint:paralleltest // it measures limits, and would disturb others
+func TestWithoutControlGroups(t *testing.T) {
+	counted := sandboxtest.Harness{Weak: true, New: func(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
+		t.Helper()
+		newEngine(t, t.TempDir(), gate)
+		engine, err := landlock.New(landlock.Config{Dir: dir, Groups: &cgroup.System{Root: t.TempDir()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return engine
+	}}
+	sandboxtest.RunSome(t, counted, "fork bomb", "memory", "memory that is shared", "memory in the background")
+}
 
 //nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }

@@ -30,17 +30,8 @@ func Probe() {
 // thing that it tries.
 func probeWith(t *testing.T, box sandbox.Sandbox, what ...string) map[string]string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const name = "probe.test"
-	if _, err := os.Lstat(filepath.Join(box.Workspace(), name)); err != nil {
-		if err := sandbox.CopyIn(box.Workspace(), self, name, sandbox.NewOwner()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	words := []string{"./" + name, probeName}
+	putProbe(t, box)
+	words := []string{"./" + probeFile, probeName}
 	for _, word := range what {
 		words = append(words, "'"+word+"'")
 	}
@@ -54,4 +45,21 @@ func probeWith(t *testing.T, box sandbox.Sandbox, what ...string) map[string]str
 		t.Fatalf("the probe ended with %d: %.500s", result.ExitCode, result.Log)
 	}
 	return said
+}
+
+// probeFile is the probe's name in the workspace.
+const probeFile = "probe.test"
+
+func putProbe(t *testing.T, box sandbox.Sandbox) {
+	t.Helper()
+	if _, err := os.Lstat(filepath.Join(box.Workspace(), probeFile)); err == nil {
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sandbox.CopyIn(box.Workspace(), self, probeFile, sandbox.NewOwner()); err != nil {
+		t.Fatal(err)
+	}
 }

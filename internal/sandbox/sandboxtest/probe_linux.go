@@ -1,7 +1,9 @@
 package sandboxtest
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -90,6 +92,8 @@ func probe(name, argument string) string {
 			}
 		}
 		return said(err)
+	case "files", "memfd", "anonymous":
+		return hold(name, argument)
 	case "x32":
 		_, _, failed := unix.Syscall(0x40000000|41, unix.AF_INET, unix.SOCK_STREAM, 0) // socket, by the other convention
 		if failed != 0 {
@@ -98,6 +102,49 @@ func probe(name, argument string) string {
 		return works
 	}
 	return "unknown"
+}
+
+const (
+	step = 8 << 20
+	// pace keeps a probe from taking more between two looks than a test allows.
+	pace = 20 * time.Millisecond
+)
+
+// hold takes memory that is no process's own, in steps, and tells in a file how
+// much it has. The argument is the file and how much to take, in megabytes.
+func hold(kind, argument string) string {
+	file, text, _ := strings.Cut(argument, ",")
+	most, err := strconv.Atoi(text)
+	if err != nil {
+		return err.Error()
+	}
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	data := bytes.Repeat([]byte("x"), step)
+	for held := step; held <= most<<20; held += step {
+		switch kind {
+		case "files":
+			err = os.WriteFile(fmt.Sprintf("/dev/shm/%d", held), data, 0o600)
+		case "memfd":
+			var opened int
+			if opened, err = unix.MemfdCreate("held", 0); err == nil {
+				_, err = unix.Write(opened, data)
+			}
+		case "anonymous":
+			var mapped []byte
+			if mapped, err = unix.Mmap(-1, 0, step, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS); err == nil {
+				copy(mapped, data)
+			}
+		}
+		if err == nil {
+			err = os.WriteFile(file, []byte(strconv.Itoa(held>>20)), 0o600)
+		}
+		if err != nil {
+			return err.Error()
+		}
+		<-ticker.C
+	}
+	return works
 }
 
 // testSockets has code inside try to reach services of the host over local sockets,

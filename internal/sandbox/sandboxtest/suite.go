@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,12 @@ type Harness struct {
 // Run runs the suite.
 func Run(t *testing.T, harness Harness) {
 	t.Helper()
+	RunSome(t, harness)
+}
+
+// RunSome runs the tests of the suite that are named, or all.
+func RunSome(t *testing.T, harness Harness, names ...string) {
+	t.Helper()
 	tests := []struct {
 		name   string
 		strong bool // needs an adapter that is not weak
@@ -38,6 +45,14 @@ func Run(t *testing.T, harness Harness) {
 		{"fork bomb", false, testForkBomb},
 		{"memory", false, testMemory},
 		{"disk", false, testDisk},
+		{"memory that is shared", false, testSharedMemory},
+		{"memory in the background", false, testBackgroundMemory},
+		{"disk over many commands", false, testDiskOverCommands},
+		{"disk in the background", false, testBackgroundDisk},
+		{"empty files", false, testEmptyFiles},
+		{"odd names and deep folders", false, testOddTree},
+		{"the shell's state", false, testHostileState},
+		{"arguments", false, testArguments},
 		{"left behind", false, testLeftBehind},
 		{"bad commands", false, testBadCommands},
 		{"bad specification", false, testBadSpec},
@@ -55,6 +70,9 @@ func Run(t *testing.T, harness Harness) {
 		{"the program is killed", false, testKilledProgram},
 	}
 	for _, test := range tests {
+		if len(names) > 0 && !slices.Contains(names, test.name) {
+			continue
+		}
 		if test.strong && harness.Weak {
 			continue // this adapter does not have it
 		}

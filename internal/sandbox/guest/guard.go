@@ -1,0 +1,131 @@
+package guest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// guard watches the limits of a sandbox that the host can see, from its start to
+// its end. When one is exceeded everything inside is killed, whether a command runs
+// or only what one has left.
+type guard struct {
+	client *Client
+	kills  func() int // how many processes the kernel has killed for their memory; may be nil
+
+	mutex  sync.Mutex
+	disk   sandbox.DiskWatch
+	killed int // of kills, when it was looked at last
+	full   int // how often in a row the disk was found full
+
+	hit chan sandbox.Limit // taken by the command that runs
+}
+
+const (
+	// smallFile is the largest file that a command may write while the sandbox takes
+	// more of the disk than it may: enough for a shell to leave its state.
+	smallFile = 1 << 20
+	// mostFull is how often in a row a sandbox may fill the disk before it is ended.
+	mostFull = 4
+)
+
+// Guard has the client watch the limits until the session ends.
+func (c *Client) Guard(disk sandbox.DiskWatch, kills func() int) {
+	c.guard = &guard{client: c, disk: disk, kills: kills, hit: make(chan sandbox.Limit)}
+	c.guard.look()     // what is there now is the host's
+	go c.guard.watch() // ends with the session
+}
+
+func (g *guard) watch() {
+	ticker := time.NewTicker(sandbox.DiskWatchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.client.session.CloseChan():
+			return
+		case <-ticker.C:
+		}
+		limit := g.look()
+		if limit == sandbox.NoLimit {
+			continue
+		}
+		select {
+		case g.hit <- limit: // the command that runs is killed, with everything else
+			continue
+		default:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+		if err := g.client.kill(ctx); err != nil {
+			_ = g.client.Close() // a guest that does not kill is broken
+		}
+		cancel()
+	}
+}
+
+// look returns the limit that is exceeded, if one is.
+func (g *guard) look() sandbox.Limit {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.kills != nil {
+		if now := g.kills(); now > g.killed {
+			g.killed = now
+			return sandbox.MemoryLimit
+		}
+	}
+	if g.disk.Exceeded(time.Now()) {
+		g.full++
+		return sandbox.DiskLimit
+	}
+	return sandbox.NoLimit
+}
+
+// begin says how large the files of the next command may be. A sandbox that has
+// filled its disk again and again is ended.
+func (g *guard) begin(most int64) (int64, error) {
+	if g == nil {
+		return most, nil
+	}
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if !g.disk.Over() {
+		g.full = 0
+		return most, nil
+	}
+	if g.full >= mostFull {
+		_ = g.client.Close()
+		return 0, task.Errorf(task.Unavailable, "the sandbox was ended: it took more of the disk than it may, again and again")
+	}
+	return min(most, smallFile), nil
+}
+
+// end says which limit a command has exceeded that ended by itself.
+func (g *guard) end(exit int) sandbox.Limit {
+	if g == nil {
+		return sandbox.NoLimit
+	}
+	if limit := g.look(); limit != sandbox.NoLimit {
+		return limit
+	}
+	if exit == sandbox.ExitFileTooLarge {
+		return sandbox.DiskLimit
+	}
+	return sandbox.NoLimit
+}
+
+func (g *guard) exceeded() <-chan sandbox.Limit {
+	if g == nil {
+		return nil
+	}
+	return g.hit
+}
+
+// kill has the guest kill everything but itself.
+func (c *Client) kill(ctx context.Context) error {
+	return c.ask(ctx, request{Do: killEverything}, "what runs in the sandbox cannot be killed", func(stream net.Conn) error {
+		return awaitAnswer(stream, nil)
+	})
+}
