@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"debug/elf"
 	"os"
 	"os/exec"
@@ -9,25 +10,31 @@ import (
 	"testing"
 )
 
-// build builds the program as it is released, without symbols left out, and
-// returns its path and what the linker said.
-func build(t *testing.T, flags ...string) (program string, said []byte) {
-	t.Helper()
-	program = filepath.Join(t.TempDir(), "toryo")
-	args := append([]string{"build", "-tags", "grpcnotrace", "-o", program}, flags...)
-	command := exec.CommandContext(t.Context(), "go", append(args, ".")...)
+// What a build may cost: bytes of the program, and modules of others in it.
+const (
+	largest     = 60 << 20
+	mostModules = 110
+)
+
+// TestProgram builds the program once, with the flags of README.md and no others, and
+// looks at what came out.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "toryo")
+	//nolint:gosec // the arguments are ours
+	command := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w -dumpdep", "-o", program, ".")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	said, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%.2000s", err, said)
 	}
-	return program, said
+	t.Run("is static", func(t *testing.T) { isStatic(t, program) })
+	t.Run("is small", func(t *testing.T) { isSmall(t, program, said) })
 }
 
 // The program is one static binary: it asks the machine for no other file.
-func TestBinaryIsStatic(t *testing.T) {
-	t.Parallel()
-	program, _ := build(t)
+func isStatic(t *testing.T, program string) {
+	t.Helper()
 	binary, err := elf.Open(program)
 	if err != nil {
 		t.Fatal(err)
@@ -40,11 +47,26 @@ func TestBinaryIsStatic(t *testing.T) {
 	}
 }
 
-// Code that looks up methods by name at run time makes the linker keep every
-// method of every type, which is a third of the binary's size.
-func TestLinkerCanDropMethods(t *testing.T) {
-	t.Parallel()
-	if _, said := build(t, "-ldflags=-dumpdep"); bytes.Contains(said, []byte("<ReflectMethod>")) {
-		t.Error("something looks up methods by name; go build -tags grpcnotrace -ldflags=-dumpdep tells who")
+// isSmall looks at size and modules, and for code that looks up methods by name at
+// run time: it makes the linker keep every method of every type.
+func isSmall(t *testing.T, program string, linker []byte) {
+	t.Helper()
+	if bytes.Contains(linker, []byte("<ReflectMethod>")) {
+		t.Error("something looks up methods by name; go build -ldflags=-dumpdep tells who")
+	}
+	file, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes, %d modules", file.Size(), len(info.Deps))
+	if file.Size() >= largest {
+		t.Errorf("the program has %d bytes, and may have less than %d", file.Size(), largest)
+	}
+	if len(info.Deps) == 0 || len(info.Deps) >= mostModules {
+		t.Errorf("the program has %d modules of others, and may have less than %d", len(info.Deps), mostModules)
 	}
 }
