@@ -1,5 +1,4 @@
-# The product needs no C compiler, and grpcnotrace keeps it small: gRPC's tracing
-# makes the linker keep every exported method of the program.
+# The product needs no C compiler.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X github.com/toryo-dev/toryo/internal/app.version=$(VERSION)
 GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -17,7 +16,7 @@ help: ## Print this list
 	@awk -F ' *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static program bin/toryo
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
 
 needs: ## Install what make test needs, where this machine lacks it
 	@scripts/install-needs $(NEEDS)

@@ -2,45 +2,43 @@ package main
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"debug/elf"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 )
 
-// built is the program as make build makes it, and what the linker says about who
-// needs what. Linking takes most of the time of these tests, so they share it.
-var built = sync.OnceValues(func() (result struct{ program, said []byte }, err error) {
-	dir, err := os.MkdirTemp("", "toryo")
-	if err != nil {
-		return result, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	program := filepath.Join(dir, "toryo")
-	// It ends by itself, and does not belong to the test that happens to come first.
-	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags=-w -dumpdep", "-o", program, ".") //nolint:noctx // see above
+// What a build may cost: bytes of the program, and modules of others in it.
+const (
+	largest     = 60_000_000
+	mostModules = 110
+)
+
+// TestProgram builds the program once, as make build does, and looks at what came out.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "toryo")
+	//nolint:gosec // the arguments are ours
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -dumpdep", "-o", program, ".")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if result.said, err = command.CombinedOutput(); err != nil {
-		return result, fmt.Errorf("%w\n%s", err, result.said)
+	said, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%.2000s", err, said)
 	}
-	result.program, err = os.ReadFile(program)
-	return result, err
-})
+	t.Run("is static", func(t *testing.T) { isStatic(t, program) })
+	t.Run("is small", func(t *testing.T) { isSmall(t, program, said) })
+}
 
 // The program is one static binary: it asks the machine for no other file.
-func TestBinaryIsStatic(t *testing.T) {
-	t.Parallel()
-	result, err := built()
+func isStatic(t *testing.T, program string) {
+	t.Helper()
+	binary, err := elf.Open(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, err := elf.NewFile(bytes.NewReader(result.program))
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer func() { _ = binary.Close() }()
 	for _, part := range binary.Progs {
 		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
 			t.Errorf("the binary wants a loader: it has a part %s", part.Type)
@@ -48,18 +46,29 @@ func TestBinaryIsStatic(t *testing.T) {
 	}
 }
 
-// Code that looks up methods by name at run time makes the linker keep every
-// method of every type, which is a third of the binary's size.
-func TestLinkerCanDropMethods(t *testing.T) {
-	t.Parallel()
-	result, err := built()
+// isSmall looks at size and modules, and for code that looks up methods by name at
+// run time: it makes the linker keep every method of every type.
+func isSmall(t *testing.T, program string, linker []byte) {
+	t.Helper()
+	if !bytes.Contains(linker, []byte("main.main")) {
+		t.Fatal("the linker does not say who needs what")
+	}
+	if bytes.Contains(linker, []byte("<ReflectMethod>")) {
+		t.Error("something looks up methods by name; go build -ldflags=-dumpdep tells who")
+	}
+	file, err := os.Stat(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(result.said, []byte("main.main")) {
-		t.Fatal("the linker does not say who needs what")
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if bytes.Contains(result.said, []byte("<ReflectMethod>")) {
-		t.Error("something looks up methods by name; go build -tags grpcnotrace -ldflags=-dumpdep tells who")
+	t.Logf("%d bytes, %d modules", file.Size(), len(info.Deps))
+	if file.Size() >= largest {
+		t.Errorf("the program has %d bytes, and may have less than %d", file.Size(), largest)
+	}
+	if len(info.Deps) == 0 || len(info.Deps) >= mostModules {
+		t.Errorf("the program has %d modules of others, and may have less than %d", len(info.Deps), mostModules)
 	}
 }

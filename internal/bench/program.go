@@ -22,7 +22,7 @@ const starts = 15
 // buildProgram builds the program as it is released.
 func buildProgram(ctx context.Context, folder string) error {
 	program := filepath.Join(folder, "toryo")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", program, "./cmd/toryo")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/toryo")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {

@@ -11,8 +11,8 @@
 //
 // [Wrap] puts these layers around an adapter in the one order that makes sense.
 //
-// The adapters anthropic, openai and gemini use the vendors' own SDKs with the
-// SDKs' retries switched off: this package has the only retry layer. The adapter
+// The adapters anthropic, openai and gemini speak to the vendors by [PostForEvents]
+// and do not try again by themselves: this package has the only retry layer. The adapter
 // script follows a script file; it serves the demo and the tests, and can be
 // served over HTTP in the vendors' wire formats. All pass the suite in package
 // llmtest over real HTTP.

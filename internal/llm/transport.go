@@ -83,8 +83,7 @@ func (e Endpoint) HTTPClient() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Exchange is what an adapter wants to know of an HTTP answer besides what its
-// SDK tells.
+// Exchange is what an adapter wants to know of an HTTP answer besides its body.
 type Exchange struct {
 	mu     sync.Mutex
 	status int
