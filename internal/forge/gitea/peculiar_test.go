@@ -56,11 +56,11 @@ func (p peculiar) accessInAnOrganisation(t *testing.T) {
 	f := newFixture(t, p.server, p.server.URL)
 	owner := p.server.Client(t, f.owner)
 	org := check[*sdk.Organization](t)(owner.CreateOrg(sdk.CreateOrgOption{Name: "company-of-" + f.owner}))
-	made := check[*sdk.Repository](t)(owner.CreateOrgRepo(org.UserName, sdk.CreateRepoOption{Name: "app", Private: true, AutoInit: true}))
+	made := check[*sdk.Repository](t)(owner.CreateOrgRepo(org.Name, sdk.CreateRepoOption{Name: "app", Private: true, AutoInit: true}))
 	f.allow(t, made.FullName, f.bot, sdk.AccessModeWrite)
 	member := func(team string, units map[string]string) string {
 		t.Helper()
-		created := check[*sdk.Team](t)(owner.CreateTeam(org.UserName, sdk.CreateTeamOption{
+		created := check[*sdk.Team](t)(owner.CreateTeam(org.Name, sdk.CreateTeamOption{
 			Name: team, Permission: sdk.AccessModeRead, UnitsMap: units, IncludesAllRepositories: true,
 		}))
 		login := p.server.User(t, "Person")
