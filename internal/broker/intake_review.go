@@ -221,7 +221,7 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		return nil
 	}
 	if rounds > i.options.Rules.ReviewRounds {
-		i.options.Log.WarnContext(ctx, "our own reviews keep asking for changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
+		i.options.Log.WarnContext(ctx, "reviews of ours, or of people who may not write, keep asking for changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
 		return nil
 	}
 	otherwise := i.options.Rules.DefaultRole
@@ -258,9 +258,9 @@ func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (str
 }
 
 // requests returns the reviews of a pull request that ask for changes, still stand and
-// count, oldest first. Rounds is how often we ourselves have asked for changes so far,
-// if the last that asks is one of ours, and 0 otherwise: people who may steer are not
-// counted.
+// count, oldest first. Rounds is how often we ourselves and people who may not write to
+// the repository have asked for changes so far, if the last that asks is one of these, and
+// 0 otherwise: people who may write can ask as often as they like.
 func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Review, rounds int, err error) {
 	from := i.options.Forges[pull.Key.Forge]
 	reviews, err := from.Reviews(ctx, pull.Key)
@@ -272,21 +272,34 @@ func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Re
 		return nil, 0, err
 	}
 	open, err = i.options.Steering.heeded(ctx, pull, openRequests(reviews), self)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read what a reviewer may do: %w", err)
+	if err != nil || len(open) == 0 {
+		return nil, 0, err
 	}
-	if len(open) > 0 && task.SameLogin(open[len(open)-1].Author, self) {
-		rounds = requestsBy(reviews, self)
+	counted, err := i.counted(ctx, pull, open[len(open)-1:], self)
+	if err == nil && counted > 0 {
+		rounds, err = i.counted(ctx, pull, reviews, self)
 	}
-	return open, rounds, nil
+	return open, rounds, err
 }
 
-func requestsBy(reviews []forge.Review, login string) int {
+// counted is how many of the reviews ask for changes and are ours or of people who may not
+// write to the repository.
+func (i *Intake) counted(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) (int, error) {
 	count := 0
 	for _, review := range reviews {
-		if review.Verdict == forge.RequestChanges && task.SameLogin(review.Author, login) {
-			count++
+		if review.Verdict != forge.RequestChanges {
+			continue
 		}
+		if !task.SameLogin(review.Author, self) {
+			standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
+			if err != nil {
+				return 0, err
+			}
+			if standing.Writes {
+				continue
+			}
+		}
+		count++
 	}
-	return count
+	return count, nil
 }

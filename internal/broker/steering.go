@@ -42,6 +42,7 @@ type Steering struct {
 // Standing is what somebody counts for on an item.
 type Standing struct {
 	Access  string      // what they may do in the repository; empty if it is not known
+	Writes  bool        // whether they may write to it, as far as that is known
 	Refused task.Reason // why what they say is not taken up; empty if it is
 }
 
@@ -60,7 +61,7 @@ func (s *Steering) Of(ctx context.Context, item forge.Item, login string, earlie
 	if err != nil {
 		return Standing{}, err
 	}
-	standing := Standing{Access: access.String()}
+	standing := Standing{Access: access.String(), Writes: access.CanWrite()}
 	switch {
 	case s.Accept == FromAll, access.CanWrite():
 	case access < forge.ReadAccess, s.Accept == FromWriters:

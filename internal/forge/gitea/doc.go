@@ -13,5 +13,7 @@
 //   - Whether a comment on a line is outdated is not to be had.
 //   - Only an administrator of a repository may ask what someone else may do in
 //     it. For others the adapter looks who can be assigned, which is who can
-//     write: then WriteAccess may stand for AdminAccess.
+//     write: then WriteAccess may stand for AdminAccess. In a repository of an
+//     organisation that has teams which cannot push, this does not tell writers
+//     from readers, and everyone but ourselves has ReadAccess.
 package gitea

@@ -1,8 +1,11 @@
 package gitea_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/forgetest"
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -27,6 +30,7 @@ func TestOnGitea(t *testing.T) {
 	})
 	only := peculiar{server}
 	t.Run("AccessAsAdministrator", only.accessAsAdministrator)
+	t.Run("AccessInAnOrganisation", only.accessInAnOrganisation)
 	t.Run("BadToken", only.badToken)
 	t.Run("OrganisationLabels", only.organisationLabels)
 	t.Run("LongReview", only.longReview)
@@ -53,5 +57,51 @@ func TestNew(t *testing.T) {
 	remote, err := made.Remote(t.Context(), "owner/name")
 	if err != nil || remote.URL != "https://example.com/git/owner/name.git" {
 		t.Errorf("remote %v, %v", remote, err)
+	}
+}
+
+// TestWhoCanBeAssigned is not always who can write: it follows what Gitea 1.26 answers to
+// somebody who is no administrator.
+func TestWhoCanBeAssigned(t *testing.T) {
+	t.Parallel()
+	const owners = `{"id": 1, "name": "Owners", "permission": "owner", "units_map": {"repo.code": "owner"}}`
+	for name, c := range map[string]struct {
+		status int
+		teams  string
+		want   forge.Access
+	}{
+		"of a person":              {http.StatusMethodNotAllowed, `{"message": "repo is not owned by an organization"}`, forge.WriteAccess},
+		"owners only":              {http.StatusOK, `[` + owners + `]`, forge.WriteAccess},
+		"teams that write":         {http.StatusOK, `[` + owners + `, {"id": 2, "permission": "write", "units_map": {"repo.code": "write", "repo.pulls": "read"}}]`, forge.WriteAccess},
+		"a team that reads":        {http.StatusOK, `[` + owners + `, {"id": 2, "permission": "read", "units_map": {"repo.code": "read", "repo.pulls": "read"}}]`, forge.ReadAccess},
+		"a team that labels":       {http.StatusOK, `[{"id": 2, "permission": "write", "units_map": {"repo.code": "read", "repo.issues": "write"}}]`, forge.ReadAccess},
+		"a team of nobody knows":   {http.StatusOK, `[{"id": 2, "permission": "none", "units_map": {"repo.pulls": "read"}}]`, forge.ReadAccess},
+		"teams that are not known": {http.StatusInternalServerError, `{}`, forge.NoAccess},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				status, text := http.StatusNotFound, `{}`
+				switch r.URL.Path {
+				case "/api/v1/repos/company/app/collaborators/Ann/permission":
+					status = http.StatusForbidden
+				case "/api/v1/repos/company/app/assignees":
+					status, text = http.StatusOK, `[{"login": "ann"}]`
+				case "/api/v1/repos/company/app/teams":
+					status, text = c.status, c.teams
+				}
+				w.WriteHeader(status)
+				_, _ = w.Write([]byte(text))
+			}))
+			defer server.Close()
+			made, err := gitea.New(gitea.Options{URL: server.URL, Token: "t"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := made.Access(t.Context(), "company/app", "Ann")
+			if failed := c.status == http.StatusInternalServerError; got != c.want || (err != nil) != failed {
+				t.Errorf("%s, %v; want %s", got, err, c.want)
+			}
+		})
 	}
 }

@@ -49,6 +49,42 @@ func (p peculiar) accessAsAdministrator(t *testing.T) {
 	}
 }
 
+// accessInAnOrganisation asks about members of teams. Gitea lets those be assigned who can
+// read pull requests, and they are no writers for that.
+func (p peculiar) accessInAnOrganisation(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
+	owner := p.server.Client(t, f.owner)
+	org := check[*sdk.Organization](t)(owner.CreateOrg(sdk.CreateOrgOption{Name: "company-of-" + f.owner}))
+	made := check[*sdk.Repository](t)(owner.CreateOrgRepo(org.Name, sdk.CreateRepoOption{Name: "app", Private: true, AutoInit: true}))
+	f.allow(t, made.FullName, f.bot, sdk.AccessModeWrite)
+	member := func(team string, units map[string]string) string {
+		t.Helper()
+		created := check[*sdk.Team](t)(owner.CreateTeam(org.Name, sdk.CreateTeamOption{
+			Name: team, Permission: sdk.AccessModeRead, UnitsMap: units, IncludesAllRepositories: true,
+		}))
+		login := p.server.User(t, "Person")
+		if _, err := owner.AddTeamMember(created.ID, login); err != nil {
+			t.Fatal(err)
+		}
+		return login
+	}
+	want := func(login string, want forge.Access) {
+		t.Helper()
+		if got, err := f.forge.Access(t.Context(), made.FullName, login); err != nil || got != want {
+			t.Errorf("access of %s is %s, %v, want %s", login, got, err, want)
+		}
+	}
+	writer := member("writers", map[string]string{"repo.code": "write", "repo.issues": "write", "repo.pulls": "write"})
+	want(writer, forge.WriteAccess)
+	reader := member("readers", map[string]string{"repo.code": "read", "repo.issues": "read", "repo.pulls": "read"})
+	want(reader, forge.ReadAccess)
+	want(writer, forge.ReadAccess) // who is who only administrators are told
+	f.allow(t, made.FullName, f.bot, sdk.AccessModeAdmin)
+	want(reader, forge.ReadAccess)
+	want(writer, forge.WriteAccess)
+}
+
 func (p peculiar) badToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, p.server, p.server.URL)

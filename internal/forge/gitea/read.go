@@ -2,6 +2,7 @@ package gitea
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -58,6 +59,37 @@ func (f *Forge) Repository(ctx context.Context, name string) (forge.Repository, 
 	return repositoryOf(found), nil
 }
 
+// accessOfAssignable is what those may do at least who can be assigned. In a repository of
+// a person they can write. In one of an organisation so can members of teams that may
+// only read pull requests, or only write issues; who is in which team we are not told. So
+// if there is such a team, all that is certain is that they can read.
+func (f *Forge) accessOfAssignable(ctx context.Context, repository string) (forge.Access, error) {
+	owner, name, err := split(repository)
+	if err != nil {
+		return forge.NoAccess, err
+	}
+	teams, answer, err := f.client(ctx).GetRepoTeams(owner, name)
+	if answer != nil && answer.Response != nil && answer.StatusCode == http.StatusMethodNotAllowed {
+		return forge.WriteAccess, nil // it is a person's
+	}
+	if err != nil {
+		return forge.NoAccess, read("ask for the teams of "+repository, answer, err)
+	}
+	if slices.ContainsFunc(teams, func(t *sdk.Team) bool { return !writesCode(t) }) {
+		return forge.ReadAccess, nil
+	}
+	return forge.WriteAccess, nil
+}
+
+// writesCode reports whether everyone in a team can push.
+func writesCode(team *sdk.Team) bool {
+	mode := team.Permission
+	if unit, apart := team.UnitsMap[string(sdk.RepoUnitCode)]; apart && mode != sdk.AccessModeAdmin && mode != sdk.AccessModeOwner {
+		mode = sdk.AccessMode(unit)
+	}
+	return accessLevels[mode].CanWrite()
+}
+
 func repositoryOf(r *sdk.Repository) forge.Repository {
 	made := forge.Repository{Name: r.FullName, DefaultBranch: r.DefaultBranch, URL: r.HTMLURL, Private: r.Private, Archived: r.Archived}
 	if r.Empty {
@@ -110,7 +142,7 @@ func (f *Forge) accessAsWriter(ctx context.Context, repository, login string) (f
 		return forge.NoAccess, read(what, answer, err)
 	}
 	if slices.ContainsFunc(assignable, func(u *sdk.User) bool { return task.SameLogin(u.UserName, login) }) {
-		return forge.WriteAccess, nil
+		return f.accessOfAssignable(ctx, repository)
 	}
 	if _, answer, err := f.client(ctx).GetUserInfo(login); err != nil {
 		err = read(what, answer, err)
