@@ -49,6 +49,9 @@ type Config struct {
 
 	Log       Log       `key:"log" about:"What the program says about itself."`
 	Telemetry Telemetry `key:"telemetry" about:"Traces for an OpenTelemetry collector."`
+
+	// Passed are the values of the environment variables that programs are given.
+	Passed []redact.Secret `key:"-"`
 }
 
 // Server is the section "server".
