@@ -41,7 +41,7 @@ func (d desk) References(ctx context.Context) ([]phase.Reference, error) {
 
 // Progress implements phase.Desk.
 func (d desk) Progress(_ context.Context, text string) error {
-	d.hold.progress.set(text)
+	d.hold.progress.set(d.hold.clean(text))
 	return nil
 }
 
@@ -56,6 +56,7 @@ func (d desk) Reply(ctx context.Context, name, thread, text string) error {
 }
 
 func (d desk) say(ctx context.Context, say wire.Say) error {
+	say.Text = d.hold.clean(say.Text)
 	_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.hold.held.Say(ctx, say)
 	})
@@ -65,6 +66,7 @@ func (d desk) say(ctx context.Context, say wire.Say) error {
 // OpenPull implements phase.Desk. The server refuses it while a stop is on its
 // way to this run; then the end of the run is waited for.
 func (d desk) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, error) {
+	open.Title, open.Body = d.hold.clean(open.Title), d.hold.clean(open.Body)
 	pulled, err := persist(ctx, pullTimeout, func(ctx context.Context) (wire.Pulled, error) {
 		return d.hold.held.OpenPull(ctx, wire.OpenPull(open))
 	})

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -43,6 +45,22 @@ func (h *hold) clean(text string) string {
 		return text
 	}
 	return h.redactor.String(text)
+}
+
+// cleanResult takes secrets out of a result, whoever made it.
+func (h *hold) cleanResult(result wire.Result) (wire.Result, error) {
+	if h.redactor == nil {
+		return result, nil
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		return wire.Result{}, fmt.Errorf("write the result: %w", err)
+	}
+	var cleaned wire.Result
+	if err := json.Unmarshal([]byte(h.clean(string(data))), &cleaned); err != nil {
+		return wire.Result{}, fmt.Errorf("read the result: %w", err)
+	}
+	return cleaned, nil
 }
 
 // take begins to hold a task. It returns the context of the run and that of the

@@ -51,6 +51,9 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 		return true
 	}
 	result = h.conclude(run, result, err)
+	if result, err = h.cleanResult(result); err != nil { // nothing is said rather than too much
+		result = wire.Result{Outcome: outcomeFailed, Reason: string(task.ReasonRunFailed)}
+	}
 	log.InfoContext(ctx, "the run has ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
 	h.closeFiles(whole, h.deliver(whole, result))
 	return !errors.Is(err, errNotPrepared)

@@ -16,6 +16,8 @@ const (
 	// streamWhole is how much output of one command goes into the journal. The
 	// end of the output is there in any case, with the result.
 	streamWhole = 2 << 20
+	// longestLine is how much without the end of a line is kept waiting.
+	longestLine = 64 << 10
 )
 
 // stream puts output into the journal as it comes, in pieces that are worth an
@@ -34,13 +36,37 @@ func (s *stream) write(ctx context.Context, data []byte) {
 	}
 	s.waiting.Write(data)
 	if s.waiting.Len() >= streamBytes || time.Since(s.since) >= streamEvery {
-		s.flush(ctx)
+		s.flushLines(ctx)
 	}
 }
 
-func (s *stream) flush(ctx context.Context) {
-	text := strings.ToValidUTF8(s.waiting.String(), "\uFFFD")
+// flushLines puts whole lines into the journal, so that no secret is in two entries
+// by halves, where nobody would find it. What has no end of a line for long is put
+// in all the same.
+func (s *stream) flushLines(ctx context.Context) {
+	text := s.waiting.String()
+	at := strings.LastIndexByte(text, '\n') + 1
+	if at == 0 && len(text) < longestLine {
+		return
+	}
+	if at == 0 {
+		at = len(text)
+	}
 	s.waiting.Reset()
+	s.append(ctx, text[:at])
+	s.waiting.WriteString(text[at:])
+	s.since = time.Now()
+}
+
+// flush puts in what there is.
+func (s *stream) flush(ctx context.Context) {
+	text := s.waiting.String()
+	s.waiting.Reset()
+	s.append(ctx, text)
+}
+
+func (s *stream) append(ctx context.Context, text string) {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if text == "" || s.err != nil || s.written >= streamWhole {
 		return
 	}

@@ -62,6 +62,7 @@ func (o examination) run(ctx context.Context) error {
 	findings := slices.Concat(
 		[]doctor.Finding{doctor.Configuration(file, report)},
 		found[:len(machine)],
+		[]doctor.Finding{doctor.ControlGroups(groupsVersion)},
 		[]doctor.Finding{doctor.Sandbox(found[firstSandbox:len(machine)]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
 		found[len(machine):],
 		[]doctor.Finding{doctor.Links(loaded, publicURL(loaded, loaded.Server.Addr))},

@@ -14,3 +14,9 @@ func serveAsGuest() { guest.Main(nil) }
 func landlockVersion() (int, error) {
 	return 0, task.Errorf(task.Unsupported, "Landlock is for Linux only")
 }
+
+// groupsVersion is the version of the control groups that sandboxes get, or an error
+// when they get none.
+func groupsVersion() (int, error) {
+	return 0, task.Errorf(task.Unsupported, "control groups are for Linux only")
+}

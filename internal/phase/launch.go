@@ -64,15 +64,18 @@ func (b *bench) Launch(ctx context.Context, command []string, environment map[st
 
 // startLine starts a program in the background and prints its process group.
 func startLine(pipes, mount string, command []string, environment map[string]string) string {
-	words := []string{"env"}
+	// The variables are set in the shell: among the arguments of a program they could
+	// be read by everybody on the machine.
+	var set strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(environment)) {
-		words = append(words, shellQuote(name+"="+environment[name]))
+		fmt.Fprintf(&set, "export %s=%s; ", name, shellQuote(environment[name]))
 	}
+	var words []string
 	for _, word := range command {
 		words = append(words, shellQuote(word))
 	}
-	return fmt.Sprintf("(cd %s && exec 7<%s/in 8>%[2]s/out && { setsid %s <&7 >&8 2>%[2]s/log 7<&- 8>&- & echo $!; })",
-		shellQuote(mount), pipes, strings.Join(words, " "))
+	return fmt.Sprintf("(%scd %s && exec 7<%s/in 8>%[3]s/out && { setsid %s <&7 >&8 2>%[3]s/log 7<&- 8>&- & echo $!; })",
+		set.String(), shellQuote(mount), pipes, strings.Join(words, " "))
 }
 
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"regexp"
@@ -10,7 +11,7 @@ import (
 )
 
 // forms lists the ways in which a secret turns up in text: as it is, quoted for
-// Go or JSON, escaped for a URL, and in base64.
+// Go or JSON, escaped for a URL, in hexadecimal digits and in base64.
 func forms(secret string) []string {
 	all := []string{secret, quoted(secret)}
 	all = append(all, jsonQuoted(secret)...)
@@ -20,6 +21,8 @@ func forms(secret string) []string {
 	if user := url.UserPassword("", secret).String(); len(user) > 1 {
 		all = append(all, user[1:])
 	}
+	digits := hex.EncodeToString([]byte(secret))
+	all = append(all, digits, strings.ToUpper(digits))
 	return append(all, encoded(secret)...)
 }
 
@@ -67,6 +70,26 @@ func encoded(secret string) []string {
 			last := (before + len(secret)) * 8 / 6
 			all = append(all, text[first:last])
 		}
+		for _, width := range lineWidths {
+			all = append(all, broken(encoding.EncodeToString([]byte(secret)), width)...)
+		}
 	}
 	return all
+}
+
+// lineWidths are those at which programs break base64 into lines.
+var lineWidths = []int{64, 76}
+
+// broken are the lines of a text that is broken at a width; those at the end may be
+// too short to be told from something else.
+func broken(text string, width int) []string {
+	var lines []string
+	for len(text) > width {
+		lines = append(lines, text[:width])
+		text = text[width:]
+	}
+	if len(lines) > 0 && len(text) >= minLine {
+		lines = append(lines, text)
+	}
+	return lines
 }

@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -34,6 +35,8 @@ func TestEveryFormOfASecretIsMasked(t *testing.T) {
 		"user of a URL":   (&url.URL{Scheme: "https", User: url.UserPassword("me", secret), Host: "host"}).String(),
 		"base64":          base64.StdEncoding.EncodeToString([]byte(secret)),
 		"base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		"hexadecimal":     hex.EncodeToString([]byte(secret)),
+		"large digits":    strings.ToUpper(hex.EncodeToString([]byte(secret))),
 		"basic auth":      "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+secret)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +68,25 @@ func TestBase64OfALongerText(t *testing.T) {
 			t.Fatalf("not masked: %s", masked)
 		}
 	})
+}
+
+// Programs break base64 into lines.
+func TestBase64InLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("0123456789abcdefghij", 8) // 160 bytes
+	encoded := base64.StdEncoding.EncodeToString([]byte(long))
+	for _, width := range []int{64, 76} {
+		var lines []string
+		for text := encoded; text != ""; text = text[min(width, len(text)):] {
+			lines = append(lines, text[:min(width, len(text))])
+		}
+		masked := redact.New(long).String(strings.Join(lines, "\n"))
+		for _, line := range lines {
+			if len(line) >= 16 && strings.Contains(masked, line) {
+				t.Errorf("%q is left of lines of %d", line, width)
+			}
+		}
+	}
 }
 
 func TestNoSecretIsEverLeft(t *testing.T) {

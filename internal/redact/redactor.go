@@ -110,7 +110,8 @@ func newReplacer(secrets []string) *strings.Replacer {
 }
 
 // String returns the text with every known secret masked, also where it is
-// written in base64, escaped for a URL, or quoted for JSON or Go. It sees whole
+// written in base64 or hexadecimal digits, escaped for a URL, or quoted for JSON or
+// Go. It sees whole
 // texts only: a secret that is split over two calls is not found.
 func (r *Redactor) String(text string) string {
 	now := r.known.Load()

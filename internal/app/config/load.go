@@ -29,6 +29,7 @@ func Load(file string, environ []string, overrides map[string]string) (Config, R
 	}
 	l.readEnvironment(environ)
 	l.readOverrides(overrides)
+	l.readPassed(environ)
 	return l.finish(environ)
 }
 
@@ -38,6 +39,7 @@ func parse(file string, data []byte, environ []string, overrides map[string]stri
 	l.readDocument(data)
 	l.readEnvironment(environ)
 	l.readOverrides(overrides)
+	l.readPassed(environ)
 	return l.finish(environ)
 }
 

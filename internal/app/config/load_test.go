@@ -404,3 +404,18 @@ func TestContextsPath(t *testing.T) {
 		t.Errorf("absolute: %s", got)
 	}
 }
+
+// What programs are given by name comes out of them again.
+func TestValuesOfPassedVariablesAreSecrets(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "toryo.yaml")
+	text := "executors:\n  variables: [GEMINI_API_KEY]\nmcp_servers:\n  tickets: {command: [tickets], environment: [TICKETS_TOKEN]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, _ := Load(file, []string{"GEMINI_API_KEY=first-secret-value", "TICKETS_TOKEN=second-secret-value", "OTHER=third-ordinary-value"}, nil)
+	got := loaded.Redactor().String("first-secret-value second-secret-value third-ordinary-value Zmlyc3Qtc2VjcmV0LXZhbHVl")
+	if want := "•••• •••• third-ordinary-value ••••"; got != want {
+		t.Errorf("it is told as %q, want %q", got, want)
+	}
+}

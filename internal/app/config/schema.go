@@ -122,6 +122,9 @@ func (s *schema) addFields(to *section, of reflect.Type, at []int) {
 	s.sections[to.path] = to
 	for i := range of.NumField() {
 		field := of.Field(i)
+		if field.Tag.Get("key") == "-" {
+			continue // no key of the file
+		}
 		index := append(slices.Clone(at), i)
 		switch {
 		case field.Tag.Get("key") == "" && !field.Anonymous:

@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,9 +17,9 @@ import (
 // maxSecretSize is far beyond any token, key or URL.
 const maxSecretSize = 64 << 10
 
-// Secrets lists every secret that is set, and with the URL of the database the
-// password in it, since that is what turns up in the messages of others. Give
-// them to a [redact.Redactor].
+// Secrets lists every secret that is set, the values of the environment variables that
+// programs are given, and with the URL of the database the password in it, since that is
+// what turns up in the messages of others. Give them to a [redact.Redactor].
 func (c Config) Secrets() []redact.Secret {
 	var all []redact.Secret
 	for _, k := range keys().inForce(&c) {
@@ -29,10 +30,25 @@ func (c Config) Secrets() []redact.Secret {
 	for _, secret := range c.VendorKeys {
 		all = append(all, secret)
 	}
+	all = append(all, c.Passed...)
 	if password := databasePassword(c.Database.URL.Reveal()); password != "" {
 		all = append(all, redact.Secret(password))
 	}
 	return all
+}
+
+// readPassed notes the values of variables that programs are given: what programs
+// need to be given by name is mostly a key, and comes out of them again.
+func (l *loader) readPassed(environ []string) {
+	names := slices.Clone(l.config.Executors.Variables)
+	for _, server := range l.config.MCPServers {
+		names = append(names, server.Environment...)
+	}
+	for _, variable := range environ {
+		if name, value, _ := strings.Cut(variable, "="); slices.Contains(names, name) && value != "" {
+			l.config.Passed = append(l.config.Passed, redact.Secret(value))
+		}
+	}
 }
 
 // Redactor returns a redactor that knows every secret of the configuration.

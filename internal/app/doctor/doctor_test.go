@@ -106,6 +106,17 @@ func TestLandlockIsAWeakWay(t *testing.T) {
 	}
 }
 
+func TestControlGroupsAreNamed(t *testing.T) {
+	t.Parallel()
+	if got := doctor.ControlGroups(func() (int, error) { return 2, nil }); got.Status != doctor.OK || !strings.Contains(got.Found, "version 2") {
+		t.Errorf("found %+v", got)
+	}
+	got := doctor.ControlGroups(func() (int, error) { return 0, errors.New("not delegated") })
+	if got.Status != doctor.Warning || !strings.Contains(got.Found, "not delegated") || !strings.Contains(got.Mend, "Delegate=yes") {
+		t.Errorf("found %+v", got)
+	}
+}
+
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

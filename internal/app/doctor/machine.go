@@ -129,6 +129,20 @@ func Landlock(version func() (int, error)) Check {
 
 const landlock = "landlock"
 
+// ControlGroups says who keeps the limits of bubblewrap and landlock: the kernel, or
+// a count several times a second. It asks by version, which fails with the reason.
+func ControlGroups(version func() (int, error)) Finding {
+	number, err := version()
+	if err != nil {
+		return Finding{
+			Name: "control groups", Status: Warning,
+			Found: "none for this program, so the memory of bubblewrap and landlock sandboxes is counted several times a second: " + err.Error(),
+			Mend:  "run the agent as a service with Delegate=yes, or in a container",
+		}
+	}
+	return Finding{Name: "control groups", Status: OK, Found: fmt.Sprintf("version %d: the kernel keeps the limits of bubblewrap and landlock sandboxes", number)}
+}
+
 // Sandbox says whether there is at least one way to run the code of a forge's
 // repository apart from the machine, given what the checks of the ways found.
 // Landlock does not count as one.

@@ -30,6 +30,8 @@ type Limits struct {
 type System struct {
 	// Root is before every path, for tests.
 	Root string
+	// LookOnly has nothing changed: it is only said what would be used.
+	LookOnly bool
 
 	mutex sync.Mutex
 	found *place
@@ -226,10 +228,15 @@ func (s *System) findSecond(own, mounts map[string]string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(enable, func(name string) bool { return !slices.Contains(enabled, name[1:]) }) {
+	missing := slices.ContainsFunc(enable, func(name string) bool { return !slices.Contains(enabled, name[1:]) })
+	if missing && s.LookOnly {
+		if err := syscall.Access(control, writable); err != nil {
+			return nil, fmt.Errorf("version 2 is not delegated to this program: %w", err)
+		}
+	} else if missing {
 		err := set(control, strings.Join(enable, " "))
 		if errors.Is(err, syscall.EBUSY) {
-			err = errors.Join(moveDown(dir), set(control, strings.Join(enable, " ")))
+			err = errors.Join(moveDown(dir, own[secondName] == "/"), set(control, strings.Join(enable, " ")))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("version 2 is not delegated to this program: %w", err)
@@ -252,11 +259,18 @@ func delegated(dir string) bool {
 // ownName is the group that this program moves into.
 const ownName = "toryo-self"
 
-// moveDown moves the processes of a group into one below.
-func moveDown(dir string) error {
+// writable is what access(2) calls it.
+const writable = 2
+
+// moveDown moves this process into a group below its own. In a container all go
+// with it; elsewhere the others are not ours to move.
+func moveDown(dir string, all bool) error {
 	below := filepath.Join(dir, ownName)
 	if err := os.Mkdir(below, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the kernel sets the mode
 		return err
+	}
+	if !all {
+		return set(filepath.Join(below, "cgroup.procs"), "0")
 	}
 	for range 10 { // others may start meanwhile
 		processes, err := words(filepath.Join(dir, "cgroup.procs"))

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -254,11 +255,26 @@ func collect(stream net.Conn, command sandbox.Command) (sandbox.Result, error) {
 	}
 }
 
+// longestCut is how much is left out besides, so that what is left out begins and
+// ends with a line: half of a secret is one that nobody finds.
+const longestCut = 4096
+
+func wholeLines(head, tail []byte) (newHead, newTail []byte) {
+	if at := bytes.LastIndexByte(head, '\n') + 1; len(head)-at <= longestCut {
+		head = head[:at]
+	}
+	if at := bytes.IndexByte(tail[:min(len(tail), longestCut)], '\n') + 1; at > 0 {
+		tail = tail[at:]
+	}
+	return head, tail
+}
+
 func finish(result sandbox.Result, last end, tail []byte) (sandbox.Result, error) {
 	result.ExitCode, result.Bytes = last.ExitCode, last.Bytes
 	result.Exceeded = sandbox.Limit(last.Exceeded)
 	if last.Dropped > 0 || len(tail) > 0 {
 		result.Cut = true
+		result.Log, tail = wholeLines(result.Log, tail)
 		result.Log = append(result.Log, fmt.Sprintf("\n[%d bytes left out]\n", last.Dropped)...)
 		result.Log = append(result.Log, tail...)
 	}
