@@ -63,7 +63,7 @@ func TestWhatTheListTrusts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]Trust{
-		"proxy.example.com": Known, "packages.example": Configured, "a.b.corp.example": Configured, "example.org": Unlisted, "fd00:ec2::254": Literal,
+		"static.crates.io": Known, "packages.example": Configured, "a.b.corp.example": Configured, "example.org": Unlisted, "fd00:ec2::254": Literal,
 		"10.0.0.5": Unlisted, // on another port
 	} {
 		if got := list.Trust(host, 80); got != want {
@@ -158,8 +158,8 @@ func TestNoNameLeadsInside(t *testing.T) {
 		want   []string // of what would be dialled
 	}{
 		{sandbox.OpenWorld, "rebinding.example", nil, nil},
-		{sandbox.OpenWorld, "proxy.example.com", nil, nil},
-		{sandbox.Registries, "proxy.example.com", nil, nil},
+		{sandbox.OpenWorld, "static.crates.io", nil, nil},
+		{sandbox.Registries, "static.crates.io", nil, nil},
 		{sandbox.Registries, "packages.example", []string{"packages.example"}, []string{"10.0.0.1:80"}}, // the operator's own
 		{sandbox.Registries, "x.corp.example", []string{"*.corp.example"}, []string{"10.0.0.1:80"}},
 	} {
