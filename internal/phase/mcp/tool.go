@@ -98,7 +98,7 @@ func (r *remote) Call(ctx context.Context, _ llm.Call, arguments json.RawMessage
 		if ctx.Err() != nil {
 			return tool.Output{}, context.Cause(ctx)
 		}
-		return tool.Output{}, tool.Mistake("the MCP server %s cannot be reached: %v", r.connection.server.Name, err)
+		return tool.Output{}, tool.Mistake("the MCP server %s cannot be reached: %s", r.connection.server.Name, llm.QuoteLine(err.Error()))
 	}
 	result, err := session.CallTool(limited, &sdk.CallToolParams{Name: r.name, Arguments: arguments})
 	switch {
@@ -110,7 +110,8 @@ func (r *remote) Call(ctx context.Context, _ llm.Call, arguments json.RawMessage
 		if _, ok := errors.AsType[*jsonrpc.Error](err); !ok {
 			r.connection.lost(session)
 		}
-		return tool.Output{}, tool.Mistake("the MCP server %s says: %v", r.connection.server.Name, err)
+		// What it says is not ours, and may be long.
+		return tool.Output{Text: tool.Shorten(tool.Printable(err.Error()), longestResult), Origin: "error of the MCP server " + r.connection.server.Name, Failed: true}, nil
 	}
 	whole := textOf(result)
 	return tool.Output{
