@@ -20,6 +20,8 @@ const (
 	longestName        = 64
 	longestDescription = 1500
 	longestResult      = 16_000
+	longestSchema      = 16_000
+	mostTools          = 100 // of one server
 )
 
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
@@ -75,7 +77,7 @@ func schemaOf(found *sdk.Tool) []byte {
 		return anything
 	}
 	var schema jsonschema.Schema
-	if json.Unmarshal(data, &schema) != nil || schema.Type != "object" {
+	if len(data) > longestSchema || json.Unmarshal(data, &schema) != nil || schema.Type != "object" {
 		return anything
 	}
 	if _, err := schema.Resolve(nil); err != nil {
