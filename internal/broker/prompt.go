@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/quote"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -17,9 +18,6 @@ var fixUpPrompt string
 
 //go:embed prompts/review.md
 var reviewPrompt string
-
-// rule separates what others wrote from what we say.
-const rule = "===================="
 
 // prompt is the task in words, for an executor that takes a prompt. What others
 // wrote is put in once and not looked at again.
@@ -33,15 +31,14 @@ func prompt(a Assignment) string {
 	}
 	return strings.NewReplacer(
 		"{{forge}}", string(a.Item.Key.Forge),
-		"{{title}}", oneLine(a.Item.Title),
-		"{{url}}", a.Item.URL,
-		"{{repository}}", a.Item.Key.Repository,
+		"{{title}}", quote.Line(a.Item.Title),
+		"{{url}}", quote.Line(a.Item.URL),
+		"{{repository}}", quote.Line(a.Item.Key.Repository),
 		"{{number}}", strconv.FormatInt(a.Item.Key.Number, 10),
-		"{{author}}", a.Item.Author,
-		"{{body}}", a.Item.Body,
-		"{{branch}}", a.Branch,
-		"{{base}}", a.Base,
-		"{{commit}}", a.Item.HeadCommit,
+		"{{description}}", strings.TrimSpace(part("description", a.Item.Author, a.Item.Body)),
+		"{{branch}}", quote.Line(a.Branch),
+		"{{base}}", quote.Line(a.Base),
+		"{{commit}}", quote.Line(a.Item.HeadCommit),
 		"{{comments}}", commentsPart(a),
 		"{{earlier}}", earlierPart(a),
 		"{{reviews}}", reviewsPart(a),
@@ -50,17 +47,16 @@ func prompt(a Assignment) string {
 	).Replace(text)
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-func part(heading, body string) string {
-	return fmt.Sprintf("\n%s %s\n%s\n%s\n", rule, heading, strings.TrimSpace(body), rule)
+// part is something that others wrote.
+func part(source, author, body string) string {
+	return "\n" + quote.Text(quote.Origin{Source: source, Author: author}, strings.TrimSpace(body)) + "\n"
 }
 
 func commentsPart(a Assignment) string {
 	var text strings.Builder
 	for _, comment := range a.Comments {
 		if comment.MaySteer() {
-			text.WriteString(part("comment, by "+comment.Author, comment.Body))
+			text.WriteString(part("comment", comment.Author, comment.Body))
 		}
 	}
 	return text.String()
@@ -70,7 +66,7 @@ func earlierPart(a Assignment) string {
 	if a.Earlier == "" {
 		return ""
 	}
-	return part("summary of an earlier run on this", a.Earlier)
+	return part("summary of an earlier run on this", "", a.Earlier)
 }
 
 func reviewsPart(a Assignment) string {
@@ -80,15 +76,13 @@ func reviewsPart(a Assignment) string {
 	var text strings.Builder
 	for _, review := range a.Pull.Summaries {
 		if review.Body != "" && review.MaySteer() {
-			text.WriteString(part("review, by "+review.Author, review.Body))
+			text.WriteString(part("review", review.Author, review.Body))
 		}
 	}
 	for _, thread := range a.Pull.Threads {
-		var talk []string
 		for _, comment := range thread.Comments {
-			talk = append(talk, comment.Author+": "+comment.Body)
+			text.WriteString(part(fmt.Sprintf("remark %s on %s", thread.ID, thread.Anchor), comment.Author, comment.Body))
 		}
-		text.WriteString(part(fmt.Sprintf("remark %s on %s", thread.ID, thread.Anchor), strings.Join(talk, "\n\n")))
 	}
 	return text.String()
 }
@@ -99,7 +93,7 @@ func issuesPart(a Assignment) string {
 	}
 	var text strings.Builder
 	for _, issue := range a.Pull.Issues {
-		text.WriteString(part(fmt.Sprintf("issue %d: %s", issue.Key.Number, oneLine(issue.Title)), issue.Body))
+		text.WriteString(part(fmt.Sprintf("issue %d: %s", issue.Key.Number, issue.Title), issue.Author, issue.Body))
 	}
 	return text.String()
 }
@@ -108,10 +102,10 @@ func diffPart(a Assignment) string {
 	if a.Pull == nil {
 		return ""
 	}
-	text := part("diff", a.Pull.Diff)
+	text := part("diff", "", a.Pull.Diff)
 	if len(a.Pull.CutFiles) > 0 {
 		text += "\nThe diff is too large to show whole. Left out, and to be read in the repository (git diff " +
-			a.Base + "..." + a.Branch + "):\n- " + strings.Join(a.Pull.CutFiles, "\n- ") + "\n"
+			quote.Line(a.Base) + "..." + quote.Line(a.Branch) + "):\n" + strings.TrimPrefix(part("file names", "", strings.Join(a.Pull.CutFiles, "\n")), "\n")
 	}
 	return text
 }

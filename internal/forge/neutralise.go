@@ -183,6 +183,9 @@ var markdown = parser.NewParser(
 // code spans. Indented blocks are left out, and spans with a bar in them, because
 // in a footnote or a table a forge reads them as text.
 func codeRanges(body string) ranges {
+	if Costly(body) {
+		return nil // then mentions are broken in code as well
+	}
 	source := []byte(body)
 	var found ranges
 	document := markdown.Parse(text.NewReader(source))

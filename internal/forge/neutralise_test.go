@@ -147,6 +147,23 @@ var (
 	githubClosing = regexp.MustCompile(`(?i)\b(close[sd]?|fix(e[sd])?|resolve[sd]?):? +#\d+`)
 )
 
+// A text that would take seconds to read is safe all the same.
+func TestCostlyTextsAreNeutralised(t *testing.T) {
+	t.Parallel()
+	for _, costly := range []string{strings.Repeat("> ", 29_000), strings.Repeat("1. ", 19_000), strings.Repeat("[a]: b\n", 8_000), strings.Repeat("a\n=\n", 14_000)} {
+		if !forge.Costly(costly) {
+			t.Errorf("%.10q is not costly", costly)
+		}
+		got := forge.Neutraliser{}.Text("`@mallory` ends\n" + costly).String()
+		if strings.Contains(got, "@mallory") {
+			t.Errorf("%.40q mentions someone", got)
+		}
+	}
+	if forge.Costly("> > quoted\n\n1. one\n   - two\n\n```\n> > > > code\n```\n") {
+		t.Error("an ordinary text is costly")
+	}
+}
+
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"/close", "a\r\n/close", "fixes #12", "@carol `@carol` <!-- x -->", "```\n@x\n", "|`|@a`|",

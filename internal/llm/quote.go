@@ -1,80 +1,24 @@
 package llm
 
-import (
-	_ "embed"
-	"html"
-	"strings"
-)
+import "github.com/toryo-dev/toryo/internal/quote"
 
 // UntrustedRule is the paragraph of a system prompt that says what quoted text
 // is. A prompt that quotes anything has it.
-//
-//go:embed untrusted.md
-var UntrustedRule string
+var UntrustedRule = quote.Rule
 
 // Origin says where a text from outside comes from.
-type Origin struct {
-	Source string // for example "issue body", "comment", "file README.md", "command output"
-	Author string // who wrote it, where that is known
-	Access string // the author's access level on the forge, for example "write" or "none"
-}
-
-const (
-	quoteTag   = "untrusted"
-	quoteOpen  = "<" + quoteTag
-	quoteClose = "</" + quoteTag
-)
+type Origin = quote.Origin
 
 // Quote puts a text from outside between marks that name its origin. The text
 // cannot close the marks itself, nor open others.
-func Quote(origin Origin, text string) string {
-	var b strings.Builder
-	b.WriteString(quoteOpen)
-	for _, attribute := range []struct{ name, value string }{
-		{"source", origin.Source}, {"author", origin.Author}, {"access", origin.Access},
-	} {
-		if attribute.value != "" {
-			b.WriteString(" " + attribute.name + `="` + html.EscapeString(strings.Join(strings.Fields(attribute.value), " ")) + `"`)
-		}
-	}
-	b.WriteString(">\n")
-	b.WriteString(defuse(text))
-	if !strings.HasSuffix(text, "\n") {
-		b.WriteString("\n")
-	}
-	b.WriteString(quoteClose + ">")
-	return b.String()
-}
+func Quote(origin Origin, text string) string { return quote.Text(origin, text) }
 
-// defuse makes marks inside a text harmless, in any case and with spaces.
-func defuse(text string) string {
-	lower := asciiLower(text)
-	if !strings.Contains(lower, quoteTag) {
-		return text
-	}
-	var b strings.Builder
-	for i := range len(text) {
-		if text[i] == '<' && isMark(lower[i+1:]) {
-			b.WriteString("&lt;")
-			continue
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
+// QuoteLine is a short text from outside in a line of ours.
+func QuoteLine(text string) string { return quote.Line(text) }
 
-func isMark(after string) bool {
-	after = strings.TrimLeft(after, " \t\r\n/")
-	return strings.HasPrefix(after, quoteTag)
-}
+// QuoteEntry is a text as one entry of a list, such as a transcript: only an entry
+// begins a line that is not indented.
+func QuoteEntry(text string) string { return quote.Inset(text) }
 
-// asciiLower keeps every byte in its place, which strings.ToLower does not.
-func asciiLower(text string) string {
-	lower := []byte(text)
-	for i, c := range lower {
-		if 'A' <= c && c <= 'Z' {
-			lower[i] = c + 'a' - 'A'
-		}
-	}
-	return string(lower)
-}
+// QuoteSection is a section under the heading §number, which no line in it looks like.
+func QuoteSection(number int, text string) string { return quote.Section(number, text) }

@@ -97,10 +97,11 @@ func (r *run) readRules(ctx context.Context, files []string) (string, error) {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") })
 	var parts []string
-	length := 0
-	for _, name := range names {
-		if length > longestRules {
-			break // no more of them can be shown
+	room := longestRules
+	for i, name := range names {
+		if room <= 0 {
+			parts = append(parts, fmt.Sprintf("There are %d more files with rules; read them before you work below their folders.", len(names)-i))
+			break
 		}
 		data, err := r.Repository.Base(ctx, name)
 		if code := task.CodeOf(err); code == task.NotFound || code == task.TooLarge {
@@ -109,14 +110,15 @@ func (r *run) readRules(ctx context.Context, files []string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read %s of the base: %w", name, err)
 		}
+		text := tool.Shorten(tool.Printable(string(data)), room)
+		room -= len(text)
 		about := "for the whole project"
 		if dir := path.Dir(name); dir != "." {
 			about = "for what is below " + plainName(dir)
 		}
-		parts = append(parts, "Rules "+about+":\n"+llm.Quote(llm.Origin{Source: "project rules " + name, Access: "write"}, tool.Printable(tool.Shorten(string(data), longestRules))))
-		length += len(parts[len(parts)-1])
+		parts = append(parts, "Rules "+about+":\n"+llm.Quote(llm.Origin{Source: "project rules " + name, Access: "write"}, text))
 	}
-	return tool.Shorten(strings.Join(parts, "\n\n"), longestRules), nil
+	return strings.Join(parts, "\n\n"), nil
 }
 
 var (
@@ -206,7 +208,7 @@ func (r *run) requestText() string {
 	}
 	b.WriteString(strings.TrimSpace("The task is the " + kind + " " + work.ItemName()))
 	if len(work.Labels) > 0 {
-		fmt.Fprintf(&b, " (labels: %s)", tool.Printable(oneLine(strings.Join(work.Labels, ", "))))
+		fmt.Fprintf(&b, " (labels: %s)", tool.Printable(llm.QuoteLine(strings.Join(work.Labels, ", "))))
 	}
 	b.WriteString(". What it asks for is what you are to do to the project:\n")
 	b.WriteString(quoteBy(kind, work.Author, work.Title+"\n\n"+work.Body, longestRequest))
@@ -228,7 +230,7 @@ func pullText(pull Pull) string {
 		b.WriteString("\n" + quoteBy("review", comment.Author, comment.Body, longestComment))
 	}
 	for _, thread := range pull.Threads {
-		fmt.Fprintf(&b, "\nReview thread %s at %s line %d:", thread.ID, plainName(thread.Path), thread.Line)
+		fmt.Fprintf(&b, "\nReview thread %s at %s line %d:", llm.QuoteLine(thread.ID), plainName(thread.Path), thread.Line)
 		for _, comment := range thread.Comments {
 			b.WriteString("\n" + quoteBy("review comment", comment.Author, comment.Body, longestComment))
 		}

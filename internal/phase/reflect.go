@@ -189,11 +189,11 @@ func lastSteps(working *talk) string {
 		for _, part := range message.Parts {
 			switch {
 			case part.Call != nil:
-				parts = append(parts, "The agent calls "+part.Call.Name+" "+tool.Shorten(part.Call.Arguments, 1000))
+				parts = append(parts, "The agent calls "+part.Call.Name+" "+llm.QuoteEntry(tool.Shorten(part.Call.Arguments, 1000)))
 			case part.Result != nil:
-				parts = append(parts, part.Result.Name+" answers: "+tool.Shorten(part.Result.Text, 3000))
+				parts = append(parts, part.Result.Name+" answers: "+llm.QuoteEntry(tool.Shorten(part.Result.Text, 3000)))
 			case part.Text != "" && message.Role == llm.Assistant:
-				parts = append(parts, "The agent says: "+tool.Shorten(part.Text, 1000))
+				parts = append(parts, "The agent says: "+llm.QuoteEntry(tool.Shorten(part.Text, 1000)))
 			}
 		}
 	}

@@ -229,7 +229,7 @@ func (v *Verdict) describe() string {
 		add("%s has marks of a merge conflict in it. The base branch has changed; bring both sides together and remove the marks.", plainName(name))
 	}
 	if v.TooLarge != "" {
-		add("It cannot be committed: %s.", oneLine(v.TooLarge))
+		add("It cannot be committed: %s.", llm.QuoteLine(v.TooLarge))
 	}
 	if v.Build != nil {
 		add("%s", v.Build.describe("The build"))
@@ -241,31 +241,35 @@ func (v *Verdict) describe() string {
 		add("Tests were not run: %s.", v.Unrun)
 	}
 	for _, line := range v.Placeholders {
-		add("A placeholder is left in the change: %s", line)
+		add("A placeholder is left in the change: %s", llm.QuoteLine(line))
 	}
 	for _, text := range v.Judgement.Missing {
-		add("Missing: %s", oneLine(text))
+		add("Missing: %s", llm.QuoteLine(text))
 	}
 	for _, text := range v.Judgement.Problems {
-		add("Problem: %s", oneLine(text))
+		add("Problem: %s", llm.QuoteLine(text))
 	}
 	return strings.Join(lines, "\n")
 }
 
 func (t *TestOutcome) describe(what string) string {
-	text := fmt.Sprintf("%s (%s) ended with exit code %d", what, t.Command, t.ExitCode)
+	text := fmt.Sprintf("%s (%s) ended with exit code %d", what, llm.QuoteLine(t.Command), t.ExitCode)
 	switch {
 	case t.TimedOut:
-		text = fmt.Sprintf("%s (%s) did not end in time", what, t.Command)
+		text = fmt.Sprintf("%s (%s) did not end in time", what, llm.QuoteLine(t.Command))
 	case t.ExitCode == 0:
-		text = fmt.Sprintf("%s (%s) passed", what, t.Command)
+		text = fmt.Sprintf("%s (%s) passed", what, llm.QuoteLine(t.Command))
 	}
 	for _, list := range []struct {
 		title string
 		names []string
 	}{{"newly failing", t.New}, {"fixed", t.Fixed}, {"failing before and now", t.Before}} {
 		if len(list.names) > 0 {
-			text += fmt.Sprintf("; %s: %s", list.title, strings.Join(list.names[:min(len(list.names), 30)], ", "))
+			shown := slices.Clone(list.names[:min(len(list.names), 30)])
+			for i := range shown {
+				shown[i] = llm.QuoteLine(shown[i])
+			}
+			text += fmt.Sprintf("; %s: %s", list.title, strings.Join(shown, ", "))
 		}
 	}
 	if t.Output != "" {

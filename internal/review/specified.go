@@ -1,11 +1,11 @@
 package review
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 )
 
@@ -56,7 +56,7 @@ func Specified(sections []judge.Section, numbers []int) string {
 		}
 		at, _ := sectionAt(sections, around.from)
 		for ; at < len(sections) && sections[at].Number <= around.to; at++ {
-			fmt.Fprintf(&b, "§%d\n%s\n", sections[at].Number, sections[at].Text)
+			b.WriteString(llm.QuoteSection(sections[at].Number, sections[at].Text) + "\n")
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")

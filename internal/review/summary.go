@@ -96,7 +96,7 @@ func (s *Service) summaryOf(ctx context.Context, w wording, run string, said []s
 		if message.Role == store.AssistantMessage {
 			name = w.assistant
 		}
-		fmt.Fprintf(&b, "%s (%d): %s\n\n", name, message.Turn, message.Content)
+		fmt.Fprintf(&b, "%s (%d): %s\n\n", name, message.Turn, llm.QuoteEntry(message.Content))
 	}
 	response, err := model.Chat(ctx, llm.Request{
 		System:   w.summarize,

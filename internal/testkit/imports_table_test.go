@@ -38,7 +38,7 @@ var importTable = map[string]row{
 	"app":       {any: true},
 
 	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
-	"broker":          {imports: []string{"notice", "store", "forge", "forge/transport", "task"}},
+	"broker":          {imports: []string{"notice", "quote", "store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "git", "store", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
 	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}, tests: []string{"access/oidc", "broker", "environment", "llm", "phase", "phase/conversation"}},
@@ -83,14 +83,14 @@ var importTable = map[string]row{
 
 	"phase/conversation": {imports: []string{"llm", "task"}},
 	"phase/ignore":       {standardOnly: true},
-	"phase/tool":         {imports: []string{"phase/ignore", "workdir", "llm", "task"}},
+	"phase/tool":         {imports: []string{"phase/ignore", "workdir", "llm", "task"}, tests: []string{"quote"}},
 	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
 	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
 	"phase/phasetest":    {imports: []string{"phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
 	"phase/progress":     {imports: []string{"phase", "environment", "llm", "task"}},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
 
-	"llm":           {imports: []string{"task"}},
+	"llm":           {imports: []string{"quote", "task"}},
 	"llm/anthropic": {imports: []string{"llm", "task"}},
 	"llm/openai":    {imports: []string{"llm", "task"}},
 	"llm/gemini":    {imports: []string{"llm", "task"}},
@@ -98,6 +98,7 @@ var importTable = map[string]row{
 	"llm/ledger":    {imports: []string{"llm", "store", "task"}},
 	"llm/llmtest":   {imports: []string{"llm", "llm/script", "task", "testkit"}, testing: true},
 
+	"quote":           {standardOnly: true},
 	"redact":          {standardOnly: true},
 	"redact/rules":    {imports: []string{"redact"}},
 	"task":            {standardOnly: true},

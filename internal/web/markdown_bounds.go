@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/toryo-dev/toryo/internal/forge"
 )
 
 // What is read as Markdown. The time that the reader takes for some texts grows with
@@ -18,11 +20,7 @@ import (
 // People's texts are far below this; what is above is shown as it is.
 const (
 	maxMarkdown   = 64 << 10  // bytes; GitHub's comments have no more
-	maxLines      = 5000      // each may be a block
-	maxNesting    = 24        // quotes and lists in each other, on one line
-	maxIndent     = 200       // columns, of lists in each other
 	maxTargets    = 20 << 20  // of links, times the bytes of the text: each is looked for to its end
-	maxDefined    = 200       // definitions of the target of links
 	maxEmphasis   = 8000      // characters that may begin or end it
 	maxCells      = 20_000    // of tables: each row has as many as the first
 	maxMarkup     = 512 << 10 // bytes of the page that is made of one text
@@ -31,16 +29,13 @@ const (
 
 // readable says whether a text can be read as Markdown in little time.
 func readable(source string) bool {
-	if len(source) > maxMarkdown {
+	if len(source) > maxMarkdown || forge.Costly(source) {
 		return false
 	}
 	lines, pipes, emphasis := 0, 0, 0
 	for line := range strings.SplitSeq(source, "\n") {
 		lines++
 		pipes = max(pipes, strings.Count(line, "|"))
-		if nesting(line) > maxNesting {
-			return false
-		}
 	}
 	for i := range len(source) {
 		switch source[i] {
@@ -48,41 +43,11 @@ func readable(source string) bool {
 			emphasis++
 		}
 	}
-	defined, targets := strings.Count(source, "]:"), strings.Count(source, "](")+strings.Count(source, "][")
-	if defined > 0 {
+	targets := strings.Count(source, "](") + strings.Count(source, "][")
+	if strings.Contains(source, "]:") {
 		targets = strings.Count(source, "[") // each may be replaced by what is defined
 	}
-	return lines <= maxLines && pipes*lines <= maxCells && defined <= maxDefined && emphasis <= maxEmphasis && targets*len(source) <= maxTargets
-}
-
-// nesting is how many quotes and lists a line may begin, one in the other. A line
-// that is indented far counts as nested too deep if it may begin one.
-func nesting(line string) int {
-	count, indent := 0, 0
-	for i := 0; i < len(line); {
-		switch c := line[i]; {
-		case c == ' ' || c == '\t':
-			indent++
-			i++
-			continue
-		case c == '>' || c == '-' || c == '+' || c == '*':
-			i++
-		case c >= '0' && c <= '9':
-			for i < len(line) && line[i] >= '0' && line[i] <= '9' {
-				i++
-			}
-			if i == len(line) || line[i] != '.' && line[i] != ')' {
-				return count
-			}
-			i++
-		default:
-			return count
-		}
-		if count++; indent > maxIndent {
-			return maxNesting + 1
-		}
-	}
-	return count
+	return pipes*lines <= maxCells && emphasis <= maxEmphasis && targets*len(source) <= maxTargets
 }
 
 var errTooMuch = errors.New("the page of the text is too large")

@@ -265,13 +265,13 @@ func transcribe(message llm.Message) string {
 	for _, part := range message.Parts {
 		switch {
 		case part.Call != nil:
-			lines = append(lines, fmt.Sprintf("The agent calls %s %s", part.Call.Name, part.Call.Arguments))
+			lines = append(lines, fmt.Sprintf("The agent calls %s %s", part.Call.Name, llm.QuoteEntry(part.Call.Arguments)))
 		case part.Result != nil:
-			lines = append(lines, fmt.Sprintf("%s answers: %s", part.Result.Name, part.Result.Text))
+			lines = append(lines, fmt.Sprintf("%s answers: %s", part.Result.Name, llm.QuoteEntry(part.Result.Text)))
 		case part.Text != "" && message.Role == llm.Assistant:
-			lines = append(lines, "The agent says: "+part.Text)
+			lines = append(lines, "The agent says: "+llm.QuoteEntry(part.Text))
 		case part.Text != "":
-			lines = append(lines, "The agent is told: "+part.Text)
+			lines = append(lines, "The agent is told: "+llm.QuoteEntry(part.Text))
 		}
 	}
 	return strings.Join(lines, "\n")

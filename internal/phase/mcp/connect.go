@@ -97,7 +97,10 @@ func (c *connection) begin(ctx context.Context) ([]*sdk.Tool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list the tools of the MCP server %s: %w", c.server.Name, err)
 		}
-		list = append(list, found)
+		if list = append(list, found); len(list) == mostTools {
+			c.logger.Warn("the MCP server has more tools than a model is given", "server", c.server.Name, "given", mostTools)
+			break
+		}
 	}
 	return list, nil
 }

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -104,7 +106,7 @@ func stop(program *exec.Cmd, input io.Closer) error {
 // open makes the connection to a server.
 func (s Server) open(ctx context.Context, launcher Launcher) (sdk.Transport, func() error, error) {
 	if s.URL != "" {
-		client := &http.Client{Transport: headers{s.Headers}}
+		client := &http.Client{Transport: headers{s.Headers}, CheckRedirect: sameHost}
 		return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxRetries: -1, DisableStandaloneSSE: true}, func() error { return nil }, nil
 	}
 	if launcher == nil {
@@ -114,7 +116,7 @@ func (s Server) open(ctx context.Context, launcher Launcher) (sdk.Transport, fun
 	if err != nil {
 		return nil, nil, fmt.Errorf("start the MCP server %s: %w", s.Name, err)
 	}
-	return &sdk.IOTransport{Reader: process.Output, Writer: process.Input}, process.Stop, nil
+	return &sdk.IOTransport{Reader: &bounded{ReadCloser: process.Output}, Writer: process.Input}, process.Stop, nil
 }
 
 // headers adds configured headers to every request.
@@ -125,5 +127,44 @@ func (h headers) RoundTrip(request *http.Request) (*http.Response, error) {
 	for key, value := range h.values {
 		request.Header.Set(key, value)
 	}
-	return http.DefaultTransport.RoundTrip(request)
+	answer, err := http.DefaultTransport.RoundTrip(request)
+	if err == nil {
+		answer.Body = &bounded{ReadCloser: answer.Body}
+	}
+	return answer, err
+}
+
+// sameHost keeps the configured headers, which are secrets, with the server that
+// they are for.
+func sameHost(request *http.Request, via []*http.Request) error {
+	if from := via[0].URL; request.URL.Host != from.Host || request.URL.Scheme != from.Scheme {
+		return fmt.Errorf("the server leads to %s, where its headers do not belong", request.URL.Host)
+	}
+	if len(via) >= 10 {
+		return errors.New("the server leads on without end")
+	}
+	return nil
+}
+
+// longestMessage is how many bytes a message of a server may have: one line.
+const longestMessage = 16 << 20
+
+// bounded is what a server sends, up to a message that is too long.
+type bounded struct {
+	io.ReadCloser
+	line int
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if end := bytes.LastIndexByte(p[:n], '\n'); end >= 0 {
+		b.line = n - end - 1
+	} else {
+		b.line += n
+	}
+	if b.line > longestMessage {
+		return 0, fmt.Errorf("a message of the MCP server has more than %d MB", longestMessage>>20)
+	}
+	return n, err
 }

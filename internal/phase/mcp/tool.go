@@ -20,6 +20,8 @@ const (
 	longestName        = 64
 	longestDescription = 1500
 	longestResult      = 16_000
+	longestSchema      = 16_000
+	mostTools          = 100 // of one server
 )
 
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
@@ -75,7 +77,7 @@ func schemaOf(found *sdk.Tool) []byte {
 		return anything
 	}
 	var schema jsonschema.Schema
-	if json.Unmarshal(data, &schema) != nil || schema.Type != "object" {
+	if len(data) > longestSchema || json.Unmarshal(data, &schema) != nil || schema.Type != "object" {
 		return anything
 	}
 	if _, err := schema.Resolve(nil); err != nil {
@@ -98,7 +100,7 @@ func (r *remote) Call(ctx context.Context, _ llm.Call, arguments json.RawMessage
 		if ctx.Err() != nil {
 			return tool.Output{}, context.Cause(ctx)
 		}
-		return tool.Output{}, tool.Mistake("the MCP server %s cannot be reached: %v", r.connection.server.Name, err)
+		return tool.Output{}, tool.Mistake("the MCP server %s cannot be reached: %s", r.connection.server.Name, llm.QuoteLine(err.Error()))
 	}
 	result, err := session.CallTool(limited, &sdk.CallToolParams{Name: r.name, Arguments: arguments})
 	switch {
@@ -110,7 +112,8 @@ func (r *remote) Call(ctx context.Context, _ llm.Call, arguments json.RawMessage
 		if _, ok := errors.AsType[*jsonrpc.Error](err); !ok {
 			r.connection.lost(session)
 		}
-		return tool.Output{}, tool.Mistake("the MCP server %s says: %v", r.connection.server.Name, err)
+		// What it says is not ours, and may be long.
+		return tool.Output{Text: tool.Shorten(tool.Printable(err.Error()), longestResult), Origin: "error of the MCP server " + r.connection.server.Name, Failed: true}, nil
 	}
 	whole := textOf(result)
 	return tool.Output{

@@ -132,6 +132,9 @@ func finished(call llm.Call, output Output) Done {
 	if output.Origin != "" {
 		text = llm.Quote(llm.Origin{Source: output.Origin}, text)
 	}
+	if output.Verdict != "" {
+		text += "\n" + output.Verdict
+	}
 	return Done{Call: call, Output: output, Result: llm.Result{
 		CallID: call.ID, Name: call.Name, Text: text, Error: output.Failed,
 	}}

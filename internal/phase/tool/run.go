@@ -77,12 +77,12 @@ func execute(ctx context.Context, runner Runner, command Command, options RunOpt
 	if strings.TrimSpace(shown) == "" {
 		shown = "(no output)"
 	}
-	output := Output{Origin: "command output", Whole: whole, Failed: exit.Code != 0 || exit.TimedOut}
+	output := Output{Text: strings.TrimRight(shown, "\n"), Origin: "command output", Whole: whole, Failed: exit.Code != 0 || exit.TimedOut}
 	switch {
 	case exit.TimedOut:
-		output.Text = fmt.Sprintf("%s\n[stopped after %s: the time limit]", strings.TrimRight(shown, "\n"), command.Timeout)
+		output.Verdict = fmt.Sprintf("[stopped after %s: the time limit]", command.Timeout)
 	default:
-		output.Text = fmt.Sprintf("%s\n[exit code %d]", strings.TrimRight(shown, "\n"), exit.Code)
+		output.Verdict = fmt.Sprintf("[exit code %d]", exit.Code)
 	}
 	return output, nil
 }

@@ -50,7 +50,7 @@ func Test(tests Tests, options RunOptions) Tool {
 		verdict, failed := compare(before, known, now)
 		whole := collected.String()
 		return Output{
-			Text: Shorten(Printable(whole), options.Shown) + "\n" + verdict, Origin: "test output",
+			Text: Shorten(Printable(whole), options.Shown), Origin: "test output", Verdict: strings.TrimRight(verdict, "\n"),
 			Whole: whole + "\n" + verdict, Failed: failed,
 		}, nil
 	})
@@ -105,7 +105,7 @@ func list(b *strings.Builder, title string, names []string) {
 	const most = 50
 	fmt.Fprintf(b, "%s (%d):\n", title, len(names))
 	for _, name := range names[:min(len(names), most)] {
-		b.WriteString("- " + Printable(name) + "\n")
+		b.WriteString("- " + llm.QuoteLine(Printable(name)) + "\n")
 	}
 	if len(names) > most {
 		fmt.Fprintf(b, "- and %d more\n", len(names)-most)

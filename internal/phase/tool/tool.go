@@ -28,6 +28,9 @@ type Output struct {
 	// Origin is set when the text comes from outside: from files, programs or
 	// servers. It is then quoted as data.
 	Origin string
+	// Verdict is what we say about the text, such as the exit code of a program. It
+	// stands after what is quoted, where the program cannot write.
+	Verdict string
 	// Whole is all of the output where Text is a part of it, for the journal.
 	Whole string
 	// Failed says that the model should see the output as an error.

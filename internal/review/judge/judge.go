@@ -99,7 +99,7 @@ func (j Judge) request(paper Paper) llm.Request {
 		fmt.Fprintf(&answer, words[paper.Language].cut+"\n\n", strings.Join(paper.Cut, ", "))
 	}
 	for _, section := range paper.Sections {
-		fmt.Fprintf(&answer, "§%d\n%s\n\n", section.Number, section.Text)
+		answer.WriteString(llm.QuoteSection(section.Number, section.Text) + "\n\n")
 	}
 	return llm.Request{
 		System: system,
