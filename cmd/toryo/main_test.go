@@ -20,15 +20,14 @@ const (
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "toryo")
-	//nolint:gosec // the arguments are ours
 	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -dumpdep", "-o", program, ".")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	said, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%.2000s", err, said)
 	}
-	t.Run("is static", func(t *testing.T) { isStatic(t, program) })
-	t.Run("is small", func(t *testing.T) { isSmall(t, program, said) })
+	isStatic(t, program)
+	isSmall(t, program, said)
 }
 
 // The program is one static binary: it asks the machine for no other file.

@@ -16,19 +16,19 @@ const (
 	longestAnswer    = 64 << 20
 )
 
-// StatusFailure is an HTTP answer that is not a success.
-type StatusFailure struct {
+// HTTPError is an HTTP answer that is not a success.
+type HTTPError struct {
 	Status int
 	Body   []byte // the beginning of what the server says
 }
 
 // Error says what the server answered.
-func (f *StatusFailure) Error() string {
+func (f *HTTPError) Error() string {
 	return fmt.Sprintf("%s: %s", http.StatusText(f.Status), f.Body)
 }
 
 // Post sends a request in JSON and returns the answer to it, which the caller
-// closes. An answer that is not a success is a [*StatusFailure].
+// closes. An answer that is not a success is a [*HTTPError].
 func Post(ctx context.Context, client *http.Client, address string, headers map[string]string, request any) (*http.Response, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -56,7 +56,7 @@ func Post(ctx context.Context, client *http.Client, address string, headers map[
 	if err != nil && len(said) == 0 {
 		said = []byte(err.Error())
 	}
-	return nil, &StatusFailure{Status: response.StatusCode, Body: said}
+	return nil, &HTTPError{Status: response.StatusCode, Body: said}
 }
 
 // PostForJSON sends a request in JSON and reads the whole answer into answer.

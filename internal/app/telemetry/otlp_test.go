@@ -139,7 +139,6 @@ func TestTracesThatAreRefusedAreNotSentAgain(t *testing.T) {
 	}
 }
 
-//nolint:paralleltest // it sets variables
 func TestCollectorHeadersFromEnvironment(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, x-team=one")
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-team=two")

@@ -102,7 +102,7 @@ func (m *Model) failure(ctx context.Context, exchange *llm.Exchange, begun bool,
 	if inStream, ok := errors.AsType[*streamError](err); ok {
 		return llm.StatusError(provider, status, header, inStream.Failed.Type, inStream.Failed.Message, err)
 	}
-	refused, ok := errors.AsType[*llm.StatusFailure](err)
+	refused, ok := errors.AsType[*llm.HTTPError](err)
 	if !ok {
 		return llm.ConnectionError(ctx, provider, begun, err)
 	}

@@ -111,7 +111,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 func (m *Model) failure(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
 	status, header := exchange.Answered()
 	api, inStream := errors.AsType[*apiError](err)
-	if refused, ok := errors.AsType[*llm.StatusFailure](err); ok {
+	if refused, ok := errors.AsType[*llm.HTTPError](err); ok {
 		if api = readError(refused.Body); api == nil {
 			api = &apiError{Message: string(refused.Body)}
 		}

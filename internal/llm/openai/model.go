@@ -126,7 +126,7 @@ func (c connection) failure(ctx context.Context, exchange *llm.Exchange, answer 
 
 func (c connection) classify(ctx context.Context, exchange *llm.Exchange, begun bool, err error) error {
 	status, header := exchange.Answered()
-	if refused, ok := errors.AsType[*llm.StatusFailure](err); ok {
+	if refused, ok := errors.AsType[*llm.HTTPError](err); ok {
 		return reported(status, header, refused.Body, err)
 	}
 	if inStream, ok := errors.AsType[*streamError](err); ok {

@@ -25,7 +25,7 @@ func (m *responsesModel) Chat(ctx context.Context, request llm.Request, sink llm
 		}
 		return answer.takeEvent(taken, sink)
 	})
-	if failed, ok := errors.AsType[*eventFailure](err); ok {
+	if failed, ok := errors.AsType[*eventError](err); ok {
 		status, header := exchange.Answered()
 		return llm.Response{}, llm.WithUsage(llm.StatusError(provider, status, header, failed.code, failed.message, err), answer.usage)
 	}
@@ -96,10 +96,10 @@ func reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {
 	return reasoningItem{Type: "reasoning", ID: data.ID, Summary: []string{}, EncryptedContent: data.Encrypted}, true
 }
 
-// eventFailure is an event that says that the answer failed.
-type eventFailure struct{ code, message string }
+// eventError is an event that says that the answer failed.
+type eventError struct{ code, message string }
 
-func (f *eventFailure) Error() string { return f.message }
+func (f *eventError) Error() string { return f.message }
 
 func (a *answer) takeEvent(event responseEvent, sink llm.Sink) error {
 	a.begun = true
@@ -117,9 +117,9 @@ func (a *answer) takeEvent(event responseEvent, sink llm.Sink) error {
 	case "response.completed", "response.incomplete":
 		a.takeEnd(event.Response)
 	case "response.failed":
-		return &eventFailure{event.Response.Error.Code, event.Response.Error.Message}
+		return &eventError{event.Response.Error.Code, event.Response.Error.Message}
 	case "error":
-		return &eventFailure{event.Code, event.Message}
+		return &eventError{event.Code, event.Message}
 	}
 	return nil
 }

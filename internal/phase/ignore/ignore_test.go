@@ -21,7 +21,6 @@ import (
 func tree(t *testing.T) (dir string, names []string) {
 	t.Helper()
 	dir = t.TempDir()
-	//nolint:gosec // the arguments are ours
 	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
@@ -60,7 +59,6 @@ func gitIgnores(t rapid.TB, dir, top, below string, names []string) map[string]b
 	for _, name := range names {
 		asked.WriteString(strings.TrimSuffix(name, "/") + "\x00")
 	}
-	//nolint:gosec // the arguments are ours
 	command := exec.Command("git", "-C", dir, "-c", "core.excludesFile=/dev/null", "check-ignore", "--no-index", "-z", "--stdin")
 	command.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
 	command.Stdin = strings.NewReader(asked.String())

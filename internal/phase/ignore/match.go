@@ -89,38 +89,36 @@ func inSet(pattern string, p int, c byte) (found bool, next int) {
 		p++
 	}
 	low := byte(0) // where a range may begin
-	for first := true; ; first = false {
-		if p >= len(pattern) {
-			return false, len(pattern)
-		}
-		b := pattern[p]
-		switch {
-		case b == ']' && !first:
+	for first := true; p < len(pattern); first = false {
+		if pattern[p] == ']' && !first {
 			return found != negated, p + 1
-		case b == '-' && low != 0 && p+1 < len(pattern) && pattern[p+1] != ']':
-			b, p = unescape(pattern, p+1)
-			found = found || low <= c && c <= b
-			low = 0
-		case strings.HasPrefix(pattern[p:], "[:"):
-			class, length, ok := namedClass(pattern[p+2:])
-			if !ok {
-				return false, len(pattern)
-			}
-			if class == nil {
-				found = found || c == '['
-				low = '['
-				p++
-				continue
-			}
-			found = found || class(c)
-			low = 0
-			p += 2 + length
-		default:
-			b, p = unescape(pattern, p)
-			found = found || b == c
-			low = b
 		}
+		var hit bool
+		if hit, low, p = member(pattern, p, low, c); p < 0 {
+			break
+		}
+		found = found || hit
 	}
+	return false, len(pattern)
+}
+
+// member reads one member of a set at p: a class, the end of the range that began
+// with low, or a byte. It returns whether c is in it, where a range may begin after
+// it, and where the set goes on; less than 0 is for a class that there is not.
+func member(pattern string, p int, low, c byte) (hit bool, begins byte, next int) {
+	if opensClass(pattern[p:]) {
+		class, length, ok := namedClass(pattern[p+2:])
+		if !ok {
+			return false, 0, -1
+		}
+		return class(c), 0, p + 2 + length
+	}
+	if pattern[p] == '-' && low != 0 && p+1 < len(pattern) && pattern[p+1] != ']' {
+		high, next := unescape(pattern, p+1)
+		return low <= c && c <= high, 0, next
+	}
+	b, next := unescape(pattern, p)
+	return b == c, b, next
 }
 
 // unescape returns the byte at p, or behind the backslash at p, and what follows.
@@ -134,19 +132,25 @@ func unescape(pattern string, p int) (b byte, next int) {
 	return pattern[p], p + 1
 }
 
-// namedClass reads the rest of a class like [:alpha:]. It is not ok if there is no
-// such class or no bracket; it is nil if this is no class but a bracket and a colon.
+// opensClass says whether a set goes on with a class like [:alpha:], or with one that
+// has no end. Otherwise the bracket stands for itself.
+func opensClass(rest string) bool {
+	if !strings.HasPrefix(rest, "[:") {
+		return false
+	}
+	end := strings.IndexByte(rest[2:], ']')
+	return end < 0 || strings.HasSuffix(rest[2:2+end], ":")
+}
+
+// namedClass reads what follows the colon of a class like [:alpha:]. It is not ok if
+// there is no such class or if it has no end.
 func namedClass(rest string) (class func(byte) bool, length int, ok bool) {
-	end := strings.IndexByte(rest, ']')
-	if end < 0 {
+	name, _, ok := strings.Cut(rest, ":]")
+	if !ok {
 		return nil, 0, false
 	}
-	name, isClass := strings.CutSuffix(rest[:end], ":")
-	if !isClass {
-		return nil, 0, true
-	}
 	class, ok = classes[name]
-	return class, end + 1, ok
+	return class, len(name) + 2, ok
 }
 
 // classes are those of the C locale.

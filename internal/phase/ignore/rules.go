@@ -2,6 +2,7 @@ package ignore
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ type rule struct {
 // Add returns the rules with those of a file in the directory dir behind them. The
 // receiver stays as it is.
 func (r Rules) Add(dir, text string) Rules {
-	all := r[:len(r):len(r)]
+	all := slices.Clip(r)
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		if rule, ok := parse(line); ok {
