@@ -53,7 +53,7 @@ func (w *World) Ledger() []string {
 }
 
 // Asked is everything that the model was sent.
-func (w *World) Entitled() string {
+func (w *World) Asked() string {
 	var b strings.Builder
 	for _, record := range w.model.Records() {
 		b.WriteString(record.Request.System + "\n")
