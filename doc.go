@@ -18,7 +18,8 @@
 // table, and docs/state_machine.md is drawn from it.
 //
 // Package [github.com/toryo-dev/toryo/internal/redact] masks secrets in whatever
-// leaves the process.
+// leaves the process, and package [github.com/toryo-dev/toryo/internal/quote] puts
+// text from outside into prompts.
 //
 // # What lasts
 //
