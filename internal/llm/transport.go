@@ -71,7 +71,8 @@ func (e Endpoint) Headers(request Request) map[string]string {
 
 // HTTPClient returns a client that ends a call when the server is silent for too
 // long, and that fills in the [Exchange] of the request's context. It has no
-// limit for the whole call: an answer may take long as long as it comes.
+// limit for the whole call: an answer may take long as long as it comes. It follows no
+// redirect: a key in a header other than Authorization would go along to another host.
 func (e Endpoint) HTTPClient() *http.Client {
 	transport := &watchedTransport{next: e.Transport, silence: e.Silence}
 	if transport.next == nil {
@@ -80,7 +81,10 @@ func (e Endpoint) HTTPClient() *http.Client {
 	if transport.silence == 0 {
 		transport.silence = DefaultSilence
 	}
-	return &http.Client{Transport: transport}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // Exchange is what an adapter wants to know of an HTTP answer besides its body.

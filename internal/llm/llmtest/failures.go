@@ -151,6 +151,23 @@ func (s suite) pageInstead(t *testing.T) {
 	}
 }
 
+// sentElsewhere answers with a redirect to another host. The key may not go there.
+func (s suite) sentElsewhere(t *testing.T) {
+	var hosts []string
+	elsewhere := roundTrip(func(r *http.Request) (*http.Response, error) {
+		hosts = append(hosts, r.URL.Host)
+		return &http.Response{
+			StatusCode: http.StatusTemporaryRedirect, Header: http.Header{"Location": {"https://elsewhere.example/"}}, Request: r,
+			Body: io.NopCloser(strings.NewReader("moved")),
+		}, nil
+	})
+	model, _ := s.playWith(t, llm.Endpoint{Transport: elsewhere}, answer(script.Answer{Text: "never"}))
+	_, err := model.Chat(t.Context(), ask("x"), nil)
+	if err == nil || len(hosts) != 1 || hosts[0] == "elsewhere.example" {
+		t.Errorf("the requests went to %q, %v", hosts, err)
+	}
+}
+
 // retried puts the retry layer on top: what may go better is tried until it does,
 // and whoever watches is told that the answer begins again.
 func (s suite) retried(t *testing.T) {

@@ -74,6 +74,7 @@ func Run(t *testing.T, subject Subject, features Features) {
 		tests["Silence"] = s.silence
 		tests["Unreachable"] = s.unreachable
 		tests["PageInstead"] = s.pageInstead
+		tests["SentElsewhere"] = s.sentElsewhere
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
