@@ -75,17 +75,17 @@ func (p *Preparer) openThreads(ctx context.Context, pull forge.Item, threads []f
 		if thread.Resolved {
 			continue
 		}
-		var heeded []task.Comment
+		var accepted []task.Comment
 		for _, comment := range thread.Comments {
 			standing, err := p.standing(ctx, pull, comment.Author, self)
 			if err != nil {
 				return nil, err
 			}
 			if standing.MaySteer() {
-				heeded = append(heeded, comment)
+				accepted = append(accepted, comment)
 			}
 		}
-		if thread.Comments = heeded; len(heeded) > 0 {
+		if thread.Comments = accepted; len(accepted) > 0 {
 			open = append(open, thread)
 		}
 	}
@@ -94,16 +94,16 @@ func (p *Preparer) openThreads(ctx context.Context, pull forge.Item, threads []f
 
 // issuesOf returns the issues that a pull request says that it is for. Those that
 // cannot be read are left out: they are of use, and not needed. So are those that may
-// not be told; see mayTell. Others than of this repository are not even read.
+// not be told; see mayShow. Others than of this repository are not even read.
 func (p *Preparer) issuesOf(ctx context.Context, pull forge.Item) []forge.Item {
 	var issues []forge.Item
 	for _, key := range mentioned(pull, closingWords) {
-		if !mayTell(pull, forge.Item{Key: key}) || len(issues) == mostReferences {
+		if !mayShow(pull, forge.Item{Key: key}) || len(issues) == mostReferences {
 			continue
 		}
 		key.Repository = pull.Key.Repository
 		snapshot, err := p.Snapshots.Get(ctx, key, participantsAge)
-		if err == nil && mayTell(pull, snapshot.Item) {
+		if err == nil && mayShow(pull, snapshot.Item) {
 			snapshot.Item.Body = cutText(snapshot.Item.Body, longestReference)
 			issues = append(issues, snapshot.Item)
 		}

@@ -82,7 +82,7 @@ func (i *Intake) asked(ctx context.Context, item task.Key, actor, what string) (
 	if err != nil {
 		return false, err
 	}
-	entitled, err := i.options.Steering.Asked(ctx, from, item, actor, self)
+	entitled, err := i.options.Steering.Entitled(ctx, from, item, actor, self)
 	if err == nil && !entitled {
 		i.options.Log.InfoContext(ctx, "what somebody did on an item does not count: they may not label and assign there",
 			"item", item.String(), "login", actor, "what", what)

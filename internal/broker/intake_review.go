@@ -271,7 +271,7 @@ func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Re
 	if err != nil {
 		return nil, 0, err
 	}
-	open, err = i.options.Steering.heeded(ctx, pull, openRequests(reviews), self)
+	open, err = i.options.Steering.accepted(ctx, pull, openRequests(reviews), self)
 	if err != nil || len(open) == 0 {
 		return nil, 0, err
 	}

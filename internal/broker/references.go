@@ -22,7 +22,7 @@ const (
 // as they are in the same repository and there to be read, in the order in which
 // they are named. The run has no say in which they are: what a person wrote into
 // the item decides, so that a run cannot look around. What may not be told with the
-// item is left out: see mayTell.
+// item is left out: see mayShow.
 func (r *Runs) Referenced(ctx context.Context, held Held) ([]forge.Item, error) {
 	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, participantsAge)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Runs) Referenced(ctx context.Context, held Held) ([]forge.Item, error) 
 	var items []forge.Item
 	for _, key := range referenced(snapshot.Item) {
 		item, err := readEither(ctx, from, key)
-		if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden || err == nil && !mayTell(snapshot.Item, item) {
+		if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden || err == nil && !mayShow(snapshot.Item, item) {
 			continue
 		}
 		if err != nil {
@@ -47,11 +47,11 @@ func (r *Runs) Referenced(ctx context.Context, held Held) ([]forge.Item, error) 
 	return items, nil
 }
 
-// mayTell reports whether what another item says may be given to a task on an item:
+// mayShow reports whether what another item says may be given to a task on an item:
 // only if everybody who can read the one can read the other. What a run reads may end up
 // where everybody can read it, and whoever can write a text chooses what it refers to. So
 // it has to be of the same repository, and not confidential unless both are.
-func mayTell(of, other forge.Item) bool {
+func mayShow(of, other forge.Item) bool {
 	same := other.Key.Forge == of.Key.Forge && task.SameRepository(other.Key.Repository, of.Key.Repository)
 	return same && (!other.Confidential || of.Confidential)
 }

@@ -88,7 +88,7 @@ func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err e
 }
 
 // earlier is the last summary of an earlier run on the item, or, for a pull
-// request, on the issue that it came from, if that may be told; see mayTell.
+// request, on the issue that it came from, if that may be told; see mayShow.
 func (p *Preparer) earlier(ctx context.Context, t task.Task, item forge.Item) (string, error) {
 	event, found, err := there(p.Events.LastEvent(ctx, t.ID, task.Summed))
 	if err == nil && !found && t.Key.Kind == task.Pull && t.Type == task.Development {
@@ -117,7 +117,7 @@ func (p *Preparer) summaryOfOrigin(ctx context.Context, t task.Task, item forge.
 		return task.Event{}, false, err
 	}
 	snapshot, err := p.Snapshots.Get(ctx, origin.Key, participantsAge)
-	if err != nil || !mayTell(item, snapshot.Item) {
+	if err != nil || !mayShow(item, snapshot.Item) {
 		return task.Event{}, false, nil //nolint:nilerr // it is of use, and not needed
 	}
 	return there(p.Events.LastEvent(ctx, origin.ID, task.Summed))

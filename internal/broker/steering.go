@@ -91,9 +91,9 @@ func (s *Steering) access(ctx context.Context, item task.Key, login string) (for
 	return s.Access(ctx, item, login)
 }
 
-// Asked reports whether who put a label or the bot on an item was entitled to it. Most
+// Entitled reports whether who put a label or the bot on an item was entitled to it. Most
 // forges see to that themselves; see [forge.Triage]. Self is the account that we write as.
-func (s *Steering) Asked(ctx context.Context, on forge.Reader, item task.Key, actor, self string) (bool, error) {
+func (s *Steering) Entitled(ctx context.Context, on forge.Reader, item task.Key, actor, self string) (bool, error) {
 	triage, open := on.(forge.Triage)
 	if !open || s.Accept == FromAll || task.SameLogin(actor, self) {
 		return true, nil
@@ -104,10 +104,10 @@ func (s *Steering) Asked(ctx context.Context, on forge.Reader, item task.Key, ac
 	return triage.MayTriage(ctx, item.Repository, actor)
 }
 
-// heeded returns those of the reviews whose authors may steer, or are us. Self is the
+// accepted returns those of the reviews whose authors may steer, or are us. Self is the
 // account that we write as.
-func (s *Steering) heeded(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) ([]forge.Review, error) {
-	var heeded []forge.Review
+func (s *Steering) accepted(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) ([]forge.Review, error) {
+	var accepted []forge.Review
 	for _, review := range reviews {
 		if !task.SameLogin(review.Author, self) {
 			standing, err := s.Of(ctx, pull, review.Author, nil)
@@ -118,7 +118,7 @@ func (s *Steering) heeded(ctx context.Context, pull forge.Item, reviews []forge.
 				continue
 			}
 		}
-		heeded = append(heeded, review)
+		accepted = append(accepted, review)
 	}
-	return heeded, nil
+	return accepted, nil
 }
