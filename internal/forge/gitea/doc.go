@@ -15,5 +15,7 @@
 //     it. For others the adapter looks who can be assigned, which is who can
 //     write: then WriteAccess may stand for AdminAccess. In a repository of an
 //     organisation that has teams which cannot push, this does not tell writers
-//     from readers, and everyone but ourselves has ReadAccess.
+//     from readers, and those have WriteAccess whom we see in a team that can.
+//   - What someone may do as a member of a team is not in what Gitea answers to
+//     administrators either.
 package gitea

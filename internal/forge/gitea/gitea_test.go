@@ -76,6 +76,7 @@ func TestWhoCanBeAssigned(t *testing.T) {
 		"a team that reads":        {http.StatusOK, `[` + owners + `, {"id": 2, "permission": "read", "units_map": {"repo.code": "read", "repo.pulls": "read"}}]`, forge.ReadAccess},
 		"a team that labels":       {http.StatusOK, `[{"id": 2, "permission": "write", "units_map": {"repo.code": "read", "repo.issues": "write"}}]`, forge.ReadAccess},
 		"a team of nobody knows":   {http.StatusOK, `[{"id": 2, "permission": "none", "units_map": {"repo.pulls": "read"}}]`, forge.ReadAccess},
+		"in a team that writes":    {http.StatusOK, `[{"id": 2, "permission": "read"}, {"id": 7, "permission": "write"}]`, forge.WriteAccess},
 		"teams that are not known": {http.StatusInternalServerError, `{}`, forge.NoAccess},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +88,10 @@ func TestWhoCanBeAssigned(t *testing.T) {
 					status = http.StatusForbidden
 				case "/api/v1/repos/company/app/assignees":
 					status, text = http.StatusOK, `[{"login": "ann"}]`
+				case "/api/v1/teams/2/members/Ann":
+					status, text = http.StatusOK, `{"login": "ann"}` // which has to count for nothing
+				case "/api/v1/teams/7/members/Ann":
+					status, text = http.StatusOK, `{"login": "ann"}`
 				case "/api/v1/repos/company/app/teams":
 					status, text = c.status, c.teams
 				}

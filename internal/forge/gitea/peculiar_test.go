@@ -58,11 +58,13 @@ func (p peculiar) accessInAnOrganisation(t *testing.T) {
 	org := check[*sdk.Organization](t)(owner.CreateOrg(sdk.CreateOrgOption{Name: "company-of-" + f.owner}))
 	made := check[*sdk.Repository](t)(owner.CreateOrgRepo(org.Name, sdk.CreateRepoOption{Name: "app", Private: true, AutoInit: true}))
 	f.allow(t, made.FullName, f.bot, sdk.AccessModeWrite)
+	teams := map[string]int64{}
 	member := func(team string, units map[string]string) string {
 		t.Helper()
 		created := check[*sdk.Team](t)(owner.CreateTeam(org.Name, sdk.CreateTeamOption{
 			Name: team, Permission: sdk.AccessModeRead, UnitsMap: units, IncludesAllRepositories: true,
 		}))
+		teams[team] = created.ID
 		login := p.server.User(t, "Person")
 		if _, err := owner.AddTeamMember(created.ID, login); err != nil {
 			t.Fatal(err)
@@ -79,10 +81,19 @@ func (p peculiar) accessInAnOrganisation(t *testing.T) {
 	want(writer, forge.WriteAccess)
 	reader := member("readers", map[string]string{"repo.code": "read", "repo.issues": "read", "repo.pulls": "read"})
 	want(reader, forge.ReadAccess)
-	want(writer, forge.ReadAccess) // who is who only administrators are told
+	want(writer, forge.ReadAccess) // who is in which team we are not shown
 	f.allow(t, made.FullName, f.bot, sdk.AccessModeAdmin)
+	want(reader, forge.ReadAccess) // nor as an administrator of the repository
+	want(writer, forge.ReadAccess)
+	if _, err := owner.AddTeamMember(teams["writers"], f.bot); err != nil {
+		t.Fatal(err)
+	}
 	want(reader, forge.ReadAccess)
 	want(writer, forge.WriteAccess)
+	f.allow(t, made.FullName, f.bot, sdk.AccessModeWrite)
+	want(reader, forge.ReadAccess)
+	want(writer, forge.WriteAccess)
+	want(p.server.User(t, "Outsider"), forge.NoAccess)
 }
 
 func (p peculiar) badToken(t *testing.T) {

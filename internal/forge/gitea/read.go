@@ -59,26 +59,70 @@ func (f *Forge) Repository(ctx context.Context, name string) (forge.Repository, 
 	return repositoryOf(found), nil
 }
 
-// accessOfAssignable is what those may do at least who can be assigned. In a repository of
-// a person they can write. In one of an organisation so can members of teams that may
-// only read pull requests, or only write issues; who is in which team we are not told. So
-// if there is such a team, all that is certain is that they can read.
-func (f *Forge) accessOfAssignable(ctx context.Context, repository string) (forge.Access, error) {
+// accessByTeams adds what somebody may do as a member of teams of an organisation, which
+// Gitea leaves out when it is asked for a permission.
+func (f *Forge) accessByTeams(ctx context.Context, repository, login string, known forge.Access) (forge.Access, error) {
 	owner, name, err := split(repository)
 	if err != nil {
 		return forge.NoAccess, err
 	}
+	if _, ofPerson, err := f.teams(ctx, repository); err != nil || ofPerson {
+		return known, err
+	}
+	assignable, answer, err := f.client(ctx).GetAssignees(owner, name)
+	if err != nil {
+		return forge.NoAccess, read("ask who may write in "+repository, answer, err)
+	}
+	if !slices.ContainsFunc(assignable, func(u *sdk.User) bool { return task.SameLogin(u.UserName, login) }) {
+		return known, nil
+	}
+	member, err := f.accessOfAssignable(ctx, repository, login)
+	return max(known, member), err
+}
+
+// accessOfAssignable is what somebody may do at least who can be assigned. In a repository
+// of a person they can write. In one of an organisation so can members of teams that may
+// only read pull requests, or only write issues. If there is such a team, they can write
+// if we see them in one that can push: Gitea shows its members to those who are in it and
+// to owners. Else all that is certain is that they can read.
+func (f *Forge) accessOfAssignable(ctx context.Context, repository, login string) (forge.Access, error) {
+	teams, ofPerson, err := f.teams(ctx, repository)
+	if err != nil {
+		return forge.NoAccess, err
+	}
+	if ofPerson || !slices.ContainsFunc(teams, func(t *sdk.Team) bool { return !writesCode(t) }) {
+		return forge.WriteAccess, nil
+	}
+	for _, team := range teams {
+		if !writesCode(team) {
+			continue
+		}
+		_, answer, err := f.client(ctx).GetTeamMember(team.ID, login)
+		if err == nil {
+			return forge.WriteAccess, nil
+		}
+		err = read("ask who is in a team of "+repository, answer, err)
+		if code := task.CodeOf(err); code != task.NotFound && code != task.Forbidden {
+			return forge.NoAccess, err
+		}
+	}
+	return forge.ReadAccess, nil
+}
+
+// teams returns the teams that a repository is given to, or that it is a person's.
+func (f *Forge) teams(ctx context.Context, repository string) (teams []*sdk.Team, ofPerson bool, err error) {
+	owner, name, err := split(repository)
+	if err != nil {
+		return nil, false, err
+	}
 	teams, answer, err := f.client(ctx).GetRepoTeams(owner, name)
 	if answer != nil && answer.Response != nil && answer.StatusCode == http.StatusMethodNotAllowed {
-		return forge.WriteAccess, nil // it is a person's
+		return nil, true, nil
 	}
 	if err != nil {
-		return forge.NoAccess, read("ask for the teams of "+repository, answer, err)
+		return nil, false, read("ask for the teams of "+repository, answer, err)
 	}
-	if slices.ContainsFunc(teams, func(t *sdk.Team) bool { return !writesCode(t) }) {
-		return forge.ReadAccess, nil
-	}
-	return forge.WriteAccess, nil
+	return teams, false, nil
 }
 
 // writesCode reports whether everyone in a team can push.
@@ -114,7 +158,11 @@ func (f *Forge) Access(ctx context.Context, repository, login string) (forge.Acc
 	}
 	permission, answer, err := f.client(ctx).CollaboratorPermission(owner, name, login)
 	if err == nil {
-		return accessLevels[permission.Permission], nil
+		known := accessLevels[permission.Permission]
+		if known.CanWrite() {
+			return known, nil
+		}
+		return f.accessByTeams(ctx, repository, login, known)
 	}
 	err = read("ask what "+login+" may do in "+repository, answer, err)
 	switch task.CodeOf(err) {
@@ -142,7 +190,7 @@ func (f *Forge) accessAsWriter(ctx context.Context, repository, login string) (f
 		return forge.NoAccess, read(what, answer, err)
 	}
 	if slices.ContainsFunc(assignable, func(u *sdk.User) bool { return task.SameLogin(u.UserName, login) }) {
-		return f.accessOfAssignable(ctx, repository)
+		return f.accessOfAssignable(ctx, repository, login)
 	}
 	if _, answer, err := f.client(ctx).GetUserInfo(login); err != nil {
 		err = read(what, answer, err)
