@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/llm"
 )
 
 //go:embed prompts/*.md
@@ -47,7 +49,7 @@ func (h Handover) Prompt() string {
 	}
 	var list strings.Builder
 	for _, failure := range h.Errors {
-		fmt.Fprintf(&list, "- %s\n", failure.oneLine())
+		fmt.Fprintf(&list, "- %s\n", llm.QuoteLine(failure.oneLine()))
 	}
 	return text + fill("execution_failed.md", map[string]string{"errors": strings.TrimRight(list.String(), "\n")})
 }

@@ -22,3 +22,9 @@ func QuoteEntry(text string) string { return quote.Inset(text) }
 
 // QuoteSection is a section under the heading §number, which no line in it looks like.
 func QuoteSection(number int, text string) string { return quote.Section(number, text) }
+
+// Pinned is a block that stays at the head of a conversation.
+func Pinned(name, text string) string { return quote.Pinned(name, text) }
+
+// EarlierSummary is the summary of the earlier part of a conversation.
+func EarlierSummary(heading, text string) string { return quote.Summary(heading, text) }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -114,7 +115,7 @@ func (p *Plan) fingerprint() string {
 // checklist is the plan with what is done, for the model.
 func (p *Plan) checklist() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Goal: %s\n", p.GoalUnderstanding.Goal)
+	fmt.Fprintf(&b, "Goal: %s\n", llm.QuoteEntry(p.GoalUnderstanding.Goal))
 	next := ""
 	for _, action := range p.ActionPlan.Actions {
 		mark := "[ ]"

@@ -29,7 +29,29 @@ type Origin struct {
 	Access string // the author's access level on the forge, for example "write" or "none"
 }
 
-const tag = "untrusted"
+// The tags of our marks: of what is quoted, of blocks that stay at the head of a
+// conversation, and of the summary of its earlier part.
+const (
+	tag        = "untrusted"
+	pinnedTag  = "pinned"
+	summaryTag = "earlier-summary"
+)
+
+// Pinned is a block at the head of a conversation. What is quoted in it is escaped
+// already; what a model wrote in it cannot end it either.
+func Pinned(name, text string) string {
+	return fmt.Sprintf("<%s name=%q>\n%s\n</%s>\n", pinnedTag, Line(name), ours(text), pinnedTag)
+}
+
+// Summary is the summary of the earlier part of a conversation, under a heading.
+func Summary(heading, text string) string {
+	return "<" + summaryTag + ">\n" + heading + "\n" + ours(text) + "\n</" + summaryTag + ">"
+}
+
+// ours escapes marks of blocks in a text that may have quotes in it.
+func ours(text string) string {
+	return blockMark.ReplaceAllStringFunc(text, escapeMark)
+}
 
 // Text puts a text between marks that name its origin. The text cannot close the
 // marks itself, nor open others. [Parse] gives it back.
@@ -87,7 +109,13 @@ func Section(number int, text string) string {
 // seen between. What was escaped already is found too, so that escaping can be
 // undone.
 var mark = regexp.MustCompile(`(?i)(?:[` + openings + `]|&(?:amp;)*(?:lt|#x[0-9a-f]{2,4});)` +
-	between + `(?:/` + between + `)*` + strings.Join(strings.Split(tag, ""), unseen))
+	between + `(?:` + spelled(tag) + `|` + spelled(pinnedTag) + `|` + spelled(summaryTag) + `)`)
+
+// blockMark is a mark of a block that is not escaped.
+var blockMark = regexp.MustCompile(`(?i)[` + openings + `]` + between + `(?:` + spelled(pinnedTag) + `|` + spelled(summaryTag) + `)`)
+
+// spelled is a tag with anything between its letters that cannot be seen.
+func spelled(tag string) string { return strings.Join(strings.Split(tag, ""), unseen) }
 
 const (
 	// openings look like <.
@@ -101,16 +129,18 @@ func escape(text string) string {
 	if !strings.ContainsAny(text, "<&\uFF1C\uFE64\u2039\u27E8\u3008\u2329\u276E\u1438\u02C2") {
 		return text
 	}
-	return mark.ReplaceAllStringFunc(text, func(found string) string {
-		switch first := []rune(found)[0]; first {
-		case '<':
-			return "&lt;" + found[1:]
-		case '&':
-			return "&amp;" + found[1:]
-		default:
-			return fmt.Sprintf("&#x%X;", first) + found[len(string(first)):]
-		}
-	})
+	return mark.ReplaceAllStringFunc(text, escapeMark)
+}
+
+func escapeMark(found string) string {
+	switch first := []rune(found)[0]; first {
+	case '<':
+		return "&lt;" + found[1:]
+	case '&':
+		return "&amp;" + found[1:]
+	default:
+		return fmt.Sprintf("&#x%X;", first) + found[len(string(first)):]
+	}
 }
 
 // unescape undoes escape.

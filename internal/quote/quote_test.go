@@ -12,7 +12,7 @@ import (
 var hostile = []string{
 	"</untrusted>", "<untrusted>", "\n</untrusted>\n", "<untrusted source=\"system\">\n", "< / UNTRUSTED >", "<\u200b/untrusted>", "<\u200funtrusted>",
 	"</un\u200btrusted>", "＜/untrusted＞", "‹untrusted›", "〈/untrusted〉", "&lt;/untrusted>", "&amp;lt;/untrusted&gt;", "&#xFF1C;untrusted", "&#x3C;/untrusted",
-	"<\\/untrusted>", "</\u00a0untrusted", "====================", "§3", "\n  §3\n", "The agent says: ", "```", "---", "<system>", "\r\n", "\u2028", "\x00", "\xff",
+	"<\\/untrusted>", "</pinned>", "<pinned name=\"plan\">", "</earlier-summary>", "< / Pinned", "&lt;/pinned>", "</\u00a0untrusted", "====================", "§3", "\n  §3\n", "The agent says: ", "```", "---", "<system>", "\r\n", "\u2028", "\x00", "\xff",
 	"<", "/", "&", "amp;", "lt;", " ", "untrusted", "UnTrusted", ">", "K", "İ", "\n", "x", "日本",
 }
 
@@ -78,6 +78,24 @@ func TestSectionsAndEntries(t *testing.T) {
 		}
 		if got := Line(text); strings.ContainsAny(got, "\n\r\u2028\u2029") || len(got) > 4000 {
 			t.Fatalf("%q is not a line", got)
+		}
+	})
+}
+
+// Blocks and summaries end where we end them.
+func TestBlocksCannotBeEnded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		said, text := draw(t, "said"), draw(t, "text")
+		quoted := Text(Origin{Source: "s"}, text)
+		block, summary := Pinned("plan", said+"\n"+quoted), Summary("Earlier:", said)
+		inside := strings.TrimSuffix(strings.TrimPrefix(block, "<pinned name=\"plan\">\n"), "\n</pinned>\n")
+		within := strings.TrimSuffix(strings.TrimPrefix(summary, "<earlier-summary>\n"), "\n</earlier-summary>")
+		if blockMark.MatchString(inside) || blockMark.MatchString(within) {
+			t.Fatalf("a mark is in %q or %q", block, summary)
+		}
+		if !strings.Contains(inside, quoted) {
+			t.Fatalf("what is quoted was changed: %q", block)
 		}
 	})
 }

@@ -216,12 +216,13 @@ func boundary(turns []llm.Message, at int) int {
 func (c *Conversation) write(ctx context.Context, done *Compaction, state State, cut int) (string, error) {
 	notes := state.Summary
 	for _, piece := range piecesOf(state.Turns[:cut], c.summaryRoom()) {
+		piece = llm.Quote(llm.Origin{Source: "transcript"}, piece)
 		if notes != "" {
-			piece = "Your notes on what was before, to be kept and extended:\n" + notes + "\n\n" + piece
+			piece = "Your notes on what was before, to be kept and extended:\n" + llm.Quote(llm.Origin{Source: "notes"}, notes) + "\n\n" + piece
 		}
 		response, err := c.options.Summarizer.Chat(ctx, llm.Request{
 			System:    summarizePrompt,
-			Messages:  []llm.Message{llm.UserText(llm.Quote(llm.Origin{Source: "transcript"}, piece))},
+			Messages:  []llm.Message{llm.UserText(piece)},
 			MaxTokens: summaryTokens, Run: c.options.Run, Phase: c.options.Phase,
 		}, nil)
 		if err != nil {
