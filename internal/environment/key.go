@@ -29,7 +29,7 @@ func (t *Table) snapshotKey(engine, identity string, selected Selection, project
 		return "", err
 	}
 	hash.Write(head)
-	err = fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error { //nolint:forbidigo // over files of package workdir
 		if err != nil {
 			return err
 		}
