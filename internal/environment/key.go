@@ -44,7 +44,7 @@ func (t *Table) snapshotKey(source Source, engine, identity string, selected Sel
 		return "", err
 	}
 	hash.Write(head)
-	err = fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error { //nolint:forbidigo // over files of package workdir
 		if err != nil {
 			return err
 		}

@@ -129,22 +129,30 @@ func (b Books) Reap(owner string, keep func(Info) bool) (int, error) {
 		if found.Process == 0 && found.Starter != os.Getpid() && alive(found.Starter, found.Since) {
 			continue
 		}
-		if found.Info.Running {
-			if err := syscall.Kill(found.Process, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return reaped, fmt.Errorf("end the sandbox %s: %w", found.Info.ID, err)
-			}
-		}
-		if b.Ended != nil {
-			if err := b.Ended(found.Info); err != nil {
-				return reaped, fmt.Errorf("end the sandbox %s: %w", found.Info.ID, err)
-			}
-		}
-		if err := RemoveTree(dir); err != nil {
-			return reaped, fmt.Errorf("remove the sandbox %s: %w", found.Info.ID, err)
+		if err := b.end(dir, found); err != nil {
+			return reaped, err
 		}
 		reaped++
 	}
 	return reaped, nil
+}
+
+// end ends a sandbox and removes what is left of it.
+func (b Books) end(dir string, found entry) error {
+	if found.Info.Running {
+		if err := syscall.Kill(found.Process, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end the sandbox %s: %w", found.Info.ID, err)
+		}
+	}
+	if b.Ended != nil {
+		if err := b.Ended(found.Info); err != nil {
+			return fmt.Errorf("end the sandbox %s: %w", found.Info.ID, err)
+		}
+	}
+	if err := RemoveTree(dir); err != nil {
+		return fmt.Errorf("remove the sandbox %s: %w", found.Info.ID, err)
+	}
+	return nil
 }
 
 func alive(process int, began string) bool {

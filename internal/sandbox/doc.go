@@ -20,6 +20,8 @@
 //     the command goes on.
 //   - A command that exceeds a limit is killed with everything else that runs in
 //     the sandbox, so nothing it left behind goes on. Its result says which limit.
+//   - Limits hold from the start of the sandbox to its end, for all memory and all
+//     files, also between commands.
 //   - A process that a command leaves in the background lives until the sandbox
 //     stops or a command is killed.
 //   - No environment variable and no file of the host comes in unless the
@@ -35,6 +37,7 @@
 //
 // The adapters are docker (the Engine API), bubblewrap (no daemon, no root) and
 // landlock (a confined process, where there is nothing better). Every one passes
-// the suite in package sandboxtest. Package guest is the program inside, and
-// package egress the proxy outside.
+// the suite in package sandboxtest. Package guest is the program inside, package
+// egress the proxy outside, and package cgroup has the kernel keep the limits of
+// sandboxes that are processes of this machine.
 package sandbox

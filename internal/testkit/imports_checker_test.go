@@ -91,8 +91,8 @@ func TestCheckerOnMadeUpImports(t *testing.T) {
 // the design forbids.
 func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
-	// All SQL, the program that runs inside of every kind of sandbox, and the kernel's
-	// limits for those that are processes of the host.
+	// All SQL, the program that runs inside of every kind of sandbox, and the control
+	// groups of those that are processes of the machine.
 	sharedByLeaves := []string{"store/relational", "sandbox/guest", "sandbox/cgroup"}
 	for name, row := range importTable {
 		for _, target := range row.imports {

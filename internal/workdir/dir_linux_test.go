@@ -206,8 +206,8 @@ func TestWhatMayNotBeWrittenIsRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "top")
 	outside := t.TempDir()
 	touch(t, outside, "precious")
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b/c"), 0o700), os.Symlink(outside, filepath.Join(dir, "a/link")),
-		os.Chmod(filepath.Join(dir, "a/b/c"), 0), os.Chmod(filepath.Join(dir, "a/b"), 0o500), os.Chmod(dir, 0o500)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o700), os.Symlink(outside, filepath.Join(dir, "a", "link")),
+		os.Chmod(filepath.Join(dir, "a", "b", "c"), 0), os.Chmod(filepath.Join(dir, "a", "b"), 0o500), os.Chmod(dir, 0o500)); err != nil {
 		t.Fatal(err)
 	}
 	if err := workdir.Remove(dir); err != nil {

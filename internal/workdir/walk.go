@@ -97,7 +97,7 @@ func (f *Dir) walk(at string, visit func(name string, entry fs.DirEntry) error) 
 		}
 		below, err := f.Sub(entry.Name())
 		if err != nil {
-			return nil //nolint:nilerr // it went, or may not be entered
+			return nil // it went, or may not be entered
 		}
 		defer func() { _ = below.Close() }()
 		return below.walk(name, visit)
@@ -144,7 +144,7 @@ func (f *Dir) own(length, owner int) error {
 		}
 		below, err := f.Sub(entry.Name())
 		if err != nil {
-			return nil //nolint:nilerr // it went, or became something else
+			return nil // it went, or became something else
 		}
 		defer func() { _ = below.Close() }()
 		return below.own(length, owner)

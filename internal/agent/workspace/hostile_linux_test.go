@@ -40,8 +40,8 @@ func TestIgnoreFilesThatAreNone(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "b.txt"), []byte("b\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	sparse(t, filepath.Join(dir, "sub/.gitignore"), 90<<20) // no more than may be committed
-	sparse(t, filepath.Join(dir, "new/.gitignore"), 3<<30)
+	sparse(t, filepath.Join(dir, "sub", ".gitignore"), 90<<20) // no more than may be committed
+	sparse(t, filepath.Join(dir, "new", ".gitignore"), 3<<30)
 	taken := testkit.MemoryTaken(t, func() {
 		diff, err := w.Diff(t.Context())
 		if err != nil {
@@ -58,10 +58,8 @@ func TestIgnoreFilesThatAreNone(t *testing.T) {
 
 //nolint:paralleltest // it measures memory
 func TestALongFileOfRulesIsNotRead(t *testing.T) {
-	long := strings.Repeat("be careful\n", 20<<20)
-	s := newSite(t, map[string]string{"AGENTS.md": long, "a.txt": "a\n"})
+	s := newSite(t, map[string]string{"AGENTS.md": strings.Repeat("be careful\n", 20<<20), "a.txt": "a\n"})
 	w := s.prepare(t, nil)
-	long = ""
 	taken := testkit.MemoryTaken(t, func() {
 		if _, err := w.Base(t.Context(), "AGENTS.md"); task.CodeOf(err) != task.TooLarge {
 			t.Errorf("rules of 220 MB: %v", err)

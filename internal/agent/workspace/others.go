@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -125,32 +126,8 @@ func (w *Workspace) namesOf(ctx context.Context, listed, below string) ([]string
 // patterns are all patterns for what is below a folder, as one file of that folder
 // would have them.
 func (w *Workspace) patterns(below string) ([]byte, error) {
-	files := map[string]bool{path.Join(below, ignoreFile): true}
-	for name := range w.tracked {
-		if path.Base(name) == ignoreFile {
-			files[name] = true
-		}
-	}
-	for name := range w.ignores {
-		files[name] = true
-	}
-	var folders []string
-	for name := range files {
-		folder, is := path.Dir(name), true
-		if below != "" && folder != below {
-			folder, is = strings.CutPrefix(folder, below+"/")
-		} else if below != "" {
-			folder = "."
-		}
-		if is && !strings.Contains(folder, "\n") {
-			folders = append(folders, folder)
-		}
-	}
-	slices.SortFunc(folders, func(a, b string) int { // what is deeper goes over what is above
-		return cmp.Or(depth(a)-depth(b), strings.Compare(a, b))
-	})
 	var all bytes.Buffer
-	for _, folder := range folders {
+	for _, folder := range w.ignoring(below) {
 		name := path.Join(below, folder, ignoreFile)
 		if info, err := w.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 			continue // git does not follow links here either
@@ -167,6 +144,32 @@ func (w *Workspace) patterns(below string) ([]byte, error) {
 		}
 	}
 	return all.Bytes(), nil
+}
+
+// ignoring are the folders at or below a folder that may have patterns, relative to
+// it: what is deeper comes later, and goes over what is above.
+func (w *Workspace) ignoring(below string) []string {
+	files := map[string]bool{path.Join(below, ignoreFile): true}
+	for name := range w.tracked {
+		if path.Base(name) == ignoreFile {
+			files[name] = true
+		}
+	}
+	maps.Copy(files, w.ignores)
+	var folders []string
+	for name := range files {
+		folder, is := path.Dir(name), true
+		if below != "" && folder != below {
+			folder, is = strings.CutPrefix(folder, below+"/")
+		} else if below != "" {
+			folder = "."
+		}
+		if is && !strings.Contains(folder, "\n") {
+			folders = append(folders, folder)
+		}
+	}
+	slices.SortFunc(folders, func(a, b string) int { return cmp.Or(depth(a)-depth(b), strings.Compare(a, b)) })
+	return folders
 }
 
 func depth(folder string) int {

@@ -6,7 +6,8 @@
 // Run by the superuser, it starts sandboxes as a user that belongs to nobody, and
 // gives the workspace to that user.
 //
-// Memory and processes are watched by the guest, several times a second, and the
-// kernel limits the processes of the sandbox's user. The share of processor time
-// is not limited: that needs control groups, which ordinary users seldom have.
+// A control group limits memory, threads and processor time where this program may
+// make one. Otherwise the guest counts memory and processes several times a second,
+// the kernel limits the processes of the sandbox's user, and processor time is not
+// limited.
 package bubblewrap

@@ -87,7 +87,7 @@ func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, d
 	}
 	started.client = client
 	client.SetEnvironment(spec.Env)
-	client.Guard(started.diskWatch(), cgroup.KillsOf(group))
+	client.Guard(started.diskWatch(), cgroup.KillsOf(group)) //nolint:contextcheck // it watches for the life of the sandbox, not of the start
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
 	if err := client.Hello(ctx); err != nil {

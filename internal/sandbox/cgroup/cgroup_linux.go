@@ -128,9 +128,17 @@ func (p *place) all() []string {
 // secondName is the name of the second version among the controllers.
 const secondName = ""
 
+// rootOr is where paths begin.
+func (s *System) rootOr() string {
+	if s.Root == "" {
+		return "/"
+	}
+	return s.Root
+}
+
 // ownGroups is the group of this process for each controller.
 func (s *System) ownGroups() (map[string]string, error) {
-	text, err := os.ReadFile(filepath.Join(s.Root, "/proc/self/cgroup"))
+	text, err := os.ReadFile(filepath.Join(s.rootOr(), "proc", "self", "cgroup"))
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +157,7 @@ func (s *System) ownGroups() (map[string]string, error) {
 
 // mounts is where each controller is mounted, and what of it.
 func (s *System) mounts() (map[string]string, error) {
-	text, err := os.ReadFile(filepath.Join(s.Root, "/proc/self/mountinfo"))
+	text, err := os.ReadFile(filepath.Join(s.rootOr(), "proc", "self", "mountinfo"))
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +185,11 @@ func (s *System) mounts() (map[string]string, error) {
 // folderOf is the folder of this process's group. In a container the group may have
 // another name outside; then what is mounted is that of the container.
 func (s *System) folderOf(mount, own string) string {
-	dir := filepath.Join(s.Root, mount, own)
+	dir := filepath.Join(s.rootOr(), mount, own)
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err == nil {
 		return dir
 	}
-	return filepath.Join(s.Root, mount)
+	return filepath.Join(s.rootOr(), mount)
 }
 
 func (s *System) findFirst(own, mounts map[string]string) (*place, error) {
@@ -206,7 +214,7 @@ func (s *System) findSecond(own, mounts map[string]string) (*place, error) {
 	}
 	dir := s.folderOf(mounts[secondName], own[secondName])
 	if os.Geteuid() == 0 && !delegated(dir) {
-		dir = filepath.Join(s.Root, mounts[secondName]) // as container engines do; the group is its manager's
+		dir = filepath.Join(s.rootOr(), mounts[secondName]) // as container engines do; the group is its manager's
 	}
 	there, err := words(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -404,7 +412,7 @@ func (g *Group) Join(command *exec.Cmd) (io.Closer, error) {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(opened.Fd()) //nolint:gosec // descriptors are small
+	command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(opened.Fd())
 	return opened, nil
 }
 

@@ -27,8 +27,8 @@ func machine(t *testing.T, files map[string]string) *cgroup.System {
 }
 
 const (
-	second = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
-	first  = "31 23 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+	second = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 none rw\n"
+	first  = "31 23 0:27 / /sys/fs/cgroup/memory rw - cgroup none rw,memory\n32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup none rw,pids\n"
 )
 
 // Without the kernel a group that is made has no files in it, so that none can be

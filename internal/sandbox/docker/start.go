@@ -188,7 +188,7 @@ func (b *box) connect(ctx context.Context, user int) error {
 		return err
 	}
 	b.client.SetEnvironment(b.env)
-	b.client.Guard(b.diskWatch(), nil)
+	b.client.Guard(b.diskWatch(), nil) //nolint:contextcheck // it watches for the life of the sandbox, not of the start
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
 	return b.client.Hello(ctx)

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"strconv"
@@ -83,7 +82,7 @@ type refusals struct {
 	more  int
 }
 
-func (r *refusals) note(ctx context.Context, log *slog.Logger, what, host string, port int) {
+func (r *refusals) note(log *slog.Logger, what, host string, port int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	key := what + " " + net.JoinHostPort(host, strconv.Itoa(port))
@@ -92,7 +91,7 @@ func (r *refusals) note(ctx context.Context, log *slog.Logger, what, host string
 		return
 	}
 	r.seen[key] = true
-	log.InfoContext(ctx, "a sandbox was refused a connection", "reason", what, "host", host, "port", port)
+	log.Info("a sandbox was refused a connection", "reason", what, "host", host, "port", port)
 }
 
 // finish logs how many refusals were not logged.

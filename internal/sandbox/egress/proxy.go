@@ -72,7 +72,7 @@ func (p *Proxy) Serve(inside net.Conn) { p.serve(inside, "") }
 func (p *Proxy) serve(inside net.Conn, of string) {
 	taken, ok := p.admission.admit(inside, of)
 	if !ok {
-		p.refusals.note(context.Background(), p.log, "too many connections", of, 0)
+		p.refusals.note(p.log, "too many connections", of, 0)
 		_ = inside.Close()
 		return
 	}
@@ -230,7 +230,7 @@ func (p *Proxy) plain(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) refuse(w http.ResponseWriter, host string, port int, err error) {
 	w.Header().Set("Connection", "close") // what follows a refused CONNECT is no request
 	if errors.Is(err, errRefused) {
-		p.refusals.note(context.Background(), p.log, "network policy", host, port)
+		p.refusals.note(p.log, "network policy", host, port)
 		http.Error(w, "toryo: the network policy of this sandbox does not allow "+host+":"+strconv.Itoa(port), http.StatusForbidden)
 		return
 	}

@@ -91,7 +91,7 @@ func (p *packer) add(root *workdir.Dir, name, as string) (stamp, bool, error) {
 func (p *packer) addFile(root *workdir.Dir, name string, entry parcelEntry) (stamp, bool, error) {
 	file, info, err := root.OpenFile(name)
 	if err != nil {
-		return stamp{}, false, nil //nolint:nilerr // it went, may not be read, or something else took its place
+		return stamp{}, false, nil // it went, may not be read, or something else took its place
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	entry.Mode, entry.Time = info.Mode().Perm(), info.ModTime().UnixNano()

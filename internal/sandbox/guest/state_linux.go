@@ -2,7 +2,6 @@ package guest
 
 import (
 	"errors"
-	"io"
 	"path/filepath"
 
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -40,7 +39,7 @@ func (s *server) prepareState(command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = io.WriteString(file, command+"\n")
+	_, err = file.WriteString(command + "\n")
 	return filepath.Join(s.options.State, commandFile), errors.Join(err, file.Close())
 }
 

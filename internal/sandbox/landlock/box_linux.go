@@ -79,7 +79,7 @@ func (b *box) begin(ctx context.Context) error {
 		return err
 	}
 	b.client.SetEnvironment(b.spec.Env)
-	b.client.Guard(b.diskWatch(), cgroup.KillsOf(b.group))
+	b.client.Guard(b.diskWatch(), cgroup.KillsOf(b.group)) //nolint:contextcheck // it watches for the life of the sandbox, not of the start
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
 	if err := b.client.Hello(ctx); err != nil {

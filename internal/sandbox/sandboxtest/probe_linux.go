@@ -47,7 +47,7 @@ func probe(name, argument string) string {
 		_, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		return said(err)
 	case "connect":
-		connection, err := net.DialTimeout("unix", argument, time.Second)
+		connection, err := net.DialTimeout("unix", argument, time.Second) //nolint:noctx // the time is limited
 		if err == nil {
 			_, err = connection.Write([]byte("from inside"))
 		}
@@ -87,7 +87,7 @@ func probe(name, argument string) string {
 				return err.Error()
 			}
 			var connection net.Conn
-			if connection, err = net.DialTimeout("tcp", strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://"), 10*time.Second); err == nil {
+			if connection, err = net.DialTimeout("tcp", strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://"), 10*time.Second); err == nil { //nolint:noctx // the time is limited
 				kept = append(kept, connection)
 			}
 		}
@@ -159,7 +159,7 @@ func testSockets(t *testing.T, h Harness) {
 	abstract := "@toryo-suite-" + filepath.Base(dir)
 	reached := make(chan string, 10)
 	for _, at := range []string{stream, abstract} {
-		listener, err := net.Listen("unix", at)
+		listener, err := net.Listen("unix", at) //nolint:noctx // it is at once
 		if err != nil {
 			t.Fatal(err)
 		}
