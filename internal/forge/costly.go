@@ -26,28 +26,32 @@ func Costly(source string) bool {
 // that is indented far counts as nested too deep if it may begin one.
 func nesting(line string) int {
 	count, indent := 0, 0
-	for i := 0; i < len(line); {
-		switch c := line[i]; {
-		case c == ' ' || c == '\t':
+	for line != "" {
+		if line[0] == ' ' || line[0] == '\t' {
+			line = line[1:]
 			indent++
-			i++
 			continue
-		case c == '>' || c == '-' || c == '+' || c == '*':
-			i++
-		case c >= '0' && c <= '9':
-			for i < len(line) && line[i] >= '0' && line[i] <= '9' {
-				i++
-			}
-			if i == len(line) || line[i] != '.' && line[i] != ')' {
-				return count
-			}
-			i++
-		default:
+		}
+		size := begins(line)
+		if size == 0 {
 			return count
 		}
 		if count++; indent > maxIndent {
 			return maxNesting + 1
 		}
+		line = line[size:]
 	}
 	return count
+}
+
+// begins is how many bytes begin a quote or an entry of a list, 0 if none do.
+func begins(line string) int {
+	if strings.IndexByte(">-+*", line[0]) >= 0 {
+		return 1
+	}
+	rest := strings.TrimLeft(line, "0123456789")
+	if len(rest) < len(line) && rest != "" && (rest[0] == '.' || rest[0] == ')') {
+		return len(line) - len(rest) + 1
+	}
+	return 0
 }

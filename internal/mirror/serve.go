@@ -75,9 +75,8 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		err = mayUse(holder, r.PathValue("task"), service)
 	}
 	if err != nil {
-		m.refused.Do(func() {
-			m.options.Log.WarnContext(r.Context(), "an agent's git is refused", "task", id[:min(len(id), maxTaskID)], "error", err)
-		})
+		log := m.options.Log.With("task", id[:min(len(id), maxTaskID)], "error", err)
+		m.refused.Do(func() { log.Warn("an agent's git is refused") })
 		if refusal(err) == refusedTrouble {
 			http.Error(w, refusedTrouble, http.StatusServiceUnavailable)
 			return

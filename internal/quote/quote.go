@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Rule is the paragraph of a system prompt that says what quoted text is. A prompt
@@ -133,13 +134,13 @@ func escape(text string) string {
 }
 
 func escapeMark(found string) string {
-	switch first := []rune(found)[0]; first {
+	switch first, size := utf8.DecodeRuneInString(found); first {
 	case '<':
 		return "&lt;" + found[1:]
 	case '&':
 		return "&amp;" + found[1:]
 	default:
-		return fmt.Sprintf("&#x%X;", first) + found[len(string(first)):]
+		return fmt.Sprintf("&#x%X;", first) + found[size:]
 	}
 }
 

@@ -156,7 +156,7 @@ func (p *Pages) findItem(w http.ResponseWriter, r *http.Request, v visit) {
 			break
 		}
 		if _, err = hands.Item(r.Context(), key); err == nil {
-			http.Redirect(w, r, itemURL(key), http.StatusSeeOther) //nolint:gosec // a page of the board
+			http.Redirect(w, r, itemURL(key), http.StatusSeeOther)
 			return
 		}
 		if task.CodeOf(err) != task.NotFound {

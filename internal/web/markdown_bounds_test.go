@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func rendered(t testing.TB, ctx context.Context, source string) string {
+func rendered(ctx context.Context, t testing.TB, source string) string {
 	t.Helper()
 	var page strings.Builder
 	must(t, markdown(source).Render(ctx, &page))
@@ -46,7 +46,7 @@ func TestCostlyMarkdownIsShownAsItIs(t *testing.T) {
 		"a wide table":           "|" + strings.Repeat("a|", 4000) + "\n|" + strings.Repeat("-|", 4000) + "\n" + strings.Repeat("|\n", 4000),
 		"headings":               fill("a\n=\n"),
 	} {
-		page := rendered(t, t.Context(), text)
+		page := rendered(t.Context(), t, text)
 		if !strings.HasPrefix(page, "<pre>") || strings.Contains(page, "<blockquote>") || len(page) > 6*len(text) {
 			t.Errorf("%s: %d bytes become %d, %.40q", name, len(text), len(page), page)
 		}
@@ -55,7 +55,7 @@ func TestCostlyMarkdownIsShownAsItIs(t *testing.T) {
 	for name, text := range map[string]string{
 		"brackets": fill("["), "images": fill("!["), "elements": fill("<div>"), "comments": fill("<!--"), "addresses": fill("http://a "), "code": fill("`a"),
 	} {
-		if page := rendered(t, t.Context(), text); len(page) > 2*maxMarkup {
+		if page := rendered(t.Context(), t, text); len(page) > 2*maxMarkup {
 			t.Errorf("%s: %d bytes become %d", name, len(text), len(page))
 		}
 	}
@@ -69,7 +69,7 @@ func TestOrdinaryMarkdownIsRead(t *testing.T) {
 	for i := range 150 {
 		fmt.Fprintf(&text, "| [item %d](https://example.org/%d) | **yes** and *no* |\n", i, i)
 	}
-	page := rendered(t, t.Context(), text.String())
+	page := rendered(t.Context(), t, text.String())
 	for _, want := range []string{"<blockquote>", "<li>", "<td>", `href="https://example.org/149"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)
@@ -82,7 +82,7 @@ func TestOrdinaryMarkdownIsRead(t *testing.T) {
 func TestMarkdownIsReadOnce(t *testing.T) {
 	t.Parallel()
 	source := "**read once**, as " + t.Name()
-	rendered(t, t.Context(), source)
+	rendered(t.Context(), t, source)
 	if text, found := pages.get(sha256.Sum256([]byte(source))); !found || !strings.Contains(string(text.html), "<strong>") {
 		t.Error("the page of a text is not kept")
 	}
@@ -90,7 +90,7 @@ func TestMarkdownIsReadOnce(t *testing.T) {
 	read := 0
 	for i := range 20 {
 		text := fmt.Sprintf("**%d %s**\n\n%s", i, t.Name(), strings.Repeat("word ", 10_000))
-		if strings.Contains(rendered(t, page, text), "<strong>") {
+		if strings.Contains(rendered(page, t, text), "<strong>") {
 			read++
 		}
 	}

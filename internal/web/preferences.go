@@ -29,6 +29,6 @@ func (p *Pages) registerPreferences(mux *http.ServeMux) {
 		if r.PostForm.Has("theme") && slices.Contains(themes, r.PostFormValue("theme")) {
 			setCookie(w, r, themeCookie, r.PostFormValue("theme"), keepChoices)
 		}
-		http.Redirect(w, r, safeNext(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // safeNext stays on this server
+		http.Redirect(w, r, safeNext(r.PostFormValue("next")), http.StatusSeeOther)
 	}))
 }
