@@ -84,7 +84,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	} else if len(elsewhere) > 0 {
 		f.log.WarnContext(ctx, "repositories of the board are not in the folder of this server, which cannot work on them",
-			"repositories", elsewhere, "workdir", filepath.Join(c.DataDir, boardFolder),
+			"repositories", elsewhere, "folder", filepath.Join(c.DataDir, boardFolder),
 			"mend", "let all servers on the database have this folder in common, or use one server")
 	}
 	if f.forges, f.ways, err = connectForges(c, database, report); err != nil {

@@ -269,17 +269,15 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 		if !is {
 			return err
 		}
+		// Each time, because an agent that is not heard of counts as silent.
+		if err := o.sayUnable(ctx, settings, unable); err != nil {
+			return err
+		}
 		if text := unable.Error(); text != told {
-			if err := o.sayUnable(ctx, settings, unable); err != nil {
-				return err
-			}
 			if _, err := fmt.Fprintf(o.stdout, "the agent has checked in, but takes no tasks: %s\n", text); err != nil {
 				return err
 			}
 			told = text
-		}
-		if unable.reason != task.ReasonNoSandbox { // the configuration was read once
-			return nil
 		}
 		if pauseFor(ctx, lookForSandbox) != nil {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -134,11 +135,23 @@ func (o *tasksNext) printTasks(tasks []wire.NextTask) error {
 
 // oneLineOf is a title that a person wrote, as it may stand in a table.
 func oneLineOf(text string) string {
-	line := []rune(strings.Join(strings.Fields(text), " "))
+	line := []rune(strings.Join(strings.Fields(strings.Map(visible, text)), " "))
 	if len(line) > 60 {
 		line = append(line[:59], '…')
 	}
 	return string(line)
+}
+
+// visible drops what would command the terminal or turn the order of letters around:
+// titles are written by anybody.
+func visible(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+		return -1
+	}
+	return r
 }
 
 type tasksList struct {

@@ -72,7 +72,7 @@ func waitText(wait wire.Wait) string {
 	}
 	fmt.Fprintf(&text, "%s: %s", tasks, wait.Text)
 	if wait.Detail != "" {
-		fmt.Fprintf(&text, " (%s)", strings.Join(strings.Fields(wait.Detail), " "))
+		fmt.Fprintf(&text, " (%s)", strings.Join(strings.Fields(strings.Map(visible, wait.Detail)), " "))
 	}
 	text.WriteByte('\n')
 	if wait.Fix != "" {

@@ -3,7 +3,7 @@
 // the environment.
 //
 // Arguments name the measures to make, all of them by default: go run
-// ./internal/bench first-day tests.
+// ./internal/bench first-day.
 //
 // The numbers are of one machine at one moment. They are for comparing within one
 // run, and for seeing what got worse; no test depends on them.

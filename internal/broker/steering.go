@@ -58,6 +58,11 @@ func (s *Steering) Of(ctx context.Context, item forge.Item, login string, earlie
 		s.Log.WarnContext(ctx, "what somebody may do in a repository is not known", "item", item.Key.String(), "login", login, "error", err)
 		return Standing{}, nil
 	}
+	if err != nil && !forge.Temporary(err) {
+		// Asking again will not help, and the work of others may not wait for it.
+		s.Log.WarnContext(ctx, "what somebody may do in a repository is not told", "item", item.Key.String(), "login", login, "error", err)
+		return Standing{Refused: task.ReasonNoWriteAccess}, nil
+	}
 	if err != nil {
 		return Standing{}, err
 	}

@@ -107,7 +107,7 @@ func lacking(agents []store.Agent, running []task.Task, now time.Time) Wait {
 			if lack.Reason == task.ReasonNoAgents {
 				lack.Reason = task.ReasonAgentsSilent
 			}
-		case agent.Unable != "":
+		case agent.Unable != "" && !holdsAny(agent, running):
 			lack = Wait{Reason: agent.Unable, Agent: agent.Name, Detail: agent.Detail}
 		default:
 			return Wait{}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,7 +175,7 @@ func (p *Program) arguments(c Command) []string {
 		limit = strconv.FormatInt(p.MaxFile/512+1, 10)
 	}
 	memory := "unlimited"
-	if c.Memory > 0 {
+	if c.Memory > 0 && runtime.GOOS == "linux" { // elsewhere shells may refuse it
 		memory = strconv.FormatInt(c.Memory>>10, 10)
 	}
 	args := []string{"-c", limited, "sh", limit, memory, p.path}

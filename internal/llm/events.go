@@ -22,7 +22,7 @@ type Event struct {
 // Decode reads the event's data as JSON.
 func (e Event) Decode(into any) error {
 	if err := json.Unmarshal(e.Data, into); err != nil {
-		return &UnreadableError{Text: string(e.Data), Err: err}
+		return &UnreadableError{Text: beginning(e.Data), Err: err}
 	}
 	return nil
 }
@@ -42,6 +42,8 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 var (
 	errNoEvents     = errors.New("not an event stream")
 	errEventTooLong = errors.New("an event is too long")
+	// errAnswerTooLong is far beyond what a model can say.
+	errAnswerTooLong = errors.New("the answer is too long")
 )
 
 // Events reads server-sent events. An event that breaks off is left out. A stream

@@ -10,7 +10,7 @@ import (
 )
 
 // longestErrorBody is how much is read of an answer that is not a success, and
-// longestAnswer of one that is and comes whole.
+// longestAnswer of one that is, whole or in events.
 const (
 	longestErrorBody = 64 << 10
 	longestAnswer    = 64 << 20
@@ -71,10 +71,27 @@ func PostForJSON(ctx context.Context, client *http.Client, address string, heade
 		return err
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
-		return &UnreadableError{Text: string(body), Err: err}
+		return &UnreadableError{Text: beginning(body), Err: err}
 	}
 	return nil
 }
+
+// boundedReader fails when more comes than an answer may have.
+type boundedReader struct {
+	from io.Reader
+	left int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, &UnreadableError{Err: errAnswerTooLong}
+	}
+	return n, err
+}
+
+// beginning is what is kept of a text that cannot be read.
+func beginning(text []byte) string { return string(text[:min(len(text), longestErrorBody)]) }
 
 // PostForEvents sends a request in JSON and calls take with each event of the
 // stream that is the answer, until take returns an error.
@@ -84,7 +101,7 @@ func PostForEvents(ctx context.Context, client *http.Client, address string, hea
 		return err
 	}
 	defer func() { _ = response.Body.Close() }() // it was read or given up
-	for event, err := range Events(response.Body) {
+	for event, err := range Events(&boundedReader{from: response.Body, left: longestAnswer}) {
 		if err != nil {
 			return err
 		}

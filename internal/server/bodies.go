@@ -57,7 +57,7 @@ func (s *Server) setDeadline(w http.ResponseWriter, r *http.Request, proved *ato
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
-	body := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), begun: time.Now(), strangers: s.bodyTimeout, proved: proved}
+	body := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), strangers: s.bodyTimeout, proved: proved}
 	// What nobody reads of a body is read by net/http when the request is over.
 	body.extend()
 	r.Body = body
@@ -66,25 +66,27 @@ func (s *Server) setDeadline(w http.ResponseWriter, r *http.Request, proved *ato
 type timedBody struct {
 	io.ReadCloser
 	control   *http.ResponseController
-	begun     time.Time
+	spent     time.Duration // waiting for the sender; what we take for ourselves does not count
 	strangers time.Duration
 	proved    *atomic.Bool
 	count     int64
 }
 
 func (b *timedBody) extend() {
-	deadline := b.begun.Add(b.strangers)
+	limit := b.strangers
 	if b.proved.Load() {
-		deadline = b.begun.Add(knownBody + time.Duration(b.count/slowest)*time.Second)
+		limit = knownBody + time.Duration(b.count/slowest)*time.Second
 	}
-	_ = b.control.SetReadDeadline(deadline) // where there is no connection, as in some tests, nobody can hold it up
+	_ = b.control.SetReadDeadline(time.Now().Add(limit - b.spent)) // where there is no connection, as in some tests, nobody can hold it up
 }
 
 // Read implements io.Reader. At the end of the body it takes the deadline away:
 // net/http reads on, to see whether the caller is still there.
 func (b *timedBody) Read(p []byte) (int, error) {
 	b.extend()
+	begun := time.Now()
 	n, err := b.ReadCloser.Read(p)
+	b.spent += time.Since(begun)
 	b.count += int64(n)
 	if errors.Is(err, io.EOF) {
 		_ = b.control.SetReadDeadline(time.Time{})

@@ -88,6 +88,8 @@ func codeOf(status int) task.Code {
 		return task.TooMany
 	case http.StatusRequestEntityTooLarge:
 		return task.TooLarge
+	case http.StatusRequestTimeout: // the body came too slowly, and may come quicker
+		return task.Unavailable
 	case http.StatusInternalServerError:
 		return task.Internal
 	default:

@@ -156,12 +156,16 @@ func (f *Dir) Lchown(name string, owner int) error { return f.root.Lchown(name, 
 
 // Sub opens a folder below.
 func (f *Dir) Sub(name string) (*Dir, error) {
-	root, err := f.root.OpenRoot(name)
+	root, err := openRoot(f.root, name)
 	if err != nil {
 		return nil, err
 	}
 	return &Dir{root}, nil
 }
+
+// openRoot opens a folder below. With the dot at its end, the name is opened as a folder
+// only: a pipe that takes its place meanwhile would be waited for.
+func openRoot(in *os.Root, name string) (*os.Root, error) { return in.OpenRoot(name + "/.") }
 
 // Root is the folder for calls that open nothing.
 func (f *Dir) Root() *os.Root { return f.root }

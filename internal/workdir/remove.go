@@ -1,6 +1,7 @@
 package workdir
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -61,7 +62,7 @@ func enter(in *os.Root, name string, info fs.FileInfo) (*os.Root, error) {
 	if err := allow(in, name, info); err != nil {
 		return nil, err
 	}
-	return in.OpenRoot(name)
+	return openRoot(in, name)
 }
 
 func allow(in *os.Root, name string, info fs.FileInfo) error {
@@ -118,7 +119,7 @@ func (r *remover) one(in *os.Root, at, name string, depth int) error {
 			return err
 		}
 		r.moved++
-		return r.top.Rename(path.Join(at, name), fmt.Sprintf(".removed-%d-%d", os.Getpid(), r.moved))
+		return r.top.Rename(path.Join(at, name), fmt.Sprintf(".removed-%s-%d", rand.Text(), r.moved))
 	}
 	below, err := enter(in, name, info)
 	if err != nil {

@@ -81,27 +81,34 @@ func (f *Dir) Walk(visit func(name string, entry fs.DirEntry) error) error {
 }
 
 func (f *Dir) walk(at string, visit func(name string, entry fs.DirEntry) error) error {
-	return f.Each(func(entry fs.DirEntry) error {
-		name := path.Join(at, entry.Name())
-		if len(name) > Deepest {
-			return nil
-		}
-		if err := visit(name, entry); err != nil {
-			if entry.IsDir() {
-				return skipped(err)
-			}
-			return err
-		}
-		if !entry.IsDir() {
-			return nil
-		}
-		below, err := f.Sub(entry.Name())
-		if err != nil {
-			return nil // it went, or may not be entered
-		}
-		defer func() { _ = below.Close() }()
-		return below.walk(name, visit)
+	var stop error
+	_ = f.Each(func(entry fs.DirEntry) error { // it went, or may not be read
+		stop = f.walkEntry(at, entry, visit)
+		return stop
 	})
+	return stop
+}
+
+func (f *Dir) walkEntry(at string, entry fs.DirEntry, visit func(name string, entry fs.DirEntry) error) error {
+	name := path.Join(at, entry.Name())
+	if len(name) > Deepest {
+		return nil
+	}
+	if err := visit(name, entry); err != nil {
+		if entry.IsDir() {
+			return skipped(err)
+		}
+		return err
+	}
+	if !entry.IsDir() {
+		return nil
+	}
+	below, err := f.Sub(entry.Name())
+	if err != nil {
+		return nil // it went, or may not be entered
+	}
+	defer func() { _ = below.Close() }()
+	return below.walk(name, visit)
 }
 
 func skipped(err error) error {

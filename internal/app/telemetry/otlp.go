@@ -57,7 +57,11 @@ func newCollector(endpoint string) (*collector, error) {
 		return nil, err
 	}
 	headers.Set("Content-Type", protobuf)
-	return &collector{address: address.String(), headers: headers, client: &http.Client{Timeout: tryTime}}, nil
+	return &collector{address: address.String(), headers: headers, client: &http.Client{
+		Timeout: tryTime,
+		// No redirect is followed: a key in a header would go along to another host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
 }
 
 // headersFromEnvironment reads the variables that OpenTelemetry has for headers,

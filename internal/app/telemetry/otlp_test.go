@@ -157,3 +157,18 @@ func TestCollectorHeadersFromEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// A collector that sends us elsewhere does not get our headers there.
+func TestTracesFollowNoRedirect(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=secret")
+	elsewhere, got := collector(t)
+	address, _ := collector(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+	})
+	send(t, address)
+	select {
+	case uploaded := <-got:
+		t.Errorf("the other server got %v", uploaded.headers)
+	default:
+	}
+}

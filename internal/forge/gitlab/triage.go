@@ -15,8 +15,9 @@ var _ forge.Triage = (*Forge)(nil)
 
 var (
 	// assignedNote is what GitLab notes when assignees are added: "assigned to @a",
-	// "assigned to @a and unassigned @b", "assigned to @a, @b, and @c".
-	assignedNote = regexp.MustCompile(`(?:^|[^n])assigned to ((?:@[\w.-]+(?:,? and |, )?)+)`)
+	// "assigned to @a and unassigned @b", "assigned to @a, @b, and @c". Only at the
+	// beginning: other notes quote titles and lists that people wrote.
+	assignedNote = regexp.MustCompile(`^(?:re)?assigned to ((?:@[\w.-]+(?:,? and |, )?)+)`)
 	noteLogin    = regexp.MustCompile(`@([\w.-]+)`)
 )
 

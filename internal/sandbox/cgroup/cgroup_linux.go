@@ -196,6 +196,9 @@ func (s *System) findFirst(own, mounts map[string]string) (*place, error) {
 	if mounts[memory] == "" {
 		return nil, errors.New("version 1 has no memory controller here")
 	}
+	if s.Root == "" && os.Geteuid() != 0 {
+		return nil, errors.New("groups of version 1 can be entered by root only")
+	}
 	found := &place{version: 1, folders: map[string]string{}}
 	for _, controller := range controllers {
 		if mount := mounts[controller]; mount != "" {

@@ -62,16 +62,17 @@ func (a *admitted) Close() error {
 	return a.Conn.Close()
 }
 
-// busy is a connection that is cut when nothing has passed for a while.
+// busy is a connection that is cut when nothing has passed for a while, in either
+// direction: of a long download nothing is heard from who asked for it.
 type busy struct{ net.Conn }
 
 func (b busy) Read(data []byte) (int, error) {
-	_ = b.SetReadDeadline(time.Now().Add(idleTimeout)) // a connection that cannot be timed is one that is closed
+	_ = b.SetDeadline(time.Now().Add(idleTimeout)) // a connection that cannot be timed is one that is closed
 	return b.Conn.Read(data)
 }
 
 func (b busy) Write(data []byte) (int, error) {
-	_ = b.SetWriteDeadline(time.Now().Add(idleTimeout))
+	_ = b.SetDeadline(time.Now().Add(idleTimeout))
 	return b.Conn.Write(data)
 }
 

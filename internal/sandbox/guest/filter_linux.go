@@ -112,9 +112,12 @@ func FilterCalls(sockets Sockets) error {
 		return fmt.Errorf("give up gaining privileges: %w", err)
 	}
 	installed := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}                                                                       //nolint:gosec // some fifty
-	_, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&installed))) //nolint:gosec // the call takes an address
+	thread, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&installed))) //nolint:gosec // the call takes an address
 	if failed != 0 {
 		return fmt.Errorf("filter system calls: %w", failed)
+	}
+	if thread != 0 {
+		return fmt.Errorf("filter system calls: thread %d has another filter", thread)
 	}
 	return nil
 }

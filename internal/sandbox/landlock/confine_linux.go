@@ -10,10 +10,20 @@ import (
 
 // Confine restricts the calling process, for [guest.Main].
 func Confine(options guest.Options) error {
+	version, err := Version()
+	if err != nil {
+		return err
+	}
+	writable := landlock.RWDirs(options.Writable...)
+	if version >= 2 {
+		// Files may be moved between folders. The first version cannot allow that, and
+		// the library would then restrict nothing at all.
+		writable = writable.WithRefer()
+	}
 	rules := []landlock.Rule{
 		landlock.RODirs(options.Readable...).IgnoreIfMissing(),
 		landlock.ROFiles(readableFiles...).IgnoreIfMissing(),
-		landlock.RWDirs(options.Writable...).WithRefer(),
+		writable,
 		landlock.RWFiles("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty").IgnoreIfMissing(),
 	}
 	if err := landlock.V7.BestEffort().Restrict(rules...); err != nil {
