@@ -111,7 +111,7 @@ func FilterCalls(sockets Sockets) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up gaining privileges: %w", err)
 	}
-	installed := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}                                                                       //nolint:gosec // some fifty
+	installed := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}                                                                            //nolint:gosec // some fifty
 	thread, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&installed))) //nolint:gosec // the call takes an address
 	if failed != 0 {
 		return fmt.Errorf("filter system calls: %w", failed)
