@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -150,13 +151,33 @@ func (e *Engine) Reap(ctx context.Context, owner string, keep func(sandbox.Info)
 	return reaped, nil
 }
 
-// remove kills and removes a container. One that is gone is not an error.
+// removalTimeout is how long the engine may take to remove a container that it is
+// removing already.
+const removalTimeout = 30 * time.Second
+
+// remove kills and removes a container, and returns when it is gone. One that is gone
+// already is not an error.
 func (e *Engine) remove(ctx context.Context, id string) error {
 	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) { // a conflict: it is being removed
+	if errdefs.IsConflict(err) { // it is being removed
+		err = e.awaitRemoval(ctx, id)
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
 		return failed(err, "the container cannot be removed")
 	}
 	return nil
+}
+
+func (e *Engine) awaitRemoval(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	defer cancel()
+	removed := e.api.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	select {
+	case <-removed.Result:
+		return nil
+	case err := <-removed.Error:
+		return err
+	}
 }
 
 // Identity is the digest of the image.
