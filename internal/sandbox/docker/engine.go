@@ -124,10 +124,10 @@ func (e *Engine) List(ctx context.Context, owner string) ([]sandbox.Info, error)
 		return nil, failed(err, "the containers cannot be listed")
 	}
 	var infos []sandbox.Info
-	for _, container := range found.Items {
-		generation, _ := strconv.ParseInt(container.Labels[labelGeneration], 10, 64) // our own label
-		infos = append(infos, sandbox.Info{ID: container.ID, Engine: Name, Owner: owner, Task: container.Labels[labelTask],
-			Generation: generation, Started: time.Unix(container.Created, 0).UTC(), Running: container.State == "running"})
+	for _, one := range found.Items {
+		generation, _ := strconv.ParseInt(one.Labels[labelGeneration], 10, 64) // our own label
+		infos = append(infos, sandbox.Info{ID: one.ID, Engine: Name, Owner: owner, Task: one.Labels[labelTask],
+			Generation: generation, Started: time.Unix(one.Created, 0).UTC(), Running: one.State == "running"})
 	}
 	return infos, nil
 }
