@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/store"
 )
@@ -19,17 +18,17 @@ const (
 )
 
 // fold is what decides whether two names are one: labels are as they are
-// written, logins are compared as task.SameLogin does.
+// written, logins are compared as task.SameLogin does. Databases hold logins in upper
+// case from the first version on, so that is the spelling here.
 func (k markKind) fold(name string) string {
 	if k == labelMark {
 		return name
 	}
 	return strings.Map(func(r rune) rune {
-		least := r
-		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-			least = min(least, other)
+		if 'a' <= r && r <= 'z' {
+			return r - ('a' - 'A')
 		}
-		return least
+		return r
 	}, name)
 }
 
