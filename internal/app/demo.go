@@ -125,12 +125,23 @@ func (o demo) config() (config.Config, error) {
 		}
 		c.DataDir = made
 	}
-	if err := makeDataDir(c.DataDir); err != nil || o.provider != "" {
+	if err := o.fillDataDir(&c); err != nil {
+		if o.data == "" {
+			_ = os.RemoveAll(c.DataDir)
+		}
 		return c, err
+	}
+	return c, nil
+}
+
+// fillDataDir makes what the demo needs in its folder.
+func (o demo) fillDataDir(c *config.Config) error {
+	if err := makeDataDir(c.DataDir); err != nil || o.provider != "" {
+		return err
 	}
 	file, err := demostory.WriteScript(c.DataDir)
 	c.LLM.Provider, c.LLM.Script = "script", file
-	return c, err
+	return err
 }
 
 // useModel sets the model that the flags name.

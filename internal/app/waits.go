@@ -15,6 +15,8 @@ const (
 	// waitsEvery is how often what tasks wait for is looked at when nothing is heard
 	// of: that an agent is silent is no event.
 	waitsEvery = 5 * time.Second
+	// waitsPause is how long what follows an event is waited for.
+	waitsPause = 500 * time.Millisecond
 	// waitsShown is how many of the tasks that wait for one thing are named.
 	waitsShown = 5
 )
@@ -44,6 +46,12 @@ func (o serve) tellWaits(ctx context.Context, running instance) error {
 		case <-ctx.Done():
 			return nil
 		case <-rung:
+			// Events come in groups, and each look reads the whole queue.
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(waitsPause):
+			}
 		case <-again.C:
 		}
 	}

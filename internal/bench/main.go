@@ -56,6 +56,9 @@ func run() error {
 	}
 	defer func() { _ = sandbox.RemoveTree(folder) }()
 	wanted := os.Args[1:]
+	if err := checkNames(wanted); err != nil {
+		return err
+	}
 	if len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(needNoProgram, name) }) {
 		if err := buildProgram(ctx, folder); err != nil {
 			return err
@@ -73,6 +76,20 @@ func run() error {
 		rows = append(rows, measured...)
 	}
 	fmt.Print(table(rows))
+	return nil
+}
+
+// checkNames refuses what is no measure, and lists those that there are.
+func checkNames(wanted []string) error {
+	known := make([]string, 0, len(measures))
+	for _, one := range measures {
+		known = append(known, one.name)
+	}
+	for _, name := range wanted {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("there is no measure %q; there are %s", name, strings.Join(known, ", "))
+		}
+	}
 	return nil
 }
 

@@ -89,12 +89,13 @@ func inSet(pattern string, p int, c byte) (found bool, next int) {
 		p++
 	}
 	low := byte(0) // where a range may begin
+	end := -1      // of the class that was looked for last: see opensClass
 	for first := true; p < len(pattern); first = false {
 		if pattern[p] == ']' && !first {
 			return found != negated, p + 1
 		}
 		var hit bool
-		if hit, low, p = member(pattern, p, low, c); p < 0 {
+		if hit, low, p = member(pattern, p, &end, low, c); p < 0 {
 			break
 		}
 		found = found || hit
@@ -105,8 +106,8 @@ func inSet(pattern string, p int, c byte) (found bool, next int) {
 // member reads one member of a set at p: a class, the end of the range that began
 // with low, or a byte. It returns whether c is in it, where a range may begin after
 // it, and where the set goes on; less than 0 is for a class that there is not.
-func member(pattern string, p int, low, c byte) (hit bool, begins byte, next int) {
-	if opensClass(pattern[p:]) {
+func member(pattern string, p int, end *int, low, c byte) (hit bool, begins byte, next int) {
+	if opensClass(pattern, p, end) {
 		class, length, ok := namedClass(pattern[p+2:])
 		if !ok {
 			return false, 0, -1
@@ -132,14 +133,22 @@ func unescape(pattern string, p int) (b byte, next int) {
 	return pattern[p], p + 1
 }
 
-// opensClass says whether a set goes on with a class like [:alpha:], or with one that
-// has no end. Otherwise the bracket stands for itself.
-func opensClass(rest string) bool {
-	if !strings.HasPrefix(rest, "[:") {
+// opensClass says whether a set goes on at p with a class like [:alpha:], or with one
+// that has no end. Otherwise the bracket stands for itself. The bracket that would
+// close the class is the same one for many that could open it, so its place is kept in
+// end: looking for it each time would cost the square of the pattern's length.
+func opensClass(pattern string, p int, end *int) bool {
+	if !strings.HasPrefix(pattern[p:], "[:") {
 		return false
 	}
-	end := strings.IndexByte(rest[2:], ']')
-	return end < 0 || strings.HasSuffix(rest[2:2+end], ":")
+	if *end < p+2 {
+		next := strings.IndexByte(pattern[p+2:], ']')
+		if next < 0 {
+			return true
+		}
+		*end = p + 2 + next
+	}
+	return strings.HasSuffix(pattern[p+2:*end], ":")
 }
 
 // namedClass reads what follows the colon of a class like [:alpha:]. It is not ok if

@@ -181,10 +181,10 @@ func boardAssignees(t *testing.T, s store.Store) {
 	set("ÉMILE", true)
 	before := boardNow(t, s, x)
 	set("aLICE", true)
-	set("émile", true)
 	equal(t, boardNow(t, s, x), before)
 	equal(t, before.Assignees, []string{"Alice", "ÉMILE"})
 	set("ALICE", false)
+	set("émile", false) // another login: only A to Z have another case
 	equal(t, boardNow(t, s, x).Assignees, []string{"ÉMILE"})
 	events := got[[]store.BoardEvent](t)(s.BoardTimeline(t.Context(), x.Repository, x.Number))
 	equal(t, len(events), 3)
