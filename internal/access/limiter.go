@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/sha256"
 	"maps"
+	"math"
 	"sync"
 	"time"
 )
@@ -60,14 +61,24 @@ func (l *Limiter) Failed(now time.Time, name string) {
 		maps.DeleteFunc(l.failures, func(_ [32]byte, f failures) bool { return now.After(l.until(f)) })
 	}
 	if len(l.failures) >= mostNames {
-		// Everyone has to wait. To forget them all is better than to run out of memory.
-		clear(l.failures)
+		l.forgetFewest()
 	}
 	f := l.failures[keyOf(name)]
 	if now.Sub(f.last) > forgetFailure {
 		f.count = 0
 	}
 	l.failures[keyOf(name)] = failures{f.count + 1, now}
+}
+
+// forgetFewest makes room when everyone has to wait: whoever failed least often is
+// forgotten. To forget all would let someone end the wait of one name by failing with
+// many others.
+func (l *Limiter) forgetFewest() {
+	fewest := math.MaxInt
+	for _, f := range l.failures {
+		fewest = min(fewest, f.count)
+	}
+	maps.DeleteFunc(l.failures, func(_ [32]byte, f failures) bool { return f.count == fewest })
 }
 
 // keyOf has the same size for every name, however long that is.
