@@ -35,11 +35,11 @@ type Source struct {
 }
 
 // snapshotKey names an environment by everything that it was made from: source, engine
-// and image, set-up commands, and the contents of manifests and lock files. Two
-// that are made from the same have the same key.
+// and image, the commands of set-up and verification, and the contents of manifests
+// and lock files. Two that are made from the same have the same key.
 func (t *Table) snapshotKey(source Source, engine, identity string, selected Selection, project fs.FS) (string, error) {
 	hash := sha256.New()
-	head, err := json.Marshal([]any{source.Project, source.Change, engine, identity, selected.Name, selected.SetupCommands})
+	head, err := json.Marshal([]any{source.Project, source.Change, engine, identity, selected.Name, selected.SetupCommands, selected.Verification})
 	if err != nil {
 		return "", err
 	}

@@ -328,9 +328,10 @@ func (r *setupRun) post(ctx context.Context) {
 }
 
 // keep makes a snapshot of a verified environment and prunes old ones. That it
-// fails is no failure of the set-up.
+// fails is no failure of the set-up. What was repaired is not kept: commands ran in it
+// that the key does not name.
 func (r *setupRun) keep(ctx context.Context) {
-	if !r.keeps() || r.result.SetupResult.FromSnapshot != "" {
+	if !r.keeps() || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 {
 		return
 	}
 	r.tell(Step{Kind: KeepingSnapshot})

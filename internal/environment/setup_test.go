@@ -462,6 +462,28 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 	if changed := b.run(t, other); changed.Result.SetupResult.FromSnapshot != "" {
 		t.Error("other commands used the same snapshot")
 	}
+	checked := plan
+	checked.Verification = []environment.Check{{Command: "another check", ExpectedOutput: "OK"}}
+	b.engine.results["another check"] = []any{printed("OK")}
+	b.run(t, checked)
+	b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[len(b.engine.kept)-1]}}
+	if changed := b.run(t, plan); changed.Result.SetupResult.FromSnapshot != "" {
+		t.Error("another verification, which also ran there, used the same snapshot")
+	}
+}
+
+// What was repaired also has what the commands did that failed, and the next plan does
+// not name those.
+func TestWhatWasRepairedIsNotKept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Snapshots = 1 << 30
+	b.engine.results["one"] = []any{failedWith(1, "boom"), printed("")}
+	b.engine.results["check"] = []any{printed("OK")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"one"}}}
+	if got := b.run(t, plan); got.Result.OverallStatus != environment.Succeeded || len(b.engine.kept) != 0 {
+		t.Errorf("got %+v, kept %v", got.Result, b.engine.kept)
+	}
 }
 
 // What a project's files did in set-up is in the environment, and its manifests do not
