@@ -85,7 +85,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	report, err := o.startTelemetry(ctx, c, "agent")
+	report, err := o.startTelemetry(c, "agent")
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (o egressCommand) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	report, err := o.startTelemetry(ctx, c, "egress")
+	report, err := o.startTelemetry(c, "egress")
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (o runCommand) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	report, err := o.startTelemetry(ctx, c, "run")
+	report, err := o.startTelemetry(c, "run")
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		// there is little to collect, so that twice as often costs little.
 		debug.SetGCPercent(50)
 	}
-	report, err := p.startTelemetry(ctx, c, name)
+	report, err := p.startTelemetry(c, name)
 	if err != nil {
 		return err
 	}
