@@ -80,8 +80,14 @@ func (r *metricsReader) line(line string) error {
 }
 
 func (r *metricsReader) sample(name, braced, inside string, value float64) error {
-	suffixes := map[string][]string{"histogram": {"_bucket", "_sum", "_count"}, "summary": {"", "_sum", "_count"}}[r.kinds[r.family]]
-	if suffix, of := strings.CutPrefix(name, r.family); !of || !(suffix == "" && suffixes == nil) && !slices.Contains(suffixes, suffix) {
+	suffixes := []string{""}
+	switch r.kinds[r.family] {
+	case "histogram":
+		suffixes = []string{"_bucket", "_sum", "_count"}
+	case "summary":
+		suffixes = []string{"", "_sum", "_count"}
+	}
+	if suffix, of := strings.CutPrefix(name, r.family); !of || !slices.Contains(suffixes, suffix) {
 		return fmt.Errorf("it does not belong to %s", r.family)
 	}
 	if _, twice := r.values[name+braced]; twice {
