@@ -19,7 +19,9 @@
 //
 // Package [github.com/toryo-dev/toryo/internal/redact] masks secrets in whatever
 // leaves the process, and package [github.com/toryo-dev/toryo/internal/quote] puts
-// text from outside into prompts.
+// text from outside into prompts. Package
+// [github.com/toryo-dev/toryo/internal/metrics] holds counters and histograms for
+// Prometheus.
 //
 // # What lasts
 //

@@ -47,8 +47,8 @@ type agentRun struct {
 	enrolFile string
 }
 
-func (p program) agentCommand() *cobra.Command {
-	o := agentRun{program: p}
+func (p commands) agentCommand() *cobra.Command {
+	o := agentRun{program: p.program}
 	c := &cobra.Command{
 		Use:   "agent --server URL",
 		Short: "Run an agent, or manage agents",
@@ -85,7 +85,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	report, err := o.startTelemetry(ctx, c, "agent")
+	report, err := o.startTelemetry(c, "agent")
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func nameOf(c config.Config) (string, error) {
 	return host, nil
 }
 
-func (p program) agentTokenCreateCommand() *cobra.Command {
+func (p commands) agentTokenCreateCommand() *cobra.Command {
 	var s settings
 	var lasts time.Duration
 	c := &cobra.Command{
@@ -200,7 +200,7 @@ func (p program) agentTokenCreateCommand() *cobra.Command {
 	return c
 }
 
-func (p program) agentListCommand() *cobra.Command {
+func (p commands) agentListCommand() *cobra.Command {
 	var s settings
 	c := &cobra.Command{
 		Use:   "list",
@@ -240,7 +240,7 @@ func shortTime(t *time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-func (p program) agentRevokeCommand() *cobra.Command {
+func (p commands) agentRevokeCommand() *cobra.Command {
 	var s settings
 	c := &cobra.Command{
 		Use:   "revoke ID",

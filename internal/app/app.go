@@ -34,6 +34,11 @@ type program struct {
 	around func(agent.Executor) agent.Executor
 }
 
+// commands makes the commands of the program. They are no methods of program itself,
+// because the options of each command embed that: the compiler writes every method of
+// it again for each of them.
+type commands struct{ program }
+
 // Main runs the command that the process was called with and returns its exit
 // code. The first interrupt or termination signal asks the command to stop; the
 // second ends the process at once. A process that was started to be the inside of
@@ -52,7 +57,7 @@ func MainAround(around func(agent.Executor) agent.Executor) int {
 }
 
 func (p program) run(ctx context.Context, args []string) int {
-	root := p.rootCommand()
+	root := commands{p}.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -85,7 +90,7 @@ func coded(err error) error {
 	}
 }
 
-func (p program) rootCommand() *cobra.Command {
+func (p commands) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toryo",
 		Short: "A self-hosted coding agent: from an assigned issue to a reviewed pull request",

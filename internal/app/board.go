@@ -20,7 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-func (p program) boardCommand() *cobra.Command {
+func (p commands) boardCommand() *cobra.Command {
 	c := group("board", "The built-in board: repositories, issues and pull requests of your own",
 		p.boardImportCommand(), p.boardRepoCommand(), p.boardUserCommand(), p.boardIssueCommand(), p.boardPullCommand())
 	c.Long = `The board is a forge of your own, for people without one. These commands work on the

@@ -11,7 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (p program) boardIssueCommand() *cobra.Command {
+func (p commands) boardIssueCommand() *cobra.Command {
 	commands := append([]*cobra.Command{p.boardIssueCreateCommand()}, p.boardItemCommands(task.Issue)...)
 	c := group("issue", "Issues on the board", commands...)
 	c.Example = `  toryo board issue create --repo team/app --title "Mend the gate" --label bug
@@ -26,8 +26,8 @@ type boardIssueCreate struct {
 	issue forge.NewIssue
 }
 
-func (p program) boardIssueCreateCommand() *cobra.Command {
-	o := boardIssueCreate{onBoard: onBoard{program: p}}
+func (p commands) boardIssueCreateCommand() *cobra.Command {
+	o := boardIssueCreate{onBoard: onBoard{program: p.program}}
 	c := &cobra.Command{
 		Use:   "create --repo OWNER/NAME --title TITLE [--body TEXT]",
 		Short: "Open an issue",

@@ -14,7 +14,7 @@ import (
 )
 
 // boardItemCommands are what can be done with issues and pull requests alike.
-func (p program) boardItemCommands(kind task.ItemKind) []*cobra.Command {
+func (p commands) boardItemCommands(kind task.ItemKind) []*cobra.Command {
 	what := "an issue"
 	if kind == task.Pull {
 		what = "a pull request"
@@ -51,8 +51,8 @@ type boardList struct {
 	state   string
 }
 
-func (p program) boardListCommand(kind task.ItemKind) *cobra.Command {
-	o := boardList{onBoard: onBoard{program: p}, listing: forge.Listing{Kind: kind}}
+func (p commands) boardListCommand(kind task.ItemKind) *cobra.Command {
+	o := boardList{onBoard: onBoard{program: p.program}, listing: forge.Listing{Kind: kind}}
 	states := "open, closed or all"
 	if kind == task.Pull {
 		states = "open, closed, merged or all"
@@ -113,8 +113,8 @@ func (o *onBoard) onItem(c *cobra.Command, kind task.ItemKind, do func(*cobra.Co
 	return c
 }
 
-func (p program) boardShowCommand(kind task.ItemKind, what string) *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardShowCommand(kind task.ItemKind, what string) *cobra.Command {
+	o := onBoard{program: p.program}
 	c := o.onItem(&cobra.Command{
 		Use:   "show ITEM",
 		Short: "Show " + what + " with everything that happened to it",
@@ -133,8 +133,8 @@ func (p program) boardShowCommand(kind task.ItemKind, what string) *cobra.Comman
 	return c
 }
 
-func (p program) boardCommentCommand(kind task.ItemKind, what string) *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardCommentCommand(kind task.ItemKind, what string) *cobra.Command {
+	o := onBoard{program: p.program}
 	var body string
 	c := o.onItem(&cobra.Command{
 		Use:   "comment ITEM --body TEXT",
@@ -155,10 +155,10 @@ func (p program) boardCommentCommand(kind task.ItemKind, what string) *cobra.Com
 }
 
 // boardEachCommand makes a command that does the same with each of its arguments.
-func (p program) boardEachCommand(kind task.ItemKind, verb, argument, short, done string,
+func (p commands) boardEachCommand(kind task.ItemKind, verb, argument, short, done string,
 	do func(context.Context, server.BoardPerson, task.Key, string) error,
 ) *cobra.Command {
-	o := onBoard{program: p}
+	o := onBoard{program: p.program}
 	return o.onItem(&cobra.Command{
 		Use:   verb + " ITEM " + argument + "...",
 		Short: short,
@@ -174,8 +174,8 @@ func (p program) boardEachCommand(kind task.ItemKind, verb, argument, short, don
 	})
 }
 
-func (p program) boardStateCommand(kind task.ItemKind, verb, short string, state forge.ItemState) *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardStateCommand(kind task.ItemKind, verb, short string, state forge.ItemState) *cobra.Command {
+	o := onBoard{program: p.program}
 	return o.onItem(&cobra.Command{
 		Use:   verb + " ITEM",
 		Short: short,

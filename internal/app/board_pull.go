@@ -14,7 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-func (p program) boardPullCommand() *cobra.Command {
+func (p commands) boardPullCommand() *cobra.Command {
 	commands := append([]*cobra.Command{p.boardPullCreateCommand()}, p.boardItemCommands(task.Pull)...)
 	commands = append(commands, p.boardDiffCommand(), p.boardReviewCommand(), p.boardReplyCommand(), p.boardMergeCommand())
 	c := group("pr", "Pull requests on the board", commands...)
@@ -30,8 +30,8 @@ type boardPullCreate struct {
 	proposal forge.Proposal
 }
 
-func (p program) boardPullCreateCommand() *cobra.Command {
-	o := boardPullCreate{onBoard: onBoard{program: p}}
+func (p commands) boardPullCreateCommand() *cobra.Command {
+	o := boardPullCreate{onBoard: onBoard{program: p.program}}
 	c := &cobra.Command{
 		Use:     "create --repo OWNER/NAME --head BRANCH --title TITLE [--base BRANCH] [--body TEXT]",
 		Short:   "Open a pull request between two branches of a repository",
@@ -71,8 +71,8 @@ func (o *boardPullCreate) run(ctx context.Context) error {
 	})
 }
 
-func (p program) boardDiffCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardDiffCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	return o.onItem(&cobra.Command{
 		Use:   "diff ITEM",
 		Short: "Print what a pull request changes, as git diff does",
@@ -87,8 +87,8 @@ func (p program) boardDiffCommand() *cobra.Command {
 	})
 }
 
-func (p program) boardMergeCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardMergeCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	return o.onItem(&cobra.Command{
 		Use:   "merge ITEM",
 		Short: "Merge a pull request, and close the issues that its text says it closes",
@@ -101,8 +101,8 @@ func (p program) boardMergeCommand() *cobra.Command {
 	})
 }
 
-func (p program) boardReplyCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardReplyCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	var body string
 	c := o.onItem(&cobra.Command{
 		Use:   "reply ITEM THREAD --body TEXT",
@@ -130,8 +130,8 @@ type boardReview struct {
 	lines   []string
 }
 
-func (p program) boardReviewCommand() *cobra.Command {
-	o := boardReview{onBoard: onBoard{program: p}}
+func (p commands) boardReviewCommand() *cobra.Command {
+	o := boardReview{onBoard: onBoard{program: p.program}}
 	c := o.onItem(&cobra.Command{
 		Use:   "review ITEM [--approve | --request-changes] [--body TEXT] [--line PATH:LINE=TEXT]...",
 		Short: "Review a pull request: approve it, ask for changes, or only comment",

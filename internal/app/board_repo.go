@@ -25,8 +25,8 @@ type boardImport struct {
 	name   string
 }
 
-func (p program) boardImportCommand() *cobra.Command {
-	o := boardImport{onBoard: onBoard{program: p}}
+func (p commands) boardImportCommand() *cobra.Command {
+	o := boardImport{onBoard: onBoard{program: p.program}}
 	c := &cobra.Command{
 		Use:   "import PATH|URL [--name OWNER/NAME]",
 		Short: "Put a copy of a repository on the board, with all branches and tags",
@@ -125,8 +125,8 @@ func pathOf(address string) string {
 	return strings.TrimSuffix(strings.Trim(at, "/"), "/.git")
 }
 
-func (p program) boardRepoCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardRepoCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the repositories on the board",

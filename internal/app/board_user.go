@@ -11,7 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (p program) boardUserCommand() *cobra.Command {
+func (p commands) boardUserCommand() *cobra.Command {
 	c := group("user", "Users of the board",
 		p.boardUserAddCommand(), p.boardUserListCommand(), p.boardUserAccessCommand(), p.boardUserRemoveCommand())
 	c.Long = `Users of the board. Access is for the whole board: read allows to read, to open issues
@@ -20,8 +20,8 @@ others, and none is as good as no account.`
 	return c
 }
 
-func (p program) boardUserAddCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardUserAddCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	var access string
 	c := &cobra.Command{
 		Use:     "add LOGIN [--access ACCESS]",
@@ -53,8 +53,8 @@ type boardUser struct {
 	Access string `json:"access"`
 }
 
-func (p program) boardUserListCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardUserListCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the users of the board and what they may do",
@@ -88,8 +88,8 @@ func (o *onBoard) listUsers(ctx context.Context, b servedBoard) error {
 	return table.Flush()
 }
 
-func (p program) boardUserAccessCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardUserAccessCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	c := &cobra.Command{
 		Use:     "access LOGIN none|read|write|admin",
 		Short:   "Change what a user may do",
@@ -109,8 +109,8 @@ func (p program) boardUserAccessCommand() *cobra.Command {
 	return c
 }
 
-func (p program) boardUserRemoveCommand() *cobra.Command {
-	o := onBoard{program: p}
+func (p commands) boardUserRemoveCommand() *cobra.Command {
+	o := onBoard{program: p.program}
 	c := &cobra.Command{
 		Use:   "remove LOGIN",
 		Short: "Remove an account; what it wrote stays, and nobody else gets its login",

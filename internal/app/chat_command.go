@@ -19,8 +19,8 @@ type chat struct {
 	language string
 }
 
-func (p program) chatCommand() *cobra.Command {
-	o := chat{onReviews: onReviews{program: p}}
+func (p commands) chatCommand() *cobra.Command {
+	o := chat{onReviews: onReviews{program: p.program}}
 	c := &cobra.Command{
 		Use:   "chat REVIEW [MESSAGE]",
 		Short: "Talk about a review",

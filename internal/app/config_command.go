@@ -13,7 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (p program) configCommand() *cobra.Command {
+func (p commands) configCommand() *cobra.Command {
 	return group("config", "Write and check the configuration", p.configInitCommand(), p.configCheckCommand())
 }
 
@@ -23,8 +23,8 @@ type configInit struct {
 	force bool
 }
 
-func (p program) configInitCommand() *cobra.Command {
-	o := configInit{program: p}
+func (p commands) configInitCommand() *cobra.Command {
+	o := configInit{program: p.program}
 	c := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a commented toryo.yaml",
@@ -82,8 +82,8 @@ type configCheck struct {
 	print bool
 }
 
-func (p program) configCheckCommand() *cobra.Command {
-	o := configCheck{program: p}
+func (p commands) configCheckCommand() *cobra.Command {
+	o := configCheck{program: p.program}
 	c := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report every problem of a configuration, with its line and key",

@@ -34,8 +34,8 @@ type demo struct {
 	model    string
 }
 
-func (p program) demoCommand() *cobra.Command {
-	o := demo{program: p}
+func (p commands) demoCommand() *cobra.Command {
+	o := demo{program: p.program}
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work, with no account, no key and no Docker",

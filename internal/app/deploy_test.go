@@ -32,7 +32,7 @@ func deployed(name string) string { return filepath.Join("..", "..", "deploy", n
 func takesCommand(t *testing.T, words []string) {
 	t.Helper()
 	p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, now: time.Now}
-	command, rest, err := p.rootCommand().Find(words)
+	command, rest, err := commands{p}.rootCommand().Find(words)
 	if err != nil {
 		t.Errorf("toryo %v: %v", words, err)
 		return

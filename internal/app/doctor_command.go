@@ -27,8 +27,8 @@ type examination struct {
 	online   bool
 }
 
-func (p program) doctorCommand() *cobra.Command {
-	o := examination{program: p}
+func (p commands) doctorCommand() *cobra.Command {
+	o := examination{program: p.program}
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is there, what is missing and how to mend it",

@@ -29,8 +29,8 @@ type drillRun struct {
 	keep     string
 }
 
-func (p program) drillCommand() *cobra.Command {
-	o := drillRun{program: p}
+func (p commands) drillCommand() *cobra.Command {
+	o := drillRun{program: p.program}
 	c := &cobra.Command{
 		Use:   "drill",
 		Short: "Break an installation on throw-away data, and see whether it comes out right",

@@ -21,8 +21,8 @@ type egressCommand struct {
 	open       string
 }
 
-func (p program) egressCommand() *cobra.Command {
-	o := egressCommand{program: p}
+func (p commands) egressCommand() *cobra.Command {
+	o := egressCommand{program: p.program}
 	c := &cobra.Command{
 		Use:   "egress",
 		Short: "Run the filtering proxy of sandboxes by itself",
@@ -44,7 +44,7 @@ func (o egressCommand) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	report, err := o.startTelemetry(ctx, c, "egress")
+	report, err := o.startTelemetry(c, "egress")
 	if err != nil {
 		return err
 	}

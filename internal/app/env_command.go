@@ -20,12 +20,12 @@ var (
 	timeoutFlag = settingFlag{"timeout", "sandbox.command_timeout", "DURATION", "time limit of one command, such as 90s"}
 )
 
-func (p program) envCommand() *cobra.Command {
+func (p commands) envCommand() *cobra.Command {
 	return group("env", "Detect, set up and diagnose the environment that a project needs",
 		p.envDetectCommand(), p.envSetupCommand(), p.envClassifyCommand())
 }
 
-func (p program) envDetectCommand() *cobra.Command {
+func (p commands) envDetectCommand() *cobra.Command {
 	var s settings
 	o := env.Detect{Stdout: p.stdout}
 	c := &cobra.Command{
@@ -34,7 +34,7 @@ func (p program) envDetectCommand() *cobra.Command {
 		Long:  "Read the manifests of a folder and say which environment it needs, and how it is set up\nand tested. Nothing is run and nothing is changed. No configuration is needed; with one,\ncommand_executor says which environments there are.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			loaded, err := s.load(p)
+			loaded, err := s.load(p.program)
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func (p program) envDetectCommand() *cobra.Command {
 	return c
 }
 
-func (p program) envClassifyCommand() *cobra.Command {
+func (p commands) envClassifyCommand() *cobra.Command {
 	o := env.Classify{Stdin: p.stdin, Stdout: p.stdout}
 	c := &cobra.Command{
 		Use:   "classify < LOG",
@@ -71,8 +71,8 @@ type envSetup struct {
 	work     env.Setup
 }
 
-func (p program) envSetupCommand() *cobra.Command {
-	o := envSetup{program: p}
+func (p commands) envSetupCommand() *cobra.Command {
+	o := envSetup{program: p.program}
 	c := &cobra.Command{
 		Use:   "setup DIR",
 		Short: "Set up and verify a folder's environment in a sandbox",

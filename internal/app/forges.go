@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
@@ -21,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/github"
 	"github.com/toryo-dev/toryo/internal/forge/gitlab"
 	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -297,8 +296,7 @@ func (f *forgeSide) seenBy(ctx context.Context, tokens access.Tokens, id task.ID
 }
 
 // countRequests shows what an installation costs in the metrics.
-func countRequests(registry prometheus.Registerer, name task.Forge, way *transport.Transport) {
-	labels := prometheus.Labels{"forge": string(name)}
+func countRequests(registry *metrics.Registry, name task.Forge, way *transport.Transport) {
 	for _, metric := range []struct {
 		name, help string
 		value      func(transport.Counts) int64
@@ -309,9 +307,7 @@ func countRequests(registry prometheus.Registerer, name task.Forge, way *transpo
 		{"toryo_forge_limited_total", "Answers of the forge that asked us to slow down.", func(c transport.Counts) int64 { return c.Limited }},
 		{"toryo_forge_failed_total", "Requests that the forge did not answer.", func(c transport.Counts) int64 { return c.Failed }},
 	} {
-		registry.MustRegister(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Name: metric.name, Help: metric.help, ConstLabels: labels},
-			func() float64 { return float64(metric.value(way.Counts())) },
-		))
+		read := func() float64 { return float64(metric.value(way.Counts())) }
+		registry.Counter(metric.name, metric.help, read, metrics.Label{Name: "forge", Value: string(name)})
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (p program) llmCommand() *cobra.Command {
+func (p commands) llmCommand() *cobra.Command {
 	return group("llm", "Try the model, and see what was spent", p.llmTryCommand(), p.llmSpentCommand())
 }
 
@@ -33,8 +33,8 @@ type llmTry struct {
 	modelFor string
 }
 
-func (p program) llmTryCommand() *cobra.Command {
-	o := llmTry{program: p}
+func (p commands) llmTryCommand() *cobra.Command {
+	o := llmTry{program: p.program}
 	c := &cobra.Command{
 		Use:   "try [PROMPT]",
 		Short: "Ask the configured model something, to see that it works",
@@ -134,14 +134,14 @@ func plainText(text string) string {
 	}, text)
 }
 
-func (p program) llmSpentCommand() *cobra.Command {
+func (p commands) llmSpentCommand() *cobra.Command {
 	var s settings
 	c := &cobra.Command{
 		Use:   "spent",
 		Short: "Say what models have used today, and what the budget is",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := s.load(p)
+			loaded, err := s.load(p.program)
 			if err != nil {
 				return err
 			}

@@ -99,18 +99,18 @@ func (o *operate) steer(ctx context.Context, id task.ID, do func(*wire.Client, c
 	})
 }
 
-func (p program) tasksStopCommand() *cobra.Command {
+func (p commands) tasksStopCommand() *cobra.Command {
 	c := p.steer("stop", "Stop a task for good", (*wire.Client).StopTask)
 	c.Long = "Stop a task for good. A run has ten seconds to save its work; what it saved stays in the\nmirror, and a comment on the item says how to get it."
 	return c
 }
 
-func (p program) tasksRetryCommand() *cobra.Command {
+func (p commands) tasksRetryCommand() *cobra.Command {
 	return p.steer("retry", "Queue a task again that has ended", (*wire.Client).RetryTask)
 }
 
-func (p program) pauseCommand() *cobra.Command {
-	o := operate{program: p}
+func (p commands) pauseCommand() *cobra.Command {
+	o := operate{program: p.program}
 	c := &cobra.Command{
 		Use:   "pause [TASK]",
 		Short: "Pause a task, or everything",
@@ -131,8 +131,8 @@ pause_signal in the folder of the contexts pauses everything too, while it is th
 	return c
 }
 
-func (p program) resumeCommand() *cobra.Command {
-	o := operate{program: p}
+func (p commands) resumeCommand() *cobra.Command {
+	o := operate{program: p.program}
 	force := false
 	c := &cobra.Command{
 		Use:   "resume [TASK]",

@@ -25,8 +25,8 @@ type replay struct {
 	full     bool
 }
 
-func (p program) replayCommand() *cobra.Command {
-	o := replay{program: p}
+func (p commands) replayCommand() *cobra.Command {
+	o := replay{program: p.program}
 	c := &cobra.Command{
 		Use:   "replay UUID",
 		Short: "Go through a run again, entry by entry, from its files",

@@ -20,7 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-func (p program) reviewCommand() *cobra.Command {
+func (p commands) reviewCommand() *cobra.Command {
 	c := group("review", "Reviews of documents and pull requests",
 		p.reviewImportCommand(), p.reviewRunCommand(), p.reviewListCommand(), p.reviewShowCommand(), p.reviewDeleteCommand())
 	c.Long = `A review is of an answer in numbered sections to a question; toryo chat talks about it.
@@ -123,8 +123,8 @@ func readText(file string) (string, error) {
 	return strings.TrimPrefix(string(text), "\uFEFF"), nil
 }
 
-func (p program) reviewImportCommand() *cobra.Command {
-	o := onReviews{program: p}
+func (p commands) reviewImportCommand() *cobra.Command {
+	o := onReviews{program: p.program}
 	var files paperFiles
 	var judgement string
 	c := &cobra.Command{
@@ -178,8 +178,8 @@ func (o *onReviews) printMade(stored store.Review, question store.Question) erro
 	return err
 }
 
-func (p program) reviewRunCommand() *cobra.Command {
-	o := onReviews{program: p}
+func (p commands) reviewRunCommand() *cobra.Command {
+	o := onReviews{program: p.program}
 	var files paperFiles
 	c := &cobra.Command{
 		Use:   "run --question FILE --answer FILE",
@@ -208,8 +208,8 @@ the budget of the day.`,
 	return c
 }
 
-func (p program) reviewListCommand() *cobra.Command {
-	o := onReviews{program: p}
+func (p commands) reviewListCommand() *cobra.Command {
+	o := onReviews{program: p.program}
 	var pull string
 	c := &cobra.Command{
 		Use:   "list",
@@ -264,8 +264,8 @@ func listReviews(ctx context.Context, service *review.Service, who, pull string)
 	return service.ReviewsOfPull(ctx, key)
 }
 
-func (p program) reviewShowCommand() *cobra.Command {
-	o := onReviews{program: p}
+func (p commands) reviewShowCommand() *cobra.Command {
+	o := onReviews{program: p.program}
 	c := &cobra.Command{
 		Use:   "show REVIEW",
 		Short: "Print a review",
@@ -293,8 +293,8 @@ func (p program) reviewShowCommand() *cobra.Command {
 	return c
 }
 
-func (p program) reviewDeleteCommand() *cobra.Command {
-	o := onReviews{program: p}
+func (p commands) reviewDeleteCommand() *cobra.Command {
+	o := onReviews{program: p.program}
 	c := &cobra.Command{
 		Use:   "delete REVIEW",
 		Short: "Remove a review of yours with its conversations",

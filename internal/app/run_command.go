@@ -29,8 +29,8 @@ type runCommand struct {
 	branch   string
 }
 
-func (p program) runCommand() *cobra.Command {
-	o := runCommand{program: p}
+func (p commands) runCommand() *cobra.Command {
+	o := runCommand{program: p.program}
 	c := &cobra.Command{
 		Use:   "run --repo PATH --issue FILE|TEXT",
 		Short: "Do one task on a local repository, and leave a branch",
@@ -60,7 +60,7 @@ func (o runCommand) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	report, err := o.startTelemetry(ctx, c, "run")
+	report, err := o.startTelemetry(c, "run")
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (p program) scriptCommand() *cobra.Command {
+func (p commands) scriptCommand() *cobra.Command {
 	return group("script", "Check and serve scripts for the scripted model", p.scriptCheckCommand(), p.scriptServeCommand())
 }
 
-func (p program) scriptCheckCommand() *cobra.Command {
+func (p commands) scriptCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Report the problems of a script, with their lines",
@@ -47,8 +47,8 @@ type scriptServe struct {
 	addr string
 }
 
-func (p program) scriptServeCommand() *cobra.Command {
-	o := scriptServe{program: p}
+func (p commands) scriptServeCommand() *cobra.Command {
+	o := scriptServe{program: p.program}
 	c := &cobra.Command{
 		Use:   "serve FILE",
 		Short: "Serve a script over HTTP, as the providers of models speak",

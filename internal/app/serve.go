@@ -37,8 +37,8 @@ type serve struct {
 	engine   sandbox.Engine // for the agent; nil: the one that the configuration names
 }
 
-func (p program) serveCommand() *cobra.Command {
-	o := serve{program: p}
+func (p commands) serveCommand() *cobra.Command {
+	o := serve{program: p.program}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
@@ -50,8 +50,8 @@ func (p program) serveCommand() *cobra.Command {
 	return c
 }
 
-func (p program) upCommand() *cobra.Command {
-	o := serve{program: p}
+func (p commands) upCommand() *cobra.Command {
+	o := serve{program: p.program}
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run server and agent in one process",
@@ -96,7 +96,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		// there is little to collect, so that twice as often costs little.
 		debug.SetGCPercent(50)
 	}
-	report, err := p.startTelemetry(ctx, c, name)
+	report, err := p.startTelemetry(c, name)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"log/slog"
 	"os"
 
@@ -68,12 +67,12 @@ func (s *settings) given() map[string]string {
 
 // startTelemetry wires logs, metrics and traces as the configuration says. Logs
 // go to standard error: standard output is for what a command was asked for.
-func (p program) startTelemetry(ctx context.Context, c config.Config, name string) (*telemetry.Telemetry, error) {
+func (p program) startTelemetry(c config.Config, name string) (*telemetry.Telemetry, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "log.level is not valid")
 	}
-	return telemetry.Start(ctx, telemetry.Options{
+	return telemetry.Start(telemetry.Options{
 		Program:      name,
 		Version:      Version(),
 		LogTo:        p.stderr,

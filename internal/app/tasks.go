@@ -17,7 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-func (p program) tasksCommand() *cobra.Command {
+func (p commands) tasksCommand() *cobra.Command {
 	c := group("tasks", "See what there is to do and what is next, and steer tasks",
 		p.tasksNextCommand(), p.tasksListCommand(), p.tasksShowCommand(), p.tasksLogsCommand(), p.tasksStopCommand(), p.tasksRetryCommand())
 	c.Long = "See what there is to do and what is next, and steer tasks. next, list and show read the\ndatabase; the others ask a running server. See also toryo pause and toryo resume."
@@ -51,8 +51,8 @@ type tasksNext struct {
 	agent   string
 }
 
-func (p program) tasksNextCommand() *cobra.Command {
-	o := tasksNext{onTasks: onTasks{program: p}}
+func (p commands) tasksNextCommand() *cobra.Command {
+	o := tasksNext{onTasks: onTasks{program: p.program}}
 	c := &cobra.Command{
 		Use:   "next [--explain]",
 		Short: "Show the task that the next agent gets, or why each task is or is not next",
@@ -159,8 +159,8 @@ type tasksList struct {
 	states []string
 }
 
-func (p program) tasksListCommand() *cobra.Command {
-	o := tasksList{onTasks: onTasks{program: p}}
+func (p commands) tasksListCommand() *cobra.Command {
+	o := tasksList{onTasks: onTasks{program: p.program}}
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, oldest first",
@@ -203,8 +203,8 @@ func (o *tasksList) run(ctx context.Context) error {
 
 type tasksShow struct{ onTasks }
 
-func (p program) tasksShowCommand() *cobra.Command {
-	o := tasksShow{onTasks{program: p}}
+func (p commands) tasksShowCommand() *cobra.Command {
+	o := tasksShow{onTasks{program: p.program}}
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one task",

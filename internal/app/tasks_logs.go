@@ -22,8 +22,8 @@ type tasksLogs struct {
 	follow bool
 }
 
-func (p program) tasksLogsCommand() *cobra.Command {
-	o := tasksLogs{operate: operate{program: p}}
+func (p commands) tasksLogsCommand() *cobra.Command {
+	o := tasksLogs{operate: operate{program: p.program}}
 	c := &cobra.Command{
 		Use:   "logs TASK [--follow]",
 		Short: "Print the journal of a task",

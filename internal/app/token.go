@@ -14,7 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (p program) tokenCommand() *cobra.Command {
+func (p commands) tokenCommand() *cobra.Command {
 	return group("token", "Make, list and revoke API tokens",
 		p.tokenCreateCommand(), p.tokenListCommand(), p.tokenRevokeCommand())
 }
@@ -40,8 +40,8 @@ type tokenCreate struct {
 	name     string
 }
 
-func (p program) tokenCreateCommand() *cobra.Command {
-	o := tokenCreate{program: p}
+func (p commands) tokenCreateCommand() *cobra.Command {
+	o := tokenCreate{program: p.program}
 	c := &cobra.Command{
 		Use:   "create --role ROLE [--name NAME]",
 		Short: "Make a token and print it: this is the only time that it can be seen",
@@ -73,7 +73,7 @@ func (o tokenCreate) run(ctx context.Context) error {
 	})
 }
 
-func (p program) tokenListCommand() *cobra.Command {
+func (p commands) tokenListCommand() *cobra.Command {
 	var s settings
 	c := &cobra.Command{
 		Use:   "list",
@@ -104,7 +104,7 @@ func (p program) listTokens(ctx context.Context, database store.Tokens) error {
 	return table.Flush()
 }
 
-func (p program) tokenRevokeCommand() *cobra.Command {
+func (p commands) tokenRevokeCommand() *cobra.Command {
 	var s settings
 	c := &cobra.Command{
 		Use:   "revoke ID",

@@ -19,7 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (p program) userCommand() *cobra.Command {
+func (p commands) userCommand() *cobra.Command {
 	c := group("user", "People who can sign in to the pages",
 		p.userCreateCommand(), p.userListCommand(), p.userPasswordCommand(), p.userRoleCommand(), p.userRemoveCommand())
 	c.Long = `People who can sign in to the pages. A viewer looks at everything, an operator also
@@ -63,8 +63,8 @@ func (o *onAccounts) command(use, short string, args int, run func(ctx context.C
 	return c
 }
 
-func (p program) userCreateCommand() *cobra.Command {
-	o := onAccounts{program: p}
+func (p commands) userCreateCommand() *cobra.Command {
+	o := onAccounts{program: p.program}
 	var role string
 	c := o.command("create LOGIN --role ROLE", "Make an account and give it a password", 1, func(ctx context.Context, args []string) error {
 		if err := access.CheckPersonRole(access.Role(role)); err != nil {
@@ -80,8 +80,8 @@ func (p program) userCreateCommand() *cobra.Command {
 	return c
 }
 
-func (p program) userPasswordCommand() *cobra.Command {
-	o := onAccounts{program: p}
+func (p commands) userPasswordCommand() *cobra.Command {
+	o := onAccounts{program: p.program}
 	return o.command("password LOGIN", "Give a user a new password and sign the user out everywhere", 1, func(ctx context.Context, args []string) error {
 		password, err := o.readPassword()
 		if err != nil {
@@ -91,8 +91,8 @@ func (p program) userPasswordCommand() *cobra.Command {
 	})
 }
 
-func (p program) userRoleCommand() *cobra.Command {
-	o := onAccounts{program: p}
+func (p commands) userRoleCommand() *cobra.Command {
+	o := onAccounts{program: p.program}
 	return o.command("role LOGIN viewer|operator|admin", "Change what a user may do", 2, func(ctx context.Context, args []string) error {
 		if err := access.CheckPersonRole(access.Role(args[1])); err != nil {
 			return err
@@ -101,15 +101,15 @@ func (p program) userRoleCommand() *cobra.Command {
 	})
 }
 
-func (p program) userRemoveCommand() *cobra.Command {
-	o := onAccounts{program: p}
+func (p commands) userRemoveCommand() *cobra.Command {
+	o := onAccounts{program: p.program}
 	return o.command("remove LOGIN", "Remove an account and sign the user out everywhere", 1, func(ctx context.Context, args []string) error {
 		return o.do(ctx, "user.remove", args[0], func(a access.Accounts) error { return a.Store.RemoveUser(ctx, args[0]) })
 	})
 }
 
-func (p program) userListCommand() *cobra.Command {
-	o := onAccounts{program: p}
+func (p commands) userListCommand() *cobra.Command {
+	o := onAccounts{program: p.program}
 	return o.command("list", "List the accounts", 0, func(ctx context.Context, _ []string) error {
 		return o.withStore(ctx, &o.settings, func(database store.Store) error {
 			users, err := database.ListUsers(ctx)

@@ -23,7 +23,7 @@ func Version() string {
 	return "(devel)"
 }
 
-func (p program) versionCommand() *cobra.Command {
+func (p commands) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 )
@@ -31,7 +31,7 @@ func serve(t *testing.T, database store.Store, bodyTimeout time.Duration) string
 	t.Helper()
 	hooks, _ := newWebhooks(database, &heard{})
 	s := server.New(server.Options{
-		Store: database, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(),
+		Store: database, Log: slog.New(slog.DiscardHandler), Metrics: new(metrics.Registry), Traces: noop.NewTracerProvider(),
 		Now: time.Now, Version: "v1", Webhooks: hooks, BodyTimeout: bodyTimeout,
 	})
 	listener, err := server.Listen(t.Context(), "127.0.0.1:0")

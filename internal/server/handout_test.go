@@ -16,13 +16,13 @@ import (
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -125,7 +125,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 	t.Cleanup(c.intake.Stop)
 	leases := access.Leases{Store: database, Now: c.now}
 	answering := server.New(server.Options{
-		Store: database, Log: log, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
+		Store: database, Log: log, Metrics: new(metrics.Registry), Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
 		HandOut: c.hands,
 		Git: mirrors.Handler(func(ctx context.Context, _ task.ID, token string) (mirror.Holder, error) {
 			held, err := leases.Check(ctx, token)

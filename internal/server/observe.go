@@ -7,30 +7,19 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-type requestMetrics struct {
-	seconds *prometheus.HistogramVec
-}
-
-func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
-	metrics := requestMetrics{
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "toryo_http_request_seconds",
-			Help:    "How long requests took, by route and status.",
-			Buckets: []float64{.001, .005, .025, .1, .5, 2.5, 10, 30, 60},
-		}, []string{"route", "status"}),
-	}
-	registry.MustRegister(metrics.seconds)
-	return metrics
+// newDurations makes the histogram of how long requests took.
+func newDurations(registry *metrics.Registry) *metrics.Histogram {
+	return registry.Histogram("toryo_http_request_seconds", "How long requests took, by route and status.",
+		[]float64{.001, .005, .025, .1, .5, 2.5, 10, 30, 60}, "route", "status")
 }
 
 // observe counts and logs every request, and turns a panic into an error of the
 // one request that caused it.
-func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler {
+func (s *Server) observe(durations *metrics.Histogram, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
 		answer := &observedWriter{ResponseWriter: w, timeout: s.writeTimeout}
@@ -41,7 +30,7 @@ func (s *Server) observe(metrics requestMetrics, next http.Handler) http.Handler
 				s.panicked(answer, r, fault)
 			}
 			took := time.Since(begun)
-			metrics.seconds.WithLabelValues(route(r), strconv.Itoa(answer.code())).Observe(took.Seconds())
+			durations.Observe(took.Seconds(), route(r), strconv.Itoa(answer.code()))
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", answer.code(), "took", took)
 		}()
 		if refused != nil {

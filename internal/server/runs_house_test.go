@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/toryo-dev/toryo/internal/access"
@@ -23,6 +22,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -177,7 +177,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	t.Cleanup(w.watcher.Stop)
 	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
 	s := New(Options{
-		Store: database, Log: logger, Metrics: prometheus.NewRegistry(), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
+		Store: database, Log: logger, Metrics: new(metrics.Registry), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
 		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell, WriteTimeout: set.patience, Limits: set.limits,
 	})
 	web := httptest.NewServer(s)

@@ -10,14 +10,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -30,7 +29,7 @@ const maxBody = 8 << 20
 type Options struct {
 	Store   store.Store
 	Log     *slog.Logger
-	Metrics *prometheus.Registry
+	Metrics *metrics.Registry
 	Traces  trace.TracerProvider
 	Now     func() time.Time
 	Version string
@@ -154,10 +153,10 @@ func New(options Options) *Server {
 	boundFields(s.api.OpenAPI())
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(options.Metrics, promhttp.HandlerOpts{Registry: options.Metrics}))
+	mux.Handle("GET /metrics", options.Metrics)
 	mux.HandleFunc("/", s.otherPath)
 
-	observed := s.observe(newRequestMetrics(options.Metrics), s.limit(mux))
+	observed := s.observe(newDurations(options.Metrics), s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
 	return s
 }

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -48,7 +48,7 @@ func houseOn(t *testing.T, database store.Store) house {
 	t.Helper()
 	log := new(bytes.Buffer)
 	s := New(Options{
-		Store: database, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(),
+		Store: database, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: new(metrics.Registry),
 		Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
 	})
 	web := httptest.NewServer(s)
@@ -287,9 +287,24 @@ func TestMetricsCountRoutesNotPaths(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		h.get(t, "/v1/tasks/"+id, token)
 	}
-	_, _, body := h.get(t, "/metrics", "")
-	if !strings.Contains(body, `toryo_http_request_seconds_count{route="GET /v1/tasks/{id}",status="404"} 3`) {
+	h.get(t, `/no"such\{page}`, "")
+	_, header, body := h.get(t, "/metrics", "")
+	values := testkit.ParseMetrics(t, body)
+	if values[`toryo_http_request_seconds_count{route="GET /v1/tasks/{id}",status="404"}`] != 3 ||
+		values[`toryo_http_request_seconds_count{route="/",status="404"}`] != 1 {
 		t.Errorf("the metrics are\n%s", body)
+	}
+	for _, want := range []string{
+		"# HELP toryo_http_request_seconds How long requests took, by route and status.",
+		"# TYPE toryo_http_request_seconds histogram",
+		`toryo_http_request_seconds_bucket{route="GET /v1/tasks/{id}",status="404",le="60"} 3`,
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("%s is not in the metrics", want)
+		}
+	}
+	if strings.Contains(body, "such") || !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") {
+		t.Errorf("the metrics are %s\n%s", header.Get("Content-Type"), body)
 	}
 }
 

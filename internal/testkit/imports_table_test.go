@@ -37,7 +37,7 @@ var importTable = map[string]row{
 	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm", "metrics"}},
 	"broker":          {imports: []string{"notice", "quote", "store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "git", "store", "task"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
@@ -98,6 +98,7 @@ var importTable = map[string]row{
 	"llm/ledger":    {imports: []string{"llm", "store", "task"}},
 	"llm/llmtest":   {imports: []string{"llm", "llm/script", "task", "testkit"}, testing: true},
 
+	"metrics":         {standardOnly: true},
 	"quote":           {standardOnly: true},
 	"redact":          {standardOnly: true},
 	"redact/rules":    {imports: []string{"redact"}},

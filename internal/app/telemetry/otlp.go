@@ -3,8 +3,10 @@ package telemetry
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,16 +15,13 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 const (
 	// tracesPath is where a collector takes traces if its address has no path.
 	tracesPath = "/v1/traces"
-	protobuf   = "application/x-protobuf"
+	mediaType  = "application/json"
 	// tryTime is how long one request may take, uploadTime all tries of a batch.
 	tryTime    = 10 * time.Second
 	uploadTime = time.Minute
@@ -30,16 +29,15 @@ const (
 	largestAnswer = 64 << 10
 )
 
-// collector sends traces by OTLP over HTTP. OpenTelemetry's own client for that
-// also brings gRPC, which this program has no other use for and which makes the
-// linker keep every method.
+// collector sends traces by OTLP over HTTP, in its JSON encoding. OpenTelemetry's own
+// exporter for that brings gRPC and protobuf, which this program has no other use for.
 type collector struct {
 	address string
 	headers http.Header
 	client  *http.Client
 }
 
-var _ otlptrace.Client = (*collector)(nil)
+var _ sdktrace.SpanExporter = (*collector)(nil)
 
 func newCollector(endpoint string) (*collector, error) {
 	address, err := url.Parse(endpoint)
@@ -56,7 +54,7 @@ func newCollector(endpoint string) (*collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	headers.Set("Content-Type", protobuf)
+	headers.Set("Content-Type", mediaType)
 	return &collector{address: address.String(), headers: headers, client: &http.Client{
 		Timeout: tryTime,
 		// No redirect is followed: a key in a header would go along to another host.
@@ -85,22 +83,18 @@ func headersFromEnvironment() (http.Header, error) {
 	return headers, nil
 }
 
-// Start implements [otlptrace.Client]. It makes no connection.
-func (*collector) Start(context.Context) error { return nil }
-
-// Stop implements [otlptrace.Client].
-func (c *collector) Stop(context.Context) error {
+// Shutdown implements [sdktrace.SpanExporter].
+func (c *collector) Shutdown(context.Context) error {
 	c.client.CloseIdleConnections()
 	return nil
 }
 
-// UploadTraces implements [otlptrace.Client]. What a collector cannot take now is
+// ExportSpans implements [sdktrace.SpanExporter]. What a collector cannot take now is
 // sent again, as long as the protocol says so.
-func (c *collector) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	// On the wire, a request to export is the same as this message.
-	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+func (c *collector) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	body, err := encode(spans)
 	if err != nil {
-		return fmt.Errorf("encode traces: %w", err)
+		return err
 	}
 	_, err = backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, c.post(ctx, body) },
 		backoff.WithMaxElapsedTime(uploadTime))
@@ -132,43 +126,22 @@ func (c *collector) post(ctx context.Context, body []byte) error {
 	if response.StatusCode/100 != 2 {
 		return backoff.Permanent(fmt.Errorf("send traces: the collector says %s: %.200q", response.Status, answer))
 	}
-	if response.Header.Get("Content-Type") != protobuf {
-		return nil
+	return rejection(response.Header.Get("Content-Type"), answer)
+}
+
+// rejection reads from the answer to a request that was accepted whether some of its
+// spans were not. Collectors that answer with something else have nothing to say.
+func rejection(contentType string, answer []byte) error {
+	var said exportResponse
+	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != mediaType {
+		return nil //nolint:nilerr // see above
 	}
-	if rejected, reason := partialSuccess(answer); rejected > 0 {
-		return backoff.Permanent(fmt.Errorf("the collector did not take %d spans: %.200q", rejected, reason))
+	if err := json.Unmarshal(answer, &said); err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	partial := said.PartialSuccess
+	if rejected, err := partial.RejectedSpans.Int64(); err == nil && rejected > 0 {
+		return backoff.Permanent(fmt.Errorf("the collector did not take %d spans: %.200q", rejected, partial.ErrorMessage))
 	}
 	return nil
-}
-
-// partialSuccess reads how many spans an answer rejects, and why: they are the
-// fields 1 and 2 of its field 1. The package that has the type brings gRPC.
-func partialSuccess(answer []byte) (rejected uint64, reason string) {
-	eachField(answer, 1, func(partial []byte, _ uint64) {
-		eachField(partial, 1, func(_ []byte, number uint64) { rejected = number })
-		eachField(partial, 2, func(text []byte, _ uint64) { reason = string(text) })
-	})
-	return rejected, reason
-}
-
-// eachField calls found with each value of one field of a protobuf message. It
-// stops where the message is not one.
-func eachField(message []byte, field protowire.Number, found func(text []byte, number uint64)) {
-	for len(message) > 0 {
-		number, kind, length := protowire.ConsumeTag(message)
-		if length < 0 {
-			return
-		}
-		message = message[length:]
-		size := protowire.ConsumeFieldValue(number, kind, message)
-		if size < 0 {
-			return
-		}
-		if number == field {
-			text, _ := protowire.ConsumeBytes(message)
-			value, _ := protowire.ConsumeVarint(message)
-			found(text, value)
-		}
-		message = message[size:]
-	}
 }

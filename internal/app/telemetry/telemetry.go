@@ -7,15 +7,13 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -34,14 +32,14 @@ type Options struct {
 // Telemetry is what the rest of the program reports through.
 type Telemetry struct {
 	Log     *slog.Logger
-	Metrics *prometheus.Registry
+	Metrics *metrics.Registry
 	Traces  trace.TracerProvider
 
 	stop func(context.Context) error
 }
 
 // Start wires everything. Call Stop at the end, so that no trace is lost.
-func Start(ctx context.Context, options Options) (*Telemetry, error) {
+func Start(options Options) (*Telemetry, error) {
 	t := &Telemetry{
 		Log:     newLogger(options),
 		Metrics: newRegistry(options.Version),
@@ -51,20 +49,16 @@ func Start(ctx context.Context, options Options) (*Telemetry, error) {
 	if options.OTLPEndpoint == "" {
 		return t, nil
 	}
-	client, err := newCollector(options.OTLPEndpoint)
+	exporter, err := newCollector(options.OTLPEndpoint)
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "telemetry.otlp_endpoint cannot be used").
 			WithMend("give it as a URL like http://127.0.0.1:4318")
 	}
-	exporter, err := otlptrace.New(ctx, client)
-	if err != nil {
-		return nil, task.Wrap(task.Internal, err, "traces cannot be sent")
-	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(logged{exporter, t.Log}),
 		sdktrace.WithResource(resource.NewSchemaless(
-			semconv.ServiceName("toryo-"+options.Program),
-			semconv.ServiceVersion(options.Version),
+			attribute.String("service.name", "toryo-"+options.Program),
+			attribute.String("service.version", options.Version),
 		)),
 	)
 	t.Traces = provider
@@ -101,18 +95,11 @@ func newLogger(options Options) *slog.Logger {
 	return slog.New(redact.Handler(handler, options.Redactor))
 }
 
-func newRegistry(version string) *prometheus.Registry {
-	registry := prometheus.NewRegistry()
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        "toryo_build_info",
-		Help:        "Always 1; the version is in the label.",
-		ConstLabels: prometheus.Labels{"version": version},
-	})
-	build.Set(1)
-	registry.MustRegister(
-		build,
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+func newRegistry(version string) *metrics.Registry {
+	registry := new(metrics.Registry)
+	registry.Gauge("toryo_build_info", "Always 1; the version is in the label.",
+		func() float64 { return 1 }, metrics.Label{Name: "version", Value: version})
+	registry.AddRuntime()
+	registry.AddProcess()
 	return registry
 }

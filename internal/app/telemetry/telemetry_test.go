@@ -9,17 +9,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
 	"github.com/toryo-dev/toryo/internal/redact"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 func TestLogsMaskSecrets(t *testing.T) {
 	t.Parallel()
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
-		started, err := telemetry.Start(t.Context(), telemetry.Options{
+		started, err := telemetry.Start(telemetry.Options{
 			LogTo: &out, LogLevel: slog.LevelInfo, LogJSON: asJSON, Redactor: redact.New("hunter2hunter2"),
 		})
 		if err != nil {
@@ -38,14 +37,18 @@ func TestLogsMaskSecrets(t *testing.T) {
 
 func TestMetricsNameTheBuild(t *testing.T) {
 	t.Parallel()
-	started, err := telemetry.Start(t.Context(), telemetry.Options{LogTo: io.Discard, Version: "v1.2.3", Redactor: redact.New()})
+	started, err := telemetry.Start(telemetry.Options{LogTo: io.Discard, Version: "v1.2.3", Redactor: redact.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(started.Metrics, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	for _, want := range []string{`toryo_build_info{version="v1.2.3"} 1`, "go_goroutines", "process_resident_memory_bytes"} {
-		if !strings.Contains(answer.Body.String(), want) {
+	started.Metrics.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	values := testkit.ParseMetrics(t, answer.Body.String())
+	if got := values[`toryo_build_info{version="v1.2.3"}`]; got != 1 {
+		t.Errorf("the build is %v in the metrics", got)
+	}
+	for _, want := range []string{"go_goroutines", "process_resident_memory_bytes"} {
+		if values[want] <= 0 {
 			t.Errorf("%s is not in the metrics", want)
 		}
 	}
