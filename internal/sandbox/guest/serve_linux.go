@@ -28,6 +28,7 @@ type server struct {
 	files   *mirror // of the workspace, when the host does not share it
 	routes  routes
 	watch   *limitWatch
+	disk    *diskGuard // used with the watch's mutex held; nil where the host looks
 }
 
 // oomScore makes the kernel take a process of the sandbox first when the whole
@@ -56,7 +57,7 @@ func serve(options Options) error {
 		return err
 	}
 	guest := &server{options: options, session: session, reaper: newReaper()}
-	guest.watch = newWatch()
+	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
 	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
 	go guest.watchDisk(session.CloseChan())   // so does this
 	guest.prepare()

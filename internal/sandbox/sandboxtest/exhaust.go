@@ -56,8 +56,9 @@ func testBackgroundMemory(t *testing.T, h Harness) {
 	putProbe(t, box)
 	mark := fmt.Sprintf("held-%d-%d", os.Getpid(), time.Now().UnixNano())
 	run(t, box, fmt.Sprintf("(setsid ./%s %s 'anonymous=%s,1000' >/dev/null 2>&1 &)", probeFile, probeName, mark))
-	waitUntil(t, "the process takes memory", func() bool { return held(t, box, mark) > 0 })
+	run(t, box, "until [ -s "+mark+" ]; do sleep 0.02; done") // it takes memory
 	waitUntil(t, "the process is gone", func() bool { return processesWith(t, mark) == 0 })
+	run(t, box, "echo") // after which the workspace has what was written meanwhile
 	if got := held(t, box, mark) << 20; got > limits.Memory+slack {
 		t.Errorf("%d MB were held with a limit of %d MB", got>>20, limits.Memory>>20)
 	}
@@ -112,8 +113,12 @@ func testBackgroundDisk(t *testing.T, h Harness) {
 	box := start(t, h)
 	mark := fmt.Sprintf("fill-%d-%d", os.Getpid(), time.Now().UnixNano())
 	run(t, box, "(setsid bash -c 'mkdir "+mark+"; i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > "+mark+"/$i || exit; sleep 0.01; done' >/dev/null 2>&1 &)")
-	waitUntil(t, "it writes", func() bool { return sandbox.TreeSize(box.Workspace()) > 1<<20 })
+	run(t, box, "until [ -s "+mark+"/2 ]; do sleep 0.02; done") // it writes
 	waitUntil(t, "the process is gone", func() bool { return processesWith(t, mark) == 0 })
+	run(t, box, "echo") // after which the workspace has what was written meanwhile
+	if used := sandbox.TreeSize(box.Workspace()); used < limits.Disk/2 {
+		t.Errorf("%d MB are there with a limit of %d MB: something else has ended it", used>>20, limits.Disk>>20)
+	}
 	if used := sandbox.TreeSize(box.Workspace()); used > limits.Disk+slack {
 		t.Errorf("%d MB are there with a limit of %d MB", used>>20, limits.Disk>>20)
 	}
