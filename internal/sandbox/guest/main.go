@@ -16,6 +16,7 @@ const (
 	launchName  = "sandbox-launch"
 	relayName   = "sandbox-relay"
 	installName = "sandbox-install"
+	reserveName = "sandbox-reserve"
 )
 
 // Confinement restricts the process that calls it and all that it starts.
@@ -38,6 +39,8 @@ func Main(confinements map[string]Confinement) {
 		err = relay(os.Args[2])
 	case installName:
 		err = install(os.Args[2])
+	case reserveName:
+		err = holdReserve(os.Args[2])
 	default:
 		return
 	}

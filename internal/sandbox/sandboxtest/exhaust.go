@@ -65,6 +65,28 @@ func testBackgroundMemory(t *testing.T, h Harness) {
 	wantOutput(t, box, "echo alive", "alive\n")
 }
 
+// testMemoryAtOnce takes memory that processes share faster than it can be counted, while
+// commands run. The kernel takes its time to give such memory back when it ends a process,
+// and ends the next one if it is short of memory meanwhile: a command may be ended so, but
+// never what serves the commands.
+func testMemoryAtOnce(t *testing.T, h Harness) {
+	box := start(t, h)
+	putProbe(t, box)
+	take := fmt.Sprintf("./%s %s 'at once=1000'", probeFile, probeName)
+	if result := run(t, box, take); result.ExitCode == 0 || result.Exceeded != sandbox.MemoryLimit && result.ExitCode != 137 {
+		t.Errorf("taking memory at once ended with %q, exit %d: %.300q", result.Exceeded, result.ExitCode, result.Log)
+	}
+	mark := fmt.Sprintf("at-once-%d-%d", os.Getpid(), time.Now().UnixNano())
+	for range 10 {
+		run(t, box, fmt.Sprintf(`(setsid bash -c "for i in 1 2 3; do %s; done; : %s" >/dev/null 2>&1 &)`, take, mark))
+		waitUntil(t, "the processes are gone", func() bool {
+			run(t, box, "echo")
+			return processesWith(t, mark) == 0
+		})
+	}
+	wantOutput(t, box, "echo alive", "alive\n")
+}
+
 // processesWith counts the processes of the whole machine with the text in their
 // command line.
 func processesWith(t *testing.T, text string) int {
