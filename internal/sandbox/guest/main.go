@@ -19,6 +19,9 @@ const (
 	reserveName = "sandbox-reserve"
 )
 
+// exitFailed is how the program ends when it cannot do what it was started for.
+const exitFailed = 1
+
 // Confinement restricts the process that calls it and all that it starts.
 type Confinement func(Options) error
 
@@ -46,7 +49,7 @@ func Main(confinements map[string]Confinement) {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "toryo sandbox:", err)
-		os.Exit(1) //nolint:revive // the program is a guest and nothing else
+		os.Exit(exitFailed) //nolint:revive // the program is a guest and nothing else
 	}
 	os.Exit(0) //nolint:revive // the program is a guest and nothing else
 }

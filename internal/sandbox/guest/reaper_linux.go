@@ -69,6 +69,8 @@ func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr
 // killAll kills everything in the sandbox but the guest, and takes away the memory
 // that is no process's own.
 func (s *server) killAll() {
+	s.starting.Lock()
+	defer s.starting.Unlock()
 	defer s.clearShared()
 	if s.options.OwnProcesses && !s.killFew() {
 		_ = unix.Kill(-1, unix.SIGKILL) // no process: nothing to do

@@ -46,6 +46,8 @@ func holdReserve(text string) error {
 }
 
 // keepReserve starts the reserve, and another when it was taken, until the guest ends.
+// Where a process may not say that it is to be taken first, as under Landlock, there is
+// none.
 func (s *server) keepReserve(done <-chan struct{}) {
 	if s.options.Memory == 0 {
 		return
@@ -54,7 +56,11 @@ func (s *server) keepReserve(done <-chan struct{}) {
 		if ended, alive, err := s.startReserve(); err == nil {
 			select {
 			case <-done: // the end of its input ends it
-			case <-ended:
+			case status := <-ended:
+				if status.Exited() && status.ExitStatus() == exitFailed {
+					_ = alive.Close()
+					return
+				}
 			}
 			_ = alive.Close()
 		}
@@ -82,6 +88,8 @@ func (s *server) startReserve() (<-chan syscall.WaitStatus, *os.File, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = input.Close() }()
+	s.starting.Lock()
+	defer s.starting.Unlock()
 	pid, ended, err := s.reaper.start(program, []string{program, reserveName, strconv.Itoa(reserveSize)}, &syscall.ProcAttr{
 		Dir: "/", Files: []uintptr{input.Fd(), null.Fd(), null.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

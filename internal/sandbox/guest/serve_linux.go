@@ -29,8 +29,11 @@ type server struct {
 	files   *mirror // of the workspace, when the host does not share it
 	routes  routes
 	watch   *limitWatch
-	reserve atomic.Int64 // the process that the kernel is to end before the guest
-	disk    *diskGuard   // used with the watch's mutex held; nil where the host looks
+	// starting is held while a process is started and while all are killed: a process
+	// that is stopped before it has begun would be waited for without end.
+	starting sync.Mutex
+	reserve  atomic.Int64 // the process that the kernel is to end before the guest
+	disk     *diskGuard   // used with the watch's mutex held; nil where the host looks
 }
 
 func serve(options Options) error {

@@ -47,7 +47,7 @@ func RunSome(t *testing.T, harness Harness, names ...string) {
 		{"disk", false, testDisk},
 		{"memory that is shared", false, testSharedMemory},
 		{"memory in the background", false, testBackgroundMemory},
-		{"memory at once", false, testMemoryAtOnce},
+		{"memory at once", true, testMemoryAtOnce},
 		{"disk over many commands", false, testDiskOverCommands},
 		{"disk in the background", false, testBackgroundDisk},
 		{"empty files", false, testEmptyFiles},
