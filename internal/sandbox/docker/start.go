@@ -85,11 +85,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, image client.Imag
 	started.disks = e.disks(ctx, spec.Workspace)
 	started.env = environment(image, spec)
 	if err := started.connect(ctx, user); err != nil {
-		complaint := strings.TrimSpace(string(started.complaint.Bytes()))
-		if complaint != "" {
-			err = fmt.Errorf("%w: %s", err, complaint)
-		}
-		return nil, errors.Join(err, started.Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(started.explain(err), started.Stop(context.WithoutCancel(ctx)))
 	}
 	return started, nil
 }
