@@ -115,13 +115,15 @@ func (b Books) List(owner string) ([]Info, error) {
 }
 
 // Reap ends and removes an owner's sandboxes, but for those to keep and those
-// whose starter is alive in another process and has not begun them yet.
+// whose starter is alive in another process and has not begun them yet. One that cannot
+// be ended stays recorded, and does not keep the others.
 func (b Books) Reap(owner string, keep func(Info) bool) (int, error) {
 	all, err := b.read()
 	if err != nil {
 		return 0, err
 	}
 	reaped := 0
+	var failures []error
 	for dir, found := range all {
 		if found.Info.Owner != owner || keep(found.Info) {
 			continue
@@ -130,11 +132,12 @@ func (b Books) Reap(owner string, keep func(Info) bool) (int, error) {
 			continue
 		}
 		if err := b.end(dir, found); err != nil {
-			return reaped, err
+			failures = append(failures, err)
+			continue
 		}
 		reaped++
 	}
-	return reaped, nil
+	return reaped, errors.Join(failures...)
 }
 
 // end ends a sandbox and removes what is left of it.

@@ -38,7 +38,11 @@ type Sandbox interface {
 	// Info says what it is.
 	Info() Info
 	// Workspace is the folder on the host that the sandbox sees as
-	// [WorkspacePath].
+	// [WorkspacePath]. An adapter may keep a copy of it inside: then what changes
+	// in the folder is inside when the next command begins, and what changes inside
+	// is in the folder when the next Run returns. Where the folder would take more
+	// than the disk limit by that, Run says that the limit is exceeded, and what
+	// does not fit stays inside until there is room.
 	Workspace() string
 	// Run runs a command and returns when it has ended or was killed. When the
 	// context ends the command is killed and the context's error is returned.
@@ -102,6 +106,11 @@ func (l Limits) OrDefaults() Limits {
 	}
 	return l
 }
+
+// SpareMemory is what a sandbox may take above its memory limit: the guest's own memory,
+// and what commands take until the guest has seen that it is too much. The kernel's limit
+// is that much higher, so that it ends processes only when they take memory faster.
+const SpareMemory = 64 << 20
 
 // Policy says what a sandbox may reach.
 type Policy string
@@ -174,7 +183,7 @@ type Result struct {
 	Log      []byte        // both outputs in order of arrival; the middle may be left out
 	Cut      bool          // something was left out
 	Bytes    int64         // how much output there was
-	Exceeded Limit         // the limit for which it was killed
+	Exceeded Limit         // the limit that it exceeded, for which it was killed if it still ran
 	Duration time.Duration // from start to end
 }
 

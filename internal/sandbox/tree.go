@@ -264,15 +264,15 @@ func RemoveAdded(dir string, listing Listing) error {
 	return nil
 }
 
-// leastSize is what a file or folder takes of a disk at the least, however empty.
-const leastSize = 4096
+// LeastSize is what a file or folder takes of a disk at the least, however empty.
+const LeastSize = 4096
 
 // TreeSize is how many bytes a folder and everything in it may come to take on a
 // disk. A file with holes in it counts as if they were filled: a copy fills them.
 func TreeSize(dir string) int64 {
 	var total int64
 	_ = workdir.Walk(dir, func(_ string, entry fs.DirEntry) error {
-		size := int64(leastSize)
+		size := int64(LeastSize)
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
 			size = max(size, info.Size())
 		}

@@ -7,8 +7,6 @@ import (
 )
 
 const (
-	// spareMemory is what the program inside takes that serves the commands.
-	spareMemory = 32 << 20
 	// spareThreads lets that program see that the processes are too many before the
 	// kernel makes every fork fail. The kernel counts threads.
 	spareThreads = 256
@@ -20,7 +18,7 @@ func nameOf(info sandbox.Info) string { return "toryo-" + info.ID }
 // For makes the group of a sandbox; nil where there are none.
 func (s *System) For(info sandbox.Info, limits sandbox.Limits) (*Group, error) {
 	group, err := s.Make(nameOf(info), Limits{
-		Memory: limits.Memory + spareMemory, Threads: int64(2*limits.Processes + spareThreads), CPUs: limits.CPUs,
+		Memory: limits.Memory + sandbox.SpareMemory, Threads: int64(2*limits.Processes + spareThreads), CPUs: limits.CPUs,
 	})
 	if errors.Is(err, ErrNone) {
 		return nil, nil

@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,7 +37,17 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
-	return b.client.Run(ctx, command)
+	result, err := b.client.Run(ctx, command)
+	return result, b.explain(err)
+}
+
+// explain adds to an error of the sandbox what the guest said on standard error.
+func (b *box) explain(err error) error {
+	said := strings.TrimSpace(string(b.complaint.Bytes()))
+	if err == nil || said == "" || task.CodeOf(err) != task.Unavailable {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, said)
 }
 
 // measureTimeout is how long the engine may take to measure a container.

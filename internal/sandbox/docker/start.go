@@ -85,11 +85,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, image client.Imag
 	started.disks = e.disks(ctx, spec.Workspace)
 	started.env = environment(image, spec)
 	if err := started.connect(ctx, user); err != nil {
-		complaint := strings.TrimSpace(string(started.complaint.Bytes()))
-		if complaint != "" {
-			err = fmt.Errorf("%w: %s", err, complaint)
-		}
-		return nil, errors.Join(err, started.Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(started.explain(err), started.Stop(context.WithoutCancel(ctx)))
 	}
 	return started, nil
 }
@@ -129,6 +125,7 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 	if err != nil {
 		return "", err
 	}
+	memory := spec.Limits.Memory + sandbox.SpareMemory
 	threads := int64(2*spec.Limits.Processes + spareThreads)
 	group := user
 	if sandbox.NewOwner() == 0 {
@@ -150,7 +147,7 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 			LogConfig: container.LogConfig{Type: "none"}, // what the guest prints is its session with us
 			Mounts: []mount.Mount{{Type: mount.TypeBind, Source: spec.Workspace, Target: sandbox.WorkspacePath},
 				{Type: mount.TypeVolume, Source: volume, Target: guestFolder, ReadOnly: true}},
-			Resources: container.Resources{Memory: spec.Limits.Memory, MemorySwap: spec.Limits.Memory,
+			Resources: container.Resources{Memory: memory, MemorySwap: memory,
 				NanoCPUs: int64(spec.Limits.CPUs * 1e9), PidsLimit: &threads},
 		},
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"time"
 
@@ -28,18 +29,31 @@ func (c *Client) Mirror(dir string) error {
 // Push sends what has changed in the folder into the sandbox.
 func (c *Client) Push(ctx context.Context) error {
 	return c.ask(ctx, request{Do: takeFiles}, "the workspace cannot be sent into the sandbox", func(stream net.Conn) error {
-		if err := c.mirror.send(stream); err != nil {
+		if err := c.mirror.send(stream, math.MaxInt64); err != nil {
 			return err
 		}
 		return awaitAnswer(stream, nil)
 	})
 }
 
-// Pull brings what has changed inside into the folder, up to a number of bytes.
-func (c *Client) Pull(ctx context.Context, most int64) error {
-	return c.ask(ctx, request{Do: sendFiles}, "the workspace cannot be brought out of the sandbox", func(stream net.Conn) error {
-		return c.mirror.take(stream, most)
+// MirrorSize is what the files that the folder and the workspace have in common take
+// of a disk.
+func (c *Client) MirrorSize() int64 { return c.mirror.size() }
+
+// pullSpare is by how much a guest may miss what it was asked for.
+const pullSpare = 16 << 20
+
+// Pull brings what has changed inside into the folder. That takes no more than most
+// bytes afterwards, or what it took before if that is more. What does not fit stays
+// inside until there is room; Pull returns how many paths that were.
+func (c *Client) Pull(ctx context.Context, most int64) (left int, err error) {
+	most = max(most, c.mirror.size())
+	err = c.ask(ctx, request{Do: sendFiles, Most: most}, "the workspace cannot be brought out of the sandbox", func(stream net.Conn) error {
+		var err error
+		left, err = c.mirror.take(stream, most+pullSpare)
+		return err
 	})
+	return left, err
 }
 
 // Kept is a snapshot that a guest has written.

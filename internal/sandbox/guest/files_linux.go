@@ -28,7 +28,7 @@ func (s *server) do(stream net.Conn, asked request) {
 	case takeFiles:
 		err = s.takeFiles(stream)
 	case sendFiles:
-		if err = s.sendFiles(stream); err == nil {
+		if err = s.sendFiles(stream, asked.Most); err == nil {
 			return // what was sent is the answer
 		}
 	case keepFiles:
@@ -73,15 +73,16 @@ func (s *server) takeFiles(stream net.Conn) error {
 	if err != nil {
 		return err
 	}
-	return files.take(stream, math.MaxInt64)
+	_, err = files.take(stream, math.MaxInt64)
+	return err
 }
 
-func (s *server) sendFiles(stream net.Conn) error {
+func (s *server) sendFiles(stream net.Conn, most int64) error {
 	files, err := s.workspaceFiles()
 	if err != nil {
 		return err
 	}
-	return files.send(stream)
+	return files.send(stream, most)
 }
 
 // The parts of a snapshot: names in its parcel begin with these.
@@ -136,7 +137,7 @@ func (s *server) pack(to io.Writer, before sandbox.Listing) error {
 			return err
 		}
 	}
-	return parcel.finish()
+	return parcel.finish(0)
 }
 
 func packFolder(parcel *packer, part, dir string, skip func(name string, folder bool) bool) error {
@@ -155,7 +156,7 @@ func packFolder(parcel *packer, part, dir string, skip func(name string, folder 
 			}
 			return nil
 		}
-		_, _, err := parcel.add(root, name, path.Join(part, name))
+		_, _, err := parcel.add(root, name, path.Join(part, name), math.MaxInt64)
 		return err
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
-	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // guard watches the limits of a sandbox that the host can see, from its start to
@@ -18,24 +17,15 @@ type guard struct {
 	kills  func() int // how many processes the kernel has killed for their memory; may be nil
 
 	mutex  sync.Mutex
-	disk   sandbox.DiskWatch
+	disk   diskGuard
 	killed int // of kills, when it was looked at last
-	full   int // how often in a row the disk was found full
 
 	hit chan sandbox.Limit // taken by the command that runs
 }
 
-const (
-	// smallFile is the largest file that a command may write while the sandbox takes
-	// more of the disk than it may: enough for a shell to leave its state.
-	smallFile = 1 << 20
-	// mostFull is how often in a row a sandbox may fill the disk before it is ended.
-	mostFull = 4
-)
-
 // Guard has the client watch the limits until the session ends.
 func (c *Client) Guard(disk sandbox.DiskWatch, kills func() int) {
-	c.guard = &guard{client: c, disk: disk, kills: kills, hit: make(chan sandbox.Limit)}
+	c.guard = &guard{client: c, disk: diskGuard{watch: disk}, kills: kills, hit: make(chan sandbox.Limit)}
 	c.guard.look()     // what is there now is the host's
 	go c.guard.watch() // ends with the session
 }
@@ -76,11 +66,7 @@ func (g *guard) look() sandbox.Limit {
 			return sandbox.MemoryLimit
 		}
 	}
-	if g.disk.Exceeded(time.Now()) {
-		g.full++
-		return sandbox.DiskLimit
-	}
-	return sandbox.NoLimit
+	return g.disk.look()
 }
 
 // begin says how large the files of the next command may be. A sandbox that has
@@ -91,24 +77,19 @@ func (g *guard) begin(most int64) (int64, error) {
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if !g.disk.Over() {
-		g.full = 0
-		return most, nil
-	}
-	if g.full >= mostFull {
+	most, err := g.disk.begin(most)
+	if err != nil {
 		_ = g.client.Close()
-		return 0, task.Errorf(task.Unavailable, "the sandbox was ended: it took more of the disk than it may, again and again")
 	}
-	return min(most, smallFile), nil
+	return most, err
 }
 
 // end says which limit a command has exceeded that ended by itself.
 func (g *guard) end(exit int) sandbox.Limit {
-	if g == nil {
-		return sandbox.NoLimit
-	}
-	if limit := g.look(); limit != sandbox.NoLimit {
-		return limit
+	if g != nil {
+		if limit := g.look(); limit != sandbox.NoLimit {
+			return limit
+		}
 	}
 	if exit == sandbox.ExitFileTooLarge {
 		return sandbox.DiskLimit

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -45,6 +46,14 @@ func stampOf(info fs.FileInfo) stamp {
 	case isFolder, isGone:
 	}
 	return s
+}
+
+// onDisk is what a path takes of the disk, as [sandbox.TreeSize] counts it.
+func (s stamp) onDisk() int64 {
+	if s.kind != isFile {
+		return sandbox.LeastSize
+	}
+	return max(sandbox.LeastSize, s.size)
 }
 
 func newMirror(dir string) (*mirror, error) {
@@ -85,16 +94,73 @@ func (m *mirror) scan() (map[string]stamp, error) {
 	return now, err
 }
 
-// send sends what has changed at this end. If it fails, the same is sent again the
-// next time.
-func (m *mirror) send(to io.Writer) error {
+// size is what the files that both ends have take of a disk.
+func (m *mirror) size() int64 {
+	var total int64
+	for _, one := range m.seen {
+		total += one.onDisk()
+	}
+	return total
+}
+
+// send sends what has changed at this end. The other end may come to hold most bytes:
+// what does not fit is left out, and sent when there is room for it. What the other
+// end has of it stays as it is. If send fails, the same is sent again the next time.
+func (m *mirror) send(to io.Writer, most int64) error {
 	now, err := m.scan()
 	if err != nil {
 		return err
 	}
 	parcel := newPacker(to)
+	total, err := m.sendGone(parcel, now)
+	if err != nil {
+		return err
+	}
+	left := map[string]bool{} // what did not fit
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		older, known := m.seen[name]
+		if older == now[name] {
+			continue
+		}
+		if known {
+			total -= older.onDisk()
+		}
+		room := most - total
+		if left[path.Dir(name)] {
+			room = 0
+		}
+		sent, how, err := parcel.add(m.root, name, name, room)
+		if err != nil {
+			return err
+		}
+		switch {
+		case how == isIn:
+			now[name] = sent
+			total += sent.onDisk()
+		case how == isLarge && known: // the other end keeps what it has
+			now[name], left[name] = older, true
+			total += older.onDisk()
+		case how == isLarge:
+			left[name] = true
+			delete(now, name)
+		default:
+			delete(now, name)
+		}
+	}
+	if err := parcel.finish(len(left)); err != nil {
+		return err
+	}
+	m.seen = now
+	return nil
+}
+
+// sendGone sends what is not there any more, and returns what the rest takes of a
+// disk at the other end.
+func (m *mirror) sendGone(parcel *packer, now map[string]stamp) (int64, error) {
+	var total int64
 	for _, name := range slices.Sorted(maps.Keys(m.seen)) {
 		if _, there := now[name]; there {
+			total += m.seen[name].onDisk()
 			continue
 		}
 		if _, upper := m.seen[path.Dir(name)]; upper {
@@ -103,65 +169,68 @@ func (m *mirror) send(to io.Writer) error {
 			}
 		}
 		if err := parcel.gone(name); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if m.seen[name] == now[name] {
-			continue
-		}
-		sent, there, err := parcel.add(m.root, name, name)
-		if err != nil {
-			return err
-		}
-		if !there {
-			delete(now, name)
-			continue
-		}
-		now[name] = sent
-	}
-	if err := parcel.finish(); err != nil {
-		return err
-	}
-	m.seen = now
-	return nil
+	return total, nil
 }
 
-// take carries out what the other end sent, up to a number of bytes.
-func (m *mirror) take(from io.Reader, budget int64) error {
-	var gone []string
-	parcel := unpacker{budget: budget, atLeast: m.atLeast,
+// take carries out what the other end sent, if this end does not come to hold more
+// than most bytes by it. It returns how many paths the other end has left out.
+func (m *mirror) take(from io.Reader, most int64) (left int, err error) {
+	var (
+		folders []string // those that are gone, with what is below them still in seen
+		freed   int64
+	)
+	forget := func(name string) int64 {
+		older, known := m.seen[name]
+		if !known {
+			return 0
+		}
+		delete(m.seen, name)
+		if older.kind == isFolder {
+			folders = append(folders, name)
+		}
+		return older.onDisk()
+	}
+	parcel := unpacker{budget: most - m.size(), atLeast: m.atLeast,
 		place: func(name string) (*workdir.Dir, string, error) { return m.root, name, nil },
 		done: func(entry parcelEntry, root *workdir.Dir, name string) {
 			if entry.Kind == isGone {
-				gone = append(gone, name)
+				freed += forget(name)
 				return
 			}
 			if info, err := root.Lstat(name); err == nil {
 				m.seen[name] = stampOf(info)
 			}
+		},
+		replaced: forget,
+		freed: func() int64 {
+			all := freed + m.forgetBelow(folders)
+			folders, freed = nil, 0
+			return all
 		}}
-	err := parcel.unpack(from)
-	m.forget(gone)
-	return err
+	err = parcel.unpack(from)
+	parcel.freed()
+	return parcel.left, err
 }
 
-func (m *mirror) forget(gone []string) {
-	folders := false
-	for _, name := range gone {
-		folders = folders || m.seen[name].kind == isFolder
-		delete(m.seen, name)
+// forgetBelow forgets what was in folders that are gone, and returns what it took of
+// the disk.
+func (m *mirror) forgetBelow(folders []string) int64 {
+	if len(folders) == 0 {
+		return 0
 	}
-	if !folders {
-		return
-	}
-	slices.Sort(gone)
-	maps.DeleteFunc(m.seen, func(name string, _ stamp) bool {
+	var freed int64
+	slices.Sort(folders)
+	maps.DeleteFunc(m.seen, func(name string, one stamp) bool {
 		for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
-			if _, is := slices.BinarySearch(gone, name[:at]); is {
+			if _, is := slices.BinarySearch(folders, name[:at]); is {
+				freed += one.onDisk()
 				return true
 			}
 		}
 		return false
 	})
+	return freed
 }

@@ -2,6 +2,8 @@ package guest
 
 import (
 	"bytes"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,14 +19,32 @@ import (
 func pass(t *testing.T, from, to *mirror) int {
 	t.Helper()
 	var parcel bytes.Buffer
-	if err := from.send(&parcel); err != nil {
+	if err := from.send(&parcel, math.MaxInt64); err != nil {
 		t.Fatal(err)
 	}
 	length := parcel.Len()
-	if err := to.take(&parcel, 1<<30); err != nil {
-		t.Fatal(err)
+	if left, err := to.take(&parcel, math.MaxInt64); err != nil || left != 0 {
+		t.Fatal(left, err)
 	}
 	return length
+}
+
+// passSome sends what the other end has room for, and returns how many paths were left
+// out.
+func passSome(t *testing.T, from, to *mirror, most int64) int {
+	t.Helper()
+	var parcel bytes.Buffer
+	if err := from.send(&parcel, most); err != nil {
+		t.Fatal(err)
+	}
+	left, err := to.take(&parcel, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := sandbox.TreeSize(to.dir); size > most+sandbox.LeastSize { // and the folder itself
+		t.Errorf("the other end has %d bytes and may have %d", size, most)
+	}
+	return left
 }
 
 func same(t *testing.T, one, other string) {
@@ -157,9 +177,9 @@ func TestMirrorTakesNothingOutside(t *testing.T) {
 	do(t, outside, file("precious", "data", 0o644))
 	for _, entries := range [][]parcelEntry{
 		{{Path: "../x", Kind: isFile}}, {{Path: "/x", Kind: isFile}}, {{Path: "a/../../x", Kind: isFile}}, {{Path: "a//b", Kind: isFolder}}, {{Path: "", Kind: isFile}},
-		{{Path: "l", Kind: isLink, Link: outside}, {Path: "l/precious", Kind: isFile}},
-		{{Path: "l", Kind: isLink, Link: outside}, {Path: "l/precious", Kind: isGone}},
-		{{Path: "l", Kind: isLink, Link: outside}, {Path: "l/new", Kind: isFolder}},
+		{{Path: "l", Kind: isLink, Link: rawString(outside)}, {Path: "l/precious", Kind: isFile}},
+		{{Path: "l", Kind: isLink, Link: rawString(outside)}, {Path: "l/precious", Kind: isGone}},
+		{{Path: "l", Kind: isLink, Link: rawString(outside)}, {Path: "l/new", Kind: isFolder}},
 		{{Path: "x", Kind: "device"}},
 	} {
 		_, there := mirrors(t)
@@ -172,7 +192,7 @@ func TestMirrorTakesNothingOutside(t *testing.T) {
 		if err := writeFrame(&parcel, frameDone, nil); err != nil {
 			t.Fatal(err)
 		}
-		err := there.take(&parcel, 1<<20)
+		_, err := there.take(&parcel, 1<<20)
 		if last := entries[len(entries)-1]; err == nil && last.Kind != isGone {
 			t.Errorf("%v was taken", entries)
 		}
@@ -185,21 +205,91 @@ func TestMirrorTakesNothingOutside(t *testing.T) {
 func TestMirrorTakesNoMoreThanItMay(t *testing.T) {
 	t.Parallel()
 	here, there := mirrors(t)
-	do(t, here.dir, file("large", string(make([]byte, 2000)), 0o644))
+	do(t, here.dir, file("large", string(make([]byte, 20_000)), 0o644))
 	var parcel bytes.Buffer
-	if err := here.send(&parcel); err != nil {
+	if err := here.send(&parcel, math.MaxInt64); err != nil {
 		t.Fatal(err)
 	}
-	if err := there.take(&parcel, 1000); task.CodeOf(err) != task.TooLarge {
+	if _, err := there.take(&parcel, 10_000); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestMirrorCountsWhatIsThereAlready(t *testing.T) {
+	t.Parallel()
+	here, there := mirrors(t)
+	do(t, here.dir, file("one", string(make([]byte, 50_000)), 0o644), file("dir/two", string(make([]byte, 30_000)), 0o644))
+	pass(t, here, there)
+	do(t, here.dir, file("three", string(make([]byte, 40_000)), 0o644))
+	var parcel bytes.Buffer
+	if err := here.send(&parcel, math.MaxInt64); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.take(&parcel, 100_000); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("120,000 bytes were taken where 100,000 may be: %v", err)
+	}
+	// What takes the place of something else, or goes, gives room.
+	here, there = mirrors(t)
+	do(t, here.dir, file("one", string(make([]byte, 50_000)), 0o644), file("dir/two", string(make([]byte, 30_000)), 0o644))
+	pass(t, here, there)
+	do(t, here.dir, file("one", string(make([]byte, 40_000)), 0o644), gone("dir"), file("three", string(make([]byte, 50_000)), 0o644))
+	if left := passSome(t, here, there, 100_000); left != 0 {
+		t.Errorf("%d were left out", left)
+	}
+	same(t, here.dir, there.dir)
+}
+
+func TestMirrorLeavesOutWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	here, there := mirrors(t)
+	do(t, here.dir, file("kept", "before", 0o644), file("grows", "small", 0o644))
+	pass(t, here, there)
+	do(t, here.dir, file("a/large", string(make([]byte, 90_000)), 0o644), file("b/large", string(make([]byte, 90_000)), 0o644),
+		file("c/small", "x", 0o644), file("grows", string(make([]byte, 90_000)), 0o644))
+	if left := passSome(t, here, there, 150_000); left != 2 {
+		t.Errorf("%d were left out", left)
+	}
+	got := tree(t, there.dir)
+	if got["kept"] != "-rw-r--r-- before" || got["grows"] != "-rw-r--r-- small" || got["c/small"] != "-rw-r--r-- x" || got["a/large"] == "" || got["b/large"] != "" {
+		t.Errorf("there are %.300q", got)
+	}
+	// They come when there is room, and nothing that was left out is taken for gone.
+	pass(t, there, here)
+	do(t, here.dir, gone("a"))
+	if left := passSome(t, here, there, 250_000); left != 0 {
+		t.Errorf("then %d were left out", left)
+	}
+	same(t, here.dir, there.dir)
+	// Many files without content take the disk too.
+	for i := range 100 {
+		do(t, here.dir, file(fmt.Sprintf("many/%d", i), "", 0o644))
+	}
+	if left := passSome(t, here, there, 400_000); left == 0 {
+		t.Error("100 files fit into where there is room for few")
+	}
+	do(t, here.dir, gone("many"))
+	if left := passSome(t, here, there, 400_000); left != 0 {
+		t.Errorf("in the end %d were left out", left)
+	}
+	same(t, here.dir, there.dir)
+}
+
+func TestMirrorCarriesNamesThatAreNoText(t *testing.T) {
+	t.Parallel()
+	here, there := mirrors(t)
+	do(t, here.dir, file("\xff\xfe", "1", 0o644), file("\xfe\xff", "2", 0o644), file("odd\r\n[x]*/\x80/new\nline", "3", 0o644), link("\xff\xfe", "\xc0"), link("\xf0/\x01", "l"))
+	pass(t, here, there)
+	same(t, here.dir, there.dir)
+	do(t, here.dir, gone("\xff\xfe"), gone("odd\r\n[x]*/\x80"))
+	pass(t, here, there)
+	same(t, here.dir, there.dir)
 }
 
 func TestMirrorSendsAgainWhatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	here, there := mirrors(t)
 	do(t, here.dir, file("a", "1", 0o644))
-	if err := here.send(failing{}); err == nil {
+	if err := here.send(failing{}, math.MaxInt64); err == nil {
 		t.Fatal("it did not fail")
 	}
 	pass(t, here, there)

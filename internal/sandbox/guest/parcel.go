@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -23,11 +24,16 @@ import (
 
 // parcelEntry is one path of a parcel.
 type parcelEntry struct {
-	Path string      `json:"p"`
+	Path rawString   `json:"p"`
 	Kind entryKind   `json:"k"`
 	Mode fs.FileMode `json:"m,omitempty"`
 	Time int64       `json:"t,omitempty"` // in nanoseconds
-	Link string      `json:"l,omitempty"` // where a link points to
+	Link rawString   `json:"l,omitempty"` // where a link points to
+}
+
+// parcelEnd is the last frame of a parcel. It is empty if the parcel has everything.
+type parcelEnd struct {
+	Left int `json:"left"` // how many paths did not fit
 }
 
 type entryKind string
@@ -61,62 +67,89 @@ type packer struct{ to *bufio.Writer }
 func newPacker(to io.Writer) *packer { return &packer{bufio.NewWriterSize(to, parcelBuffer)} }
 
 func (p *packer) gone(name string) error {
-	return writeMessage(p.to, frameEntry, parcelEntry{Path: name, Kind: isGone})
+	return writeMessage(p.to, frameEntry, parcelEntry{Path: rawString(name), Kind: isGone})
 }
 
-// add puts in what has the name below the root, under another name. What went, or
-// cannot be read, is left out; then there is no stamp.
-func (p *packer) add(root *workdir.Dir, name, as string) (stamp, bool, error) {
+// added says what became of a path that was to be put into a parcel.
+type added int
+
+const (
+	isIn    added = iota
+	isAway        // it went, or cannot be read
+	isLarge       // there is no room for it
+)
+
+// add puts in what has the name below the root, under another name, if it takes no
+// more than room.
+func (p *packer) add(root *workdir.Dir, name, as string, room int64) (stamp, added, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
-		return stamp{}, false, nil //nolint:nilerr // it went while we looked
+		return stamp{}, isAway, nil //nolint:nilerr // it went while we looked
 	}
-	entry := parcelEntry{Path: as, Kind: kindOf(info.Mode()), Mode: info.Mode().Perm(), Time: info.ModTime().UnixNano()}
+	entry := parcelEntry{Path: rawString(as), Kind: kindOf(info.Mode()), Mode: info.Mode().Perm(), Time: info.ModTime().UnixNano()}
 	switch entry.Kind {
 	case isFolder:
 	case isLink:
-		if entry.Link, err = root.Readlink(name); err != nil {
-			return stamp{}, false, nil //nolint:nilerr // it went while we looked
+		target, err := root.Readlink(name)
+		if err != nil {
+			return stamp{}, isAway, nil //nolint:nilerr // it went while we looked
 		}
+		entry.Link = rawString(target)
 	case isFile:
-		return p.addFile(root, name, entry)
+		return p.addFile(root, name, entry, room)
 	case isGone:
-		return stamp{}, false, nil
+		return stamp{}, isAway, nil
 	default:
-		return stamp{}, false, nil
+		return stamp{}, isAway, nil
 	}
-	return stampOf(info), true, writeMessage(p.to, frameEntry, entry)
+	sent := stampOf(info)
+	if sent.onDisk() > room {
+		return stamp{}, isLarge, nil
+	}
+	return sent, isIn, writeMessage(p.to, frameEntry, entry)
 }
 
-func (p *packer) addFile(root *workdir.Dir, name string, entry parcelEntry) (stamp, bool, error) {
+// addFile puts in a file as long as it is when it is opened. What is written to it
+// later changes its stamp, and goes with the next parcel.
+func (p *packer) addFile(root *workdir.Dir, name string, entry parcelEntry, room int64) (stamp, added, error) {
 	file, info, err := root.OpenFile(name)
 	if err != nil {
-		return stamp{}, false, nil // it went, may not be read, or something else took its place
+		return stamp{}, isAway, nil // it went, may not be read, or something else took its place
 	}
 	defer func() { _ = file.Close() }() // it was only read
+	sent := stampOf(info)
+	if sent.onDisk() > room {
+		return stamp{}, isLarge, nil
+	}
 	entry.Mode, entry.Time = info.Mode().Perm(), info.ModTime().UnixNano()
 	if err := writeMessage(p.to, frameEntry, entry); err != nil {
-		return stamp{}, false, err
+		return stamp{}, isAway, err
 	}
+	content := io.LimitReader(file, info.Size())
 	buffer := make([]byte, min(parcelBuffer, max(512, info.Size()+1)))
 	for {
-		n, err := file.Read(buffer)
+		n, err := content.Read(buffer)
 		if n > 0 {
 			if err := writeFrame(p.to, frameContent, buffer[:n]); err != nil {
-				return stamp{}, false, err
+				return stamp{}, isAway, err
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return stampOf(info), true, nil
+			return sent, isIn, nil
 		}
 		if err != nil {
-			return stamp{}, false, fmt.Errorf("read %s: %w", name, err)
+			return stamp{}, isAway, fmt.Errorf("read %s: %w", name, err)
 		}
 	}
 }
 
-func (p *packer) finish() error {
-	if err := writeFrame(p.to, frameDone, nil); err != nil {
+// finish ends the parcel, in which so many paths are missing that did not fit.
+func (p *packer) finish(left int) error {
+	write := func() error { return writeFrame(p.to, frameDone, nil) }
+	if left > 0 {
+		write = func() error { return writeMessage(p.to, frameDone, parcelEnd{left}) }
+	}
+	if err := write(); err != nil {
 		return err
 	}
 	return p.to.Flush()
@@ -130,10 +163,14 @@ type unpacker struct {
 	place     place
 	keepThere bool        // what is there already is left as it is
 	atLeast   fs.FileMode // permissions that everything gets, for folders with the bits to enter
-	budget    int64       // bytes that may come
+	budget    int64       // bytes of the disk that the entries may take
 	done      func(entry parcelEntry, root *workdir.Dir, name string)
+	replaced  func(name string) int64 // what had the name was removed for an entry; returns what it took
+	freed     func() int64            // what was taken by all that is gone, since it was asked last
 
+	left    int      // how many paths did not fit into the parcel
 	file    *os.File // the one that content goes to
+	length  int64    // of it
 	at      placed   // and where it is
 	folders []placed // given their modes in the end: they may be ones that allow nothing to be put in
 }
@@ -148,6 +185,8 @@ type placed struct {
 func (u *unpacker) unpack(from io.Reader) error {
 	if u.done == nil {
 		u.done = func(parcelEntry, *workdir.Dir, string) {}
+		u.replaced = func(string) int64 { return 0 }
+		u.freed = func() int64 { return 0 }
 	}
 	for {
 		kind, data, err := readFrame(from)
@@ -177,7 +216,7 @@ func (u *unpacker) frame(kind frameKind, data []byte) error {
 		if err := u.finishFile(); err != nil {
 			return err
 		}
-		return errWhole
+		return u.end(data)
 	case frameEntry:
 		return u.begin(data)
 	default:
@@ -185,13 +224,38 @@ func (u *unpacker) frame(kind frameKind, data []byte) error {
 	}
 }
 
-func (u *unpacker) content(data []byte) error {
-	u.budget -= int64(len(data))
+// end reads what the last frame says.
+func (u *unpacker) end(data []byte) error {
+	var last parcelEnd
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &last); err != nil {
+			return fmt.Errorf("read the end of a parcel: %w", err)
+		}
+	}
+	u.left = last.Left
+	return errWhole
+}
+
+// spend takes bytes of the budget.
+func (u *unpacker) spend(bytes int64) error {
+	u.budget -= bytes
+	if u.budget < 0 {
+		u.budget += u.freed()
+	}
 	if u.budget < 0 {
 		return task.Errorf(task.TooLarge, "there is more in the parcel than there is room for")
 	}
+	return nil
+}
+
+func (u *unpacker) content(data []byte) error {
 	if u.file == nil {
-		return nil // of a file that is left as it is
+		return u.spend(int64(len(data))) // of a file that is left as it is
+	}
+	before := max(sandbox.LeastSize, u.length)
+	u.length += int64(len(data))
+	if err := u.spend(max(sandbox.LeastSize, u.length) - before); err != nil {
+		return err
 	}
 	_, err := u.file.Write(data)
 	return err
@@ -206,7 +270,7 @@ func (u *unpacker) begin(data []byte) error {
 	if err := json.Unmarshal(data, &entry); err != nil {
 		return fmt.Errorf("read an entry: %w", err)
 	}
-	root, name, err := u.placeOf(entry.Path)
+	root, name, err := u.placeOf(string(entry.Path))
 	if err != nil {
 		return err
 	}
@@ -244,7 +308,16 @@ func (u *unpacker) put(entry parcelEntry, root *workdir.Dir, name string) (*os.F
 		if err := removeAll(root, name); err != nil {
 			return nil, err
 		}
+		if entry.Kind != isGone {
+			u.budget += u.replaced(name)
+		}
 	}
+	if entry.Kind != isGone {
+		if err := u.spend(sandbox.LeastSize); err != nil {
+			return nil, err
+		}
+	}
+	u.length = 0
 	return u.make(entry, root, name)
 }
 
@@ -258,7 +331,7 @@ func (u *unpacker) make(entry parcelEntry, root *workdir.Dir, name string) (made
 		u.folders = append(u.folders, placed{root, name, entry})
 		return nil, nil
 	case isLink:
-		err = inFolder(root, name, func() error { return root.Symlink(entry.Link, name) })
+		err = inFolder(root, name, func() error { return root.Symlink(string(entry.Link), name) })
 	case isFile:
 		err = inFolder(root, name, func() error {
 			made, err = root.Create(name, 0o600)

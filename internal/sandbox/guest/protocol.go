@@ -57,17 +57,33 @@ type Options struct {
 	Source string `json:"source,omitempty"`
 }
 
+// rawString is text that need not be UTF-8, such as a path. A string in JSON has to
+// be, so it goes as bytes.
+type rawString string
+
+// MarshalJSON implements [json.Marshaler].
+func (r rawString) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(r)) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *rawString) UnmarshalJSON(data []byte) error {
+	var raw []byte
+	err := json.Unmarshal(data, &raw)
+	*r = rawString(raw)
+	return err
+}
+
 // request is what the host asks on a stream that it opened.
 type request struct {
 	Hello bool `json:"hello,omitempty"`
 	// Env are variables for all commands, in place of those of the options.
 	Env     map[string]string `json:"env,omitempty"`
-	Command string            `json:"command,omitempty"`
+	Command rawString         `json:"command,omitempty"`
 	Limit   int               `json:"limit,omitempty"` // of output
 	// FileSize is the largest file that the command may write, in bytes.
 	FileSize int64 `json:"file_size,omitempty"`
 
 	Do     deed     `json:"do,omitempty"`
+	Most   int64    `json:"most,omitempty"`   // what the workspace may take at the host
 	Digest string   `json:"digest,omitempty"` // of the snapshot to restore
 	Route  string   `json:"route,omitempty"`  // address of the proxy; empty for the host
 	Reach  []string `json:"reach,omitempty"`  // addresses to try

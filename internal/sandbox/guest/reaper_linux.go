@@ -54,21 +54,23 @@ func (r *reaper) reap() {
 }
 
 // start starts a process. Its status comes on the channel when it has ended.
-func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr) (<-chan syscall.WaitStatus, error) {
+func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr) (int, <-chan syscall.WaitStatus, error) {
 	r.mutex.Lock() // so that it is known before it can be reaped
 	defer r.mutex.Unlock()
 	pid, err := syscall.ForkExec(program, arguments, how)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	status := make(chan syscall.WaitStatus, 1)
 	r.waiting[pid] = status
-	return status, nil
+	return pid, status, nil
 }
 
 // killAll kills everything in the sandbox but the guest, and takes away the memory
 // that is no process's own.
 func (s *server) killAll() {
+	s.starting.Lock()
+	defer s.starting.Unlock()
 	defer s.clearShared()
 	if s.options.OwnProcesses && !s.killFew() {
 		_ = unix.Kill(-1, unix.SIGKILL) // no process: nothing to do
@@ -146,7 +148,7 @@ func (s *server) awaitGone() {
 	}
 }
 
-// others are the processes of the sandbox besides the guest.
+// others are the processes of the sandbox besides the guest and those that serve it.
 func (s *server) others() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -158,10 +160,10 @@ func (s *server) others() []int {
 			found = append(found, pid)
 		}
 	}
-	if s.options.OwnProcesses {
-		return slices.DeleteFunc(found, func(pid int) bool { return int64(pid) == carrier.Load() })
+	if !s.options.OwnProcesses {
+		found = descendants(found)
 	}
-	return descendants(found)
+	return slices.DeleteFunc(found, func(pid int) bool { return int64(pid) == carrier.Load() || int64(pid) == s.reserve.Load() })
 }
 
 // descendants are those of the processes that come from this one.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 const (
@@ -30,13 +31,16 @@ func (s *server) run(stream net.Conn, asked request) {
 		last.Error = err.Error()
 	}
 	output.finish(last)
+	if task.CodeOf(err) == task.Unavailable { // the sandbox is to end
+		time.AfterFunc(leaveTime, func() { _ = s.session.Close() })
+	}
 }
 
 func (s *server) execute(stream net.Conn, asked request, output *output) (int, sandbox.Limit, error) {
 	if s.problem != "" {
 		return 0, "", fmt.Errorf("%s", s.problem)
 	}
-	file, err := s.prepareState(asked.Command)
+	file, err := s.prepareState(string(asked.Command))
 	if err != nil {
 		return 0, "", err
 	}
@@ -47,9 +51,7 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	}
 	s.watch.killing.Lock()
 	s.watch.begin()
-	status, err := s.reaper.start(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
-		Dir: s.folder(), Env: s.environment(), Files: pipes.files(), Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	status, err := s.start(asked, file, pipes.files())
 	s.watch.killing.Unlock()
 	pipes.started()
 	if err != nil {
@@ -62,6 +64,9 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 
 	before := memoryKills()
 	waited, limit := s.await(status, killed)
+	if s.disk != nil {
+		s.killIf(s.disk.look) // what is written in the end counts too
+	}
 	if late := s.watch.end(); limit == sandbox.NoLimit {
 		limit = late
 	}
@@ -74,6 +79,22 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 		return 128 + int(waited.Signal()), limit, nil
 	}
 	return waited.ExitStatus(), limit, nil
+}
+
+// start starts the shell. It is called with the watch's mutex held.
+func (s *server) start(asked request, file string, files []uintptr) (<-chan syscall.WaitStatus, error) {
+	if s.disk != nil {
+		var err error
+		if asked.FileSize, err = s.disk.begin(asked.FileSize); err != nil {
+			return nil, err
+		}
+	}
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	_, status, err := s.reaper.start(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
+		Dir: s.folder(), Env: s.environment(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	return status, err
 }
 
 func (s *server) arguments(asked request, file string) []string {

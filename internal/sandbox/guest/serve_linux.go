@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -28,11 +29,12 @@ type server struct {
 	files   *mirror // of the workspace, when the host does not share it
 	routes  routes
 	watch   *limitWatch
+	// starting is held while a process is started and while all are killed: a process
+	// that is stopped before it has begun would be waited for without end.
+	starting sync.Mutex
+	reserve  atomic.Int64 // the process that the kernel is to end before the guest
+	disk     *diskGuard   // used with the watch's mutex held; nil where the host looks
 }
-
-// oomScore makes the kernel take a process of the sandbox first when the whole
-// machine is short of memory.
-const oomScore = "500"
 
 func serve(options Options) error {
 	// No process inside may look into the guest or stop it through ptrace.
@@ -45,7 +47,6 @@ func serve(options Options) error {
 	if err := FilterCalls(OrdinarySockets); err != nil { // what confined the process before holds too
 		return err
 	}
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) // a courtesy to the host
 	unix.Umask(0o022)
 	connection, timeout, err := openConnection(options)
 	if err != nil {
@@ -56,9 +57,10 @@ func serve(options Options) error {
 		return err
 	}
 	guest := &server{options: options, session: session, reaper: newReaper()}
-	guest.watch = newWatch()
+	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
 	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
 	go guest.watchDisk(session.CloseChan())   // so does this
+	go guest.keepReserve(session.CloseChan()) // and this
 	guest.prepare()
 	guest.acceptRequests()
 	guest.killAll()

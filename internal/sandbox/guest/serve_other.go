@@ -7,3 +7,5 @@ import "github.com/toryo-dev/toryo/internal/task"
 func serve(Options) error { return task.Errorf(task.Unsupported, "a guest runs on Linux only") }
 
 func launch(string) error { return task.Errorf(task.Unsupported, "a guest runs on Linux only") }
+
+func holdReserve(string) error { return task.Errorf(task.Unsupported, "a guest runs on Linux only") }

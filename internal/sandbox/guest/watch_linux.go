@@ -11,14 +11,14 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox"
 )
 
-// watchDisk tells when the folders of the sandbox take more than they may, where
-// the host cannot look. It ends with the guest.
-func (s *server) watchDisk(done <-chan struct{}) {
-	if s.options.Disk == 0 {
-		return
+// newDiskGuard watches the folders of a sandbox where the host cannot look; nil where
+// it can.
+func newDiskGuard(options Options) *diskGuard {
+	if options.Disk == 0 {
+		return nil
 	}
-	folders := []string{s.options.Workspace, s.options.Home, os.TempDir()}
-	disk := sandbox.DiskWatch{Limit: s.options.Disk,
+	folders := []string{options.Workspace, options.Home, os.TempDir()}
+	made := &diskGuard{watch: sandbox.DiskWatch{Limit: options.Disk,
 		Free: func() (int64, error) { return sandbox.FreeSpace(folders...) },
 		Used: func() int64 {
 			var used int64
@@ -26,7 +26,17 @@ func (s *server) watchDisk(done <-chan struct{}) {
 				used += sandbox.TreeSize(folder)
 			}
 			return used
-		}}
+		}}}
+	made.look() // what is written from now on is seen
+	return made
+}
+
+// watchDisk kills everything when the folders of the sandbox take more than they may.
+// It ends with the guest.
+func (s *server) watchDisk(done <-chan struct{}) {
+	if s.disk == nil {
+		return
+	}
 	ticker := time.NewTicker(sandbox.DiskWatchEvery)
 	defer ticker.Stop()
 	for {
@@ -35,12 +45,7 @@ func (s *server) watchDisk(done <-chan struct{}) {
 			return
 		case <-ticker.C:
 		}
-		s.killIf(func() sandbox.Limit {
-			if disk.Exceeded(time.Now()) {
-				return sandbox.DiskLimit
-			}
-			return sandbox.NoLimit
-		})
+		s.killIf(s.disk.look)
 	}
 }
 

@@ -22,6 +22,8 @@ type box struct {
 	gate   sandbox.Gate
 	maybe  bool // the pod may be there
 
+	brought int64 // what the workspace took of the disk when it was sent in first
+
 	end     context.CancelFunc // of what works in the background
 	working sync.WaitGroup
 	lost    atomic.Pointer[lostError]
@@ -119,9 +121,13 @@ func (b *box) explain(err error) error {
 
 const pullTimeout = 2 * time.Minute
 
-// pullLimit is how much may come out after a command. What a command wrote past
-// its limit before it was killed comes too.
-func (b *box) pullLimit() int64 { return 4 * b.spec.Limits.Disk }
+// pullSpare is what the workspace on the host may take above the limit, so that what
+// a command wrote in the end is there too.
+const pullSpare = 8 << 20
+
+// pullLimit is what the workspace on the host may come to take: the limit, or what it
+// took in the beginning.
+func (b *box) pullLimit() int64 { return max(b.spec.Limits.Disk, b.brought) + pullSpare }
 
 // Run sends in what has changed, runs a command, and brings out what that has
 // changed.
@@ -142,14 +148,15 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 	if err != nil && ctx.Err() == nil {
 		return b.ended(result, err)
 	}
-	if err == nil && result.ExitCode == sandbox.ExitFileTooLarge && result.Exceeded == sandbox.NoLimit {
-		result.Exceeded = sandbox.DiskLimit
-	}
 	// What a cancelled command has done is there too.
 	pulling, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullTimeout)
 	defer cancel()
-	if pulled := b.client.Pull(pulling, b.pullLimit()); pulled != nil && err == nil {
+	left, pulled := b.client.Pull(pulling, b.pullLimit())
+	if pulled != nil && err == nil {
 		return result, b.explain(pulled)
+	}
+	if left > 0 && result.Exceeded == sandbox.NoLimit {
+		result.Exceeded = sandbox.DiskLimit // there is more inside than may be
 	}
 	return result, err
 }

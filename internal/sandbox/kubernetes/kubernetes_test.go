@@ -122,11 +122,7 @@ func newEngine(t testing.TB, settings kubernetes.Config) *kubernetes.Engine {
 	return engine
 }
 
-// The workspace of a pod is a copy, and what fills it between two commands is seen only
-// when it is brought back: limits for a sandbox's whole life are still to come here.
-var unmet = []string{"disk", "memory in the background", "disk over many commands", "disk in the background", "odd names and deep folders"}
-
-var harness = sandboxtest.Harness{Image: image, Unmet: unmet, New: func(t *testing.T, _ string, gate sandbox.NewGate) sandbox.Engine {
+var harness = sandboxtest.Harness{Image: image, New: func(t *testing.T, _ string, gate sandbox.NewGate) sandbox.Engine {
 	t.Helper()
 	return newEngine(t, config(t, gate))
 }}

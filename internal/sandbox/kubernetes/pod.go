@@ -147,17 +147,12 @@ func (e *Engine) pod(name, owner, part string, container object) *draft {
 	}
 }
 
-const (
-	// spareMemory is what the guest itself takes. The guest watches the limit of the
-	// commands, and the kernel is behind it.
-	spareMemory = 64 << 20
-	// spareDisk lets the guest see that the disk is full before the cluster evicts
-	// the pod for it.
-	spareDisk = 256 << 20
-)
+// spareDisk lets the guest see that the disk is full before the cluster evicts the pod
+// for it.
+const spareDisk = 256 << 20
 
 func (e *Engine) resources(limits sandbox.Limits) object {
-	memory := limits.Memory + max(spareMemory, limits.Memory/8)
+	memory := limits.Memory + sandbox.SpareMemory
 	disk := limits.Disk + max(spareDisk, limits.Disk/4)
 	return object{
 		"requests": object{

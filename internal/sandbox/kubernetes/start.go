@@ -164,6 +164,7 @@ func (b *box) fill(ctx context.Context, from record) error {
 	if err := b.client.Push(ctx); err != nil {
 		return err
 	}
+	b.brought = b.client.MirrorSize()
 	if b.spec.Snapshot == "" {
 		return nil
 	}
@@ -172,5 +173,9 @@ func (b *box) fill(ctx context.Context, from record) error {
 		return err
 	}
 	b.engine.noteUse(ctx, b.spec.Snapshot, from)
-	return b.client.Pull(ctx, b.pullLimit())
+	left, err := b.client.Pull(ctx, b.pullLimit())
+	if err == nil && left > 0 {
+		err = task.Errorf(task.TooLarge, "the snapshot has more for the workspace than the sandbox's disk limit allows")
+	}
+	return err
 }

@@ -135,6 +135,7 @@ func testBadCommands(t *testing.T, h Harness) {
 	if result := run(t, box, "\xff\xfe\x80 --flag"); result.ExitCode != 127 {
 		t.Errorf("bytes that are no text gave %d", result.ExitCode)
 	}
+	wantOutput(t, box, "printf %s 'a\xffb'", "a\xffb")
 }
 
 func testStoppedWhileRunning(t *testing.T, h Harness) {

@@ -56,10 +56,33 @@ func testBackgroundMemory(t *testing.T, h Harness) {
 	putProbe(t, box)
 	mark := fmt.Sprintf("held-%d-%d", os.Getpid(), time.Now().UnixNano())
 	run(t, box, fmt.Sprintf("(setsid ./%s %s 'anonymous=%s,1000' >/dev/null 2>&1 &)", probeFile, probeName, mark))
-	waitUntil(t, "the process takes memory", func() bool { return held(t, box, mark) > 0 })
+	run(t, box, "until [ -s "+mark+" ]; do sleep 0.02; done") // it takes memory
 	waitUntil(t, "the process is gone", func() bool { return processesWith(t, mark) == 0 })
+	run(t, box, "echo") // after which the workspace has what was written meanwhile
 	if got := held(t, box, mark) << 20; got > limits.Memory+slack {
 		t.Errorf("%d MB were held with a limit of %d MB", got>>20, limits.Memory>>20)
+	}
+	wantOutput(t, box, "echo alive", "alive\n")
+}
+
+// testMemoryAtOnce takes memory that processes share faster than it can be counted, while
+// commands run. The kernel takes its time to give such memory back when it ends a process,
+// and ends the next one if it is short of memory meanwhile: a command may be ended so, but
+// never what serves the commands.
+func testMemoryAtOnce(t *testing.T, h Harness) {
+	box := start(t, h)
+	putProbe(t, box)
+	take := fmt.Sprintf("./%s %s 'at once=1000'", probeFile, probeName)
+	if result := run(t, box, take); result.ExitCode == 0 || result.Exceeded != sandbox.MemoryLimit && result.ExitCode != 137 {
+		t.Errorf("taking memory at once ended with %q, exit %d: %.300q", result.Exceeded, result.ExitCode, result.Log)
+	}
+	mark := fmt.Sprintf("at-once-%d-%d", os.Getpid(), time.Now().UnixNano())
+	for range 10 {
+		run(t, box, fmt.Sprintf(`(setsid bash -c "for i in 1 2 3; do %s; done; : %s" >/dev/null 2>&1 &)`, take, mark))
+		waitUntil(t, "the processes are gone", func() bool {
+			run(t, box, "echo")
+			return processesWith(t, mark) == 0
+		})
 	}
 	wantOutput(t, box, "echo alive", "alive\n")
 }
@@ -112,8 +135,12 @@ func testBackgroundDisk(t *testing.T, h Harness) {
 	box := start(t, h)
 	mark := fmt.Sprintf("fill-%d-%d", os.Getpid(), time.Now().UnixNano())
 	run(t, box, "(setsid bash -c 'mkdir "+mark+"; i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > "+mark+"/$i || exit; sleep 0.01; done' >/dev/null 2>&1 &)")
-	waitUntil(t, "it writes", func() bool { return sandbox.TreeSize(box.Workspace()) > 1<<20 })
+	run(t, box, "until [ -s "+mark+"/2 ]; do sleep 0.02; done") // it writes
 	waitUntil(t, "the process is gone", func() bool { return processesWith(t, mark) == 0 })
+	run(t, box, "echo") // after which the workspace has what was written meanwhile
+	if used := sandbox.TreeSize(box.Workspace()); used < limits.Disk/2 {
+		t.Errorf("%d MB are there with a limit of %d MB: something else has ended it", used>>20, limits.Disk>>20)
+	}
 	if used := sandbox.TreeSize(box.Workspace()); used > limits.Disk+slack {
 		t.Errorf("%d MB are there with a limit of %d MB", used>>20, limits.Disk>>20)
 	}

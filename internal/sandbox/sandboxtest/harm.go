@@ -34,11 +34,24 @@ func testMemory(t *testing.T, h Harness) {
 
 func testDisk(t *testing.T, h Harness) {
 	box := start(t, h)
+	run(t, box, "mkdir dir; echo before > dir/kept")
 	one := runCommand(t, box, sandbox.Command{Text: "cat /dev/zero > big", Timeout: time.Minute})
 	if one.Exceeded != sandbox.DiskLimit {
 		t.Errorf("one large file ended with %q, exit %d: %.300q", one.Exceeded, one.ExitCode, one.Log)
 	}
 	run(t, box, "rm -f big")
+	// Several at once write much more than the limit between two looks at the disk.
+	several := runCommand(t, box, sandbox.Command{Text: "mkdir fill; for i in 1 2 3 4 5 6 7 8; do head -c 30000000 /dev/zero > fill/$i & done; wait", Timeout: time.Minute})
+	if several.Exceeded != sandbox.DiskLimit {
+		t.Errorf("several large files ended with %q, exit %d: %.300q", several.Exceeded, several.ExitCode, several.Log)
+	}
+	if text, err := os.ReadFile(filepath.Join(box.Workspace(), "dir", "kept")); err != nil || string(text) != "before\n" {
+		t.Errorf("what was there before is %q, %v", text, err)
+	}
+	run(t, box, "rm -rf fill")
+	if _, err := os.Lstat(filepath.Join(box.Workspace(), "fill")); err == nil {
+		t.Error("what was removed inside is still in the workspace")
+	}
 	for _, where := range []string{".", "$HOME", "${TMPDIR}"} {
 		many := runCommand(t, box, sandbox.Command{Timeout: time.Minute,
 			Text: `d="` + where + `/fill"; mkdir -p "$d"; i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > "$d/$i" || exit 1; done`})

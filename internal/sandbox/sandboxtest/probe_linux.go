@@ -94,6 +94,8 @@ func probe(name, argument string) string {
 		return said(err)
 	case "files", "memfd", "anonymous":
 		return hold(name, argument)
+	case "at once":
+		return holdAtOnce(argument)
 	case "x32":
 		_, _, failed := unix.Syscall(0x40000000|41, unix.AF_INET, unix.SOCK_STREAM, 0) // socket, by the other convention
 		if failed != 0 {
@@ -143,6 +145,23 @@ func hold(kind, argument string) string {
 			return err.Error()
 		}
 		<-ticker.C
+	}
+	return works
+}
+
+// holdAtOnce takes memory that processes share, as fast as it can. The argument is how
+// much, in megabytes.
+func holdAtOnce(argument string) string {
+	most, err := strconv.Atoi(argument)
+	if err != nil {
+		return err.Error()
+	}
+	mapped, err := unix.Mmap(-1, 0, most<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return err.Error()
+	}
+	for at := 0; at < len(mapped); at += unix.Getpagesize() {
+		mapped[at] = 'x'
 	}
 	return works
 }
