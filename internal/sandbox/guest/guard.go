@@ -18,7 +18,8 @@ type guard struct {
 
 	mutex  sync.Mutex
 	disk   diskGuard
-	killed int // of kills, when it was looked at last
+	killed int           // of kills, when it was looked at last
+	found  sandbox.Limit // that was exceeded since the last command began
 
 	hit chan sandbox.Limit // taken by the command that runs
 }
@@ -56,10 +57,18 @@ func (g *guard) watch() {
 	}
 }
 
-// look returns the limit that is exceeded, if one is.
+// look returns the limit that is exceeded, if one is, once for each time that it is.
 func (g *guard) look() sandbox.Limit {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
+	limit := g.exceededNow()
+	if limit != sandbox.NoLimit {
+		g.found = limit
+	}
+	return limit
+}
+
+func (g *guard) exceededNow() sandbox.Limit {
 	if g.kills != nil {
 		if now := g.kills(); now > g.killed {
 			g.killed = now
@@ -77,6 +86,7 @@ func (g *guard) begin(most int64) (int64, error) {
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
+	g.found = sandbox.NoLimit
 	most, err := g.disk.begin(most)
 	if err != nil {
 		_ = g.client.Close()
@@ -84,11 +94,15 @@ func (g *guard) begin(most int64) (int64, error) {
 	return most, err
 }
 
-// end says which limit a command has exceeded that ended by itself.
+// end says which limit a command has exceeded that ended by itself. It may have been
+// found just before, when nobody could be told any more.
 func (g *guard) end(exit int) sandbox.Limit {
 	if g != nil {
-		if limit := g.look(); limit != sandbox.NoLimit {
-			return limit
+		g.look()
+		g.mutex.Lock()
+		defer g.mutex.Unlock()
+		if g.found != sandbox.NoLimit {
+			return g.found
 		}
 	}
 	if exit == sandbox.ExitFileTooLarge {

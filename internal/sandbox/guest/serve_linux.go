@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,7 @@ func serve(options Options) error {
 	if err != nil {
 		return err
 	}
+	makeThreads()
 	guest := &server{options: options, session: session, reaper: newReaper()}
 	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
 	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
@@ -65,6 +67,28 @@ func serve(options Options) error {
 	guest.acceptRequests()
 	guest.killAll()
 	return nil
+}
+
+// ownThreads is more than the guest needs at a time.
+const ownThreads = 16
+
+// makeThreads has the runtime make the threads that the guest will need, which it then
+// keeps. When a command has used up all that the sandbox may have, the runtime cannot
+// make one, and would end the guest.
+func makeThreads() {
+	var made sync.WaitGroup
+	release := make(chan struct{})
+	for range ownThreads {
+		made.Add(1)
+		go func() {
+			runtime.LockOSThread() // so that each of them needs a thread of its own
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-release
+		}()
+	}
+	made.Wait()
+	close(release)
 }
 
 // openConnection is the way to the host, and how long it may be blocked.

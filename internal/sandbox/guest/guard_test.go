@@ -1,0 +1,34 @@
+package guest
+
+import (
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+)
+
+// TestLimitFoundAsTheCommandEnds: what was found in the moment in which the command
+// ended by itself is said of that command, and not of the next one.
+func TestLimitFoundAsTheCommandEnds(t *testing.T) {
+	t.Parallel()
+	used := int64(0)
+	watch := sandbox.DiskWatch{Limit: 100, Used: func() int64 { return used }, Free: func() (int64, error) { return 1<<40 - used, nil }}
+	g := &guard{disk: diskGuard{watch: watch}}
+	g.look()
+	if _, err := g.begin(1 << 30); err != nil {
+		t.Fatal(err)
+	}
+	used = 1000
+	if found := g.look(); found != sandbox.DiskLimit { // the regular look, which finds no command to tell
+		t.Fatalf("the regular look found %q", found)
+	}
+	if said := g.end(0); said != sandbox.DiskLimit {
+		t.Errorf("the command exceeded %q", said)
+	}
+	used = 0
+	if _, err := g.begin(1 << 30); err != nil {
+		t.Fatal(err)
+	}
+	if said := g.end(0); said != sandbox.NoLimit {
+		t.Errorf("the next command exceeded %q", said)
+	}
+}
