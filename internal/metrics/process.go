@@ -28,7 +28,7 @@ var errProc = errors.New("what /proc says was not understood")
 // the way of Linux, nothing is added.
 func (r *Registry) AddProcess() {
 	page := float64(os.Getpagesize())
-	booted, _ := bootTime()
+	booted, unknown := bootTime()
 	for _, row := range []struct {
 		kind, name, help string
 		read             func() (float64, error)
@@ -48,7 +48,7 @@ func (r *Registry) AddProcess() {
 		{gauge, "process_virtual_memory_max_bytes", "Limit of the address space.", func() (float64, error) { return limit("Max address space") }},
 		{gauge, "process_start_time_seconds", "When the process began, in seconds since 1970.", func() (float64, error) {
 			fields, err := stat(startTime)
-			return booted + sum(fields)/ticks, err
+			return booted + sum(fields)/ticks, errors.Join(err, unknown)
 		}},
 		{gauge, "process_open_fds", "Files, connections and pipes that are open.", openFiles},
 		{gauge, "process_max_fds", "Limit of process_open_fds.", func() (float64, error) { return limit("Max open files") }},

@@ -119,7 +119,7 @@ func (c *collector) post(ctx context.Context, body []byte) error {
 	switch response.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
-			return backoff.RetryAfter(seconds)
+			return backoff.RetryAfter(min(seconds, int(uploadTime.Seconds())))
 		}
 		return fmt.Errorf("send traces: the collector says %s", response.Status)
 	}

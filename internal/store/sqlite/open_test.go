@@ -290,3 +290,33 @@ func TestOpenBrokenOff(t *testing.T) {
 		t.Errorf("error is %v, want that of the context", err)
 	}
 }
+
+// A login with a letter beyond A to Z that has two cases is found in a database that an
+// older program has folded by all of Unicode.
+func TestLoginsOfOlderDatabases(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := opened(t, path)
+	for _, login := range []string{"émile", "Bob"} {
+		if _, err := s.AddUser(t.Context(), store.User{Login: login, Role: "viewer"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AddSession(t.Context(), store.Session{Hash: []byte("one"), Login: "Bob"}); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	raw(t, path, `UPDATE users SET folded = 'ÉMILE' WHERE login = 'émile'`)
+	raw(t, path, `INSERT INTO sessions (hash, folded, created_at, expires_at) VALUES (x'02', 'ÉMILE', 0, 0)`)
+	raw(t, path, `DELETE FROM toryo_schema WHERE version_id = 13`)
+	s = opened(t, path)
+	defer closed(t, s)
+	for _, login := range []string{"éMILE", "bOB"} {
+		if _, err := s.User(t.Context(), login); err != nil {
+			t.Errorf("%s: %v", login, err)
+		}
+	}
+	if _, err := s.User(t.Context(), "Émile"); task.CodeOf(err) != task.NotFound {
+		t.Errorf("another login is found: %v", err)
+	}
+}
