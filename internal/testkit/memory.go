@@ -9,7 +9,8 @@ import (
 )
 
 // MemoryTaken runs do and returns by how many bytes the resident memory of this
-// process was larger at its highest than before. It is for tests that do not run
+// process was larger at its highest than before, without what the race detector takes
+// for itself. It is for tests that do not run
 // beside others. Only Linux tells this; elsewhere the test is left out.
 func MemoryTaken(t testing.TB, do func()) int64 {
 	t.Helper()
@@ -19,7 +20,7 @@ func MemoryTaken(t testing.TB, do func()) int64 {
 	}
 	before := ProcessMemory(t, os.Getpid(), "VmRSS")
 	do()
-	return ProcessMemory(t, os.Getpid(), "VmHWM") - before
+	return (ProcessMemory(t, os.Getpid(), "VmHWM") - before) / raceFactor
 }
 
 // ProcessMemory is a line of a process's status, in bytes: VmRSS is the resident
