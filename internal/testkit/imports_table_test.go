@@ -38,8 +38,8 @@ var importTable = map[string]row{
 	"app":       {any: true},
 
 	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
-	"broker":          {imports: []string{"notice", "quote", "store", "forge", "forge/transport", "task"}},
-	"mirror":          {imports: []string{"forge", "git", "store", "task"}},
+	"broker":          {imports: []string{"inspect", "notice", "quote", "store", "forge", "forge/transport", "task"}},
+	"mirror":          {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"redact/rules"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
 	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}, tests: []string{"access/oidc", "broker", "environment", "llm", "phase", "phase/conversation"}},
 	"access":          {imports: []string{"store", "task"}},
@@ -53,6 +53,7 @@ var importTable = map[string]row{
 	"wire":            {imports: []string{"task"}},
 	"workdir":         {imports: []string{"task"}},
 	"git":             {imports: []string{"task"}},
+	"inspect":         {imports: []string{"git", "task"}, tests: []string{"redact/rules"}},
 	"notice":          {imports: []string{"task"}},
 
 	"store":            {imports: []string{"task"}},
