@@ -168,6 +168,9 @@ type SetStatus struct {
 type PublishBranch struct {
 	Branch string `json:"branch"`
 	Commit string `json:"commit"` // that the task has there; another one is a Conflict
+	// Draft makes an open pull request from the branch a draft before anything is
+	// published.
+	Draft bool `json:"draft,omitempty"`
 }
 
 // Written is the result of what has an id on the forge.

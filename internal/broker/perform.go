@@ -229,10 +229,26 @@ func performPublish(ctx context.Context, d delivery, p PublishBranch) (any, erro
 	if err := d.ownBranch(ctx, p.Branch); err != nil {
 		return nil, err
 	}
+	if p.Draft {
+		if err := d.makeDraft(ctx, p.Branch); err != nil {
+			return nil, err
+		}
+	}
 	err := d.sender.options.Publish(ctx, Publication{
 		Item: d.Item, Task: d.Task, Generation: d.Generation, Branch: p.Branch, Commit: p.Commit,
 	})
 	return Published{p.Commit}, err
+}
+
+// makeDraft makes the pull request that is open from a branch a draft, if there is one.
+func (d delivery) makeDraft(ctx context.Context, branch string) error {
+	pull, found, err := d.on.FindPull(ctx, d.Item.Repository, branch, "")
+	if err != nil || !found || pull.Draft {
+		return err
+	}
+	draft := true
+	_, err = d.on.EditPull(ctx, pull.Key, forge.PullEdit{Draft: &draft})
+	return err
 }
 
 // ownBranch refuses to publish anything but the branch of the task, and that too if it

@@ -21,6 +21,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/inspect"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -88,6 +89,8 @@ type workshop struct {
 	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit
+	findings  sync.Map     // by the commit in which they are: []inspect.Found
+	retracted sync.Map     // commits
 	logged    *lockedBuffer
 }
 
@@ -103,6 +106,7 @@ type setting struct {
 	// patience is how long a caller may take to read.
 	patience time.Duration
 	limits   Limits
+	refuse   bool // what nobody asked for is not even published as a draft
 }
 
 const (
@@ -149,18 +153,30 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
 		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
 	}
+	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
+	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
-		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge},
+		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
+		Gate: broker.Gate{
+			Refuse: set.refuse,
+			Inspect: func(_ context.Context, p broker.Publication) ([]inspect.Found, error) {
+				found, _ := w.findings.Load(p.Commit)
+				all, _ := found.([]inspect.Found)
+				return all, nil
+			},
+			Retract: func(_ context.Context, p broker.Publication) error {
+				w.retracted.Store(p.Commit, true)
+				return nil
+			},
+		},
 	})
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
 	w.halts = broker.NewHalts(broker.HaltOptions{
 		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
 		PauseFile: w.pauseFile, PauseSource: "file",
 	})
-	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
-	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
 	w.talk = broker.NewTalk(broker.TalkOptions{
 		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Now: w.now, Log: logger,
 	})

@@ -37,7 +37,7 @@ var importTable = map[string]row{
 	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}},
+	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}, tests: []string{"inspect"}},
 	"broker":          {imports: []string{"inspect", "notice", "quote", "store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"redact/rules"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/toryo-dev/toryo/internal/inspect"
 )
 
 // formats are the rules that the tag "format" names.
@@ -16,6 +18,7 @@ var formats = map[string]func(string) *complaint{
 	"address":  checkAddress,
 	"engine":   checkEngine,
 	"file":     checkPath,
+	"glob":     checkGlob,
 	"host":     checkHost,
 	"image":    checkWord,
 	"label":    checkLabel,
@@ -42,6 +45,13 @@ func checkAddress(text string) *complaint {
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
 		return complain(mend, "%s has no port between 0 and 65535", show(text))
+	}
+	return nil
+}
+
+func checkGlob(text string) *complaint {
+	if !inspect.CheckGlob(text) {
+		return complain("write it like docs/** or *.png", "%s is not a pattern of paths", show(text))
 	}
 	return nil
 }
