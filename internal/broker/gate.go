@@ -52,7 +52,7 @@ func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspect
 	if err != nil || len(findings) == 0 {
 		return task.Inspection{}, err
 	}
-	decided := task.Inspection{Commit: wish.Commit, Outcome: task.PublishedAsDraft, Findings: findings}
+	decided := task.Inspection{Commit: wish.Commit, Outcome: task.PublishedAsDraft, Findings: findings, Text: notice.Notice{Findings: findings}.Found(task.English)}
 	blocked := blocks(findings)
 	switch {
 	case len(earlier) == 0:

@@ -93,6 +93,9 @@ func (n Notice) Resumed(in task.Language) string { return n.text(in, "resumed") 
 // description.
 func (n Notice) Unasked(in task.Language) string { return n.text(in, "unasked findings") }
 
+// Found lists what was found in work that was to be published.
+func (n Notice) Found(in task.Language) string { return n.text(in, "findings") }
+
 // Drafted says why the pull request is a draft.
 func (n Notice) Drafted(in task.Language) string { return n.text(in, "drafted findings", n.opened()) }
 

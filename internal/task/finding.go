@@ -84,4 +84,5 @@ type Inspection struct {
 	Commit   string            `json:"commit"`
 	Outcome  InspectionOutcome `json:"outcome"`
 	Findings []Finding         `json:"findings"`
+	Text     string            `json:"text"` // the same in words, for who reads the journal
 }
