@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,7 +210,7 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 		}
 		return wire.Result{}, &withheldError{pulled.Findings}
 	}
-	if err := answerThreads(ctx, in, run, commit); err != nil {
+	if err := answerThreads(ctx, in, run, cmp.Or(pulled.Commit, commit)); err != nil {
 		return wire.Result{}, err
 	}
 	if err := enter(ctx, run, phase.PhaseCompleted); err != nil {

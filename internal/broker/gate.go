@@ -161,7 +161,8 @@ func (r *Runs) request(ctx context.Context, t task.Task) (inspect.Request, error
 	if err != nil && task.CodeOf(err) != task.NotFound {
 		return asked, err
 	}
-	return asked, r.addReviews(ctx, t, &asked)
+	err = r.addReviews(ctx, t, &asked)
+	return asked, err
 }
 
 // addItem adds the text of a task's item and the comments that count.

@@ -27,6 +27,7 @@ type PullWish struct {
 // PullAnswer is what became of a [PullWish].
 type PullAnswer struct {
 	Pulled
+	Commit string // that was published
 	// Withheld says that nothing was published: the model is to be told of the
 	// findings, once. Otherwise it was published as a draft that lists them.
 	Withheld bool
@@ -64,33 +65,39 @@ func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (PullAnsw
 	if len(passed.Findings) > 0 {
 		wish = r.asDraft(ctx, held, wish, passed.Findings)
 	}
-	pulled, err := r.publish(ctx, held, wish, base, open)
+	answer, err := r.publish(ctx, held, wish, base, open)
 	if err == nil && len(passed.Findings) > 0 {
-		err = r.sayDraft(ctx, held, wish, pulled, passed.Findings)
+		err = r.sayDraft(ctx, held, wish, answer.Pulled, passed.Findings)
 	}
-	return PullAnswer{Pulled: pulled, Findings: passed.Findings}, err
+	answer.Findings = passed.Findings
+	return answer, err
 }
 
 // publish publishes the branch and opens the pull request.
-func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base string, open Write) (Pulled, error) {
+func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base string, open Write) (PullAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.PullWait)
 	defer cancel()
-	publish := PublishBranch{Branch: held.Branch, Commit: wish.Commit, Draft: wish.unasked}
-	if _, err := r.deliver(ctx, held.write("publish/"+wish.Branch+"/"+wish.Commit), publish); err != nil {
-		return Pulled{}, err
+	publish := PublishBranch{Branch: held.Branch, Commit: wish.Commit, Draft: wish.unasked, CoAuthors: r.coAuthors(ctx, held)}
+	sent, err := r.deliver(ctx, held.write("publish/"+wish.Branch+"/"+wish.Commit), publish)
+	if err != nil {
+		return PullAnswer{}, err
+	}
+	var published Published
+	if err := json.Unmarshal(sent.Result, &published); err != nil {
+		return PullAnswer{}, task.Wrap(task.Internal, err, "what was published cannot be read")
 	}
 	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
-		return Pulled{}, err
+		return PullAnswer{}, err
 	}
 	done, err := r.deliver(ctx, open, OpenPull{Title: wish.Title, Text: wish.Text, Head: held.Branch, Base: base, Draft: wish.Draft})
 	if err != nil {
-		return Pulled{}, err
+		return PullAnswer{}, err
 	}
 	var pulled Pulled
 	if err := json.Unmarshal(done.Result, &pulled); err != nil {
-		return Pulled{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
+		return PullAnswer{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
 	}
-	return pulled, r.follow(ctx, held, wish, pulled)
+	return PullAnswer{Pulled: pulled, Commit: published.Commit}, r.follow(ctx, held, wish, pulled)
 }
 
 // checkWish refuses what is not the task's own, and returns the branch that the work is

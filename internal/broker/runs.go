@@ -45,6 +45,9 @@ type RunOptions struct {
 	// Reviews are where the reviews of pull requests are read.
 	Reviews map[task.Forge]ReviewSource
 	Gate    Gate
+	// Addresses are where it is asked under which address a person's commits are
+	// theirs; without one nobody is named in commits.
+	Addresses map[task.Forge]forge.Addresses
 
 	Lease time.Duration // how long a lease lasts after it was renewed; 0 means one minute
 	// PullWait is how long a request waits for a pull request to be opened before

@@ -100,8 +100,8 @@ func newName(text string) (string, error) {
 }
 
 const (
-	// maxText is how much of a text is looked at at once, and overlap how much of it is
-	// looked at again with what follows.
+	// maxText is how much of a text is read at once, and overlap how much of it is
+	// read again with what follows.
 	maxText = 1 << 20
 	overlap = 64 << 10
 )
@@ -204,7 +204,7 @@ func leadsOut(name, target string) bool {
 		return true
 	}
 	up, down := 0, false
-	for _, part := range strings.Split(target, "/") {
+	for part := range strings.SplitSeq(target, "/") {
 		switch {
 		case part == "" || part == ".":
 		case part == ".." && down:

@@ -28,8 +28,9 @@ func (r Request) Unasked(found []Found) []task.Finding {
 	}
 	var unasked []task.Finding
 	for _, one := range found {
-		asks := func(text string) bool { return asksFor(text, one) }
-		if one.Blocks() || !slices.ContainsFunc(texts, asks) && !(one.Kind != task.FindingHost && slices.Contains(r.Files, one.Path)) {
+		asked := slices.ContainsFunc(texts, func(text string) bool { return asksFor(text, one) }) ||
+			one.Kind != task.FindingHost && slices.Contains(r.Files, one.Path)
+		if one.Blocks() || !asked {
 			unasked = append(unasked, one.Finding)
 		}
 	}

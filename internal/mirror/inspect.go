@@ -32,7 +32,7 @@ func (m *Mirrors) Inspect(ctx context.Context, p Publication, by *inspect.Inspec
 	if err := m.checkPublication(ctx, at, p); err != nil {
 		return nil, err
 	}
-	change := inspect.Change{Git: m.git.Program, Dir: at.dir, Commit: p.Commit, Public: []string{"--branches", "--tags"}}
+	change := inspect.Change{Git: m.git.Program, Dir: at.dir, Commit: p.Commit, Public: publicRefs(p.Task)}
 	heads, err := m.foreign(ctx, at)
 	if err != nil {
 		return nil, err

@@ -43,8 +43,10 @@ func TestInspectComparesWithTheForge(t *testing.T) {
 
 	// For a task on the issue, all that is on its branch is its work, however long it is
 	// there. For one on a pull request, only what comes on top is.
-	must(t, s.Publish(t.Context(), publication("toryo/1", tip)))
+	must(t, s.publishing(t, publication("toryo/1", tip)))
 	must(t, s.Fetch(t.Context(), repository, 0))
+	run(t, work, "fetch", "--quiet", "origin", "toryo/1")
+	run(t, work, "reset", "--quiet", "--hard", "FETCH_HEAD") // what was published is what a run begins with
 	next := commit(t, work, ".envrc")
 	run(t, work, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/toryo/1")
 	if diff := cmp.Diff([]string{"protected_file .drone.yml", "protected_file .envrc"}, found(t, s, publication("toryo/1", next))); diff != "" {
@@ -79,12 +81,15 @@ func TestRetract(t *testing.T) {
 		t.Errorf("the branch is at %q, want none", got)
 	}
 	run(t, work, "push", "--quiet", "origin", "HEAD:refs/heads/toryo/1")
-	must(t, s.Publish(t.Context(), publication("toryo/1", first)))
+	must(t, s.publishing(t, publication("toryo/1", first)))
 	must(t, s.Fetch(t.Context(), repository, 0))
+	run(t, work, "fetch", "--quiet", "origin", "toryo/1")
+	run(t, work, "reset", "--quiet", "--hard", "FETCH_HEAD")
+	published := run(t, work, "rev-parse", "HEAD")
 	second := commit(t, work, "b.txt")
 	run(t, work, "push", "--quiet", "origin", "HEAD:refs/heads/toryo/1")
 	must(t, s.Retract(t.Context(), publication("toryo/1", second)))
-	if got := own(); got != first {
-		t.Errorf("the branch is at %q, want what the forge has: %s", got, first)
+	if got := own(); got != published {
+		t.Errorf("the branch is at %q, want what the forge has: %s", got, published)
 	}
 }

@@ -130,7 +130,8 @@ type OpenPull struct {
 type Pulled struct {
 	Number int64
 	URL    string
-	Opened bool // false if it was there already
+	Opened bool   // false if it was there already
+	Commit string // that was published, which is not the one of the request
 	// Withheld says that nothing was published because of the findings. The model is
 	// to be told of them once, and the work offered again. Otherwise it was published
 	// as a draft that lists them.

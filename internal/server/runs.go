@@ -201,7 +201,7 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPull
 		Branch: open.Branch, Commit: open.Commit, Base: open.Base, Title: open.Title, Text: open.Body, Draft: open.Draft, Again: open.Again,
 	})
 	return &openPullOutput{wire.Pulled{
-		Number: answer.Number, URL: answer.URL, Opened: answer.Opened, Withheld: answer.Withheld, Findings: answer.Findings,
+		Number: answer.Number, URL: answer.URL, Opened: answer.Opened, Commit: answer.Commit, Withheld: answer.Withheld, Findings: answer.Findings,
 	}}, err
 }
 

@@ -140,10 +140,10 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
-		Publish: func(_ context.Context, p broker.Publication) error {
+		Publish: func(_ context.Context, p broker.Publication) (string, error) {
 			w.published.Store(p.Branch, p.Commit)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
-			return nil
+			return "made-of-" + p.Commit, nil
 		},
 	})
 	w.sender.Start(t.Context())

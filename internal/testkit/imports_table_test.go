@@ -39,7 +39,7 @@ var importTable = map[string]row{
 
 	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm"}, tests: []string{"inspect"}},
 	"broker":          {imports: []string{"inspect", "notice", "quote", "store", "forge", "forge/transport", "task"}},
-	"mirror":          {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"redact/rules"}},
+	"mirror":          {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"signing"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
 	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}, tests: []string{"access/oidc", "broker", "environment", "llm", "phase", "phase/conversation"}},
 	"access":          {imports: []string{"store", "task"}},
@@ -54,6 +54,7 @@ var importTable = map[string]row{
 	"workdir":         {imports: []string{"task"}},
 	"git":             {imports: []string{"task"}},
 	"inspect":         {imports: []string{"git", "task"}, tests: []string{"redact/rules"}},
+	"signing":         {imports: []string{"task"}},
 	"notice":          {imports: []string{"task"}},
 
 	"store":            {imports: []string{"task"}},

@@ -196,6 +196,7 @@ type Pulled struct {
 	Number int64  `json:"number"`
 	URL    string `json:"url"`
 	Opened bool   `json:"opened" doc:"False if it was there already"`
+	Commit string `json:"commit,omitempty" doc:"That was published: it is the server's, and not the one that was pushed"`
 	// Withheld work is shown to the model once, with the findings, and offered again.
 	Withheld bool           `json:"withheld,omitempty" doc:"Nothing was published; the model is to be told of the findings, once"`
 	Findings []task.Finding `json:"findings,omitempty" doc:"What nobody asked for; work that was published with it is a draft"`

@@ -41,6 +41,7 @@ type Config struct {
 	Review      Review          `key:"review" about:"Reviews that are due by themselves."`
 	Executors   Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
 	Publishing  Publishing      `key:"publishing" about:"What the server looks for in the work of a run before it publishes it: see docs/publishing.md."`
+	Git         Git             `key:"git" about:"Who published commits are by: see docs/publishing.md."`
 	Leases      Leases          `key:"leases" about:"An agent's hold on its task."`
 	Limits      Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
 
@@ -124,6 +125,16 @@ type Publishing struct {
 	Protect []string `key:"protect" format:"glob" example:"['deploy/**', 'terraform/**']" about:"Patterns of files that are protected besides those known to Toryo."`
 	Unasked string   `key:"unasked" default:"draft" enum:"draft refuse" about:"What becomes of work in which the model leaves something that nobody asked for: a draft that says so, or nothing is published. Choose refuse where pushing a branch runs what is in it with secrets."`
 	MaxDiff ByteSize `key:"max_diff" default:"16MiB" min:"64KiB" max:"1GiB" about:"A larger change is too large to be looked at, and is not published."`
+}
+
+// Git is the section "git".
+type Git struct {
+	Name           string        `key:"name" default:"Toryo" format:"person" about:"Name of the bot as the author and committer of what is published."`
+	Email          string        `key:"email" format:"mail" example:"toryo-bot@example.com" about:"Address of the bot's account on the forge, which shows its commits as the bot's then; without it toryo@localhost."`
+	CoAuthors      bool          `key:"co_authors" default:"true" about:"Whether commits name the people who asked for the work, with an address that the forge shows of them."`
+	SigningFormat  string        `key:"signing_format" default:"ssh" enum:"ssh openpgp" about:"What the key is; openpgp needs the gpg program."`
+	SigningKey     redact.Secret `key:"signing_key" lines:"true" about:"Private key without a passphrase with which the server signs what it publishes."`
+	SigningKeyFile string        `key:"signing_key_file" example:"/run/secrets/signing-key" about:"File that holds the key and nothing else."`
 }
 
 // TaskStop is the section "task_stop".
