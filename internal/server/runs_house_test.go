@@ -91,6 +91,7 @@ type workshop struct {
 	published sync.Map     // branch to commit
 	findings  sync.Map     // by the commit in which they are: []inspect.Found
 	retracted sync.Map     // commits
+	coAuthors sync.Map     // by the commit that was published: []string
 	logged    *lockedBuffer
 }
 
@@ -107,6 +108,17 @@ type setting struct {
 	patience time.Duration
 	limits   Limits
 	refuse   bool // what nobody asked for is not even published as a draft
+}
+
+// addressBook has the addresses of people.
+type addressBook map[string]forge.Address
+
+// Address implements forge.Addresses.
+func (b addressBook) Address(_ context.Context, login string) (forge.Address, error) {
+	if login == "ill" {
+		return forge.Address{}, task.Errorf(task.Unavailable, "the forge does not answer")
+	}
+	return b[login], nil
 }
 
 const (
@@ -142,6 +154,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		ProgressEvery: time.Millisecond,
 		Publish: func(_ context.Context, p broker.Publication) (string, error) {
 			w.published.Store(p.Branch, p.Commit)
+			w.coAuthors.Store(p.Commit, p.CoAuthors)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
 			return "made-of-" + p.Commit, nil
 		},
@@ -159,6 +172,10 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
+		Addresses: map[task.Forge]forge.Addresses{task.Gitea: addressBook{
+			"alice": {Name: "Alice <A>\nX-By: x", Email: "1+alice@users.example.org"}, "bob": {Email: "bob@example.org"}, "eve": {Name: "Eve", Email: "no address"},
+			"mallory": {Email: "mallory@example.org"}, bot: {Email: "bot@example.org"},
+		}},
 		Gate: broker.Gate{
 			Refuse: set.refuse,
 			Inspect: func(_ context.Context, p broker.Publication) ([]inspect.Found, error) {
