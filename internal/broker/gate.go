@@ -42,36 +42,44 @@ func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspect
 	if err != nil {
 		return task.Inspection{}, err
 	}
+	publication := Publication{Item: held.Key, Task: held.ID, Generation: held.Generation, Branch: held.Branch, Commit: wish.Commit}
 	for _, one := range earlier {
 		if one.Commit == wish.Commit && (one.Outcome != task.Withheld || !wish.Again) {
-			return one, unsafeError(one)
+			return one, r.conclude(ctx, publication, one)
 		}
 	}
-	publication := Publication{Item: held.Key, Task: held.ID, Generation: held.Generation, Branch: held.Branch, Commit: wish.Commit}
 	findings, err := r.unasked(ctx, held, publication)
 	if err != nil || len(findings) == 0 {
 		return task.Inspection{}, err
 	}
 	decided := task.Inspection{Commit: wish.Commit, Outcome: task.PublishedAsDraft, Findings: findings, Text: notice.Notice{Findings: findings}.Found(task.English)}
-	blocked := blocks(findings)
 	switch {
 	case len(earlier) == 0:
 		decided.Outcome = task.Withheld
-	case blocked || r.options.Gate.Refuse:
+	case blocks(findings) || r.options.Gate.Refuse:
 		decided.Outcome = task.PublishRefused
-	}
-	if blocked {
-		// A later run that began with it could never publish anything.
-		if err := r.options.Gate.Retract(ctx, publication); err != nil {
-			return task.Inspection{}, err
-		}
 	}
 	if err := r.note(ctx, held, decided); err != nil {
 		return task.Inspection{}, err
 	}
 	r.options.Log.WarnContext(ctx, "something was found in what was to be published", "task", held.ID, "commit", wish.Commit,
 		"outcome", decided.Outcome, "findings", places(findings))
-	return decided, unsafeError(decided)
+	return decided, r.conclude(ctx, publication, decided)
+}
+
+// conclude does what follows from a decision. It is nil unless the work is not published
+// at all.
+func (r *Runs) conclude(ctx context.Context, publication Publication, decided task.Inspection) error {
+	if blocks(decided.Findings) {
+		// A later run that began with it could never publish anything.
+		if err := r.options.Gate.Retract(ctx, publication); err != nil {
+			return err
+		}
+	}
+	if decided.Outcome != task.PublishRefused {
+		return nil
+	}
+	return task.Errorf(task.Unsafe, "the work is not published: %s", places(decided.Findings))
 }
 
 func blocks(findings []task.Finding) bool {
@@ -90,14 +98,6 @@ func places(findings []task.Finding) string {
 		all = append(all, strings.TrimSpace(string(finding.Kind)+" "+finding.Place()))
 	}
 	return strings.Join(all, ", ")
-}
-
-// unsafeError is nil unless the work is not published at all.
-func unsafeError(decided task.Inspection) error {
-	if decided.Outcome != task.PublishRefused {
-		return nil
-	}
-	return task.Errorf(task.Unsafe, "the work is not published: %s", places(decided.Findings))
 }
 
 // inspections are what was decided since the task was last assigned, oldest first.

@@ -87,10 +87,10 @@ func TestSSHKeysThatCannotBeUsed(t *testing.T) {
 }
 
 // GnuPG accepts what we sign, and nothing is left of the key.
-func TestOpenPGPSignaturesAreGnuPGs(t *testing.T) { //nolint:paralleltest // it sets a variable
+func TestOpenPGPSignaturesAreGnuPGs(t *testing.T) {
 	scratch := t.TempDir()
 	t.Setenv("TMPDIR", scratch)
-	dir, err := os.MkdirTemp("/tmp", "gpg-test-") // a socket in it has to have a short path
+	dir, err := os.MkdirTemp("/tmp", "gpg-test-") //nolint:usetesting // a socket in it has to have a short path
 	must(t, "", err)
 	t.Cleanup(func() {
 		_, _ = run(t, dir, "", "gpgconf", "--kill", "all")

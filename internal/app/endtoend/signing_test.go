@@ -81,10 +81,10 @@ func sshKeyOnGitea(t *testing.T, server *testkit.GiteaServer, dir string) (file 
 // openPGPKeyOnGitea does the same with a key of GnuPG, which has the bot's address in it.
 func openPGPKeyOnGitea(t *testing.T, server *testkit.GiteaServer) (file string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "gpg-test-") // a socket in it has to have a short path
+	dir, err := os.MkdirTemp("/tmp", "gpg-test-") //nolint:usetesting // a socket in it has to have a short path
 	must(t, err)
 	t.Cleanup(func() {
-		stop := exec.Command("gpgconf", "--kill", "all") //nolint:noctx // it ends by itself
+		stop := exec.Command("gpgconf", "--kill", "all")
 		stop.Env = append(os.Environ(), "GNUPGHOME="+dir)
 		_ = stop.Run()
 		_ = os.RemoveAll(dir)
