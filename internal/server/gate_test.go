@@ -229,6 +229,9 @@ func TestUnaskedWorkOnAPullRequest(t *testing.T) {
 			if err != nil || !pull.Draft || pull.Body != test.description {
 				t.Errorf("the pull request is %+v, %v", pull, err)
 			}
+			if was, _ := w.drafts.Load("c1"); was != true {
+				t.Error("it was pushed to a pull request that was ready")
+			}
 			if said := w.said(t, key); !strings.Contains(said, path) {
 				t.Errorf("people are told %q", said)
 			}

@@ -92,6 +92,7 @@ type workshop struct {
 	findings  sync.Map     // by the commit in which they are: []inspect.Found
 	retracted sync.Map     // commits
 	coAuthors sync.Map     // by the commit that was published: []string
+	drafts    sync.Map     // whether the pull request was a draft when that was pushed
 	logged    *lockedBuffer
 }
 
@@ -152,7 +153,10 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
-		Publish: func(_ context.Context, p broker.Publication) (string, error) {
+		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
+			if pull, found, err := w.forge.FindPull(ctx, repository, p.Branch, ""); err == nil && found {
+				w.drafts.Store(p.Commit, pull.Draft)
+			}
 			w.published.Store(p.Branch, p.Commit)
 			w.coAuthors.Store(p.Commit, p.CoAuthors)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
