@@ -39,7 +39,9 @@
 // GitLab, Gitea/Forgejo and the built-in board; its adapters pass one suite,
 // forge/forgetest. Hosted forges are reached through forge/transport, which asks
 // little. Package [github.com/toryo-dev/toryo/internal/mirror] keeps copies of
-// their repositories and serves them to agents.
+// their repositories and serves them to agents. Package
+// [github.com/toryo-dev/toryo/internal/inspect] looks at what is to be published, and package
+// [github.com/toryo-dev/toryo/internal/signing] signs it.
 //
 // # Who decides
 //

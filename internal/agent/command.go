@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,12 +57,31 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if err != nil {
 		return wire.Result{}, err
 	}
-	result, err := c.judge(ctx, run, ended)
+	result, err := c.judge(ctx, run, ended, false)
+	if withheld, is := errors.AsType[*withheldError](err); is && ctx.Err() == nil {
+		// It goes back once; the server sees to it that it is not more often.
+		run.Assignment.Prompt += "\n\n" + phase.WithheldText(withheld.findings)
+		if ended, err = c.work(ctx, run); err == nil && ctx.Err() == nil {
+			result, err = c.judge(ctx, run, ended, true)
+		}
+	}
+	if task.CodeOf(err) == task.Unsafe {
+		in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
+		return wire.Result{
+			Outcome: outcomeFailed, Reason: string(task.ReasonUnsafeChange),
+			Comment: notice.Notice{Reason: task.ReasonUnsafeChange}.Failed(in) + "\n\n" + quoted(err.Error()),
+		}, nil
+	}
 	if ctx.Err() != nil && err != nil {
 		return c.cut(ctx, run)
 	}
 	return result, err
 }
+
+// withheldError says that the work was not published, and that the program may change it.
+type withheldError struct{ findings []task.Finding }
+
+func (*withheldError) Error() string { return "the work was not published" }
 
 // work runs the command in a sandbox of its own.
 func (c Command) work(ctx context.Context, run Run) (ended sandbox.Result, err error) {
@@ -133,7 +153,7 @@ func (c Command) runCommand(ctx context.Context, run Run, box sandbox.Sandbox, w
 }
 
 // judge makes the result of a command that has ended.
-func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result) (wire.Result, error) {
+func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again bool) (wire.Result, error) {
 	in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
 	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
 	switch {
@@ -144,7 +164,7 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result) (wire
 	case run.Work.Type == task.Review:
 		return c.review(in, run, strings.ToValidUTF8(string(ended.Stdout), "\uFFFD"))
 	default:
-		return c.handOver(ctx, in, run, output)
+		return c.handOver(ctx, in, run, output, again)
 	}
 }
 
@@ -158,7 +178,7 @@ func failed(in task.Language, text, output string) wire.Result {
 }
 
 // handOver makes the branch and the pull request of what was changed.
-func (c Command) handOver(ctx context.Context, in task.Language, run Run, output string) (wire.Result, error) {
+func (c Command) handOver(ctx context.Context, in task.Language, run Run, output string, again bool) (wire.Result, error) {
 	message := fmt.Sprintf("%s\n\nFor #%d", run.Work.Title, run.Work.Item.Number)
 	commit, changed, err := run.Repository.Commit(ctx, message)
 	if err != nil {
@@ -175,7 +195,7 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 	}
 	open := phase.OpenPull{
 		Branch: run.Work.Branch, Commit: commit, Base: run.Work.Base, Title: run.Work.Title,
-		Body: pullText.in(in, run.Work.Item.Number, c.Words[0]),
+		Body: pullText.in(in, run.Work.Item.Number, c.Words[0]), Again: again,
 	}
 	if run.Work.Pull != nil { // it stays what its author made of it
 		open.Title, open.Body = run.Work.Pull.Title, run.Work.Pull.Body
@@ -184,7 +204,13 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 	if err != nil {
 		return wire.Result{}, fmt.Errorf("open the pull request: %w", err)
 	}
-	if err := answerThreads(ctx, in, run, commit); err != nil {
+	if pulled.Withheld {
+		if again {
+			return wire.Result{}, task.Errorf(task.Unsafe, "the work was withheld a second time")
+		}
+		return wire.Result{}, &withheldError{pulled.Findings}
+	}
+	if err := answerThreads(ctx, in, run, cmp.Or(pulled.Commit, commit)); err != nil {
 		return wire.Result{}, err
 	}
 	if err := enter(ctx, run, phase.PhaseCompleted); err != nil {

@@ -203,6 +203,38 @@ func TestCommandMakesAPullRequest(t *testing.T) {
 	s.await(t, 1)
 }
 
+// A program whose work is withheld is started once more with what was found in its
+// prompt. A secret that it leaves is not published.
+func TestWithheldWorkOfACommand(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[task.FindingKind]struct{ outcome, reason string }{
+		task.FindingProtected: {"done", string(task.ReasonCompleted)}, task.FindingSecret: {"failed", string(task.ReasonUnsafeChange)},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			server := newHouse(t, assignment())
+			server.withhold = []task.Finding{{Kind: kind, Path: "ci.yml", Line: 3}}
+			s := newShop(t, server.URL, "sh", "-c", `printf x >>runs; printf %s "$1" >prompt`, "x", "{{.Prompt}}")
+			closing := s.open(t)
+			server.await(t, "a result", func() bool { return len(server.results) == 1 })
+			if err := closing(); err != nil {
+				t.Errorf("at its end: %v", err)
+			}
+			files := s.folder.files()
+			if files["runs"] != "xx" || !strings.HasPrefix(files["prompt"], assignment().Prompt) || !strings.Contains(files["prompt"], "- ci.yml:3: ") {
+				t.Errorf("it ran %q with the prompt %q", files["runs"], files["prompt"])
+			}
+			if len(server.pulls) != 2 || server.pulls[0].Again || !server.pulls[1].Again {
+				t.Errorf("it was offered as %+v", server.pulls)
+			}
+			if result := server.results[0]; result.Outcome != want.outcome || result.Reason != want.reason {
+				t.Errorf("the result is %+v", result)
+			}
+			s.await(t, 1)
+		})
+	}
+}
+
 // Nothing is called a success that is none.
 func TestCommandsThatComeToNothing(t *testing.T) {
 	t.Parallel()

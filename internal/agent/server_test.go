@@ -32,6 +32,7 @@ type house struct {
 	said       []wire.Say
 	progress   []string
 	pulls      []wire.OpenPull
+	withhold   []task.Finding // what is found in the work
 	results    []wire.Result
 	renewals   int
 	asked      []string // the bodies of requests for a task
@@ -67,6 +68,14 @@ func newHouse(t *testing.T, queue ...wire.Assignment) *house {
 			return nil, task.Errorf(task.Conflict, "the task is to stop")
 		}
 		h.pulls = append(h.pulls, p)
+		if len(h.withhold) > 0 {
+			if !p.Again {
+				return wire.Pulled{Withheld: true, Findings: h.withhold}, nil
+			}
+			if h.withhold[0].Blocks() {
+				return nil, task.Errorf(task.Unsafe, "the work is not published: %s", h.withhold[0].Place())
+			}
+		}
 		return wire.Pulled{Number: 7, URL: "http://board/7", Opened: len(h.pulls) == 1}, nil
 	}))
 	held("POST /v1/tasks/{id}/result", decoded(h, func(r wire.Result) (any, error) {

@@ -90,8 +90,11 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	f.forges[task.Board] = f.board.As(boardBot)
-	f.mirrors, err = mirror.Open(ctx, mirrorOptions(c, f))
-	if err != nil {
+	mirrored := mirrorOptions(c, f)
+	if mirrored.Identity, err = identityOf(ctx, c.Git); err != nil {
+		return nil, err
+	}
+	if f.mirrors, err = mirror.Open(ctx, mirrored); err != nil {
 		return nil, err
 	}
 	f.snapshots = broker.NewSnapshots(f.readers(), broker.DefaultAges, nil)
@@ -107,7 +110,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	}
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now,
-		Publish: func(ctx context.Context, p broker.Publication) error {
+		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},
 	})

@@ -46,7 +46,10 @@ type handingOut struct {
 func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handingOut, error) {
 	h := &handingOut{clock: f.clock}
 	bot := botOf(c, f)
-	f.running = newRunSide(c, f, h.clock.Now)
+	var err error
+	if f.running, err = newRunSide(c, f, h.clock.Now); err != nil {
+		return nil, err
+	}
 	preparer := &broker.Preparer{
 		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Ground: ground{f.mirrors}, Now: h.clock.Now,
 		Comments: f.running.talk.Present, Steering: f.steering,

@@ -10,7 +10,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/inspect"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/redact/rules"
+	"github.com/toryo-dev/toryo/internal/sandbox/egress"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -31,7 +34,11 @@ type runSide struct {
 }
 
 // newRunSide makes what runs need. The watcher is made when there is an intake.
-func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
+func newRunSide(c config.Config, f *forgeSide, now func() time.Time) (*runSide, error) {
+	gate, err := f.gate(c)
+	if err != nil {
+		return nil, err
+	}
 	words := &broker.Words{
 		Labels: c.LabelNames, Language: c.Language, Snapshots: f.snapshots,
 		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" },
@@ -40,13 +47,49 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) *runSide {
 	return &runSide{
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own, Base: f.base, Forges: readers,
+			Steering: f.steering, Reviews: f.reviewSources(), Gate: gate, Addresses: f.addresses(c.Git),
 			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		halts: broker.NewHalts(haltOptions(c, f, words, now)),
 		talk: broker.NewTalk(broker.TalkOptions{
 			Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
 		}),
+	}, nil
+}
+
+// gate is what work passes before it is published.
+func (f *forgeSide) gate(c config.Config) (broker.Gate, error) {
+	recognised, err := rules.New(nil)
+	if err != nil {
+		return broker.Gate{}, err
 	}
+	registries, err := egress.Registries(c.Sandbox.Network.Hosts...)
+	if err != nil {
+		return broker.Gate{}, err
+	}
+	const https = 443
+	inspector := inspect.New(inspect.Options{
+		Known: c.Redactor(), Recognised: recognised, Protect: c.Publishing.Protect, Allow: c.Publishing.Allow, MaxDiff: int64(c.Publishing.MaxDiff),
+		Registry: func(host string) bool { return registries.Trust(host, https) != egress.Unlisted },
+	})
+	return broker.Gate{
+		Inspect: func(ctx context.Context, p broker.Publication) ([]inspect.Found, error) {
+			return f.mirrors.Inspect(ctx, mirror.Publication(p), inspector)
+		},
+		Retract: func(ctx context.Context, p broker.Publication) error {
+			return f.mirrors.Retract(ctx, mirror.Publication(p))
+		},
+		Refuse: c.Publishing.Unasked == "refuse",
+	}, nil
+}
+
+// reviewSources are the forges, to read reviews from.
+func (f *forgeSide) reviewSources() map[task.Forge]broker.ReviewSource {
+	sources := make(map[task.Forge]broker.ReviewSource, len(f.forges))
+	for name, one := range f.forges {
+		sources[name] = one
+	}
+	return sources
 }
 
 // base is the branch that the work of a task started from.

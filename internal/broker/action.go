@@ -168,6 +168,11 @@ type SetStatus struct {
 type PublishBranch struct {
 	Branch string `json:"branch"`
 	Commit string `json:"commit"` // that the task has there; another one is a Conflict
+	// Draft makes an open pull request from the branch a draft before anything is
+	// published.
+	Draft bool `json:"draft,omitempty"`
+	// CoAuthors are people for the message of the commit, as "Name <address>".
+	CoAuthors []string `json:"co_authors,omitempty"`
 }
 
 // Written is the result of what has an id on the forge.
@@ -184,7 +189,7 @@ type Pulled struct {
 
 // Published is the result of [PublishBranch].
 type Published struct {
-	Commit string `json:"commit"`
+	Commit string `json:"commit"` // that the forge has
 }
 
 // The kinds of action, as they stand in the outbox.

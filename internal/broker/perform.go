@@ -18,11 +18,13 @@ type Publication struct {
 	Generation int64
 	Branch     string
 	Commit     string
+	CoAuthors  []string // people for the message of the commit, as "Name <address>"
 }
 
-// Publish publishes a branch. Publishing again what is there already succeeds.
-// Its errors have the codes of package forge.
-type Publish func(ctx context.Context, p Publication) error
+// Publish publishes a branch and returns the commit that the forge has then, which is
+// another than the agent's: it is the server's own. Publishing again what is there
+// already succeeds. Its errors have the codes of package forge.
+type Publish func(ctx context.Context, p Publication) (commit string, err error)
 
 // delivery is one attempt to perform an action.
 type delivery struct {
@@ -229,10 +231,26 @@ func performPublish(ctx context.Context, d delivery, p PublishBranch) (any, erro
 	if err := d.ownBranch(ctx, p.Branch); err != nil {
 		return nil, err
 	}
-	err := d.sender.options.Publish(ctx, Publication{
-		Item: d.Item, Task: d.Task, Generation: d.Generation, Branch: p.Branch, Commit: p.Commit,
+	if p.Draft {
+		if err := d.makeDraft(ctx, p.Branch); err != nil {
+			return nil, err
+		}
+	}
+	commit, err := d.sender.options.Publish(ctx, Publication{
+		Item: d.Item, Task: d.Task, Generation: d.Generation, Branch: p.Branch, Commit: p.Commit, CoAuthors: p.CoAuthors,
 	})
-	return Published{p.Commit}, err
+	return Published{commit}, err
+}
+
+// makeDraft makes the pull request that is open from a branch a draft, if there is one.
+func (d delivery) makeDraft(ctx context.Context, branch string) error {
+	pull, found, err := d.on.FindPull(ctx, d.Item.Repository, branch, "")
+	if err != nil || !found || pull.Draft {
+		return err
+	}
+	draft := true
+	_, err = d.on.EditPull(ctx, pull.Key, forge.PullEdit{Draft: &draft})
+	return err
 }
 
 // ownBranch refuses to publish anything but the branch of the task, and that too if it

@@ -18,6 +18,20 @@ type PullWish struct {
 	Title  string
 	Text   string
 	Draft  bool
+	// Again says that the model was told of what the server found in this work.
+	Again bool
+
+	unasked bool // it has something in it that nobody asked for
+}
+
+// PullAnswer is what became of a [PullWish].
+type PullAnswer struct {
+	Pulled
+	Commit string // that was published
+	// Withheld says that nothing was published: the model is to be told of the
+	// findings, once. Otherwise it was published as a draft that lists them.
+	Withheld bool
+	Findings []task.Finding
 }
 
 // OpenPull publishes the task's branch and opens a pull request for it, or brings
@@ -28,38 +42,62 @@ type PullWish struct {
 // it handed out. A wish that names others is Forbidden, and so is every wish of a
 // review.
 //
+// What the work has in it that nobody asked for is withheld once, then published as a
+// draft that says so; what is never published is Unsafe then. See [Gate].
+//
 // While a stop is pending it is refused with Conflict, unless the pull request is
 // being opened already: then it is told how that went. When the forge takes its
 // time it fails with Unavailable and has to be asked again; when the forge will
 // not have it, with Conflict.
-func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (Pulled, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.PullWait)
-	defer cancel()
+func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (PullAnswer, error) {
 	base, err := r.checkWish(ctx, held, wish)
 	if err != nil {
-		return Pulled{}, err
+		return PullAnswer{}, err
 	}
-	about := wish.Branch + "/" + wish.Commit
-	open := held.write("open_pull/" + about)
+	open := held.write("open_pull/" + wish.Branch + "/" + wish.Commit)
 	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
-		return Pulled{}, err
+		return PullAnswer{}, err
 	}
-	publish := PublishBranch{Branch: held.Branch, Commit: wish.Commit}
-	if _, err := r.deliver(ctx, held.write("publish/"+about), publish); err != nil {
-		return Pulled{}, err
+	passed, err := r.pass(ctx, held, wish)
+	if err != nil || passed.Outcome == task.Withheld {
+		return PullAnswer{Withheld: err == nil, Findings: passed.Findings}, err
+	}
+	if len(passed.Findings) > 0 {
+		wish = r.asDraft(ctx, held, wish, passed.Findings)
+	}
+	answer, err := r.publish(ctx, held, wish, base, open)
+	if err == nil && len(passed.Findings) > 0 {
+		err = r.sayDraft(ctx, held, wish, answer.Pulled, passed.Findings)
+	}
+	answer.Findings = passed.Findings
+	return answer, err
+}
+
+// publish publishes the branch and opens the pull request.
+func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base string, open Write) (PullAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.PullWait)
+	defer cancel()
+	publish := PublishBranch{Branch: held.Branch, Commit: wish.Commit, Draft: wish.unasked, CoAuthors: r.coAuthors(ctx, held)}
+	sent, err := r.deliver(ctx, held.write("publish/"+wish.Branch+"/"+wish.Commit), publish)
+	if err != nil {
+		return PullAnswer{}, err
+	}
+	var published Published
+	if err := json.Unmarshal(sent.Result, &published); err != nil {
+		return PullAnswer{}, task.Wrap(task.Internal, err, "what was published cannot be read")
 	}
 	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
-		return Pulled{}, err
+		return PullAnswer{}, err
 	}
 	done, err := r.deliver(ctx, open, OpenPull{Title: wish.Title, Text: wish.Text, Head: held.Branch, Base: base, Draft: wish.Draft})
 	if err != nil {
-		return Pulled{}, err
+		return PullAnswer{}, err
 	}
 	var pulled Pulled
 	if err := json.Unmarshal(done.Result, &pulled); err != nil {
-		return Pulled{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
+		return PullAnswer{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
 	}
-	return pulled, r.follow(ctx, held, wish, pulled)
+	return PullAnswer{Pulled: pulled, Commit: published.Commit}, r.follow(ctx, held, wish, pulled)
 }
 
 // checkWish refuses what is not the task's own, and returns the branch that the work is

@@ -25,8 +25,8 @@ type RunStore interface {
 	store.Outbox
 }
 
-// RunOptions is what Runs needs. Store, Sender, Snapshots, Bell, Words, Own and Base
-// have to be set.
+// RunOptions is what Runs needs. Store, Sender, Snapshots, Bell, Words, Own, Base,
+// Steering and Gate have to be set.
 type RunOptions struct {
 	Store     RunStore
 	Sender    *Sender
@@ -40,6 +40,14 @@ type RunOptions struct {
 	// Forges are where the items are read that a task's text names; without one
 	// that is not supported.
 	Forges map[task.Forge]forge.Reader
+	// Steering says whose words are a request.
+	Steering *Steering
+	// Reviews are where the reviews of pull requests are read.
+	Reviews map[task.Forge]ReviewSource
+	Gate    Gate
+	// Addresses are where it is asked under which address a person's commits are
+	// theirs; without one nobody is named in commits.
+	Addresses map[task.Forge]forge.Addresses
 
 	Lease time.Duration // how long a lease lasts after it was renewed; 0 means one minute
 	// PullWait is how long a request waits for a pull request to be opened before

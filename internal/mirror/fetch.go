@@ -182,14 +182,14 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 		return "", task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
 	}
 	var updates strings.Builder
-	fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, seed.Base, base)
+	fmt.Fprintf(&updates, "update %srefs/heads/%s %s\nupdate %s %s\n", space, seed.Base, base, seededRef(p.id, base), base)
 	for _, branch := range slices.Compact(slices.Sorted(slices.Values(seed.Branches))) {
 		commit, err := m.newer(ctx, p, branch, seed.Commits["refs/heads/"+branch])
 		if err != nil {
 			return "", err
 		}
 		if commit != "" && branch != seed.Base {
-			fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, branch, commit)
+			fmt.Fprintf(&updates, "update %srefs/heads/%s %s\nupdate %s %s\n", space, branch, commit, seededRef(p.id, commit), commit)
 		}
 	}
 	if err := m.update(ctx, dir, updates.String()); err != nil {
@@ -228,7 +228,7 @@ func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
 		return err
 	}
 	return m.change(ctx, p, holder.Generation, func() (string, error) {
-		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\n", has.head, base))
+		return base, m.update(ctx, p.dir, fmt.Sprintf("update %s %s\nupdate %s %s\n", has.head, base, seededRef(p.id, base), base))
 	})
 }
 
@@ -333,7 +333,7 @@ func (m *Mirrors) Drop(ctx context.Context, r Repository, id task.ID) error {
 	if _, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", "--delete", space + "HEAD"}}); err != nil {
 		m.options.Log.DebugContext(ctx, "the namespace has no HEAD", "task", id, "error", err)
 	}
-	output, err := m.git.run(ctx, command{dir: dir, args: []string{"for-each-ref", "--format=delete %(refname)", space, publishedRef(id, "")}})
+	output, err := m.git.run(ctx, command{dir: dir, args: []string{"for-each-ref", "--format=delete %(refname)", space, publishedRef(id, ""), seededRef(id, ""), madeRef(id, "")}})
 	if err != nil {
 		return internal(err, "cannot read the mirror")
 	}

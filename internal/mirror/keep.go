@@ -126,7 +126,7 @@ func (m *Mirrors) upToDate(ctx context.Context, p place, t *turn) (newest store.
 // state reads what the task has.
 func (m *Mirrors) state(ctx context.Context, p place) (state, error) {
 	output, err := m.git.run(ctx, command{dir: p.dir, args: []string{
-		"for-each-ref", "--format=%(objectname) %(refname) %(symref)", p.space(), publishedRef(p.id, ""),
+		"for-each-ref", "--format=%(objectname) %(refname) %(symref)", p.space(), publishedRef(p.id, ""), seededRef(p.id, ""), madeRef(p.id, ""),
 	}})
 	if err != nil {
 		return state{}, internal(err, "cannot read the mirror")

@@ -129,9 +129,7 @@ func TestAnotherServerHasWhatWasPushed(t *testing.T) {
 		t.Errorf("the work in progress is %s, want %s", got, first)
 	}
 	publication := mirror.Publication{Item: s.task.Key, Task: s.task.ID, Generation: s.task.Generation, Branch: "toryo/1", Commit: tip}
-	if err := s.two.Publish(t.Context(), publication); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.two.publishing(t, publication))
 
 	// A third knows what was published, and may replace it.
 	three := &site{origin: s.one.origin, leases: s.one.leases, root: t.TempDir()}
@@ -139,11 +137,10 @@ func TestAnotherServerHasWhatWasPushed(t *testing.T) {
 	run(t, work, "reset", "--quiet", "--hard", "HEAD~1")
 	publication.Commit = commit(t, work, "d.txt")
 	run(t, work, "push", "--quiet", "--force", s.address(three), "HEAD:refs/heads/toryo/1")
-	if err := three.Publish(t.Context(), publication); err != nil {
-		t.Fatal(err)
-	}
-	if got := run(t, s.one.origin.path(repository.Name), "rev-parse", "toryo/1"); got != publication.Commit {
-		t.Errorf("the forge has %s, want %s", got, publication.Commit)
+	made, err := three.Publish(t.Context(), publication)
+	must(t, err)
+	if got := run(t, s.one.origin.path(repository.Name), "rev-parse", "toryo/1"); got != made {
+		t.Errorf("the forge has %s, want %s", got, made)
 	}
 }
 

@@ -47,6 +47,8 @@ type Options struct {
 	Keep Keeper
 	// MaxKept is how many bytes of a push may be new when it is kept; 0 means 64 MB.
 	MaxKept int64
+	// Identity is who published commits are by; without a name, the bot's usual one.
+	Identity Identity
 	// BaseAge is how old the base of a task may be when its agent fetches; nil
 	// means ten seconds.
 	BaseAge func(r Repository) time.Duration
@@ -102,6 +104,9 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	}
 	if options.MaxKept == 0 {
 		options.MaxKept = 64 << 20
+	}
+	if options.Identity.Name == "" {
+		options.Identity.Name, options.Identity.Email = "Toryo", "toryo@localhost"
 	}
 	if options.BaseAge == nil {
 		options.BaseAge = func(Repository) time.Duration { return 10 * time.Second }

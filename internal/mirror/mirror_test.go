@@ -288,15 +288,23 @@ func TestCredentialIsOutOfSight(t *testing.T) {
 }
 
 // publish pushes a new commit as an agent and publishes it.
-func publish(t testing.TB, s *site) string {
+func publish(t testing.TB, s *site) (pushed, made string) {
 	t.Helper()
 	work := t.TempDir()
 	run(t, "", "clone", "--quiet", s.address("task1", "token-task1"), work)
 	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
 	tip := commit(t, work, "b.txt")
 	run(t, work, "push", "--quiet", "--force", "origin", "toryo/1", "HEAD:refs/heads/other")
-	must(t, s.Publish(t.Context(), publication("toryo/1", tip)))
-	return tip
+	made, err := s.Publish(t.Context(), publication("toryo/1", tip))
+	must(t, err)
+	return tip, made
+}
+
+// publishing publishes and returns what went wrong.
+func (s *site) publishing(t testing.TB, p mirror.Publication) error {
+	t.Helper()
+	_, err := s.Publish(t.Context(), p)
+	return err
 }
 
 func publication(branch, commit string) mirror.Publication {
@@ -310,17 +318,17 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.begin(t, "task1")
-	first := publish(t, s)
-	must(t, s.Publish(t.Context(), publication("toryo/1", first))) // again changes nothing
+	first, made := publish(t, s)
+	must(t, s.publishing(t, publication("toryo/1", first))) // again changes nothing
 	onForge := func() string {
 		return run(t, s.origin.path(repository.Name), "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/toryo", "refs/heads/other")
 	}
-	if diff := cmp.Diff("refs/heads/toryo/1 "+first, onForge()); diff != "" {
+	if diff := cmp.Diff("refs/heads/toryo/1 "+made, onForge()); diff != "" {
 		t.Errorf("exactly the task's branch is to be there:\n%s", diff)
 	}
 	// The task rewrites what it has published itself.
-	second := publish(t, s)
-	if diff := cmp.Diff("refs/heads/toryo/1 "+second, onForge()); diff != "" {
+	_, made = publish(t, s)
+	if diff := cmp.Diff("refs/heads/toryo/1 "+made, onForge()); diff != "" {
 		t.Error(diff)
 	}
 	// A person pushes to the branch; the task does not have that commit.
@@ -332,16 +340,16 @@ func TestPublish(t *testing.T) {
 	run(t, "", "clone", "--quiet", "--branch=toryo/1", s.address("task1", "token-task1"), agent)
 	ours := commit(t, agent, "d.txt")
 	run(t, agent, "push", "--quiet", "origin", "toryo/1")
-	wantCode(t, s.Publish(t.Context(), publication("toryo/1", ours)), task.Conflict)
+	wantCode(t, s.publishing(t, publication("toryo/1", ours)), task.Conflict)
 	if diff := cmp.Diff("refs/heads/toryo/1 "+theirs, onForge()); diff != "" {
 		t.Errorf("a person's commit is gone:\n%s", diff)
 	}
-	wantCode(t, s.Publish(t.Context(), publication("toryo/1", first)), task.Conflict)
-	wantCode(t, s.Publish(t.Context(), publication("missing", first)), task.NotFound)
-	wantCode(t, s.Publish(t.Context(), publication("--force", first)), task.NotFound)
-	wantCode(t, s.Publish(t.Context(), publication("a..b", first)), task.Invalid)
+	wantCode(t, s.publishing(t, publication("toryo/1", first)), task.Conflict)
+	wantCode(t, s.publishing(t, publication("missing", first)), task.NotFound)
+	wantCode(t, s.publishing(t, publication("--force", first)), task.NotFound)
+	wantCode(t, s.publishing(t, publication("a..b", first)), task.Invalid)
 	run(t, agent, "push", "--quiet", "--force", "origin", "HEAD:main")
-	wantCode(t, s.Publish(t.Context(), publication("main", ours)), task.Forbidden)
+	wantCode(t, s.publishing(t, publication("main", ours)), task.Forbidden)
 	// Whatever it pushes, what it started from stays what it was.
 	if base, err := s.Base(t.Context(), repository, "task1"); err != nil || base != "main" {
 		t.Errorf("the task started from %q, %v", base, err)
@@ -565,7 +573,7 @@ func TestBoardIsAPathOnThisMachine(t *testing.T) {
 		}
 	})
 	local.begin(t, "task1")
-	tip := publish(t, local)
+	_, tip := publish(t, local)
 	if got := run(t, s.origin.path(repository.Name), "rev-parse", "refs/heads/toryo/1"); got != tip {
 		t.Errorf("published %s, want %s", got, tip)
 	}

@@ -16,6 +16,8 @@ type Publication struct {
 	Generation int64
 	Branch     string
 	Commit     string
+	// CoAuthors are people for the message of the commit, as "Name <address>".
+	CoAuthors []string
 }
 
 // publishedRef is where the mirror keeps what was last published of a task.
@@ -24,7 +26,9 @@ func publishedRef(id task.ID, branch string) string {
 }
 
 // Publish makes the forge's branch what the task has under that name: that one
-// branch and nothing else. If the forge has it already, nothing happens. Commits
+// branch and nothing else. The commits are made anew, by the bot, and signed if there is
+// a key: the one that is published is returned, and is what the task has from then on.
+// If the forge has it already, nothing happens. Commits
 // on the forge that the task does not have are never thrown away, unless the task
 // itself has published them before. What was fetched before counts as out of date
 // when it returns.
@@ -33,45 +37,65 @@ func publishedRef(id task.ID, branch string) string {
 // forge's branch has commits that are not ours; with Forbidden for the branch
 // that the task started from, or if the forge does not let us; with NotFound if
 // the task has no such branch.
-func (m *Mirrors) Publish(ctx context.Context, p Publication) error {
+func (m *Mirrors) Publish(ctx context.Context, p Publication) (commit string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestFetch)
 	defer cancel()
 	if !m.begin(ctx, cancel) {
-		return errStopped
+		return "", errStopped
 	}
 	defer m.running.Done()
 	at, err := m.placeOf(ctx, Repository{p.Item.Forge, p.Item.Repository}, p.Task)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := m.bringIn(ctx, at); err != nil {
-		return err
+		return "", err
 	}
 	if err := m.checkPublication(ctx, at, p); err != nil {
-		return err
+		return "", err
 	}
+	if commit, err = m.made(ctx, at, p); err != nil {
+		return "", err
+	}
+	if err := m.bring(ctx, at, p, commit); err != nil {
+		return "", err
+	}
+	m.Changed(at.Repository) // whoever needs the branch gets it from the forge, however young the mirror is
+	err = m.change(ctx, at, p.Generation, func() (string, error) { return "", m.notePublished(ctx, at, p, commit) })
+	if task.CodeOf(err) == task.StaleGeneration { // it was published nevertheless
+		m.options.Log.WarnContext(ctx, "what was published is not noted: the run is over", "task", p.Task, "error", err)
+		return commit, nil
+	}
+	return commit, err
+}
+
+// bring brings the commit to the forge, unless it is there.
+func (m *Mirrors) bring(ctx context.Context, at place, p Publication, commit string) error {
 	remote, err := m.options.Remote(ctx, at.Repository)
 	if err != nil {
 		return err
 	}
 	there, err := m.remoteBranch(ctx, remote, p.Branch)
+	if err != nil || there == commit {
+		return err
+	}
+	p.Commit = commit
+	return m.push(ctx, at.dir, remote, p, there)
+}
+
+// notePublished notes what was published. The task has it in place of what it pushed,
+// unless it has pushed something else meanwhile: whoever goes on begins with it.
+func (m *Mirrors) notePublished(ctx context.Context, at place, p Publication, commit string) error {
+	updates := "update " + publishedRef(p.Task, p.Branch) + " " + commit + "\n"
+	own := at.space() + "refs/heads/" + p.Branch
+	has, err := m.commit(ctx, at.dir, own)
 	if err != nil {
 		return err
 	}
-	if there != p.Commit {
-		if err := m.push(ctx, at.dir, remote, p, there); err != nil {
-			return err
-		}
+	if has == p.Commit && has != commit {
+		updates += "update " + own + " " + commit + " " + has + "\n"
 	}
-	m.Changed(at.Repository) // whoever needs the branch gets it from the forge, however young the mirror is
-	err = m.change(ctx, at, p.Generation, func() (string, error) {
-		return "", m.update(ctx, at.dir, "update "+publishedRef(p.Task, p.Branch)+" "+p.Commit+"\n")
-	})
-	if task.CodeOf(err) == task.StaleGeneration { // it was published nevertheless
-		m.options.Log.WarnContext(ctx, "what was published is not noted: the run is over", "task", p.Task, "error", err)
-		return nil
-	}
-	return err
+	return m.update(ctx, at.dir, updates)
 }
 
 // checkPublication makes sure that the task has what it wants published.
@@ -84,7 +108,11 @@ func (m *Mirrors) checkPublication(ctx context.Context, at place, p Publication)
 	if commit == "" {
 		return task.Errorf(task.NotFound, "the task has not pushed a branch %q", p.Branch)
 	}
-	if commit != p.Commit {
+	made, err := m.commit(ctx, dir, madeRef(p.Task, p.Commit))
+	if err != nil {
+		return err
+	}
+	if commit != p.Commit && commit != made {
 		return task.Errorf(task.Conflict, "the task's branch %q is at %s, not at %s", p.Branch, commit, p.Commit)
 	}
 	base, err := m.base(ctx, at)

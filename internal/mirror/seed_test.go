@@ -14,7 +14,7 @@ func TestPublishedIsThereForTheNextTask(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.begin(t, "task1")
-	tip := publish(t, s)
+	_, tip := publish(t, s)
 	must(t, s.Fetch(t.Context(), repository, time.Hour))
 	must(t, s.Seed(t.Context(), mirror.Seed{Repository: repository, Task: "task2", Generation: 1, Base: "main", Branches: []string{"toryo/1"}}))
 	if got := run(t, s.dir(), "for-each-ref", "--format=%(objectname)", "refs/namespaces/task2/refs/heads/toryo/1"); got != tip {

@@ -46,6 +46,7 @@ type Notice struct {
 	Days       int
 	Attempts   int
 	Late       []string // who wrote comments that no run has taken up
+	Findings   []task.Finding
 }
 
 // Done says that the work is done and passed verification.
@@ -88,6 +89,16 @@ func (n Notice) PausedNow(in task.Language) string {
 // Resumed says that the work goes on.
 func (n Notice) Resumed(in task.Language) string { return n.text(in, "resumed") }
 
+// Unasked says what a pull request has in it that nobody asked for, for its
+// description.
+func (n Notice) Unasked(in task.Language) string { return n.text(in, "unasked findings") }
+
+// Found lists what was found in work that was to be published.
+func (n Notice) Found(in task.Language) string { return n.text(in, "findings") }
+
+// Drafted says why the pull request is a draft.
+func (n Notice) Drafted(in task.Language) string { return n.text(in, "drafted findings", n.opened()) }
+
 func (n Notice) opened() string { return n.when("opened", n.Pull != "") }
 
 // when is a paragraph that is said in some cases only.
@@ -121,8 +132,21 @@ func (n Notice) text(in task.Language, names ...string) string {
 		"{reason}", cmp.Or(n.Reason.In(in), string(n.Reason)), "{detail}", n.Detail, "{seconds}", fmt.Sprintf("%.1f", max(0, n.Took.Seconds())),
 		"{kept}", n.Kept, "{fetch}", n.Fetch, "{ref}", n.Ref, "{branch}", n.Branch, "{pull}", n.Pull,
 		"{paused}", lasting(n.Paused, in), "{days}", strconv.Itoa(n.Days), "{attempts}", strconv.Itoa(n.Attempts),
-		"{late}", strings.Join(n.Late, ", "),
+		"{late}", strings.Join(n.Late, ", "), "{findings}", n.findings(in),
 	).Replace(strings.Join(said, "\n\n"))
+}
+
+// findings are a list with one line for each.
+func (n Notice) findings(in task.Language) string {
+	var lines []string
+	for _, finding := range n.Findings {
+		line := finding.In(in)
+		if place := finding.Place(); place != "" {
+			line = "`" + strings.ReplaceAll(place, "`", "'") + "`: " + line
+		}
+		lines = append(lines, "- "+line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // lasting is a longer duration as people are told of it.

@@ -21,6 +21,9 @@ type Handed struct {
 	Reason task.Reason `json:"reason"`
 	Pull   *Pulled     `json:"pull,omitempty"`
 	Letter Letter      `json:"letter"`
+	// Withheld is what was found in work that was not published. The model is told,
+	// and the work goes on.
+	Withheld []task.Finding `json:"withheld,omitempty"`
 }
 
 // Letter is what a model writes for the people who review the work.
@@ -38,12 +41,15 @@ type ThreadReply struct {
 }
 
 // complete hands the work over: commit, pull request, answers to reviewers. Again
-// says that people have said something in the last moment, and that execution
-// goes on with it.
+// says that execution goes on: with what people have said in the last moment, or with
+// what was found in the work before it was published.
 func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err error) {
-	if r.state.over(task.Complete) > 0 {
+	if r.state.handed {
 		outcome, err = r.handedOver()
 		return outcome, false, err
+	}
+	if r.state.returned {
+		return Outcome{}, true, r.begin(ctx, task.Execution)
 	}
 	var verdict Verdict
 	if err := r.state.outcome(task.Verification, &verdict); err != nil {
@@ -63,7 +69,10 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 		}
 	}
 	outcome, err = r.handOver(ctx, verdict)
-	return outcome, false, err
+	if task.CodeOf(err) == task.Unsafe {
+		outcome, err = r.fail(ctx, task.ReasonUnsafeChange, err.Error())
+	}
+	return outcome, r.state.returned, err
 }
 
 // lastLooks is how often the last look for comments is tried.
@@ -125,6 +134,12 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if pull.Withheld {
+		if r.state.withheld != nil {
+			return Outcome{}, task.Errorf(task.Unsafe, "the work was withheld a second time")
+		}
+		return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, Handed{Letter: letter, Withheld: pull.Findings})
+	}
 	if err := r.reply(ctx, letter); err != nil {
 		return Outcome{}, err
 	}
@@ -171,7 +186,11 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 		return Letter{}, err
 	}
 	const longestDiff = 40_000
-	t, err := r.open(ctx, opening{name: string(task.Complete), phase: task.Complete, system: system, pinned: r.blocks(
+	name := string(task.Complete)
+	if r.state.withheld != nil { // it is other work, and another letter
+		name += "-again"
+	}
+	t, err := r.open(ctx, opening{name: name, phase: task.Complete, system: system, pinned: r.blocks(
 		conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		conversation.Block{Name: "facts", Text: verdict.describe()},
 		conversation.Block{Name: "summary", Text: llm.Quote(llm.Origin{Source: "summary of the work"}, r.lastWords())},
@@ -216,7 +235,7 @@ const conflictWait = 5 * time.Second
 // own words.
 func (r *run) openPull(ctx context.Context, letter Letter, verdict Verdict) (Pulled, error) {
 	open := OpenPull{Branch: r.Work.Branch, Commit: r.state.branch, Base: r.Work.Base, Title: letter.Title,
-		Body:  r.pullBody(letter, verdict),
+		Body: r.pullBody(letter, verdict), Again: r.state.withheld != nil,
 		Draft: r.Draft || !verdict.Passed || !r.state.setup.Handover.EnvironmentReady}
 	if pull := r.Work.Pull; pull != nil {
 		open.Title, open.Body, open.Draft = pull.Title, pull.Body, false

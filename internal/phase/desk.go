@@ -100,7 +100,8 @@ type Desk interface {
 	// Reply answers in a review thread, once for each name.
 	Reply(ctx context.Context, name, thread, text string) error
 	// OpenPull publishes the branch and opens a pull request, or brings the one
-	// that is there up to date, and waits until that has happened.
+	// that is there up to date, and waits until that has happened. Unsafe means that
+	// the work has something in it that is never published.
 	OpenPull(ctx context.Context, open OpenPull) (Pulled, error)
 }
 
@@ -122,13 +123,20 @@ type OpenPull struct {
 	Title  string
 	Body   string
 	Draft  bool
+	Again  bool // the model was told of what was found in this work
 }
 
 // Pulled is a pull request that is there.
 type Pulled struct {
 	Number int64
 	URL    string
-	Opened bool // false if it was there already
+	Opened bool   // false if it was there already
+	Commit string // that was published, which is not the one of the request
+	// Withheld says that nothing was published because of the findings. The model is
+	// to be told of them once, and the work offered again. Otherwise it was published
+	// as a draft that lists them.
+	Withheld bool
+	Findings []task.Finding
 }
 
 // Halt is the cause of the end of a run's context when a signal ended it.

@@ -36,6 +36,9 @@ func (r *run) execute(ctx context.Context) error {
 	if err := r.tellFindings(ctx, t); err != nil {
 		return err
 	}
+	if err := r.tellWithheld(ctx, t); err != nil {
+		return err
+	}
 	outcome, err := r.work(ctx, t)
 	if over, is := errors.AsType[*overError](err); is {
 		outcome, err = turn.Outcome{Reason: over.reason, Text: over.text}, nil

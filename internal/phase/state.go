@@ -34,6 +34,9 @@ type state struct {
 	spoken      map[string]bool
 	summary     string
 	failed      *GivenUp
+	handed      bool           // the work is handed over
+	withheld    []task.Finding // what was found in it before it was published
+	returned    bool           // and execution has not gone on since
 	warnings    []string
 	usage       llm.Usage
 	cost        llm.Money
@@ -99,7 +102,7 @@ func (e Entry) whole(kind task.EventKind) bool {
 		return e.Setup != nil
 	case task.SignalTaken:
 		return e.Signal != nil
-	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged:
+	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged, task.Inspected:
 	}
 	return true
 }
@@ -130,7 +133,7 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 		s.applySignal(entry)
 	case task.Summed, task.NoteTaken:
 		s.applyText(kind, entry)
-	case task.MessageSent, task.StateChanged:
+	case task.MessageSent, task.StateChanged, task.Inspected:
 	}
 }
 
@@ -139,15 +142,34 @@ func (s *state) applyPhase(entry Entry) {
 	phase.status = entry.Status
 	if entry.Status == PhaseActive {
 		phase.begun++
-		if entry.Phase == task.Reflection {
+		switch entry.Phase {
+		case task.Reflection:
 			s.actions, s.failures, s.reflectedAt = 0, 0, s.step
+		case task.Execution:
+			s.returned, s.branch = false, "" // what was committed is no longer the finished work
+		default:
 		}
 		return
 	}
 	phase.outcomes = append(phase.outcomes, entry.Outcome)
+	if entry.Phase == task.Complete {
+		s.applyHanded(entry)
+	}
 	var given GivenUp
 	if entry.Status == PhaseFailed && json.Unmarshal(entry.Outcome, &given) == nil && given.Reason != "" {
 		s.failed = &given
+	}
+}
+
+// applyHanded takes in how the last phase ended.
+func (s *state) applyHanded(entry Entry) {
+	var handed Handed
+	if json.Unmarshal(entry.Outcome, &handed) != nil {
+		return
+	}
+	s.handed = handed.State != ""
+	if len(handed.Withheld) > 0 {
+		s.withheld, s.returned = handed.Withheld, true
 	}
 }
 

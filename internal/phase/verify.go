@@ -2,6 +2,7 @@ package phase
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -277,6 +278,30 @@ func (t *TestOutcome) describe(what string) string {
 	}
 	return text
 }
+
+// tellWithheld gives the model what was found in the work before it was published.
+func (r *run) tellWithheld(ctx context.Context, t *talk) error {
+	if len(r.state.withheld) == 0 {
+		return nil
+	}
+	return t.say(ctx, WithheldText(r.state.withheld))
+}
+
+// WithheldText is what a model is told of work that was not published.
+func WithheldText(findings []task.Finding) string {
+	var lines []string
+	for _, finding := range findings {
+		line := finding.In(task.English)
+		if place := finding.Place(); place != "" {
+			line = place + ": " + line
+		}
+		lines = append(lines, "- "+llm.QuoteLine(line))
+	}
+	return fmt.Sprintf(withheldText, strings.Join(lines, "\n"))
+}
+
+//go:embed withheld.md
+var withheldText string
 
 // tellFindings gives the model what the last verification has found, if there is
 // something for it to mend.

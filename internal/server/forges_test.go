@@ -67,7 +67,7 @@ func newPlant(t testing.TB) *plant {
 	t.Cleanup(p.mirrors.Stop)
 	p.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: p.store, Tasks: p.store, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots,
-		Publish: func(ctx context.Context, b broker.Publication) error {
+		Publish: func(ctx context.Context, b broker.Publication) (string, error) {
 			return p.mirrors.Publish(ctx, mirror.Publication(b))
 		},
 	})
@@ -219,15 +219,17 @@ func TestOnGitea(t *testing.T) {
 	// The agent's work goes through the mirror and is published with a pull
 	// request.
 	commit := p.work(t, run.ID)
-	p.deliver(t, key, run, "publish", broker.PublishBranch{Branch: "toryo/1", Commit: commit})
+	sent := p.deliver(t, key, run, "publish", broker.PublishBranch{Branch: "toryo/1", Commit: commit})
+	var published broker.Published
+	must(t, json.Unmarshal(sent.Result, &published))
 	p.await(t, func(d forge.Delivery) bool { return d.Kind == forge.Pushed && d.Branch == "toryo/1" })
 	opened := p.deliver(t, key, run, "pull", broker.OpenPull{Title: "Mend it", Text: "Fixes #1", Head: "toryo/1", Base: "main"})
 	var pulled broker.Pulled
 	must(t, json.Unmarshal(opened.Result, &pulled))
 	pull, err := p.forge.Item(ctx, task.Key{Forge: task.Gitea, Repository: key.Repository, Kind: task.Pull, Number: pulled.Number})
 	must(t, err)
-	if pull.HeadCommit != commit || !pulled.Opened {
-		t.Errorf("the pull request is at %s, want %s", pull.HeadCommit, commit)
+	if pull.HeadCommit != published.Commit || published.Commit == commit || !pulled.Opened {
+		t.Errorf("the pull request is at %s, published was %s of %s", pull.HeadCommit, published.Commit, commit)
 	}
 	t.Logf("what it cost: %+v, %d fetches", p.way.Counts(), p.mirrors.Fetches())
 }

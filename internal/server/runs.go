@@ -197,10 +197,12 @@ func (a runsAPI) say(ctx context.Context, held broker.Held, input *sayInput) (*s
 
 func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPullInput) (*openPullOutput, error) {
 	open := input.Body
-	pulled, err := a.runs.OpenPull(ctx, held, broker.PullWish{
-		Branch: open.Branch, Commit: open.Commit, Base: open.Base, Title: open.Title, Text: open.Body, Draft: open.Draft,
+	answer, err := a.runs.OpenPull(ctx, held, broker.PullWish{
+		Branch: open.Branch, Commit: open.Commit, Base: open.Base, Title: open.Title, Text: open.Body, Draft: open.Draft, Again: open.Again,
 	})
-	return &openPullOutput{wire.Pulled(pulled)}, err
+	return &openPullOutput{wire.Pulled{
+		Number: answer.Number, URL: answer.URL, Opened: answer.Opened, Commit: answer.Commit, Withheld: answer.Withheld, Findings: answer.Findings,
+	}}, err
 }
 
 func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*resultOutput, error) {

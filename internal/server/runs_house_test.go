@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/inspect"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/metrics"
@@ -88,6 +89,10 @@ type workshop struct {
 	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit
+	findings  sync.Map     // by the commit in which they are: []inspect.Found
+	retracted sync.Map     // commits
+	coAuthors sync.Map     // by the commit that was published: []string
+	drafts    sync.Map     // whether the pull request was a draft when that was pushed
 	logged    *lockedBuffer
 }
 
@@ -103,6 +108,18 @@ type setting struct {
 	// patience is how long a caller may take to read.
 	patience time.Duration
 	limits   Limits
+	refuse   bool // what nobody asked for is not even published as a draft
+}
+
+// addressBook has the addresses of people.
+type addressBook map[string]forge.Address
+
+// Address implements forge.Addresses.
+func (b addressBook) Address(_ context.Context, login string) (forge.Address, error) {
+	if login == "ill" {
+		return forge.Address{}, task.Errorf(task.Unavailable, "the forge does not answer")
+	}
+	return b[login], nil
 }
 
 const (
@@ -136,10 +153,14 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
-		Publish: func(_ context.Context, p broker.Publication) error {
+		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
+			if pull, found, err := w.forge.FindPull(ctx, repository, p.Branch, ""); err == nil && found {
+				w.drafts.Store(p.Commit, pull.Draft)
+			}
 			w.published.Store(p.Branch, p.Commit)
+			w.coAuthors.Store(p.Commit, p.CoAuthors)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
-			return nil
+			return "made-of-" + p.Commit, nil
 		},
 	})
 	w.sender.Start(t.Context())
@@ -149,18 +170,34 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
 		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
 	}
+	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
+	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
-		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge},
+		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
+		Addresses: map[task.Forge]forge.Addresses{task.Gitea: addressBook{
+			"alice": {Name: "Alice <A>\nX-By: x", Email: "1+alice@users.example.org"}, "bob": {Email: "bob@example.org"}, "eve": {Name: "Eve", Email: "no address"},
+			"mallory": {Email: "mallory@example.org"}, bot: {Email: "bot@example.org"},
+		}},
+		Gate: broker.Gate{
+			Refuse: set.refuse,
+			Inspect: func(_ context.Context, p broker.Publication) ([]inspect.Found, error) {
+				found, _ := w.findings.Load(p.Commit)
+				all, _ := found.([]inspect.Found)
+				return all, nil
+			},
+			Retract: func(_ context.Context, p broker.Publication) error {
+				w.retracted.Store(p.Commit, true)
+				return nil
+			},
+		},
 	})
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
 	w.halts = broker.NewHalts(broker.HaltOptions{
 		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
 		PauseFile: w.pauseFile, PauseSource: "file",
 	})
-	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
-	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
 	w.talk = broker.NewTalk(broker.TalkOptions{
 		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Now: w.now, Log: logger,
 	})

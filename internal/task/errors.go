@@ -32,6 +32,7 @@ const (
 	NotReady        Code = "not_ready"
 	OverBudget      Code = "over_budget"
 	TooMany         Code = "too_many_requests"
+	Unsafe          Code = "unsafe_change"
 	Interrupted     Code = "interrupted"
 )
 
@@ -67,6 +68,7 @@ var Codes = []CodeInfo{
 	{NotReady, 503, 19, "something that Toryo needs is missing"},
 	{OverBudget, 402, 20, "the budget is used up"},
 	{TooMany, 429, 21, "there were too many requests; wait a little"},
+	{Unsafe, 422, 22, "the change has something in it that is never published, such as a secret"},
 	{Interrupted, 503, 130, "interrupted"},
 }
 

@@ -21,6 +21,7 @@ const (
 	SignalTaken  EventKind = "signal"  // a signal was acted on
 	Summed       EventKind = "summary" // what a later run on the item is told
 	NoteTaken    EventKind = "note"    // something for people to read
+	Inspected    EventKind = "inspect" // the server found something in what was to be published; Data is an [Inspection]
 )
 
 // Event is one entry of a task's journal. The run that writes it numbers its

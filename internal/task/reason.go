@@ -67,6 +67,7 @@ const (
 	ReasonNothingChanged Reason = "nothing_changed"
 	ReasonNotVerified    Reason = "not_verified"
 	ReasonMergeConflict  Reason = "merge_conflict"
+	ReasonUnsafeChange   Reason = "unsafe_change"
 )
 
 // The reasons for which a write is refused.
@@ -126,6 +127,7 @@ var reasonTexts = map[Reason]string{
 	ReasonNothingChanged:    "the run changed nothing",
 	ReasonNotVerified:       "the work did not pass verification",
 	ReasonMergeConflict:     "the work conflicts with what the base branch has got since",
+	ReasonUnsafeChange:      "the change has something in it that is not published, such as a secret",
 	ReasonStaleGeneration:   "it belongs to a run that is over",
 	ReasonRejectedByForge:   "the forge will not take it",
 	ReasonNotParticipant:    "its author takes no part in the item",

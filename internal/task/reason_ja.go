@@ -47,6 +47,7 @@ var reasonsInJapanese = map[Reason]string{
 	ReasonNothingChanged:    "何も変更されなかった",
 	ReasonNotVerified:       "検証に合格しなかった",
 	ReasonMergeConflict:     "ベースブランチの新しい変更と競合している",
+	ReasonUnsafeChange:      "秘密情報など公開できない内容が変更に含まれている",
 	ReasonStaleGeneration:   "すでに終わった実行のものである",
 	ReasonRejectedByForge:   "フォージが受け付けない",
 	ReasonNotParticipant:    "投稿者がこのアイテムに参加していない",

@@ -37,9 +37,9 @@ var importTable = map[string]row{
 	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm", "metrics"}},
-	"broker":          {imports: []string{"notice", "quote", "store", "forge", "forge/transport", "task"}},
-	"mirror":          {imports: []string{"forge", "git", "store", "task"}},
+	"server":          {imports: []string{"broker", "mirror", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm", "metrics"}, tests: []string{"inspect"}},
+	"broker":          {imports: []string{"inspect", "notice", "quote", "store", "forge", "forge/transport", "task"}},
+	"mirror":          {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"signing"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},
 	"web":             {imports: []string{"access", "review", "review/judge", "store", "forge", "task"}, tests: []string{"access/oidc", "broker", "environment", "llm", "phase", "phase/conversation"}},
 	"access":          {imports: []string{"store", "task"}},
@@ -53,6 +53,8 @@ var importTable = map[string]row{
 	"wire":            {imports: []string{"task"}},
 	"workdir":         {imports: []string{"task"}},
 	"git":             {imports: []string{"task"}},
+	"inspect":         {imports: []string{"git", "task"}, tests: []string{"redact/rules"}},
+	"signing":         {imports: []string{"task"}},
 	"notice":          {imports: []string{"task"}},
 
 	"store":            {imports: []string{"task"}},

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // What an agent and the server say to each other. A request for a task is made
@@ -169,6 +171,7 @@ type OpenPull struct {
 	Title  string `json:"title"`
 	Body   string `json:"body" maxLength:"200000"`
 	Draft  bool   `json:"draft,omitempty"`
+	Again  bool   `json:"again,omitempty" doc:"The model was told of what the server found in this work"`
 }
 
 // Reference is an item that the text of the task's own item names.
@@ -193,6 +196,10 @@ type Pulled struct {
 	Number int64  `json:"number"`
 	URL    string `json:"url"`
 	Opened bool   `json:"opened" doc:"False if it was there already"`
+	Commit string `json:"commit,omitempty" doc:"That was published: it is the server's, and not the one that was pushed"`
+	// Withheld work is shown to the model once, with the findings, and offered again.
+	Withheld bool           `json:"withheld,omitempty" doc:"Nothing was published; the model is to be told of the findings, once"`
+	Findings []task.Finding `json:"findings,omitempty" doc:"What nobody asked for; work that was published with it is a draft"`
 }
 
 // Result ends a run.

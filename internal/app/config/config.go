@@ -40,6 +40,8 @@ type Config struct {
 	Priority    Priority        `key:"priority" about:"Labels that say what is more urgent."`
 	Review      Review          `key:"review" about:"Reviews that are due by themselves."`
 	Executors   Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
+	Publishing  Publishing      `key:"publishing" about:"What the server looks for in the work of a run before it publishes it: see docs/publishing.md."`
+	Git         Git             `key:"git" about:"Who published commits are by: see docs/publishing.md."`
 	Leases      Leases          `key:"leases" about:"An agent's hold on its task."`
 	Limits      Limits          `key:"limits" about:"How many tasks run at the same time. 0 means no limit."`
 
@@ -115,6 +117,24 @@ type CommentDetection struct {
 	CheckInterval  int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
 	AcceptFrom     string `key:"accept_from" default:"write_or_author" enum:"write_or_author write participants all" usual:"true" about:"Who may steer the work by comments and reviews: people who may write to the repository and the author of the issue or pull request; only people who may write; those who take part too (assignees, and who had commented before the task began); or everyone who can comment. What others say is recorded with the reason and not taken up."`
 	ReviewComments bool   `key:"review_comments" default:"true" about:"Whether comments on lines of a pull request count too."`
+}
+
+// Publishing is the section "publishing".
+type Publishing struct {
+	Allow   []string `key:"allow" format:"glob" example:"['docs/**/*.png', '.github/workflows/*.yml']" about:"Patterns of files in which only secrets of this installation are looked for. A pattern without a slash is that of a name in any folder; ** stands for any folders."`
+	Protect []string `key:"protect" format:"glob" example:"['deploy/**', 'terraform/**']" about:"Patterns of files that are protected besides those known to Toryo."`
+	Unasked string   `key:"unasked" default:"draft" enum:"draft refuse" about:"What becomes of work in which the model leaves something that nobody asked for: a draft that says so, or nothing is published. Choose refuse where pushing a branch runs what is in it with secrets."`
+	MaxDiff ByteSize `key:"max_diff" default:"16MiB" min:"64KiB" max:"1GiB" about:"A larger change is too large to be looked at, and is not published."`
+}
+
+// Git is the section "git".
+type Git struct {
+	Name           string        `key:"name" default:"Toryo" format:"person" about:"Name of the bot as the author and committer of what is published."`
+	Email          string        `key:"email" format:"mail" example:"toryo-bot@example.com" about:"Address of the bot's account on the forge, which shows its commits as the bot's then; without it toryo@localhost."`
+	CoAuthors      bool          `key:"co_authors" default:"true" about:"Whether commits name the people who asked for the work, with an address that the forge shows of them."`
+	SigningFormat  string        `key:"signing_format" default:"ssh" enum:"ssh openpgp" about:"What the key is; openpgp needs the gpg program."`
+	SigningKey     redact.Secret `key:"signing_key" lines:"true" about:"Private key without a passphrase with which the server signs what it publishes."`
+	SigningKeyFile string        `key:"signing_key_file" example:"/run/secrets/signing-key" about:"File that holds the key and nothing else."`
 }
 
 // TaskStop is the section "task_stop".

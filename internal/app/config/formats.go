@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/toryo-dev/toryo/internal/inspect"
 )
 
 // formats are the rules that the tag "format" names.
@@ -16,14 +18,17 @@ var formats = map[string]func(string) *complaint{
 	"address":  checkAddress,
 	"engine":   checkEngine,
 	"file":     checkPath,
+	"glob":     checkGlob,
 	"host":     checkHost,
 	"image":    checkWord,
 	"label":    checkLabel,
+	"mail":     checkMail,
 	"name":     checkName,
 	"origin":   checkOrigin,
 	"pair":     checkPair,
 	"path":     checkPath,
 	"pem":      checkPEM,
+	"person":   checkPerson,
 	"postgres": checkPostgres,
 	"project":  checkProject,
 
@@ -42,6 +47,29 @@ func checkAddress(text string) *complaint {
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
 		return complain(mend, "%s has no port between 0 and 65535", show(text))
+	}
+	return nil
+}
+
+// checkPerson wants a name that git takes.
+func checkPerson(text string) *complaint {
+	if strings.TrimSpace(text) == "" || strings.ContainsAny(text, "<>") || strings.ContainsFunc(text, unicode.IsControl) {
+		return complain("write it without < and >", "%s cannot be the name of an author", show(text))
+	}
+	return nil
+}
+
+func checkMail(text string) *complaint {
+	name, host, found := strings.Cut(text, "@")
+	if !found || name == "" || host == "" || strings.ContainsAny(text, "<> ") || strings.ContainsFunc(text, unicode.IsControl) {
+		return complain("write it like bot@example.com", "%s is not an address", show(text))
+	}
+	return nil
+}
+
+func checkGlob(text string) *complaint {
+	if !inspect.CheckGlob(text) {
+		return complain("write it like docs/** or *.png", "%s is not a pattern of paths", show(text))
 	}
 	return nil
 }

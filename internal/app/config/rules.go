@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/signing"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -22,6 +23,33 @@ func (l *loader) checkTogether() {
 	l.checkServers()
 	l.checkEnvironments()
 	l.checkLeases()
+	l.checkSigning()
+}
+
+// checkSigning makes sure that what is signed is shown as such, and that an SSH key can
+// be used. Whether gpg takes an OpenPGP key is found out when it is asked.
+func (l *loader) checkSigning() {
+	c := l.config.Git
+	if c.SigningKey == "" {
+		return
+	}
+	if c.Email == "" {
+		l.conflict(complain("set git.email to the address of the bot's account", "a key to sign with is set, but forges know no account by toryo@localhost"),
+			"git.signing_key_file", "git.signing_key", "git.email")
+	}
+	if c.SigningFormat == "ssh" {
+		if _, err := signing.SSH([]byte(c.SigningKey.Reveal())); err != nil {
+			l.conflict(complain("make one with ssh-keygen -t ed25519 -N ''", "the key to sign with cannot be used: %s", plainCause(err)), "git.signing_key_file", "git.signing_key")
+		}
+	}
+}
+
+// plainCause is what an error says without what can be done.
+func plainCause(err error) string {
+	if coded, is := task.AsError(err); is {
+		return coded.Message
+	}
+	return err.Error()
 }
 
 // checkLeases makes sure that one message that is lost does not cost a lease.

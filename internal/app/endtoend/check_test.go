@@ -308,6 +308,13 @@ func (s *story) checkPull(t *testing.T, o outcome, as *strings.Replacer) {
 			t.Errorf("the branch has %s", name)
 		}
 	}
+	history, err := git(t.Context(), dir, "log", "-p", "--format=full")
+	must(t, err)
+	for _, secret := range s.Secrets {
+		if strings.Contains(history, secret) {
+			t.Error("the history of the branch has a secret in it")
+		}
+	}
 	s.checkReplies(t)
 }
 

@@ -39,7 +39,7 @@ func TestScenarios(t *testing.T) { //nolint:tparallel // tellAll runs them side 
 	h := build(t, plan{agents: 4})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	h.tellAll(t, board, load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"))
+	h.tellAll(t, board, load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gate/*.txtar"))
 }
 
 // tellAll lets scenarios happen, several at a time, and then looks at what is only

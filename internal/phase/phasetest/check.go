@@ -220,6 +220,9 @@ func (w *World) equal(what string, got, want []string) {
 // Tree lists the files of the published branch with their contents' hashes.
 func (w *World) Tree() string { return w.git(w.origin, "ls-tree", "-r", "refs/heads/"+branch) }
 
+// History lists the commits that lead to one.
+func (w *World) History(commit string) string { return w.git(w.origin, "log", "--format=%H", commit) }
+
 // Story tells the journal in short lines.
 func (w *World) Story() string {
 	var b strings.Builder

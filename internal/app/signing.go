@@ -1,0 +1,67 @@
+package app
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/signing"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// signerOf makes the signer that the configuration names; nil if it names none.
+func signerOf(ctx context.Context, c config.Git) (signing.Signer, error) {
+	key := []byte(c.SigningKey.Reveal())
+	switch {
+	case len(key) == 0:
+		return nil, nil
+	case c.SigningFormat == "openpgp":
+		return signing.OpenPGP(ctx, key)
+	default:
+		return signing.SSH(key)
+	}
+}
+
+// identityOf is who published commits are by.
+func identityOf(ctx context.Context, c config.Git) (mirror.Identity, error) {
+	identity := mirror.Identity{Name: c.Name, Email: cmp.Or(c.Email, "toryo@localhost")}
+	signer, err := signerOf(ctx, c)
+	if signer != nil {
+		identity.Sign = signer.Sign
+	}
+	return identity, err
+}
+
+// addresses are the forges that tell addresses of people, if people are to be named.
+func (f *forgeSide) addresses(c config.Git) map[task.Forge]forge.Addresses {
+	known := map[task.Forge]forge.Addresses{}
+	if !c.CoAuthors {
+		return known
+	}
+	for name, one := range f.forges {
+		if tells, is := one.(forge.Addresses); is {
+			known[name] = tells
+		}
+	}
+	return known
+}
+
+// signingFindings says whether the key that commits are signed with can be used, if
+// there is one.
+func signingFindings(ctx context.Context, c config.Git) []doctor.Finding {
+	if c.SigningKey == "" {
+		return nil
+	}
+	finding := doctor.Finding{Name: "signing", Status: doctor.OK, Found: c.SigningFormat + " key; commits are by " + c.Name + " <" + c.Email + ">"}
+	_, err := signerOf(ctx, c)
+	if err != nil {
+		finding.Status, finding.Found = doctor.Missing, err.Error()
+	}
+	if coded, is := task.AsError(err); is {
+		finding.Found, finding.Mend = coded.Message, coded.Mend
+	}
+	return []doctor.Finding{finding}
+}

@@ -1,0 +1,298 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Masker masks secrets in a text. It is a redactor.
+type Masker interface {
+	String(text string) string
+}
+
+// Options says what is looked for. Known and Recognised have to be set.
+type Options struct {
+	// Known masks the secrets of this installation. What it finds is never published.
+	Known Masker
+	// Recognised masks what looks like a secret of some service. What it finds is
+	// published in files of Allow only.
+	Recognised Masker
+	Protect    []string // patterns of protected files, besides those of [Protected]
+	Allow      []string // patterns of files in which nothing but known secrets is found
+	// Registry tells whether packages come from a host wherever nobody says otherwise,
+	// or because the operator says so; nil means that there is none.
+	Registry func(host string) bool
+	MaxDiff  int64         // how many bytes of a diff are read; 0 means 16 MB
+	MaxFiles int           // how many changed files are looked at; 0 means 5,000
+	Within   time.Duration // how long it may take; 0 means 90 seconds
+}
+
+const (
+	// maxCommits is how many new commits are looked at.
+	maxCommits = 100
+	// maxNames bounds the names of changed files, and of all files, in bytes.
+	maxNames = 16 << 20
+	// mostFindings is how many findings are told.
+	mostFindings = 100
+)
+
+// Inspector looks at changes. Its methods may be called by several goroutines.
+type Inspector struct {
+	options Options
+	protect globs
+	allow   globs
+}
+
+// New makes an inspector.
+func New(options Options) *Inspector {
+	if options.MaxDiff == 0 {
+		options.MaxDiff = 16 << 20
+	}
+	if options.MaxFiles == 0 {
+		options.MaxFiles = 5000
+	}
+	if options.Within == 0 {
+		options.Within = 90 * time.Second
+	}
+	if options.Registry == nil {
+		options.Registry = func(string) bool { return false }
+	}
+	return &Inspector{options: options, protect: compile(options.Protect), allow: compile(options.Allow)}
+}
+
+// Change is a commit that is to be published.
+type Change struct {
+	Git *git.Program
+	Dir string // git's directory
+	// Commit is what is to be published.
+	Commit string
+	// Bases are commits that the forge has. What the commit has in common with one of
+	// them is not new.
+	Bases []string
+	// Public are arguments of git rev-list that name what the forge has.
+	Public []string
+}
+
+// Found is a finding with what tells whether the request asks for it.
+type Found struct {
+	task.Finding
+	// Sole says that the file was there before, and that no other file had its name:
+	// whoever made the change did not choose it.
+	Sole bool
+}
+
+// errTooLarge ends a look that would take too long.
+var errTooLarge = errors.New("it is too large to be looked at")
+
+// Inspect looks at a change. What is too large to be looked at is a finding; an error
+// means that git could not be asked.
+func (i *Inspector) Inspect(ctx context.Context, change Change) ([]Found, error) {
+	looking, cancel := context.WithTimeout(ctx, i.options.Within)
+	defer cancel()
+	found, err := i.inspect(looking, change)
+	if errors.Is(err, errTooLarge) || err != nil && looking.Err() != nil && ctx.Err() == nil {
+		return []Found{{Finding: task.Finding{Kind: task.FindingTooLarge}}}, nil
+	}
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "the change cannot be looked at")
+	}
+	return found, nil
+}
+
+func (i *Inspector) inspect(ctx context.Context, change Change) ([]Found, error) {
+	l := &look{Inspector: i, Change: change, hosts: map[string]map[string]bool{}, room: i.options.MaxDiff}
+	findings, err := l.common(ctx, change.Bases, change.Commit)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.history(ctx, findings); err != nil {
+		return nil, err
+	}
+	found := make([]Found, 0, len(findings))
+	for finding := range findings {
+		found = append(found, Found{Finding: finding})
+	}
+	slices.SortFunc(found, func(a, b Found) int { return compare(a.Finding, b.Finding) })
+	found = found[:min(len(found), mostFindings)]
+	return found, l.markSole(ctx, found)
+}
+
+// compare orders findings: the worst kind first, then by place.
+func compare(a, b task.Finding) int {
+	if a.Kind != b.Kind {
+		return slices.Index(task.FindingKinds, a.Kind) - slices.Index(task.FindingKinds, b.Kind)
+	}
+	if order := strings.Compare(a.Path, b.Path); order != 0 {
+		return order
+	}
+	return a.Line - b.Line
+}
+
+// look is one look at a change.
+type look struct {
+	*Inspector
+	Change
+	hosts map[string]map[string]bool // that blobs name
+	room  int64                      // how many bytes of diffs may still be read
+}
+
+// findings is a set of findings.
+type findings map[task.Finding]bool
+
+// common is what is found in a commit against each of the bases. Line numbers are those
+// of the new file, so that the same line has the same number against every base.
+func (l *look) common(ctx context.Context, bases []string, commit string) (findings, error) {
+	all := findings{}
+	for at, base := range bases {
+		found, err := l.against(ctx, base, commit)
+		if err != nil {
+			return nil, err
+		}
+		if at == 0 {
+			all = found
+			continue
+		}
+		maps.DeleteFunc(all, func(finding task.Finding, _ bool) bool { return !found[finding] })
+	}
+	return all, nil
+}
+
+// against is what is found in the difference between two commits.
+func (l *look) against(ctx context.Context, base, commit string) (findings, error) {
+	entries, err := l.entries(ctx, base, commit)
+	if err != nil {
+		return nil, err
+	}
+	found := findings{}
+	for name, entry := range entries {
+		l.tree(found, name, entry)
+	}
+	return found, l.patch(ctx, base, commit, entries, found)
+}
+
+// Modes of the entries of a tree.
+const (
+	noFile     = "000000"
+	executable = "100755"
+	symlink    = "120000"
+	submodule  = "160000"
+)
+
+// tree looks at what a tree says of a file.
+func (l *look) tree(found findings, name string, entry entry) {
+	if entry.newMode != noFile && l.options.Known.String(name) != name {
+		l.addAnyway(found, task.Finding{Kind: task.FindingSecret, Path: name, Detail: "in the name"})
+	}
+	isProtected := func(p protection) bool { return p.match(name) }
+	if slices.ContainsFunc(protections, isProtected) || l.protect.match(name) {
+		l.add(found, task.Finding{Kind: task.FindingProtected, Path: name})
+	}
+	if entry.newMode == submodule {
+		l.add(found, task.Finding{Kind: task.FindingSubmodule, Path: name})
+	}
+	if entry.newMode == executable && entry.oldMode != executable {
+		l.add(found, task.Finding{Kind: task.FindingExecutable, Path: name})
+	}
+}
+
+// hidden is a text without secrets.
+func (l *look) hidden(text string) string {
+	return l.options.Recognised.String(l.options.Known.String(text))
+}
+
+// add adds a finding, unless the file is one in which such things are allowed.
+func (l *look) add(found findings, finding task.Finding) {
+	if l.allow.match(finding.Path) && finding.Kind != task.FindingTooLarge {
+		return
+	}
+	l.addAnyway(found, finding)
+}
+
+// addAnyway adds a finding in whatever file it is.
+func (l *look) addAnyway(found findings, finding task.Finding) {
+	finding.Path = strings.ToValidUTF8(l.hidden(finding.Path), "\uFFFD")
+	found[finding] = true
+}
+
+// markSole finds out which files were there before as the only ones of their name.
+func (l *look) markSole(ctx context.Context, found []Found) error {
+	if len(found) == 0 || len(l.Bases) == 0 {
+		return nil
+	}
+	names, err := l.names(ctx, l.Bases[0])
+	if err != nil {
+		return err
+	}
+	there, count := map[string]bool{}, map[string]int{}
+	for _, one := range found {
+		there[one.Path], count[nameOf(one.Path)] = false, 0
+	}
+	for _, name := range names {
+		if _, is := there[name]; is {
+			there[name] = true
+		}
+		if _, is := count[nameOf(name)]; is {
+			count[nameOf(name)]++
+		}
+	}
+	for at := range found {
+		found[at].Sole = there[found[at].Path] && count[nameOf(found[at].Path)] == 1
+	}
+	return nil
+}
+
+// nameOf is the name of a file without its folder, in small letters.
+func nameOf(file string) string { return strings.ToLower(path.Base(file)) }
+
+// history looks for secrets in every new commit: what a later one removes is published
+// with the earlier one. It adds to what was found in the whole change.
+func (l *look) history(ctx context.Context, whole findings) error {
+	commits, err := l.commits(ctx)
+	if err != nil {
+		return err
+	}
+	for _, commit := range commits {
+		text, parents, err := l.message(ctx, commit)
+		if err != nil {
+			return err
+		}
+		detail := fmt.Sprintf("in commit %.10s", commit)
+		if l.hidden(text) != text {
+			whole[task.Finding{Kind: task.FindingSecret, Detail: "in the message or the author of commit " + commit[:10]}] = true
+		}
+		if commit == l.Commit && slices.Equal(parents, l.Bases) {
+			continue // that is the whole change
+		}
+		if len(parents) == 0 {
+			parents = []string{emptyTree(commit)}
+		}
+		found, err := l.common(ctx, parents, commit)
+		if err != nil {
+			return err
+		}
+		for finding := range found {
+			if finding.Kind == task.FindingSecret && !whole[finding] {
+				finding.Detail = detail
+				whole[finding] = true
+			}
+		}
+	}
+	return nil
+}
+
+// emptyTree is the tree without files, in the hash that the commit has.
+func emptyTree(commit string) string {
+	if len(commit) == 64 {
+		return "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+	}
+	return "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+}

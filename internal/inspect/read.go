@@ -1,0 +1,144 @@
+package inspect
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// entry is how a file differs between two trees.
+type entry struct{ oldMode, newMode, oldHash string }
+
+// errRead ends a program that writes more than is read.
+var errRead = errors.New("enough was read")
+
+// read runs git and reads what it writes as it comes, up to a limit: more is
+// errTooLarge.
+func (l *look) read(ctx context.Context, limit int64, args []string, parse func(*bufio.Reader) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l.Git.Run(ctx, git.Command{Dir: l.Dir, Args: args, Output: writer})
+		_ = writer.CloseWithError(err)
+		ended <- err
+	}()
+	limited := &io.LimitedReader{R: reader, N: limit + 1}
+	err := parse(bufio.NewReaderSize(limited, 64<<10))
+	if limited.N <= 0 {
+		err = errTooLarge
+	}
+	_ = reader.CloseWithError(errRead)
+	if err != nil {
+		cancel()
+	}
+	if ran := <-ended; err == nil {
+		err = ran
+	}
+	return err
+}
+
+// fields reads texts that each end with a zero byte.
+func fields(from *bufio.Reader, take func(text string) error) error {
+	for {
+		text, err := from.ReadString(0)
+		if errors.Is(err, io.EOF) && text == "" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(strings.TrimSuffix(text, "\x00")); err != nil {
+			return err
+		}
+	}
+}
+
+// differences are the arguments by which two trees are compared: as they are, whatever
+// attributes and settings say.
+func differences(base, commit string, more ...string) []string {
+	args := append([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none"}, more...)
+	return append(args, "--end-of-options", base, commit)
+}
+
+// entries reads which files differ.
+func (l *look) entries(ctx context.Context, base, commit string) (map[string]entry, error) {
+	all := map[string]entry{}
+	var next *entry
+	err := l.read(ctx, maxNames, differences(base, commit, "--raw", "--no-abbrev", "-z"), func(from *bufio.Reader) error {
+		return fields(from, func(text string) error {
+			if next != nil {
+				all[text], next = *next, nil
+				if len(all) > l.options.MaxFiles {
+					return errTooLarge
+				}
+				return nil
+			}
+			parts := strings.Fields(strings.TrimPrefix(text, ":"))
+			if len(parts) != 5 {
+				return task.Errorf(task.Internal, "git describes a difference in %d words", len(parts))
+			}
+			next = &entry{oldMode: parts[0], newMode: parts[1], oldHash: parts[2]}
+			return nil
+		})
+	})
+	return all, err
+}
+
+// names lists the files of a commit.
+func (l *look) names(ctx context.Context, commit string) ([]string, error) {
+	var all []string
+	err := l.read(ctx, 4*maxNames, []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}, func(from *bufio.Reader) error {
+		return fields(from, func(text string) error {
+			all = append(all, text)
+			return nil
+		})
+	})
+	return all, err
+}
+
+// commits lists the commits that the forge does not have.
+func (l *look) commits(ctx context.Context) ([]string, error) {
+	var all []string
+	args := append([]string{"rev-list", l.Commit, "--not"}, l.Public...)
+	err := l.read(ctx, maxNames, args, func(from *bufio.Reader) error {
+		lines := bufio.NewScanner(from)
+		for lines.Scan() {
+			if all = append(all, lines.Text()); len(all) > maxCommits {
+				return errTooLarge
+			}
+		}
+		return lines.Err()
+	})
+	return all, err
+}
+
+// maxMessage is how long a commit may be without its tree.
+const maxMessage = 1 << 20
+
+// message is what a commit says in words, with who made it, and its parents.
+func (l *look) message(ctx context.Context, commit string) (text string, parents []string, err error) {
+	var said strings.Builder
+	err = l.read(ctx, maxMessage, []string{"cat-file", "commit", commit}, func(from *bufio.Reader) error {
+		whole, err := io.ReadAll(from)
+		head, body, _ := strings.Cut(string(whole), "\n\n")
+		for line := range strings.Lines(head) {
+			switch name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name {
+			case "tree":
+			case "parent":
+				parents = append(parents, value)
+			default: // who made it, and headers that nobody knows
+				said.WriteString(line)
+			}
+		}
+		said.WriteString("\n\n" + body)
+		return err
+	})
+	return said.String(), parents, err
+}

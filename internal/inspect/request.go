@@ -1,0 +1,155 @@
+package inspect
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Request is what people ask for, in their own words. Nothing in it may be from a model:
+// it could ask itself for what it does.
+type Request struct {
+	Texts []string
+	Files []string // that people commented on
+}
+
+// Unasked returns the findings that the request does not ask for. It asks for a file by
+// its path, by a folder that it is in, by its name alone if the file was there before as
+// the only one of that name, or by the usual words for its kind, such as "CI workflow";
+// and for packages from a host by the name of the host. It never asks for a secret.
+func (r Request) Unasked(found []Found) []task.Finding {
+	texts := make([]string, 0, len(r.Texts))
+	for _, text := range r.Texts {
+		texts = append(texts, strings.ToLower(text))
+	}
+	var unasked []task.Finding
+	for _, one := range found {
+		asked := slices.ContainsFunc(texts, func(text string) bool { return asksFor(text, one) }) ||
+			one.Kind != task.FindingHost && slices.Contains(r.Files, one.Path)
+		if one.Blocks() || !asked {
+			unasked = append(unasked, one.Finding)
+		}
+	}
+	return unasked
+}
+
+// asksFor reports whether a text, in small letters, asks for what was found.
+func asksFor(text string, found Found) bool {
+	if found.Kind == task.FindingHost {
+		return names(text, found.Detail, anywhere)
+	}
+	file := strings.ToLower(found.Path)
+	if file == "" {
+		return false
+	}
+	if names(text, file, inPath) || found.Sole && names(text, path.Base(file), alone) {
+		return true
+	}
+	for folder := path.Dir(file); folder != "."; folder = path.Dir(folder) {
+		if namesFolder(text, folder) {
+			return true
+		}
+	}
+	return found.Kind == task.FindingProtected && asksForKind(text, found.Path) ||
+		found.Kind == task.FindingSubmodule && slices.ContainsFunc(wordsFor(".gitmodules"), func(words string) bool { return names(text, words, alone) })
+}
+
+// asksForKind reports whether a text has the usual words for a protected file.
+func asksForKind(text, file string) bool {
+	return slices.ContainsFunc(wordsFor(file), func(words string) bool { return names(text, words, alone) })
+}
+
+func wordsFor(file string) []string {
+	var all []string
+	for _, p := range protections {
+		if p.match(file) {
+			all = append(all, p.words...)
+		}
+	}
+	return all
+}
+
+// Where a name may stand in a text.
+type position int
+
+const (
+	alone    position = iota // not as a part of a path
+	inPath                   // also at the end of a longer path or address
+	anywhere                 // also in an address
+)
+
+// names reports whether a text names something: what is before and after it may not
+// make it a part of another name.
+func names(text, name string, at position) bool {
+	return each(text, name, func(before, after string) bool {
+		if at == anywhere {
+			return !endsName(before) && !beginsName(after)
+		}
+		if strings.HasPrefix(after, "/") {
+			return false
+		}
+		if strings.HasSuffix(before, "/") && at == alone {
+			before = strings.TrimSuffix(before, "./")
+			if strings.HasSuffix(before, "/") {
+				return false
+			}
+		}
+		return !endsName(before) && !beginsName(after)
+	})
+}
+
+// namesFolder reports whether a text names a folder and not only something in it. One
+// word alone names a folder if it begins with a dot or a slash follows.
+func namesFolder(text, folder string) bool {
+	return each(text, folder, func(before, after string) bool {
+		before = strings.TrimSuffix(before, "./")
+		rest, slash := strings.CutPrefix(after, "/")
+		if endsName(before) || strings.HasSuffix(before, "/") || beginsName(rest) || !slash && beginsName(after) {
+			return false
+		}
+		return slash || strings.Contains(folder, "/") || strings.HasPrefix(folder, ".")
+	})
+}
+
+// each reports whether one of the places at which a text has a name fits.
+func each(text, name string, fits func(before, after string) bool) bool {
+	for from := 0; name != ""; {
+		at := strings.Index(text[from:], name)
+		if at < 0 {
+			return false
+		}
+		at += from
+		if fits(text[:at], text[at+len(name):]) {
+			return true
+		}
+		from = at + 1
+	}
+	return false
+}
+
+// isName reports whether a character is part of names. Letters that others than English
+// write stand next to names without a space.
+func isName(c rune) bool {
+	return c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c) || c == '_' || c == '-')
+}
+
+// endsName reports whether what was before a name makes it the rest of another one.
+func endsName(before string) bool {
+	last, _ := utf8.DecodeLastRuneInString(before)
+	return isName(last) || last == '.'
+}
+
+// beginsName reports whether what follows a name makes it the start of another one. A
+// full stop at the end of a sentence does not.
+func beginsName(after string) bool {
+	first, size := utf8.DecodeRuneInString(after)
+	if first == '.' {
+		next, _ := utf8.DecodeRuneInString(after[size:])
+		return isName(next)
+	}
+	return isName(first)
+}
