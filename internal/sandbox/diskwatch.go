@@ -3,9 +3,11 @@ package sandbox
 import "time"
 
 // DiskWatch tells when the folders of a sandbox take more than they may. It is for
-// the whole life of a sandbox, and for one goroutine at a time. Measuring the
-// folders is slow, so it is done when the disk's free space says that something was
-// written, and now and then in any case: somebody else may have freed as much.
+// the whole life of a sandbox, and for one goroutine at a time. Measuring the folders
+// can be slow. So it is done at once when the disk's free space says that much was
+// written. Somebody else may have freed as much; so it is also done when the free space
+// has changed at all, as often as costs a twentieth of the time, and now and then in
+// any case.
 type DiskWatch struct {
 	Limit int64
 	Free  func() (int64, error) // of the file system
@@ -13,6 +15,7 @@ type DiskWatch struct {
 
 	free     int64     // when the folders were measured last
 	measured time.Time // zero before the first time
+	took     time.Duration
 	used     int64     // what they took then
 	allowed  int64     // what they may take: the limit, or what they took when it was last exceeded
 }
@@ -24,6 +27,8 @@ const (
 	measureEvery = 30 * time.Second
 	// measureAfter is the part of the limit after which they are.
 	measureAfter = 16
+	// measurePart is how many times as long as a measurement took it is waited.
+	measurePart = 20
 	// diskReserve is left to the host in any case.
 	diskReserve = 256 << 20
 )
@@ -46,19 +51,26 @@ func (w *DiskWatch) Exceeded(now time.Time) bool {
 		return false // there is nothing to measure by; the size of single files is still limited
 	}
 	first := w.measured.IsZero()
-	if !first && w.free-free < w.Limit/measureAfter && free > diskReserve && now.Sub(w.measured) < measureEvery {
+	if !first && w.free-free < w.Limit/measureAfter && free > diskReserve && !w.due(free, now) {
 		return false
 	}
 	if first && free > diskReserve { // what is there was brought by the host
 		w.free, w.measured = free, now
 		return false
 	}
+	began := time.Now()
 	w.used = w.Used()
-	w.free, w.measured = free, now
+	w.free, w.measured, w.took = free, now, time.Since(began)
 	w.allowed = max(w.Limit, min(w.allowed, w.used))
 	if w.used > w.allowed {
 		w.allowed = w.used
 		return true
 	}
 	return free < diskReserve && w.used > diskReserve
+}
+
+// due reports whether the folders are to be measured though little seems to be written.
+func (w *DiskWatch) due(free int64, now time.Time) bool {
+	since := now.Sub(w.measured)
+	return since >= measureEvery || free != w.free && since >= measurePart*w.took
 }

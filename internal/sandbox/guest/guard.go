@@ -16,6 +16,8 @@ type guard struct {
 	client *Client
 	kills  func() int // how many processes the kernel has killed for their memory; may be nil
 
+	killing sync.Mutex // held while everything is killed for a limit
+
 	mutex  sync.Mutex
 	disk   diskGuard
 	killed int           // of kills, when it was looked at last
@@ -40,20 +42,28 @@ func (g *guard) watch() {
 			return
 		case <-ticker.C:
 		}
-		limit := g.look()
-		if limit == sandbox.NoLimit {
-			continue
-		}
-		select {
-		case g.hit <- limit: // the command that runs is killed, with everything else
-			continue
-		default:
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), killGrace)
-		if err := g.client.kill(ctx); err != nil {
-			_ = g.client.Close() // a guest that does not kill is broken
-		}
-		cancel()
+		g.hold()
+	}
+}
+
+// hold looks once, and kills for a limit that is exceeded. No command begins meanwhile,
+// so that none is killed for what another did.
+func (g *guard) hold() {
+	g.killing.Lock()
+	defer g.killing.Unlock()
+	limit := g.look()
+	if limit == sandbox.NoLimit {
+		return
+	}
+	select {
+	case g.hit <- limit: // the command that runs is killed, with everything else
+		return
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+	defer cancel()
+	if err := g.client.kill(ctx); err != nil {
+		_ = g.client.Close() // a guest that does not kill is broken
 	}
 }
 
@@ -84,6 +94,8 @@ func (g *guard) begin(most int64) (int64, error) {
 	if g == nil {
 		return most, nil
 	}
+	g.killing.Lock() // it is held for as long as killGrace at most
+	defer g.killing.Unlock()
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.found = sandbox.NoLimit
