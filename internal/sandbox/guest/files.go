@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"time"
 
@@ -29,7 +28,7 @@ func (c *Client) Mirror(dir string) error {
 // Push sends what has changed in the folder into the sandbox.
 func (c *Client) Push(ctx context.Context) error {
 	return c.ask(ctx, request{Do: takeFiles}, "the workspace cannot be sent into the sandbox", func(stream net.Conn) error {
-		if err := c.mirror.send(stream, math.MaxInt64); err != nil {
+		if err := c.mirror.send(stream, noLimit); err != nil {
 			return err
 		}
 		return awaitAnswer(stream, nil)
@@ -40,17 +39,17 @@ func (c *Client) Push(ctx context.Context) error {
 // of a disk.
 func (c *Client) MirrorSize() int64 { return c.mirror.size() }
 
-// pullSpare is by how much a guest may miss what it was asked for.
-const pullSpare = 16 << 20
+// takeSpare is by how much a guest may miss what it was asked for.
+const takeSpare = 16 << 20
 
 // Pull brings what has changed inside into the folder. That takes no more than most
-// bytes afterwards, or what it took before if that is more. What does not fit stays
-// inside until there is room; Pull returns how many paths that were.
+// bytes afterwards, give or take what a guest counts otherwise, or what it took before
+// if that is more. What does not fit stays inside until there is room; Pull returns how
+// many paths that were.
 func (c *Client) Pull(ctx context.Context, most int64) (left int, err error) {
-	most = max(most, c.mirror.size())
-	err = c.ask(ctx, request{Do: sendFiles, Most: most}, "the workspace cannot be brought out of the sandbox", func(stream net.Conn) error {
-		var err error
-		left, err = c.mirror.take(stream, most+pullSpare)
+	err = c.ask(ctx, request{Do: sendFiles, Most: max(most, c.mirror.size())}, "the workspace cannot be brought out of the sandbox", func(stream net.Conn) error {
+		said, err := c.mirror.take(stream, most+takeSpare)
+		left = said.left
 		return err
 	})
 	return left, err

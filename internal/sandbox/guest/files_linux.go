@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"net"
 	"os"
 	"path"
@@ -73,7 +72,7 @@ func (s *server) takeFiles(stream net.Conn) error {
 	if err != nil {
 		return err
 	}
-	_, err = files.take(stream, math.MaxInt64)
+	_, err = files.take(stream, noLimit)
 	return err
 }
 
@@ -156,7 +155,7 @@ func packFolder(parcel *packer, part, dir string, skip func(name string, folder 
 			}
 			return nil
 		}
-		_, _, err := parcel.add(root, name, path.Join(part, name), math.MaxInt64)
+		_, _, err := parcel.add(root, name, path.Join(part, name), noLimit)
 		return err
 	})
 }
@@ -182,7 +181,7 @@ func (s *server) restore(digest string) error {
 	defer func() { _ = workspace.Close() }()
 	roots := map[string]*workdir.Dir{partHome: home, partWorkspace: workspace}
 	sum := sha256.New()
-	parcel := unpacker{keepThere: true, budget: math.MaxInt64, place: func(name string) (*workdir.Dir, string, error) {
+	parcel := unpacker{keepThere: true, names: noLimit, room: func() int64 { return noLimit }, place: func(name string) (*workdir.Dir, string, error) {
 		part, rest, _ := strings.Cut(name, "/")
 		if roots[part] == nil || rest == "" {
 			return nil, "", fmt.Errorf("%q is no path of a snapshot", name)

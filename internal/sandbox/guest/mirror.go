@@ -25,6 +25,8 @@ type mirror struct {
 	leave []string
 	// atLeast are permissions that this end gives everything that comes.
 	atLeast fs.FileMode
+	// skip has this end leave out paths that come and cannot be made here.
+	skip bool
 }
 
 // stamp tells whether a file is still the one that was seen. Of a folder only its
@@ -175,62 +177,65 @@ func (m *mirror) sendGone(parcel *packer, now map[string]stamp) (int64, error) {
 	return total, nil
 }
 
-// take carries out what the other end sent, if this end does not come to hold more
-// than most bytes by it. It returns how many paths the other end has left out.
-func (m *mirror) take(from io.Reader, most int64) (left int, err error) {
-	var (
-		folders []string // those that are gone, with what is below them still in seen
-		freed   int64
-	)
-	forget := func(name string) int64 {
-		older, known := m.seen[name]
-		if !known {
-			return 0
-		}
-		delete(m.seen, name)
-		if older.kind == isFolder {
-			folders = append(folders, name)
-		}
-		return older.onDisk()
-	}
-	parcel := unpacker{budget: most - m.size(), atLeast: m.atLeast,
+// taken is what became of a parcel.
+type taken struct {
+	left    int         // how many paths the other end has left out
+	skipped []rawString // those that could not be made here
+}
+
+// take carries out what the other end sent. This end does not come to take more than
+// most bytes of the disk by it, or than it took before. If take fails, it has read up to
+// the end of the parcel where there is one.
+func (m *mirror) take(from io.Reader, most int64) (taken, error) {
+	var folders []string // those that are gone, with what is below them still in seen
+	parcel := unpacker{atLeast: m.atLeast, names: mostMirrored, skip: m.skip,
 		place: func(name string) (*workdir.Dir, string, error) { return m.root, name, nil },
-		done: func(entry parcelEntry, root *workdir.Dir, name string) {
-			if entry.Kind == isGone {
-				freed += forget(name)
-				return
+		room: func() int64 {
+			if most == noLimit {
+				return most
 			}
+			return max(0, most-sandbox.TreeSize(m.dir))
+		},
+		done: func(_ parcelEntry, root *workdir.Dir, name string) {
 			if info, err := root.Lstat(name); err == nil {
 				m.seen[name] = stampOf(info)
 			}
 		},
-		replaced: forget,
-		freed: func() int64 {
-			all := freed + m.forgetBelow(folders)
-			folders, freed = nil, 0
-			return all
+		removed: func(name string) {
+			if m.seen[name].kind == isFolder {
+				folders = append(folders, name)
+			}
+			delete(m.seen, name)
 		}}
-	err = parcel.unpack(from)
-	parcel.freed()
-	return parcel.left, err
+	err := parcel.unpack(from)
+	m.forgetBelow(folders)
+	if err != nil {
+		drain(from)
+	}
+	return taken{parcel.left, parcel.skipped}, err
 }
 
-// forgetBelow forgets what was in folders that are gone, and returns what it took of
-// the disk.
-func (m *mirror) forgetBelow(folders []string) int64 {
-	if len(folders) == 0 {
-		return 0
+// drain reads up to the end of a parcel, so that the other end does not wait for that.
+func drain(from io.Reader) {
+	for {
+		if kind, _, err := readFrame(from); err != nil || kind == frameDone || kind == frameAnswer {
+			return
+		}
 	}
-	var freed int64
+}
+
+// forgetBelow forgets what was in folders that are gone.
+func (m *mirror) forgetBelow(folders []string) {
+	if len(folders) == 0 {
+		return
+	}
 	slices.Sort(folders)
-	maps.DeleteFunc(m.seen, func(name string, one stamp) bool {
+	maps.DeleteFunc(m.seen, func(name string, _ stamp) bool {
 		for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
 			if _, is := slices.BinarySearch(folders, name[:at]); is {
-				freed += one.onDisk()
 				return true
 			}
 		}
 		return false
 	})
-	return freed
 }

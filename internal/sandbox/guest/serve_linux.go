@@ -38,9 +38,8 @@ type server struct {
 }
 
 func serve(options Options) error {
-	// No process inside may look into the guest or stop it through ptrace.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("hide the guest's memory: %w", err)
+	if err := hide(); err != nil {
+		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
@@ -66,6 +65,15 @@ func serve(options Options) error {
 	guest.prepare()
 	guest.acceptRequests()
 	guest.killAll()
+	return nil
+}
+
+// hide keeps the other processes of the user from looking into this one, from using its
+// open files, and from tracing it.
+func hide() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide the process: %w", err)
+	}
 	return nil
 }
 
