@@ -30,8 +30,8 @@ type server struct {
 	files   *mirror // of the workspace, when the host does not share it
 	routes  routes
 	watch   *limitWatch
-	// starting is held while a process is started and while all are killed: a process
-	// that is stopped before it has begun would be waited for without end.
+	// starting is held while a process is started and while all are stopped to be killed: a
+	// process that is stopped before it has begun holds up the guest.
 	starting sync.Mutex
 	reserve  atomic.Int64 // the process that the kernel is to end before the guest
 	disk     *diskGuard   // used with the watch's mutex held; nil where the host looks
@@ -59,9 +59,9 @@ func serve(options Options) error {
 	makeThreads()
 	guest := &server{options: options, session: session, reaper: newReaper()}
 	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
-	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
-	go guest.watchDisk(session.CloseChan())   // so does this
-	go guest.keepReserve(session.CloseChan()) // and this
+	go guest.watchLimits(session.CloseChan())                     // for as long as the guest lives
+	go guest.watchDisk(session.CloseChan())                       // so does this
+	go guest.keepReserve(session.CloseChan(), guest.startReserve) // and this
 	guest.prepare()
 	guest.acceptRequests()
 	guest.killAll()
