@@ -81,7 +81,11 @@ func (s *server) sendFiles(stream net.Conn, most int64) error {
 	if err != nil {
 		return err
 	}
-	return files.send(stream, most)
+	return files.send(stream, most, func() ([]rawString, error) {
+		var said answer
+		err := awaitAnswer(stream, &said)
+		return said.Skipped, err
+	})
 }
 
 // The parts of a snapshot: names in its parcel begin with these.

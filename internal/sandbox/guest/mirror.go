@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -107,8 +108,10 @@ func (m *mirror) size() int64 {
 
 // send sends what has changed at this end. The other end may come to hold most bytes:
 // what does not fit is left out, and sent when there is room for it. What the other
-// end has of it stays as it is. If send fails, the same is sent again the next time.
-func (m *mirror) send(to io.Writer, most int64) error {
+// end has of it stays as it is. Confirm waits for the other end to say that it has taken
+// the parcel, and returns the paths that it could not make. If that or anything else
+// fails, the same is sent again the next time.
+func (m *mirror) send(to io.Writer, most int64, confirm func() (skipped []rawString, err error)) error {
 	now, err := m.scan()
 	if err != nil {
 		return err
@@ -118,12 +121,38 @@ func (m *mirror) send(to io.Writer, most int64) error {
 	if err != nil {
 		return err
 	}
+	left, err := m.sendChanged(parcel, now, most, total)
+	if err != nil {
+		return err
+	}
+	if err := parcel.finish(left); err != nil {
+		return err
+	}
+	skipped, err := confirm()
+	if err != nil {
+		return err
+	}
+	for _, name := range skipped {
+		m.keepOlder(now, string(name))
+	}
+	m.seen = now
+	return nil
+}
+
+// keepOlder notes that the other end has of a path what it had before.
+func (m *mirror) keepOlder(now map[string]stamp, name string) {
+	if older, known := m.seen[name]; known {
+		now[name] = older
+		return
+	}
+	delete(now, name)
+}
+
+// sendChanged sends what is new or was changed. It returns how many paths did not fit.
+func (m *mirror) sendChanged(parcel *packer, now map[string]stamp, most, total int64) (int, error) {
 	left := map[string]bool{} // what did not fit
-	for _, name := range slices.Sorted(maps.Keys(now)) {
+	for _, name := range m.changed(now) {
 		older, known := m.seen[name]
-		if older == now[name] {
-			continue
-		}
 		if known {
 			total -= older.onDisk()
 		}
@@ -133,27 +162,36 @@ func (m *mirror) send(to io.Writer, most int64) error {
 		}
 		sent, how, err := parcel.add(m.root, name, name, room)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		switch {
-		case how == isIn:
+		if how == isIn {
 			now[name] = sent
 			total += sent.onDisk()
-		case how == isLarge && known: // the other end keeps what it has
-			now[name], left[name] = older, true
+			continue
+		}
+		if known { // the other end keeps what it has
 			total += older.onDisk()
-		case how == isLarge:
-			left[name] = true
-			delete(now, name)
-		default:
-			delete(now, name)
+		}
+		m.keepOlder(now, name)
+		left[name] = how == isLarge
+	}
+	maps.DeleteFunc(left, func(_ string, is bool) bool { return !is })
+	return len(left), nil
+}
+
+// changed are the paths that are not as they were: first those that the other end has,
+// so that what is new does not take the room of what is older.
+func (m *mirror) changed(now map[string]stamp) []string {
+	var known, made []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		switch older, is := m.seen[name]; {
+		case !is:
+			made = append(made, name)
+		case older != now[name]:
+			known = append(known, name)
 		}
 	}
-	if err := parcel.finish(len(left)); err != nil {
-		return err
-	}
-	m.seen = now
-	return nil
+	return append(known, made...)
 }
 
 // sendGone sends what is not there any more, and returns what the rest takes of a
@@ -165,9 +203,15 @@ func (m *mirror) sendGone(parcel *packer, now map[string]stamp) (int64, error) {
 			total += m.seen[name].onDisk()
 			continue
 		}
-		if _, upper := m.seen[path.Dir(name)]; upper {
-			if _, there := now[path.Dir(name)]; !there {
-				continue // it went with its folder
+		upper, there := now[path.Dir(name)]
+		if _, known := m.seen[path.Dir(name)]; known && !there {
+			continue // it went with its folder
+		}
+		if path.Dir(name) == "." || upper.kind == isFolder {
+			if _, err := m.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+				now[name] = m.seen[name] // its folder cannot be read
+				total += m.seen[name].onDisk()
+				continue
 			}
 		}
 		if err := parcel.gone(name); err != nil {

@@ -40,11 +40,13 @@ type unpacker struct {
 	budget  int64       // what is left of the room
 	left    int         // how many paths did not fit into the parcel
 	skipped []rawString // those that could not be made
-	file    *os.File    // the one that content goes to
-	length  int64       // of it
-	at      placed      // and where it is
-	folders []placed    // given their modes in the end: they may be ones that allow nothing to be put in
-	entered placed      // a folder that is one, as are those above it
+	// skippedSize is what their names take.
+	skippedSize int
+	file        *os.File // the one that content goes to
+	length      int64    // of it
+	at          placed   // and where it is
+	folders     []placed // given their modes in the end: they may be ones that allow nothing to be put in
+	entered     placed   // a folder that is one, as are those above it
 }
 
 // placed is where an entry is put.
@@ -170,9 +172,16 @@ func (u *unpacker) failed(entry parcelEntry, err error) error {
 	if !u.skip || task.CodeOf(err) == task.TooLarge || isForAll(err) {
 		return fmt.Errorf("put %q: %w", string(entry.Path), err)
 	}
+	if u.skippedSize += len(entry.Path); u.skippedSize > mostSkipped {
+		return task.Errorf(task.TooLarge, "too many paths of the parcel cannot be made, such as %q: %v", string(entry.Path), err)
+	}
 	u.skipped = append(u.skipped, entry.Path)
 	return nil
 }
+
+// mostSkipped is what the names of all paths may take that cannot be made: they are told
+// in one answer.
+const mostSkipped = 1 << 20
 
 // isForAll says that the next path would fail for the same reason.
 func isForAll(err error) bool {
