@@ -110,7 +110,8 @@ func (l Limits) OrDefaults() Limits {
 
 // SpareMemory is what a sandbox may take above its memory limit: the guest's own memory,
 // and what commands take until the guest has seen that it is too much. The kernel's limit
-// is that much higher, so that it ends processes only when they take memory faster.
+// is that much higher, so that it ends processes only when they take memory faster. Pods
+// have more, for what is in them besides.
 const SpareMemory = 64 << 20
 
 // Policy says what a sandbox may reach.

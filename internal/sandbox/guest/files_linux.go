@@ -72,8 +72,20 @@ func (s *server) takeFiles(stream net.Conn) error {
 	if err != nil {
 		return err
 	}
+	s.setFilling(true)
+	defer s.setFilling(false)
 	_, err = files.take(stream, noLimit)
 	return err
+}
+
+// setFilling says whether it is the host that writes to the disk.
+func (s *server) setFilling(is bool) {
+	if s.disk == nil {
+		return
+	}
+	s.watch.killing.Lock()
+	defer s.watch.killing.Unlock()
+	s.disk.filling = is
 }
 
 func (s *server) sendFiles(stream net.Conn, most int64) error {

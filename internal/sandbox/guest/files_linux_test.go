@@ -2,10 +2,12 @@ package guest
 
 import (
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/yamux"
 
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -35,6 +37,26 @@ func linked(t *testing.T) (client *Client, workspace string) {
 		}
 	})
 	return client, workspace
+}
+
+// TestGuestOfAnotherVersion: a guest that speaks another version is not spoken to.
+func TestGuestOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	client, _ := linked(t)
+	if err := client.Hello(t.Context()); err != nil {
+		t.Errorf("the same version: %v", err)
+	}
+	for _, said := range []any{hello{Shell: "sh", Version: protocolVersion + 1}, map[string]string{"shell": "sh", "error": ""}} {
+		other := forgingGuest(t, t.TempDir(), func(stream net.Conn) {
+			if err := writeMessage(stream, frameHello, said); err != nil {
+				t.Error(err)
+			}
+		})
+		err := other.Hello(t.Context())
+		if task.CodeOf(err) != task.NotReady || !strings.Contains(err.Error(), "guest_image") {
+			t.Errorf("to %v the host says %v", said, err)
+		}
+	}
 }
 
 // TestWhatTheHostCannotTakeComesAgain: a guest takes files for sent only when the host

@@ -128,10 +128,15 @@ func readAnswer(data []byte, into *answer) error {
 	return nil
 }
 
+// protocolVersion changes with everything in this file that the other end would take for
+// something else. A guest comes with an image, which may be older or newer than the host.
+const protocolVersion = 2
+
 // hello answers a hello.
 type hello struct {
-	Shell string `json:"shell"`
-	Error string `json:"error"`
+	Version int    `json:"version"`
+	Shell   string `json:"shell"`
+	Error   string `json:"error"`
 }
 
 // end is the last frame of a run.

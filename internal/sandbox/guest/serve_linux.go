@@ -192,7 +192,7 @@ func (s *server) answer(stream net.Conn) {
 		if asked.Env != nil {
 			s.options.Env = asked.Env // before the first command
 		}
-		_ = writeMessage(stream, frameHello, hello{Shell: s.shell, Error: s.problem})
+		_ = writeMessage(stream, frameHello, hello{Version: protocolVersion, Shell: s.shell, Error: s.problem})
 		return
 	}
 	if asked.Do == changeRoute || asked.Do == tryToReach || asked.Do == leave || asked.Do == killEverything { // also while a command runs
