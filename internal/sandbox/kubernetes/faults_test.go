@@ -272,7 +272,7 @@ func TestOnKubernetesServantsAreHidden(t *testing.T) {
 	t.Cleanup(func() { _ = box.Stop(context.WithoutCancel(t.Context())) })
 	result, err := box.Run(t.Context(), sandbox.Command{Timeout: time.Minute, Text: `for p in /proc/[0-9]*; do
 		for name in guest relay reserve; do
-			tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q "sandbox-$name " || continue
+			tr '\0' ' ' <$p/cmdline 2>/dev/null | grep -q "sandbox-$name " || continue
 			if ls $p/fd >/dev/null 2>&1 || head -c 1 $p/environ >/dev/null 2>&1; then echo open $name; else echo hidden $name; fi
 		done
 	done | sort`})
