@@ -68,10 +68,25 @@ func (b *bench) Run(ctx context.Context, command tool.Command, output io.Writer)
 	if err != nil {
 		return tool.Exit{}, b.failed(ctx, err)
 	}
-	if ran.Exceeded != sandbox.NoLimit && ran.Exceeded != sandbox.TimeLimit {
-		_, _ = fmt.Fprintf(output, "\n[killed: it exceeded the limit of %s]\n", ran.Exceeded) // a collector never fails
-	}
+	_, _ = io.WriteString(output, remarks(ran)) // a collector never fails
 	return tool.Exit{Code: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit}, nil
+}
+
+// remarks say of a command what its output and its exit code do not.
+func remarks(ran sandbox.Result) string {
+	const bySignal = 128
+	text := ""
+	switch {
+	case ran.Exceeded == sandbox.NoLimit || ran.Exceeded == sandbox.TimeLimit:
+	case ran.ExitCode > bySignal:
+		text = fmt.Sprintf("\n[killed: it exceeded the limit of %s]\n", ran.Exceeded)
+	default:
+		text = fmt.Sprintf("\n[the limit of %s is exceeded]\n", ran.Exceeded)
+	}
+	if ran.Left > 0 {
+		text += fmt.Sprintf("\n[%d paths of the workspace stay in the sandbox: there is no room for them outside, or they cannot be made there]\n", ran.Left)
+	}
+	return text
 }
 
 func tee(output io.Writer) func(sandbox.Stream, []byte) {

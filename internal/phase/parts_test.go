@@ -218,3 +218,22 @@ func TestNamesOnOneLine(t *testing.T) {
 		}
 	}
 }
+
+func TestRemarksOnACommand(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		ran        sandbox.Result
+		has, hasNo string
+	}{
+		{sandbox.Result{ExitCode: 1}, "", "["},
+		{sandbox.Result{ExitCode: 137, Exceeded: sandbox.TimeLimit}, "", "["},
+		{sandbox.Result{ExitCode: 137, Exceeded: sandbox.MemoryLimit}, "[killed: it exceeded the limit of memory]", "stay"},
+		{sandbox.Result{Exceeded: sandbox.DiskLimit, Left: 3}, "[3 paths", "killed"},
+		{sandbox.Result{Exceeded: sandbox.DiskLimit}, "limit of disk is exceeded", "killed"},
+		{sandbox.Result{Left: 1}, "[1 paths", "exceeded"},
+	} {
+		if text := remarks(test.ran); !strings.Contains(text, test.has) || strings.Contains(text, test.hasNo) {
+			t.Errorf("%+v gives %q", test.ran, text)
+		}
+	}
+}

@@ -42,7 +42,8 @@ type Sandbox interface {
 	// in the folder is inside when the next command begins, and what changes inside
 	// is in the folder when the next Run returns. Where the folder would take more
 	// than the disk limit by that, Run says that the limit is exceeded, and what
-	// does not fit stays inside until there is room.
+	// does not fit stays inside until there is room. So does what the folder cannot
+	// have; [Result] says of how much that is true.
 	Workspace() string
 	// Run runs a command and returns when it has ended or was killed. When the
 	// context ends the command is killed and the context's error is returned.
@@ -109,7 +110,8 @@ func (l Limits) OrDefaults() Limits {
 
 // SpareMemory is what a sandbox may take above its memory limit: the guest's own memory,
 // and what commands take until the guest has seen that it is too much. The kernel's limit
-// is that much higher, so that it ends processes only when they take memory faster.
+// is that much higher, so that it ends processes only when they take memory faster. Pods
+// have more, for what is in them besides.
 const SpareMemory = 64 << 20
 
 // Policy says what a sandbox may reach.
@@ -184,6 +186,7 @@ type Result struct {
 	Cut      bool          // something was left out
 	Bytes    int64         // how much output there was
 	Exceeded Limit         // the limit that it exceeded, for which it was killed if it still ran
+	Left     int           // how many paths stay inside: there is no room for them in the workspace's folder, or it cannot have them
 	Duration time.Duration // from start to end
 }
 

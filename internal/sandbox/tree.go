@@ -270,8 +270,18 @@ const LeastSize = 4096
 // TreeSize is how many bytes a folder and everything in it may come to take on a
 // disk. A file with holes in it counts as if they were filled: a copy fills them.
 func TreeSize(dir string) int64 {
+	opened, err := workdir.Open(dir)
+	if err != nil {
+		return 0 // it went
+	}
+	defer func() { _ = opened.Close() }()
+	return SizeBelow(opened)
+}
+
+// SizeBelow is the same for a folder that is open.
+func SizeBelow(dir *workdir.Dir) int64 {
 	var total int64
-	_ = workdir.Walk(dir, func(_ string, entry fs.DirEntry) error {
+	_ = dir.Walk(func(_ string, entry fs.DirEntry) error {
 		size := int64(LeastSize)
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
 			size = max(size, info.Size())

@@ -124,6 +124,10 @@ func (c *Client) Hello(ctx context.Context) error {
 	if kind != frameHello || json.Unmarshal(data, &answer) != nil {
 		return task.Errorf(task.Unavailable, "the sandbox answered with something else than a greeting")
 	}
+	if answer.Version != protocolVersion {
+		return task.Errorf(task.NotReady, "the program in the sandbox speaks version %d of the protocol, and this one version %d", answer.Version, protocolVersion).
+			WithMend("set sandbox.kubernetes.guest_image to the image of the same release as this program")
+	}
 	if answer.Error != "" {
 		return task.Errorf(task.Unavailable, "the sandbox cannot run commands: %s", answer.Error)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"time"
 
@@ -21,7 +20,7 @@ func (c *Client) Mirror(dir string) error {
 	if err != nil {
 		return task.Wrap(task.NotFound, err, "the workspace cannot be opened")
 	}
-	files.atLeast = 0o600
+	files.atLeast, files.skip = 0o600, true
 	c.mirror = files
 	return nil
 }
@@ -29,10 +28,7 @@ func (c *Client) Mirror(dir string) error {
 // Push sends what has changed in the folder into the sandbox.
 func (c *Client) Push(ctx context.Context) error {
 	return c.ask(ctx, request{Do: takeFiles}, "the workspace cannot be sent into the sandbox", func(stream net.Conn) error {
-		if err := c.mirror.send(stream, math.MaxInt64); err != nil {
-			return err
-		}
-		return awaitAnswer(stream, nil)
+		return c.mirror.send(stream, noLimit, func() ([]rawString, error) { return nil, awaitAnswer(stream, nil) })
 	})
 }
 
@@ -40,18 +36,26 @@ func (c *Client) Push(ctx context.Context) error {
 // of a disk.
 func (c *Client) MirrorSize() int64 { return c.mirror.size() }
 
-// pullSpare is by how much a guest may miss what it was asked for.
-const pullSpare = 16 << 20
+// takeSpare is by how much a guest may miss what it was asked for.
+const takeSpare = 16 << 20
+
+// Left is how many paths of the workspace stay inside: those for which there is no room
+// in the folder, and those that cannot be made there.
+type Left struct{ NoRoom, Skipped int }
 
 // Pull brings what has changed inside into the folder. That takes no more than most
-// bytes afterwards, or what it took before if that is more. What does not fit stays
-// inside until there is room; Pull returns how many paths that were.
-func (c *Client) Pull(ctx context.Context, most int64) (left int, err error) {
-	most = max(most, c.mirror.size())
-	err = c.ask(ctx, request{Do: sendFiles, Most: most}, "the workspace cannot be brought out of the sandbox", func(stream net.Conn) error {
-		var err error
-		left, err = c.mirror.take(stream, most+pullSpare)
-		return err
+// bytes afterwards, give or take what a guest counts otherwise, or what it took before
+// if that is more. What stays inside is tried again the next time.
+func (c *Client) Pull(ctx context.Context, most int64) (Left, error) {
+	var left Left
+	asked := request{Do: sendFiles, Most: max(most, c.mirror.size())}
+	err := c.ask(ctx, asked, "the workspace cannot be brought out of the sandbox", func(stream net.Conn) error {
+		said, err := c.mirror.take(stream, most+takeSpare)
+		if err != nil {
+			return errors.Join(err, writeMessage(stream, frameAnswer, answer{Error: "it was not taken"}))
+		}
+		left = Left{NoRoom: said.left, Skipped: len(said.skipped)}
+		return writeMessage(stream, frameAnswer, answer{Skipped: said.skipped})
 	})
 	return left, err
 }

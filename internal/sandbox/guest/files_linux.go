@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"net"
 	"os"
 	"path"
@@ -73,8 +72,20 @@ func (s *server) takeFiles(stream net.Conn) error {
 	if err != nil {
 		return err
 	}
-	_, err = files.take(stream, math.MaxInt64)
+	s.setFilling(true)
+	defer s.setFilling(false)
+	_, err = files.take(stream, noLimit)
 	return err
+}
+
+// setFilling says whether it is the host that writes to the disk.
+func (s *server) setFilling(is bool) {
+	if s.disk == nil {
+		return
+	}
+	s.watch.killing.Lock()
+	defer s.watch.killing.Unlock()
+	s.disk.filling = is
 }
 
 func (s *server) sendFiles(stream net.Conn, most int64) error {
@@ -82,7 +93,11 @@ func (s *server) sendFiles(stream net.Conn, most int64) error {
 	if err != nil {
 		return err
 	}
-	return files.send(stream, most)
+	return files.send(stream, most, func() ([]rawString, error) {
+		var said answer
+		err := awaitAnswer(stream, &said)
+		return said.Skipped, err
+	})
 }
 
 // The parts of a snapshot: names in its parcel begin with these.
@@ -156,7 +171,7 @@ func packFolder(parcel *packer, part, dir string, skip func(name string, folder 
 			}
 			return nil
 		}
-		_, _, err := parcel.add(root, name, path.Join(part, name), math.MaxInt64)
+		_, _, err := parcel.add(root, name, path.Join(part, name), noLimit)
 		return err
 	})
 }
@@ -182,7 +197,7 @@ func (s *server) restore(digest string) error {
 	defer func() { _ = workspace.Close() }()
 	roots := map[string]*workdir.Dir{partHome: home, partWorkspace: workspace}
 	sum := sha256.New()
-	parcel := unpacker{keepThere: true, budget: math.MaxInt64, place: func(name string) (*workdir.Dir, string, error) {
+	parcel := unpacker{keepThere: true, names: noLimit, room: func() int64 { return noLimit }, place: func(name string) (*workdir.Dir, string, error) {
 		part, rest, _ := strings.Cut(name, "/")
 		if roots[part] == nil || rest == "" {
 			return nil, "", fmt.Errorf("%q is no path of a snapshot", name)

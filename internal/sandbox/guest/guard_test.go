@@ -32,3 +32,33 @@ func TestLimitFoundAsTheCommandEnds(t *testing.T) {
 		t.Errorf("the next command exceeded %q", said)
 	}
 }
+
+// TestFullOncePerCommand: a sandbox is ended for the commands that fill its disk, each of
+// which counts once, and not for what the host puts in.
+func TestFullOncePerCommand(t *testing.T) {
+	t.Parallel()
+	used := int64(0)
+	disk := &diskGuard{watch: sandbox.DiskWatch{Limit: 100, Used: func() int64 { return used }, Free: func() (int64, error) { return 1<<40 - used, nil }}}
+	disk.look()
+	grow := func() {
+		used += 1000
+		if disk.look() != sandbox.DiskLimit {
+			t.Fatal("the limit is not exceeded")
+		}
+	}
+	grow() // before the first command
+	grow()
+	for i := range mostFull {
+		if _, err := disk.begin(1 << 30); err != nil {
+			t.Fatalf("command %d: %v", i, err)
+		}
+		grow()
+		grow()
+		disk.filling = true
+		grow()
+		disk.filling = false
+	}
+	if _, err := disk.begin(1 << 30); err == nil {
+		t.Error("the sandbox goes on")
+	}
+}

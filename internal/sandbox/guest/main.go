@@ -68,6 +68,9 @@ func RelayArguments(socket string) []string { return []string{relayName, socket}
 func InstallArguments(to string) []string { return []string{installName, to} }
 
 func relay(socket string) error {
+	if err := hide(); err != nil { // what is written to its standard output is taken for the guest's
+		return err
+	}
 	connection, err := net.Dial("unix", socket) //nolint:noctx // the process lives as long as the connection
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -25,6 +26,8 @@ type mirror struct {
 	leave []string
 	// atLeast are permissions that this end gives everything that comes.
 	atLeast fs.FileMode
+	// skip has this end leave out paths that come and cannot be made here.
+	skip bool
 }
 
 // stamp tells whether a file is still the one that was seen. Of a folder only its
@@ -105,8 +108,10 @@ func (m *mirror) size() int64 {
 
 // send sends what has changed at this end. The other end may come to hold most bytes:
 // what does not fit is left out, and sent when there is room for it. What the other
-// end has of it stays as it is. If send fails, the same is sent again the next time.
-func (m *mirror) send(to io.Writer, most int64) error {
+// end has of it stays as it is. Confirm waits for the other end to say that it has taken
+// the parcel, and returns the paths that it could not make. If that or anything else
+// fails, the same is sent again the next time.
+func (m *mirror) send(to io.Writer, most int64, confirm func() (skipped []rawString, err error)) error {
 	now, err := m.scan()
 	if err != nil {
 		return err
@@ -116,12 +121,38 @@ func (m *mirror) send(to io.Writer, most int64) error {
 	if err != nil {
 		return err
 	}
+	left, err := m.sendChanged(parcel, now, most, total)
+	if err != nil {
+		return err
+	}
+	if err := parcel.finish(left); err != nil {
+		return err
+	}
+	skipped, err := confirm()
+	if err != nil {
+		return err
+	}
+	for _, name := range skipped {
+		m.keepOlder(now, string(name))
+	}
+	m.seen = now
+	return nil
+}
+
+// keepOlder notes that the other end has of a path what it had before.
+func (m *mirror) keepOlder(now map[string]stamp, name string) {
+	if older, known := m.seen[name]; known {
+		now[name] = older
+		return
+	}
+	delete(now, name)
+}
+
+// sendChanged sends what is new or was changed. It returns how many paths did not fit.
+func (m *mirror) sendChanged(parcel *packer, now map[string]stamp, most, total int64) (int, error) {
 	left := map[string]bool{} // what did not fit
-	for _, name := range slices.Sorted(maps.Keys(now)) {
+	for _, name := range m.changed(now) {
 		older, known := m.seen[name]
-		if older == now[name] {
-			continue
-		}
 		if known {
 			total -= older.onDisk()
 		}
@@ -131,27 +162,36 @@ func (m *mirror) send(to io.Writer, most int64) error {
 		}
 		sent, how, err := parcel.add(m.root, name, name, room)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		switch {
-		case how == isIn:
+		if how == isIn {
 			now[name] = sent
 			total += sent.onDisk()
-		case how == isLarge && known: // the other end keeps what it has
-			now[name], left[name] = older, true
+			continue
+		}
+		if known { // the other end keeps what it has
 			total += older.onDisk()
-		case how == isLarge:
-			left[name] = true
-			delete(now, name)
-		default:
-			delete(now, name)
+		}
+		m.keepOlder(now, name)
+		left[name] = how == isLarge
+	}
+	maps.DeleteFunc(left, func(_ string, is bool) bool { return !is })
+	return len(left), nil
+}
+
+// changed are the paths that are not as they were: first those that the other end has,
+// so that what is new does not take the room of what is older.
+func (m *mirror) changed(now map[string]stamp) []string {
+	var known, made []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		switch older, is := m.seen[name]; {
+		case !is:
+			made = append(made, name)
+		case older != now[name]:
+			known = append(known, name)
 		}
 	}
-	if err := parcel.finish(len(left)); err != nil {
-		return err
-	}
-	m.seen = now
-	return nil
+	return append(known, made...)
 }
 
 // sendGone sends what is not there any more, and returns what the rest takes of a
@@ -163,9 +203,15 @@ func (m *mirror) sendGone(parcel *packer, now map[string]stamp) (int64, error) {
 			total += m.seen[name].onDisk()
 			continue
 		}
-		if _, upper := m.seen[path.Dir(name)]; upper {
-			if _, there := now[path.Dir(name)]; !there {
-				continue // it went with its folder
+		upper, there := now[path.Dir(name)]
+		if _, known := m.seen[path.Dir(name)]; known && !there {
+			continue // it went with its folder
+		}
+		if path.Dir(name) == "." || upper.kind == isFolder {
+			if _, err := m.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+				now[name] = m.seen[name] // its folder cannot be read
+				total += m.seen[name].onDisk()
+				continue
 			}
 		}
 		if err := parcel.gone(name); err != nil {
@@ -175,62 +221,65 @@ func (m *mirror) sendGone(parcel *packer, now map[string]stamp) (int64, error) {
 	return total, nil
 }
 
-// take carries out what the other end sent, if this end does not come to hold more
-// than most bytes by it. It returns how many paths the other end has left out.
-func (m *mirror) take(from io.Reader, most int64) (left int, err error) {
-	var (
-		folders []string // those that are gone, with what is below them still in seen
-		freed   int64
-	)
-	forget := func(name string) int64 {
-		older, known := m.seen[name]
-		if !known {
-			return 0
-		}
-		delete(m.seen, name)
-		if older.kind == isFolder {
-			folders = append(folders, name)
-		}
-		return older.onDisk()
-	}
-	parcel := unpacker{budget: most - m.size(), atLeast: m.atLeast,
+// taken is what became of a parcel.
+type taken struct {
+	left    int         // how many paths the other end has left out
+	skipped []rawString // those that could not be made here
+}
+
+// take carries out what the other end sent. This end does not come to take more than
+// most bytes of the disk by it, or than it took before. If take fails, it has read up to
+// the end of the parcel where there is one.
+func (m *mirror) take(from io.Reader, most int64) (taken, error) {
+	var folders []string // those that are gone, with what is below them still in seen
+	parcel := unpacker{atLeast: m.atLeast, names: mostMirrored, skip: m.skip,
 		place: func(name string) (*workdir.Dir, string, error) { return m.root, name, nil },
-		done: func(entry parcelEntry, root *workdir.Dir, name string) {
-			if entry.Kind == isGone {
-				freed += forget(name)
-				return
+		room: func() int64 {
+			if most == noLimit {
+				return most
 			}
+			return max(0, most-sandbox.TreeSize(m.dir))
+		},
+		done: func(_ parcelEntry, root *workdir.Dir, name string) {
 			if info, err := root.Lstat(name); err == nil {
 				m.seen[name] = stampOf(info)
 			}
 		},
-		replaced: forget,
-		freed: func() int64 {
-			all := freed + m.forgetBelow(folders)
-			folders, freed = nil, 0
-			return all
+		removed: func(name string) {
+			if m.seen[name].kind == isFolder {
+				folders = append(folders, name)
+			}
+			delete(m.seen, name)
 		}}
-	err = parcel.unpack(from)
-	parcel.freed()
-	return parcel.left, err
+	err := parcel.unpack(from)
+	m.forgetBelow(folders)
+	if err != nil {
+		drain(from)
+	}
+	return taken{parcel.left, parcel.skipped}, err
 }
 
-// forgetBelow forgets what was in folders that are gone, and returns what it took of
-// the disk.
-func (m *mirror) forgetBelow(folders []string) int64 {
-	if len(folders) == 0 {
-		return 0
+// drain reads up to the end of a parcel, so that the other end does not wait for that.
+func drain(from io.Reader) {
+	for {
+		if kind, _, err := readFrame(from); err != nil || kind == frameDone || kind == frameAnswer {
+			return
+		}
 	}
-	var freed int64
+}
+
+// forgetBelow forgets what was in folders that are gone.
+func (m *mirror) forgetBelow(folders []string) {
+	if len(folders) == 0 {
+		return
+	}
 	slices.Sort(folders)
-	maps.DeleteFunc(m.seen, func(name string, one stamp) bool {
+	maps.DeleteFunc(m.seen, func(name string, _ stamp) bool {
 		for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
 			if _, is := slices.BinarySearch(folders, name[:at]); is {
-				freed += one.onDisk()
 				return true
 			}
 		}
 		return false
 	})
-	return freed
 }

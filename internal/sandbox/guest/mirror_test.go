@@ -3,7 +3,6 @@ package guest
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,34 +17,38 @@ import (
 // pass sends what has changed at one end to the other.
 func pass(t *testing.T, from, to *mirror) int {
 	t.Helper()
-	var parcel bytes.Buffer
-	if err := from.send(&parcel, math.MaxInt64); err != nil {
-		t.Fatal(err)
-	}
-	length := parcel.Len()
-	if left, err := to.take(&parcel, math.MaxInt64); err != nil || left != 0 {
-		t.Fatal(left, err)
+	said, length, err := passing(from, to, noLimit)
+	if err != nil || said.left != 0 || len(said.skipped) != 0 {
+		t.Fatal(said, err)
 	}
 	return length
+}
+
+func passing(from, to *mirror, most int64) (said taken, length int, err error) {
+	var parcel bytes.Buffer
+	err = from.send(&parcel, most, func() ([]rawString, error) {
+		length = parcel.Len()
+		said, err = to.take(&parcel, min(noLimit, most+sandbox.LeastSize)) // which is for the folder itself
+		return said.skipped, err
+	})
+	return said, length, err
 }
 
 // passSome sends what the other end has room for, and returns how many paths were left
 // out.
 func passSome(t *testing.T, from, to *mirror, most int64) int {
 	t.Helper()
-	var parcel bytes.Buffer
-	if err := from.send(&parcel, most); err != nil {
-		t.Fatal(err)
-	}
-	left, err := to.take(&parcel, most)
+	said, _, err := passing(from, to, most)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if size := sandbox.TreeSize(to.dir); size > most+sandbox.LeastSize { // and the folder itself
 		t.Errorf("the other end has %d bytes and may have %d", size, most)
 	}
-	return left
+	return said.left
 }
+
+func nobody() ([]rawString, error) { return nil, nil }
 
 func same(t *testing.T, one, other string) {
 	t.Helper()
@@ -192,8 +195,9 @@ func TestMirrorTakesNothingOutside(t *testing.T) {
 		if err := writeFrame(&parcel, frameDone, nil); err != nil {
 			t.Fatal(err)
 		}
-		_, err := there.take(&parcel, 1<<20)
-		if last := entries[len(entries)-1]; err == nil && last.Kind != isGone {
+		there.skip = true
+		said, err := there.take(&parcel, 1<<20)
+		if last := entries[len(entries)-1]; err == nil && len(said.skipped) == 0 && last.Kind != isGone {
 			t.Errorf("%v was taken", entries)
 		}
 		if diff := cmp.Diff(map[string]string{"precious": "-rw-r--r-- data"}, tree(t, outside)); diff != "" {
@@ -207,7 +211,7 @@ func TestMirrorTakesNoMoreThanItMay(t *testing.T) {
 	here, there := mirrors(t)
 	do(t, here.dir, file("large", string(make([]byte, 20_000)), 0o644))
 	var parcel bytes.Buffer
-	if err := here.send(&parcel, math.MaxInt64); err != nil {
+	if err := here.send(&parcel, noLimit, nobody); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := there.take(&parcel, 10_000); task.CodeOf(err) != task.TooLarge {
@@ -222,7 +226,7 @@ func TestMirrorCountsWhatIsThereAlready(t *testing.T) {
 	pass(t, here, there)
 	do(t, here.dir, file("three", string(make([]byte, 40_000)), 0o644))
 	var parcel bytes.Buffer
-	if err := here.send(&parcel, math.MaxInt64); err != nil {
+	if err := here.send(&parcel, noLimit, nobody); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := there.take(&parcel, 100_000); task.CodeOf(err) != task.TooLarge {
@@ -245,7 +249,7 @@ func TestMirrorLeavesOutWhatDoesNotFit(t *testing.T) {
 	do(t, here.dir, file("kept", "before", 0o644), file("grows", "small", 0o644))
 	pass(t, here, there)
 	do(t, here.dir, file("a/large", string(make([]byte, 90_000)), 0o644), file("b/large", string(make([]byte, 90_000)), 0o644),
-		file("c/small", "x", 0o644), file("grows", string(make([]byte, 90_000)), 0o644))
+		file("c/small", "x", 0o644), file("grows", string(make([]byte, 160_000)), 0o644))
 	if left := passSome(t, here, there, 150_000); left != 2 {
 		t.Errorf("%d were left out", left)
 	}
@@ -256,7 +260,7 @@ func TestMirrorLeavesOutWhatDoesNotFit(t *testing.T) {
 	// They come when there is room, and nothing that was left out is taken for gone.
 	pass(t, there, here)
 	do(t, here.dir, gone("a"))
-	if left := passSome(t, here, there, 250_000); left != 0 {
+	if left := passSome(t, here, there, 300_000); left != 0 {
 		t.Errorf("then %d were left out", left)
 	}
 	same(t, here.dir, there.dir)
@@ -264,14 +268,70 @@ func TestMirrorLeavesOutWhatDoesNotFit(t *testing.T) {
 	for i := range 100 {
 		do(t, here.dir, file(fmt.Sprintf("many/%d", i), "", 0o644))
 	}
-	if left := passSome(t, here, there, 400_000); left == 0 {
+	if left := passSome(t, here, there, 450_000); left == 0 {
 		t.Error("100 files fit into where there is room for few")
 	}
 	do(t, here.dir, gone("many"))
-	if left := passSome(t, here, there, 400_000); left != 0 {
+	if left := passSome(t, here, there, 450_000); left != 0 {
 		t.Errorf("in the end %d were left out", left)
 	}
 	same(t, here.dir, there.dir)
+}
+
+// TestMirrorSendsWhatIsKnownFirst: a file of the project comes before what is new,
+// whatever their names are.
+func TestMirrorSendsWhatIsKnownFirst(t *testing.T) {
+	t.Parallel()
+	here, there := mirrors(t)
+	do(t, here.dir, file("z/work", "before", 0o644))
+	pass(t, here, there)
+	do(t, here.dir, file("a/cache", string(make([]byte, 90_000)), 0o644), file("z/work", string(make([]byte, 50_000)), 0o644))
+	if left := passSome(t, here, there, 100_000); left != 1 {
+		t.Errorf("%d were left out", left)
+	}
+	if got := len(tree(t, there.dir)["z/work"]); got < 50_000 {
+		t.Errorf("what was known has %d bytes", got)
+	}
+}
+
+func TestMirrorSendsAgainWhatWasNotTaken(t *testing.T) {
+	t.Parallel()
+	here, there := mirrors(t)
+	do(t, here.dir, file("kept", "1", 0o644), file("gone", "1", 0o644))
+	pass(t, here, there)
+	do(t, here.dir, file("kept", "2", 0o644), file("new", "3", 0o644), gone("gone"))
+	var parcel bytes.Buffer
+	if err := here.send(&parcel, noLimit, func() ([]rawString, error) { return nil, os.ErrClosed }); err == nil {
+		t.Fatal("it did not fail")
+	}
+	pass(t, here, there)
+	same(t, here.dir, there.dir)
+}
+
+// TestMirrorLeavesOutWhatCannotBeMade: one path that the other end cannot make keeps
+// none of the others from coming.
+func TestMirrorLeavesOutWhatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	here, there := mirrors(t)
+	there.skip = true
+	do(t, here.dir, file("a", "1", 0o644), file("dir/b", "2", 0o644), file("z", "3", 0o644))
+	pass(t, here, there)
+	do(t, there.dir, gone("dir"), link("a", "dir")) // as it were by somebody else
+	do(t, here.dir, file("dir/b", "4", 0o644), file("dir/c", "5", 0o644), file("z", "6", 0o644))
+	said, _, err := passing(here, there, noLimit)
+	if err != nil || len(said.skipped) != 2 {
+		t.Errorf("%q were left out: %v", said.skipped, err)
+	}
+	if got := tree(t, there.dir); got["z"] != "-rw-r--r-- 6" {
+		t.Errorf("there are %q", got)
+	}
+	do(t, there.dir, gone("dir"), file("dir/x", "", 0o644))
+	if said, _, err := passing(here, there, noLimit); err != nil || len(said.skipped) != 0 {
+		t.Errorf("then %q were left out: %v", said.skipped, err)
+	}
+	if got := tree(t, there.dir); got["dir/b"] != "-rw-r--r-- 4" || got["dir/c"] != "-rw-r--r-- 5" {
+		t.Errorf("then there are %q", got)
+	}
 }
 
 func TestMirrorCarriesNamesThatAreNoText(t *testing.T) {
@@ -289,7 +349,7 @@ func TestMirrorSendsAgainWhatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	here, there := mirrors(t)
 	do(t, here.dir, file("a", "1", 0o644))
-	if err := here.send(failing{}, math.MaxInt64); err == nil {
+	if err := here.send(failing{}, noLimit, nobody); err == nil {
 		t.Fatal("it did not fail")
 	}
 	pass(t, here, there)

@@ -94,7 +94,7 @@ type deed string
 
 const (
 	takeFiles   deed = "take"    // a parcel for the workspace follows
-	sendFiles   deed = "send"    // answered with a parcel of what has changed
+	sendFiles   deed = "send"    // answered with a parcel of what has changed, which the host answers
 	keepFiles   deed = "keep"    // the names that the workspace had before follow
 	restoreHome deed = "restore" // what was kept goes back
 	changeRoute deed = "route"
@@ -104,18 +104,20 @@ const (
 	killEverything deed = "kill"
 )
 
-// answer is how a deed ended.
+// answer is how a deed ended, or what became of a parcel.
 type answer struct {
 	Error   string   `json:"error,omitempty"`
 	Digest  string   `json:"digest,omitempty"`
 	Bytes   int64    `json:"bytes,omitempty"`
 	Reached []string `json:"reached,omitempty"`
+	// Skipped are paths of a parcel that could not be made. Only the host says so.
+	Skipped []rawString `json:"skipped,omitempty"`
 }
 
 func readAnswer(data []byte, into *answer) error {
 	var said answer
 	if err := json.Unmarshal(data, &said); err != nil {
-		return fmt.Errorf("read the guest's answer: %w", err)
+		return fmt.Errorf("read the answer: %w", err)
 	}
 	if said.Error != "" {
 		return errors.New(said.Error)
@@ -126,10 +128,15 @@ func readAnswer(data []byte, into *answer) error {
 	return nil
 }
 
+// protocolVersion changes with everything in this file that the other end would take for
+// something else. A guest comes with an image, which may be older or newer than the host.
+const protocolVersion = 2
+
 // hello answers a hello.
 type hello struct {
-	Shell string `json:"shell"`
-	Error string `json:"error"`
+	Version int    `json:"version"`
+	Shell   string `json:"shell"`
+	Error   string `json:"error"`
 }
 
 // end is the last frame of a run.

@@ -66,32 +66,68 @@ func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr
 	return pid, status, nil
 }
 
+const (
+	// startTime is how long it may take to start a process, far more than it does. Code in
+	// the sandbox can stop one before it has begun, and the guest would wait for it.
+	startTime = 5 * time.Second
+	// startWait is how long what is to be killed waits for a process that is being started.
+	startWait = time.Second
+)
+
+// startProcess starts a process, or kills everything if that does not end.
+func (s *server) startProcess(program string, arguments []string, how *syscall.ProcAttr) (pid int, ended <-chan syscall.WaitStatus, err error) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	s.bounded(func() { pid, ended, err = s.reaper.start(program, arguments, how) })
+	return pid, ended, err
+}
+
+// bounded does something that waits for processes, and kills them if it takes too long.
+func (s *server) bounded(do func()) {
+	late := time.AfterFunc(startTime, s.killAll)
+	defer late.Stop()
+	do()
+}
+
+// awaitStarted waits until no process is being started, and keeps others from being. It
+// does not wait for one that was stopped.
+func (s *server) awaitStarted() (release func()) {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for begun := time.Now(); time.Since(begun) < startWait; <-ticker.C {
+		if s.starting.TryLock() {
+			return s.starting.Unlock
+		}
+	}
+	return func() {}
+}
+
 // killAll kills everything in the sandbox but the guest, and takes away the memory
 // that is no process's own.
 func (s *server) killAll() {
-	s.starting.Lock()
-	defer s.starting.Unlock()
 	defer s.clearShared()
-	if s.options.OwnProcesses && !s.killFew() {
-		_ = unix.Kill(-1, unix.SIGKILL) // no process: nothing to do
-	}
 	if s.options.OwnProcesses {
+		if !s.killFew() {
+			_ = unix.Kill(-1, unix.SIGKILL) // no process: nothing to do
+		}
 		return
 	}
 	// Without a process namespace the descendants have to be found, and stopped
-	// first: what is stopped cannot fork while the others are looked for.
+	// first: what is stopped cannot fork while the others are looked for. A process that
+	// is stopped before it has begun would hold up the guest.
+	defer s.awaitStarted()()
 	for range 100 {
-		found := s.others()
+		found := s.everyOther()
 		if len(found) == 0 {
 			return
 		}
 		for _, pid := range found {
 			_ = unix.Kill(pid, unix.SIGSTOP)
 		}
-		if again := s.others(); len(again) > len(found) {
+		if again := s.everyOther(); len(again) > len(found) {
 			continue
 		}
-		for _, pid := range s.others() {
+		for _, pid := range s.everyOther() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		s.reaper.reap()
@@ -110,7 +146,7 @@ func (s *server) killFew() bool {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for range few {
-		found := s.others()
+		found := s.everyOther()
 		if len(found) == 0 {
 			return true
 		}
@@ -150,6 +186,11 @@ func (s *server) awaitGone() {
 
 // others are the processes of the sandbox besides the guest and those that serve it.
 func (s *server) others() []int {
+	return slices.DeleteFunc(s.everyOther(), func(pid int) bool { return int64(pid) == s.reserve.Load() })
+}
+
+// everyOther are the processes besides the guest and the one that carries its link.
+func (s *server) everyOther() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -163,7 +204,7 @@ func (s *server) others() []int {
 	if !s.options.OwnProcesses {
 		found = descendants(found)
 	}
-	return slices.DeleteFunc(found, func(pid int) bool { return int64(pid) == carrier.Load() || int64(pid) == s.reserve.Load() })
+	return slices.DeleteFunc(found, func(pid int) bool { return int64(pid) == carrier.Load() })
 }
 
 // descendants are those of the processes that come from this one.

@@ -21,8 +21,13 @@ import (
 const (
 	// reserveSize is more than the guest needs in that time.
 	reserveSize = 8 << 20
-	// reserveAfter is how long it takes from the end of a reserve to the next one.
+	// reserveOwn is what its program takes besides, at the most.
+	reserveOwn = 8 << 20
+	// reserveAfter is how long it takes from the end of a reserve to the next one, and
+	// reserveSlow how long if somebody ends them again and again within reserveLife.
 	reserveAfter = 20 * time.Millisecond
+	reserveSlow  = 5 * time.Second
+	reserveLife  = time.Second
 	// takenFirst makes the kernel prefer a process when it is short of memory.
 	takenFirst = "1000"
 )
@@ -34,6 +39,9 @@ func holdReserve(text string) error {
 		return err
 	}
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(takenFirst), 0); err != nil {
+		return err
+	}
+	if err := hide(); err != nil { // nobody may put more into it
 		return err
 	}
 	held, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
@@ -48,28 +56,50 @@ func holdReserve(text string) error {
 // keepReserve starts the reserve, and another when it was taken, until the guest ends.
 // Where a process may not say that it is to be taken first, as under Landlock, there is
 // none.
-func (s *server) keepReserve(done <-chan struct{}) {
+func (s *server) keepReserve(done <-chan struct{}, start func() (<-chan syscall.WaitStatus, *os.File, error)) {
 	if s.options.Memory == 0 {
 		return
 	}
+	wait := reserveAfter
 	for {
-		if ended, alive, err := s.startReserve(); err == nil {
+		begun, kills := time.Now(), memoryKills()
+		if ended, alive, err := start(); err == nil {
+			var status syscall.WaitStatus
 			select {
 			case <-done: // the end of its input ends it
-			case status := <-ended:
-				if status.Exited() && status.ExitStatus() == exitFailed {
-					_ = alive.Close()
-					return
-				}
+			case status = <-ended:
 			}
+			s.reserve.Store(0)
 			_ = alive.Close()
+			if status.Exited() && status.ExitStatus() == exitFailed {
+				return
+			}
 		}
+		wait = nextReserve(wait, time.Since(begun), memoryKills() > kills)
 		select {
 		case <-done:
 			return
-		case <-time.After(reserveAfter):
+		case <-time.After(wait):
 		}
 	}
+}
+
+// nextReserve is how long it takes to the next reserve, after one that lived for a while
+// and was taken for its memory, or was not.
+func nextReserve(last, lived time.Duration, taken bool) time.Duration {
+	if taken || lived >= reserveLife {
+		return reserveAfter
+	}
+	return min(2*last, reserveSlow)
+}
+
+// reserveOver is what the reserve has of memory and should not have.
+func (s *server) reserveOver() int64 {
+	pid := s.reserve.Load()
+	if pid == 0 {
+		return 0
+	}
+	return max(0, residentMemory(int(pid))-reserveSize-reserveOwn)
 }
 
 // startReserve starts the process, which lives until the file is closed.
@@ -88,9 +118,7 @@ func (s *server) startReserve() (<-chan syscall.WaitStatus, *os.File, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = input.Close() }()
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	pid, ended, err := s.reaper.start(program, []string{program, reserveName, strconv.Itoa(reserveSize)}, &syscall.ProcAttr{
+	pid, ended, err := s.startProcess(program, []string{program, reserveName, strconv.Itoa(reserveSize)}, &syscall.ProcAttr{
 		Dir: "/", Files: []uintptr{input.Fd(), null.Fd(), null.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

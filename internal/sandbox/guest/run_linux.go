@@ -89,9 +89,7 @@ func (s *server) start(asked request, file string, files []uintptr) (<-chan sysc
 			return nil, err
 		}
 	}
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	_, status, err := s.reaper.start(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
+	_, status, err := s.startProcess(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
 		Dir: s.folder(), Env: s.environment(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	return status, err

@@ -30,17 +30,16 @@ type server struct {
 	files   *mirror // of the workspace, when the host does not share it
 	routes  routes
 	watch   *limitWatch
-	// starting is held while a process is started and while all are killed: a process
-	// that is stopped before it has begun would be waited for without end.
+	// starting is held while a process is started and while all are stopped to be killed: a
+	// process that is stopped before it has begun holds up the guest.
 	starting sync.Mutex
 	reserve  atomic.Int64 // the process that the kernel is to end before the guest
 	disk     *diskGuard   // used with the watch's mutex held; nil where the host looks
 }
 
 func serve(options Options) error {
-	// No process inside may look into the guest or stop it through ptrace.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("hide the guest's memory: %w", err)
+	if err := hide(); err != nil {
+		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
@@ -60,12 +59,21 @@ func serve(options Options) error {
 	makeThreads()
 	guest := &server{options: options, session: session, reaper: newReaper()}
 	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
-	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
-	go guest.watchDisk(session.CloseChan())   // so does this
-	go guest.keepReserve(session.CloseChan()) // and this
+	go guest.watchLimits(session.CloseChan())                     // for as long as the guest lives
+	go guest.watchDisk(session.CloseChan())                       // so does this
+	go guest.keepReserve(session.CloseChan(), guest.startReserve) // and this
 	guest.prepare()
 	guest.acceptRequests()
 	guest.killAll()
+	return nil
+}
+
+// hide keeps the other processes of the user from looking into this one, from using its
+// open files, and from tracing it.
+func hide() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide the process: %w", err)
+	}
 	return nil
 }
 
@@ -184,7 +192,7 @@ func (s *server) answer(stream net.Conn) {
 		if asked.Env != nil {
 			s.options.Env = asked.Env // before the first command
 		}
-		_ = writeMessage(stream, frameHello, hello{Shell: s.shell, Error: s.problem})
+		_ = writeMessage(stream, frameHello, hello{Version: protocolVersion, Shell: s.shell, Error: s.problem})
 		return
 	}
 	if asked.Do == changeRoute || asked.Do == tryToReach || asked.Do == leave || asked.Do == killEverything { // also while a command runs

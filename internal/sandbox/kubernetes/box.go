@@ -121,13 +121,13 @@ func (b *box) explain(err error) error {
 
 const pullTimeout = 2 * time.Minute
 
-// pullSpare is what the workspace on the host may take above the limit, so that what
-// a command wrote in the end is there too.
-const pullSpare = 8 << 20
+// spareWorkspace is what the workspace on the host may take above the limit, so that
+// what a command wrote in the end is there too.
+const spareWorkspace = 8 << 20
 
 // pullLimit is what the workspace on the host may come to take: the limit, or what it
 // took in the beginning.
-func (b *box) pullLimit() int64 { return max(b.spec.Limits.Disk, b.brought) + pullSpare }
+func (b *box) pullLimit() int64 { return max(b.spec.Limits.Disk, b.brought) + spareWorkspace }
 
 // Run sends in what has changed, runs a command, and brings out what that has
 // changed.
@@ -152,10 +152,14 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 	pulling, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullTimeout)
 	defer cancel()
 	left, pulled := b.client.Pull(pulling, b.pullLimit())
+	result.Left = left.NoRoom + left.Skipped
 	if pulled != nil && err == nil {
 		return result, b.explain(pulled)
 	}
-	if left > 0 && result.Exceeded == sandbox.NoLimit {
+	if pulled != nil { // the next command brings it out, if there is one
+		b.engine.config.Log.WarnContext(ctx, "what a cancelled command has changed cannot be brought out of the pod", "pod", b.info.ID, "error", b.explain(pulled))
+	}
+	if left.NoRoom > 0 && result.Exceeded == sandbox.NoLimit {
 		result.Exceeded = sandbox.DiskLimit // there is more inside than may be
 	}
 	return result, err

@@ -151,8 +151,12 @@ func (e *Engine) pod(name, owner, part string, container object) *draft {
 // for it.
 const spareDisk = 256 << 20
 
+// spareMemory is the part of the memory limit that a pod may take above it. The guest, the
+// relay and what is known of the files of a workspace that is copied are in the pod too.
+const spareMemory = 8
+
 func (e *Engine) resources(limits sandbox.Limits) object {
-	memory := limits.Memory + sandbox.SpareMemory
+	memory := limits.Memory + max(sandbox.SpareMemory, limits.Memory/spareMemory)
 	disk := limits.Disk + max(spareDisk, limits.Disk/4)
 	return object{
 		"requests": object{

@@ -174,7 +174,7 @@ func (b *box) fill(ctx context.Context, from record) error {
 	}
 	b.engine.noteUse(ctx, b.spec.Snapshot, from)
 	left, err := b.client.Pull(ctx, b.pullLimit())
-	if err == nil && left > 0 {
+	if err == nil && left.NoRoom > 0 {
 		err = task.Errorf(task.TooLarge, "the snapshot has more for the workspace than the sandbox's disk limit allows")
 	}
 	return err
