@@ -39,11 +39,13 @@ func testSharedMemory(t *testing.T, h Harness) {
 		box := start(t, h)
 		putProbe(t, box)
 		const most = 1000
-		result := run(t, box, fmt.Sprintf("./%s %s '%s=held,%d'", probeFile, probeName, kind, most))
+		alive := survives(t, h, box, fmt.Sprintf("./%s %s '%s=held,%d'", probeFile, probeName, kind, most))
 		if got := held(t, box, "held") << 20; got > limits.Memory+slack {
-			t.Errorf("%s: %d MB were held with a limit of %d MB (%q, exit %d)", kind, got>>20, limits.Memory>>20, result.Exceeded, result.ExitCode)
+			t.Errorf("%s: %d MB were held with a limit of %d MB", kind, got>>20, limits.Memory>>20)
 		}
-		wantOutput(t, box, "echo alive", "alive\n")
+		if alive {
+			survives(t, h, box, "echo alive")
+		}
 		if err := box.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -55,14 +57,27 @@ func testBackgroundMemory(t *testing.T, h Harness) {
 	box := start(t, h)
 	putProbe(t, box)
 	mark := fmt.Sprintf("held-%d-%d", os.Getpid(), time.Now().UnixNano())
-	run(t, box, fmt.Sprintf("(setsid ./%s %s 'anonymous=%s,1000' >/dev/null 2>&1 &)", probeFile, probeName, mark))
-	run(t, box, "until [ -s "+mark+" ]; do sleep 0.02; done") // it takes memory
+	alive := survives(t, h, box, fmt.Sprintf("(setsid ./%s %s 'anonymous=%s,1000' >/dev/null 2>&1 &)", probeFile, probeName, mark)) &&
+		survives(t, h, box, "until [ -s "+mark+" ]; do sleep 0.02; done") // it takes memory
 	waitUntil(t, "the process is gone", func() bool { return processesWith(t, mark) == 0 })
-	run(t, box, "echo") // after which the workspace has what was written meanwhile
+	alive = alive && survives(t, h, box, "echo") // after which the workspace has what was written meanwhile
 	if got := held(t, box, mark) << 20; got > limits.Memory+slack {
 		t.Errorf("%d MB were held with a limit of %d MB", got>>20, limits.Memory>>20)
 	}
-	wantOutput(t, box, "echo alive", "alive\n")
+	if alive {
+		survives(t, h, box, "echo alive")
+	}
+}
+
+// survives runs a command beside one that takes memory. A weak sandbox may be ended
+// for that, because there the kernel cannot be told which process to end first.
+func survives(t *testing.T, h Harness, box sandbox.Sandbox, text string) bool {
+	t.Helper()
+	_, err := box.Run(t.Context(), sandbox.Command{Text: text, Timeout: time.Minute})
+	if err != nil && !h.Weak {
+		t.Fatalf("run %.80q: %v", text, err)
+	}
+	return err == nil
 }
 
 // testMemoryAtOnce takes memory that processes share faster than it can be counted, while

@@ -48,7 +48,9 @@ func testDisk(t *testing.T, h Harness) {
 	if text, err := os.ReadFile(filepath.Join(box.Workspace(), "dir", "kept")); err != nil || string(text) != "before\n" {
 		t.Errorf("what was there before is %q, %v", text, err)
 	}
-	run(t, box, "rm -rf fill")
+	if removed := run(t, box, "rm -rf fill"); removed.ExitCode != 0 {
+		t.Errorf("removing them ended with %q, exit %d: %.300q", removed.Exceeded, removed.ExitCode, removed.Log)
+	}
 	if _, err := os.Lstat(filepath.Join(box.Workspace(), "fill")); err == nil {
 		t.Error("what was removed inside is still in the workspace")
 	}
