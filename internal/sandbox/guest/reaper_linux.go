@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,10 @@ func (s *server) startProcess(program string, arguments []string, how *syscall.P
 }
 
 // bounded does something that waits for processes, and kills them if it takes too long.
+// A thread that starts a process answers nobody before that has begun. To collect garbage
+// the runtime stops all threads, and would wait for that one with all others stopped.
 func (s *server) bounded(do func()) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	late := time.AfterFunc(startTime, s.killAll)
 	defer late.Stop()
 	do()

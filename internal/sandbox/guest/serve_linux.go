@@ -56,6 +56,9 @@ func serve(options Options) error {
 	if err != nil {
 		return err
 	}
+	// One processor is held by a process that somebody stops before it has begun. Naming a
+	// number also keeps the runtime from changing it, for which it stops all threads.
+	runtime.GOMAXPROCS(max(leastProcessors, runtime.GOMAXPROCS(0)))
 	makeThreads()
 	guest := &server{options: options, session: session, reaper: newReaper()}
 	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
@@ -76,6 +79,9 @@ func hide() error {
 	}
 	return nil
 }
+
+// leastProcessors are enough for the guest to go on while it starts a process.
+const leastProcessors = 4
 
 // ownThreads is more than the guest needs at a time.
 const ownThreads = 16
