@@ -16,8 +16,9 @@ type DiskWatch struct {
 	free     int64     // when the folders were measured last
 	measured time.Time // zero before the first time
 	took     time.Duration
-	used     int64     // what they took then
-	allowed  int64     // what they may take: the limit, or what they took when it was last exceeded
+	ended    bool  // a command has, since the last look
+	used     int64 // what they took then
+	allowed  int64 // what they may take: the limit, or what they took when it was last exceeded
 }
 
 const (
@@ -29,19 +30,25 @@ const (
 	measureAfter = 16
 	// measurePart is how many times as long as a measurement took it is waited.
 	measurePart = 20
+	// quickMeasure is how long a measurement may take that is made after each command.
+	quickMeasure = 100 * time.Millisecond
 	// diskReserve is left to the host in any case.
 	diskReserve = 256 << 20
 )
 
 // Over reports whether the sandbox takes more than it may. Where it did when it was
-// measured last, it is measured again.
+// measured last, it is measured again. What was written in the last moments before
+// everything was killed is not held against what begins now.
 func (w *DiskWatch) Over() bool {
 	if w.used > w.Limit {
 		w.used = w.Used()
-		w.allowed = max(w.Limit, min(w.allowed, w.used))
+		w.allowed = max(w.Limit, w.used)
 	}
 	return w.used > w.Limit
 }
+
+// CommandEnded has the next look measure the folders, unless that takes long.
+func (w *DiskWatch) CommandEnded() { w.ended = true }
 
 // Exceeded looks, and reports whether more is taken than may be. Having said so it
 // does not say it again before still more is taken, so that files can be removed.
@@ -51,7 +58,9 @@ func (w *DiskWatch) Exceeded(now time.Time) bool {
 		return false // there is nothing to measure by; the size of single files is still limited
 	}
 	first := w.measured.IsZero()
-	if !first && w.free-free < w.Limit/measureAfter && free > diskReserve && !w.due(free, now) {
+	due := w.due(free, now)
+	w.ended = false
+	if !first && w.free-free < w.Limit/measureAfter && free > diskReserve && !due {
 		return false
 	}
 	if first && free > diskReserve { // what is there was brought by the host
@@ -72,5 +81,5 @@ func (w *DiskWatch) Exceeded(now time.Time) bool {
 // due reports whether the folders are to be measured though little seems to be written.
 func (w *DiskWatch) due(free int64, now time.Time) bool {
 	since := now.Sub(w.measured)
-	return since >= measureEvery || free != w.free && since >= measurePart*w.took
+	return since >= measureEvery || free != w.free && (since >= measurePart*w.took || w.ended && w.took < quickMeasure)
 }

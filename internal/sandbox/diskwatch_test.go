@@ -43,3 +43,32 @@ func TestNothingIsMeasuredWhileNothingIsWritten(t *testing.T) {
 		t.Errorf("the folders were measured %d times in 20 s", measured)
 	}
 }
+
+// TestWhatWasWrittenWhileDying: what is written between the look that finds too much and
+// the end of the writers is not held against the next command, which may remove it.
+func TestWhatWasWrittenWhileDying(t *testing.T) {
+	t.Parallel()
+	used, free := int64(0), int64(1)<<40
+	watch := sandbox.DiskWatch{Limit: 100 << 20, Used: func() int64 { return used }, Free: func() (int64, error) { return free - used, nil }}
+	now := time.Now()
+	look := func() bool {
+		now = now.Add(sandbox.DiskWatchEvery)
+		return watch.Exceeded(now)
+	}
+	look()
+	used = 150 << 20
+	if !look() {
+		t.Fatal("too much was not seen")
+	}
+	used = 180 << 20 // they die
+	if !watch.Over() {
+		t.Fatal("the next command may write as if there were room")
+	}
+	if look() {
+		t.Error("the next command is killed for what was written before it")
+	}
+	used += 1 << 20
+	if !look() {
+		t.Error("what the next command writes is not seen")
+	}
+}

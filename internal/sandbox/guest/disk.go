@@ -38,6 +38,12 @@ func (d *diskGuard) look() sandbox.Limit {
 	return sandbox.NoLimit
 }
 
+// atEnd is look for the end of a command.
+func (d *diskGuard) atEnd() sandbox.Limit {
+	d.watch.CommandEnded()
+	return d.look()
+}
+
 // begin says how large the files of the next command may be. On error the sandbox has
 // filled its disk again and again, and is to be ended.
 func (d *diskGuard) begin(most int64) (int64, error) {

@@ -51,7 +51,9 @@ func (g *guard) watch() {
 func (g *guard) hold() {
 	g.killing.Lock()
 	defer g.killing.Unlock()
+	g.mutex.Lock()
 	limit := g.look()
+	g.mutex.Unlock()
 	if limit == sandbox.NoLimit {
 		return
 	}
@@ -68,9 +70,8 @@ func (g *guard) hold() {
 }
 
 // look returns the limit that is exceeded, if one is, once for each time that it is.
+// It is called with the mutex held.
 func (g *guard) look() sandbox.Limit {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
 	limit := g.exceededNow()
 	if limit != sandbox.NoLimit {
 		g.found = limit
@@ -110,9 +111,10 @@ func (g *guard) begin(most int64) (int64, error) {
 // found just before, when nobody could be told any more.
 func (g *guard) end(exit int) sandbox.Limit {
 	if g != nil {
-		g.look()
 		g.mutex.Lock()
 		defer g.mutex.Unlock()
+		g.disk.watch.CommandEnded()
+		g.look()
 		if g.found != sandbox.NoLimit {
 			return g.found
 		}

@@ -65,7 +65,7 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	before := memoryKills()
 	waited, limit := s.await(status, killed)
 	if s.disk != nil {
-		s.killIf(s.disk.look) // what is written in the end counts too
+		s.killIf(s.disk.atEnd) // what is written in the end counts too
 	}
 	if late := s.watch.end(); limit == sandbox.NoLimit {
 		limit = late
