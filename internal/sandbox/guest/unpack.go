@@ -243,7 +243,7 @@ func (u *unpacker) makeWay(entry parcelEntry, root *workdir.Dir, name string) (f
 		if entry.Kind == isGone {
 			u.removed(name)
 		}
-		return true, nil //nolint:nilerr // nothing is there; if that is not why, making the entry fails too
+		return true, nil // nothing is there; if that is not why, making the entry fails too
 	case entry.Kind == isFolder && there.IsDir():
 		if !u.keepThere {
 			u.folders = append(u.folders, placed{root, name, entry})
