@@ -119,7 +119,8 @@ func (s *server) killAll() {
 	// Without a process namespace the descendants have to be found, and stopped
 	// first: what is stopped cannot fork while the others are looked for. A process that
 	// is stopped before it has begun would hold up the guest.
-	defer s.awaitStarted()()
+	release := s.awaitStarted()
+	defer release()
 	for range 100 {
 		found := s.everyOther()
 		if len(found) == 0 {

@@ -223,32 +223,36 @@ func (u *unpacker) put(entry parcelEntry, root *workdir.Dir, name string) (*os.F
 	case err != nil:
 		return nil, err
 	}
-	there, err := root.Lstat(name)
-	switch {
-	case err != nil && entry.Kind == isGone:
-		u.removed(name)
-		return nil, nil
-	case err != nil:
-	case entry.Kind == isFolder && there.IsDir():
-		if !u.keepThere {
-			u.folders = append(u.folders, placed{root, name, entry})
-		}
-		return nil, nil
-	case u.keepThere:
-		return nil, nil
-	default:
-		if err := u.remove(root, name, there); err != nil {
-			return nil, err
-		}
-	}
-	if entry.Kind == isGone {
-		return nil, nil
+	free, err := u.makeWay(entry, root, name)
+	if err != nil || !free || entry.Kind == isGone {
+		return nil, err
 	}
 	u.length = 0
 	if err := u.spend(sandbox.LeastSize); err != nil {
 		return nil, err
 	}
 	return u.make(entry, root, name)
+}
+
+// makeWay reports whether an entry has to be made. What is in its way is removed, unless
+// it is to be left, and so is what is gone.
+func (u *unpacker) makeWay(entry parcelEntry, root *workdir.Dir, name string) (free bool, err error) {
+	there, err := root.Lstat(name)
+	switch {
+	case err != nil:
+		if entry.Kind == isGone {
+			u.removed(name)
+		}
+		return true, nil // nothing is there; if that is not why, making the entry fails too
+	case entry.Kind == isFolder && there.IsDir():
+		if !u.keepThere {
+			u.folders = append(u.folders, placed{root, name, entry})
+		}
+		return false, nil
+	case u.keepThere:
+		return false, nil
+	}
+	return true, u.remove(root, name, there)
 }
 
 // enter sees to it that a folder is there and is no link, nor is one above it: by a link
