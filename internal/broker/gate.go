@@ -48,7 +48,12 @@ func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspect
 			return one, r.conclude(ctx, publication, one)
 		}
 	}
+	publication.CoAuthors = r.coAuthors(ctx, held) // the commits are made before they are looked at
 	findings, err := r.unasked(ctx, held, publication)
+	if task.CodeOf(err) == task.Unsafe {
+		// A later run that began with it could never publish anything.
+		return task.Inspection{}, errors.Join(err, r.options.Gate.Retract(ctx, publication))
+	}
 	if err != nil || len(findings) == 0 {
 		return task.Inspection{}, err
 	}

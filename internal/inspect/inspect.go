@@ -37,8 +37,8 @@ type Options struct {
 }
 
 const (
-	// maxCommits is how many new commits are looked at.
-	maxCommits = 100
+	// MaxCommits is how many new commits are looked at.
+	MaxCommits = 100
 	// maxNames bounds the names of changed files, and of all files, in bytes.
 	maxNames = 16 << 20
 	// mostFindings is how many findings are told.
@@ -80,6 +80,8 @@ type Change struct {
 	Bases []string
 	// Public are arguments of git rev-list that name what the forge has.
 	Public []string
+	// Names are the commits by which people know others, if they do not know those.
+	Names map[string]string
 }
 
 // Found is a finding with what tells whether the request asks for it.
@@ -260,14 +262,19 @@ func (l *look) history(ctx context.Context, whole findings) error {
 	if err != nil {
 		return err
 	}
-	for _, commit := range commits {
-		text, parents, err := l.message(ctx, commit)
+	for _, one := range commits {
+		commit, parents := one.hash, one.parents
+		text, err := l.message(ctx, commit)
 		if err != nil {
 			return err
 		}
-		detail := fmt.Sprintf("in commit %.10s", commit)
+		name := commit
+		if known, is := l.Names[commit]; is {
+			name = known
+		}
+		detail := fmt.Sprintf("in commit %.10s", name)
 		if l.hidden(text) != text {
-			whole[task.Finding{Kind: task.FindingSecret, Detail: "in the message or the author of commit " + commit[:10]}] = true
+			whole[task.Finding{Kind: task.FindingSecret, Detail: fmt.Sprintf("in the message or the author of commit %.10s", name)}] = true
 		}
 		if commit == l.Commit && slices.Equal(parents, l.Bases) {
 			continue // that is the whole change

@@ -214,6 +214,33 @@ func TestSecretsInTheHistoryAreFound(t *testing.T) {
 	}
 }
 
+// A line of another header that looks like a parent is none: what is new in a commit is
+// told by its real ones.
+func TestParentsThatAreNone(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, before)
+	base := p.git("rev-parse", "HEAD")
+	p.git("checkout", "--quiet", "-b", "work")
+	p.write(map[string]string{"new.txt": "a\n" + known + "\n"})
+	leak := p.commit("work")
+	const who = "a <a@example.org> 1700000000 +0000\n"
+	write := exec.CommandContext(t.Context(), "git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally")
+	write.Dir = p.dir
+	write.Stdin = strings.NewReader("tree " + p.git("rev-parse", leak+"^{tree}") + "\nparent " + base + "\nauthor " + who + "committer " + who +
+		"mergetag object x\n parent " + leak + "\n\nwork\n")
+	output, err := write.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hiding := strings.TrimSpace(string(output))
+	p.git("reset", "--quiet", "--hard", hiding)
+	p.write(map[string]string{"new.txt": "a\n"})
+	p.commit("remove it")
+	if got, want := told(p.inspect(nil)), []string{"secret new.txt:2 in commit " + hiding[:10]}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
 // What the base has got since, and a merge brings in, is on the forge; what a merge adds
 // by itself is not.
 func TestMerges(t *testing.T) {

@@ -103,14 +103,25 @@ func (l *look) names(ctx context.Context, commit string) ([]string, error) {
 	return all, err
 }
 
+// commit is a commit as git reads it. A commit can have further lines that look as if
+// they named parents.
+type commit struct {
+	hash    string
+	parents []string
+}
+
 // commits lists the commits that the forge does not have.
-func (l *look) commits(ctx context.Context) ([]string, error) {
-	var all []string
-	args := append([]string{"rev-list", l.Commit, "--not"}, l.Public...)
+func (l *look) commits(ctx context.Context) ([]commit, error) {
+	var all []commit
+	args := append([]string{"rev-list", "--no-commit-header", "--format=%H %P", l.Commit, "--not"}, l.Public...)
 	err := l.read(ctx, maxNames, args, func(from *bufio.Reader) error {
 		lines := bufio.NewScanner(from)
 		for lines.Scan() {
-			if all = append(all, lines.Text()); len(all) > maxCommits {
+			parts := strings.Fields(lines.Text())
+			if len(parts) == 0 {
+				return task.Errorf(task.Internal, "git lists a commit without a hash")
+			}
+			if all = append(all, commit{parts[0], parts[1:]}); len(all) > MaxCommits {
 				return errTooLarge
 			}
 		}
@@ -122,23 +133,16 @@ func (l *look) commits(ctx context.Context) ([]string, error) {
 // maxMessage is how long a commit may be without its tree.
 const maxMessage = 1 << 20
 
-// message is what a commit says in words, with who made it, and its parents.
-func (l *look) message(ctx context.Context, commit string) (text string, parents []string, err error) {
-	var said strings.Builder
+// message is all that a commit says in words: its message, who made it, and headers that
+// nobody knows.
+func (l *look) message(ctx context.Context, commit string) (text string, err error) {
 	err = l.read(ctx, maxMessage, []string{"cat-file", "commit", commit}, func(from *bufio.Reader) error {
 		whole, err := io.ReadAll(from)
-		head, body, _ := strings.Cut(string(whole), "\n\n")
-		for line := range strings.Lines(head) {
-			switch name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name {
-			case "tree":
-			case "parent":
-				parents = append(parents, value)
-			default: // who made it, and headers that nobody knows
-				said.WriteString(line)
-			}
+		text = string(whole)
+		for strings.HasPrefix(text, "tree ") || strings.HasPrefix(text, "parent ") {
+			_, text, _ = strings.Cut(text, "\n")
 		}
-		said.WriteString("\n\n" + body)
 		return err
 	})
-	return said.String(), parents, err
+	return text, err
 }

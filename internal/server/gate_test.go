@@ -132,6 +132,22 @@ func TestSecretsAreNeverPublished(t *testing.T) {
 	}
 }
 
+// A commit that cannot be published as it is fails the run, and no later one begins with
+// it.
+func TestCommitsThatGitDoesNotWriteAreRetracted(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the sum")
+	held, _ := w.claim(t, made.ID)
+	w.findings.Store("c1", task.Errorf(task.Unsafe, "commit c1 has headers that git does not write"))
+	if _, err := offer(t, held, made.Branch, "c1", false); task.CodeOf(err) != task.Unsafe {
+		t.Errorf("the answer is %v", err)
+	}
+	if _, is := w.retracted.Load("c1"); !is || w.hasPublished(made.Branch, "c1") {
+		t.Error("the branch is there still, or was published")
+	}
+}
+
 func TestWhatNobodyAskedForCanBeRefused(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t, setting{refuse: true})

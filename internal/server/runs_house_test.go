@@ -89,7 +89,7 @@ type workshop struct {
 	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit
-	findings  sync.Map     // by the commit in which they are: []inspect.Found
+	findings  sync.Map     // by the commit in which they are: []inspect.Found, or an error
 	retracted sync.Map     // commits
 	coAuthors sync.Map     // by the commit that was published: []string
 	drafts    sync.Map     // whether the pull request was a draft when that was pushed
@@ -184,6 +184,9 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 			Refuse: set.refuse,
 			Inspect: func(_ context.Context, p broker.Publication) ([]inspect.Found, error) {
 				found, _ := w.findings.Load(p.Commit)
+				if wrong, is := found.(error); is {
+					return nil, wrong
+				}
 				all, _ := found.([]inspect.Found)
 				return all, nil
 			},
