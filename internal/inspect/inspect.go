@@ -41,14 +41,17 @@ const (
 	MaxCommits = 100
 	// maxNames bounds the names of changed files, and of all files, in bytes.
 	maxNames = 16 << 20
-	// mostFindings is how many findings are told.
+	// mostFindings is how many findings are told of what can be published, and
+	// mostBlocking of what cannot.
 	mostFindings = 100
+	mostBlocking = 300
 )
 
 // Inspector looks at changes. Its methods may be called by several goroutines.
 type Inspector struct {
 	options Options
 	protect globs
+	folders globs // that protected files are in
 	allow   globs
 }
 
@@ -66,7 +69,9 @@ func New(options Options) *Inspector {
 	if options.Registry == nil {
 		options.Registry = func(string) bool { return false }
 	}
-	return &Inspector{options: options, protect: compile(options.Protect), allow: compile(options.Allow)}
+	return &Inspector{
+		options: options, protect: compile(options.Protect), folders: above(append(Protected(), options.Protect...)), allow: compile(options.Allow),
+	}
 }
 
 // Change is a commit that is to be published.
@@ -124,7 +129,6 @@ func (i *Inspector) inspect(ctx context.Context, change Change) ([]Found, error)
 		found = append(found, Found{Finding: finding})
 	}
 	slices.SortFunc(found, func(a, b Found) int { return compare(a.Finding, b.Finding) })
-	found = found[:min(len(found), mostFindings)]
 	return found, l.markSole(ctx, found)
 }
 
@@ -195,8 +199,12 @@ func (l *look) tree(found findings, name string, entry entry) {
 		l.addAnyway(found, task.Finding{Kind: task.FindingSecret, Path: name, Detail: "in the name"})
 	}
 	isProtected := func(p protection) bool { return p.match(name) }
-	if slices.ContainsFunc(protections, isProtected) || l.protect.match(name) {
+	switch {
+	case slices.ContainsFunc(protections, isProtected) || l.protect.match(name):
 		l.add(found, task.Finding{Kind: task.FindingProtected, Path: name})
+	case entry.newMode == symlink && l.folders.match(name):
+		// What is behind it counts as if it were there, under whatever name it has.
+		l.add(found, task.Finding{Kind: task.FindingProtected, Path: name, Detail: "a link"})
 	}
 	if entry.newMode == submodule {
 		l.add(found, task.Finding{Kind: task.FindingSubmodule, Path: name})

@@ -170,6 +170,10 @@ func TestWhatIsFound(t *testing.T) {
 			map[string]string{"l1": "-> /etc/passwd", "lib/l2": "-> ../../x", "lib/l3": "-> ../README.md", "l4": "-> lib/../../x", "l5": "-> .git/config", "link": "-> README.md"},
 			[]string{"link_outside l1", "link_outside l4", "link_outside l5", "link_outside lib/l2"},
 		},
+		"links in place of protected folders": {
+			map[string]string{".husky": "-> tools", ".VSCODE": "-> lib", ".idea": "-> lib", ".mise.toml": "-> lib/a.txt", "docs": "-> lib", "tools/pre-commit": "x\n"},
+			[]string{"protected_file .VSCODE a link", "protected_file .husky a link", "protected_file .idea a link", "protected_file .mise.toml"},
+		},
 		"an executable file": {map[string]string{"lib/a.txt": "#!one\ntwo\n", "run.sh": "#!/bin/sh\necho 2\n"}, []string{"executable lib/a.txt"}},
 		"binary content":     {map[string]string{"logo.png": "\x89PNG\x00\x00\n"}, []string{"binary logo.png"}},
 	}
@@ -379,6 +383,39 @@ func TestWhatARequestAsksFor(t *testing.T) {
 	commented := inspect.Request{Files: []string{"web/static/logo.png", "lib/a.txt", "yarn.lock"}}
 	if got := commented.Unasked([]inspect.Found{binary, secret, host, workflow}); len(got) != 3 || got[0] != secret.Finding || got[1] != host.Finding {
 		t.Errorf("without what was commented on it is %v", got)
+	}
+}
+
+// What is asked for takes no place from what is not, and a secret is always told.
+func TestManyFindings(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{".husky/pre-commit": "x\n", "z/CODEOWNERS": "x\n"}
+	for i := range 150 {
+		files[fmt.Sprintf(".github/workflows/%d.yml", i)] = "x\n"
+		files[fmt.Sprintf("zz/%03d.txt", i)] = known + "\n"
+	}
+	p := newProject(t, before)
+	p.git("checkout", "--quiet", "-b", "work")
+	p.write(files)
+	p.commit("work")
+	found := p.inspect(nil)
+	places := func(request string) (secrets int, others []string) {
+		for _, finding := range (inspect.Request{Texts: []string{request}}).Unasked(found) {
+			if finding.Kind == task.FindingSecret {
+				secrets++
+				continue
+			}
+			others = append(others, strings.TrimSpace(finding.Place()+" "+finding.Detail))
+		}
+		return secrets, others
+	}
+	secrets, others := places("Rewrite everything in .github/workflows/")
+	if want := []string{".husky/pre-commit", "z/CODEOWNERS"}; secrets != 150 || !slices.Equal(others, want) {
+		t.Errorf("told are %d secrets and %q, want 150 and %q", secrets, others, want)
+	}
+	secrets, others = places("Fix it")
+	if secrets != 150 || len(others) != 101 || others[100] != "and 52 more" {
+		t.Errorf("told are %d secrets and %d others: %q", secrets, len(others), others)
 	}
 }
 

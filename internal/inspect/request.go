@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -21,20 +22,35 @@ type Request struct {
 // its path, by a folder that it is in, by its name alone if the file was there before as
 // the only one of that name, or by the usual words for its kind, such as "CI workflow";
 // and for packages from a host by the name of the host. It never asks for a secret.
+//
+// Of very many findings the first are returned, with one that says how many more there
+// are. What can never be published is counted by itself.
 func (r Request) Unasked(found []Found) []task.Finding {
 	texts := make([]string, 0, len(r.Texts))
 	for _, text := range r.Texts {
 		texts = append(texts, strings.ToLower(text))
 	}
-	var unasked []task.Finding
+	var blocking, others []task.Finding
 	for _, one := range found {
 		asked := slices.ContainsFunc(texts, func(text string) bool { return asksFor(text, one) }) ||
 			one.Kind != task.FindingHost && slices.Contains(r.Files, one.Path)
-		if one.Blocks() || !asked {
-			unasked = append(unasked, one.Finding)
+		switch {
+		case one.Blocks():
+			blocking = append(blocking, one.Finding)
+		case !asked:
+			others = append(others, one.Finding)
 		}
 	}
-	return unasked
+	return append(first(blocking, mostBlocking), first(others, mostFindings)...)
+}
+
+// first are so many findings at most, and one more that says that there are others.
+func first(findings []task.Finding, most int) []task.Finding {
+	if len(findings) <= most {
+		return findings
+	}
+	more := task.Finding{Kind: findings[most].Kind, Detail: fmt.Sprintf("and %d more", len(findings)-most)}
+	return append(findings[:most:most], more)
 }
 
 // asksFor reports whether a text, in small letters, asks for what was found.
