@@ -31,7 +31,14 @@ type Options struct {
 	// Registry tells whether packages come from a host wherever nobody says otherwise,
 	// or because the operator says so; nil means that there is none.
 	Registry func(host string) bool
-	MaxDiff  int64         // how many bytes of a diff are read; 0 means 16 MB
+	// MaxDiff is how many bytes of a diff are read, and how large a changed file may be;
+	// 0 means 16 MB.
+	MaxDiff int64
+	// MaxBlobs is how large all changed files together may be, before and after; 0 means
+	// 16 times MaxDiff.
+	MaxBlobs int64
+	Memory   int64         // how many bytes of memory git may take; 0 means 1 GB
+	AtOnce   int           // how many changes are looked at at a time; 0 means 2
 	MaxFiles int           // how many changed files are looked at; 0 means 5,000
 	Within   time.Duration // how long it may take; 0 means 90 seconds
 }
@@ -53,12 +60,22 @@ type Inspector struct {
 	protect globs
 	folders globs // that protected files are in
 	allow   globs
+	looks   chan struct{} // has one element for each look that goes on
 }
 
 // New makes an inspector.
 func New(options Options) *Inspector {
 	if options.MaxDiff == 0 {
 		options.MaxDiff = 16 << 20
+	}
+	if options.MaxBlobs == 0 {
+		options.MaxBlobs = 16 * options.MaxDiff
+	}
+	if options.Memory == 0 {
+		options.Memory = 1 << 30
+	}
+	if options.AtOnce == 0 {
+		options.AtOnce = 2
 	}
 	if options.MaxFiles == 0 {
 		options.MaxFiles = 5000
@@ -71,6 +88,7 @@ func New(options Options) *Inspector {
 	}
 	return &Inspector{
 		options: options, protect: compile(options.Protect), folders: above(append(Protected(), options.Protect...)), allow: compile(options.Allow),
+		looks: make(chan struct{}, options.AtOnce),
 	}
 }
 
@@ -98,15 +116,29 @@ type Found struct {
 }
 
 // errTooLarge ends a look that would take too long.
-var errTooLarge = errors.New("it is too large to be looked at")
+var errTooLarge = &tooLargeError{}
+
+// tooLargeError says that something is too large to be looked at.
+type tooLargeError struct{ path string } // empty for the whole change
+
+func (*tooLargeError) Error() string { return "it is too large to be looked at" }
 
 // Inspect looks at a change. What is too large to be looked at is a finding; an error
-// means that git could not be asked.
+// means that git could not be asked. It waits while others are looked at.
 func (i *Inspector) Inspect(ctx context.Context, change Change) ([]Found, error) {
+	select {
+	case i.looks <- struct{}{}:
+		defer func() { <-i.looks }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	looking, cancel := context.WithTimeout(ctx, i.options.Within)
 	defer cancel()
 	found, err := i.inspect(looking, change)
-	if errors.Is(err, errTooLarge) || err != nil && looking.Err() != nil && ctx.Err() == nil {
+	if large, is := errors.AsType[*tooLargeError](err); is {
+		return []Found{{Finding: task.Finding{Kind: task.FindingTooLarge, Path: i.shown(large.path)}}}, nil
+	}
+	if err != nil && looking.Err() != nil && ctx.Err() == nil {
 		return []Found{{Finding: task.Finding{Kind: task.FindingTooLarge}}}, nil
 	}
 	if err != nil {
@@ -116,6 +148,9 @@ func (i *Inspector) Inspect(ctx context.Context, change Change) ([]Found, error)
 }
 
 func (i *Inspector) inspect(ctx context.Context, change Change) ([]Found, error) {
+	program := *change.Git
+	program.Settings = slices.Concat(program.Settings, frugal)
+	change.Git = &program
 	l := &look{Inspector: i, Change: change, hosts: map[string]map[string]bool{}, room: i.options.MaxDiff}
 	findings, err := l.common(ctx, change.Bases, change.Commit)
 	if err != nil {
@@ -182,6 +217,9 @@ func (l *look) against(ctx context.Context, base, commit string) (findings, erro
 	for name, entry := range entries {
 		l.tree(found, name, entry)
 	}
+	if err := l.sizes(ctx, entries); err != nil {
+		return nil, err
+	}
 	return found, l.patch(ctx, base, commit, entries, found)
 }
 
@@ -215,9 +253,12 @@ func (l *look) tree(found findings, name string, entry entry) {
 }
 
 // hidden is a text without secrets.
-func (l *look) hidden(text string) string {
-	return l.options.Recognised.String(l.options.Known.String(text))
+func (i *Inspector) hidden(text string) string {
+	return i.options.Recognised.String(i.options.Known.String(text))
 }
+
+// shown is the name of a file as it can be told.
+func (i *Inspector) shown(name string) string { return strings.ToValidUTF8(i.hidden(name), "\uFFFD") }
 
 // add adds a finding, unless the file is one in which such things are allowed.
 func (l *look) add(found findings, finding task.Finding) {
@@ -229,7 +270,7 @@ func (l *look) add(found findings, finding task.Finding) {
 
 // addAnyway adds a finding in whatever file it is.
 func (l *look) addAnyway(found findings, finding task.Finding) {
-	finding.Path = strings.ToValidUTF8(l.hidden(finding.Path), "\uFFFD")
+	finding.Path = l.shown(finding.Path)
 	found[finding] = true
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/inspect"
@@ -287,35 +286,6 @@ func TestSeveralBases(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeIsAFinding(t *testing.T) {
-	t.Parallel()
-	many := map[string]string{}
-	for i := range 12 {
-		many[fmt.Sprint("f", i)] = strings.Repeat("line\n", 1000)
-	}
-	for name, change := range map[string]func(*inspect.Options){
-		"bytes": func(o *inspect.Options) { o.MaxDiff = 20_000 },
-		"files": func(o *inspect.Options) { o.MaxFiles = 10 },
-		"time":  func(o *inspect.Options) { o.Within = time.Nanosecond },
-	} {
-		p := newProject(t, before)
-		p.git("checkout", "--quiet", "-b", "work")
-		p.write(many)
-		p.commit("work")
-		if got, want := told(p.inspect(change)), []string{"too_large"}; !slices.Equal(got, want) {
-			t.Errorf("%s: found %q, want %q", name, got, want)
-		}
-	}
-	p := newProject(t, before)
-	p.git("checkout", "--quiet", "-b", "work")
-	for i := range 101 {
-		p.git("commit", "--quiet", "--allow-empty", "-m", fmt.Sprint(i))
-	}
-	if got, want := told(p.inspect(nil)), []string{"too_large"}; !slices.Equal(got, want) {
-		t.Errorf("commits: found %q, want %q", got, want)
-	}
-}
-
 func TestPatternsOfTheOperator(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, before)
@@ -383,39 +353,6 @@ func TestWhatARequestAsksFor(t *testing.T) {
 	commented := inspect.Request{Files: []string{"web/static/logo.png", "lib/a.txt", "yarn.lock"}}
 	if got := commented.Unasked([]inspect.Found{binary, secret, host, workflow}); len(got) != 3 || got[0] != secret.Finding || got[1] != host.Finding {
 		t.Errorf("without what was commented on it is %v", got)
-	}
-}
-
-// What is asked for takes no place from what is not, and a secret is always told.
-func TestManyFindings(t *testing.T) {
-	t.Parallel()
-	files := map[string]string{".husky/pre-commit": "x\n", "z/CODEOWNERS": "x\n"}
-	for i := range 150 {
-		files[fmt.Sprintf(".github/workflows/%d.yml", i)] = "x\n"
-		files[fmt.Sprintf("zz/%03d.txt", i)] = known + "\n"
-	}
-	p := newProject(t, before)
-	p.git("checkout", "--quiet", "-b", "work")
-	p.write(files)
-	p.commit("work")
-	found := p.inspect(nil)
-	places := func(request string) (secrets int, others []string) {
-		for _, finding := range (inspect.Request{Texts: []string{request}}).Unasked(found) {
-			if finding.Kind == task.FindingSecret {
-				secrets++
-				continue
-			}
-			others = append(others, strings.TrimSpace(finding.Place()+" "+finding.Detail))
-		}
-		return secrets, others
-	}
-	secrets, others := places("Rewrite everything in .github/workflows/")
-	if want := []string{".husky/pre-commit", "z/CODEOWNERS"}; secrets != 150 || !slices.Equal(others, want) {
-		t.Errorf("told are %d secrets and %q, want 150 and %q", secrets, others, want)
-	}
-	secrets, others = places("Fix it")
-	if secrets != 150 || len(others) != 101 || others[100] != "and 52 more" {
-		t.Errorf("told are %d secrets and %d others: %q", secrets, len(others), others)
 	}
 }
 
