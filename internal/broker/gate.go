@@ -176,8 +176,15 @@ func (r *Runs) addItem(ctx context.Context, t task.Task, to *inspect.Request) er
 	if err != nil {
 		return err
 	}
+	said, found, err := requested(ctx, r.options.Store, t.ID)
+	if err != nil {
+		return err
+	}
+	if !found { // it was handed out before this was kept
+		said = task.Requesting{Title: snapshot.Item.Title, Body: snapshot.Item.Body}
+	}
 	if !r.options.Own(t.Key.Forge, snapshot.Item.Author) {
-		to.Texts = append(to.Texts, snapshot.Item.Title, snapshot.Item.Body)
+		to.Texts = append(to.Texts, said.Title, said.Body)
 	}
 	known, _, err := r.options.Store.KnownComments(ctx, t.ID)
 	for _, entry := range known {
