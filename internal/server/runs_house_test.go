@@ -73,6 +73,9 @@ func (b *lockedBuffer) String() string {
 	return b.Buffer.String()
 }
 
+// maskedSecret is a secret of the server.
+const maskedSecret = "correct-horse-battery"
+
 // workshop is a server with everything that runs need, on a forge in memory.
 type workshop struct {
 	house
@@ -151,6 +154,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		w.snapshots.ReadReviews(map[task.Forge]broker.ReviewReader{task.Gitea: w.forge})
 	}
 	w.sender = broker.NewSender(broker.SenderOptions{
+		Mask:   strings.NewReplacer(maskedSecret, "[masked]").Replace,
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
 		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
