@@ -282,7 +282,7 @@ func TestReportsOutOfOrder(t *testing.T) {
 			t.Fatalf("the journal is %+v, %v", journal, err)
 		}
 		for i, event := range journal.Events {
-			if string(event.Data) != fmt.Sprintf(`{"text":"%d"}`, i+1) || event.Position != int64(i+3) {
+			if string(event.Data) != fmt.Sprintf(`{"text":"%d"}`, i+1) || event.Position != int64(i+4) {
 				t.Errorf("entry %d is %+v", i+1, event)
 			}
 		}
