@@ -96,7 +96,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	mirrored := mirrorOptions(c, f)
-	if mirrored.Identity, err = identityOf(ctx, c.Git); err != nil {
+	if mirrored.Identity, err = identityOf(ctx, c); err != nil {
 		return nil, err
 	}
 	if f.mirrors, err = mirror.Open(ctx, mirrored); err != nil {
