@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ type Options struct {
 	// 16 times MaxDiff.
 	MaxBlobs int64
 	Memory   int64         // how many bytes of memory git may take; 0 means 1 GB
-	AtOnce   int           // how many changes are looked at at a time; 0 means 2
+	AtOnce   int           // how many looks there are at a time; 0 means 2
 	MaxFiles int           // how many changed files are looked at; 0 means 5,000
 	Within   time.Duration // how long it may take; 0 means 90 seconds
 }
@@ -317,10 +318,7 @@ func (l *look) history(ctx context.Context, whole findings) error {
 		if err != nil {
 			return err
 		}
-		name := commit
-		if known, is := l.Names[commit]; is {
-			name = known
-		}
+		name := cmp.Or(l.Names[commit], commit)
 		detail := fmt.Sprintf("in commit %.10s", name)
 		if l.hidden(text) != text {
 			whole[task.Finding{Kind: task.FindingSecret, Detail: fmt.Sprintf("in the message or the author of commit %.10s", name)}] = true

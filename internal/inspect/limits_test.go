@@ -90,7 +90,7 @@ func TestLargeFilesAreNotCompared(t *testing.T) {
 	}
 }
 
-// Only some changes are looked at at a time. Whoever waits can give up.
+// There are only some looks at a time. Whoever waits can give up.
 func TestFewLooksAtATime(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, before)
@@ -108,8 +108,9 @@ func TestFewLooksAtATime(t *testing.T) {
 		return text
 	})
 	inspector := inspect.New(inspect.Options{Known: slow, Recognised: redact.New(), AtOnce: 2})
+	change := inspect.Change{Git: program, Dir: filepath.Join(p.dir, ".git"), Commit: tip, Bases: []string{p.git("rev-parse", "main")}, Public: []string{"main"}}
 	look := func(ctx context.Context) error {
-		_, err := inspector.Inspect(ctx, inspect.Change{Git: program, Dir: filepath.Join(p.dir, ".git"), Commit: tip, Bases: []string{p.git("rev-parse", "main")}, Public: []string{"main"}})
+		_, err := inspector.Inspect(ctx, change)
 		return err
 	}
 	done := make(chan error, 2)

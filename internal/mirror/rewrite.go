@@ -151,16 +151,16 @@ func (m *Mirrors) rewrite(ctx context.Context, at place, pushed pushedCommit, ma
 	if err != nil {
 		return "", err
 	}
-	var parents string
+	var parents strings.Builder
 	for _, parent := range pushed.parents {
 		if instead, is := made[parent]; is {
 			parent = instead
 		}
-		parents += "parent " + parent + "\n"
+		parents.WriteString("parent " + parent + "\n")
 	}
 	who := m.options.Identity
 	now := time.Now().Unix()
-	begin := fmt.Sprintf("tree %s\n%sauthor %s %d +0000\ncommitter %s %d +0000\n", pushed.tree, parents, who.author(), now, who.author(), now)
+	begin := fmt.Sprintf("tree %s\n%sauthor %s %d +0000\ncommitter %s %d +0000\n", pushed.tree, parents.String(), who.author(), now, who.author(), now)
 	message = said(message, coAuthors)
 	if who.Sign != nil {
 		signature, err := who.Sign(ctx, []byte(begin+"\n"+message))
