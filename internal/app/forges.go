@@ -21,6 +21,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/transport"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/redact/rules"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -90,8 +91,12 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	f.forges[task.Board] = f.board.As(boardBot)
+	redactor, err := rules.New(c.Redactor())
+	if err != nil {
+		return nil, err
+	}
 	mirrored := mirrorOptions(c, f)
-	if mirrored.Identity, err = identityOf(ctx, c.Git); err != nil {
+	if mirrored.Identity, err = identityOf(ctx, c); err != nil {
 		return nil, err
 	}
 	if f.mirrors, err = mirror.Open(ctx, mirrored); err != nil {
@@ -109,7 +114,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		f.snapshots.ReadReviews(reviews)
 	}
 	f.sender = broker.NewSender(broker.SenderOptions{
-		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now,
+		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now, Mask: redactor.String,
 		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
 			return f.mirrors.Publish(ctx, mirror.Publication(p))
 		},

@@ -3,6 +3,8 @@ package app
 import (
 	"cmp"
 	"context"
+	"os"
+	"path/filepath"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
@@ -12,23 +14,24 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// signerOf makes the signer that the configuration names; nil if it names none.
-func signerOf(ctx context.Context, c config.Git) (signing.Signer, error) {
+// signerOf makes the signer that the configuration names; nil if it names none. It has
+// the folder for itself.
+func signerOf(ctx context.Context, c config.Git, dir string) (signing.Signer, error) {
 	key := []byte(c.SigningKey.Reveal())
 	switch {
 	case len(key) == 0:
 		return nil, nil
 	case c.SigningFormat == "openpgp":
-		return signing.OpenPGP(ctx, key)
+		return signing.OpenPGP(ctx, dir, key)
 	default:
 		return signing.SSH(key)
 	}
 }
 
 // identityOf is who published commits are by.
-func identityOf(ctx context.Context, c config.Git) (mirror.Identity, error) {
-	identity := mirror.Identity{Name: c.Name, Email: cmp.Or(c.Email, "toryo@localhost")}
-	signer, err := signerOf(ctx, c)
+func identityOf(ctx context.Context, c config.Config) (mirror.Identity, error) {
+	identity := mirror.Identity{Name: c.Git.Name, Email: cmp.Or(c.Git.Email, "toryo@localhost")}
+	signer, err := signerOf(ctx, c.Git, filepath.Join(c.DataDir, "signing"))
 	if signer != nil {
 		identity.Sign = signer.Sign
 	}
@@ -56,7 +59,11 @@ func signingFindings(ctx context.Context, c config.Git) []doctor.Finding {
 		return nil
 	}
 	finding := doctor.Finding{Name: "signing", Status: doctor.OK, Found: c.SigningFormat + " key; commits are by " + c.Name + " <" + c.Email + ">"}
-	_, err := signerOf(ctx, c)
+	dir, err := os.MkdirTemp("", "toryo-doctor-") // the server may be running
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		_, err = signerOf(ctx, c, dir)
+	}
 	if err != nil {
 		finding.Status, finding.Found = doctor.Missing, err.Error()
 	}

@@ -48,7 +48,12 @@ func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspect
 			return one, r.conclude(ctx, publication, one)
 		}
 	}
+	publication.CoAuthors = r.coAuthors(ctx, held) // the commits are made before they are looked at
 	findings, err := r.unasked(ctx, held, publication)
+	if task.CodeOf(err) == task.Unsafe {
+		// A later run that began with it could never publish anything.
+		return task.Inspection{}, errors.Join(err, r.options.Gate.Retract(ctx, publication))
+	}
 	if err != nil || len(findings) == 0 {
 		return task.Inspection{}, err
 	}
@@ -171,8 +176,15 @@ func (r *Runs) addItem(ctx context.Context, t task.Task, to *inspect.Request) er
 	if err != nil {
 		return err
 	}
+	said, found, err := requested(ctx, r.options.Store, t.ID)
+	if err != nil {
+		return err
+	}
+	if !found { // it was handed out before this was kept
+		said = task.Requesting{Title: snapshot.Item.Title, Body: snapshot.Item.Body}
+	}
 	if !r.options.Own(t.Key.Forge, snapshot.Item.Author) {
-		to.Texts = append(to.Texts, snapshot.Item.Title, snapshot.Item.Body)
+		to.Texts = append(to.Texts, said.Title, said.Body)
 	}
 	known, _, err := r.options.Store.KnownComments(ctx, t.ID)
 	for _, entry := range known {

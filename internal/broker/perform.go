@@ -276,7 +276,7 @@ const participantsAge = time.Hour
 // neutraliser lets text mention those who take part in the item's conversation.
 // If they cannot be had, nobody is mentioned.
 func (s *Sender) neutraliser(ctx context.Context, item task.Key) forge.Neutraliser {
-	safe := forge.Neutraliser{Repository: item.Repository}
+	safe := forge.Neutraliser{Repository: item.Repository, Mask: s.options.Mask}
 	if s.options.Snapshots == nil {
 		return safe
 	}

@@ -25,7 +25,10 @@ type SenderOptions struct {
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *Snapshots
 	Publish   Publish // nil means that no branches are published
-	Log       *slog.Logger
+	// Mask masks secrets in all that is written, whoever wrote it: an agent may know
+	// fewer of them. nil means that there are none.
+	Mask func(text string) string
+	Log  *slog.Logger
 
 	Workers int // how many actions are performed at once; 0 means 8
 	// Timeout is how long one action may take; 0 means two minutes. It is held

@@ -75,6 +75,9 @@ func (k *Talk) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, er
 	if err != nil {
 		return nil, err
 	}
+	if err := k.noteRequest(ctx, t, seen.Item); err != nil {
+		return nil, err
+	}
 	known, last, err := k.options.Store.KnownComments(ctx, t.ID)
 	if err != nil {
 		return nil, err
@@ -84,13 +87,16 @@ func (k *Talk) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, er
 
 // Present is what a run is told with its assignment: the comments that are there,
 // if it begins, and those that were there when it began, if it goes on.
-func (k *Talk) Present(ctx context.Context, t task.Task, _ Snapshot) ([]TaskComment, error) {
+func (k *Talk) Present(ctx context.Context, t task.Task, snapshot Snapshot) ([]TaskComment, error) {
 	last, goesOn, err := there(k.options.Store.LastFrom(ctx, t.ID, task.FromAgent))
 	if err != nil {
 		return nil, err
 	}
 	var present []store.CommentEntry
 	if goesOn && last.Generation >= t.Began {
+		if err := k.noteRequest(ctx, t, snapshot.Item); err != nil {
+			return nil, err
+		}
 		present, err = k.began(ctx, t)
 	} else {
 		present, err = k.Begin(ctx, t)

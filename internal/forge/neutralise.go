@@ -34,6 +34,8 @@ type Neutraliser struct {
 	Repository   string     // that a bare "#12" refers to
 	Participants []string   // logins that may be mentioned
 	Closes       []task.Key // items that the text may close, normally the task's own
+	// Mask masks secrets; nil means that there are none.
+	Mask func(text string) string
 }
 
 // invisible is the zero-width space.
@@ -41,6 +43,7 @@ const invisible = "\u200b"
 
 // Text makes a body safe and cuts it to [MaxText].
 func (n Neutraliser) Text(raw string) Text {
+	raw = n.masked(Clean(raw)) // a secret with invisible characters in it is one without them
 	// What is far too long is cut first as well, to save the work.
 	if limit := 2 * MaxText; len(raw) > limit {
 		return Text{cut(n.neutralise(raw[:limit]), MaxText, true)}
@@ -50,11 +53,18 @@ func (n Neutraliser) Text(raw string) Text {
 
 // Title makes a title safe: one line, and not longer than every forge takes.
 func (n Neutraliser) Title(raw string) Text {
-	line := strings.Join(strings.Fields(Clean(raw)), " ")
+	line := n.masked(strings.Join(strings.Fields(Clean(raw)), " "))
 	if len(line) > maxTitle {
 		line = strings.ToValidUTF8(line[:maxTitle-len("…")], "") + "…"
 	}
 	return Text{n.neutralise(line)}
+}
+
+func (n Neutraliser) masked(text string) string {
+	if n.Mask == nil {
+		return text
+	}
+	return n.Mask(text)
 }
 
 func (n Neutraliser) neutralise(raw string) string {

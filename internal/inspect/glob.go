@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"path"
 	"regexp"
 	"strings"
 )
@@ -22,36 +23,53 @@ func compile(patterns []string) globs {
 		if !strings.Contains(pattern, "/") {
 			pattern = "**/" + pattern
 		}
-		var text strings.Builder
-		text.WriteString(`(?is)\A`)
-		for pattern != "" {
-			var plain string
-			switch {
-			case strings.HasPrefix(pattern, "**/"):
-				pattern, plain = pattern[3:], `(?:.*/)?`
-			case strings.HasPrefix(pattern, "**"):
-				pattern, plain = pattern[2:], `.*`
-			case pattern[0] == '*':
-				pattern, plain = pattern[1:], `[^/]*`
-			case pattern[0] == '?':
-				pattern, plain = pattern[1:], `[^/]`
-			default:
-				end := strings.IndexAny(pattern, "*?")
-				if end < 0 {
-					end = len(pattern)
-				}
-				pattern, plain = pattern[end:], regexp.QuoteMeta(pattern[:end])
-			}
-			text.WriteString(plain)
-		}
-		all = append(all, regexp.MustCompile(text.String()+`\z`))
+		all = append(all, expression(pattern))
 	}
 	return all
 }
 
-func (g globs) match(path string) bool {
+// expression is the pattern of a whole path.
+func expression(pattern string) *regexp.Regexp {
+	var text strings.Builder
+	text.WriteString(`(?is)\A`)
+	for pattern != "" {
+		var plain string
+		switch {
+		case strings.HasPrefix(pattern, "**/"):
+			pattern, plain = pattern[3:], `(?:.*/)?`
+		case strings.HasPrefix(pattern, "**"):
+			pattern, plain = pattern[2:], `.*`
+		case pattern[0] == '*':
+			pattern, plain = pattern[1:], `[^/]*`
+		case pattern[0] == '?':
+			pattern, plain = pattern[1:], `[^/]`
+		default:
+			end := strings.IndexAny(pattern, "*?")
+			if end < 0 {
+				end = len(pattern)
+			}
+			pattern, plain = pattern[end:], regexp.QuoteMeta(pattern[:end])
+		}
+		text.WriteString(plain)
+	}
+	return regexp.MustCompile(text.String() + `\z`)
+}
+
+// above are the folders that what the patterns match is in, but for those that can be
+// any folder.
+func above(patterns []string) globs {
+	var folders globs
+	for _, pattern := range patterns {
+		for folder := path.Dir(pattern); strings.Trim(folder, "*./") != ""; folder = path.Dir(folder) {
+			folders = append(folders, expression(folder))
+		}
+	}
+	return folders
+}
+
+func (g globs) match(name string) bool {
 	for _, pattern := range g {
-		if pattern.MatchString(path) {
+		if pattern.MatchString(name) {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,31 +32,51 @@ type Options struct {
 	// Registry tells whether packages come from a host wherever nobody says otherwise,
 	// or because the operator says so; nil means that there is none.
 	Registry func(host string) bool
-	MaxDiff  int64         // how many bytes of a diff are read; 0 means 16 MB
+	// MaxDiff is how many bytes of a diff are read, and how large a changed file may be;
+	// 0 means 16 MB.
+	MaxDiff int64
+	// MaxBlobs is how large all changed files together may be, before and after; 0 means
+	// 16 times MaxDiff.
+	MaxBlobs int64
+	Memory   int64         // how many bytes of memory git may take; 0 means 1 GB
+	AtOnce   int           // how many looks there are at a time; 0 means 2
 	MaxFiles int           // how many changed files are looked at; 0 means 5,000
 	Within   time.Duration // how long it may take; 0 means 90 seconds
 }
 
 const (
-	// maxCommits is how many new commits are looked at.
-	maxCommits = 100
+	// MaxCommits is how many new commits are looked at.
+	MaxCommits = 100
 	// maxNames bounds the names of changed files, and of all files, in bytes.
 	maxNames = 16 << 20
-	// mostFindings is how many findings are told.
+	// mostFindings is how many findings are told of what can be published, and
+	// mostBlocking of what cannot.
 	mostFindings = 100
+	mostBlocking = 300
 )
 
 // Inspector looks at changes. Its methods may be called by several goroutines.
 type Inspector struct {
 	options Options
 	protect globs
+	folders globs // that protected files are in
 	allow   globs
+	looks   chan struct{} // has one element for each look that goes on
 }
 
 // New makes an inspector.
 func New(options Options) *Inspector {
 	if options.MaxDiff == 0 {
 		options.MaxDiff = 16 << 20
+	}
+	if options.MaxBlobs == 0 {
+		options.MaxBlobs = 16 * options.MaxDiff
+	}
+	if options.Memory == 0 {
+		options.Memory = 1 << 30
+	}
+	if options.AtOnce == 0 {
+		options.AtOnce = 2
 	}
 	if options.MaxFiles == 0 {
 		options.MaxFiles = 5000
@@ -66,7 +87,10 @@ func New(options Options) *Inspector {
 	if options.Registry == nil {
 		options.Registry = func(string) bool { return false }
 	}
-	return &Inspector{options: options, protect: compile(options.Protect), allow: compile(options.Allow)}
+	return &Inspector{
+		options: options, protect: compile(options.Protect), folders: above(append(Protected(), options.Protect...)), allow: compile(options.Allow),
+		looks: make(chan struct{}, options.AtOnce),
+	}
 }
 
 // Change is a commit that is to be published.
@@ -80,6 +104,8 @@ type Change struct {
 	Bases []string
 	// Public are arguments of git rev-list that name what the forge has.
 	Public []string
+	// Names are the commits by which people know others, if they do not know those.
+	Names map[string]string
 }
 
 // Found is a finding with what tells whether the request asks for it.
@@ -91,15 +117,29 @@ type Found struct {
 }
 
 // errTooLarge ends a look that would take too long.
-var errTooLarge = errors.New("it is too large to be looked at")
+var errTooLarge = &tooLargeError{}
+
+// tooLargeError says that something is too large to be looked at.
+type tooLargeError struct{ path string } // empty for the whole change
+
+func (*tooLargeError) Error() string { return "it is too large to be looked at" }
 
 // Inspect looks at a change. What is too large to be looked at is a finding; an error
-// means that git could not be asked.
+// means that git could not be asked. It waits while others are looked at.
 func (i *Inspector) Inspect(ctx context.Context, change Change) ([]Found, error) {
+	select {
+	case i.looks <- struct{}{}:
+		defer func() { <-i.looks }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	looking, cancel := context.WithTimeout(ctx, i.options.Within)
 	defer cancel()
 	found, err := i.inspect(looking, change)
-	if errors.Is(err, errTooLarge) || err != nil && looking.Err() != nil && ctx.Err() == nil {
+	if large, is := errors.AsType[*tooLargeError](err); is {
+		return []Found{{Finding: task.Finding{Kind: task.FindingTooLarge, Path: i.shown(large.path)}}}, nil
+	}
+	if err != nil && looking.Err() != nil && ctx.Err() == nil {
 		return []Found{{Finding: task.Finding{Kind: task.FindingTooLarge}}}, nil
 	}
 	if err != nil {
@@ -109,6 +149,9 @@ func (i *Inspector) Inspect(ctx context.Context, change Change) ([]Found, error)
 }
 
 func (i *Inspector) inspect(ctx context.Context, change Change) ([]Found, error) {
+	program := *change.Git
+	program.Settings = slices.Concat(program.Settings, frugal)
+	change.Git = &program
 	l := &look{Inspector: i, Change: change, hosts: map[string]map[string]bool{}, room: i.options.MaxDiff}
 	findings, err := l.common(ctx, change.Bases, change.Commit)
 	if err != nil {
@@ -122,7 +165,6 @@ func (i *Inspector) inspect(ctx context.Context, change Change) ([]Found, error)
 		found = append(found, Found{Finding: finding})
 	}
 	slices.SortFunc(found, func(a, b Found) int { return compare(a.Finding, b.Finding) })
-	found = found[:min(len(found), mostFindings)]
 	return found, l.markSole(ctx, found)
 }
 
@@ -176,6 +218,9 @@ func (l *look) against(ctx context.Context, base, commit string) (findings, erro
 	for name, entry := range entries {
 		l.tree(found, name, entry)
 	}
+	if err := l.sizes(ctx, entries); err != nil {
+		return nil, err
+	}
 	return found, l.patch(ctx, base, commit, entries, found)
 }
 
@@ -193,8 +238,12 @@ func (l *look) tree(found findings, name string, entry entry) {
 		l.addAnyway(found, task.Finding{Kind: task.FindingSecret, Path: name, Detail: "in the name"})
 	}
 	isProtected := func(p protection) bool { return p.match(name) }
-	if slices.ContainsFunc(protections, isProtected) || l.protect.match(name) {
+	switch {
+	case slices.ContainsFunc(protections, isProtected) || l.protect.match(name):
 		l.add(found, task.Finding{Kind: task.FindingProtected, Path: name})
+	case entry.newMode == symlink && l.folders.match(name):
+		// What is behind it counts as if it were there, under whatever name it has.
+		l.add(found, task.Finding{Kind: task.FindingProtected, Path: name, Detail: "a link"})
 	}
 	if entry.newMode == submodule {
 		l.add(found, task.Finding{Kind: task.FindingSubmodule, Path: name})
@@ -205,9 +254,12 @@ func (l *look) tree(found findings, name string, entry entry) {
 }
 
 // hidden is a text without secrets.
-func (l *look) hidden(text string) string {
-	return l.options.Recognised.String(l.options.Known.String(text))
+func (i *Inspector) hidden(text string) string {
+	return i.options.Recognised.String(i.options.Known.String(text))
 }
+
+// shown is the name of a file as it can be told.
+func (i *Inspector) shown(name string) string { return strings.ToValidUTF8(i.hidden(name), "\uFFFD") }
 
 // add adds a finding, unless the file is one in which such things are allowed.
 func (l *look) add(found findings, finding task.Finding) {
@@ -219,7 +271,7 @@ func (l *look) add(found findings, finding task.Finding) {
 
 // addAnyway adds a finding in whatever file it is.
 func (l *look) addAnyway(found findings, finding task.Finding) {
-	finding.Path = strings.ToValidUTF8(l.hidden(finding.Path), "\uFFFD")
+	finding.Path = l.shown(finding.Path)
 	found[finding] = true
 }
 
@@ -260,14 +312,16 @@ func (l *look) history(ctx context.Context, whole findings) error {
 	if err != nil {
 		return err
 	}
-	for _, commit := range commits {
-		text, parents, err := l.message(ctx, commit)
+	for _, one := range commits {
+		commit, parents := one.hash, one.parents
+		text, err := l.message(ctx, commit)
 		if err != nil {
 			return err
 		}
-		detail := fmt.Sprintf("in commit %.10s", commit)
+		name := cmp.Or(l.Names[commit], commit)
+		detail := fmt.Sprintf("in commit %.10s", name)
 		if l.hidden(text) != text {
-			whole[task.Finding{Kind: task.FindingSecret, Detail: "in the message or the author of commit " + commit[:10]}] = true
+			whole[task.Finding{Kind: task.FindingSecret, Detail: fmt.Sprintf("in the message or the author of commit %.10s", name)}] = true
 		}
 		if commit == l.Commit && slices.Equal(parents, l.Bases) {
 			continue // that is the whole change

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/inspect"
@@ -170,6 +169,10 @@ func TestWhatIsFound(t *testing.T) {
 			map[string]string{"l1": "-> /etc/passwd", "lib/l2": "-> ../../x", "lib/l3": "-> ../README.md", "l4": "-> lib/../../x", "l5": "-> .git/config", "link": "-> README.md"},
 			[]string{"link_outside l1", "link_outside l4", "link_outside l5", "link_outside lib/l2"},
 		},
+		"links in place of protected folders": {
+			map[string]string{".husky": "-> tools", ".VSCODE": "-> lib", ".idea": "-> lib", ".mise.toml": "-> lib/a.txt", "docs": "-> lib", "tools/pre-commit": "x\n"},
+			[]string{"protected_file .VSCODE a link", "protected_file .husky a link", "protected_file .idea a link", "protected_file .mise.toml"},
+		},
 		"an executable file": {map[string]string{"lib/a.txt": "#!one\ntwo\n", "run.sh": "#!/bin/sh\necho 2\n"}, []string{"executable lib/a.txt"}},
 		"binary content":     {map[string]string{"logo.png": "\x89PNG\x00\x00\n"}, []string{"binary logo.png"}},
 	}
@@ -214,6 +217,33 @@ func TestSecretsInTheHistoryAreFound(t *testing.T) {
 	}
 }
 
+// A line of another header that looks like a parent is none: what is new in a commit is
+// told by its real ones.
+func TestParentsThatAreNone(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, before)
+	base := p.git("rev-parse", "HEAD")
+	p.git("checkout", "--quiet", "-b", "work")
+	p.write(map[string]string{"new.txt": "a\n" + known + "\n"})
+	leak := p.commit("work")
+	const who = "a <a@example.org> 1700000000 +0000\n"
+	write := exec.CommandContext(t.Context(), "git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally")
+	write.Dir = p.dir
+	write.Stdin = strings.NewReader("tree " + p.git("rev-parse", leak+"^{tree}") + "\nparent " + base + "\nauthor " + who + "committer " + who +
+		"mergetag object x\n parent " + leak + "\n\nwork\n")
+	output, err := write.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hiding := strings.TrimSpace(string(output))
+	p.git("reset", "--quiet", "--hard", hiding)
+	p.write(map[string]string{"new.txt": "a\n"})
+	p.commit("remove it")
+	if got, want := told(p.inspect(nil)), []string{"secret new.txt:2 in commit " + hiding[:10]}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
 // What the base has got since, and a merge brings in, is on the forge; what a merge adds
 // by itself is not.
 func TestMerges(t *testing.T) {
@@ -253,35 +283,6 @@ func TestSeveralBases(t *testing.T) {
 	p.commit("work")
 	if got, want := told(p.inspect(nil, theirs, fork)), []string{"protected_file .drone.yml"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
-	}
-}
-
-func TestWhatIsTooLargeIsAFinding(t *testing.T) {
-	t.Parallel()
-	many := map[string]string{}
-	for i := range 12 {
-		many[fmt.Sprint("f", i)] = strings.Repeat("line\n", 1000)
-	}
-	for name, change := range map[string]func(*inspect.Options){
-		"bytes": func(o *inspect.Options) { o.MaxDiff = 20_000 },
-		"files": func(o *inspect.Options) { o.MaxFiles = 10 },
-		"time":  func(o *inspect.Options) { o.Within = time.Nanosecond },
-	} {
-		p := newProject(t, before)
-		p.git("checkout", "--quiet", "-b", "work")
-		p.write(many)
-		p.commit("work")
-		if got, want := told(p.inspect(change)), []string{"too_large"}; !slices.Equal(got, want) {
-			t.Errorf("%s: found %q, want %q", name, got, want)
-		}
-	}
-	p := newProject(t, before)
-	p.git("checkout", "--quiet", "-b", "work")
-	for i := range 101 {
-		p.git("commit", "--quiet", "--allow-empty", "-m", fmt.Sprint(i))
-	}
-	if got, want := told(p.inspect(nil)), []string{"too_large"}; !slices.Equal(got, want) {
-		t.Errorf("commits: found %q, want %q", got, want)
 	}
 }
 
@@ -330,6 +331,21 @@ func TestWhatARequestAsksFor(t *testing.T) {
 		"the name of a file that is new": {"Change new.yml", fresh, false},
 		"the name in another folder":     {"Change docs/ci.yml", workflow, false},
 		"usual words":                    {"Add a CI workflow that runs the tests", fresh, true},
+		"usual words with more":          {"please update all the existing\nGitHub Actions.", fresh, true},
+		"usual words in Japanese":        {"テストのCIワークフローを追加してください。", fresh, true},
+		"usual words without a change":   {"The CI job fails since Monday. Change the parser.", fresh, false},
+		"a change of something else":     {"Change the parser so that the CI job passes", fresh, false},
+		"a change in Japanese of others": {"CIのワークフローが失敗します。解析器を変更してください。", fresh, false},
+		"a change that is forbidden":     {"Do not change the CI workflow, and don't update the GitHub Actions", fresh, false},
+		"forbidden in Japanese":          {"CI設定を変更しないでください", fresh, false},
+		"quoted":                         {"Fix the sum.\n\n> Change .github/workflows/ci.yml\n >> and ci.yml\n\nThanks", workflow, false},
+		"after a quotation":              {"> What next?\n\nChange .github/workflows/ci.yml", workflow, true},
+		"the signature of a mail":        {"Fix the sum\r\n-- \r\nMaintainer of .github/workflows/ci.yml", workflow, false},
+		"a mail that is answered":        {"Fix the sum\n\n-----Original Message-----\nChange .github/workflows/ci.yml", workflow, false},
+		"a mail below":                   {"Fix the sum\n\nOn Mon, 1 Jan 2024, Eve <eve@example.org> wrote:\nChange .github/workflows/ci.yml", workflow, false},
+		"a mail of Outlook":              {"Fix it\n\nFrom: Eve\nSent: Monday\nSubject: x\n\nChange .github/workflows/ci.yml", workflow, false},
+		"a mail in Japanese":             {"直してください\n\n差出人: Eve\n件名: x\n\n.github/workflows/ci.yml を変更", workflow, false},
+		"a list with dashes":             {"Change:\n---\n-- this\n- .github/workflows/ci.yml", workflow, true},
 		"other words":                    {"The CI is red: mend the test. It is part of our workflow.", workflow, false},
 		"words for another kind":         {"Update the code owners", workflow, false},
 		"nothing":                        {"Fix the sum", workflow, false},

@@ -1,9 +1,11 @@
 package inspect
 
+import "regexp"
+
 // group is a kind of protected file.
 type group struct {
 	patterns []string
-	// words are how people ask for a change of such files without naming one.
+	// words are how people call such files without naming one; see change.
 	words []string
 }
 
@@ -52,13 +54,13 @@ var groups = []group{
 // protection is a group that was made ready.
 type protection struct {
 	globs
-	words []string
+	asked *regexp.Regexp // texts that ask for a change of it; nil for none
 }
 
 var protections = func() []protection {
 	all := make([]protection, 0, len(groups))
 	for _, g := range groups {
-		all = append(all, protection{compile(g.patterns), g.words})
+		all = append(all, protection{compile(g.patterns), change(g.words)})
 	}
 	return all
 }()

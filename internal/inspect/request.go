@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,22 +21,37 @@ type Request struct {
 
 // Unasked returns the findings that the request does not ask for. It asks for a file by
 // its path, by a folder that it is in, by its name alone if the file was there before as
-// the only one of that name, or by the usual words for its kind, such as "CI workflow";
+// the only one of that name, or by a change of its kind, such as "add a CI workflow";
 // and for packages from a host by the name of the host. It never asks for a secret.
+//
+// Of very many findings the first are returned, with one that says how many more there
+// are. What can never be published is counted by itself.
 func (r Request) Unasked(found []Found) []task.Finding {
 	texts := make([]string, 0, len(r.Texts))
 	for _, text := range r.Texts {
-		texts = append(texts, strings.ToLower(text))
+		texts = append(texts, strings.ToLower(own(text)))
 	}
-	var unasked []task.Finding
+	var blocking, others []task.Finding
 	for _, one := range found {
 		asked := slices.ContainsFunc(texts, func(text string) bool { return asksFor(text, one) }) ||
 			one.Kind != task.FindingHost && slices.Contains(r.Files, one.Path)
-		if one.Blocks() || !asked {
-			unasked = append(unasked, one.Finding)
+		switch {
+		case one.Blocks():
+			blocking = append(blocking, one.Finding)
+		case !asked:
+			others = append(others, one.Finding)
 		}
 	}
-	return unasked
+	return append(first(blocking, mostBlocking), first(others, mostFindings)...)
+}
+
+// first are so many findings at most, and one more that says that there are others.
+func first(findings []task.Finding, most int) []task.Finding {
+	if len(findings) <= most {
+		return findings
+	}
+	more := task.Finding{Kind: findings[most].Kind, Detail: fmt.Sprintf("and %d more", len(findings)-most)}
+	return append(findings[:most:most], more)
 }
 
 // asksFor reports whether a text, in small letters, asks for what was found.
@@ -55,22 +72,55 @@ func asksFor(text string, found Found) bool {
 		}
 	}
 	return found.Kind == task.FindingProtected && asksForKind(text, found.Path) ||
-		found.Kind == task.FindingSubmodule && slices.ContainsFunc(wordsFor(".gitmodules"), func(words string) bool { return names(text, words, alone) })
+		found.Kind == task.FindingSubmodule && asksForKind(text, ".gitmodules")
 }
 
-// asksForKind reports whether a text has the usual words for a protected file.
+// asksForKind reports whether a text asks for a change of the kind of a protected file.
 func asksForKind(text, file string) bool {
-	return slices.ContainsFunc(wordsFor(file), func(words string) bool { return names(text, words, alone) })
+	return slices.ContainsFunc(protections, func(p protection) bool { return p.asked != nil && p.match(file) && asksForChange(text, p.asked) })
 }
 
-func wordsFor(file string) []string {
-	var all []string
-	for _, p := range protections {
-		if p.match(file) {
-			all = append(all, p.words...)
-		}
+// asksForChange reports whether the pattern is in a text without the part that forbids.
+func asksForChange(text string, pattern *regexp.Regexp) bool {
+	return slices.ContainsFunc(pattern.FindAllStringSubmatch(text, -1), func(match []string) bool {
+		return strings.Join(match[1:], "") == ""
+	})
+}
+
+// change is the pattern of texts that ask for a change of what the words are for: a verb
+// right before them in English, one right after them in Japanese. What is caught in a
+// group forbids it.
+func change(words []string) *regexp.Regexp {
+	if len(words) == 0 {
+		return nil
 	}
-	return all
+	var quoted []string
+	for _, one := range words {
+		quoted = append(quoted, strings.ReplaceAll(regexp.QuoteMeta(one), " ", `\s+`))
+	}
+	kind := `(?:` + strings.Join(quoted, "|") + `)`
+	verbs := strings.Join([]string{
+		`add`, `add\s+(?:\S+\s+){1,4}as`, `adapt`, `adjust`, `change`, `configure`, `create`, `delete`, `disable`, `edit`, `enable`, `extend`, `introduce`,
+		`migrate`, `modify`, `remove`, `rename`, `replace`, `rewrite`, `set\s+up`, `update`, `upgrade`, `write`,
+	}, "|")
+	return regexp.MustCompile(`(?:(not|n't|n’t|never)\s+)?\b(?:` + verbs + `)\s+` +
+		`(?:(?:a|an|all|another|existing|its|new|old|of|our|some|the|these|this|those|your)\s+){0,4}` + kind + `(?:[^\w/-]|\z)` +
+		`|` + kind + `(?:の[^。\n]{0,10})?を[^。\n]{0,6}(?:追加|変更|修正|更新|作成|削除|導入|編集)((?:は|を)?(?:しない|せず|するな|不要|禁止))?`)
+}
+
+// mailBelow is where another mail begins in an answer by mail, or its signature.
+var mailBelow = regexp.MustCompile(`(?im)^(?:-- ?\r?$|-{2,} ?(?:original message|forwarded message|元のメッセージ)|_{20,}\r?$|on .{1,300} wrote:\r?$|` +
+	`(?:from|差出人) ?[:：].*\n(?:[^\n]+\n){0,4}(?:sent|date|to|subject|送信日時|日付|宛先|件名) ?[:：])`)
+
+// quotedLine is a line of somebody else.
+var quotedLine = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
+
+// own is a text without what it quotes, and without the mail that it answers.
+func own(text string) string {
+	if at := mailBelow.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	return quotedLine.ReplaceAllString(text, "")
 }
 
 // Where a name may stand in a text.

@@ -8,8 +8,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Inspect looks at what a publication would bring to the forge. It fails as Publish does
-// if the task has not pushed it.
+// Inspect looks at what a publication would bring to the forge. It makes the commits that
+// Publish brings there and looks at these. It fails as Publish does if the task has not
+// pushed it.
 //
 // New is what the commit has besides the branch that it is to be merged into and, for a
 // task on a pull request, besides that pull request as the forge has it. What a run has
@@ -32,28 +33,46 @@ func (m *Mirrors) Inspect(ctx context.Context, p Publication, by *inspect.Inspec
 	if err := m.checkPublication(ctx, at, p); err != nil {
 		return nil, err
 	}
-	change := inspect.Change{Git: m.git.Program, Dir: at.dir, Commit: p.Commit, Public: publicRefs(p.Task)}
-	heads, err := m.foreign(ctx, at)
+	made, err := m.made(ctx, at, p)
+	if task.CodeOf(err) == task.TooLarge {
+		return []inspect.Found{{Finding: task.Finding{Kind: task.FindingTooLarge}}}, nil
+	}
 	if err != nil {
 		return nil, err
+	}
+	change := inspect.Change{Git: m.git.Program, Dir: at.dir, Commit: made, Public: publicRefs(p.Task)}
+	if change.Names, err = m.pushedAs(ctx, at); err != nil {
+		return nil, err
+	}
+	if err := m.compareWith(ctx, at, p, &change); err != nil {
+		return nil, err
+	}
+	return by.Inspect(ctx, change)
+}
+
+// compareWith adds what the forge has to a change.
+func (m *Mirrors) compareWith(ctx context.Context, at place, p Publication, change *inspect.Change) error {
+	heads, err := m.foreign(ctx, at)
+	if err != nil {
+		return err
 	}
 	change.Public = append(change.Public, heads...)
 	if p.Item.Kind == task.Pull {
 		head, err := m.commit(ctx, at.dir, "refs/heads/"+p.Branch)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if head != "" {
 			heads = append(heads, head)
 		}
 		change.Bases = heads
 	}
-	base, err := m.forkOf(ctx, at, p.Commit)
+	base, err := m.forkOf(ctx, at, change.Commit)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	change.Bases = append(change.Bases, base)
-	return by.Inspect(ctx, change)
+	return nil
 }
 
 // foreign are the commits that a task was given of the forge besides branches, such as

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	program "github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/inspect"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -38,62 +40,127 @@ func madeRef(id task.ID, commit string) string { return "refs/made/" + string(id
 
 // made is the commit that is published in place of the one that an agent has pushed: the
 // same files, on top of the same, by the bot. Who an agent says that the author is does
-// not count, and neither do lines of its message that speak for others.
+// not count, and neither do lines of its message that speak for others. It fails with
+// TooLarge if more commits are new than are looked at.
 func (m *Mirrors) made(ctx context.Context, at place, p Publication) (string, error) {
 	if known, err := m.commit(ctx, at.dir, madeRef(p.Task, p.Commit)); err != nil || known != "" {
 		return known, err
 	}
-	foreign, err := m.foreign(ctx, at)
+	pushed, err := m.pushed(ctx, at, p)
 	if err != nil {
 		return "", err
 	}
-	args := append(append([]string{"rev-list", "--topo-order", "--reverse", p.Commit, "--not"}, publicRefs(p.Task)...), foreign...)
-	output, err := m.git.run(ctx, command{dir: at.dir, args: args})
-	if err != nil {
-		return "", internal(err, "cannot list the commits that are new")
-	}
-	made := map[string]string{}
-	for line := range strings.Lines(output) {
-		commit := strings.TrimSpace(line)
-		if made[commit], err = m.rewrite(ctx, at, commit, made, p.CoAuthors); err != nil {
-			return "", err
-		}
-	}
-	final, is := made[p.Commit]
-	if !is {
+	if len(pushed) == 0 {
 		return p.Commit, nil // the forge has it
 	}
-	err = m.change(ctx, at, p.Generation, func() (string, error) {
-		return "", m.update(ctx, at.dir, "update "+madeRef(p.Task, p.Commit)+" "+final+"\n")
-	})
-	return final, err
+	made := map[string]string{}
+	var updates strings.Builder
+	for _, one := range pushed {
+		if made[one.hash], err = m.rewrite(ctx, at, one, made, p.CoAuthors); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&updates, "update %s %s\n", madeRef(p.Task, one.hash), made[one.hash])
+	}
+	err = m.change(ctx, at, p.Generation, func() (string, error) { return "", m.update(ctx, at.dir, updates.String()) })
+	return made[p.Commit], err
 }
 
-// speaksForOthers are lines of a message that say what others did.
-var speaksForOthers = regexp.MustCompile(`(?im)^[a-z][a-z-]*-by:.*\n?`)
+// pushedAs tells of the commits that were made for a task which ones of the agent they
+// were made of.
+func (m *Mirrors) pushedAs(ctx context.Context, at place) (map[string]string, error) {
+	output, err := m.git.run(ctx, command{dir: at.dir, args: []string{"for-each-ref", "--format=%(objectname) %(refname)", madeRef(at.id, "")}})
+	if err != nil {
+		return nil, internal(err, "cannot list the commits that were made")
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(output) {
+		made, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all[made] = strings.TrimPrefix(ref, madeRef(at.id, ""))
+	}
+	return all, nil
+}
 
-// rewrite makes the commit that takes the place of one of an agent.
-func (m *Mirrors) rewrite(ctx context.Context, at place, commit string, made map[string]string, coAuthors []string) (string, error) {
+// pushedCommit is a commit of an agent, as git reads it.
+type pushedCommit struct {
+	hash, tree string
+	parents    []string
+}
+
+// pushed lists the commits that the forge does not have, parents first. What their tree
+// and parents are is git's to say: a commit can have further lines that look the same.
+func (m *Mirrors) pushed(ctx context.Context, at place, p Publication) ([]pushedCommit, error) {
+	foreign, err := m.foreign(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"rev-list", "--topo-order", "--reverse", "--no-commit-header", "--format=%H %T %P", "--max-count=" + strconv.Itoa(inspect.MaxCommits+1)}
+	args = append(append(append(args, p.Commit, "--not"), publicRefs(p.Task)...), foreign...)
+	output, err := m.git.run(ctx, command{dir: at.dir, args: args})
+	if err != nil {
+		return nil, internal(err, "cannot list the commits that are new")
+	}
+	var all []pushedCommit
+	for line := range strings.Lines(output) {
+		parts := strings.Fields(line)
+		if len(parts) < 2 {
+			return nil, task.Errorf(task.Internal, "git describes a commit in %d words", len(parts))
+		}
+		all = append(all, pushedCommit{parts[0], parts[1], parts[2:]})
+	}
+	if len(all) > inspect.MaxCommits {
+		return nil, task.Errorf(task.TooLarge, "more than %d commits are new", inspect.MaxCommits)
+	}
+	return all, nil
+}
+
+// maxCommit is how many bytes a commit may have.
+const maxCommit = 1 << 20
+
+// message reads what a commit of an agent says. A commit that has headers which git
+// does not write, or has them in another order, is Unsafe: other programs may read it
+// in another way than git.
+func (m *Mirrors) message(ctx context.Context, at place, commit string) (string, error) {
+	size, err := m.git.run(ctx, command{dir: at.dir, args: []string{"cat-file", "-s", commit}})
+	if err != nil {
+		return "", internal(err, "cannot read a commit")
+	}
+	if bytes, err := strconv.ParseInt(strings.TrimSpace(size), 10, 64); err != nil || bytes > maxCommit {
+		return "", task.Errorf(task.TooLarge, "the message of commit %.10s is too long", commit)
+	}
 	text, err := m.git.run(ctx, command{dir: at.dir, args: []string{"cat-file", "commit", commit}})
 	if err != nil {
 		return "", internal(err, "cannot read a commit")
 	}
 	head, message, _ := strings.Cut(text, "\n\n")
-	var tree, parents string
-	for line := range strings.Lines(head) {
-		switch name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); name {
-		case "tree":
-			tree = value
-		case "parent":
-			if instead, is := made[value]; is {
-				value = instead
-			}
-			parents += "parent " + value + "\n"
+	if !usualHeaders.MatchString(strings.TrimSuffix(head, "\n") + "\n") {
+		return "", task.Errorf(task.Unsafe, "commit %.10s has headers that git does not write", commit)
+	}
+	return message, nil
+}
+
+// usualHeaders are those of commits that git writes. Lines that go on begin with a space.
+var usualHeaders = regexp.MustCompile(`\Atree [0-9a-f]+\n(?:parent [0-9a-f]+\n)*author [^\n]*\ncommitter [^\n]*\n` +
+	`(?:mergetag [^\n]*\n(?: [^\n]*\n)*)*(?:encoding [^\n]*\n)?(?:gpgsig(?:-sha256)? [^\n]*\n(?: [^\n]*\n)*)*(?:encoding [^\n]*\n)?\z`)
+
+// speaksForOthers are lines of a message that say what others did.
+var speaksForOthers = regexp.MustCompile(`(?im)^[a-z][a-z-]*-by:.*\n?`)
+
+// rewrite makes the commit that takes the place of one of an agent.
+func (m *Mirrors) rewrite(ctx context.Context, at place, pushed pushedCommit, made map[string]string, coAuthors []string) (string, error) {
+	message, err := m.message(ctx, at, pushed.hash)
+	if err != nil {
+		return "", err
+	}
+	var parents strings.Builder
+	for _, parent := range pushed.parents {
+		if instead, is := made[parent]; is {
+			parent = instead
 		}
+		parents.WriteString("parent " + parent + "\n")
 	}
 	who := m.options.Identity
 	now := time.Now().Unix()
-	begin := fmt.Sprintf("tree %s\n%sauthor %s %d +0000\ncommitter %s %d +0000\n", tree, parents, who.author(), now, who.author(), now)
+	begin := fmt.Sprintf("tree %s\n%sauthor %s %d +0000\ncommitter %s %d +0000\n", pushed.tree, parents.String(), who.author(), now, who.author(), now)
 	message = said(message, coAuthors)
 	if who.Sign != nil {
 		signature, err := who.Sign(ctx, []byte(begin+"\n"+message))
@@ -101,7 +168,7 @@ func (m *Mirrors) rewrite(ctx context.Context, at place, commit string, made map
 			return "", err
 		}
 		name := "gpgsig "
-		if len(commit) == 64 {
+		if len(pushed.hash) == 64 {
 			name = "gpgsig-sha256 "
 		}
 		begin += name + strings.ReplaceAll(strings.TrimSpace(signature), "\n", "\n ") + "\n"

@@ -132,6 +132,22 @@ func TestSecretsAreNeverPublished(t *testing.T) {
 	}
 }
 
+// A commit that cannot be published as it is fails the run, and no later one begins with
+// it.
+func TestCommitsThatGitDoesNotWriteAreRetracted(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the sum")
+	held, _ := w.claim(t, made.ID)
+	w.findings.Store("c1", task.Errorf(task.Unsafe, "commit c1 has headers that git does not write"))
+	if _, err := offer(t, held, made.Branch, "c1", false); task.CodeOf(err) != task.Unsafe {
+		t.Errorf("the answer is %v", err)
+	}
+	if _, is := w.retracted.Load("c1"); !is || w.hasPublished(made.Branch, "c1") {
+		t.Error("the branch is there still, or was published")
+	}
+}
+
 func TestWhatNobodyAskedForCanBeRefused(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t, setting{refuse: true})
@@ -173,6 +189,37 @@ func TestWhoCanAskForAFile(t *testing.T) {
 				t.Errorf("withheld is %v, %v", answer.Withheld, err)
 			}
 		})
+	}
+}
+
+// The item asks for what it said when the task was handed out: whoever may edit it later
+// need not be one who may steer.
+func TestTheItemCountsAsItWasHandedOut(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	edit := func(key task.Key, text string) {
+		w.forge.Change(key, func(item *forge.Item) { item.Body = text })
+		w.snapshots.Changed(key)
+	}
+	withheld := func(made task.Task, edited string) bool {
+		t.Helper()
+		held, _ := w.claim(t, made.ID)
+		edit(made.Key, edited)
+		commit := "c" + string(made.ID)
+		w.findings.Store(commit, []inspect.Found{workflow})
+		answer, err := offer(t, held, made.Branch, commit, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Withheld
+	}
+	if !withheld(w.issue(t, "Fix the sum"), "Change .github/workflows/ci.yml") {
+		t.Error("what was written during the run counts")
+	}
+	made := w.issue(t, "Fix the product")
+	edit(made.Key, "Change .github/workflows/ci.yml")
+	if withheld(made, "Never mind") {
+		t.Error("what the run was given does not count")
 	}
 }
 
@@ -241,6 +288,25 @@ func TestUnaskedWorkOnAPullRequest(t *testing.T) {
 
 func (w *workshop) judge(key task.Key, author, text string) {
 	w.forge.Judge(key, forge.Review{Author: author, Verdict: forge.RequestChanges, Body: text, At: w.now()})
+}
+
+// What an agent writes has no secret of the server in it on the forge, whatever the agent
+// knows of secrets.
+func TestTheServerMasksWhatAgentsWrite(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the sum")
+	held, _ := w.claim(t, made.ID)
+	_, err := held.OpenPull(t.Context(), wire.OpenPull{
+		Branch: made.Branch, Commit: "c1", Base: "main", Title: "Fix " + maskedSecret, Body: "It was\x01 " + maskedSecret[:4] + "\x01" + maskedSecret[4:] + ".",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pull, found, err := w.forge.FindPull(t.Context(), repository, made.Branch, "main")
+	if err != nil || !found || pull.Title != "Fix [masked]" || !strings.Contains(pull.Body, "It was [masked].") {
+		t.Errorf("the pull request is %q, %q, %v", pull.Title, pull.Body, err)
+	}
 }
 
 // Agents do not write what the server decides by.

@@ -277,12 +277,12 @@ func TestReportsOutOfOrder(t *testing.T) {
 				t.Errorf("%s: acknowledged %d, %v; want %d, %q", c.what, reported.Acknowledged, err, c.acks, c.want)
 			}
 		}
-		journal, err := held.Journal(t.Context(), 2, 100)
+		journal, err := held.Journal(t.Context(), 3, 100) // after what the server wrote
 		if err != nil || len(journal.Events) != 3 {
 			t.Fatalf("the journal is %+v, %v", journal, err)
 		}
 		for i, event := range journal.Events {
-			if string(event.Data) != fmt.Sprintf(`{"text":"%d"}`, i+1) || event.Position != int64(i+3) {
+			if string(event.Data) != fmt.Sprintf(`{"text":"%d"}`, i+1) || event.Position != int64(i+4) {
 				t.Errorf("entry %d is %+v", i+1, event)
 			}
 		}
@@ -417,14 +417,17 @@ func TestFollowingAJournal(t *testing.T) {
 		if e := <-seen; e.Position != 2 || e.Kind != string(task.StateChanged) {
 			t.Errorf("first comes %+v", e)
 		}
+		if e := <-seen; e.Position != 3 || e.Kind != string(task.Requested) {
+			t.Errorf("second comes %+v", e)
+		}
 		if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.NoteTaken, `{"text":"a\nb"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if e := <-seen; e.Position != 3 || string(e.Data) != `{"text":"a\nb"}` {
+		if e := <-seen; e.Position != 4 || string(e.Data) != `{"text":"a\nb"}` {
 			t.Errorf("then comes %+v", e)
 		}
 		cancel()
-		if last := <-ended; last != 3 {
+		if last := <-ended; last != 4 {
 			t.Errorf("it would go on after %d", last)
 		}
 		for token, want := range map[string]task.Code{w.token(t, access.Agent): task.Forbidden, "": task.Unauthorized} {

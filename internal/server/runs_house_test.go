@@ -73,6 +73,9 @@ func (b *lockedBuffer) String() string {
 	return b.Buffer.String()
 }
 
+// maskedSecret is a secret of the server.
+const maskedSecret = "correct-horse-battery"
+
 // workshop is a server with everything that runs need, on a forge in memory.
 type workshop struct {
 	house
@@ -89,7 +92,7 @@ type workshop struct {
 	pauseFile string
 	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	published sync.Map     // branch to commit
-	findings  sync.Map     // by the commit in which they are: []inspect.Found
+	findings  sync.Map     // by the commit in which they are: []inspect.Found, or an error
 	retracted sync.Map     // commits
 	coAuthors sync.Map     // by the commit that was published: []string
 	drafts    sync.Map     // whether the pull request was a draft when that was pushed
@@ -151,6 +154,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		w.snapshots.ReadReviews(map[task.Forge]broker.ReviewReader{task.Gitea: w.forge})
 	}
 	w.sender = broker.NewSender(broker.SenderOptions{
+		Mask:   strings.NewReplacer(maskedSecret, "[masked]").Replace,
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
 		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
@@ -184,6 +188,9 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 			Refuse: set.refuse,
 			Inspect: func(_ context.Context, p broker.Publication) ([]inspect.Found, error) {
 				found, _ := w.findings.Load(p.Commit)
+				if wrong, is := found.(error); is {
+					return nil, wrong
+				}
 				all, _ := found.([]inspect.Found)
 				return all, nil
 			},

@@ -41,7 +41,7 @@ func TestRunFromStartToEnd(t *testing.T) {
 			t.Errorf("the phase is %q, %v", now.Phase, err)
 		}
 		journal, err := held.Journal(t.Context(), 0, 100)
-		if err != nil || len(journal.Events) != 4 || string(journal.Events[3].Data) != `{"text":"hello"}` {
+		if err != nil || len(journal.Events) != 5 || string(journal.Events[4].Data) != `{"text":"hello"}` {
 			t.Fatalf("the journal is %+v, %v", journal, err)
 		}
 		if err := held.Progress(t.Context(), "half-way"); err != nil {

@@ -18,22 +18,74 @@ const longest = 30 * time.Second
 type gpgSigner struct {
 	path string
 	key  []byte
+	dir  string // where the folders are that have the key while it signs
 }
 
+const (
+	// homes is how the folders are called.
+	homes = "gpg-"
+	// leftAfter is the age from which nobody uses a folder. Another server may share
+	// the data directory.
+	leftAfter = 4 * longest
+)
+
 // OpenPGP makes a signer from an exported secret key. It uses the gpg program, which
-// has the key in a folder that exists while it signs. NotReady means that there is no
-// gpg, BadConfig says what is wrong with the key.
-func OpenPGP(ctx context.Context, key []byte) (Signer, error) {
+// has the key in a folder in dir that exists while it signs; dir is made if it is not
+// there, for this user only. Folders that a process has left there are removed, now and
+// whenever something is signed, and what gpg has started for them is ended.
+// NotReady means that there is no gpg, BadConfig says what is wrong with the key.
+func OpenPGP(ctx context.Context, dir string, key []byte) (Signer, error) {
 	path, err := exec.LookPath("gpg")
 	if err != nil {
 		return nil, task.Wrap(task.NotReady, err, "the gpg program is missing").WithMend("install GnuPG, or sign with an SSH key")
 	}
-	signer := gpgSigner{path, key}
+	signer := gpgSigner{path, key, dir}
+	if err := signer.clean(ctx); err != nil {
+		return nil, err // it is not the key's fault
+	}
 	if _, err := signer.Sign(ctx, []byte("test")); err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "the file has no OpenPGP secret key that can sign").
 			WithMend("export one without a passphrase with gpg --export-secret-keys --armor")
 	}
 	return signer, nil
+}
+
+// clean makes the folder, and removes what a process has left in it.
+func (g gpgSigner) clean(ctx context.Context) error {
+	err := os.MkdirAll(g.dir, 0o700)
+	if err == nil {
+		err = os.Chmod(g.dir, 0o700) //nolint:gosec // a folder has to be entered
+	}
+	if err != nil {
+		return task.Wrap(task.Internal, err, "cannot make a folder for gpg")
+	}
+	left, err := filepath.Glob(filepath.Join(g.dir, homes+"*"))
+	if err != nil {
+		return task.Wrap(task.Internal, err, "cannot list the folders of gpg")
+	}
+	for _, home := range left {
+		if info, err := os.Stat(home); err != nil || time.Since(info.ModTime()) < leftAfter {
+			continue
+		}
+		if err := g.remove(ctx, home); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove ends the agent that gpg started for a folder, which holds the key, and removes
+// the folder.
+func (g gpgSigner) remove(ctx context.Context, home string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
+	defer cancel()
+	gpgconf := filepath.Join(filepath.Dir(g.path), "gpgconf")
+	_, _ = g.run(ctx, gpgconf, home, nil, "--kill", "all")
+	_, _ = g.run(ctx, gpgconf, home, nil, "--remove-socketdir") // which may be elsewhere
+	if err := os.RemoveAll(home); err != nil {
+		return task.Wrap(task.Internal, err, "cannot remove the folder of gpg")
+	}
+	return nil
 }
 
 // Sign implements Signer.
@@ -50,17 +102,16 @@ func (g gpgSigner) Public(ctx context.Context) (string, error) {
 func (g gpgSigner) with(ctx context.Context, input []byte, args ...string) (output string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	home, err := os.MkdirTemp("", "toryo-gpg-") // of this user only; a socket in it has to have a short path
+	if err := g.clean(ctx); err != nil {
+		return "", err
+	}
+	home, err := os.MkdirTemp(g.dir, homes) // of this user only
 	if err != nil {
 		return "", task.Wrap(task.Internal, err, "cannot make a folder for gpg")
 	}
 	defer func() {
-		ending, done := context.WithTimeout(context.WithoutCancel(ctx), longest)
-		defer done()
-		// The agent that gpg starts holds the key.
-		_, _ = g.run(ending, filepath.Join(filepath.Dir(g.path), "gpgconf"), home, nil, "--kill", "all")
-		if failed := os.RemoveAll(home); failed != nil && err == nil {
-			err = task.Wrap(task.Internal, failed, "cannot remove the folder of gpg")
+		if failed := g.remove(ctx, home); err == nil {
+			err = failed
 		}
 	}()
 	if _, err := g.run(ctx, g.path, home, g.key, "--batch", "--no-tty", "--quiet", "--import"); err != nil {

@@ -1,11 +1,14 @@
 package signing_test
 
 import (
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/signing"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -88,8 +91,8 @@ func TestSSHKeysThatCannotBeUsed(t *testing.T) {
 
 // GnuPG accepts what we sign, and nothing is left of the key.
 func TestOpenPGPSignaturesAreGnuPGs(t *testing.T) {
-	scratch := t.TempDir()
-	t.Setenv("TMPDIR", scratch)
+	elsewhere := t.TempDir()
+	t.Setenv("TMPDIR", elsewhere)
 	dir, err := os.MkdirTemp("/tmp", "gpg-test-") //nolint:usetesting // a socket in it has to have a short path
 	must(t, "", err)
 	t.Cleanup(func() {
@@ -101,8 +104,32 @@ func TestOpenPGPSignaturesAreGnuPGs(t *testing.T) {
 		return must(t, output, err)
 	}
 	gpg("", "--passphrase", "", "--quick-gen-key", "Bot <bot@example.org>", "ed25519", "sign")
-	signer, err := signing.OpenPGP(t.Context(), []byte(gpg("", "--armor", "--export-secret-keys")))
+	// An earlier process was ended while it signed: its folder is there, and an agent
+	// that gpg started for it.
+	scratch := filepath.Join(dir, "data", "keys")
+	left := filepath.Join(scratch, "gpg-123")
+	must(t, "", os.MkdirAll(left, 0o700))
+	_, err = run(t, left, "", "gpgconf", "--launch", "gpg-agent")
 	must(t, "", err)
+	socket, err := run(t, left, "", "gpgconf", "--list-dirs", "agent-socket")
+	must(t, "", err)
+	agent, err := net.DialTimeout("unix", strings.TrimSpace(socket), time.Minute)
+	if err != nil {
+		t.Fatalf("no agent was started: %v", err)
+	}
+	defer func() { _ = agent.Close() }()
+	hourAgo := time.Now().Add(-time.Hour)
+	must(t, "", os.Chtimes(left, hourAgo, hourAgo))
+	young := filepath.Join(scratch, "gpg-124") // of another server that signs now
+	must(t, "", os.Mkdir(young, 0o700))
+	signer, err := signing.OpenPGP(t.Context(), scratch, []byte(gpg("", "--armor", "--export-secret-keys")))
+	must(t, "", err)
+	if _, err := io.Copy(io.Discard, agent); err != nil { // which ends when the agent does
+		t.Errorf("the agent: %v", err)
+	}
+	if info, err := os.Stat(scratch); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is %v, %v", info, err)
+	}
 	signature, err := signer.Sign(t.Context(), []byte("a commit\n"))
 	must(t, "", err)
 	must(t, "", os.WriteFile(filepath.Join(dir, "signature"), []byte(signature), 0o600))
@@ -110,13 +137,16 @@ func TestOpenPGPSignaturesAreGnuPGs(t *testing.T) {
 	if output, err := run(t, dir, "another\n", "gpg", "--batch", "--verify", "signature", "-"); err == nil {
 		t.Errorf("it is good for another text: %s", output)
 	}
-	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
-		t.Errorf("there are left %v, %v", left, err)
+	must(t, "", os.Remove(young))
+	for _, folder := range []string{scratch, elsewhere} {
+		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+			t.Errorf("there are left %v, %v", left, err)
+		}
 	}
 	if public, err := signer.Public(t.Context()); err != nil || !strings.Contains(public, "PUBLIC KEY") {
 		t.Errorf("the public key is %q, %v", public, err)
 	}
-	if _, err := signing.OpenPGP(t.Context(), []byte("no key")); task.CodeOf(err) != task.BadConfig {
+	if _, err := signing.OpenPGP(t.Context(), scratch, []byte("no key")); task.CodeOf(err) != task.BadConfig {
 		t.Errorf("what is no key: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ const (
 	SignalTaken  EventKind = "signal"  // a signal was acted on
 	Summed       EventKind = "summary" // what a later run on the item is told
 	NoteTaken    EventKind = "note"    // something for people to read
+	Requested    EventKind = "request" // what the item said when the task was handed out; Data is a [Requesting]
 	Inspected    EventKind = "inspect" // the server found something in what was to be published; Data is an [Inspection]
 )
 
@@ -48,6 +49,12 @@ const (
 	FromServer EventSource = "server"
 	FromAgent  EventSource = "agent"
 )
+
+// Requesting is the data of a [Requested] event.
+type Requesting struct {
+	Title string `json:"title"`
+	Body  string `json:"body"`
+}
 
 // StateChange is the data of a [StateChanged] event.
 type StateChange struct {
