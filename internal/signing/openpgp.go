@@ -80,8 +80,11 @@ func (g gpgSigner) remove(ctx context.Context, home string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
 	defer cancel()
 	gpgconf := filepath.Join(filepath.Dir(g.path), "gpgconf")
-	_, _ = g.run(ctx, gpgconf, home, nil, "--kill", "all")
-	_, _ = g.run(ctx, gpgconf, home, nil, "--remove-socketdir") // which may be elsewhere
+	if link, unlink, err := shortName(home); err == nil {
+		defer unlink()
+		_, _ = g.run(ctx, gpgconf, link, nil, "--kill", "all")
+		_, _ = g.run(ctx, gpgconf, link, nil, "--remove-socketdir") // which may be elsewhere
+	}
 	if err := os.RemoveAll(home); err != nil {
 		return task.Wrap(task.Internal, err, "cannot remove the folder of gpg")
 	}
@@ -114,10 +117,39 @@ func (g gpgSigner) with(ctx context.Context, input []byte, args ...string) (outp
 			err = failed
 		}
 	}()
-	if _, err := g.run(ctx, g.path, home, g.key, "--batch", "--no-tty", "--quiet", "--import"); err != nil {
+	link, unlink, err := shortName(home)
+	if err != nil {
 		return "", err
 	}
-	return g.run(ctx, g.path, home, input, append([]string{"--batch", "--no-tty", "--quiet", "--pinentry-mode", "error"}, args...)...)
+	defer unlink()
+	if _, err := g.run(ctx, g.path, link, g.key, "--batch", "--no-tty", "--quiet", "--import"); err != nil {
+		return "", err
+	}
+	return g.run(ctx, g.path, link, input, append([]string{"--batch", "--no-tty", "--quiet", "--pinentry-mode", "error"}, args...)...)
+}
+
+// shortName makes a link to a folder. gpg has sockets in its folder, and the kernel takes
+// no name of a socket that is longer than 107 bytes; a data directory may be anywhere.
+// When the process is killed the link stays, which is no secret.
+func shortName(folder string) (link string, remove func(), err error) {
+	folder, err = filepath.Abs(folder)
+	if err != nil {
+		return "", nil, task.Wrap(task.Internal, err, "cannot name the folder of gpg")
+	}
+	in, err := os.MkdirTemp("/tmp", "toryo-")
+	if err != nil {
+		in, err = os.MkdirTemp("", "toryo-") // there may be no /tmp
+	}
+	if err != nil {
+		return "", nil, task.Wrap(task.Internal, err, "cannot make a link for gpg")
+	}
+	remove = func() { _ = os.RemoveAll(in) } // of links it removes what they are, not where they lead
+	link = filepath.Join(in, "h")
+	if err := os.Symlink(folder, link); err != nil {
+		remove()
+		return "", nil, task.Wrap(task.Internal, err, "cannot make a link for gpg")
+	}
+	return link, remove, nil
 }
 
 func (gpgSigner) run(ctx context.Context, program, home string, input []byte, args ...string) (string, error) {

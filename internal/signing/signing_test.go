@@ -130,6 +130,11 @@ func TestOpenPGPSignaturesAreGnuPGs(t *testing.T) {
 	if info, err := os.Stat(scratch); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder is %v, %v", info, err)
 	}
+	// A data directory may have a longer path than a socket.
+	far := filepath.Join(dir, strings.Repeat("long", 40))
+	must(t, "", os.Mkdir(far, 0o700))
+	_, err = signing.OpenPGP(t.Context(), far, []byte(gpg("", "--armor", "--export-secret-keys")))
+	must(t, "", err)
 	signature, err := signer.Sign(t.Context(), []byte("a commit\n"))
 	must(t, "", err)
 	must(t, "", os.WriteFile(filepath.Join(dir, "signature"), []byte(signature), 0o600))
