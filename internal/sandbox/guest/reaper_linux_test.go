@@ -3,10 +3,15 @@ package guest
 import (
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// oneReaper is the reaper of all tests: each takes the status of every child of this
+// process, so of two one would take what the other waits for.
+var oneReaper = sync.OnceValue(newReaper)
 
 // child starts a process that waits, below a reaper.
 func child(t *testing.T, s *server) <-chan syscall.WaitStatus {
@@ -28,7 +33,7 @@ func child(t *testing.T, s *server) <-chan syscall.WaitStatus {
 //
 //nolint:paralleltest // it kills all that the test binary has started
 func TestKillingDoesNotWaitForAStart(t *testing.T) {
-	s := &server{reaper: newReaper(), watch: newWatch()}
+	s := &server{reaper: oneReaper(), watch: newWatch()}
 	ended := child(t, s)
 	s.starting.Lock() // by a start that does not end
 	defer s.starting.Unlock()
@@ -42,7 +47,7 @@ func TestKillingDoesNotWaitForAStart(t *testing.T) {
 //
 //nolint:paralleltest // it kills all that the test binary has started
 func TestAStartThatDoesNotEnd(t *testing.T) {
-	s := &server{reaper: newReaper(), watch: newWatch()}
+	s := &server{reaper: oneReaper(), watch: newWatch()}
 	ended := child(t, s)
 	begun := make(chan struct{})
 	done := make(chan struct{})
@@ -56,7 +61,7 @@ func TestAStartThatDoesNotEnd(t *testing.T) {
 
 //nolint:paralleltest // it looks at what the test binary has started
 func TestReserveThatEndedIsForgotten(t *testing.T) {
-	s := &server{options: Options{Memory: 1 << 30}, reaper: newReaper(), watch: newWatch()}
+	s := &server{options: Options{Memory: 1 << 30}, reaper: oneReaper(), watch: newWatch()}
 	done := make(chan struct{})
 	kept := make(chan struct{})
 	fails := func() (<-chan syscall.WaitStatus, *os.File, error) {
