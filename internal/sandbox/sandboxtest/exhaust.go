@@ -130,7 +130,7 @@ func testDiskOverCommands(t *testing.T, h Harness) {
 		}
 		if result.Exceeded == sandbox.DiskLimit {
 			exceeded++
-			run(t, box, fmt.Sprintf("rm -f part%d part%d", i-1, i)) // the one before may have been found too late to be told
+			run(t, box, fmt.Sprintf("rm -f part%[1]d part%[2]d", i-1, i)) // the one before may have been found too late to be told
 		}
 	}
 	if exceeded == 0 {
