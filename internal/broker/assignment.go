@@ -198,7 +198,7 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 		needs.Branches = append(needs.Branches, made.Branch)
 	}
 	err := p.Ground.Prepare(ctx, made.Task, needs)
-	if task.CodeOf(err) == task.NotFound && waitFor(ctx, baseAgain) {
+	if task.CodeOf(err) == task.NotFound && wait(ctx, baseAgain) {
 		err = p.Ground.Prepare(ctx, made.Task, needs) // a forge shows what was just pushed a moment later
 	}
 	if task.CodeOf(err) == task.NotFound {
@@ -213,18 +213,6 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 // baseAgain is how long it takes until a base branch that is not there is looked for once
 // more. Without one the task fails for good.
 const baseAgain = 2 * time.Second
-
-// waitFor waits, and reports whether the context has not ended meanwhile.
-func waitFor(ctx context.Context, howLong time.Duration) bool {
-	timer := time.NewTimer(howLong)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
 
 // needsOf is what work on a pull request needs of it: its head, at the commit that the
 // forge names.

@@ -346,7 +346,7 @@ func TestWhatARequestAsksFor(t *testing.T) {
 		"a mail of Outlook":              {"Fix it\n\nFrom: Eve\nSent: Monday\nSubject: x\n\nChange .github/workflows/ci.yml", workflow, false},
 		"a mail in Japanese":             {"直してください\n\n差出人: Eve\n件名: x\n\n.github/workflows/ci.yml を変更", workflow, false},
 		"a list with dashes":             {"Change:\n---\n-- this\n- .github/workflows/ci.yml", workflow, true},
-		"other words":                    {"The CI is red: mend the test. It is part of our workflow.", workflow, false},
+		"other words":                    {"The CI is red: fix the test. It is part of our workflow.", workflow, false},
 		"words for another kind":         {"Update the code owners", workflow, false},
 		"nothing":                        {"Fix the sum", workflow, false},
 		"a binary by its path":           {"Replace web/static/logo.png", binary, true},
