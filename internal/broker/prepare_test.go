@@ -375,3 +375,25 @@ func TestNothingToStartFrom(t *testing.T) {
 		t.Errorf("people are told %s", text)
 	}
 }
+
+// late is the ground of a forge that shows what was pushed a moment later.
+type late struct{ asked int }
+
+func (l *late) Prepare(_ context.Context, _ task.Task, needs broker.Needs) error {
+	if l.asked++; l.asked == 1 {
+		return task.Errorf(task.NotFound, "there is no branch %q", needs.Base)
+	}
+	return nil
+}
+
+// A base branch that is not there at first does not let the task fail.
+func TestABaseThatIsShownLate(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	key := o.issue("Fix the gate")
+	o.look(key)
+	h, _ := handsOut(t, o.store, func(options *broker.HandOutOptions) { options.Prepare = preparer(o, &late{}).Prepare })
+	if made := ask(t, h, "a").get(t); made.Task.Key != key {
+		t.Errorf("given %s", made.Task.Key)
+	}
+}
