@@ -143,7 +143,7 @@ var usualHeaders = regexp.MustCompile(`\Atree [0-9a-f]+\n(?:parent [0-9a-f]+\n)*
 	`(?:mergetag [^\n]*\n(?: [^\n]*\n)*)*(?:encoding [^\n]*\n)?(?:gpgsig(?:-sha256)? [^\n]*\n(?: [^\n]*\n)*)*(?:encoding [^\n]*\n)?\z`)
 
 // speaksForOthers are lines of a message that say what others did.
-var speaksForOthers = regexp.MustCompile(`(?im)^[a-z][a-z-]*-by:.*\n?`)
+var speaksForOthers = regexp.MustCompile(`(?im)^[a-z][a-z0-9-]*-by[ \t]*:.*\n?`)
 
 // rewrite makes the commit that takes the place of one of an agent.
 func (m *Mirrors) rewrite(ctx context.Context, at place, pushed pushedCommit, made map[string]string, coAuthors []string) (string, error) {

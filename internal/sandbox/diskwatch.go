@@ -16,6 +16,7 @@ type DiskWatch struct {
 	free     int64     // when the folders were measured last
 	measured time.Time // zero before the first time
 	took     time.Duration
+	dying    bool  // it was said that too much is taken, and no command has begun since
 	ended    bool  // a command has, since the last look
 	used     int64 // what they took then
 	allowed  int64 // what they may take: the limit, or what they took when it was last exceeded
@@ -42,7 +43,12 @@ const (
 func (w *DiskWatch) Over() bool {
 	if w.used > w.Limit {
 		w.used = w.Used()
-		w.allowed = max(w.Limit, w.used)
+		if !w.dying {
+			w.allowed = min(w.allowed, w.used)
+		} else {
+			w.allowed = w.used
+		}
+		w.allowed, w.dying = max(w.Limit, w.allowed), false
 	}
 	return w.used > w.Limit
 }
@@ -72,7 +78,7 @@ func (w *DiskWatch) Exceeded(now time.Time) bool {
 	w.free, w.measured, w.took = free, now, time.Since(began)
 	w.allowed = max(w.Limit, min(w.allowed, w.used))
 	if w.used > w.allowed {
-		w.allowed = w.used
+		w.allowed, w.dying = w.used, true
 		return true
 	}
 	return free < diskReserve && w.used > diskReserve
