@@ -197,8 +197,8 @@ func TestCommandMakesAPullRequest(t *testing.T) {
 	if !strings.Contains(server.text(task.NoteTaken), "working on it") {
 		t.Errorf("the journal has %s", server.text(task.NoteTaken))
 	}
-	if server.asked[0] != `{"agent_id":"shop"}` {
-		t.Errorf("it asked with %s", server.asked[0])
+	if got := server.firstAsked(); got != `{"agent_id":"shop"}` {
+		t.Errorf("it asked with %s", got)
 	}
 	s.await(t, 1)
 }

@@ -195,6 +195,13 @@ func (h *house) request(w http.ResponseWriter, r *http.Request) {
 	answer(w, h.assigned)
 }
 
+// firstAsked is the first request for a task. Others may come meanwhile.
+func (h *house) firstAsked() string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.asked[0]
+}
+
 func (h *house) renew(*http.Request) (any, error) {
 	h.renewals++
 	return wire.Heartbeat{}, nil

@@ -178,6 +178,9 @@ const (
 	DiskLimit      Limit = "disk"
 )
 
+// OutOfMemory is in the error of a sandbox that the kernel ended with its programs.
+const OutOfMemory = "the programs in the sandbox took more memory than they may, and the kernel ended it with them"
+
 // Result is how a command ended.
 type Result struct {
 	ExitCode int           // 128 and the signal's number when a signal ended it

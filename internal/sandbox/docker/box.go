@@ -38,7 +38,18 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 // Run runs a command.
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
 	result, err := b.client.Run(ctx, command)
+	if err != nil && ctx.Err() == nil && task.CodeOf(err) == task.Unavailable && b.outOfMemory(ctx) {
+		err = task.Wrap(task.Unavailable, err, sandbox.OutOfMemory)
+	}
 	return result, b.explain(err)
+}
+
+// outOfMemory reports whether the kernel ended processes of the container for their memory.
+func (b *box) outOfMemory(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	found, err := b.engine.api.ContainerInspect(ctx, b.info.ID, client.ContainerInspectOptions{})
+	return err == nil && found.Container.State != nil && found.Container.State.OOMKilled
 }
 
 // explain adds to an error of the sandbox what the guest said on standard error.

@@ -175,7 +175,7 @@ func (c *Client) Run(ctx context.Context, command sandbox.Command) (sandbox.Resu
 	}
 	stream, err := c.open(request{Command: rawString(command.Text), Limit: command.OutputLimit, FileSize: fileMax})
 	if err != nil {
-		return sandbox.Result{}, err
+		return sandbox.Result{}, c.guard.explain(err)
 	}
 	defer func() { _ = stream.Close() }()
 
@@ -199,7 +199,7 @@ func (c *Client) Run(ctx context.Context, command sandbox.Command) (sandbox.Resu
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
-	return result, err
+	return result, c.guard.explain(err)
 }
 
 // watch has a running command killed when its time is up, a limit is exceeded or

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // guard watches the limits of a sandbox that the host can see, from its start to
@@ -123,6 +124,21 @@ func (g *guard) end(exit int) sandbox.Limit {
 		return sandbox.DiskLimit
 	}
 	return sandbox.NoLimit
+}
+
+// explain says of a sandbox that was lost if the kernel ended processes of it for their
+// memory, one of which may have been the guest.
+func (g *guard) explain(err error) error {
+	if g == nil || task.CodeOf(err) != task.Unavailable {
+		return err
+	}
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.look()
+	if g.found != sandbox.MemoryLimit {
+		return err
+	}
+	return task.Wrap(task.Unavailable, err, sandbox.OutOfMemory)
 }
 
 func (g *guard) exceeded() <-chan sandbox.Limit {

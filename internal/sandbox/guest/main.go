@@ -16,11 +16,7 @@ const (
 	launchName  = "sandbox-launch"
 	relayName   = "sandbox-relay"
 	installName = "sandbox-install"
-	reserveName = "sandbox-reserve"
 )
-
-// exitFailed is how the program ends when it cannot do what it was started for.
-const exitFailed = 1
 
 // Confinement restricts the process that calls it and all that it starts.
 type Confinement func(Options) error
@@ -42,14 +38,12 @@ func Main(confinements map[string]Confinement) {
 		err = relay(os.Args[2])
 	case installName:
 		err = install(os.Args[2])
-	case reserveName:
-		err = holdReserve(os.Args[2])
 	default:
 		return
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "toryo sandbox:", err)
-		os.Exit(exitFailed) //nolint:revive // the program is a guest and nothing else
+		os.Exit(1) //nolint:revive // the program is a guest and nothing else
 	}
 	os.Exit(0) //nolint:revive // the program is a guest and nothing else
 }

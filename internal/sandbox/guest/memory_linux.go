@@ -29,7 +29,7 @@ func (s *server) exceeded() sandbox.Limit {
 // processes share is counted for each at first, which costs little. Only when that
 // is too much is it asked for exactly.
 func (s *server) overMemory(processes []int) bool {
-	files := s.sharedFiles(processes) + s.reserveOver()
+	files := s.sharedFiles(processes)
 	if rough := files + sum(processes, residentMemory); rough <= s.options.Memory {
 		return false
 	}

@@ -122,17 +122,17 @@ func (s *server) killAll() {
 	release := s.awaitStarted()
 	defer release()
 	for range 100 {
-		found := s.everyOther()
+		found := s.others()
 		if len(found) == 0 {
 			return
 		}
 		for _, pid := range found {
 			_ = unix.Kill(pid, unix.SIGSTOP)
 		}
-		if again := s.everyOther(); len(again) > len(found) {
+		if again := s.others(); len(again) > len(found) {
 			continue
 		}
-		for _, pid := range s.everyOther() {
+		for _, pid := range s.others() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		s.reaper.reap()
@@ -151,7 +151,7 @@ func (s *server) killFew() bool {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for range few {
-		found := s.everyOther()
+		found := s.others()
 		if len(found) == 0 {
 			return true
 		}
@@ -189,13 +189,8 @@ func (s *server) awaitGone() {
 	}
 }
 
-// others are the processes of the sandbox besides the guest and those that serve it.
+// others are the processes besides the guest and the one that carries its link.
 func (s *server) others() []int {
-	return slices.DeleteFunc(s.everyOther(), func(pid int) bool { return int64(pid) == s.reserve.Load() })
-}
-
-// everyOther are the processes besides the guest and the one that carries its link.
-func (s *server) everyOther() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil

@@ -2,11 +2,9 @@ package guest
 
 import (
 	"os"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // oneReaper is the reaper of all tests: each takes the status of every child of this
@@ -57,69 +55,4 @@ func TestAStartThatDoesNotEnd(t *testing.T) {
 	}()
 	<-begun
 	<-done
-}
-
-//nolint:paralleltest // it looks at what the test binary has started
-func TestReserveThatEndedIsForgotten(t *testing.T) {
-	s := &server{options: Options{Memory: 1 << 30}, reaper: oneReaper(), watch: newWatch()}
-	done := make(chan struct{})
-	kept := make(chan struct{})
-	fails := func() (<-chan syscall.WaitStatus, *os.File, error) {
-		read, write, err := os.Pipe()
-		if err != nil {
-			return nil, nil, err
-		}
-		_ = read.Close()
-		s.reserve.Store(int64(os.Getppid()))
-		ended := make(chan syscall.WaitStatus, 1)
-		ended <- syscall.WaitStatus(exitFailed << 8)
-		return ended, write, nil
-	}
-	go func() { // ends as the reserve cannot be had
-		defer close(kept)
-		s.keepReserve(done, fails)
-	}()
-	<-kept
-	if left := s.reserve.Load(); left != 0 {
-		t.Errorf("process %d still counts as the reserve", left)
-	}
-}
-
-func TestReserveIsBoundInMemory(t *testing.T) {
-	t.Parallel()
-	s := &server{}
-	s.reserve.Store(int64(os.Getpid()))
-	held := make([]byte, 64<<20)
-	for i := range held {
-		held[i] = 1
-	}
-	if over := s.reserveOver(); over < 32<<20 {
-		t.Errorf("a reserve with more than 64 MB counts as %d bytes", over)
-	}
-	if len(held) == 0 || residentMemory(os.Getpid()) < 64<<20 {
-		t.Error("the memory is not there: " + strconv.Itoa(len(held)))
-	}
-	s.reserve.Store(0)
-	if over := s.reserveOver(); over != 0 {
-		t.Errorf("no reserve counts as %d bytes", over)
-	}
-}
-
-func TestReserveIsStartedMoreAndMoreSlowly(t *testing.T) {
-	t.Parallel()
-	wait := reserveAfter
-	for range 20 {
-		wait = nextReserve(wait, time.Millisecond, false)
-	}
-	if wait != reserveSlow {
-		t.Errorf("after 20 that were ended at once the next one comes after %s", wait)
-	}
-	for name, next := range map[string]time.Duration{
-		"lived":                nextReserve(wait, time.Minute, false),
-		"was taken for memory": nextReserve(wait, time.Millisecond, true),
-	} {
-		if next != reserveAfter {
-			t.Errorf("after one that %s the next comes after %s", name, next)
-		}
-	}
 }

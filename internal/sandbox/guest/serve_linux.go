@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -33,8 +32,7 @@ type server struct {
 	// starting is held while a process is started and while all are stopped to be killed: a
 	// process that is stopped before it has begun holds up the guest.
 	starting sync.Mutex
-	reserve  atomic.Int64 // the process that the kernel is to end before the guest
-	disk     *diskGuard   // used with the watch's mutex held; nil where the host looks
+	disk     *diskGuard // used with the watch's mutex held; nil where the host looks
 }
 
 func serve(options Options) error {
@@ -62,9 +60,8 @@ func serve(options Options) error {
 	makeThreads()
 	guest := &server{options: options, session: session, reaper: newReaper()}
 	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
-	go guest.watchLimits(session.CloseChan())                     // for as long as the guest lives
-	go guest.watchDisk(session.CloseChan())                       // so does this
-	go guest.keepReserve(session.CloseChan(), guest.startReserve) // and this
+	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
+	go guest.watchDisk(session.CloseChan())   // so does this
 	guest.prepare()
 	guest.acceptRequests()
 	guest.killAll()

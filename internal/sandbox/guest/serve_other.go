@@ -8,6 +8,4 @@ func serve(Options) error { return task.Errorf(task.Unsupported, "a guest runs o
 
 func launch(string) error { return task.Errorf(task.Unsupported, "a guest runs on Linux only") }
 
-func holdReserve(string) error { return task.Errorf(task.Unsupported, "a guest runs on Linux only") }
-
 func hide() error { return task.Errorf(task.Unsupported, "a guest runs on Linux only") }

@@ -282,7 +282,7 @@ func (p pod) trouble(image string) error {
 func (p pod) end() error {
 	for _, status := range slices.Concat(p.Status.First, p.Status.Containers) {
 		if ended := status.State.Terminated; ended != nil && ended.Reason == "OOMKilled" {
-			return &lostError{sandbox.MemoryLimit, "the pod took more memory than it may and was killed"}
+			return &lostError{sandbox.MemoryLimit, sandbox.OutOfMemory}
 		}
 	}
 	switch {
