@@ -53,9 +53,19 @@ func (m *Mirrors) made(ctx context.Context, at place, p Publication) (string, er
 	if len(pushed) == 0 {
 		return p.Commit, nil // the forge has it
 	}
+	before, err := m.pushedAs(ctx, at)
+	if err != nil {
+		return "", err
+	}
 	made := map[string]string{}
+	for known, of := range before {
+		made[of] = known
+	}
 	var updates strings.Builder
 	for _, one := range pushed {
+		if made[one.hash] != "" { // the forge may have it in this form
+			continue
+		}
 		if made[one.hash], err = m.rewrite(ctx, at, one, made, p.CoAuthors); err != nil {
 			return "", err
 		}

@@ -75,6 +75,15 @@ func TestPublishedCommitsAreTheServers(t *testing.T) {
 		s.Stop()
 		s.open(t, nil)
 	}
+	// The same run adds to what it has, which is not what was published.
+	own := commit(t, work, "own.txt")
+	run(t, work, "push", "--quiet", "origin", "HEAD:refs/heads/toryo/1")
+	made1, err := s.Publish(t.Context(), publication("toryo/1", own)) // without the author of before
+	must(t, err)
+	if run(t, forge, "rev-parse", made1+"^") != made {
+		t.Error("what the forge has was made again")
+	}
+	made = made1
 	// The next run has it, and adds to it.
 	s.begin(t, "task1")
 	next := t.TempDir()

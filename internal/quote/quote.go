@@ -94,15 +94,20 @@ func oneLine(text string) string {
 
 // Inset is a text as an entry of a list of entries, one of which begins on each line
 // that is not indented. All its lines but the first are.
-func Inset(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
+func Inset(text string) string { return lineBreak.ReplaceAllString(text, "$0  ") }
+
+// lineBreak is whatever a reader may take for the end of a line.
+var lineBreak = regexp.MustCompile(`\r\n|[\n\v\f\r\x{85}\x{2028}\x{2029}]`)
 
 // section is a line that could be taken for the heading of a section.
-var section = regexp.MustCompile(`(?m)^[ \t]*§`)
+var section = regexp.MustCompile(`(?:^|[\n\v\f\r\x{85}\x{2028}\x{2029}])[\s\p{Z}]*?§`)
 
 // Section is a section of a text under a heading such as §3. A line in it that looks
 // like a heading is indented, so that no line but ours begins with §.
 func Section(number int, text string) string {
-	return fmt.Sprintf("§%d\n%s", number, section.ReplaceAllString(text, "  $0"))
+	return fmt.Sprintf("§%d\n%s", number, section.ReplaceAllStringFunc(text, func(found string) string {
+		return strings.TrimSuffix(found, "§") + "  §"
+	}))
 }
 
 // mark is what could be taken for one of our marks: its first character, or a way to

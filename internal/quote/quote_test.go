@@ -65,13 +65,13 @@ func TestNothingLooksLikeAMark(t *testing.T) {
 func TestSectionsAndEntries(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.ReplaceAll(draw(t, "text"), "\r", "")
-		for i, line := range strings.Split(Section(7, text), "\n") {
+		text := draw(t, "text")
+		for i, line := range lineBreak.Split(Section(7, text), -1) {
 			if strings.HasPrefix(line, "§") != (i == 0) {
 				t.Fatalf("line %d of %q", i, Section(7, text))
 			}
 		}
-		for i, line := range strings.Split(Inset(text), "\n") {
+		for i, line := range lineBreak.Split(Inset(text), -1) {
 			if i > 0 && !strings.HasPrefix(line, "  ") {
 				t.Fatalf("line %d of %q begins an entry", i, Inset(text))
 			}

@@ -3,6 +3,7 @@ package signing
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,13 @@ func (g gpgSigner) clean(ctx context.Context) error {
 		if info, err := os.Stat(home); err != nil || time.Since(info.ModTime()) < leftAfter {
 			continue
 		}
-		if err := g.remove(ctx, home); err != nil {
+		link, unlink, err := shortName(home)
+		if err != nil {
+			return err
+		}
+		err = g.remove(ctx, home, link)
+		unlink()
+		if err != nil {
 			return err
 		}
 	}
@@ -75,16 +82,14 @@ func (g gpgSigner) clean(ctx context.Context) error {
 }
 
 // remove ends the agent that gpg started for a folder, which holds the key, and removes
-// the folder.
-func (g gpgSigner) remove(ctx context.Context, home string) error {
+// the folder. Where there is a folder for sockets, gpg has one there that is named after
+// the link.
+func (g gpgSigner) remove(ctx context.Context, home, link string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
 	defer cancel()
 	gpgconf := filepath.Join(filepath.Dir(g.path), "gpgconf")
-	if link, unlink, err := shortName(home); err == nil {
-		defer unlink()
-		_, _ = g.run(ctx, gpgconf, link, nil, "--kill", "all")
-		_, _ = g.run(ctx, gpgconf, link, nil, "--remove-socketdir") // which may be elsewhere
-	}
+	_, _ = g.run(ctx, gpgconf, link, nil, "--kill", "all")
+	_, _ = g.run(ctx, gpgconf, link, nil, "--remove-socketdir")
 	if err := os.RemoveAll(home); err != nil {
 		return task.Wrap(task.Internal, err, "cannot remove the folder of gpg")
 	}
@@ -112,16 +117,16 @@ func (g gpgSigner) with(ctx context.Context, input []byte, args ...string) (outp
 	if err != nil {
 		return "", task.Wrap(task.Internal, err, "cannot make a folder for gpg")
 	}
+	link, unlink, err := shortName(home)
+	if err != nil {
+		return "", errors.Join(err, os.Remove(home))
+	}
+	defer unlink()
 	defer func() {
-		if failed := g.remove(ctx, home); err == nil {
+		if failed := g.remove(ctx, home, link); err == nil {
 			err = failed
 		}
 	}()
-	link, unlink, err := shortName(home)
-	if err != nil {
-		return "", err
-	}
-	defer unlink()
 	if _, err := g.run(ctx, g.path, link, g.key, "--batch", "--no-tty", "--quiet", "--import"); err != nil {
 		return "", err
 	}
