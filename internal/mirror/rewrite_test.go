@@ -77,7 +77,7 @@ func TestPublishedCommitsAreTheServers(t *testing.T) {
 	}
 	// The same run adds to what it has, which is not what was published.
 	own := commit(t, work, "own.txt")
-	run(t, work, "push", "--quiet", "origin", "HEAD:refs/heads/toryo/1")
+	run(t, work, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/toryo/1")
 	made1, err := s.Publish(t.Context(), publication("toryo/1", own)) // without the author of before
 	must(t, err)
 	if run(t, forge, "rev-parse", made1+"^") != made {
