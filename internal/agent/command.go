@@ -180,7 +180,7 @@ func failed(in task.Language, text, output string) wire.Result {
 // handOver makes the branch and the pull request of what was changed.
 func (c Command) handOver(ctx context.Context, in task.Language, run Run, output string, again bool) (wire.Result, error) {
 	message := fmt.Sprintf("%s\n\nFor #%d", run.Work.Title, run.Work.Item.Number)
-	commit, changed, err := run.Repository.Commit(ctx, message)
+	commit, changed, err := run.Repository.Commit(ctx, message, "")
 	if err != nil {
 		return wire.Result{}, fmt.Errorf("commit the changes: %w", err)
 	}
@@ -229,7 +229,7 @@ func differs(ctx context.Context, run Run) (bool, error) {
 	if run.Work.Pull != nil {
 		return false, nil
 	}
-	diff, err := run.Repository.Diff(ctx)
+	diff, err := run.Repository.Diff(ctx, "")
 	return len(diff.Files) > 0, err
 }
 

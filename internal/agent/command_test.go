@@ -59,7 +59,7 @@ func (f *folder) Save(ctx context.Context, _ string) (string, error) {
 	return "wip", ctx.Err()
 }
 
-func (f *folder) Commit(ctx context.Context, _ string) (string, bool, error) {
+func (f *folder) Commit(ctx context.Context, _, _ string) (string, bool, error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	now := f.files()
@@ -72,7 +72,16 @@ func (f *folder) Commit(ctx context.Context, _ string) (string, bool, error) {
 	return "", len(now) != len(f.before), ctx.Err()
 }
 
-func (f *folder) Diff(context.Context) (phase.Diff, error) { return phase.Diff{}, nil }
+func (f *folder) Diff(context.Context, string) (phase.Diff, error) { return phase.Diff{}, nil }
+func (f *folder) Below() string                                     { return "below" }
+func (f *folder) Export(context.Context, string) (phase.Export, error) {
+	return nil, task.Errorf(task.Unsupported, "no")
+}
+
+func (f *folder) Preserve(ctx context.Context, do func(context.Context) error) (phase.Preserved, error) {
+	return phase.Preserved{}, do(ctx)
+}
+func (f *folder) ExcludeUnchanged(context.Context, map[string]string) error { return nil }
 func (f *folder) Base(context.Context, string) ([]byte, error) {
 	return nil, task.Errorf(task.NotFound, "no")
 }

@@ -23,9 +23,9 @@ func (s steady) Save(ctx context.Context, message string) (string, error) {
 }
 
 // Commit implements phase.Repository.
-func (s steady) Commit(ctx context.Context, message string) (commit string, changed bool, err error) {
+func (s steady) Commit(ctx context.Context, message, saved string) (commit string, changed bool, err error) {
 	commit, err = persistOn(ctx, gitTimeout, outside, func(ctx context.Context) (string, error) {
-		made, differs, err := s.Repository.Commit(ctx, message)
+		made, differs, err := s.Repository.Commit(ctx, message, saved)
 		changed = differs
 		return made, err
 	})

@@ -43,9 +43,12 @@ func (b *bench) workspace() tool.Workspace {
 }
 
 // mount is where the workspace is for programs in the sandbox.
-func (b *bench) mount() string {
-	if b.run.Setup.Engine.Name() == "landlock" { // the one that cannot move it
-		return b.run.Repository.Workspace()
+func (b *bench) mount() string { return b.run.mountOf(b.run.Repository.Workspace()) }
+
+// mountOf is where a folder is for programs in the sandbox that it is the workspace of.
+func (r *run) mountOf(folder string) string {
+	if r.Setup.Engine.Name() == "landlock" { // the one that cannot move it
+		return folder
 	}
 	return sandbox.WorkspacePath
 }
@@ -124,23 +127,6 @@ func (b *bench) ready(ctx context.Context) (sandbox.Sandbox, error) {
 	return b.box, nil
 }
 
-// verified runs tests for a verdict. A sandbox that is lost on the way is no
-// verdict on the work, so that they are then run once more.
-func (b *bench) verified(ctx context.Context, line string) (environment.Baseline, error) {
-	ran, err := b.tests(ctx, line, nil)
-	if err != nil && ctx.Err() == nil && b.lost {
-		return b.tests(ctx, line, nil)
-	}
-	return ran, err
-}
-
-// usable reports whether commands can be run, as far as that is known.
-func (b *bench) usable() bool {
-	b.using.Lock()
-	defer b.using.Unlock()
-	return b.box != nil || b.lost
-}
-
 // tests runs a command line and says how its tests went.
 func (b *bench) tests(ctx context.Context, line string, output io.Writer) (environment.Baseline, error) {
 	b.using.Lock()
@@ -184,7 +170,8 @@ func (p projectTests) Run(ctx context.Context, output io.Writer) (tool.TestRun, 
 	if p.command == "" {
 		return tool.TestRun{}, tool.Mistake("it is not known how the project's tests are run; use run")
 	}
-	ran, err := p.bench.tests(ctx, p.command, output)
+	ran, err := p.bench.tests(ctx, "(cd "+shellQuote(p.bench.mount())+" && "+p.command+")", output)
+	ran.Command = p.command
 	return testRun(ran), err
 }
 

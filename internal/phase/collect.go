@@ -75,12 +75,16 @@ func (r *run) collect(ctx context.Context) error {
 // fingerprint names the change that the workspace is, to see whether a run has
 // changed anything.
 func (r *run) fingerprint(ctx context.Context) (string, error) {
-	diff, err := r.Repository.Diff(ctx)
+	diff, err := r.Repository.Diff(ctx, "")
 	if err != nil {
 		return "", fmt.Errorf("look at what has changed: %w", err)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(diff.Files, "\n") + "\n" + diff.Text))
-	return hex.EncodeToString(sum[:]), nil
+	return diff.fingerprint(), nil
+}
+
+func (d Diff) fingerprint() string {
+	sum := sha256.Sum256([]byte(strings.Join(d.Files, "\n") + "\n" + d.Text))
+	return hex.EncodeToString(sum[:])
 }
 
 // ruleFiles are where projects write down their rules for agents.

@@ -122,7 +122,7 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if r.state.branch == "" {
-		commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)))
+		commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)), verdict.Commit)
 		if err != nil {
 			return Outcome{}, fmt.Errorf("commit the work: %w", err)
 		}
@@ -181,7 +181,7 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 	if err != nil {
 		return Letter{}, err
 	}
-	diff, err := r.Repository.Diff(ctx)
+	diff, err := r.Repository.Diff(ctx, verdict.Commit)
 	if err != nil {
 		return Letter{}, err
 	}

@@ -162,12 +162,23 @@ type Repository interface {
 	// since the last time it returns the last commit, and without any at all none.
 	Save(ctx context.Context, message string) (commit string, err error)
 	// Diff is everything that differs from the base, as a unified diff, with the
-	// names of the files.
-	Diff(ctx context.Context) (Diff, error)
+	// names of the files: in a commit that Save has made, or in the workspace if
+	// saved is empty.
+	Diff(ctx context.Context, saved string) (Diff, error)
 	// Commit makes the branch: the work in one commit with the message, on top of
 	// the base or of what the branch had, and pushes it to the task's namespace.
 	// Changed is false, and nothing is pushed, if nothing differs.
-	Commit(ctx context.Context, message string) (commit string, changed bool, err error)
+	// The files are those of a commit that Save has made, whatever the workspace
+	// has now, or those of the workspace if saved is empty.
+	Commit(ctx context.Context, message, saved string) (commit string, changed bool, err error)
+	// Below is the commit that the branch's next one is on top of: the base, or what
+	// the branch had.
+	Below() string
+	// Export writes the files of a commit, and nothing else, to a folder of their own.
+	Export(ctx context.Context, commit string) (Export, error)
+	// Preserve does something that may change files, and then puts back those that
+	// were there before. Files that were made stay.
+	Preserve(ctx context.Context, do func(context.Context) error) (Preserved, error)
 	// Base returns a file as the base branch has it, or NotFound.
 	Base(ctx context.Context, path string) ([]byte, error)
 	// BaseFiles lists the files of the base branch.
@@ -178,6 +189,9 @@ type Repository interface {
 	// base has is not excluded. It may be called again with other paths, which
 	// are then excluded too.
 	Exclude(ctx context.Context, paths []string) error
+	// ExcludeUnchanged keeps files out as Exclude does, for as long as they have the
+	// content that is named beside them, as [Preserved] has it.
+	ExcludeUnchanged(ctx context.Context, files map[string]string) error
 	// Merge brings what the base has got since into the work. It returns the
 	// paths in conflict, which are then marked in the files, if there are any.
 	Merge(ctx context.Context) (conflicts []string, err error)
@@ -186,6 +200,21 @@ type Repository interface {
 	Fits(ctx context.Context) error
 	// Remarks says what was left out or left alone, for people.
 	Remarks() []string
+}
+
+// Export is a folder with the files of a commit.
+type Export interface {
+	Dir() string
+	// Restore puts the files of the commit back as they were, and names those that
+	// were not. Other files stay.
+	Restore(ctx context.Context) ([]string, error)
+	Remove() error
+}
+
+// Preserved says what was done to the files of a workspace.
+type Preserved struct {
+	Restored []string          // files that were changed or removed, and put back
+	Made     map[string]string // new files that git does not ignore, with the hash of their content
 }
 
 // Diff is a change.

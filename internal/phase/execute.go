@@ -134,13 +134,16 @@ func (r *run) fits(ctx context.Context) error {
 }
 
 func (r *run) diffText(ctx context.Context) (string, error) {
-	diff, err := r.Repository.Diff(ctx)
+	diff, err := r.Repository.Diff(ctx, "")
 	return diff.Text, err
 }
 
 // tests are the project's tests against the baseline.
 func (r *run) tests() projectTests {
-	tests := projectTests{bench: r.bench, command: r.project.detection.TestCommand, baseline: r.state.setup.Receipt.Baseline}
+	tests := projectTests{bench: r.bench, baseline: r.state.setup.Receipt.Baseline}
+	if detected := r.project.detection; detected.TestCommand != "" {
+		tests.command = inFolder(detected.Directory, detected.TestCommand)
+	}
 	if tests.baseline != nil {
 		tests.command = tests.baseline.Command
 	}

@@ -89,9 +89,12 @@ type SetupEntry struct {
 	// Build is how building went before any change; nil if there is nothing to
 	// build.
 	Build *environment.Baseline `json:"build,omitempty"`
-	// Made are the files and folders that set-up made. They are no part of the
-	// work.
-	Made []string `json:"made,omitempty"`
+	// Made are the files that set-up made, with the hash of what they had then. They
+	// are no part of the work before the work has changed them.
+	Made map[string]string `json:"made_files,omitempty"`
+	// Restored are the files of the project that set-up had changed. They were put
+	// back as they were.
+	Restored []string `json:"restored,omitempty"`
 }
 
 // SignalEntry is a signal that the run acted on.

@@ -25,7 +25,7 @@ type differing struct {
 	files []string
 }
 
-func (d differing) Diff(context.Context) (Diff, error) { return Diff{Files: d.files}, nil }
+func (d differing) Diff(context.Context, string) (Diff, error) { return Diff{Files: d.files}, nil }
 
 // What set-up is given is the project's own only if it is exactly what the base branch
 // has: an environment that is kept of anything else is used for nothing else.

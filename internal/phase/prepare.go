@@ -2,6 +2,7 @@ package phase
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -44,10 +45,6 @@ func (r *run) prepare(ctx context.Context) error {
 
 // setUp runs the sub-phase and writes down what it came to.
 func (r *run) setUp(ctx context.Context) error {
-	before, err := sandbox.List(r.Repository.Workspace())
-	if err != nil {
-		return err
-	}
 	setup := r.setupOf(ctx)
 	setup.Post = func(ctx context.Context, comment string) error {
 		return r.tell(ctx, "environment-setup-failed", comment, func(name string) error { return r.Desk.Say(ctx, name, comment) })
@@ -56,22 +53,95 @@ func (r *run) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome, err := setup.Run(ctx, environment.Request{Plan: r.state.plan.SelectedEnvironment, Source: source, Spec: r.spec(), Baseline: true})
+	outcome, entry, err := r.setUpKeeping(ctx, setup, environment.Request{Plan: r.state.plan.SelectedEnvironment, Source: source, Spec: r.spec()})
 	if err != nil {
-		return cause(ctx, err)
+		return err
 	}
 	r.bench.box = outcome.Sandbox
-	entry := &SetupEntry{Handover: outcome.Handover, Receipt: outcome.Receipt, Result: outcome.Result}
-	if entry.Build, err = r.buildBaseline(ctx, outcome); err != nil {
-		return err
-	}
-	if entry.Made, err = sandbox.Added(r.Repository.Workspace(), before); err != nil {
-		return err
-	}
-	if err := r.Repository.Exclude(ctx, entry.Made); err != nil {
+	entry.Handover, entry.Receipt, entry.Result = outcome.Handover, outcome.Receipt, outcome.Result
+	if err := r.baseline(ctx, entry); err != nil {
 		return err
 	}
 	return r.append(ctx, task.Prepared, Entry{Setup: entry})
+}
+
+// mostMade bounds how many files that set-up made are told apart. Where there are more,
+// what git would otherwise ignore is not ignored by the project, and all of it is left out.
+const mostMade = 5000
+
+// setUpKeeping sets an environment up in the workspace. The project's files are as they
+// were afterwards, and what was made besides is no part of the work.
+func (r *run) setUpKeeping(ctx context.Context, setup *environment.Setup, request environment.Request) (environment.Outcome, *SetupEntry, error) {
+	var outcome environment.Outcome
+	preserved, err := r.Repository.Preserve(ctx, func(ctx context.Context) error {
+		var err error
+		if outcome, err = setup.Run(ctx, request); err != nil {
+			return cause(ctx, err)
+		}
+		return r.exclude(ctx)
+	})
+	if err == nil {
+		err = r.leaveOut(ctx, preserved)
+	}
+	if err != nil {
+		if outcome.Sandbox != nil {
+			err = errors.Join(err, outcome.Sandbox.Stop(context.WithoutCancel(ctx)))
+		}
+		return environment.Outcome{}, nil, err
+	}
+	return outcome, &SetupEntry{Made: preserved.Made, Restored: preserved.Restored}, nil
+}
+
+// leaveOut keeps what was made out of the work, and gives what was put back to the
+// sandbox.
+func (r *run) leaveOut(ctx context.Context, preserved Preserved) error {
+	if len(preserved.Restored) > 0 {
+		if err := sandbox.Give(r.Repository.Workspace()); err != nil {
+			return fmt.Errorf("give the restored files to the sandbox: %w", err)
+		}
+	}
+	if len(preserved.Made) <= mostMade {
+		return r.Repository.ExcludeUnchanged(ctx, preserved.Made)
+	}
+	folders := map[string]bool{}
+	for name := range preserved.Made {
+		top, _, _ := strings.Cut(name, "/")
+		folders[top] = true
+	}
+	clear(preserved.Made)
+	for name := range folders {
+		preserved.Made[name] = ""
+	}
+	return r.Repository.ExcludeUnchanged(ctx, preserved.Made)
+}
+
+// baseline builds and tests the project once before anything is changed.
+func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
+	detected := r.project.detection
+	if r.bench.box == nil || !entry.Handover.EnvironmentReady || detected.EnvironmentType != entry.Handover.EnvironmentName {
+		return nil
+	}
+	preserved, err := r.Repository.Preserve(ctx, func(ctx context.Context) error {
+		at, err := r.trialIn(ctx, r.bench.box, r.bench.mount())
+		if err != nil {
+			return err
+		}
+		if detected.BuildCommand != "" {
+			if entry.Build, err = at.try(ctx, detected.Directory, detected.BuildCommand); err != nil {
+				return err
+			}
+		}
+		if detected.TestCommand != "" {
+			entry.Receipt.Baseline, err = at.try(ctx, detected.Directory, detected.TestCommand)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	maps.Copy(preserved.Made, entry.Made)
+	entry.Made = preserved.Made
+	return r.leaveOut(ctx, preserved)
 }
 
 // source says whose files are in the workspace at the first set-up. They are the
@@ -82,7 +152,7 @@ func (r *run) source(ctx context.Context) (environment.Source, error) {
 	if r.Work.Pull != nil || r.Work.Item.Kind == task.Pull || len(r.Work.Past) > 0 {
 		return source, nil
 	}
-	diff, err := r.Repository.Diff(ctx)
+	diff, err := r.Repository.Diff(ctx, "")
 	if err != nil {
 		return environment.Source{}, err
 	}
@@ -196,32 +266,10 @@ func (r *run) exclude(ctx context.Context) error {
 	return r.Repository.Exclude(ctx, found)
 }
 
-// buildBaseline builds the project once before anything is changed.
-func (r *run) buildBaseline(ctx context.Context, outcome environment.Outcome) (*environment.Baseline, error) {
-	detected := r.project.detection
-	if detected.BuildCommand == "" || detected.EnvironmentType != outcome.Handover.EnvironmentName || outcome.Sandbox == nil || !outcome.Handover.EnvironmentReady {
-		return nil, nil // running the tests has to do
-	}
-	command := r.inProject(detected.BuildCommand)
-	ran, err := environment.RunTests(ctx, outcome.Sandbox, sandbox.Command{Text: command, Timeout: r.Setup.CommandTimeout})
-	if err != nil {
-		return nil, cause(ctx, err)
-	}
-	return &ran, nil
-}
-
-// inProject is a command in the folder with the manifests.
-func (r *run) inProject(command string) string {
-	if command == "" || r.project.detection.Directory == "." || r.project.detection.Directory == "" {
-		return command
-	}
-	return "(cd '" + strings.ReplaceAll(r.project.detection.Directory, "'", `'\''`) + "' && " + command + ")"
-}
-
 // restore prepares the bench for a run that goes on. The sandbox is made again
 // when it is first used: a run that only has to hand its work over needs none.
 func (b *bench) restore(ctx context.Context) error {
-	if err := b.run.Repository.Exclude(ctx, b.run.state.setup.Made); err != nil {
+	if err := b.run.Repository.ExcludeUnchanged(ctx, b.run.state.setup.Made); err != nil {
 		return err
 	}
 	b.using.Lock()
@@ -237,15 +285,9 @@ func (b *bench) rebuild(ctx context.Context) error {
 		_ = b.box.Stop(context.WithoutCancel(ctx)) // it is dead
 		b.box = nil
 	}
-	receipt := b.run.state.setup.Receipt
-	plan := environment.Selection{Name: receipt.Environment, SetupCommands: receipt.SetupCommands}
-	for _, check := range receipt.Verification {
-		plan.Verification = append(plan.Verification, check.Check)
-	}
-	source := environment.Source{Project: b.run.Work.project(), Change: b.run.Work.change()}
-	outcome, err := b.run.setupOf(ctx).Run(ctx, environment.Request{Plan: plan, Source: source, Spec: b.run.spec()})
+	outcome, _, err := b.run.setUpKeeping(ctx, b.run.setupOf(ctx), b.run.setUpAgain(b.run.Repository.Workspace()))
 	if err != nil {
-		return cause(ctx, err)
+		return err
 	}
 	b.box, b.lost = outcome.Sandbox, false
 	text := "The sandbox was made again from the receipt of the set-up"
@@ -256,6 +298,18 @@ func (b *bench) rebuild(ctx context.Context) error {
 		text += ", but the environment is not ready: " + tool.Shorten(lastFailure(outcome.Result), 500)
 	}
 	return b.run.note(ctx, text+".")
+}
+
+// setUpAgain asks for the environment that the receipt names, for the files in a folder.
+func (r *run) setUpAgain(folder string) environment.Request {
+	receipt := r.state.setup.Receipt
+	plan := environment.Selection{Name: receipt.Environment, SetupCommands: receipt.SetupCommands}
+	for _, check := range receipt.Verification {
+		plan.Verification = append(plan.Verification, check.Check)
+	}
+	spec := r.spec()
+	spec.Workspace = folder
+	return environment.Request{Plan: plan, Source: environment.Source{Project: r.Work.project(), Change: r.Work.change()}, Spec: spec}
 }
 
 func lastFailure(result environment.Result) string {

@@ -22,6 +22,11 @@ type Verdict struct {
 	Round  int  `json:"round"`
 	Passed bool `json:"passed"`
 	Again  bool `json:"again,omitempty"` // there is another round of repair
+	// Commit has the files that the verdict is about, and that are published.
+	Commit string `json:"commit,omitempty"`
+	// Setup says why the environment cannot be set up with these files, although it
+	// could before.
+	Setup string `json:"setup,omitempty"`
 	// Changed is false when the run has changed nothing.
 	Changed   bool         `json:"changed"`
 	Conflicts []string     `json:"conflicts,omitempty"` // files with marks of a merge in them
@@ -76,9 +81,6 @@ func (r *run) verify(ctx context.Context) error {
 		return err
 	}
 	verdict.Again = !verdict.Passed && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted
-	if err := r.save(ctx); err != nil {
-		return err
-	}
 	status := PhaseCompleted
 	if !verdict.Passed {
 		status = PhaseFailed
@@ -87,7 +89,7 @@ func (r *run) verify(ctx context.Context) error {
 }
 
 func (v *Verdict) passed() bool {
-	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
+	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
 }
 
@@ -100,22 +102,19 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 	if err := sandbox.Give(r.Repository.Workspace()); err != nil {
 		return fmt.Errorf("give the merged files to the sandbox: %w", err)
 	}
-	if err := r.exclude(ctx); err != nil {
+	if err := r.save(ctx); err != nil {
 		return err
 	}
-	now, err := r.fingerprint(ctx)
+	verdict.Commit = r.state.saved // whatever goes on in the workspace from now on
+	diff, err := r.Repository.Diff(ctx, verdict.Commit)
 	if err != nil {
-		return err
+		return fmt.Errorf("look at what has changed: %w", err)
 	}
 	var understood Understanding
 	if err := r.state.outcome(task.PrePlanning, &understood); err != nil {
 		return err
 	}
-	verdict.Changed = now != understood.Start
-	diff, err := r.Repository.Diff(ctx)
-	if err != nil {
-		return err
-	}
+	verdict.Changed = diff.fingerprint() != understood.Start
 	verdict.Conflicts, verdict.Placeholders = inspect(diff.Text)
 	if err := r.Repository.Fits(ctx); task.CodeOf(err) == task.TooLarge {
 		verdict.TooLarge = err.Error()
@@ -127,37 +126,6 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 		return nil
 	}
 	return r.runTests(ctx, verdict)
-}
-
-// runTests builds and tests, against the baseline.
-func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
-	if !r.bench.usable() {
-		verdict.Unrun = "there is no sandbox"
-		return nil
-	}
-	if baseline := r.state.setup.Build; baseline != nil {
-		ran, err := r.bench.verified(ctx, baseline.Command)
-		if err != nil {
-			return cause(ctx, err)
-		}
-		verdict.Build = compare(baseline, ran)
-	}
-	tests := r.tests()
-	if tests.command == "" {
-		verdict.Unrun = "it is not known how the project's tests are run"
-		return nil
-	}
-	ran, err := r.bench.verified(ctx, tests.command)
-	if err != nil {
-		return cause(ctx, err)
-	}
-	verdict.Tests = compare(tests.baseline, ran)
-	if verdict.Tests.Worse && !r.state.setup.Handover.EnvironmentReady {
-		// It cannot be told whether the work or the environment is to blame.
-		verdict.Unrun = fmt.Sprintf("the environment is not ready, and %s ends with exit code %d in it", ran.Command, ran.ExitCode)
-		verdict.Tests = nil
-	}
-	return nil
 }
 
 // compare holds a run of the tests against the baseline. Without one, whatever
@@ -188,7 +156,7 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 	if err != nil {
 		return err
 	}
-	diff, err := r.Repository.Diff(ctx)
+	diff, err := r.Repository.Diff(ctx, verdict.Commit)
 	if err != nil {
 		return err
 	}
@@ -231,6 +199,9 @@ func (v *Verdict) describe() string {
 	}
 	if v.TooLarge != "" {
 		add("It cannot be committed: %s.", llm.QuoteLine(v.TooLarge))
+	}
+	if v.Setup != "" {
+		add("The environment cannot be set up with the changed files: %s", llm.QuoteLine(v.Setup))
 	}
 	if v.Build != nil {
 		add("%s", v.Build.describe("The build"))

@@ -146,6 +146,10 @@ type Command struct {
 	// Output is told of output as it comes, in order, from one goroutine. What is
 	// past the limit is not told. May be nil.
 	Output func(stream Stream, data []byte)
+	// Fresh runs the command in a shell that knows nothing of the commands before, in
+	// the workspace, and leaves nothing to those that come: no folder, variable,
+	// function or alias.
+	Fresh bool
 }
 
 // Stream is one of a command's two outputs.

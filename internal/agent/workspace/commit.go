@@ -68,26 +68,16 @@ func (w *Workspace) Fits(ctx context.Context) error {
 	return w.tooLarge()
 }
 
-// Commit makes the branch and pushes it. It fails with TooLarge if a file is over
-// the limit.
-func (w *Workspace) Commit(ctx context.Context, message string) (commit string, changed bool, err error) {
+// Commit makes the branch and pushes it. Without the commit of a save it fails with
+// TooLarge if a file is over the limit.
+func (w *Workspace) Commit(ctx context.Context, message, saved string) (commit string, changed bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	files, err := w.scan(ctx)
-	if err == nil {
-		err = w.tooLarge()
-	}
+	files, err := w.toCommit(ctx, saved)
 	if err != nil {
 		return "", false, err
 	}
-	parents := []string{w.start}
-	switch {
-	case w.merged == "":
-	case w.start == w.fork: // there is nothing below the work but the base
-		parents = []string{w.merged}
-	default:
-		parents = []string{w.start, w.merged}
-	}
+	parents := w.parents()
 	before, err := w.tree(ctx, parents[0])
 	if err != nil {
 		return "", false, err
@@ -102,6 +92,31 @@ func (w *Workspace) Commit(ctx context.Context, message string) (commit string, 
 		return "", false, err
 	}
 	return commit, true, nil
+}
+
+// toCommit are the files of a save, or of the workspace.
+func (w *Workspace) toCommit(ctx context.Context, saved string) (listing, error) {
+	if saved != "" {
+		files, err := w.tree(ctx, saved)
+		return maps.Clone(files), err
+	}
+	files, err := w.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return files, w.tooLarge()
+}
+
+// parents are those of the branch's next commit.
+func (w *Workspace) parents() []string {
+	switch {
+	case w.merged == "":
+		return []string{w.start}
+	case w.start == w.fork: // there is nothing below the work but the base
+		return []string{w.merged}
+	default:
+		return []string{w.start, w.merged}
+	}
 }
 
 // record makes a commit of the files, read anew where the history does not have

@@ -43,7 +43,7 @@ func TestIgnoreFilesThatAreNone(t *testing.T) {
 	sparse(t, filepath.Join(dir, "sub", ".gitignore"), 90<<20) // no more than may be committed
 	sparse(t, filepath.Join(dir, "new", ".gitignore"), 3<<30)
 	taken := testkit.MemoryTaken(t, func() {
-		diff, err := w.Diff(t.Context())
+		diff, err := w.Diff(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestPatternsMeanWhatTheyMeanToGit(t *testing.T) {
 	want := strings.Split(strings.TrimSuffix(string(output), "\x00"), "\x00")
 	slices.Sort(want)
 	for range 2 { // the second time with what the first has found
-		diff, err := w.Diff(t.Context())
+		diff, err := w.Diff(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}

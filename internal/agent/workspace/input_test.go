@@ -19,7 +19,7 @@ func remarks(w *workspace.Workspace) string { return strings.Join(w.Remarks(), "
 
 func commitAll(t *testing.T, w *workspace.Workspace) string {
 	t.Helper()
-	commit, _, err := w.Commit(t.Context(), "work")
+	commit, _, err := w.Commit(t.Context(), "work", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestOddNames(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the commit has %q, want %q", got, want)
 	}
-	diff, err := w.Diff(t.Context())
+	diff, err := w.Diff(t.Context(), "")
 	if err != nil || len(diff.Files) != 3 || !strings.Contains(diff.Text, `new\nline.txt`) {
 		t.Errorf("%q %v\n%s", diff.Files, err, diff.Text)
 	}
@@ -260,7 +260,7 @@ func TestContentIsKeptAsItIs(t *testing.T) {
 	if got := read(t, w.Workspace(), "mixed.txt"); got != text {
 		t.Errorf("checked out as %q", got)
 	}
-	if _, changed, err := w.Commit(t.Context(), "nothing"); err != nil || changed {
+	if _, changed, err := w.Commit(t.Context(), "nothing", ""); err != nil || changed {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 }
@@ -280,7 +280,7 @@ func TestFilesOverTheLimit(t *testing.T) {
 	if !strings.Contains(remarks(w), "grows.bin, huge.bin") {
 		t.Errorf("it says %q", remarks(w))
 	}
-	_, _, err := w.Commit(t.Context(), "work")
+	_, _, err := w.Commit(t.Context(), "work", "")
 	if task.CodeOf(err) != task.TooLarge || !strings.Contains(err.Error(), "larger than the 1 MB that a file may have in the history: grows.bin, huge.bin; remove it") {
 		t.Errorf("a commit with huge files: %v", err)
 	}

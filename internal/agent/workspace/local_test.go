@@ -79,7 +79,7 @@ func TestALocalRepositoryIsLeftWithABranch(t *testing.T) {
 	// Someone else's commit is not written over.
 	run(t, dir, "update-ref", "refs/heads/toryo/1", "main")
 	put(t, again.Workspace(), "c.txt", "more\n")
-	if _, _, err := again.Commit(t.Context(), "late"); task.CodeOf(err) != task.Conflict {
+	if _, _, err := again.Commit(t.Context(), "late", ""); task.CodeOf(err) != task.Conflict {
 		t.Errorf("a branch that someone moved: %v", err)
 	}
 }

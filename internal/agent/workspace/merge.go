@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Merge brings what the base has got since into the workspace.
@@ -46,9 +46,17 @@ func (w *Workspace) Merge(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.write(ctx, files, tree); err != nil {
+	want, err := w.tree(ctx, tree)
+	if err != nil {
 		return nil, err
 	}
+	if err := w.write(ctx, w.root, files, want); err != nil {
+		return nil, err
+	}
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", tree}}); err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot merge the base")
+	}
+	w.tracked = want
 	w.base, w.merged, w.wip = tip, tip, ""
 	return conflicts, nil
 }
@@ -78,17 +86,13 @@ func (w *Workspace) mergeTrees(ctx context.Context, ours, theirs string) (tree s
 	return parts[0], slices.Compact(conflicts), nil
 }
 
-// write brings the workspace from what it has to what the tree has. It writes
-// below the folder only, whatever links there are.
-func (w *Workspace) write(ctx context.Context, have listing, tree string) error {
-	want, err := w.tree(ctx, tree)
-	if err != nil {
-		return err
-	}
+// write brings a folder from the files that it has to those of the history that it is
+// to have. It writes below the folder only, whatever links there are.
+func (w *Workspace) write(ctx context.Context, to *workdir.Dir, have, want listing) error {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if have[name] != want[name] && have[name].mode != submodule {
-			if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return task.Wrap(task.Internal, err, "cannot write the merged files")
+			if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return task.Wrap(task.Internal, err, "cannot remove the file "+quote(name))
 			}
 		}
 	}
@@ -96,14 +100,10 @@ func (w *Workspace) write(ctx context.Context, have listing, tree string) error 
 		if have[name] == want[name] {
 			continue
 		}
-		if err := w.writeFile(ctx, name, want[name]); err != nil {
-			return task.Wrap(task.Internal, err, "cannot write the merged file "+quote(name))
+		if err := w.writeFile(ctx, to, name, want[name]); err != nil {
+			return task.Wrap(task.Internal, err, "cannot write the file "+quote(name))
 		}
 	}
-	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", tree}}); err != nil {
-		return task.Wrap(task.Internal, err, "cannot merge the base")
-	}
-	w.tracked = want
 	return nil
 }
 
@@ -111,11 +111,11 @@ func (w *Workspace) write(ctx context.Context, have listing, tree string) error 
 const longestLink = 4096
 
 // writeFile makes one file of the history.
-func (w *Workspace) writeFile(ctx context.Context, name string, want file) error {
+func (w *Workspace) writeFile(ctx context.Context, to *workdir.Dir, name string, want file) error {
 	if want.mode == submodule {
-		return w.root.MkdirAll(name, 0o755)
+		return to.MkdirAll(name, 0o755)
 	}
-	if err := w.makeWay(name); err != nil {
+	if err := makeWay(to, name); err != nil {
 		return err
 	}
 	command := git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", want.hash}}
@@ -125,13 +125,13 @@ func (w *Workspace) writeFile(ctx context.Context, name string, want file) error
 		if _, err := w.git.Run(ctx, command); err != nil {
 			return err
 		}
-		return w.root.Symlink(target.Buffer.String(), name)
+		return to.Symlink(target.Buffer.String(), name)
 	}
 	mode := fs.FileMode(0o644)
 	if want.mode == executable {
 		mode = 0o755
 	}
-	made, err := w.root.Create(name, mode)
+	made, err := to.Create(name, mode)
 	if err != nil {
 		return err
 	}
@@ -141,12 +141,22 @@ func (w *Workspace) writeFile(ctx context.Context, name string, want file) error
 }
 
 // makeWay makes the folders above a file that is to be made. What is in its way
-// and is not of the history goes.
-func (w *Workspace) makeWay(name string) error {
-	if dir := path.Dir(name); dir != "." {
-		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+// and is not of the history goes: also a link or a file in the place of a folder.
+func makeWay(to *workdir.Dir, name string) error {
+	for at := 0; ; {
+		end := strings.IndexByte(name[at:], '/')
+		if end < 0 {
+			return to.RemoveAll(name)
+		}
+		at += end
+		if info, err := to.Lstat(name[:at]); err == nil && !info.IsDir() {
+			if err := to.Remove(name[:at]); err != nil {
+				return err
+			}
+		}
+		if err := to.Mkdir(name[:at], 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		at++
 	}
-	return w.root.RemoveAll(name)
 }

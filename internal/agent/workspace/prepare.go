@@ -50,13 +50,17 @@ func (w *Workspace) prepare(ctx context.Context) error {
 	if w.wip != "" {
 		begin = w.wip
 	}
-	if err := w.checkOut(ctx, begin); err != nil {
+	if err := w.checkOut(ctx, begin, "", w.files); err != nil {
 		return err
 	}
+	if w.tracked, err = w.tree(ctx, begin); err != nil {
+		return err
+	}
+	w.remarkOn(w.tracked)
 	if w.wip != "" {
 		w.kept = w.tracked
 	}
-	return w.makePlain(ctx)
+	return w.makePlain(ctx, w.start, w.files)
 }
 
 // remoteRefs lists what the repository has, and settles which branch is the base.
@@ -235,20 +239,14 @@ func (w *Workspace) isShallow() bool {
 	return err == nil
 }
 
-// checkOut writes the files of a commit into the empty workspace.
-func (w *Workspace) checkOut(ctx context.Context, commit string) error {
-	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", commit}}); err != nil {
+// checkOut writes the files of a commit into an empty folder.
+func (w *Workspace) checkOut(ctx context.Context, commit, index, to string) error {
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Args: []string{"read-tree", commit}}); err != nil {
 		return task.Wrap(task.Invalid, err, "git does not take the file names of the repository")
 	}
-	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Tree: w.files, From: w.files, Args: []string{"checkout-index", "--all", "--force", "--quiet"}}); err != nil {
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Tree: to, From: to, Args: []string{"checkout-index", "--all", "--force", "--quiet"}}); err != nil {
 		return task.Wrap(task.Internal, err, "cannot check the files out")
 	}
-	tracked, err := w.tree(ctx, commit)
-	if err != nil {
-		return err
-	}
-	w.tracked = tracked
-	w.remarkOn(tracked)
 	return nil
 }
 
@@ -270,15 +268,15 @@ func (w *Workspace) remarkOn(files listing) {
 	}
 }
 
-// makePlain makes the repository that programs in the sandbox find. It has the
-// commit that the work is on top of, and shares nothing with ours.
-func (w *Workspace) makePlain(ctx context.Context) error {
-	plain := filepath.Join(w.files, ".git")
+// makePlain makes the repository that programs in the sandbox find. It has one commit,
+// such as the one that the work is on top of, and shares nothing with ours.
+func (w *Workspace) makePlain(ctx context.Context, commit, files string) error {
+	plain := filepath.Join(files, ".git")
 	own := git.Remote{URL: w.dir}
 	for _, command := range []git.Command{
-		{Args: []string{"init", "--quiet", "--template=", "--initial-branch=" + w.options.Branch, w.files}},
-		{Dir: plain, Remote: &own, Args: []string{"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", own.URL, "+" + w.start + ":refs/heads/" + w.options.Branch, "--update-head-ok"}},
-		{Dir: plain, Args: []string{"read-tree", w.start}},
+		{Args: []string{"init", "--quiet", "--template=", "--initial-branch=" + w.options.Branch, files}},
+		{Dir: plain, Remote: &own, Args: []string{"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", own.URL, "+" + commit + ":refs/heads/" + w.options.Branch, "--update-head-ok"}},
+		{Dir: plain, Args: []string{"read-tree", commit}},
 		{Dir: plain, Args: []string{"config", "user.name", w.options.Author.Name}},
 		{Dir: plain, Args: []string{"config", "user.email", w.options.Author.Email}},
 	} {

@@ -39,8 +39,8 @@ func TestALinkIsNotReadThrough(t *testing.T) {
 		if seen, there, err := w.read(name, file{}); err != nil || there {
 			t.Errorf("%s: %+v, %v", name, seen, err)
 		}
-		if err := w.makeWay(name); err == nil && name != "file" {
-			t.Errorf("%s was written to", name)
+		if err := makeWay(w.root, name); err != nil { // it removes the link and not what is behind it
+			t.Error(err)
 		}
 	}
 	if text, _ := os.ReadFile(filepath.Join(outside, "secret.txt")); string(text) != "the host's" {

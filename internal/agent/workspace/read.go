@@ -17,19 +17,15 @@ import (
 // maxDiff is how much of a difference is given as text.
 const maxDiff = 8 << 20
 
-// Diff compares the workspace with the base.
-func (w *Workspace) Diff(ctx context.Context) (phase.Diff, error) {
+// Diff compares a save or the workspace with the base.
+func (w *Workspace) Diff(ctx context.Context, saved string) (phase.Diff, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	files, err := w.scan(ctx)
+	files, commit, err := w.compared(ctx, saved)
 	if err != nil {
 		return phase.Diff{}, err
 	}
 	before, err := w.tree(ctx, w.base)
-	if err != nil {
-		return phase.Diff{}, err
-	}
-	commit, err := w.record(ctx, files, []string{w.start}, "difference\n")
 	if err != nil {
 		return phase.Diff{}, err
 	}
@@ -54,6 +50,20 @@ func (w *Workspace) Diff(ctx context.Context) (phase.Diff, error) {
 	}
 	diff.Text = text.String()
 	return diff, nil
+}
+
+// compared are the files of a save, or those of the workspace, and their commit.
+func (w *Workspace) compared(ctx context.Context, saved string) (listing, string, error) {
+	if saved != "" {
+		files, err := w.tree(ctx, saved)
+		return files, saved, err
+	}
+	files, err := w.scan(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	commit, err := w.record(ctx, files, []string{w.start}, "difference\n")
+	return files, commit, err
 }
 
 // bounded keeps the start of what is written to it, and says when there was more.

@@ -68,7 +68,7 @@ func TestTheHostTrustsNothingFromInside(t *testing.T) {
 	}
 	before := read(t, filepath.Dir(dir), "git/config")
 	save(t, w)
-	if _, err := w.Diff(t.Context()); err != nil {
+	if _, err := w.Diff(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
 	s.Commit(t, "main", "theirs", map[string]string{"b.txt": "theirs\n"})

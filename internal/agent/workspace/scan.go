@@ -78,7 +78,8 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	}
 	take := func(name string, was file) error {
 		now, there, err := w.see(ctx, name, was)
-		if there {
+		_, ofBase := base[name]
+		if there && (ofBase || w.apart[name] == "" || w.apart[name] != now.hash) {
 			files[name] = now
 		}
 		return err

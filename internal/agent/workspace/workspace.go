@@ -81,7 +81,7 @@ type Workspace struct {
 	large   []string           // files over the limit at the last look
 	ignores map[string]bool    // files with patterns to ignore that were found besides those checked out
 	left    string             // the branch, as it was at first or as we have made it
-	apart   map[string]bool    // paths that are no part of the work
+	apart   map[string]string  // paths that are no part of the work, some of them only with this content
 	remarks []string
 }
 
@@ -136,7 +136,7 @@ func open(options Options) (*Workspace, error) {
 	w := &Workspace{
 		options: options, git: program, now: time.Now,
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
-		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]bool{}, ignores: map[string]bool{},
+		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]string{}, ignores: map[string]bool{},
 	}
 	if err := sandbox.RemoveTree(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
@@ -163,14 +163,27 @@ func (w *Workspace) Remarks() []string {
 
 // Exclude keeps paths out of what is saved, compared and committed.
 func (w *Workspace) Exclude(_ context.Context, paths []string) error {
+	all := map[string]string{}
+	for _, name := range paths {
+		all[name] = ""
+	}
+	return w.exclude(all)
+}
+
+// ExcludeUnchanged keeps files out for as long as they have the content.
+func (w *Workspace) ExcludeUnchanged(_ context.Context, files map[string]string) error {
+	return w.exclude(files)
+}
+
+func (w *Workspace) exclude(all map[string]string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, name := range paths {
+	for name, content := range all {
 		name = path.Clean(filepath.ToSlash(name))
 		if !filepath.IsLocal(name) || name == "." {
 			return task.Errorf(task.Invalid, "%s is no path in the workspace", quote(name))
 		}
-		w.apart[name] = true
+		w.apart[name] = content
 	}
 	return nil
 }
@@ -178,7 +191,7 @@ func (w *Workspace) Exclude(_ context.Context, paths []string) error {
 // isApart reports whether a file was excluded, by itself or with its folder.
 func (w *Workspace) isApart(name string) bool {
 	for ; name != "."; name = path.Dir(name) {
-		if w.apart[name] {
+		if content, is := w.apart[name]; is && content == "" {
 			return true
 		}
 	}

@@ -48,7 +48,7 @@ func TestFromCloneToBranch(t *testing.T) {
 	if again := save(t, w); again != first {
 		t.Errorf("a save without changes is %s, want %s", again, first)
 	}
-	diff, err := w.Diff(t.Context())
+	diff, err := w.Diff(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestFromCloneToBranch(t *testing.T) {
 			t.Errorf("the difference lacks %q:\n%s", part, diff.Text)
 		}
 	}
-	commit, changed, err := w.Commit(t.Context(), "Fix it\n\nAt last.")
+	commit, changed, err := w.Commit(t.Context(), "Fix it\n\nAt last.", "")
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
@@ -72,7 +72,7 @@ func TestFromCloneToBranch(t *testing.T) {
 	}
 	// The branch is made anew each time, until the run is over.
 	put(t, dir, "a.txt", "better\n")
-	again, _, err := w.Commit(t.Context(), "Fix it well")
+	again, _, err := w.Commit(t.Context(), "Fix it well", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +88,13 @@ func TestACommitWithoutChangesIsNone(t *testing.T) {
 	put(t, w.Workspace(), "a.txt", "two\n")
 	save(t, w)
 	put(t, w.Workspace(), "a.txt", "one\n") // as it was
-	if _, changed, err := w.Commit(t.Context(), "nothing"); err != nil || changed {
+	if _, changed, err := w.Commit(t.Context(), "nothing", ""); err != nil || changed {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 	if refs := s.Mirrored(t, "for-each-ref", space("refs/heads/toryo")); refs != "" {
 		t.Errorf("there is a branch: %s", refs)
 	}
-	diff, err := w.Diff(t.Context())
+	diff, err := w.Diff(t.Context(), "")
 	if err != nil || diff.Text != "" || len(diff.Files) != 0 {
 		t.Errorf("a difference %+v, %v", diff, err)
 	}
@@ -118,11 +118,11 @@ func TestGoingOnElsewhere(t *testing.T) {
 	if got := save(t, second); got != commit {
 		t.Errorf("it saves %s without changes, want %s", got, commit)
 	}
-	one, err := first.Diff(t.Context())
+	one, err := first.Diff(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := second.Diff(t.Context())
+	two, err := second.Diff(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestGoingOnElsewhere(t *testing.T) {
 		t.Error(diff)
 	}
 	put(t, second.Workspace(), "c.txt", "c\n")
-	result, _, err := second.Commit(t.Context(), "done")
+	result, _, err := second.Commit(t.Context(), "done", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,18 +156,18 @@ func TestABranchThatExistsGoesOn(t *testing.T) {
 	s.Commit(t, "main", "base moves", map[string]string{"base.txt": "base\n"})
 	s.Seed(t, "toryo/1")
 	w := s.prepare(t, nil)
-	diff, err := w.Diff(t.Context())
+	diff, err := w.Diff(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"branch.txt"}; !slices.Equal(diff.Files, want) {
 		t.Errorf("the branch differs in %q, want %q: what the base got since is not its doing", diff.Files, want)
 	}
-	if _, changed, err := w.Commit(t.Context(), "nothing"); err != nil || changed {
+	if _, changed, err := w.Commit(t.Context(), "nothing", ""); err != nil || changed {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 	put(t, w.Workspace(), "a.txt", "two\n")
-	commit, _, err := w.Commit(t.Context(), "more still")
+	commit, _, err := w.Commit(t.Context(), "more still", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,13 +210,13 @@ func TestMerge(t *testing.T) {
 	}
 	put(t, w.Workspace(), "a.txt", "one\ntwo\nboth\n")
 	save(t, w)
-	diff, err := w.Diff(t.Context())
+	diff, err := w.Diff(t.Context(), "")
 	if err != nil || !slices.Equal(diff.Files, []string{"a.txt", "mine.txt"}) {
 		t.Errorf("against the base of now: %q, %v", diff.Files, err)
 	}
 	// A run that goes on from there knows of the merge.
 	again := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef })
-	commit, changed, err := again.Commit(t.Context(), "both")
+	commit, changed, err := again.Commit(t.Context(), "both", "")
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
@@ -245,7 +245,7 @@ func TestMergeIntoABranchOfOthers(t *testing.T) {
 	if conflicts, err := w.Merge(t.Context()); err != nil || len(conflicts) > 0 {
 		t.Fatal(conflicts, err)
 	}
-	commit, changed, err := w.Commit(t.Context(), "merge")
+	commit, changed, err := w.Commit(t.Context(), "merge", "")
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
@@ -266,7 +266,7 @@ func TestARefusedToken(t *testing.T) {
 	if _, err := w.Save(t.Context(), "x"); task.CodeOf(err) != task.LeaseLost {
 		t.Errorf("a save without a lease: %v", err)
 	}
-	if _, _, err := w.Commit(t.Context(), "x"); task.CodeOf(err) != task.LeaseLost {
+	if _, _, err := w.Commit(t.Context(), "x", ""); task.CodeOf(err) != task.LeaseLost {
 		t.Errorf("a commit without a lease: %v", err)
 	}
 	if _, err := workspace.Prepare(t.Context(), s.options(t)); task.CodeOf(err) != task.LeaseLost {

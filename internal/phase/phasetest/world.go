@@ -348,11 +348,11 @@ func (m *mortal) Save(ctx context.Context, message string) (string, error) {
 	return m.Repository.Save(ctx, message)
 }
 
-func (m *mortal) Commit(ctx context.Context, message string) (string, bool, error) {
+func (m *mortal) Commit(ctx context.Context, message, saved string) (string, bool, error) {
 	if m.world.isGone() {
 		return "", false, errCrash
 	}
-	return m.Repository.Commit(ctx, message)
+	return m.Repository.Commit(ctx, message, saved)
 }
 
 // Crashed reports whether a run ended because its process was gone.

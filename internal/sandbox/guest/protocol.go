@@ -81,6 +81,8 @@ type request struct {
 	Limit   int               `json:"limit,omitempty"` // of output
 	// FileSize is the largest file that the command may write, in bytes.
 	FileSize int64 `json:"file_size,omitempty"`
+	// Fresh says that the shell takes no state over and leaves none.
+	Fresh bool `json:"fresh,omitempty"`
 
 	Do     deed     `json:"do,omitempty"`
 	Most   int64    `json:"most,omitempty"`   // what the workspace may take at the host
@@ -130,7 +132,7 @@ func readAnswer(data []byte, into *answer) error {
 
 // protocolVersion changes with everything in this file that the other end would take for
 // something else. A guest comes with an image, which may be older or newer than the host.
-const protocolVersion = 2
+const protocolVersion = 3
 
 // hello answers a hello.
 type hello struct {

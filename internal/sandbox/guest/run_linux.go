@@ -74,7 +74,9 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 		limit = sandbox.MemoryLimit
 	}
 	pipes.drain()
-	s.keepState()
+	if !asked.Fresh {
+		s.keepState()
+	}
 	if waited.Signaled() {
 		return 128 + int(waited.Signal()), limit, nil
 	}
@@ -107,7 +109,11 @@ func (s *server) arguments(asked request, file string) []string {
 			processes += tasksOfUser()
 		}
 	}
-	return []string{s.shell, "-c", script, "toryo", s.statePath(), file,
+	state := s.statePath()
+	if asked.Fresh {
+		state = ""
+	}
+	return []string{s.shell, "-c", script, "toryo", state, file,
 		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10)}
 }
 

@@ -10,7 +10,8 @@ import (
 // session, yet none of them can break it: a shell that calls exit or exec, or is
 // killed, leaves at worst no new state.
 //
-// The scripts below get the state's file and the command's file as arguments.
+// The scripts below get the state's file, or nothing for a fresh shell, and the
+// command's file as arguments.
 // Everything in them is built in, so no process is started besides the command's.
 // The state's last line marks it as whole. When memory runs short, the kernel is to
 // take the command and not the guest.
@@ -27,7 +28,7 @@ ulimit -c 0 2>/dev/null
 [ "$4" = 0 ] || ulimit -f "$4" 2>/dev/null
 set --
 [ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null
-trap '{
+[ -z "$__toryo_state" ] || trap '{
   set +o; set +eux
   for __toryo_name in ` + bashNames() + `; do
     case $__toryo_name in
@@ -60,7 +61,7 @@ ulimit -c 0 2>/dev/null
 [ "$3" = 0 ] || ulimit -p "$3" 2>/dev/null
 set --
 [ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null
-trap '{
+[ -z "$__toryo_state" ] || trap '{
   export PWD
   export -p
   echo "umask $(umask)"

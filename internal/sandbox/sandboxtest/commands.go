@@ -52,6 +52,34 @@ func testShellState(t *testing.T, h Harness) {
 	wantOutput(t, box, "echo $VENV; mytool", "on\ntool\n")
 }
 
+// testFreshShell runs a command that knows nothing of those before it, whatever they did
+// to their shell, and leaves nothing to those after it.
+func testFreshShell(t *testing.T, h Harness) {
+	box := start(t, h)
+	fresh := func(text, want string) {
+		t.Helper()
+		result, err := box.Run(t.Context(), sandbox.Command{Text: text, Timeout: time.Minute, Fresh: true})
+		if err != nil || result.ExitCode != 0 || string(result.Stdout) != want {
+			t.Errorf("%s: exit %d, %q, want %q: %v", text, result.ExitCode, result.Log, want, err)
+		}
+	}
+	run(t, box, `mkdir -p sub && echo "echo real" >check.sh && cd sub
+		sh() { echo forged; }
+		cd() { :; }
+		exec() { echo forged; }
+		export -f sh 2>/dev/null
+		export BASH_ENV=/dev/null LEFT=left
+		alias echo="echo forged"
+		shopt -s expand_aliases 2>/dev/null
+		trap "echo forged" DEBUG EXIT
+		set -n 2>/dev/null; :`)
+	fresh("sh check.sh", "real\n")
+	fresh(`echo "$LEFT$BASH_ENV"`, "\n")
+	fresh("ls", "check.sh\nsub\n")
+	fresh("mkdir -p other && cd other && export MORE=more && more() { :; }", "")
+	fresh(`echo "$MORE"; ls; ls -A other`, "\ncheck.sh\nother\nsub\n")
+}
+
 func testDeadShell(t *testing.T, h Harness) {
 	box := start(t, h)
 	run(t, box, "mkdir d; cd d; export KEPT=yes")

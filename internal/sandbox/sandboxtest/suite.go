@@ -37,6 +37,7 @@ func RunSome(t *testing.T, harness Harness, names ...string) {
 	}{
 		{"commands", false, testCommands},
 		{"shell state", false, testShellState},
+		{"fresh shell", false, testFreshShell},
 		{"a shell that dies", false, testDeadShell},
 		{"standard input", false, testStandardInput},
 		{"output", false, testOutput},

@@ -1,0 +1,200 @@
+package workspace
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
+)
+
+// Below is the commit that the branch's next one is on top of.
+func (w *Workspace) Below() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.parents()[0]
+}
+
+// export is a folder with the files of a commit.
+type export struct {
+	of    *Workspace
+	dir   string // with the files and what git needs for them
+	root  *workdir.Dir
+	files listing
+	sizes map[string]int64
+}
+
+// Export writes the files of a commit to a folder of their own.
+func (w *Workspace) Export(ctx context.Context, commit string) (phase.Export, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	dir, err := os.MkdirTemp(w.options.Dir, "export-")
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "cannot make a folder for the files of a commit")
+	}
+	made := &export{of: w, dir: dir}
+	if err := made.fill(ctx, commit); err != nil {
+		return nil, errors.Join(err, made.Remove())
+	}
+	return made, nil
+}
+
+func (e *export) fill(ctx context.Context, commit string) error {
+	if err := os.Mkdir(e.Dir(), 0o700); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot make a folder for the files of a commit")
+	}
+	if err := e.of.checkOut(ctx, commit, filepath.Join(e.dir, "index"), e.Dir()); err != nil {
+		return err
+	}
+	if err := e.of.makePlain(ctx, commit, e.Dir()); err != nil {
+		return err
+	}
+	var err error
+	if e.files, err = e.of.tree(ctx, commit); err != nil {
+		return err
+	}
+	if e.sizes, err = e.of.fileSizes(ctx, commit); err != nil {
+		return err
+	}
+	if e.root, err = workdir.Open(e.Dir()); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot open the files of a commit")
+	}
+	return nil
+}
+
+// fileSizes are the sizes of the files of a commit.
+func (w *Workspace) fileSizes(ctx context.Context, commit string) (map[string]int64, error) {
+	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"ls-tree", "-r", "-z", "-l", "--full-tree", commit}})
+	if err != nil {
+		return nil, task.Wrap(task.Internal, err, "cannot read the sizes of the files of a commit")
+	}
+	sizes := map[string]int64{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
+		about, name, found := strings.Cut(line, "\t")
+		fields := strings.Fields(about)
+		if !found || len(fields) != 4 {
+			continue
+		}
+		if size, err := strconv.ParseInt(fields[3], 10, 64); err == nil { // a submodule has none
+			sizes[name] = size
+		}
+	}
+	return sizes, nil
+}
+
+// Dir is the folder.
+func (e *export) Dir() string { return filepath.Join(e.dir, "files") }
+
+// Restore puts back what differs from the commit.
+func (e *export) Restore(ctx context.Context) ([]string, error) {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	have := maps.Clone(e.files)
+	for _, name := range slices.Sorted(maps.Keys(e.files)) {
+		same, err := e.same(name)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			delete(have, name)
+		}
+	}
+	return changedFrom(e.files, have), e.of.write(ctx, e.root, have, e.files)
+}
+
+// changedFrom names the files that a listing has and another one has not, or otherwise.
+func changedFrom(want, have listing) []string {
+	var names []string
+	for name, file := range want {
+		if have[name] != file {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// same reports whether a file is as the commit has it.
+func (e *export) same(name string) (bool, error) {
+	want := e.files[name]
+	info, err := e.root.Lstat(name)
+	if err != nil {
+		return false, gone(err)
+	}
+	switch {
+	case want.mode == submodule:
+		return info.IsDir(), nil
+	case want.mode == link:
+		if info.Mode().Type() != fs.ModeSymlink {
+			return false, nil
+		}
+		target, err := e.root.Readlink(name)
+		return err == nil && e.of.hash([]byte(target)) == want.hash, gone(err)
+	case !info.Mode().IsRegular() || info.Size() != e.sizes[name] || modeOf(info) != want.mode:
+		return false, nil
+	}
+	opened, _, err := e.root.OpenFile(name)
+	if err != nil {
+		return false, gone(err)
+	}
+	defer func() { _ = opened.Close() }()
+	sum := e.of.hasher(info.Size())
+	if _, err := io.Copy(sum, io.LimitReader(opened, info.Size())); err != nil {
+		return false, task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+	}
+	return hex.EncodeToString(sum.Sum(nil)) == want.hash, nil
+}
+
+// Remove removes the folder.
+func (e *export) Remove() error {
+	var err error
+	if e.root != nil {
+		err = e.root.Close()
+	}
+	return errors.Join(err, sandbox.RemoveTree(e.dir))
+}
+
+// Preserve does something and puts back the files that it has changed.
+func (w *Workspace) Preserve(ctx context.Context, do func(context.Context) error) (phase.Preserved, error) {
+	before, err := w.recorded(ctx)
+	if err != nil {
+		return phase.Preserved{}, err
+	}
+	if err := do(ctx); err != nil {
+		return phase.Preserved{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	after, err := w.scan(ctx)
+	if err != nil {
+		return phase.Preserved{}, err
+	}
+	preserved := phase.Preserved{Restored: changedFrom(before, after), Made: map[string]string{}}
+	for name, file := range after {
+		if _, was := before[name]; !was {
+			preserved.Made[name] = file.hash
+			delete(after, name) // it stays
+		}
+	}
+	return preserved, w.write(ctx, w.root, after, before)
+}
+
+// recorded lists the files of the workspace after the history has them all.
+func (w *Workspace) recorded(ctx context.Context) (listing, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, _, err := w.compared(ctx, "")
+	return files, err
+}
