@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/inside/*.txtar")
-	files = append(files, "testdata/scenarios/shell.txtar", "testdata/scenarios/comments.txtar")
+	verdicts, _ := filepath.Glob("testdata/verdict/*.txtar") // the pattern is good
+	files = append(append(files, verdicts...), "testdata/scenarios/shell.txtar", "testdata/scenarios/comments.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d scenarios, %v", len(files), err)
 	}
