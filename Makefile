@@ -10,7 +10,7 @@ PACKAGES ?= ./...
 .PHONY: help build needs test test-rest test-all test-quick fresh lint fmt generate bench clean
 
 # What make test needs; no server among it is compiled from source.
-NEEDS := gcc git python postgresql bubblewrap docker contracts aimock chromium axe
+NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
 
 help: ## Print this list
 	@awk -F ' *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

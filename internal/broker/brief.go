@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -114,20 +115,21 @@ func (p *Preparer) issuesOf(ctx context.Context, pull forge.Item) []forge.Item {
 // openRequests returns the reviews that ask for changes and still stand: of each
 // reviewer the last one that decided anything, oldest first.
 func openRequests(reviews []forge.Review) []forge.Review {
-	last := map[string]forge.Review{}
-	for _, review := range reviews {
+	last := map[string]int{}
+	for i, review := range reviews {
 		author := strings.ToLower(review.Author)
-		if review.Verdict != forge.Remark && !review.At.Before(last[author].At) {
-			last[author] = review
+		before, known := last[author]
+		if review.Verdict != forge.Remark && (!known || !review.At.Before(reviews[before].At)) {
+			last[author] = i
 		}
 	}
 	var open []forge.Review
-	for _, review := range last {
-		if review.Verdict == forge.RequestChanges && !review.Dismissed {
+	for _, i := range slices.Sorted(maps.Values(last)) {
+		if review := reviews[i]; review.Verdict == forge.RequestChanges && !review.Dismissed {
 			open = append(open, review)
 		}
 	}
-	slices.SortFunc(open, func(a, b forge.Review) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(open, func(a, b forge.Review) int { return a.At.Compare(b.At) })
 	return open
 }
 

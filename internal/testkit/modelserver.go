@@ -10,9 +10,13 @@ import (
 	"testing"
 )
 
-// modelServerProgram lies below the cache directory; scripts/needs/aimock puts it
-// there.
-const modelServerProgram = "toryo-test/aimock-1.43.0/node_modules/@copilotkit/aimock/dist/cli.js"
+// The model server and the Node.js that it needs lie below this folder in the cache
+// directory; scripts/needs/aimock puts them there.
+const (
+	modelServerFolder  = "toryo-test/aimock-1.43.0-node-22.23.3"
+	modelServerProgram = "node_modules/@copilotkit/aimock/dist/cli.js"
+	modelServerNode    = "node"
+)
 
 var modelServerReady = regexp.MustCompile(`listening on (http://127\.0\.0\.1:\d+)`)
 
@@ -25,9 +29,10 @@ func ModelServer(t testing.TB, fixtures string) string {
 	if err != nil {
 		LeaveOut(t, "a cache directory")
 	}
-	program := filepath.Join(cache, modelServerProgram)
-	node, err := exec.LookPath("node")
-	if _, missing := os.Stat(program); err != nil || missing != nil {
+	program := filepath.Join(cache, modelServerFolder, modelServerProgram)
+	node := filepath.Join(cache, modelServerFolder, modelServerNode)
+	_, err = os.Stat(program)
+	if _, missing := os.Stat(node); err != nil || missing != nil {
 		LeaveOut(t, "the model server aimock (scripts/needs/aimock)")
 	}
 	file := filepath.Join(t.TempDir(), "fixtures.json")

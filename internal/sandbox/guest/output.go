@@ -1,9 +1,12 @@
 package guest
 
 import (
-	"io"
+	"errors"
 	"net"
+	"os"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // output sends what a command prints to the host: the first part as it comes,
@@ -28,17 +31,40 @@ func newOutput(stream net.Conn, limit int) *output {
 	return &output{stream: stream, head: head, tailMax: limit - head}
 }
 
-// take reads a pipe until it ends or its deadline comes.
-func (o *output) take(kind frameKind, from io.Reader) {
+// take reads a pipe until it ends or its deadline comes, and then what is in it.
+func (o *output) take(kind frameKind, from *os.File) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			o.add(kind, buffer[:n])
 		}
-		if err != nil {
-			return // the end, or the deadline
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			o.takeRest(kind, from, buffer)
 		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// mostRest is more than a pipe holds.
+const mostRest = 2 << 20
+
+// takeRest reads what is in a pipe, and waits for nothing. Where there is much to do,
+// the deadline comes before the first read.
+func (o *output) takeRest(kind frameKind, from *os.File, buffer []byte) {
+	raw, err := from.SyscallConn()
+	if err != nil || from.SetReadDeadline(time.Time{}) != nil {
+		return // it is closed
+	}
+	for taken := 0; taken < mostRest; {
+		n := 0
+		if raw.Read(func(file uintptr) bool { n, err = syscall.Read(int(file), buffer); return true }) != nil || err != nil || n <= 0 {
+			return
+		}
+		o.add(kind, buffer[:n])
+		taken += n
 	}
 }
 
