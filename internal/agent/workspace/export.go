@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -102,8 +103,9 @@ func (e *export) Restore(ctx context.Context) ([]string, error) {
 	e.of.mu.Lock()
 	defer e.of.mu.Unlock()
 	have := maps.Clone(e.files)
+	folders := map[string]bool{".": true}
 	for _, name := range slices.Sorted(maps.Keys(e.files)) {
-		same, err := e.same(name)
+		same, err := e.same(name, folders)
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +129,11 @@ func changedFrom(want, have listing) []string {
 }
 
 // same reports whether a file is as the commit has it.
-func (e *export) same(name string) (bool, error) {
+func (e *export) same(name string, folders map[string]bool) (bool, error) {
 	want := e.files[name]
+	if !isFolder(e.root, path.Dir(name), folders) {
+		return false, nil
+	}
 	info, err := e.root.Lstat(name)
 	if err != nil {
 		return false, gone(err)

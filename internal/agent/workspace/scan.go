@@ -20,6 +20,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // The modes of files in the history.
@@ -87,7 +88,7 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	folders := map[string]bool{".": true}
 	for name, was := range w.tracked {
 		_, ofBase := base[name]
-		if !ofBase && w.isApart(name) || was.mode != submodule && !w.isFolder(path.Dir(name), folders) {
+		if !ofBase && w.isApart(name) || was.mode != submodule && !isFolder(w.root, path.Dir(name), folders) {
 			continue
 		}
 		if err := take(name, was); err != nil {
@@ -111,13 +112,13 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 }
 
 // isFolder reports whether the path is a folder that is reached without a link.
-func (w *Workspace) isFolder(name string, known map[string]bool) bool {
+func isFolder(in *workdir.Dir, name string, known map[string]bool) bool {
 	if is, seen := known[name]; seen {
 		return is
 	}
-	is := w.isFolder(path.Dir(name), known)
+	is := isFolder(in, path.Dir(name), known)
 	if is {
-		info, err := w.root.Lstat(name)
+		info, err := in.Lstat(name)
 		is = err == nil && info.IsDir()
 	}
 	known[name] = is
