@@ -20,6 +20,7 @@ const (
 // journalEntry is as much of an agent's journal entry as matters here.
 type journalEntry struct {
 	Phase  task.Phase `json:"phase"`
+	Status string     `json:"status"`
 	Text   string     `json:"text"`
 	Signal struct {
 		Position int64 `json:"position"`
@@ -68,7 +69,7 @@ func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err e
 		return err
 	}
 	for kind, take := range map[task.EventKind]func(journalEntry){
-		task.PhaseChanged: func(e journalEntry) { resume.Phase = e.Phase },
+		task.PhaseChanged: func(e journalEntry) { resume.Phase = e.Phase.Now(e.Status == phaseActive) },
 		task.Saved:        func(journalEntry) { resume.WIPRef = WIPRef },
 	} {
 		event, found, err := there(p.Events.LastEvent(ctx, t.ID, kind))

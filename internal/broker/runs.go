@@ -143,10 +143,11 @@ func (r *Runs) Report(ctx context.Context, held Held, entries []task.Event) (int
 	return acknowledged, nil
 }
 
-// phaseOf reads the phase that an entry of that kind is about.
+// phaseOf reads which phase the run is in after an entry of that kind.
 func phaseOf(data json.RawMessage) (task.Phase, error) {
 	var entry struct {
-		Phase task.Phase `json:"phase"`
+		Phase  task.Phase `json:"phase"`
+		Status string     `json:"status"`
 	}
 	if err := json.Unmarshal(data, &entry); err != nil {
 		return "", task.Wrap(task.Invalid, err, "an entry about a phase cannot be read")
@@ -154,8 +155,11 @@ func phaseOf(data json.RawMessage) (task.Phase, error) {
 	if !entry.Phase.Valid() {
 		return "", task.Errorf(task.Invalid, "there is no phase %q", string(entry.Phase))
 	}
-	return entry.Phase, nil
+	return entry.Phase.Now(entry.Status == phaseActive), nil
 }
+
+// phaseActive is the status of a phase that has begun, as runs write it.
+const phaseActive = "active"
 
 // Journal returns entries of the task's journal after a position, since it was last
 // assigned: at least one if there is one, and no more than fit into one answer.

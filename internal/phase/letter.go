@@ -64,6 +64,9 @@ func (r *run) verificationLines(verdict Verdict) []string {
 	w := r.words()
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
+	if verdict.Setup != "" {
+		add(w.setupBroken, oneLine(verdict.Setup))
+	}
 	for _, ran := range []struct {
 		name    string
 		outcome *TestOutcome

@@ -294,6 +294,13 @@ func (b *bench) rebuild(ctx context.Context) error {
 	if key := outcome.Result.SetupResult.FromSnapshot; key != "" {
 		text = "The sandbox was made again from the snapshot " + key
 	}
+	if b.box == nil {
+		lost := fmt.Sprintf(b.run.words().sandboxLost, tool.Shorten(lastFailure(outcome.Result), 500))
+		if err := b.run.tell(ctx, "sandbox-lost", lost, func(name string) error { return b.run.Desk.Say(ctx, name, lost) }); err != nil {
+			return err
+		}
+		return b.run.warn(ctx, lost)
+	}
 	if !outcome.Handover.EnvironmentReady {
 		text += ", but the environment is not ready: " + tool.Shorten(lastFailure(outcome.Result), 500)
 	}

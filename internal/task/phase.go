@@ -33,3 +33,12 @@ func (p Phase) DisplayName() string { return phaseNames[p] }
 
 // Valid reports whether the phase is one that exists.
 func (p Phase) Valid() bool { return phaseNames[p] != "" }
+
+// Now is the phase that a run is in when this one has begun (active) or is over. A
+// reflection is within execution, which goes on afterwards.
+func (p Phase) Now(active bool) Phase {
+	if p == Reflection && !active {
+		return Execution
+	}
+	return p
+}

@@ -168,8 +168,8 @@ func (v *views) takeState(kind task.EventKind, entry phase.Entry) bool {
 	switch kind {
 	case task.PhaseChanged:
 		v.state.Phases[entry.Phase] = entry.Status
-		if entry.Status == phase.PhaseActive {
-			v.state.Phase = entry.Phase
+		if active := entry.Status == phase.PhaseActive; active || entry.Phase.Now(active) != entry.Phase {
+			v.state.Phase = entry.Phase.Now(active)
 		}
 	case task.Planned:
 		v.state.Plan = entry.Plan

@@ -184,6 +184,9 @@ func (c *Comment) addPhase(at time.Time, entry phase.Entry) {
 		if c.active == entry.Phase {
 			c.active = ""
 		}
+		if around := entry.Phase.Now(false); c.phases[around] == phase.PhaseActive {
+			c.active = around
+		}
 	default:
 		return
 	}

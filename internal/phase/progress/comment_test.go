@@ -288,3 +288,17 @@ func TestAnEntryThatWasNotWrittenIsNotShown(t *testing.T) {
 		t.Errorf("shown is\n%s", text)
 	}
 }
+
+// A reflection is within execution, which is the phase that is shown when it is over.
+func TestThePhaseAfterAReflection(t *testing.T) {
+	t.Parallel()
+	change := func(in task.Phase, status string) entry {
+		return entry{task.PhaseChanged, phase.Entry{Phase: in, Status: status}}
+	}
+	c := made(t, progress.Options{Work: work()}, []entry{
+		change(task.Execution, phase.PhaseActive), change(task.Reflection, phase.PhaseActive), change(task.Reflection, phase.PhaseCompleted),
+	})
+	if text := c.Text(); !strings.Contains(text, "**▶ Execution**") || strings.Contains(text, "▶ Reflection") {
+		t.Errorf("the comment says\n%s", text)
+	}
+}
