@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -26,7 +27,10 @@ var waits = map[Kind][]time.Duration{
 // loop sets up and verifies until that succeeds or nothing more can be done.
 func (r *setupRun) loop(ctx context.Context) error {
 	if r.result.SetupResult.FromSnapshot != "" {
-		err := r.verify(ctx)
+		err := r.installProject(ctx)
+		if err == nil {
+			err = r.verify(ctx)
+		}
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -53,6 +57,26 @@ func (r *setupRun) loop(ctx context.Context) error {
 	}
 }
 
+// projectInstalled is a command that puts a copy of the project itself among the installed
+// packages. A copy in a snapshot is one of other files.
+var projectInstalled = regexp.MustCompile(`\bpip3? install\b.*\s\.{1,2}(/\S*)?(\[[^\]]*\])?(\s|$)|\bsetup\.py (install|develop|build)|\bnpm (run build|link|pack)|\bmvn\b.*\binstall\b|\bmake\b|\bgo install \.|\bcargo install\b.*--path`)
+
+// installProject runs the set-up commands again that install the project itself, when the
+// files may be others than those that the snapshot was made of.
+func (r *setupRun) installProject(ctx context.Context) error {
+	if !r.request.Again {
+		return nil
+	}
+	for _, command := range r.selected.SetupCommands {
+		if projectInstalled.MatchString(command) {
+			if err := r.setUpOne(ctx, command); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // leaveSnapshot begins anew without a snapshot that did not pass verification.
 func (r *setupRun) leaveSnapshot(ctx context.Context) error {
 	key := r.result.SetupResult.FromSnapshot
@@ -73,10 +97,9 @@ func (r *setupRun) leaveSnapshot(ctx context.Context) error {
 // removeSnapshot removes a snapshot that did not pass verification. That of the project
 // is not a change's to remove: the change may be why it did not pass.
 func (r *setupRun) removeSnapshot(ctx context.Context, key string) error {
-	own, err := r.key(ctx, r.image(), r.request.Source)
-	if err != nil || own != key {
+	if r.keepAs != key {
 		r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was not used")
-		return err
+		return nil
 	}
 	r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was removed")
 	return r.Engine.RemoveSnapshot(ctx, key)

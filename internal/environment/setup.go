@@ -47,6 +47,11 @@ type Request struct {
 	Clone func(ctx context.Context, workspace string) error
 	// Baseline says that the project's tests are to be run once at the end.
 	Baseline bool
+	// Again says that the files may have been worked on since the environment was
+	// first made for them. A snapshot of before is used; what is made now is not kept,
+	// because code of the work ran in it, and nothing that was kept is removed. What
+	// set-up has put of the project itself into the snapshot is made anew.
+	Again bool
 }
 
 // Outcome is what a run leaves. The sandbox goes on running, for the execution
@@ -133,6 +138,7 @@ type setupRun struct {
 	began    time.Time
 	cold     bool   // snapshots are not looked at any more
 	kept     string // as what and where the snapshot is kept
+	keepAs   string // the key under which one is kept
 }
 
 func (r *setupRun) tell(step Step) {
@@ -195,6 +201,7 @@ func (r *setupRun) start(ctx context.Context) error {
 		maps.Copy(env, variables)
 	}
 	spec.Env = env
+	r.nameSnapshot(ctx, spec.Image)
 	for _, warm := range r.warm(ctx, spec.Image) {
 		spec.Snapshot = warm.Key
 		box, err := r.Engine.Start(ctx, spec)
@@ -218,6 +225,18 @@ func (r *setupRun) image() string { return cmp.Or(r.request.Spec.Image, r.entry.
 
 // keeps reports whether snapshots are kept and used.
 func (r *setupRun) keeps() bool { return r.Snapshots > 0 && r.request.Source.Project != "" }
+
+// nameSnapshot settles the key under which a snapshot is kept: that of the files as they
+// are now, before set-up changes them.
+func (r *setupRun) nameSnapshot(ctx context.Context, image string) {
+	if !r.keeps() || r.request.Again || r.keepAs != "" {
+		return
+	}
+	var err error
+	if r.keepAs, err = r.key(ctx, image, r.request.Source); err != nil {
+		r.Log.WarnContext(ctx, "environment set-up: no snapshot can be kept", "error", err)
+	}
+}
 
 // warm are the snapshots to start from, if there are any: that of the project before
 // that of the change.
@@ -331,18 +350,14 @@ func (r *setupRun) post(ctx context.Context) {
 // fails is no failure of the set-up. What was repaired is not kept: commands ran in it
 // that the key does not name.
 func (r *setupRun) keep(ctx context.Context) {
-	if !r.keeps() || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 {
+	if r.keepAs == "" || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 {
 		return
 	}
 	r.tell(Step{Kind: KeepingSnapshot})
-	key, err := r.key(ctx, r.image(), r.request.Source)
+	made, err := r.box.Snapshot(ctx, r.keepAs, r.before)
+	r.kept = made.Kept
 	if err == nil {
-		var made sandbox.Snapshot
-		made, err = r.box.Snapshot(ctx, key, r.before)
-		r.kept = made.Kept
-	}
-	if err == nil {
-		r.result.SetupResult.SnapshotKey = key
+		r.result.SetupResult.SnapshotKey = r.keepAs
 		_, err = sandbox.Prune(ctx, r.Engine, r.Snapshots)
 	}
 	if err != nil {

@@ -43,19 +43,17 @@ func (b *bench) workspace() tool.Workspace {
 }
 
 // mount is where the workspace is for programs in the sandbox.
-func (b *bench) mount() string { return b.run.mountOf(b.run.Repository.Workspace()) }
-
-// mountOf is where a folder is for programs in the sandbox that it is the workspace of.
-func (r *run) mountOf(folder string) string {
-	if r.Setup.Engine.Name() == "landlock" { // the one that cannot move it
-		return folder
+func (b *bench) mount() string {
+	if b.run.Setup.Engine.Name() == "landlock" { // the one that cannot move it
+		return b.run.Repository.Workspace()
 	}
 	return sandbox.WorkspacePath
 }
 
 // lookers are the tools that change nothing and need no sandbox.
-func (b *bench) lookers() []tool.Tool {
-	w := b.workspace()
+func (b *bench) lookers() []tool.Tool { return lookers(b.workspace()) }
+
+func lookers(w tool.Workspace) []tool.Tool {
 	return []tool.Tool{tool.Read(w), tool.List(w), tool.Search(w)}
 }
 
@@ -135,15 +133,15 @@ func (b *bench) tests(ctx context.Context, line string, output io.Writer) (envir
 	if err != nil {
 		return environment.Baseline{}, err
 	}
-	command := sandbox.Command{Text: line, Timeout: b.run.Setup.CommandTimeout}
-	if output != nil {
-		command.Output = tee(output)
+	at, err := trialIn(ctx, box, b.run.Setup.CommandTimeout)
+	if err == nil {
+		at.output = output
+		var ran *environment.Baseline
+		if ran, err = at.try(ctx, ".", line); err == nil {
+			return *ran, nil
+		}
 	}
-	ran, err := environment.RunTests(ctx, box, command)
-	if err != nil {
-		return ran, b.failed(ctx, err)
-	}
-	return ran, nil
+	return environment.Baseline{}, b.failed(ctx, err)
 }
 
 // close ends everything that the run started.
@@ -170,8 +168,7 @@ func (p projectTests) Run(ctx context.Context, output io.Writer) (tool.TestRun, 
 	if p.command == "" {
 		return tool.TestRun{}, tool.Mistake("it is not known how the project's tests are run; use run")
 	}
-	ran, err := p.bench.tests(ctx, "(cd "+shellQuote(p.bench.mount())+" && "+p.command+")", output)
-	ran.Command = p.command
+	ran, err := p.bench.tests(ctx, p.command, output)
 	return testRun(ran), err
 }
 

@@ -2,8 +2,6 @@ package phase
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,7 +25,6 @@ type project struct {
 	rules      string
 	detection  environment.Detection
 	references string
-	start      string // what the work differs from the base by, as a hash
 }
 
 const (
@@ -65,26 +62,8 @@ func (r *run) collect(ctx context.Context) error {
 	if r.state.over(task.Planning) == 0 { // they are for understanding and planning
 		p.references = r.references(ctx, p.files)
 	}
-	if p.start, err = r.fingerprint(ctx); err != nil {
-		return err
-	}
 	r.project = p
 	return nil
-}
-
-// fingerprint names the change that the workspace is, to see whether a run has
-// changed anything.
-func (r *run) fingerprint(ctx context.Context) (string, error) {
-	diff, err := r.Repository.Diff(ctx, "")
-	if err != nil {
-		return "", fmt.Errorf("look at what has changed: %w", err)
-	}
-	return diff.fingerprint(), nil
-}
-
-func (d Diff) fingerprint() string {
-	sum := sha256.Sum256([]byte(strings.Join(d.Files, "\n") + "\n" + d.Text))
-	return hex.EncodeToString(sum[:])
 }
 
 // ruleFiles are where projects write down their rules for agents.

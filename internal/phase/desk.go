@@ -179,6 +179,9 @@ type Repository interface {
 	// Preserve does something that may change files, and then puts back those that
 	// were there before. Files that were made stay.
 	Preserve(ctx context.Context, do func(context.Context) error) (Preserved, error)
+	// Changed reports whether a commit that Save has made has other files than the
+	// branch had when the run began, with what the base has got since. None has not.
+	Changed(ctx context.Context, saved string) (bool, error)
 	// Base returns a file as the base branch has it, or NotFound.
 	Base(ctx context.Context, path string) ([]byte, error)
 	// BaseFiles lists the files of the base branch.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -21,78 +23,91 @@ import (
 // there by the project's own manifests: if those changed, it is set up anew.
 type ground struct {
 	trial
-	files    Export
-	box      sandbox.Sandbox // nil if none could be started
-	problem  string          // why the environment is not ready
-	restored []string        // files of the commit that set-up had changed
+	run     *run
+	files   Export
+	box     sandbox.Sandbox // nil if none could be started
+	problem string          // why the environment is not ready
 }
 
-// newGround makes one for the files of a commit.
-func (r *run) newGround(ctx context.Context, commit string) (*ground, error) {
+// newGround makes one for the files of a commit, with the environment of a receipt.
+// Unavailable says that it could not be had, for a reason that is not the commit's.
+func (r *run) newGround(ctx context.Context, commit string, receipt environment.Receipt) (*ground, error) {
 	files, err := r.Repository.Export(ctx, commit)
 	if err != nil {
 		return nil, fmt.Errorf("export the files to verify: %w", err)
 	}
-	made := &ground{files: files}
-	if err := made.prepare(ctx, r); err != nil {
-		return nil, errors.Join(err, made.close(ctx))
+	made := &ground{run: r, files: files}
+	if err := made.prepare(ctx, receipt); err != nil {
+		made.close(ctx)
+		return nil, err
 	}
 	return made, nil
 }
 
-func (g *ground) prepare(ctx context.Context, r *run) error {
+// outages are failures that say nothing about the files.
+var outages = []environment.Kind{environment.Network, environment.Server, environment.Lock, environment.Container, environment.Resource}
+
+func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error {
 	if err := sandbox.Give(g.files.Dir()); err != nil {
 		return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 	}
-	setup := r.setupOf(ctx)
+	setup := g.run.setupOf(ctx)
 	setup.Repairer = nil // a model has no part in this
-	outcome, err := setup.Run(ctx, r.setUpAgain(g.files.Dir()))
+	outcome, err := setup.Run(ctx, g.run.setUpAgain(receipt, g.files.Dir()))
 	if err != nil {
 		return cause(ctx, err)
 	}
 	g.box = outcome.Sandbox
 	if !outcome.Handover.EnvironmentReady {
 		g.problem = lastFailure(outcome.Result)
+		if errors := outcome.Result.Errors; g.box == nil || len(errors) > 0 && slices.Contains(outages, errors[len(errors)-1].Classification.Kind) {
+			return task.Errorf(task.Unavailable, "there is no environment: %s", g.problem)
+		}
 	}
-	if g.restored, err = g.files.Restore(ctx); err != nil {
+	restored, err := g.files.Restore(ctx)
+	if err != nil {
 		return fmt.Errorf("restore the files to verify: %w", err)
 	}
-	if len(g.restored) > 0 {
+	if len(restored) > 0 {
 		if err := sandbox.Give(g.files.Dir()); err != nil {
 			return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 		}
 	}
-	if g.box == nil {
-		return nil
-	}
-	g.trial, err = r.trialIn(ctx, g.box, r.mountOf(g.files.Dir()))
-	return err
+	g.trial, err = trialIn(ctx, g.box, g.run.Setup.CommandTimeout)
+	return cause(ctx, err)
 }
 
-func (g *ground) close(ctx context.Context) error {
+// close ends the sandbox and removes the files. What is left of them goes with the
+// workspace.
+func (g *ground) close(ctx context.Context) {
 	var err error
 	if g.box != nil {
 		err = g.box.Stop(context.WithoutCancel(ctx))
 	}
-	return errors.Join(err, g.files.Remove())
+	if err = errors.Join(err, g.files.Remove()); err != nil {
+		g.run.Log.WarnContext(ctx, "what was made for a verdict cannot be removed", "error", err)
+	}
 }
 
 // trial runs the project's own commands for a verdict: each in a fresh shell that has
 // only the variables which set-up has left, in a folder that is known.
 type trial struct {
-	run       *run
 	sandbox   sandbox.Sandbox
-	mount     string
-	variables string // as lines of a shell
+	timeout   time.Duration
+	variables string    // as lines of a shell
+	output    io.Writer // may be nil
 }
 
 // trialIn makes one in a sandbox in which the environment is set up.
-func (r *run) trialIn(ctx context.Context, box sandbox.Sandbox, mount string) (trial, error) {
-	ran, err := box.Run(ctx, sandbox.Command{Text: "env -0", Timeout: r.Setup.CommandTimeout})
+func trialIn(ctx context.Context, box sandbox.Sandbox, timeout time.Duration) (trial, error) {
+	ran, err := box.Run(ctx, sandbox.Command{Text: "env -0", Timeout: timeout})
 	if err != nil {
-		return trial{}, cause(ctx, err)
+		return trial{}, err
 	}
-	return trial{run: r, sandbox: box, mount: mount, variables: exports(string(ran.Stdout))}, nil
+	if ran.ExitCode != 0 || ran.Cut {
+		return trial{}, task.Errorf(task.Unavailable, "the variables of the environment cannot be read: env ended with exit code %d", ran.ExitCode)
+	}
+	return trial{sandbox: box, timeout: timeout, variables: exports(string(ran.Stdout))}, nil
 }
 
 // variableName is a name that a shell takes. Others are functions of bash, for example.
@@ -111,10 +126,10 @@ var loaders = []string{
 // exports are the lines that set variables, from the output of env -0.
 func exports(output string) string {
 	var lines strings.Builder
-	for _, one := range strings.Split(output, "\x00") {
+	for one := range strings.SplitSeq(output, "\x00") {
 		name, value, found := strings.Cut(one, "=")
 		if !found || !variableName.MatchString(name) || slices.Contains(loaders, name) ||
-			strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || strings.HasPrefix(name, "npm_config_") ||
+			strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "npm_config_") ||
 			slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name) {
 			continue
 		}
@@ -123,13 +138,20 @@ func exports(output string) string {
 	return lines.String()
 }
 
-// try runs a command in a folder of the project and says how it ended.
+// exitNoFolder is how a command ends whose folder is not there.
+const exitNoFolder = 125
+
+// try runs a command in a folder of the project and says how it ended. A fresh shell
+// begins in the workspace.
 func (t trial) try(ctx context.Context, folder, command string) (*environment.Baseline, error) {
-	at := path.Join(t.mount, folder)
-	text := t.variables + "cd " + shellQuote(at) + " || exit 1\n" + command
-	ran, err := environment.RunTests(ctx, t.sandbox, sandbox.Command{Text: text, Timeout: t.run.Setup.CommandTimeout, Fresh: true})
+	text := fmt.Sprintf("%scd ./%s || exit %d\n%s", t.variables, shellQuote(path.Clean(folder)), exitNoFolder, command)
+	run := sandbox.Command{Text: text, Timeout: t.timeout, Fresh: true}
+	if t.output != nil {
+		run.Output = tee(t.output)
+	}
+	ran, err := environment.RunTests(ctx, t.sandbox, run)
 	if err != nil {
-		return nil, cause(ctx, err)
+		return nil, err
 	}
 	ran.Command = inFolder(folder, command)
 	return &ran, nil
@@ -140,56 +162,64 @@ func inFolder(folder, command string) string {
 	if folder == "" || folder == "." {
 		return command
 	}
-	return "cd " + shellQuote(folder) + " && " + command
+	return "cd " + shellQuote("./"+folder) + " && " + command
 }
 
 // runTests builds and tests what would be published, against the baseline. A sandbox that
-// is lost on the way is no verdict on the work, so that it is then done once more.
+// is lost on the way is no verdict on the work, so that it is then done once more. If it
+// is lost again there is none, and the work has not passed.
 func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 	err := r.testOnce(ctx, verdict)
 	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
 		r.Log.WarnContext(ctx, "the sandbox of the verification was lost", "error", err)
 		err = r.testOnce(ctx, verdict)
 	}
+	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
+		verdict.Build, verdict.Tests = nil, nil
+		verdict.Untested, verdict.Unrun = true, err.Error()
+		return nil
+	}
 	return err
 }
 
-func (r *run) testOnce(ctx context.Context, verdict *Verdict) (err error) {
-	on, err := r.newGround(ctx, verdict.Commit)
+func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
+	setup := r.state.setup
+	if setup.Unrepeatable != "" || !setup.Handover.EnvironmentReady {
+		verdict.Unrun = "the environment is not ready"
+		if setup.Unrepeatable != "" {
+			verdict.Unrun = "the environment could not be set up a second time, before any change: " + setup.Unrepeatable
+		}
+		return nil
+	}
+	tests := r.tests()
+	if tests.command == "" && setup.Build == nil {
+		verdict.Unrun = "it is not known how the project's tests are run"
+		return nil
+	}
+	on, err := r.newGround(ctx, verdict.Commit, setup.Receipt)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, on.close(ctx)) }()
-	ready := r.state.setup.Handover.EnvironmentReady
-	switch {
-	case on.problem != "" && ready:
+	defer on.close(ctx)
+	if on.problem != "" {
 		verdict.Setup = on.problem
 		return nil
-	case on.box == nil:
-		verdict.Unrun = "there is no sandbox"
-		return nil
 	}
-	if baseline := r.state.setup.Build; baseline != nil {
+	if baseline := setup.Build; baseline != nil {
 		ran, err := on.try(ctx, ".", baseline.Command)
 		if err != nil {
-			return err
+			return cause(ctx, err)
 		}
 		verdict.Build = compare(baseline, *ran)
 	}
-	tests := r.tests()
 	if tests.command == "" {
 		verdict.Unrun = "it is not known how the project's tests are run"
 		return nil
 	}
 	ran, err := on.try(ctx, ".", tests.command)
 	if err != nil {
-		return err
+		return cause(ctx, err)
 	}
 	verdict.Tests = compare(tests.baseline, *ran)
-	if verdict.Tests.Worse && !ready {
-		// It cannot be told whether the work or the environment is to blame.
-		verdict.Unrun = fmt.Sprintf("the environment is not ready, and %s ends with exit code %d in it", ran.Command, ran.ExitCode)
-		verdict.Tests = nil
-	}
 	return nil
 }

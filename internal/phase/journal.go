@@ -92,9 +92,15 @@ type SetupEntry struct {
 	// Made are the files that set-up made, with the hash of what they had then. They
 	// are no part of the work before the work has changed them.
 	Made map[string]string `json:"made_files,omitempty"`
-	// Restored are the files of the project that set-up had changed. They were put
-	// back as they were.
+	// Products are the files and folders that building and testing makes. They are no
+	// part of the work either.
+	Products []string `json:"products,omitempty"`
+	// Restored are the first files of the project that set-up had changed. They were
+	// put back as they were.
 	Restored []string `json:"restored,omitempty"`
+	// Unrepeatable says why the environment could not be set up a second time before
+	// any change; then nothing can be verified.
+	Unrepeatable string `json:"unrepeatable,omitempty"`
 }
 
 // SignalEntry is a signal that the run acted on.

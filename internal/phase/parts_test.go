@@ -26,6 +26,7 @@ type differing struct {
 }
 
 func (d differing) Diff(context.Context, string) (Diff, error) { return Diff{Files: d.files}, nil }
+func (d differing) Below() string                              { return "c1" }
 
 // What set-up is given is the project's own only if it is exactly what the base branch
 // has: an environment that is kept of anything else is used for nothing else.
@@ -40,10 +41,10 @@ func TestWhoseFilesAreSetUp(t *testing.T) {
 		want  environment.Source
 	}{
 		"the base":               {work: Work{Item: issue}, want: environment.Source{Project: project}},
-		"what a branch has":      {work: Work{Item: issue}, files: []string{"a"}, want: environment.Source{Project: project, Change: "task t1"}},
-		"what a run has done":    {work: Work{Item: issue, Past: []task.Event{{}}}, want: environment.Source{Project: project, Change: "task t1"}},
+		"what a branch has":      {work: Work{Item: issue}, files: []string{"a"}, want: environment.Source{Project: project, Change: "task t1 c1"}},
+		"what a run has done":    {work: Work{Item: issue, Past: []task.Event{{}}}, want: environment.Source{Project: project, Change: "task t1 c1"}},
 		"a pull request":         {work: Work{Item: pull, Pull: &Pull{Commit: "c1"}}, want: environment.Source{Project: project, Change: pull.String() + " c1"}},
-		"a pull request, unread": {work: Work{Item: pull}, want: environment.Source{Project: project, Change: "task t1"}},
+		"a pull request, unread": {work: Work{Item: pull}, want: environment.Source{Project: project, Change: "task t1 c1"}},
 		"a folder":               {work: Work{Folder: "/here"}, want: environment.Source{Project: "/here"}},
 	} {
 		c.work.Task = "t1"

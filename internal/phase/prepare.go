@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -65,9 +66,14 @@ func (r *run) setUp(ctx context.Context) error {
 	return r.append(ctx, task.Prepared, Entry{Setup: entry})
 }
 
-// mostMade bounds how many files that set-up made are told apart. Where there are more,
-// what git would otherwise ignore is not ignored by the project, and all of it is left out.
-const mostMade = 5000
+const (
+	// mostMade and longestMade bound how many files that set-up made are told apart, and
+	// the bytes of their names. They are in the journal.
+	mostMade    = 5000
+	longestMade = 512 << 10
+	// mostNamed bounds how many other files the journal names.
+	mostNamed = 200
+)
 
 // setUpKeeping sets an environment up in the workspace. The project's files are as they
 // were afterwards, and what was made besides is no part of the work.
@@ -81,7 +87,7 @@ func (r *run) setUpKeeping(ctx context.Context, setup *environment.Setup, reques
 		return r.exclude(ctx)
 	})
 	if err == nil {
-		err = r.leaveOut(ctx, preserved)
+		err = r.leaveOut(ctx, &preserved)
 	}
 	if err != nil {
 		if outcome.Sandbox != nil {
@@ -89,66 +95,118 @@ func (r *run) setUpKeeping(ctx context.Context, setup *environment.Setup, reques
 		}
 		return environment.Outcome{}, nil, err
 	}
-	return outcome, &SetupEntry{Made: preserved.Made, Restored: preserved.Restored}, nil
+	return outcome, &SetupEntry{Made: preserved.Made, Restored: preserved.Restored[:min(len(preserved.Restored), mostNamed)]}, nil
 }
 
 // leaveOut keeps what was made out of the work, and gives what was put back to the
 // sandbox.
-func (r *run) leaveOut(ctx context.Context, preserved Preserved) error {
+func (r *run) leaveOut(ctx context.Context, preserved *Preserved) error {
 	if len(preserved.Restored) > 0 {
 		if err := sandbox.Give(r.Repository.Workspace()); err != nil {
 			return fmt.Errorf("give the restored files to the sandbox: %w", err)
 		}
 	}
-	if len(preserved.Made) <= mostMade {
-		return r.Repository.ExcludeUnchanged(ctx, preserved.Made)
-	}
-	folders := map[string]bool{}
+	length := 0
 	for name := range preserved.Made {
-		top, _, _ := strings.Cut(name, "/")
-		folders[top] = true
+		length += len(name)
 	}
-	clear(preserved.Made)
-	for name := range folders {
-		preserved.Made[name] = ""
+	if len(preserved.Made) > mostMade || length > longestMade {
+		files, err := r.Repository.BaseFiles(ctx)
+		if err != nil {
+			return err
+		}
+		preserved.Made = foldMade(preserved.Made, files)
 	}
 	return r.Repository.ExcludeUnchanged(ctx, preserved.Made)
 }
 
-// baseline builds and tests the project once before anything is changed.
+// foldMade names the folders in which the project has nothing in place of the files that
+// were made in them, where those are too many. What is left of others is cut.
+func foldMade(made map[string]string, project []string) map[string]string {
+	theirs := map[string]bool{}
+	for _, name := range project {
+		for at := path.Dir(name); at != "." && !theirs[at]; at = path.Dir(at) {
+			theirs[at] = true
+		}
+	}
+	folded := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		at := 0
+		for {
+			end := strings.IndexByte(name[at:], '/')
+			if end < 0 {
+				if len(folded) < mostMade {
+					folded[name] = made[name]
+				}
+				break
+			}
+			if at += end; !theirs[name[:at]] {
+				folded[name[:at]] = ""
+				break
+			}
+			at++
+		}
+	}
+	return folded
+}
+
+// baseline builds and tests the project once before anything is changed, where verdicts
+// are made too.
 func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 	detected := r.project.detection
-	if r.bench.box == nil || !entry.Handover.EnvironmentReady || detected.EnvironmentType != entry.Handover.EnvironmentName {
+	if r.bench.box == nil || !entry.Handover.EnvironmentReady || detected.EnvironmentType != entry.Handover.EnvironmentName || detected.BuildCommand+detected.TestCommand == "" {
 		return nil
 	}
-	preserved, err := r.Repository.Preserve(ctx, func(ctx context.Context) error {
-		at, err := r.trialIn(ctx, r.bench.box, r.bench.mount())
-		if err != nil {
-			return err
-		}
-		if detected.BuildCommand != "" {
-			if entry.Build, err = at.try(ctx, detected.Directory, detected.BuildCommand); err != nil {
-				return err
-			}
-		}
-		if detected.TestCommand != "" {
-			entry.Receipt.Baseline, err = at.try(ctx, detected.Directory, detected.TestCommand)
-		}
-		return err
-	})
+	on, err := r.newGround(ctx, r.Repository.Below(), entry.Receipt)
+	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
+		r.Log.WarnContext(ctx, "the sandbox for the tests before the work was lost", "error", err)
+		entry.Unrepeatable = err.Error()
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	maps.Copy(preserved.Made, entry.Made)
-	entry.Made = preserved.Made
-	return r.leaveOut(ctx, preserved)
+	defer on.close(ctx)
+	if on.problem != "" {
+		entry.Unrepeatable = on.problem
+		return nil
+	}
+	before, err := sandbox.List(on.files.Dir())
+	if err != nil {
+		return err
+	}
+	if err := r.runBaseline(ctx, on, entry); err != nil {
+		if task.CodeOf(err) != task.Unavailable || ctx.Err() != nil {
+			return err
+		}
+		r.Log.WarnContext(ctx, "the sandbox for the tests before the work was lost", "error", err)
+	}
+	made, err := sandbox.Added(on.files.Dir(), before)
+	if err != nil {
+		return err
+	}
+	entry.Products = made[:min(len(made), mostNamed)]
+	return r.Repository.Exclude(ctx, entry.Products)
+}
+
+func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (err error) {
+	detected := r.project.detection
+	if detected.BuildCommand != "" {
+		if entry.Build, err = on.try(ctx, detected.Directory, detected.BuildCommand); err != nil {
+			return err
+		}
+	}
+	if detected.TestCommand != "" {
+		entry.Receipt.Baseline, err = on.try(ctx, detected.Directory, detected.TestCommand)
+	}
+	return err
 }
 
 // source says whose files are in the workspace at the first set-up. They are the
 // project's own if the task is about no pull request, nothing was done in the workspace
 // yet, and nothing differs from the base: a branch of an earlier run may be there.
 func (r *run) source(ctx context.Context) (environment.Source, error) {
-	source := environment.Source{Project: r.Work.project(), Change: r.Work.change()}
+	source := environment.Source{Project: r.Work.project(), Change: r.change()}
 	if r.Work.Pull != nil || r.Work.Item.Kind == task.Pull || len(r.Work.Past) > 0 {
 		return source, nil
 	}
@@ -175,13 +233,13 @@ func (w Work) project() string {
 	return fmt.Sprintf("%s %s %s", w.Item.Forge, at, w.Item.Repository)
 }
 
-// change names what the workspace has besides what the project itself has: the commit
-// of a pull request, or the work of the task.
-func (w Work) change() string {
-	if w.Pull != nil {
-		return w.Item.String() + " " + w.Pull.Commit
+// change names what the branch has besides what the project itself has: the commit that
+// the work is on top of, of a pull request or of an earlier run of the task.
+func (r *run) change() string {
+	if r.Work.Pull != nil {
+		return r.Work.Item.String() + " " + r.Repository.Below()
 	}
-	return "task " + string(w.Task)
+	return "task " + string(r.Work.Task) + " " + r.Repository.Below()
 }
 
 // setupOf is the sub-phase for this run.
@@ -269,7 +327,11 @@ func (r *run) exclude(ctx context.Context) error {
 // restore prepares the bench for a run that goes on. The sandbox is made again
 // when it is first used: a run that only has to hand its work over needs none.
 func (b *bench) restore(ctx context.Context) error {
-	if err := b.run.Repository.ExcludeUnchanged(ctx, b.run.state.setup.Made); err != nil {
+	setup := b.run.state.setup
+	if err := b.run.Repository.ExcludeUnchanged(ctx, setup.Made); err != nil {
+		return err
+	}
+	if err := b.run.Repository.Exclude(ctx, setup.Products); err != nil {
 		return err
 	}
 	b.using.Lock()
@@ -285,7 +347,7 @@ func (b *bench) rebuild(ctx context.Context) error {
 		_ = b.box.Stop(context.WithoutCancel(ctx)) // it is dead
 		b.box = nil
 	}
-	outcome, _, err := b.run.setUpKeeping(ctx, b.run.setupOf(ctx), b.run.setUpAgain(b.run.Repository.Workspace()))
+	outcome, _, err := b.run.setUpKeeping(ctx, b.run.setupOf(ctx), b.run.setUpAgain(b.run.state.setup.Receipt, b.run.Repository.Workspace()))
 	if err != nil {
 		return err
 	}
@@ -307,16 +369,15 @@ func (b *bench) rebuild(ctx context.Context) error {
 	return b.run.note(ctx, text+".")
 }
 
-// setUpAgain asks for the environment that the receipt names, for the files in a folder.
-func (r *run) setUpAgain(folder string) environment.Request {
-	receipt := r.state.setup.Receipt
+// setUpAgain asks for the environment that a receipt names, for the files in a folder.
+func (r *run) setUpAgain(receipt environment.Receipt, folder string) environment.Request {
 	plan := environment.Selection{Name: receipt.Environment, SetupCommands: receipt.SetupCommands}
 	for _, check := range receipt.Verification {
 		plan.Verification = append(plan.Verification, check.Check)
 	}
 	spec := r.spec()
 	spec.Workspace = folder
-	return environment.Request{Plan: plan, Source: environment.Source{Project: r.Work.project(), Change: r.Work.change()}, Spec: spec}
+	return environment.Request{Plan: plan, Source: environment.Source{Project: r.Work.project(), Change: r.change()}, Spec: spec, Again: true}
 }
 
 func lastFailure(result environment.Result) string {

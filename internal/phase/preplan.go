@@ -14,8 +14,6 @@ import (
 // Understanding is what pre-planning comes to.
 type Understanding struct {
 	Goal Goal `json:"goal"`
-	// Start names what the branch differed from the base by when the run began.
-	Start string `json:"start"`
 }
 
 // prePlan has the model understand the request.
@@ -44,7 +42,7 @@ func (r *run) prePlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	understood := Understanding{Start: r.project.start}
+	var understood Understanding
 	err = t.object(ctx, func(object map[string]any) error {
 		understood.Goal = Goal{}
 		if err := into(object, &understood.Goal); err != nil {

@@ -92,6 +92,11 @@ func (r *run) tell(ctx context.Context, name, what string, do func(name string) 
 
 // save keeps the work in progress where it outlasts this machine.
 func (r *run) save(ctx context.Context) error {
+	// Before set-up there is no work. After a verdict the work is what that is about,
+	// whatever still goes on in the workspace.
+	if r.state.setup == nil || r.state.over(task.Verification) > 0 && !r.state.active(task.Execution) && !r.state.active(task.Verification) {
+		return nil
+	}
 	if err := r.exclude(ctx); err != nil {
 		return err
 	}

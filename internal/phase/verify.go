@@ -27,6 +27,9 @@ type Verdict struct {
 	// Setup says why the environment cannot be set up with these files, although it
 	// could before.
 	Setup string `json:"setup,omitempty"`
+	// Untested says that build and tests could be run before, and not any more, for a
+	// reason that is not the work's.
+	Untested bool `json:"untested,omitempty"`
 	// Changed is false when the run has changed nothing.
 	Changed   bool         `json:"changed"`
 	Conflicts []string     `json:"conflicts,omitempty"` // files with marks of a merge in them
@@ -80,7 +83,7 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.state.outcome(task.Execution, &last); err != nil {
 		return err
 	}
-	verdict.Again = !verdict.Passed && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted
+	verdict.Again = !verdict.Passed && !verdict.Untested && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted
 	status := PhaseCompleted
 	if !verdict.Passed {
 		status = PhaseFailed
@@ -89,7 +92,7 @@ func (r *run) verify(ctx context.Context) error {
 }
 
 func (v *Verdict) passed() bool {
-	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
+	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && !v.Untested && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
 }
 
@@ -110,11 +113,9 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 	if err != nil {
 		return fmt.Errorf("look at what has changed: %w", err)
 	}
-	var understood Understanding
-	if err := r.state.outcome(task.PrePlanning, &understood); err != nil {
-		return err
+	if verdict.Changed, err = r.Repository.Changed(ctx, verdict.Commit); err != nil {
+		return fmt.Errorf("look whether anything has changed: %w", err)
 	}
-	verdict.Changed = diff.fingerprint() != understood.Start
 	verdict.Conflicts, verdict.Placeholders = inspect(diff.Text)
 	if err := r.Repository.Fits(ctx); task.CodeOf(err) == task.TooLarge {
 		verdict.TooLarge = err.Error()
@@ -160,9 +161,23 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 	if err != nil {
 		return err
 	}
+	files, err := r.Repository.Export(ctx, verdict.Commit)
+	if err != nil {
+		return fmt.Errorf("export the files for the comparison: %w", err)
+	}
+	defer func() {
+		if err := files.Remove(); err != nil {
+			r.Log.WarnContext(ctx, "the files of the comparison cannot be removed", "error", err)
+		}
+	}()
+	looking, err := tool.OpenDirectory(files.Dir())
+	if err != nil {
+		return fmt.Errorf("open the files for the comparison: %w", err)
+	}
+	defer func() { _ = looking.Close() }() // it was only read
 	const longestDiff = 60_000
 	t, err := r.open(ctx, opening{name: fmt.Sprintf("%s-%d", task.Verification, verdict.Round), phase: task.Verification, system: system,
-		tools: r.bench.lookers(), pinned: r.blocks(
+		tools: lookers(tool.Workspace{Files: looking, Mount: sandbox.WorkspacePath}), pinned: r.blocks(
 			conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 			conversation.Block{Name: "facts", Text: verdict.describe()},
 			conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},

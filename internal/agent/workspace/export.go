@@ -177,14 +177,13 @@ func (w *Workspace) Preserve(ctx context.Context, do func(context.Context) error
 	if err != nil {
 		return phase.Preserved{}, err
 	}
-	if err := do(ctx); err != nil {
-		return phase.Preserved{}, err
-	}
+	failed := do(ctx)
+	ctx = context.WithoutCancel(ctx) // what was done is undone in any case
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	after, err := w.scan(ctx)
 	if err != nil {
-		return phase.Preserved{}, err
+		return phase.Preserved{}, errors.Join(failed, err)
 	}
 	preserved := phase.Preserved{Restored: changedFrom(before, after), Made: map[string]string{}}
 	for name, file := range after {
@@ -193,7 +192,46 @@ func (w *Workspace) Preserve(ctx context.Context, do func(context.Context) error
 			delete(after, name) // it stays
 		}
 	}
-	return preserved, w.write(ctx, w.root, after, before)
+	return preserved, errors.Join(failed, w.write(ctx, w.root, after, before))
+}
+
+// Changed reports whether a save has other files than the branch had at first, with what
+// the base has got since.
+func (w *Workspace) Changed(ctx context.Context, saved string) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if saved == "" {
+		return false, nil
+	}
+	files, err := w.tree(ctx, saved)
+	if err != nil {
+		return false, err
+	}
+	before := w.start
+	if w.merged != "" && w.has(ctx, w.fork) {
+		if before, err = w.mergedStart(ctx); err != nil {
+			return false, err
+		}
+	}
+	first, err := w.tree(ctx, before)
+	return !maps.Equal(files, first), err
+}
+
+// mergedStart is the tree of what the branch had at first with the base merged into it.
+func (w *Workspace) mergedStart(ctx context.Context) (string, error) {
+	if w.start == w.fork {
+		return w.merged, nil
+	}
+	ours, err := w.text(ctx, "-c", "user.name=toryo", "-c", "user.email=toryo@localhost", "commit-tree", "-p", w.fork, "-m", "ours", w.start+"^{tree}")
+	if err != nil {
+		return "", err
+	}
+	theirs, err := w.text(ctx, "-c", "user.name=toryo", "-c", "user.email=toryo@localhost", "commit-tree", "-p", w.fork, "-m", "theirs", w.merged+"^{tree}")
+	if err != nil {
+		return "", err
+	}
+	tree, _, err := w.mergeTrees(ctx, ours, theirs)
+	return tree, err
 }
 
 // recorded lists the files of the workspace after the history has them all.

@@ -112,11 +112,14 @@ const longestLink = 4096
 
 // writeFile makes one file of the history.
 func (w *Workspace) writeFile(ctx context.Context, to *workdir.Dir, name string, want file) error {
-	if want.mode == submodule {
-		return to.MkdirAll(name, 0o755)
+	if info, err := to.Lstat(name); want.mode == submodule && err == nil && info.IsDir() {
+		return nil
 	}
 	if err := makeWay(to, name); err != nil {
 		return err
+	}
+	if want.mode == submodule {
+		return to.Mkdir(name, 0o755)
 	}
 	command := git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", want.hash}}
 	if want.mode == link {
