@@ -242,7 +242,7 @@ type commentID struct {
 }
 
 // compare returns how the comments differ from what the log says: new and edited
-// ones in the order in which they were written, then deleted ones. It is certain
+// ones in the order in which that was done, then deleted ones. It is certain
 // if all of them are new to the log: an older reading shows no others.
 func compare(known []store.CommentEntry, comments []task.Comment, of which) (changes []change, certain bool) {
 	logged := make(map[commentID]*store.CommentEntry, len(known))
@@ -266,12 +266,21 @@ func compare(known []store.CommentEntry, comments []task.Comment, of which) (cha
 			changes = append(changes, change{store.CommentPresent, comment, before})
 		}
 	}
+	slices.SortStableFunc(changes, func(a, b change) int { return a.at().Compare(b.at()) })
 	for i := range known {
 		if entry := &known[i]; entry.Change != store.CommentDeleted && !there[commentID{entry.Comment.Kind, entry.Comment.ID}] {
 			changes, certain = append(changes, change{store.CommentDeleted, entry.Comment, entry}), false
 		}
 	}
 	return changes, certain
+}
+
+// at is when the comment was written, or edited.
+func (c change) at() time.Time {
+	if c.kind == store.CommentEdited && c.comment.Edited() {
+		return c.comment.UpdatedAt
+	}
+	return c.comment.CreatedAt
 }
 
 // judge decides whether a run is told of a comment. Of one that was deleted it is told

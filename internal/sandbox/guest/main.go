@@ -50,7 +50,7 @@ func Main(confinements map[string]Confinement) {
 
 // exit ends the program, which is a guest and nothing else. [os.Exit] would have the race
 // detector wait for a second, and whoever stops a sandbox waits for its guest.
-func exit(code int) { syscall.Exit(code) }
+func exit(code int) { syscall.Exit(code) } //nolint:revive // see above
 
 // Arguments are those with which the program has to be started to be a guest.
 func Arguments(options Options) ([]string, error) {

@@ -55,16 +55,16 @@ func (r *reaper) reap() {
 }
 
 // start starts a process. Its status comes on the channel when it has ended.
-func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr) (int, <-chan syscall.WaitStatus, error) {
+func (r *reaper) start(program string, arguments []string, how *syscall.ProcAttr) (<-chan syscall.WaitStatus, error) {
 	r.mutex.Lock() // so that it is known before it can be reaped
 	defer r.mutex.Unlock()
 	pid, err := syscall.ForkExec(program, arguments, how)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	status := make(chan syscall.WaitStatus, 1)
 	r.waiting[pid] = status
-	return pid, status, nil
+	return status, nil
 }
 
 const (
@@ -76,11 +76,11 @@ const (
 )
 
 // startProcess starts a process, or kills everything if that does not end.
-func (s *server) startProcess(program string, arguments []string, how *syscall.ProcAttr) (pid int, ended <-chan syscall.WaitStatus, err error) {
+func (s *server) startProcess(program string, arguments []string, how *syscall.ProcAttr) (ended <-chan syscall.WaitStatus, err error) {
 	s.starting.Lock()
 	defer s.starting.Unlock()
-	s.bounded(func() { pid, ended, err = s.reaper.start(program, arguments, how) })
-	return pid, ended, err
+	s.bounded(func() { ended, err = s.reaper.start(program, arguments, how) })
+	return ended, err
 }
 
 // bounded does something that waits for processes, and kills them if it takes too long.

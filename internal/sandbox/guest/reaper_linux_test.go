@@ -19,7 +19,7 @@ func child(t *testing.T, s *server) <-chan syscall.WaitStatus {
 		t.Fatal(err)
 	}
 	defer func() { _ = null.Close() }()
-	_, ended, err := s.startProcess("/bin/sleep", []string{"sleep", "3600"}, &syscall.ProcAttr{Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}})
+	ended, err := s.startProcess("/bin/sleep", []string{"sleep", "3600"}, &syscall.ProcAttr{Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}})
 	if err != nil {
 		t.Fatal(err)
 	}

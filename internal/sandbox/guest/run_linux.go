@@ -91,7 +91,7 @@ func (s *server) start(asked request, file string, files []uintptr) (<-chan sysc
 			return nil, err
 		}
 	}
-	_, status, err := s.startProcess(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
+	status, err := s.startProcess(s.shell, s.arguments(asked, file), &syscall.ProcAttr{
 		Dir: s.folder(), Env: s.environment(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	return status, err
