@@ -140,7 +140,16 @@ type Info struct {
 
 // Command is one command line for the shell.
 type Command struct {
-	Text        string
+	Text string
+	// Folder is the folder of the workspace in which the command starts, whatever the
+	// commands before it did; the session's own folder stays as it was. Empty means
+	// the session's folder, "." the workspace. A folder that is not there is a
+	// command that fails.
+	Folder string
+	// Session names the shell session, which keeps folder, variables and functions
+	// from one command to the next. Empty means the usual one; another name is a
+	// session of its own, which begins as the usual one did.
+	Session     string
 	Timeout     time.Duration // zero means [DefaultTimeout]
 	OutputLimit int           // bytes kept of the output; zero means [DefaultOutput]
 	// Output is told of output as it comes, in order, from one goroutine. What is

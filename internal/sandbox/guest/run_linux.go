@@ -40,7 +40,7 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	if s.problem != "" {
 		return 0, "", fmt.Errorf("%s", s.problem)
 	}
-	file, err := s.prepareState(string(asked.Command))
+	file, err := s.prepareState(asked)
 	if err != nil {
 		return 0, "", err
 	}
@@ -74,7 +74,7 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 		limit = sandbox.MemoryLimit
 	}
 	pipes.drain()
-	s.keepState()
+	s.keepState(asked.Session)
 	if waited.Signaled() {
 		return 128 + int(waited.Signal()), limit, nil
 	}
@@ -107,8 +107,8 @@ func (s *server) arguments(asked request, file string) []string {
 			processes += tasksOfUser()
 		}
 	}
-	return []string{s.shell, "-c", script, "toryo", s.statePath(), file,
-		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10)}
+	return []string{s.shell, "-c", script, "toryo", s.statePath(asked.Session), file,
+		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10), s.startFolder(asked)}
 }
 
 // spareProcesses lets the watch see that the limit is reached before the kernel
@@ -127,6 +127,14 @@ func tasksOfUser() int {
 		}
 	}
 	return count
+}
+
+// startFolder is where the command starts, or nothing if that is the session's folder.
+func (s *server) startFolder(asked request) string {
+	if asked.Folder == "" {
+		return ""
+	}
+	return filepath.Join(s.options.Workspace, string(asked.Folder))
 }
 
 // folder is where a command without a state begins.

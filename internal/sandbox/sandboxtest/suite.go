@@ -37,6 +37,7 @@ func RunSome(t *testing.T, harness Harness, names ...string) {
 	}{
 		{"commands", false, testCommands},
 		{"shell state", false, testShellState},
+		{"folders and sessions", false, testFolders},
 		{"a shell that dies", false, testDeadShell},
 		{"standard input", false, testStandardInput},
 		{"output", false, testOutput},
