@@ -103,12 +103,14 @@ func (d *Detection) about(main Project, reason string) {
 	d.SetupCommands, d.Verification = main.SetupCommands, main.Verification
 }
 
+var plainEnding = regexp.MustCompile(`^\.[A-Za-z0-9_+-]{1,16}$`)
+
 // endingsOf names the endings that files most often have, for people.
 func endingsOf(folders []folder) string {
 	counts := map[string]int{}
 	for _, in := range folders {
 		for _, file := range in.files {
-			if ending := path.Ext(file); ending != "" && ending != file && !strings.Contains(file, "/") {
+			if ending := path.Ext(file); plainEnding.MatchString(ending) && ending != file && !strings.Contains(file, "/") {
 				counts[ending]++
 			}
 		}

@@ -43,7 +43,13 @@ func (p Project) name() string {
 	if p.Directory == "." {
 		return p.EnvironmentType + " at the top"
 	}
-	return p.EnvironmentType + " in " + p.Directory
+	return p.EnvironmentType + " in " + code(p.Directory)
+}
+
+// code is a text of somebody else's in a sentence for people: one line that no markup
+// can break out of.
+func code(text string) string {
+	return "`" + strings.ReplaceAll(oneLine(text), "`", "'") + "`"
 }
 
 // holds reports whether the file or folder lies in the folder.

@@ -118,6 +118,19 @@ func (t *Table) WithDefault(name string) (*Table, error) {
 	return &Table{entries: t.entries, fallback: name}, nil
 }
 
+// Only returns the table with the named environments alone, in its own order, or all
+// if none is named. NotFound means that there is none of a name.
+func (t *Table) Only(names []string) (*Table, error) {
+	for _, name := range names {
+		if _, known := t.Find(name); !known {
+			return nil, task.Errorf(task.NotFound, "there is no environment %q", name).
+				WithMend("use some of %s", strings.Join(t.Names(), ", "))
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(t.entries), func(e Environment) bool { return len(names) > 0 && !slices.Contains(names, e.Name) })
+	return &Table{entries: kept, fallback: t.fallback}, nil
+}
+
 func (t *Table) read(text []byte) error {
 	var entries []Environment
 	if err := yaml.Unmarshal(text, &entries); err != nil {

@@ -126,10 +126,10 @@ func (b *bench) ready(ctx context.Context) (sandbox.Sandbox, error) {
 
 // verified runs tests for a verdict. A sandbox that is lost on the way is no
 // verdict on the work, so that they are then run once more.
-func (b *bench) verified(ctx context.Context, line string) (environment.Baseline, error) {
-	ran, err := b.tests(ctx, line, nil)
+func (b *bench) verified(ctx context.Context, command sandbox.Command) (environment.Baseline, error) {
+	ran, err := b.tests(ctx, command, nil)
 	if err != nil && ctx.Err() == nil && b.lost {
-		return b.tests(ctx, line, nil)
+		return b.tests(ctx, command, nil)
 	}
 	return ran, err
 }
@@ -141,15 +141,15 @@ func (b *bench) usable() bool {
 	return b.box != nil || b.lost
 }
 
-// tests runs a command line and says how its tests went.
-func (b *bench) tests(ctx context.Context, line string, output io.Writer) (environment.Baseline, error) {
+// tests runs a command and says how its tests went.
+func (b *bench) tests(ctx context.Context, command sandbox.Command, output io.Writer) (environment.Baseline, error) {
 	b.using.Lock()
 	defer b.using.Unlock()
 	box, err := b.ready(ctx)
 	if err != nil {
 		return environment.Baseline{}, err
 	}
-	command := sandbox.Command{Text: line, Timeout: b.run.Setup.CommandTimeout}
+	command.Timeout = b.run.Setup.CommandTimeout
 	if output != nil {
 		command.Output = tee(output)
 	}
@@ -175,13 +175,13 @@ func (b *bench) close(ctx context.Context) error {
 // projectTests are the project's tests as a tool.
 type projectTests struct {
 	bench    *bench
-	command  string
+	command  sandbox.Command // without a text if it is not known how tests are run
 	baseline *environment.Baseline
 }
 
 // Run implements [tool.Tests].
 func (p projectTests) Run(ctx context.Context, output io.Writer) (tool.TestRun, error) {
-	if p.command == "" {
+	if p.command.Text == "" {
 		return tool.TestRun{}, tool.Mistake("it is not known how the project's tests are run; use run")
 	}
 	ran, err := p.bench.tests(ctx, p.command, output)
@@ -197,7 +197,7 @@ func (p projectTests) Baseline() (tool.TestRun, bool) {
 }
 
 func testRun(ran environment.Baseline) tool.TestRun {
-	return tool.TestRun{Command: ran.Command, Failing: ran.Failing,
+	return tool.TestRun{Command: ran.Line(), Failing: ran.Failing,
 		Exit: tool.Exit{Code: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit}}
 }
 

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
@@ -61,6 +63,11 @@ func (r *run) setUp(ctx context.Context) error {
 		return cause(ctx, err)
 	}
 	r.bench.box = outcome.Sandbox
+	for _, remark := range outcome.Result.Remarks {
+		if err := r.warn(ctx, sentence(remark)); err != nil {
+			return err
+		}
+	}
 	entry := &SetupEntry{Handover: outcome.Handover, Receipt: outcome.Receipt, Result: outcome.Result}
 	if entry.Build, err = r.buildBaseline(ctx, outcome); err != nil {
 		return err
@@ -72,6 +79,12 @@ func (r *run) setUp(ctx context.Context) error {
 		return err
 	}
 	return r.append(ctx, task.Prepared, Entry{Setup: entry})
+}
+
+// sentence is a remark as people read it.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:] + "."
 }
 
 // source says whose files are in the workspace at the first set-up. They are the
@@ -198,24 +211,17 @@ func (r *run) exclude(ctx context.Context) error {
 
 // buildBaseline builds the project once before anything is changed.
 func (r *run) buildBaseline(ctx context.Context, outcome environment.Outcome) (*environment.Baseline, error) {
-	detected := r.project.detection
-	if detected.BuildCommand == "" || detected.EnvironmentType != outcome.Handover.EnvironmentName || outcome.Sandbox == nil || !outcome.Handover.EnvironmentReady {
+	main := outcome.Receipt.Main()
+	if main.BuildCommand == "" || outcome.Sandbox == nil || !outcome.Handover.EnvironmentReady {
 		return nil, nil // running the tests has to do
 	}
-	command := r.inProject(detected.BuildCommand)
-	ran, err := environment.RunTests(ctx, outcome.Sandbox, sandbox.Command{Text: command, Timeout: r.Setup.CommandTimeout})
+	command := main.Command(main.BuildCommand)
+	command.Timeout = r.Setup.CommandTimeout
+	ran, err := environment.RunTests(ctx, outcome.Sandbox, command)
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
 	return &ran, nil
-}
-
-// inProject is a command in the folder with the manifests.
-func (r *run) inProject(command string) string {
-	if command == "" || r.project.detection.Directory == "." || r.project.detection.Directory == "" {
-		return command
-	}
-	return "(cd '" + strings.ReplaceAll(r.project.detection.Directory, "'", `'\''`) + "' && " + command + ")"
 }
 
 // restore prepares the bench for a run that goes on. The sandbox is made again
@@ -237,11 +243,7 @@ func (b *bench) rebuild(ctx context.Context) error {
 		_ = b.box.Stop(context.WithoutCancel(ctx)) // it is dead
 		b.box = nil
 	}
-	receipt := b.run.state.setup.Receipt
-	plan := environment.Selection{Name: receipt.Environment, SetupCommands: receipt.SetupCommands}
-	for _, check := range receipt.Verification {
-		plan.Verification = append(plan.Verification, check.Check)
-	}
+	plan := b.run.state.setup.Receipt.Selection()
 	source := environment.Source{Project: b.run.Work.project(), Change: b.run.Work.change()}
 	outcome, err := b.run.setupOf(ctx).Run(ctx, environment.Request{Plan: plan, Source: source, Spec: b.run.spec()})
 	if err != nil {

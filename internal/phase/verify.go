@@ -136,14 +136,14 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 		return nil
 	}
 	if baseline := r.state.setup.Build; baseline != nil {
-		ran, err := r.bench.verified(ctx, baseline.Command)
+		ran, err := r.bench.verified(ctx, r.state.setup.Receipt.Main().Command(baseline.Command))
 		if err != nil {
 			return cause(ctx, err)
 		}
 		verdict.Build = compare(baseline, ran)
 	}
 	tests := r.tests()
-	if tests.command == "" {
+	if tests.command.Text == "" {
 		verdict.Unrun = "it is not known how the project's tests are run"
 		return nil
 	}
@@ -154,7 +154,7 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 	verdict.Tests = compare(tests.baseline, ran)
 	if verdict.Tests.Worse && !r.state.setup.Handover.EnvironmentReady {
 		// It cannot be told whether the work or the environment is to blame.
-		verdict.Unrun = fmt.Sprintf("the environment is not ready, and %s ends with exit code %d in it", ran.Command, ran.ExitCode)
+		verdict.Unrun = fmt.Sprintf("the environment is not ready, and %s ends with exit code %d in it", ran.Line(), ran.ExitCode)
 		verdict.Tests = nil
 	}
 	return nil
@@ -163,7 +163,7 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 // compare holds a run of the tests against the baseline. Without one, whatever
 // fails counts against the work.
 func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutcome {
-	outcome := &TestOutcome{Command: ran.Command, ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
+	outcome := &TestOutcome{Command: ran.Line(), ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
 		Compared: baseline != nil, New: ran.Failing}
 	bad := ran.ExitCode != 0 || ran.Exceeded != sandbox.NoLimit
 	outcome.Worse = bad

@@ -10,6 +10,9 @@ import (
 type Engine interface {
 	// Name is the adapter's name in configuration and records.
 	Name() string
+	// Images reports whether sandboxes are made from images, which have the programs
+	// of one environment. Without them there are the programs of this machine.
+	Images() bool
 	// Check says whether sandboxes can be started here. NotReady says what is
 	// missing and what to do about it.
 	Check(ctx context.Context) error
