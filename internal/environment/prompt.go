@@ -67,9 +67,29 @@ func (d Detection) remarks() string {
 	return text
 }
 
+// places says in which folders the projects are.
+func (h Handover) places() string {
+	var text strings.Builder
+	if h.Directory != "" {
+		fmt.Fprintf(&text, "**Folder**: %s. Your commands start at the top of the repository; the tool for tests goes there by itself.\n", llm.QuoteLine(h.Directory))
+	}
+	for _, other := range h.Others {
+		state := "ready"
+		if !other.Ready {
+			state = "not ready"
+		}
+		fmt.Fprintf(&text, "**Another project**: %s in %s (%s)", other.EnvironmentType, llm.QuoteLine(other.Directory), state)
+		if other.TestCommand != "" {
+			fmt.Fprintf(&text, "; its tests: %s", llm.QuoteLine(other.TestCommand))
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
 // Prompt tells the model in the execution phase what it has to work with.
 func (h Handover) Prompt() string {
-	text := fill("execution.md", map[string]string{"environment": h.EnvironmentName, "status": string(h.SetupStatus)})
+	text := fill("execution.md", map[string]string{"environment": h.EnvironmentName, "status": string(h.SetupStatus)}) + h.places()
 	if h.SetupStatus == Succeeded {
 		return text
 	}

@@ -111,6 +111,10 @@ type Handover struct {
 	EnvironmentName  string    `json:"environment_name"`
 	SetupStatus      Status    `json:"setup_status"`
 	Errors           []Failure `json:"errors"`
+	// Directory is the folder of the project that was set up, if it is not the top.
+	Directory string `json:"directory,omitempty"`
+	// Others are the other projects of the repository.
+	Others []ProjectSetup `json:"others,omitempty"`
 }
 
 // Handover is the result for the execution phase. An environment that is ready

@@ -112,11 +112,26 @@ func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
 		return Outcome{}, errors.Join(err, run.stop(ctx))
 	}
 	run.finish(ctx, err)
-	outcome := Outcome{Result: run.result, Handover: run.result.Handover(), Sandbox: run.box, Receipt: run.receipt(ctx)}
+	receipt := run.receipt(ctx) // which may add to the warnings
+	outcome := Outcome{Result: run.result, Handover: run.handover(), Sandbox: run.box, Receipt: receipt}
 	if ctx.Err() != nil {
 		return Outcome{}, errors.Join(ctx.Err(), run.stop(ctx))
 	}
 	return outcome, nil
+}
+
+// handover is the result for the execution phase, with where things are.
+func (r *setupRun) handover() Handover {
+	handover := r.result.Handover()
+	for i, p := range r.projects {
+		switch {
+		case i > 0:
+			handover.Others = append(handover.Others, *p)
+		case p.Directory != ".":
+			handover.Directory = p.Directory
+		}
+	}
+	return handover
 }
 
 // requestError marks an error of the request itself.
