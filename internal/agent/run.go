@@ -109,7 +109,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	}
 	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
 	if err != nil {
-		h.tellUncloned(ctx, err)
+		h.reportCloneFailure(ctx, err)
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
 	defer func() {
@@ -123,15 +123,15 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	})
 }
 
-// tellUncloned tells people that the project could not be cloned, as they are told of
-// an environment that could not be set up. A run that is to end anyway says nothing.
-func (h *hold) tellUncloned(ctx context.Context, err error) {
+// reportCloneFailure comments that the project could not be cloned, as set-up does when
+// it fails. A run that is to end anyway says nothing.
+func (h *hold) reportCloneFailure(ctx context.Context, err error) {
 	if ctx.Err() != nil || lost(err) {
 		return
 	}
 	comment := environment.CloneComment(h.language, failureDetail(err))
 	if err := (desk{h}).Say(ctx, "clone-failed", comment); err != nil {
-		h.log.WarnContext(ctx, "people could not be told that the project was not cloned", "error", err)
+		h.log.WarnContext(ctx, "the comment about the failed clone could not be posted", "error", err)
 	}
 }
 

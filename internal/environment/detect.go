@@ -68,17 +68,17 @@ func (t *Table) Detect(project fs.FS, language string) (Detection, error) {
 	if result.Guess = len(candidates) == 0; result.Guess {
 		reason += endingsOf(append(slices.Clone(below), top))
 	}
-	projects, told := t.projects(project, append([]folder{top}, below...), chosen)
+	projects, more := t.projects(project, append([]folder{top}, below...), chosen)
 	if len(below) >= mostFolders {
-		told = append(told, fmt.Sprintf("projects were looked for in the first %d folders only", mostFolders))
+		more = append(more, fmt.Sprintf("projects were looked for in the first %d folders only", mostFolders))
 	}
-	for _, warning := range told {
+	for _, warning := range more {
 		if !slices.Contains(result.Warnings, warning) {
 			result.Warnings = append(result.Warnings, warning)
 		}
 	}
 	result.Projects = projects
-	result.about(projects[0], reason)
+	result = result.about(projects[0], reason)
 	entry, _ := t.Find(chosen.Environment)
 	result.PackageManager = entry.managerOf(chosen).Name
 	if result.Guess {
@@ -96,11 +96,12 @@ func (t *Table) Detect(project fs.FS, language string) (Detection, error) {
 	return result, nil
 }
 
-// about makes the fields those of the main project.
-func (d *Detection) about(main Project, reason string) {
+// about is the detection with the fields of its main project.
+func (d Detection) about(main Project, reason string) Detection {
 	d.EnvironmentType, d.Reason, d.Directory = main.EnvironmentType, reason, main.Directory
 	d.TestCommand, d.BuildCommand = main.TestCommand, main.BuildCommand
 	d.SetupCommands, d.Verification = main.SetupCommands, main.Verification
+	return d
 }
 
 var plainEnding = regexp.MustCompile(`^\.[A-Za-z0-9_+-]{1,16}$`)

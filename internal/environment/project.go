@@ -27,7 +27,7 @@ type Project struct {
 	DetectedFiles []string `json:"detected_files"`
 }
 
-// mostProjects bounds how many projects of a repository are told apart.
+// mostProjects bounds how many projects of a repository are listed.
 const mostProjects = 20
 
 // Member reports whether the project is set up with the root of its workspace.
@@ -119,8 +119,8 @@ func (t *Table) projects(project fs.FS, folders []folder, main Candidate) ([]Pro
 			return
 		}
 		seen[in.path] = true
-		found, told := t.candidates(project, in)
-		warnings = append(warnings, told...)
+		found, unread := t.candidates(project, in)
+		warnings = append(warnings, unread...)
 		places = append(places, t.placesOf(found, places, main)...)
 	}
 	slices.SortStableFunc(folders, func(a, b folder) int { return cmp.Or(a.depth()-b.depth(), strings.Compare(a.path, b.path)) })

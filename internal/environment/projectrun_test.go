@@ -129,7 +129,7 @@ func TestAllProjectsAreSetUp(t *testing.T) {
 	// The receipt sets up the same again, also when there is something else by then.
 	ran := b.engine.where[:4]
 	b.engine.where = nil
-	if err := os.Rename(filepath.Join(b.dir, "backend/go.mod"), filepath.Join(b.dir, "frontend/go.mod")); err != nil {
+	if err := os.Rename(filepath.Join(b.dir, "backend", "go.mod"), filepath.Join(b.dir, "frontend", "go.mod")); err != nil {
 		t.Fatal(err)
 	}
 	b.run(t, got.Receipt.Selection())

@@ -221,15 +221,15 @@ func (r *setupRun) choose(files fs.FS) []string {
 	if _, found := r.detected.find(entry.Name, path.Clean(plan.Directory)); !found && plan.Directory != "" {
 		r.detected.Projects = append(r.detected.Projects, r.Table.projectAt(files, path.Clean(plan.Directory), entry))
 	}
-	selected, entry, told := r.Table.Complete(plan, r.detected)
+	selected, entry, filled := r.Table.Complete(plan, r.detected)
 	r.selected, r.entry = selected, entry
-	r.result.Warnings = append(r.result.Warnings, told...)
+	r.result.Warnings = append(r.result.Warnings, filled...)
 	if r.detected.Guess && entry.Name == r.detected.EnvironmentType {
 		r.result.SetupResult.Guess = r.detected.Reason
 		r.remark(fmt.Sprintf("the environment %s is a guess: %s", entry.Name, r.detected.Reason))
 	}
 	r.projects = r.needed(files)
-	return told
+	return filled
 }
 
 // remark records a warning that people should know of.
