@@ -224,6 +224,10 @@ func TestUnfitMachineHandsBack(t *testing.T) {
 	if server.results[0].Outcome != "returned" {
 		t.Errorf("the result is %+v", server.results[0])
 	}
+	// People are told, as they are of an environment that could not be set up.
+	if len(server.said) != 1 || !strings.Contains(server.said[0].Text, "could not be cloned") || !strings.Contains(server.said[0].Text, "the disk is full") {
+		t.Errorf("people were told %+v", server.said)
+	}
 }
 
 // executorFunc is an executor that is a function.

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -108,6 +109,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	}
 	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
 	if err != nil {
+		h.reportCloneFailure(ctx, err)
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
 	defer func() {
@@ -119,6 +121,18 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 		Assignment: h.assignment, Work: work, Repository: repository, Desk: desk{h}, Journal: journal,
 		Spending: spending{h.held}, Log: h.log,
 	})
+}
+
+// reportCloneFailure comments that the project could not be cloned, as set-up does when
+// it fails. A run that is to end anyway says nothing.
+func (h *hold) reportCloneFailure(ctx context.Context, err error) {
+	if ctx.Err() != nil || lost(err) {
+		return
+	}
+	comment := environment.CloneComment(h.language, failureDetail(err))
+	if err := (desk{h}).Say(ctx, "clone-failed", comment); err != nil {
+		h.log.WarnContext(ctx, "the comment about the failed clone could not be posted", "error", err)
+	}
 }
 
 // journal opens the journal of a run: files on this machine, from which the server

@@ -56,6 +56,11 @@ var (
 // failureText is what people are told of a run that ended with an error: what
 // happened and how to mend it. What is behind the error is for the log.
 func failureText(in task.Language, err error) string {
+	return notice.Notice{Detail: failedText.in(in, failureDetail(err))}.Broke(in)
+}
+
+// failureDetail is what an error means to people.
+func failureDetail(err error) string {
 	message := task.CodeOf(err).Info().Meaning
 	if coded, found := task.AsError(err); found && coded.Code != task.Internal {
 		message = coded.Message
@@ -63,7 +68,7 @@ func failureText(in task.Language, err error) string {
 			message += " (" + coded.Mend + ")"
 		}
 	}
-	return notice.Notice{Detail: failedText.in(in, message)}.Broke(in)
+	return message
 }
 
 // quoted is output in a block of its own, which nothing in it can leave.

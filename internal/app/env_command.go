@@ -132,5 +132,9 @@ func (p program) connectionLog(c config.Config) *slog.Logger {
 // environmentsOf is the table of environments with what the configuration says
 // of them.
 func environmentsOf(c config.Config) (*environment.Table, error) {
-	return environment.BuiltIn().WithImages(c.CommandExecutor.Environments).WithDefault(c.CommandExecutor.DefaultEnvironment)
+	table, err := environment.BuiltIn().WithImages(c.CommandExecutor.Environments).Only(c.CommandExecutor.Allowed)
+	if err != nil {
+		return nil, err
+	}
+	return table.WithDefault(c.CommandExecutor.DefaultEnvironment)
 }

@@ -23,6 +23,7 @@ type Candidate struct {
 	sources int
 	leading int // how many files say that the project as a whole is this
 	order   int
+	written bool // there are source files for it, where others have none
 	unread  bool // a manifest could not be read, so nothing is known of what it needs
 }
 
@@ -134,7 +135,7 @@ func (c Candidate) version(project fs.FS, entry Environment) string {
 func (t *Table) choose(candidates []Candidate, language string, top folder) (Candidate, string) {
 	if len(candidates) == 0 {
 		entry := t.Default()
-		return Candidate{Environment: entry.Name, in: top}, "nothing tells which environment is needed, so the default is taken"
+		return Candidate{Environment: entry.Name, in: top}, "no manifest and no source file of a known environment exists, so the default is taken"
 	}
 	ranked := slices.Clone(candidates)
 	wanted := t.forLanguage(language)
@@ -144,6 +145,7 @@ func (t *Table) choose(candidates []Candidate, language string, top folder) (Can
 			yes(b.conda())-yes(a.conda()),
 			yes(b.solid())-yes(a.solid()),
 			yes(b.built())-yes(a.built()),
+			yes(b.written)-yes(a.written),
 			yes(a.helper(ranked))-yes(b.helper(ranked)),
 			b.Dependencies-a.Dependencies,
 			b.builds-a.builds,

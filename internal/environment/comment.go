@@ -74,8 +74,65 @@ func (r Result) Comment(language task.Language) string {
 	}
 	message = strings.TrimRight(message, "\n")
 	fence := fenceFor(message)
-	return fmt.Sprintf(form, oneLine(r.SetupResult.Environment), fence, message, fence, r.SetupResult.NetworkRetries,
+	return fmt.Sprintf(form, r.environmentText(language), fence, message, fence, r.SetupResult.NetworkRetries,
 		r.SetupResult.Regenerations, mostRegenerations, fmt.Sprintf("%s (%s)", last.Classification.Class, last.Classification.Kind))
+}
+
+// cloneTexts are for a project that could not be cloned: then there is no execution
+// phase to go on to. The verbs stand for fence, error, fence, and classification.
+var cloneTexts = map[task.Language]string{
+	task.Japanese: `## 環境構築失敗
+
+**ステータス**: 失敗 ⚠
+
+プロジェクトをクローンできませんでした。タスクは待ち行列に戻り、再試行されます。
+
+**エラー詳細**:
+%s
+%s
+%s
+
+- エラー分類: %s
+`,
+	task.English: `## Environment setup failed
+
+**Status**: failed ⚠
+
+The project could not be cloned. The task goes back to the queue and is tried again.
+
+**Error details**:
+%s
+%s
+%s
+
+- Classification: %s
+`,
+}
+
+// CloneComment is the comment about a project that could not be cloned.
+func CloneComment(language task.Language, message string) string {
+	form, known := cloneTexts[language]
+	if !known {
+		form = cloneTexts[task.English]
+	}
+	fence := fenceFor(message)
+	return fmt.Sprintf(form, fence, strings.TrimRight(message, "\n"), fence, fmt.Sprintf("%s (%s)", Fatal, Container))
+}
+
+// guessTexts say that the environment is a guess, and why.
+var guessTexts = map[task.Language]string{task.Japanese: "%s（推測: %s）", task.English: "%s (a guess: %s)"}
+
+// environmentText is the environment on one line.
+func (r Result) environmentText(language task.Language) string {
+	name := oneLine(r.SetupResult.Environment)
+	if r.SetupResult.Guess == "" {
+		return name
+	}
+	form, known := guessTexts[language]
+	if !known {
+		form = guessTexts[task.English]
+	}
+	return fmt.Sprintf(form, name, oneLine(r.SetupResult.Guess))
 }
 
 // fenceFor is a code fence that nothing in the text can close.

@@ -1,11 +1,14 @@
 package environment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,13 +20,19 @@ type Detection struct {
 	DetectedFiles   map[string]string `json:"detected_files"` // name to content, which is capped
 	EnvironmentType string            `json:"environment_type"`
 	Dependencies    []string          `json:"dependencies"`
-	SetupCommands   []string          `json:"setup_commands"`
+	SetupCommands   []string          `json:"setup_commands"` // in Directory
 
-	Reason          string      `json:"reason"`
+	Reason string `json:"reason"`
+	// Guess says that nothing tells which environment is needed: the default is taken.
+	Guess bool `json:"guess"`
+	// Projects are all projects of the repository, the first of which is the one that
+	// the other fields are about.
+	Projects []Project `json:"projects"`
+
 	Directory       string      `json:"directory"` // in which the manifests are; "." for the top
 	PackageManager  string      `json:"package_manager"`
 	LanguageVersion string      `json:"language_version"`
-	TestCommand     string      `json:"test_command"`
+	TestCommand     string      `json:"test_command"`  // in Directory
 	BuildCommand    string      `json:"build_command"` // in Directory; empty if nothing tells
 	Verification    []Check     `json:"verification"`
 	Candidates      []Candidate `json:"candidates"`
@@ -49,25 +58,32 @@ func (t *Table) Detect(project fs.FS, language string) (Detection, error) {
 	if err != nil {
 		return Detection{}, task.Wrap(task.NotFound, err, "the project folder cannot be read")
 	}
-	candidates, warnings := t.search(project, top, t.forLanguage(language))
+	below := foldersBelow(project, top)
+	candidates, warnings := t.search(project, top, below, t.forLanguage(language))
+	markWritten(project, t, candidates)
 	result := Detection{DetectedFiles: map[string]string{}, Warnings: append([]string{}, warnings...),
 		Dependencies: []string{}, Candidates: []Candidate{}, Verification: []Check{}}
 
 	chosen, reason := t.choose(candidates, language, top)
+	if result.Guess = len(candidates) == 0; result.Guess {
+		reason += endingsOf(append(slices.Clone(below), top))
+	}
+	projects, more := t.projects(project, append([]folder{top}, below...), chosen)
+	if len(below) >= mostFolders {
+		more = append(more, fmt.Sprintf("projects were looked for in the first %d folders only", mostFolders))
+	}
+	for _, warning := range more {
+		if !slices.Contains(result.Warnings, warning) {
+			result.Warnings = append(result.Warnings, warning)
+		}
+	}
+	result.Projects = projects
+	result = result.about(projects[0], reason)
 	entry, _ := t.Find(chosen.Environment)
-	manager := entry.manager(chosen.in.files)
-	if named := chosen.parsed.manager; named != "" && named != manager.Name {
-		manager = entry.managerNamed(named, manager)
-		manager.Name = named
+	result.PackageManager = entry.managerOf(chosen).Name
+	if result.Guess {
+		result.BuildCommand, result.Projects[0].BuildCommand = "", ""
 	}
-	result.EnvironmentType, result.Reason, result.Directory = entry.Name, reason, chosen.in.path
-	result.PackageManager = manager.Name
-	result.TestCommand = manager.test(chosen)
-	if len(candidates) > 0 {
-		result.BuildCommand = entry.compile(chosen)
-	}
-	result.SetupCommands = inFolder(chosen.in.path, manager.commands(chosen))
-	result.Verification = entry.Verify
 	result.LanguageVersion = chosen.version(project, entry)
 	if chosen.parsed.dependencies != nil {
 		result.Dependencies = chosen.parsed.dependencies
@@ -80,6 +96,34 @@ func (t *Table) Detect(project fs.FS, language string) (Detection, error) {
 	return result, nil
 }
 
+// about is the detection with the fields of its main project.
+func (d Detection) about(main Project, reason string) Detection {
+	d.EnvironmentType, d.Reason, d.Directory = main.EnvironmentType, reason, main.Directory
+	d.TestCommand, d.BuildCommand = main.TestCommand, main.BuildCommand
+	d.SetupCommands, d.Verification = main.SetupCommands, main.Verification
+	return d
+}
+
+var plainEnding = regexp.MustCompile(`^\.[A-Za-z0-9_+-]{1,16}$`)
+
+// endingsOf names the endings that files most often have, for people.
+func endingsOf(folders []folder) string {
+	counts := map[string]int{}
+	for _, in := range folders {
+		for _, file := range in.files {
+			if ending := path.Ext(file); plainEnding.MatchString(ending) && ending != file && !strings.Contains(file, "/") {
+				counts[ending]++
+			}
+		}
+	}
+	endings := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	if len(endings) == 0 {
+		return ""
+	}
+	const shown = 5
+	return "; the files end in " + strings.Join(endings[:min(len(endings), shown)], ", ")
+}
+
 func (e Environment) managerNamed(name string, otherwise Manager) Manager {
 	for _, manager := range e.Managers {
 		if manager.Name == name {
@@ -89,16 +133,16 @@ func (e Environment) managerNamed(name string, otherwise Manager) Manager {
 	return otherwise
 }
 
-// inFolder makes the commands run where the manifests are.
-func inFolder(at string, commands []string) []string {
-	if at == "." || len(commands) == 0 {
-		return commands
-	}
-	return append([]string{"cd -- " + quote(at)}, commands...)
-}
+// plainWord is a text that a shell takes as one word as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@+][A-Za-z0-9_./:@+-]*$`)
 
 // quote makes one word of a text for a shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+func quote(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
 
 // keepContents puts the manifests into the result, capped.
 func keepContents(project fs.FS, candidates []Candidate, result *Detection) {

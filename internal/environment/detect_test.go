@@ -135,7 +135,7 @@ func TestDetectLooksIntoFoldersWhenTheTopHasNoManifest(t *testing.T) {
 	if got.EnvironmentType != "go" || got.Directory != "services/it's api" {
 		t.Fatalf("got %s in %q", got.EnvironmentType, got.Directory)
 	}
-	if diff := cmp.Diff([]string{`cd -- 'services/it'\''s api'`, "go mod download"}, got.SetupCommands); diff != "" {
+	if diff := cmp.Diff([]string{"go mod download"}, got.SetupCommands); diff != "" {
 		t.Errorf("commands differ:\n%s", diff)
 	}
 }
@@ -258,6 +258,35 @@ func TestImagesAndDefaultOfAnInstallation(t *testing.T) {
 	}
 	if _, err := built.WithDefault("nonsense"); task.CodeOf(err) != task.NotFound {
 		t.Errorf("an unknown default: %v", err)
+	}
+}
+
+// What an installation does not allow is neither offered nor detected nor taken.
+func TestOnlyAllowedEnvironmentsAreOffered(t *testing.T) {
+	t.Parallel()
+	table, err := environment.BuiltIn().Only([]string{"node", "python"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"python", "node"}, table.Names()); diff != "" {
+		t.Error(diff)
+	}
+	got, err := table.Detect(project(map[string]string{"go.mod": goMod, "main.go": ""}), "")
+	if err != nil || got.EnvironmentType != "python" || !got.Guess || len(got.Projects) != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	prompt, err := table.SelectionPrompt(got)
+	if err != nil || !strings.Contains(prompt, "\n- node: ") || strings.Contains(prompt, "go.mod exists\n") || strings.Contains(prompt, "go mod download\"], \"verification") || strings.Contains(prompt, "- ruby:") {
+		t.Errorf("the prompt is %s, %v", prompt, err)
+	}
+	if selected, _, warnings := table.Complete(environment.Selection{Name: "go"}, got); selected.Name != "python" || len(warnings) == 0 {
+		t.Errorf("a plan may select %s, %v", selected.Name, warnings)
+	}
+	if all, err := environment.BuiltIn().Only(nil); err != nil || len(all.Names()) != len(environment.BuiltIn().Names()) {
+		t.Errorf("without names there are %v, %v", all.Names(), err)
+	}
+	if _, err := environment.BuiltIn().Only([]string{"nonsense"}); task.CodeOf(err) != task.NotFound {
+		t.Errorf("an unknown name: %v", err)
 	}
 }
 

@@ -3,7 +3,8 @@
 // of a plan in a sandbox, tells what a failure means, waits, repairs or gives
 // up accordingly, verifies the outcome and remembers it.
 //
-//	Detect       what a folder is: manifests, environment, commands
+//	Detect       what a folder is: manifests, environment, commands, its projects
+//	Touched      whose tests a change touches
 //	Classify     what a failed command's log means
 //	Setup        the sub-phase: start, clone, set up, verify
 //	Receipt      what set-up proved, with the tests that failed before any change

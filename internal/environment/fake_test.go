@@ -19,8 +19,11 @@ import (
 type engine struct {
 	sandbox.Engine
 	results   map[string][]any // sandbox.Result or error
+	images    bool
 	startErrs []error
 	ran       []string
+	where     []string // the folder and the command of each run
+	sessions  []string // of each run
 	starts    []sandbox.Spec
 	stops     int
 	network   []sandbox.Policy
@@ -30,6 +33,8 @@ type engine struct {
 }
 
 func (e *engine) Name() string { return "fake" }
+
+func (e *engine) Images() bool { return e.images }
 
 func (e *engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	e.starts = append(e.starts, spec)
@@ -79,6 +84,8 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 		return sandbox.Result{}, err
 	}
 	b.engine.ran = append(b.engine.ran, command.Text)
+	b.engine.where = append(b.engine.where, command.Folder+": "+command.Text)
+	b.engine.sessions = append(b.engine.sessions, command.Session)
 	left := b.engine.results[command.Text]
 	if len(left) == 0 {
 		return sandbox.Result{}, nil

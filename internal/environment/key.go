@@ -35,11 +35,15 @@ type Source struct {
 }
 
 // snapshotKey names an environment by everything that it was made from: source, engine
-// and image, the commands of set-up and verification, and the contents of manifests
+// and image, the projects with their commands of set-up and verification, and the contents of manifests
 // and lock files. Two that are made from the same have the same key.
-func (t *Table) snapshotKey(source Source, engine, identity string, selected Selection, project fs.FS) (string, error) {
+func (t *Table) snapshotKey(source Source, engine, identity string, projects []*ProjectSetup, project fs.FS) (string, error) {
 	hash := sha256.New()
-	head, err := json.Marshal([]any{source.Project, source.Change, engine, identity, selected.Name, selected.SetupCommands, selected.Verification})
+	made := []any{source.Project, source.Change, engine, identity}
+	for _, p := range projects {
+		made = append(made, []any{p.Directory, p.EnvironmentType, p.Session, p.SetupCommands, p.Verification})
+	}
+	head, err := json.Marshal(made)
 	if err != nil {
 		return "", err
 	}

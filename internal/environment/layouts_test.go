@@ -47,7 +47,7 @@ func TestDetectKnowsTheLayoutsOfRealProjects(t *testing.T) {
 		{name: "documentation comes last", files: map[string]string{"docs/package.json": manyPackages, "server/go.mod": goMod}, want: "go", manager: "go", folder: "server"},
 		{name: "hidden folders and carried libraries", files: map[string]string{".ci/requirements.txt": "x\n", "deps/lua/CMakeLists.txt": "", "Makefile": "all:\n", "src/a.c": "", "src/b.c": "", "utils/x.py": ""}, want: "c", manager: "make", runs: "make"},
 		{name: "sources lie below", files: map[string]string{"README.md": "", "cmd/x/main.go": "", "pkg/y/y.go": "", "run.py": ""}, want: "go", manager: "go"},
-		{name: "a library carried deep inside", files: map[string]string{"index.php": "", "load.php": "", "includes/sodium/composer.json": `{"require":{"php":"5"}}`}, want: "php", manager: "composer", not: "cd -- 'includes/sodium'"},
+		{name: "a library carried deep inside", files: map[string]string{"index.php": "", "load.php": "", "includes/sodium/composer.json": `{"require":{"php":"5"}}`}, want: "php", manager: "composer", not: "composer install --no-interaction"},
 		{name: "gradle without a build file at the top", files: map[string]string{"settings.gradle.kts": "include(\"app\")", "gradlew": "", "app/build.gradle.kts": ""}, want: "java", manager: "gradle-wrapper"},
 		{name: "ant", files: map[string]string{"build.xml": "<project/>", "src/etc/poms/pom.xml": "<project/>"}, want: "java", manager: "ant"},
 

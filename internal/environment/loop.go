@@ -27,9 +27,9 @@ var waits = map[Kind][]time.Duration{
 // loop sets up and verifies until that succeeds or nothing more can be done.
 func (r *setupRun) loop(ctx context.Context) error {
 	if r.result.SetupResult.FromSnapshot != "" {
-		err := r.installProject(ctx)
+		err := r.installProjects(ctx)
 		if err == nil {
-			err = r.verify(ctx)
+			err = r.verifyAll(ctx)
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -38,39 +38,25 @@ func (r *setupRun) loop(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, command := range r.entry.Prepare {
-		if _, err := r.try(ctx, command); err != nil {
-			return err
-		}
-	}
-	for {
-		err := r.setUp(ctx)
-		if err == nil {
-			err = r.verify(ctx)
-		}
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if err := r.repair(ctx, err); err != nil {
-			return err
-		}
-	}
+	return r.setUpAll(ctx)
 }
 
 // projectInstalled is a command that puts a copy of the project itself among the installed
 // packages. A copy in a snapshot is one of other files.
 var projectInstalled = regexp.MustCompile(`\bpip3? install\b.*\s\.{1,2}(/\S*)?(\[[^\]]*\])?(\s|$)|\bsetup\.py (install|develop|build)|\bnpm (run build|link|pack)|\bmvn\b.*\binstall\b|\bmake\b|\bgo install \.|\bcargo install\b.*--path`)
 
-// installProject runs the set-up commands again that install the project itself, when the
+// installProjects runs the set-up commands again that install a project itself, when the
 // files may be others than those that the snapshot was made of.
-func (r *setupRun) installProject(ctx context.Context) error {
+func (r *setupRun) installProjects(ctx context.Context) error {
 	if !r.request.Again {
 		return nil
 	}
-	for _, command := range r.selected.SetupCommands {
-		if projectInstalled.MatchString(command) {
-			if err := r.setUpOne(ctx, command); err != nil {
-				return err
+	for _, p := range r.inOrder() {
+		for _, command := range p.SetupCommands {
+			if projectInstalled.MatchString(command) {
+				if err := r.setUpOne(ctx, p, p.Directory, command); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -105,10 +91,18 @@ func (r *setupRun) removeSnapshot(ctx context.Context, key string) error {
 	return r.Engine.RemoveSnapshot(ctx, key)
 }
 
-// setUp runs the set-up commands one by one.
-func (r *setupRun) setUp(ctx context.Context) error {
-	for _, command := range r.selected.SetupCommands {
-		if err := r.setUpOne(ctx, command); err != nil {
+// setUp runs the set-up commands of a project one by one. Each starts in the project's
+// folder, or in the one to which a line before it goes.
+func (r *setupRun) setUp(ctx context.Context, p *ProjectSetup) error {
+	at := p.Directory
+	for _, command := range p.SetupCommands {
+		if target, only := changedFolder(onlyChanges, command); only {
+			if next, found := r.folders.goTo(at, target); found {
+				at = next
+				continue
+			}
+		}
+		if err := r.setUpOne(ctx, p, r.folders.start(at, command), command); err != nil {
 			return err
 		}
 	}
@@ -117,10 +111,10 @@ func (r *setupRun) setUp(ctx context.Context) error {
 
 // setUpOne runs a command, and again after a wait while it fails with a kind
 // that may pass.
-func (r *setupRun) setUpOne(ctx context.Context, command string) error {
+func (r *setupRun) setUpOne(ctx context.Context, p *ProjectSetup, folder, command string) error {
 	retries := map[Kind]int{}
 	for {
-		failure, err := r.try(ctx, command)
+		failure, err := r.try(ctx, p, folder, command)
 		if err != nil || failure == nil {
 			return err
 		}
@@ -144,16 +138,16 @@ func (r *setupRun) setUpOne(ctx context.Context, command string) error {
 
 // try runs a command once. It returns a failure that may be retried or repaired,
 // or an error for one that may not.
-func (r *setupRun) try(ctx context.Context, command string) (*Failure, error) {
-	r.tell(Step{Kind: CommandStarted, Command: command})
-	ran, err := r.box.Run(ctx, sandbox.Command{Text: command, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit,
+func (r *setupRun) try(ctx context.Context, p *ProjectSetup, folder, command string) (*Failure, error) {
+	r.tell(Step{Kind: CommandStarted, Command: command, Directory: folder})
+	ran, err := r.box.Run(ctx, sandbox.Command{Text: command, Folder: folder, Session: p.Session, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit,
 		Output: func(_ sandbox.Stream, data []byte) {
 			r.tell(Step{Kind: CommandPrinted, Command: command, Message: string(data)})
 		}})
 	if err != nil {
 		return r.notRun(ctx, command, err)
 	}
-	record := CommandRun{Command: command, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded,
+	record := CommandRun{Command: command, Directory: folder, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded,
 		Milliseconds: milliseconds(ran.Duration), Output: ending(ran.Log)}
 	defer func() {
 		r.result.SetupResult.Commands = append(r.result.SetupResult.Commands, record)
@@ -162,7 +156,7 @@ func (r *setupRun) try(ctx context.Context, command string) (*Failure, error) {
 	if ran.ExitCode == 0 && ran.Exceeded == sandbox.NoLimit {
 		return nil, nil
 	}
-	failure := r.failed(command, ran)
+	failure := r.failed(folder, command, ran)
 	record.Classification = &failure.Classification
 	r.result.Errors = append(r.result.Errors, failure)
 	if failure.Classification.Class == Fatal {
@@ -172,8 +166,8 @@ func (r *setupRun) try(ctx context.Context, command string) (*Failure, error) {
 }
 
 // failed says what a command's end means.
-func (r *setupRun) failed(command string, ran sandbox.Result) Failure {
-	failure := Failure{Command: command, ExitCode: ran.ExitCode, Log: ending(ran.Log),
+func (r *setupRun) failed(folder, command string, ran sandbox.Result) Failure {
+	failure := Failure{Command: command, Directory: folder, ExitCode: ran.ExitCode, Log: ending(ran.Log),
 		Message: fmt.Sprintf("the command %q ended with exit code %d", shortened(command), ran.ExitCode)}
 	switch ran.Exceeded {
 	case sandbox.NoLimit:
@@ -209,12 +203,13 @@ func (r *setupRun) notRun(ctx context.Context, command string, err error) (*Fail
 
 // verify runs the verification commands. Exit code 0 and exactly the expected
 // output are needed, byte for byte after one final line break is removed.
-func (r *setupRun) verify(ctx context.Context) error {
+func (r *setupRun) verify(ctx context.Context, p *ProjectSetup) error {
 	r.tell(Step{Kind: Verifying})
 	result := VerificationResult{Passed: true, Checks: []CheckRun{}}
 	var failure *Failure
-	for _, check := range r.selected.Verification {
-		ran, err := r.box.Run(ctx, sandbox.Command{Text: check.Command, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit})
+	for _, check := range p.Verification {
+		ran, err := r.box.Run(ctx, sandbox.Command{Text: check.Command, Folder: r.folders.start(p.Directory, check.Command), Session: p.Session,
+			Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit})
 		if err != nil {
 			notRun, err := r.notRun(ctx, check.Command, err)
 			if err != nil {
@@ -226,7 +221,7 @@ func (r *setupRun) verify(ctx context.Context) error {
 		actual := bytes.TrimSuffix(ran.Stdout, []byte("\n"))
 		passed := ran.ExitCode == 0 && ran.Exceeded == sandbox.NoLimit && !ran.Cut && string(actual) == check.ExpectedOutput
 		result.Checks = append(result.Checks, CheckRun{Check: check, ActualOutput: ending(actual), ExitCode: ran.ExitCode, Passed: passed})
-		r.tell(Step{Kind: CheckEnded, Command: check.Command, Message: fmt.Sprintf("passed: %v", passed)})
+		r.tell(Step{Kind: CheckEnded, Command: check.Command, Directory: p.Directory, Message: fmt.Sprintf("passed: %v", passed)})
 		if !passed {
 			result.Passed = false
 			if failure == nil {
@@ -234,7 +229,9 @@ func (r *setupRun) verify(ctx context.Context) error {
 			}
 		}
 	}
-	r.result.VerificationResult = result
+	if p == r.main() {
+		r.result.VerificationResult = result
+	}
 	if failure == nil {
 		return nil
 	}
@@ -260,7 +257,7 @@ func (c Classification) fixableKind() Kind {
 
 // repair asks for other commands, if the failure may be repaired and attempts are
 // left. It returns the failure if nothing more can be done.
-func (r *setupRun) repair(ctx context.Context, err error) error {
+func (r *setupRun) repair(ctx context.Context, p *ProjectSetup, err error) error {
 	var failed *failureError
 	if !errors.As(err, &failed) || failed.failure.Classification.Class == Fatal {
 		return err
@@ -273,8 +270,8 @@ func (r *setupRun) repair(ctx context.Context, err error) error {
 		r.result.SetupResult.Regenerations++
 		attempt := r.result.SetupResult.Regenerations
 		r.tell(Step{Kind: Repairing, Message: fmt.Sprintf("%d/%d", attempt, mostRegenerations)})
-		answer, err := r.Repairer.Repair(ctx, Broken{Environment: r.selected.Name, Commands: r.selected.SetupCommands,
-			Verification: r.selected.Verification, Failure: failed.failure, Attempt: attempt})
+		answer, err := r.Repairer.Repair(ctx, Broken{Environment: p.EnvironmentType, Directory: p.Directory, Commands: p.SetupCommands,
+			Verification: p.Verification, Failure: failed.failure, Attempt: attempt})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -283,10 +280,10 @@ func (r *setupRun) repair(ctx context.Context, err error) error {
 		}
 		if err == nil {
 			if len(answer.SetupCommands) > 0 {
-				r.selected.SetupCommands = answer.SetupCommands
+				p.SetupCommands = answer.SetupCommands
 			}
 			if len(answer.Verification) > 0 {
-				r.selected.Verification = answer.Verification
+				p.Verification = answer.Verification
 			}
 			return nil
 		}

@@ -15,6 +15,7 @@ type manifest struct {
 	manager      string // the package manager that it names
 	test         string // the command that it says runs the tests
 	tools, needs bool   // a manifest only configures tools; another says more
+	members      workspace
 	// parts are facts by name, with the text that stands for them in commands.
 	parts map[string]string
 }
@@ -56,11 +57,14 @@ var parsers = []struct {
 	{"conda.yml", parseConda},
 	{"conda.yaml", parseConda},
 	{"package.json", parsePackageJSON},
+	{"pnpm-workspace.yaml", parsePnpmWorkspace},
 	{".nvmrc", parseVersionFile},
 	{".node-version", parseVersionFile},
 	{"pom.xml", parsePom},
 	{"build.gradle", parseGradle},
 	{"build.gradle.kts", parseGradle},
+	{"settings.gradle", parseGradleSettings},
+	{"settings.gradle.kts", parseGradleSettings},
 	{"go.mod", parseGoMod},
 	{"go.work", parseGoWork},
 	{"Cargo.toml", parseCargo},

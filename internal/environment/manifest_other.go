@@ -43,6 +43,7 @@ func parsePackageJSON(content []byte, into *manifest) error {
 	into.tellScripts(file.Scripts)
 	if file.Workspaces != nil {
 		into.tell("workspaces", "")
+		into.members.declare(listOfWorkspaces(file.Workspaces)...)
 	}
 	worked := slices.ContainsFunc([]string{"start", "dev", "serve", "build", "test"}, func(name string) bool { return file.Scripts[name] != "" })
 	into.tools = into.runtime == 0 && !into.product && !worked
@@ -98,6 +99,9 @@ func parsePom(content []byte, into *manifest) error {
 		into.add(dependency.Scope != "test", dependency.Group+":"+dependency.Artifact)
 	}
 	into.product = true
+	if len(file.Modules) > 0 {
+		into.members.declare(file.Modules...)
+	}
 	for _, version := range []string{file.Properties.Release, file.Properties.Java, file.Properties.Source} {
 		if version != "" && !strings.HasPrefix(version, "$") {
 			into.setVersion(version)
@@ -148,6 +152,9 @@ func parseGoWork(content []byte, into *manifest) error {
 	if file.Go != nil {
 		into.setVersion(file.Go.Version)
 	}
+	for _, use := range file.Use {
+		into.members.declare(use.Path)
+	}
 	return nil
 }
 
@@ -156,7 +163,9 @@ func parseCargo(content []byte, into *manifest) error {
 		Dependencies      map[string]any `toml:"dependencies"`
 		DevDependencies   map[string]any `toml:"dev-dependencies"`
 		BuildDependencies map[string]any `toml:"build-dependencies"`
-		Workspace         struct {
+		Workspace         *struct {
+			Members      []string       `toml:"members"`
+			Exclude      []string       `toml:"exclude"`
 			Dependencies map[string]any `toml:"dependencies"`
 			Package      map[string]any `toml:"package"`
 		} `toml:"workspace"`
@@ -166,11 +175,19 @@ func parseCargo(content []byte, into *manifest) error {
 		return err
 	}
 	into.add(true, sortedKeys(file.Dependencies)...)
-	into.add(true, sortedKeys(file.Workspace.Dependencies)...)
 	into.add(false, sortedKeys(file.DevDependencies)...)
 	into.add(false, sortedKeys(file.BuildDependencies)...)
 	into.product = file.Package != nil
-	for _, about := range []map[string]any{file.Package, file.Workspace.Package} {
+	abouts := []map[string]any{file.Package}
+	if file.Workspace != nil {
+		into.add(true, sortedKeys(file.Workspace.Dependencies)...)
+		into.tell("members", "")
+		// What lies below a workspace belongs to it, or Cargo refuses to build it.
+		into.members.declare(append([]string{"**"}, file.Workspace.Members...)...)
+		into.members.leaveOut(file.Workspace.Exclude...)
+		abouts = append(abouts, file.Workspace.Package)
+	}
+	for _, about := range abouts {
 		if version, isText := about["rust-version"].(string); isText {
 			into.setVersion(version)
 		}
@@ -317,6 +334,7 @@ func parseDeno(content []byte, into *manifest) error {
 		return err
 	}
 	into.add(true, sortedKeys(file.Imports)...)
+	into.product = len(file.Tasks) > 0
 	if file.Tasks["test"] != nil {
 		into.test = "deno task test"
 	}

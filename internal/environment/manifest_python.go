@@ -88,6 +88,7 @@ func parsePyproject(content []byte, into *manifest) error {
 	if err := toml.Unmarshal(content, &file); err != nil {
 		return err
 	}
+	into.declareUv(file.Tool.Uv)
 	if file.Project != nil {
 		into.addProject(file.Project.Dependencies, file.Project.OptionalDependencies)
 		into.setVersion(file.Project.RequiresPython)
@@ -123,6 +124,18 @@ func parsePyproject(content []byte, into *manifest) error {
 	return nil
 }
 
+// declareUv records the members of a workspace of uv.
+func (m *manifest) declareUv(settings map[string]any) {
+	about, is := settings["workspace"].(map[string]any)
+	if !is {
+		return
+	}
+	m.tell("members", "")
+	m.tell("sync", "--all-packages")
+	m.members.declare(texts(about["members"])...)
+	m.members.leaveOut(texts(about["exclude"])...)
+}
+
 // tellPackage records that the project itself can be installed.
 func (m *manifest) tellPackage() {
 	m.product = true
@@ -135,7 +148,7 @@ func (m *manifest) tellExtra(extras map[string][]string) {
 	for _, name := range testExtras {
 		if _, known := extras[name]; known {
 			m.tell("target", "'.["+name+"]'")
-			m.tell("extra", name)
+			m.tell("sync", "--extra "+name)
 		}
 	}
 }

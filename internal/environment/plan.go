@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -20,6 +21,12 @@ type Selection struct {
 	DetectedFiles []string `json:"detected_files"`
 	SetupCommands []string `json:"setup_commands"`
 	Verification  []Check  `json:"verification"`
+	// Directory is the folder in which the commands start. When it is empty, that is
+	// the folder of the project that was detected for the environment.
+	Directory string `json:"directory,omitempty"`
+	// Projects are the other projects to be set up. Nil means those that are detected.
+	// No plan of a model has them: they say how tests are run.
+	Projects []Project `json:"-"`
 }
 
 const (
@@ -75,26 +82,43 @@ func checkCommand(command string) error {
 	return err
 }
 
-// Complete fills in what a plan left out: an unknown or missing environment
-// becomes what was detected or else the default, missing commands become the
-// environment's own. The warnings say what was filled in.
+// Named is the environment that a plan means by a name, which may be that of a
+// language. An unknown or missing name means the default, and the warning says so.
+func (t *Table) Named(name string) (entry Environment, warning string) {
+	if entry, known := t.Find(name); known {
+		return entry, ""
+	}
+	if entry, known := t.Find(t.forLanguage(name)); known {
+		return entry, ""
+	}
+	entry = t.Default()
+	if name == "" {
+		return entry, fmt.Sprintf("the plan names no environment; %s is taken", entry.Name)
+	}
+	return entry, fmt.Sprintf("the plan names the environment %s, which is not known; %s is taken", code(shortened(name)), entry.Name)
+}
+
+// Complete fills in what a plan left out: an unknown or missing environment becomes
+// the default, a missing folder that of the environment's project, missing commands
+// become the project's own. The warnings say what was filled in.
 func (t *Table) Complete(selected Selection, detected Detection) (Selection, Environment, []string) {
 	var warnings []string
-	entry, known := t.Find(selected.Name)
-	if !known {
-		entry = t.Default()
-		if selected.Name == "" {
-			warnings = append(warnings, fmt.Sprintf("the plan names no environment; %s is taken", entry.Name))
-		} else {
-			warnings = append(warnings, fmt.Sprintf("the plan names the environment %q, which is not known; %s is taken", selected.Name, entry.Name))
-		}
-		selected.Name = entry.Name
+	entry, warning := t.Named(selected.Name)
+	if warning != "" {
+		warnings = append(warnings, warning)
+	}
+	selected.Name = entry.Name
+	if selected.Directory != "" {
+		selected.Directory = path.Clean(selected.Directory)
+	}
+	project, found := detected.find(entry.Name, selected.Directory)
+	if selected.Directory == "" {
+		selected.Directory = path.Clean(project.Directory)
 	}
 	if len(selected.SetupCommands) == 0 {
 		warnings = append(warnings, "the plan has no set-up commands; those of the environment are taken")
-		if detected.EnvironmentType == entry.Name {
-			selected.SetupCommands = slices.Clone(detected.SetupCommands)
-		} else {
+		selected.SetupCommands = slices.Clone(project.SetupCommands)
+		if !found {
 			selected.SetupCommands = entry.manager(nil).commands(Candidate{})
 		}
 	}
@@ -109,5 +133,5 @@ func (t *Table) Complete(selected Selection, detected Detection) (Selection, Env
 func (d Detection) Selection() Selection {
 	files := sortedKeys(d.DetectedFiles)
 	return Selection{Name: d.EnvironmentType, Reason: d.Reason, DetectedFiles: files,
-		SetupCommands: slices.Clone(d.SetupCommands), Verification: slices.Clone(d.Verification)}
+		SetupCommands: slices.Clone(d.SetupCommands), Verification: slices.Clone(d.Verification), Directory: d.Directory}
 }

@@ -22,13 +22,17 @@ type Receipt struct {
 	Verification  []CheckRun `json:"verification"`
 	SnapshotKey   string     `json:"snapshot_key"`
 	SnapshotKept  string     `json:"snapshot_kept,omitempty"` // as what and where
-	Baseline      *Baseline  `json:"baseline"`                // nil when tests were not run
-	At            time.Time  `json:"at"`
+	Directory     string     `json:"directory"`               // in which the commands start
+	Baseline      *Baseline  `json:"baseline"`                // of the main project; nil when tests were not run
+	// Projects are all projects that were to be set up, the main one first.
+	Projects []ProjectSetup `json:"projects"`
+	At       time.Time      `json:"at"`
 }
 
 // Baseline is one run of the project's tests.
 type Baseline struct {
 	Command      string        `json:"command"`
+	Folder       string        `json:"folder,omitempty"` // in which it started
 	ExitCode     int           `json:"exit_code"`
 	Exceeded     sandbox.Limit `json:"exceeded,omitempty"`
 	Failing      []string      `json:"failing"`  // names of tests, in order
@@ -51,7 +55,7 @@ func (b Baseline) NewFailures(later Baseline) []string {
 func (r *setupRun) receipt(ctx context.Context) Receipt {
 	setup := r.result.SetupResult
 	receipt := Receipt{Environment: setup.Environment, Sandbox: setup.Sandbox, Image: r.request.Spec.Image, Identity: r.identity,
-		SetupCommands: r.selected.SetupCommands, Verification: r.result.VerificationResult.Checks,
+		Directory: r.selected.Directory, Projects: []ProjectSetup{}, Verification: r.result.VerificationResult.Checks,
 		SnapshotKey: setup.SnapshotKey, SnapshotKept: r.kept, At: time.Now().UTC()}
 	if receipt.Image == "" {
 		receipt.Image = r.entry.Image
@@ -59,18 +63,47 @@ func (r *setupRun) receipt(ctx context.Context) Receipt {
 	if setup.FromSnapshot != "" {
 		receipt.SnapshotKey = setup.FromSnapshot
 	}
-	// The tests that were detected are those of the environment that was detected.
-	if r.request.Baseline && r.result.OverallStatus == Succeeded && r.detected.TestCommand != "" && r.selected.Name == r.detected.EnvironmentType {
-		r.tell(Step{Kind: RunningBaseline, Command: r.detected.TestCommand})
-		baseline, err := RunTests(ctx, r.box, sandbox.Command{Text: r.detected.TestCommand, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit})
-		if err != nil {
-			r.Log.WarnContext(ctx, "environment set-up: the tests could not be run", "error", err)
-			return receipt
+	if r.request.Baseline && r.result.OverallStatus == Succeeded {
+		r.runBaselines(ctx)
+	}
+	for i, p := range r.projects {
+		if i == 0 {
+			receipt.SetupCommands, receipt.Baseline = p.SetupCommands, p.Baseline
 		}
-		receipt.Baseline = &baseline
+		receipt.Projects = append(receipt.Projects, *p)
 	}
 	return receipt
 }
+
+// Main is the project that the plan selected. It is empty if set-up did not come so far
+// as to know it.
+func (r Receipt) Main() ProjectSetup {
+	if len(r.Projects) == 0 { // nor do receipts of earlier versions have any
+		main := ProjectSetup{Project: Project{EnvironmentType: r.Environment}, Baseline: r.Baseline}
+		if r.Baseline != nil {
+			main.TestCommand = r.Baseline.Command
+		}
+		return main
+	}
+	return r.Projects[0]
+}
+
+// Selection is the plan by which the same is set up again.
+func (r Receipt) Selection() Selection {
+	again := Selection{Name: r.Environment, SetupCommands: r.SetupCommands, Directory: r.Directory, Projects: []Project{}}
+	for _, check := range r.Verification {
+		again.Verification = append(again.Verification, check.Check)
+	}
+	for i, p := range r.Projects {
+		if i > 0 {
+			again.Projects = append(again.Projects, p.Project)
+		}
+	}
+	return again
+}
+
+// Line is the command for people, with the folder in which it started.
+func (b Baseline) Line() string { return inFolder(b.Folder, b.Command) }
 
 // RunTests runs a project's tests and says which fail. Unless the command says
 // otherwise, more of its output is kept than of others: it has to be read.
@@ -84,7 +117,7 @@ func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command)
 		return Baseline{}, err
 	}
 	failing := FailingTests(ran.Log)
-	return Baseline{Command: command.Text, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded, Failing: failing,
+	return Baseline{Command: command.Text, Folder: command.Folder, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded, Failing: failing,
 		Readable: ran.ExitCode == 0 || len(failing) > 0, Milliseconds: milliseconds(ran.Duration), Output: ending(ran.Log)}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -20,6 +21,7 @@ type Repairer interface {
 // Broken is what a repairer gets to see.
 type Broken struct {
 	Environment  string
+	Directory    string // in which the commands start
 	Commands     []string
 	Verification []Check
 	Failure      Failure
@@ -49,11 +51,19 @@ func (c ChatRepairer) Repair(ctx context.Context, broken Broken) (Repair, error)
 		return Repair{}, err
 	}
 	answer, err := c.Ask(ctx, fill("repair.md", map[string]string{"error": broken.Failure.describe(),
-		"commands": string(commands), "verification": string(checks)}))
+		"commands": string(commands), "verification": string(checks), "where": whereText(broken.Directory)}))
 	if err != nil {
 		return Repair{}, err
 	}
 	return ReadRepair(answer)
+}
+
+// whereText says where commands start.
+func whereText(directory string) string {
+	if directory == "" || directory == "." {
+		return "in the project's folder"
+	}
+	return "in the folder " + llm.QuoteLine(directory) + " of the project"
 }
 
 // ReadRepair takes the corrected commands out of a model's answer, which may have

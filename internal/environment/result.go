@@ -23,7 +23,9 @@ type Result struct {
 	SetupResult        SetupResult        `json:"setup_result"`
 	VerificationResult VerificationResult `json:"verification_result"`
 	Errors             []Failure          `json:"errors"`
-	Warnings           []string           `json:"warnings"`
+	// Remarks are those of the warnings that people should know of.
+	Remarks  []string `json:"remarks,omitempty"`
+	Warnings []string `json:"warnings"`
 }
 
 // SetupResult is how the set-up commands went.
@@ -36,12 +38,15 @@ type SetupResult struct {
 	NetworkRetries int          `json:"network_retries"`
 	Retries        int          `json:"retries"` // of every kind
 	Regenerations  int          `json:"regenerations"`
-	Milliseconds   int64        `json:"milliseconds"`
+	// Guess says why the environment is only a guess; empty if it is none.
+	Guess        string `json:"guess,omitempty"`
+	Milliseconds int64  `json:"milliseconds"`
 }
 
 // CommandRun is one try of one set-up command.
 type CommandRun struct {
 	Command        string          `json:"command"`
+	Directory      string          `json:"directory,omitempty"` // in which it started
 	ExitCode       int             `json:"exit_code"`
 	Exceeded       sandbox.Limit   `json:"exceeded,omitempty"`
 	Milliseconds   int64           `json:"milliseconds"`
@@ -67,6 +72,7 @@ type CheckRun struct {
 type Failure struct {
 	Message        string         `json:"message"`
 	Command        string         `json:"command"`
+	Directory      string         `json:"directory,omitempty"` // in which the command started
 	ExitCode       int            `json:"exit_code"`
 	Log            string         `json:"log"` // the end of it
 	Classification Classification `json:"classification"`
@@ -78,6 +84,9 @@ func (f Failure) describe() string {
 	fmt.Fprintf(&text, "%s\nClassification: %s (%s)\n", f.Message, f.Classification.Class, f.Classification.Kind)
 	if f.Command != "" {
 		fmt.Fprintf(&text, "Command: %s\nExit code: %d\n", f.Command, f.ExitCode)
+		if f.Directory != "" && f.Directory != "." {
+			fmt.Fprintf(&text, "Started in the folder: %s\n", f.Directory)
+		}
 	}
 	if f.Classification.Line != "" {
 		fmt.Fprintf(&text, "Likely cause: %s\n", f.Classification.Line)
@@ -102,6 +111,10 @@ type Handover struct {
 	EnvironmentName  string    `json:"environment_name"`
 	SetupStatus      Status    `json:"setup_status"`
 	Errors           []Failure `json:"errors"`
+	// Directory is the folder of the project that was set up, if it is not the top.
+	Directory string `json:"directory,omitempty"`
+	// Others are the other projects of the repository.
+	Others []ProjectSetup `json:"others,omitempty"`
 }
 
 // Handover is the result for the execution phase. An environment that is ready

@@ -27,6 +27,9 @@ var aside = []string{"doc", "docs", "documentation", "example", "examples", "sam
 	"testing", "testdata", "fixtures", "e2e", "spec", "script", "scripts", "tools", "utils", "ci", "docker", "deploy", "deployment",
 	"hack", "benchmark", "benchmarks", "website", "site", "infra", "build", "contrib", "packaging"}
 
+// samples are folders with projects that nobody works on as such.
+var samples = []string{"__fixtures__", "__mocks__", "__tests__", "fixture", "template", "templates", "boilerplate", "skeleton", "buildsrc", "build-logic"}
+
 // folder is one folder of a project: its path and what is directly in it (and,
 // for some, one level below), with a slash after the name of a folder.
 type folder struct {
@@ -45,6 +48,16 @@ func (f folder) depth() int {
 func (f folder) isAside() bool {
 	for part := range strings.SplitSeq(f.path, "/") {
 		if slices.Contains(aside, strings.ToLower(part)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSample reports whether the folder lies in one with samples.
+func (f folder) isSample() bool {
+	for part := range strings.SplitSeq(f.path, "/") {
+		if slices.Contains(samples, strings.ToLower(part)) {
 			return true
 		}
 	}
@@ -123,14 +136,13 @@ func foldersBelow(project fs.FS, top folder) []folder {
 // search looks at the top of the project. If no manifest there says that
 // something is needed, it looks at the folders below. Without any manifest the
 // source files tell.
-func (t *Table) search(project fs.FS, top folder, wanted string) ([]Candidate, []string) {
+func (t *Table) search(project fs.FS, top folder, below []folder, wanted string) ([]Candidate, []string) {
 	found, warnings := t.candidates(project, top)
 	if slices.ContainsFunc(found, Candidate.solid) {
 		return found, warnings
 	}
-	below := foldersBelow(project, top)
 	deeper, deeperWarnings := t.below(project, below)
-	sources := t.sources(append(below, top))
+	sources := t.sources(append(slices.Clone(below), top))
 	built := slices.ContainsFunc(found, Candidate.built)
 	switch {
 	case len(deeper) > 0 && built && !deeper[0].in.isAside():
@@ -138,7 +150,7 @@ func (t *Table) search(project fs.FS, top folder, wanted string) ([]Candidate, [
 	case len(deeper) > 0 && !built && (wanted != "" || !t.topLeads(top, found, deeper, sources)):
 		return deeper, deeperWarnings
 	case !built:
-		return t.withSources(found, sources, top), warnings
+		return t.asDeno(project, append(slices.Clone(below), top), t.withSources(found, sources, top)), warnings
 	}
 	return found, warnings
 }

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"path"
 	"slices"
 	"time"
 
@@ -91,7 +94,9 @@ type Step struct {
 	Phase   task.Phase // of phase steps
 	Message string
 	Command string
-	Wait    time.Duration // of Waiting
+	// Directory is the folder in which the command starts.
+	Directory string
+	Wait      time.Duration // of Waiting
 }
 
 // Run goes through the sub-phase. A set-up that fails is an outcome, not an
@@ -112,11 +117,26 @@ func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
 		return Outcome{}, errors.Join(err, run.stop(ctx))
 	}
 	run.finish(ctx, err)
-	outcome := Outcome{Result: run.result, Handover: run.result.Handover(), Sandbox: run.box, Receipt: run.receipt(ctx)}
+	receipt := run.receipt(ctx) // which may add to the warnings
+	outcome := Outcome{Result: run.result, Handover: run.handover(), Sandbox: run.box, Receipt: receipt}
 	if ctx.Err() != nil {
 		return Outcome{}, errors.Join(ctx.Err(), run.stop(ctx))
 	}
 	return outcome, nil
+}
+
+// handover is the result for the execution phase, with where things are.
+func (r *setupRun) handover() Handover {
+	handover := r.result.Handover()
+	for i, p := range r.projects {
+		switch {
+		case i > 0:
+			handover.Others = append(handover.Others, *p)
+		case p.Directory != ".":
+			handover.Directory = p.Directory
+		}
+	}
+	return handover
 }
 
 // requestError marks an error of the request itself.
@@ -131,6 +151,8 @@ type setupRun struct {
 	selected Selection
 	entry    Environment
 	detected Detection
+	projects []*ProjectSetup // the main one first
+	folders  folders
 	identity string
 	before   sandbox.Listing
 	box      sandbox.Sandbox
@@ -176,9 +198,8 @@ func (r *setupRun) prepare(ctx context.Context) error {
 	if r.detected, err = r.Table.Detect(files.FS(), r.request.Language); err != nil {
 		return &requestError{err}
 	}
-	var warnings []string
-	r.selected, r.entry, warnings = r.Table.Complete(r.request.Plan, r.detected)
-	r.result.Warnings = append(r.result.Warnings, warnings...)
+	r.folders = folders{r.request.Spec.Workspace}
+	warnings := r.choose(files.FS())
 	r.result.SetupResult.Environment = r.selected.Name
 	for _, warning := range warnings {
 		r.Log.WarnContext(ctx, "environment set-up: the plan was filled in", "warning", warning)
@@ -189,6 +210,40 @@ func (r *setupRun) prepare(ctx context.Context) error {
 	return r.start(ctx)
 }
 
+// choose makes of the plan and of what was detected which projects are set up, and how.
+// It returns what was filled in.
+func (r *setupRun) choose(files fs.FS) []string {
+	plan := r.request.Plan
+	if plan.Directory != "" && !r.folders.has(plan.Directory) {
+		r.remark(fmt.Sprintf("the plan names the folder %s, which is not there", code(shortened(plan.Directory))))
+		plan.Directory = ""
+	}
+	// What the plan selects may be something else than all that was detected.
+	entry, unknown := r.Table.Named(plan.Name)
+	if plan.Name != "" && unknown != "" {
+		r.remark(unknown)
+		plan.Name = entry.Name
+	}
+	if _, found := r.detected.find(entry.Name, path.Clean(plan.Directory)); !found && plan.Directory != "" {
+		r.detected.Projects = append(r.detected.Projects, r.Table.projectAt(files, path.Clean(plan.Directory), entry))
+	}
+	selected, entry, filled := r.Table.Complete(plan, r.detected)
+	r.selected, r.entry = selected, entry
+	r.result.Warnings = append(r.result.Warnings, filled...)
+	if r.detected.Guess && entry.Name == r.detected.EnvironmentType {
+		r.result.SetupResult.Guess = r.detected.Reason
+		r.remark(fmt.Sprintf("the environment %s is a guess: %s", entry.Name, r.detected.Reason))
+	}
+	r.projects = r.needed(files)
+	return filled
+}
+
+// remark records a warning that people should know of.
+func (r *setupRun) remark(text string) {
+	r.result.Warnings = append(r.result.Warnings, text)
+	r.result.Remarks = append(r.result.Remarks, text)
+}
+
 // start starts the sandbox, from a snapshot if there is one for this project.
 func (r *setupRun) start(ctx context.Context) error {
 	r.tell(Step{Kind: Starting, Message: r.Engine.Name()})
@@ -197,9 +252,11 @@ func (r *setupRun) start(ctx context.Context) error {
 	spec.Network = r.SetupNetwork
 	spec.Progress = func(message string) { r.tell(Step{Kind: EngineProgressed, Message: message}) }
 	env := map[string]string{}
-	for _, variables := range []map[string]string{r.entry.Env, spec.Env} {
-		maps.Copy(env, variables)
+	for _, p := range slices.Backward(r.projects) { // the main one's go over the others'
+		entry, _ := r.Table.Find(p.EnvironmentType)
+		maps.Copy(env, entry.Env)
 	}
+	maps.Copy(env, spec.Env)
 	spec.Env = env
 	r.nameSnapshot(ctx, spec.Image)
 	for _, warm := range r.warm(ctx, spec.Image) {
@@ -276,7 +333,7 @@ func (r *setupRun) key(ctx context.Context, image string, source Source) (string
 		return "", err
 	}
 	defer func() { _ = files.Close() }()
-	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.selected, onlyListed{files.FS(), r.before})
+	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.projects, onlyListed{files.FS(), r.before})
 }
 
 // fatal records that the sandbox or the project is not to be had.
@@ -348,9 +405,9 @@ func (r *setupRun) post(ctx context.Context) {
 
 // keep makes a snapshot of a verified environment and prunes old ones. That it
 // fails is no failure of the set-up. What was repaired is not kept: commands ran in it
-// that the key does not name.
+// that the key does not name. What lacks a project is not kept either.
 func (r *setupRun) keep(ctx context.Context) {
-	if r.keepAs == "" || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 {
+	if r.keepAs == "" || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 || !r.allReady() {
 		return
 	}
 	r.tell(Step{Kind: KeepingSnapshot})

@@ -27,6 +27,7 @@ type Environment struct {
 	Build     []string          `yaml:"build"`
 	Leading   []string          `yaml:"leading"`
 	Sources   []string          `yaml:"sources"`
+	Apart     bool              `yaml:"apart"`
 	Env       map[string]string `yaml:"env"`
 	Managers  []Manager         `yaml:"managers"`
 	Prepare   []string          `yaml:"prepare"`
@@ -41,6 +42,13 @@ type Manager struct {
 	Setup []Command `yaml:"setup"`
 	Tests []Command `yaml:"tests"`
 	Test  string    `yaml:"test"`
+	All   bool      `yaml:"all"`
+	// Member is how one member of a workspace is tested and built, if not by the same
+	// commands in its folder.
+	Member struct {
+		Test    string `yaml:"test"`
+		Compile string `yaml:"compile"`
+	} `yaml:"member"`
 }
 
 // Command is a command and what it is for: If names files or facts of which one
@@ -49,6 +57,7 @@ type Command struct {
 	Run   string   `yaml:"run"`
 	If    []string `yaml:"if"`
 	First []string `yaml:"first"`
+	All   bool     `yaml:"all"`
 }
 
 // Check is a verification: the command has to end with 0 and to print exactly
@@ -109,6 +118,19 @@ func (t *Table) WithDefault(name string) (*Table, error) {
 	return &Table{entries: t.entries, fallback: name}, nil
 }
 
+// Only returns the table with the named environments alone, in its own order, or all
+// if none is named. NotFound means that there is none of a name.
+func (t *Table) Only(names []string) (*Table, error) {
+	for _, name := range names {
+		if _, known := t.Find(name); !known {
+			return nil, task.Errorf(task.NotFound, "there is no environment %q", name).
+				WithMend("use some of %s", strings.Join(t.Names(), ", "))
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(t.entries), func(e Environment) bool { return len(names) > 0 && !slices.Contains(names, e.Name) })
+	return &Table{entries: kept, fallback: t.fallback}, nil
+}
+
 func (t *Table) read(text []byte) error {
 	var entries []Environment
 	if err := yaml.Unmarshal(text, &entries); err != nil {
@@ -138,6 +160,7 @@ func merged(base, change Environment) Environment {
 	set(&base.Build, change.Build)
 	set(&base.Leading, change.Leading)
 	set(&base.Sources, change.Sources)
+	base.Apart = base.Apart || change.Apart
 	set(&base.Prepare, change.Prepare)
 	if change.Compile != nil {
 		base.Compile = change.Compile
@@ -231,17 +254,18 @@ func (m Manager) commands(found Candidate) []string {
 }
 
 // test is how the tests are run of what was found: what the manifests say, or
-// else the first way for which there is a sign. Empty means that nothing tells.
-func (m Manager) test(found Candidate) string {
+// else the first way for which there is a sign. Empty means that nothing tells. All
+// says that it tests the members of a workspace too.
+func (m Manager) test(found Candidate) (command string, all bool) {
 	if found.parsed.test != "" {
-		return found.parsed.test
+		return found.parsed.test, false
 	}
 	for _, way := range m.Tests {
 		if run, applies := way.text(found); applies {
-			return run
+			return run, way.All
 		}
 	}
-	return m.Test
+	return m.Test, m.All
 }
 
 // compile is how what was found is built. Empty means that nothing tells.

@@ -125,23 +125,20 @@ func (b *bench) ready(ctx context.Context) (sandbox.Sandbox, error) {
 	return b.box, nil
 }
 
-// tests runs a command line and says how its tests went.
-func (b *bench) tests(ctx context.Context, line string, output io.Writer) (environment.Baseline, error) {
+// tests runs a command and says how its tests went.
+func (b *bench) tests(ctx context.Context, command sandbox.Command, output io.Writer) (environment.Baseline, error) {
 	b.using.Lock()
 	defer b.using.Unlock()
 	box, err := b.ready(ctx)
 	if err != nil {
 		return environment.Baseline{}, err
 	}
-	at, err := trialIn(ctx, box, b.run.Setup.CommandTimeout)
-	if err == nil {
-		at.output = output
-		var ran *environment.Baseline
-		if ran, err = at.try(ctx, ".", line); err == nil {
-			return *ran, nil
-		}
+	at := trial{sandbox: box, timeout: b.run.Setup.CommandTimeout, output: output}
+	ran, err := at.try(ctx, command)
+	if err != nil {
+		return environment.Baseline{}, b.failed(ctx, err)
 	}
-	return environment.Baseline{}, b.failed(ctx, err)
+	return *ran, nil
 }
 
 // close ends everything that the run started.
@@ -159,13 +156,13 @@ func (b *bench) close(ctx context.Context) error {
 // projectTests are the project's tests as a tool.
 type projectTests struct {
 	bench    *bench
-	command  string
+	command  sandbox.Command // without a text if it is not known how tests are run
 	baseline *environment.Baseline
 }
 
 // Run implements [tool.Tests].
 func (p projectTests) Run(ctx context.Context, output io.Writer) (tool.TestRun, error) {
-	if p.command == "" {
+	if p.command.Text == "" {
 		return tool.TestRun{}, tool.Mistake("it is not known how the project's tests are run; use run")
 	}
 	ran, err := p.bench.tests(ctx, p.command, output)
@@ -181,7 +178,7 @@ func (p projectTests) Baseline() (tool.TestRun, bool) {
 }
 
 func testRun(ran environment.Baseline) tool.TestRun {
-	return tool.TestRun{Command: ran.Command, Failing: ran.Failing,
+	return tool.TestRun{Command: ran.Line(), Failing: ran.Failing,
 		Exit: tool.Exit{Code: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit}}
 }
 

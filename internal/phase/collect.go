@@ -254,7 +254,7 @@ func (p *project) environmentText() string {
 		"environment_type": p.detection.EnvironmentType, "reason": p.detection.Reason, "directory": p.detection.Directory,
 		"package_manager": p.detection.PackageManager, "language_version": p.detection.LanguageVersion,
 		"dependencies": p.detection.Dependencies[:min(len(p.detection.Dependencies), 100)], "setup_commands": p.detection.SetupCommands,
-		"test_command": p.detection.TestCommand, "build_command": p.detection.BuildCommand, "detected_files": slices.Sorted(maps.Keys(p.detection.DetectedFiles)), "warnings": p.detection.Warnings,
+		"test_command": p.detection.TestCommand, "build_command": p.detection.BuildCommand, "guess": p.detection.Guess, "projects": p.projectNames(), "detected_files": slices.Sorted(maps.Keys(p.detection.DetectedFiles)), "warnings": p.detection.Warnings,
 	}
 	data, err := json.MarshalIndent(summary, "", "  ")
 	if err != nil {
@@ -266,6 +266,15 @@ func (p *project) environmentText() string {
 		parts = append(parts, llm.Quote(llm.Origin{Source: "file " + name}, content))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// projectNames are the projects of the repository, by folder and environment.
+func (p *project) projectNames() []map[string]string {
+	names := []map[string]string{}
+	for _, one := range p.detection.Projects {
+		names = append(names, map[string]string{"directory": one.Directory, "environment_type": one.EnvironmentType, "test_command": one.TestCommand})
+	}
+	return names
 }
 
 // withoutContents is the detection for the selection prompt: the contents are

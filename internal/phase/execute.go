@@ -138,16 +138,10 @@ func (r *run) diffText(ctx context.Context) (string, error) {
 	return diff.Text, err
 }
 
-// tests are the project's tests against the baseline.
+// tests are the tests of the main project against the baseline.
 func (r *run) tests() projectTests {
-	tests := projectTests{bench: r.bench, baseline: r.state.setup.Receipt.Baseline}
-	if detected := r.project.detection; detected.TestCommand != "" {
-		tests.command = inFolder(detected.Directory, detected.TestCommand)
-	}
-	if tests.baseline != nil {
-		tests.command = tests.baseline.Command
-	}
-	return tests
+	main := r.state.setup.Receipt.Main()
+	return projectTests{bench: r.bench, command: main.Command(main.TestCommand), baseline: r.state.setup.Receipt.Baseline}
 }
 
 // connect starts the MCP servers, once. One that cannot be had is a warning.

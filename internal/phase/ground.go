@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,8 +72,8 @@ func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error
 			return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 		}
 	}
-	g.trial, err = trialIn(ctx, g.box, g.run.Setup.CommandTimeout)
-	return cause(ctx, err)
+	g.trial = trial{sandbox: g.box, timeout: g.run.Setup.CommandTimeout}
+	return nil
 }
 
 // close ends the sandbox and removes the files. What is left of them goes with the
@@ -89,25 +88,32 @@ func (g *ground) close(ctx context.Context) {
 	}
 }
 
-// trial runs the project's own commands for a verdict: each in a fresh shell that has
-// only the variables which set-up has left, in a folder that is known.
+// trial runs the projects' own commands for a verdict: each in a fresh shell that has
+// only the variables which the project's set-up has left, in the project's folder.
 type trial struct {
 	sandbox   sandbox.Sandbox
 	timeout   time.Duration
-	variables string    // as lines of a shell
-	output    io.Writer // may be nil
+	output    io.Writer         // may be nil
+	variables map[string]string // by session, as lines of a shell
 }
 
-// trialIn makes one in a sandbox in which the environment is set up.
-func trialIn(ctx context.Context, box sandbox.Sandbox, timeout time.Duration) (trial, error) {
-	ran, err := box.Run(ctx, sandbox.Command{Text: "env -0", Timeout: timeout})
+// variablesOf are those of a session in which a project was set up.
+func (t *trial) variablesOf(ctx context.Context, session string) (string, error) {
+	if known, is := t.variables[session]; is {
+		return known, nil
+	}
+	ran, err := t.sandbox.Run(ctx, sandbox.Command{Text: "env -0", Session: session, Timeout: t.timeout})
 	if err != nil {
-		return trial{}, err
+		return "", err
 	}
 	if ran.ExitCode != 0 || ran.Cut {
-		return trial{}, task.Errorf(task.Unavailable, "the variables of the environment cannot be read: env ended with exit code %d", ran.ExitCode)
+		return "", task.Errorf(task.Unavailable, "the variables of the environment cannot be read: env ended with exit code %d", ran.ExitCode)
 	}
-	return trial{sandbox: box, timeout: timeout, variables: exports(string(ran.Stdout))}, nil
+	if t.variables == nil {
+		t.variables = map[string]string{}
+	}
+	t.variables[session] = exports(string(ran.Stdout))
+	return t.variables[session], nil
 }
 
 // variableName is a name that a shell takes. Others are functions of bash, for example.
@@ -138,31 +144,23 @@ func exports(output string) string {
 	return lines.String()
 }
 
-// exitNoFolder is how a command ends whose folder is not there.
-const exitNoFolder = 125
-
-// try runs a command in a folder of the project and says how it ended. A fresh shell
-// begins in the workspace.
-func (t trial) try(ctx context.Context, folder, command string) (*environment.Baseline, error) {
-	text := fmt.Sprintf("%scd ./%s || exit %d\n%s", t.variables, shellQuote(path.Clean(folder)), exitNoFolder, command)
-	run := sandbox.Command{Text: text, Timeout: t.timeout, Fresh: true}
-	if t.output != nil {
-		run.Output = tee(t.output)
-	}
-	ran, err := environment.RunTests(ctx, t.sandbox, run)
+// try runs a command of a project and says how it ended.
+func (t *trial) try(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+	variables, err := t.variablesOf(ctx, command.Session)
 	if err != nil {
 		return nil, err
 	}
-	ran.Command = inFolder(folder, command)
-	return &ran, nil
-}
-
-// inFolder is a command as people see it.
-func inFolder(folder, command string) string {
-	if folder == "" || folder == "." {
-		return command
+	text := command.Text
+	command.Text, command.Timeout, command.Fresh = variables+text, t.timeout, true
+	if t.output != nil {
+		command.Output = tee(t.output)
 	}
-	return "cd " + shellQuote("./"+folder) + " && " + command
+	ran, err := environment.RunTests(ctx, t.sandbox, command)
+	if err != nil {
+		return nil, err
+	}
+	ran.Command = text
+	return &ran, nil
 }
 
 // runTests builds and tests what would be published, against the baseline. A sandbox that
@@ -191,9 +189,11 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 		}
 		return nil
 	}
-	tests := r.tests()
-	if tests.command == "" && setup.Build == nil {
+	projects := testable(setup.Receipt)
+	if len(projects) == 0 {
 		verdict.Unrun = "it is not known how the project's tests are run"
+	}
+	if len(projects) == 0 && setup.Build == nil {
 		return nil
 	}
 	on, err := r.newGround(ctx, verdict.Commit, setup.Receipt)
@@ -206,20 +206,67 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 		return nil
 	}
 	if baseline := setup.Build; baseline != nil {
-		ran, err := on.try(ctx, ".", baseline.Command)
+		ran, err := on.try(ctx, setup.Receipt.Main().Command(baseline.Command))
 		if err != nil {
 			return cause(ctx, err)
 		}
 		verdict.Build = compare(baseline, *ran)
 	}
-	if tests.command == "" {
-		verdict.Unrun = "it is not known how the project's tests are run"
-		return nil
-	}
-	ran, err := on.try(ctx, ".", tests.command)
+	return r.testProjects(ctx, on, projects, verdict)
+}
+
+// testProjects runs the tests of the projects that the change touches, and if those are
+// good, of the others.
+func (r *run) testProjects(ctx context.Context, on *ground, projects []environment.ProjectSetup, verdict *Verdict) error {
+	diff, err := r.Repository.Diff(ctx, verdict.Commit)
 	if err != nil {
-		return cause(ctx, err)
+		return err
 	}
-	verdict.Tests = compare(tests.baseline, *ran)
+	all := make([]environment.Project, len(projects))
+	for i, project := range projects {
+		all[i] = project.Project
+	}
+	touched := environment.Touched(all, diff.Files)
+	isTouched := func(p environment.ProjectSetup) bool {
+		return slices.ContainsFunc(touched, func(one environment.Project) bool {
+			return one.Directory == p.Directory && one.EnvironmentType == p.EnvironmentType
+		})
+	}
+	verdict.Tests = nil
+	for _, round := range []bool{true, false} {
+		for _, project := range projects {
+			if isTouched(project) != round {
+				continue
+			}
+			ran, err := on.try(ctx, project.Command(project.TestCommand))
+			if err != nil {
+				return cause(ctx, err)
+			}
+			verdict.Tests = append(verdict.Tests, *compare(project.Baseline, *ran))
+		}
+		if verdict.worse() {
+			return nil
+		}
+	}
 	return nil
+}
+
+// testable are the projects whose tests are run: those that are ready, without those that
+// the root of their workspace tests too.
+func testable(receipt environment.Receipt) []environment.ProjectSetup {
+	projects := receipt.Projects
+	if len(projects) == 0 {
+		projects = []environment.ProjectSetup{receipt.Main()}
+		projects[0].Ready = true
+	}
+	plain := make([]environment.Project, len(projects))
+	for i, project := range projects {
+		plain[i] = project.Project
+	}
+	needed := environment.WithoutCovered(plain)
+	return slices.DeleteFunc(slices.Clone(projects), func(p environment.ProjectSetup) bool {
+		return !p.Ready || p.TestCommand == "" || !slices.ContainsFunc(needed, func(one environment.Project) bool {
+			return one.Directory == p.Directory && one.EnvironmentType == p.EnvironmentType
+		})
+	})
 }

@@ -36,11 +36,13 @@ func (r *run) pullBody(letter Letter, verdict Verdict) string {
 	section(w.summary, []string{tool.Shorten(strings.TrimSpace(letter.Summary), 20_000)})
 	section(w.actions, r.actionLines())
 	section(w.verification, r.verificationLines(verdict))
-	if tests := verdict.Tests; tests != nil {
-		section(w.newFailing, nameLines(tests.New))
-		section(w.fixed, nameLines(tests.Fixed))
-		section(w.stillFailing, nameLines(tests.Before))
+	var failing, fixed, before []string
+	for _, tests := range verdict.Tests {
+		failing, fixed, before = append(failing, tests.New...), append(fixed, tests.Fixed...), append(before, tests.Before...)
 	}
+	section(w.newFailing, nameLines(failing))
+	section(w.fixed, nameLines(fixed))
+	section(w.stillFailing, nameLines(before))
 	section(w.warnings, bullets(r.state.warnings))
 	if r.Work.Item.Kind == task.Issue {
 		fmt.Fprintf(&b, w.closes+"\n", r.Work.Item.Number)
@@ -67,24 +69,11 @@ func (r *run) verificationLines(verdict Verdict) []string {
 	if verdict.Setup != "" {
 		add(w.setupBroken, oneLine(verdict.Setup))
 	}
-	for _, ran := range []struct {
-		name    string
-		outcome *TestOutcome
-	}{{w.build, verdict.Build}, {w.tests, verdict.Tests}} {
-		if ran.outcome == nil {
-			continue
-		}
-		how := fmt.Sprintf(w.exitCode, ran.outcome.ExitCode)
-		switch {
-		case ran.outcome.TimedOut:
-			how = w.timedOut
-		case ran.outcome.ExitCode == 0:
-			how = w.passed
-		}
-		if !ran.outcome.Compared && ran.outcome.ExitCode != 0 {
-			how += ". " + w.noComparison
-		}
-		add("%s: `%s`: %s", ran.name, oneLine(ran.outcome.Command), how)
+	if verdict.Build != nil {
+		add("%s: %s", w.build, verdict.Build.line(w))
+	}
+	for _, tests := range verdict.Tests {
+		add("%s: %s", w.tests, tests.line(w))
 	}
 	if verdict.Unrun != "" {
 		add(w.notRun, verdict.Unrun)
@@ -105,6 +94,21 @@ func (r *run) verificationLines(verdict Verdict) []string {
 		add("%s", w.judged)
 	}
 	return lines
+}
+
+// line says how it ended, for people.
+func (t *TestOutcome) line(w words) string {
+	how := fmt.Sprintf(w.exitCode, t.ExitCode)
+	switch {
+	case t.TimedOut:
+		how = w.timedOut
+	case t.ExitCode == 0:
+		how = w.passed
+	}
+	if !t.Compared && t.ExitCode != 0 {
+		how += ". " + w.noComparison
+	}
+	return fmt.Sprintf("`%s`: %s", oneLine(t.Command), how)
 }
 
 func bullets(texts []string) []string {
@@ -187,9 +191,10 @@ func (r *run) summarize(handed *Handed, reason task.Reason) string {
 
 // trim leaves out what is long.
 func (v *Verdict) trim() {
-	for _, ran := range []*TestOutcome{v.Build, v.Tests} {
-		if ran != nil {
-			ran.Output = ""
-		}
+	if v.Build != nil {
+		v.Build.Output = ""
+	}
+	for i := range v.Tests {
+		v.Tests[i].Output = ""
 	}
 }

@@ -64,7 +64,6 @@ func TestReadPlan(t *testing.T) {
 		"good":                       {},
 		"without an environment":     {from: `"selected_environment"`, to: `"other"`, wrong: "schema"},
 		"verification is no list":    {from: `"verification": [`, to: `"verification": 7, "other": [`, wrong: "schema"},
-		"an unknown environment":     {from: `"name": "python"`, to: `"name": "cobol"`, wrong: "there are python, miniforge"},
 		"another phase":              {from: `"planning"`, to: `"execution"`, wrong: "schema"},
 		"too sure":                   {from: `0.5`, to: `1.5`, wrong: "schema"},
 		"no actions":                 {from: `{"id": "a1", "subtask": "t2", "what": "w", "done": true}`, wrong: "schema"},
@@ -88,7 +87,7 @@ func TestReadPlan(t *testing.T) {
 			if !ok {
 				t.Fatal("the object was not found")
 			}
-			plan, err := readPlan(object, environment.BuiltIn())
+			plan, err := readPlan(object)
 			if c.wrong == "" {
 				if err != nil || plan.Revision != 1 || plan.ActionPlan.Actions[0].Done || plan.SelectedEnvironment.Verification[0].ExpectedOutput != "o" {
 					t.Fatalf("%+v, %v", plan, err)
@@ -107,7 +106,7 @@ func TestAPlanNeedNotSayHowTheEnvironmentIsMade(t *testing.T) {
 	head, _, _ := strings.Cut(goodPlan, `"selected_environment"`)
 	sparse := head + `"selected_environment": {}}`
 	object, _ := findObject(sparse)
-	plan, err := readPlan(object, environment.BuiltIn())
+	plan, err := readPlan(object)
 	if err != nil {
 		t.Fatal(err)
 	}

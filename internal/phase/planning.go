@@ -55,7 +55,7 @@ func (r *run) plan(ctx context.Context) error {
 	}
 	var plan *Plan
 	err = t.object(ctx, func(object map[string]any) (wrong error) {
-		plan, wrong = readPlan(object, r.Setup.Table)
+		plan, wrong = readPlan(object)
 		return wrong
 	})
 	if errors.Is(err, errNoAnswer) {

@@ -10,6 +10,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
@@ -60,6 +63,11 @@ func (r *run) setUp(ctx context.Context) error {
 	}
 	r.bench.box = outcome.Sandbox
 	entry.Handover, entry.Receipt, entry.Result = outcome.Handover, outcome.Receipt, outcome.Result
+	for _, remark := range outcome.Result.Remarks {
+		if err := r.warn(ctx, sentence(remark)); err != nil {
+			return err
+		}
+	}
 	if err := r.baseline(ctx, entry); err != nil {
 		return err
 	}
@@ -150,11 +158,10 @@ func foldMade(made map[string]string, project []string) map[string]string {
 	return folded
 }
 
-// baseline builds and tests the project once before anything is changed, where verdicts
+// baseline builds and tests the projects once before anything is changed, where verdicts
 // are made too.
 func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
-	detected := r.project.detection
-	if r.bench.box == nil || !entry.Handover.EnvironmentReady || detected.EnvironmentType != entry.Handover.EnvironmentName || detected.BuildCommand+detected.TestCommand == "" {
+	if r.bench.box == nil || !entry.Handover.EnvironmentReady || len(testable(entry.Receipt)) == 0 && entry.Receipt.Main().BuildCommand == "" {
 		return nil
 	}
 	on, err := r.newGround(ctx, r.Repository.Below(), entry.Receipt)
@@ -189,17 +196,42 @@ func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 	return r.Repository.Exclude(ctx, entry.Products)
 }
 
+// baselineTime is how long the tests of all projects together may take before no further
+// ones are run.
+const baselineTime = 20 * time.Minute
+
 func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (err error) {
-	detected := r.project.detection
-	if detected.BuildCommand != "" {
-		if entry.Build, err = on.try(ctx, detected.Directory, detected.BuildCommand); err != nil {
+	main := entry.Receipt.Main()
+	if main.BuildCommand != "" {
+		if entry.Build, err = on.try(ctx, main.Command(main.BuildCommand)); err != nil {
 			return err
 		}
 	}
-	if detected.TestCommand != "" {
-		entry.Receipt.Baseline, err = on.try(ctx, detected.Directory, detected.TestCommand)
+	needed := testable(entry.Receipt)
+	begun := time.Now()
+	for i := range entry.Receipt.Projects {
+		project := &entry.Receipt.Projects[i]
+		if !slices.ContainsFunc(needed, func(one environment.ProjectSetup) bool {
+			return one.Directory == project.Directory && one.EnvironmentType == project.EnvironmentType
+		}) {
+			continue
+		}
+		if time.Since(begun) > baselineTime {
+			r.Log.WarnContext(ctx, "the tests of a project were not run before the change: those of the others took too long", "folder", project.Directory)
+			continue
+		}
+		if project.Baseline, err = on.try(ctx, project.Command(project.TestCommand)); err != nil {
+			return err
+		}
 	}
-	return err
+	entry.Receipt.Baseline = entry.Receipt.Main().Baseline
+	return nil
+}
+
+// sentence is a remark as people read it.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:] + "."
 }
 
 // source says whose files are in the workspace at the first set-up. They are the
@@ -371,13 +403,9 @@ func (b *bench) rebuild(ctx context.Context) error {
 
 // setUpAgain asks for the environment that a receipt names, for the files in a folder.
 func (r *run) setUpAgain(receipt environment.Receipt, folder string) environment.Request {
-	plan := environment.Selection{Name: receipt.Environment, SetupCommands: receipt.SetupCommands}
-	for _, check := range receipt.Verification {
-		plan.Verification = append(plan.Verification, check.Check)
-	}
 	spec := r.spec()
 	spec.Workspace = folder
-	return environment.Request{Plan: plan, Source: environment.Source{Project: r.Work.project(), Change: r.change()}, Spec: spec, Again: true}
+	return environment.Request{Plan: receipt.Selection(), Source: environment.Source{Project: r.Work.project(), Change: r.change()}, Spec: spec, Again: true}
 }
 
 func lastFailure(result environment.Result) string {

@@ -30,8 +30,9 @@ var planSchema = func() *jsonschema.Resolved {
 	return resolved
 }()
 
-// readPlan makes a plan from what a model wrote. The error is for the model.
-func readPlan(object map[string]any, table *environment.Table) (*Plan, error) {
+// readPlan makes a plan from what a model wrote. The error is for the model. That it
+// names an environment which is not known is none: set-up takes the default and says so.
+func readPlan(object map[string]any) (*Plan, error) {
 	if err := planSchema.Validate(object); err != nil {
 		return nil, fmt.Errorf("the plan does not fit its schema: %w", err)
 	}
@@ -45,9 +46,6 @@ func readPlan(object map[string]any, table *environment.Table) (*Plan, error) {
 	}
 	if _, err := environment.ReadPlan(bytes.NewReader(data)); err != nil {
 		return nil, err
-	}
-	if _, known := table.Find(plan.SelectedEnvironment.Name); !known && plan.SelectedEnvironment.Name != "" {
-		return nil, fmt.Errorf("there is no environment %q; there are %s", plan.SelectedEnvironment.Name, strings.Join(table.Names(), ", "))
 	}
 	if err := plan.TaskDecomposition.check(); err != nil {
 		return nil, err

@@ -31,12 +31,12 @@ type Verdict struct {
 	// reason that is not the work's.
 	Untested bool `json:"untested,omitempty"`
 	// Changed is false when the run has changed nothing.
-	Changed   bool         `json:"changed"`
-	Conflicts []string     `json:"conflicts,omitempty"` // files with marks of a merge in them
-	TooLarge  string       `json:"too_large,omitempty"` // files that no commit can have
-	Build     *TestOutcome `json:"build,omitempty"`     // nil if there is nothing to build
-	Tests     *TestOutcome `json:"tests,omitempty"`     // nil if they could not be run
-	Unrun     string       `json:"unrun,omitempty"`     // why tests were not run
+	Changed   bool          `json:"changed"`
+	Conflicts []string      `json:"conflicts,omitempty"`     // files with marks of a merge in them
+	TooLarge  string        `json:"too_large,omitempty"`     // files that no commit can have
+	Build     *TestOutcome  `json:"build,omitempty"`         // nil if there is nothing to build
+	Tests     []TestOutcome `json:"project_tests,omitempty"` // of each project; none if they could not be run
+	Unrun     string        `json:"unrun,omitempty"`         // why tests were not run
 	// Placeholders are added lines that stand in for work.
 	Placeholders []string  `json:"placeholders,omitempty"`
 	Judgement    Judgement `json:"judgement"`
@@ -92,8 +92,13 @@ func (r *run) verify(ctx context.Context) error {
 }
 
 func (v *Verdict) passed() bool {
-	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && !v.Untested && (v.Build == nil || !v.Build.Worse) && (v.Tests == nil || !v.Tests.Worse) &&
+	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && !v.Untested && (v.Build == nil || !v.Build.Worse) && !v.worse() &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
+}
+
+// worse reports whether tests fail that did not before.
+func (v *Verdict) worse() bool {
+	return slices.ContainsFunc(v.Tests, func(t TestOutcome) bool { return t.Worse })
 }
 
 // facts finds out what can be found out without a model. What the base has got
@@ -132,7 +137,7 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 // compare holds a run of the tests against the baseline. Without one, whatever
 // fails counts against the work.
 func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutcome {
-	outcome := &TestOutcome{Command: ran.Command, ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
+	outcome := &TestOutcome{Command: ran.Line(), ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
 		Compared: baseline != nil, New: ran.Failing}
 	bad := ran.ExitCode != 0 || ran.Exceeded != sandbox.NoLimit
 	outcome.Worse = bad
@@ -221,8 +226,8 @@ func (v *Verdict) describe() string {
 	if v.Build != nil {
 		add("%s", v.Build.describe("The build"))
 	}
-	if v.Tests != nil {
-		add("%s", v.Tests.describe("The tests"))
+	for _, tests := range v.Tests {
+		add("%s", tests.describe("The tests"))
 	}
 	if v.Unrun != "" {
 		add("Tests were not run: %s.", v.Unrun)

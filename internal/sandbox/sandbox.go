@@ -10,6 +10,9 @@ import (
 type Engine interface {
 	// Name is the adapter's name in configuration and records.
 	Name() string
+	// Images reports whether sandboxes are made from images, which have the programs
+	// of one environment. Without them there are the programs of this machine.
+	Images() bool
 	// Check says whether sandboxes can be started here. NotReady says what is
 	// missing and what to do about it.
 	Check(ctx context.Context) error
@@ -140,7 +143,16 @@ type Info struct {
 
 // Command is one command line for the shell.
 type Command struct {
-	Text        string
+	Text string
+	// Folder is the folder of the workspace in which the command starts, whatever the
+	// commands before it did; the session's own folder stays as it was. Empty means
+	// the session's folder, "." the workspace. A folder that is not there is a
+	// command that fails.
+	Folder string
+	// Session names the shell session, which keeps folder, variables and functions
+	// from one command to the next. Empty means the usual one; another name is a
+	// session of its own, which begins as the usual one did.
+	Session     string
 	Timeout     time.Duration // zero means [DefaultTimeout]
 	OutputLimit int           // bytes kept of the output; zero means [DefaultOutput]
 	// Output is told of output as it comes, in order, from one goroutine. What is

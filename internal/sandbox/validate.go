@@ -12,6 +12,7 @@ import (
 var (
 	labelForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/#!@-]{0,199}$`)
 	snapshotForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{7,99}$`)
+	sessionForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
@@ -81,6 +82,12 @@ func (c Command) Validate() (Command, error) {
 	}
 	if strings.ContainsRune(c.Text, 0) {
 		return c, task.Errorf(task.Invalid, "the command has a zero byte in it")
+	}
+	if c.Folder != "" && (!filepath.IsLocal(c.Folder) || strings.ContainsRune(c.Folder, 0)) {
+		return c, task.Errorf(task.Invalid, "%q is not a folder of the workspace", c.Folder)
+	}
+	if c.Session != "" && !sessionForm.MatchString(c.Session) {
+		return c, task.Errorf(task.Invalid, "%q is not a name for a session: small letters, digits and hyphens", c.Session)
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout

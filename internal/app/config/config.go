@@ -109,6 +109,8 @@ type Database struct {
 type CommandExecutor struct {
 	Environments       map[string]string `key:"environments" default:"python=python:3.11 miniforge=condaforge/miniforge3:latest node=node:22 java=maven:3-eclipse-temurin-21 go=golang:1.26" format:"image" names:"environment" about:"Container image of each environment; you can add environments of your own."`
 	DefaultEnvironment string            `key:"default_environment" default:"python" format:"word" usual:"true" about:"Environment of a project whose language cannot be told."`
+	// Allowed is checked against what there is: see checkEnvironments.
+	Allowed []string `key:"allowed_environments" format:"word" example:"[python, node]" about:"Names of the environments that are detected and that plans may select, the default one among them. Without any, all that Toryo knows and those of your own."`
 }
 
 // CommentDetection is the section "comment_detection".

@@ -209,6 +209,14 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"command_executor:\n  default_environment: rust\n  environments:\n    zig: me/zig:1\n",
 			[]string{`toryo.yaml:2:3: command_executor.default_environment: there is no environment "rust"; use python, miniforge, node, java, go or zig`},
 		},
+		"unknown allowed environment": {
+			"command_executor:\n  environments: {fortran: \"gcc:14\"}\n  allowed_environments: [python, fortran, cobol]\n",
+			[]string{`toryo.yaml:3:3: command_executor.allowed_environments: there is no environment "cobol"; use some of python, miniforge, node, java, go, rust, ruby, php, dotnet, elixir, erlang, deno, swift, scala, clojure, haskell, r, perl, dart, julia, crystal, ocaml, lua, nim, zig, c or fortran`},
+		},
+		"default environment that is not allowed": {
+			"command_executor:\n  allowed_environments: [node, rust]\n",
+			[]string{`toryo.yaml:2:3: command_executor.allowed_environments: the default environment "python" is not allowed; add it, or set default_environment to node or rust`},
+		},
 		"bad name of an environment": {
 			"command_executor:\n  environments:\n    C++: gcc:14\n",
 			[]string{"toryo.yaml:3:5: command_executor.environments.C++: this is not a name for an environment; begin with a small letter and go on with small letters, digits, _ and -"},

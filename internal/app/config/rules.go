@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/signing"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -206,6 +207,7 @@ func (l *loader) checkOIDC() {
 
 func (l *loader) checkEnvironments() {
 	executor := l.config.CommandExecutor
+	l.checkAllowed(executor)
 	if _, known := executor.Environments[executor.DefaultEnvironment]; known || l.bad["command_executor.environments."+executor.DefaultEnvironment] {
 		return
 	}
@@ -216,4 +218,23 @@ func (l *loader) checkEnvironments() {
 		}
 	}
 	l.conflict(complain("use "+listed(names), "there is no environment %s", show(executor.DefaultEnvironment)), "command_executor.default_environment")
+}
+
+// checkAllowed makes sure that the environments that are allowed exist, and that the
+// default one is among them.
+func (l *loader) checkAllowed(executor CommandExecutor) {
+	if len(executor.Allowed) == 0 {
+		return
+	}
+	names := environment.BuiltIn().WithImages(executor.Environments).Names()
+	for _, name := range executor.Allowed {
+		if !slices.Contains(names, name) {
+			l.conflict(complain("use some of "+listed(names), "there is no environment %s", show(name)), "command_executor.allowed_environments")
+			return
+		}
+	}
+	if !slices.Contains(executor.Allowed, executor.DefaultEnvironment) {
+		l.conflict(complain("add it, or set default_environment to "+listed(executor.Allowed), "the default environment %s is not allowed", show(executor.DefaultEnvironment)),
+			"command_executor.allowed_environments", "command_executor.default_environment")
+	}
 }

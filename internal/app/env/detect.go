@@ -30,9 +30,17 @@ func (d Detect) Run() error {
 		return printJSON(d.Stdout, found)
 	}
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "environment: %s (%s)\n", found.EnvironmentType, found.Reason)
+	guess := ""
+	if found.Guess {
+		guess = "a guess: "
+	}
+	fmt.Fprintf(&lines, "environment: %s (%s%s)\n", found.EnvironmentType, guess, found.Reason)
+	folder := found.Directory
+	if folder == "." {
+		folder = ""
+	}
 	for _, line := range []struct{ name, value string }{
-		{"package manager", found.PackageManager}, {"version", found.LanguageVersion},
+		{"folder", folder}, {"package manager", found.PackageManager}, {"version", found.LanguageVersion},
 	} {
 		if line.value != "" {
 			fmt.Fprintf(&lines, "%s: %s\n", line.name, line.value)
@@ -43,6 +51,13 @@ func (d Detect) Run() error {
 	}
 	if found.TestCommand != "" {
 		fmt.Fprintf(&lines, "test: %s\n", found.TestCommand)
+	}
+	for _, project := range found.Projects[1:] {
+		fmt.Fprintf(&lines, "another project: %s in %s", project.EnvironmentType, project.Directory)
+		if project.TestCommand != "" {
+			fmt.Fprintf(&lines, ", test: %s", project.TestCommand)
+		}
+		lines.WriteString("\n")
 	}
 	for _, warning := range found.Warnings {
 		fmt.Fprintf(&lines, "warning: %s\n", warning)

@@ -122,7 +122,8 @@ func needBubblewrap(t *testing.T) {
 	}
 }
 
-const goodPlan = `{"selected_environment":{"name":"c","setup_commands":["cd /tmp","export WORD=ready","touch $OLDPWD/made"],"verification":[{"command":"echo $WORD $PWD","expected_output":"ready /tmp"}]}}`
+// goodPlan goes elsewhere on the way: each command starts in the folder all the same.
+const goodPlan = `{"selected_environment":{"name":"c","setup_commands":["cd /tmp","cd /tmp && export WORD=ready","touch made"],"verification":[{"command":"ls made; echo $WORD","expected_output":"made\nready"}]}}`
 
 func TestSetup(t *testing.T) {
 	t.Parallel()
@@ -140,7 +141,7 @@ func TestSetup(t *testing.T) {
 			if handover, is := got["handover"].(map[string]any); !is || handover["environment_ready"] != true {
 				t.Errorf("the handover is %v", got["handover"])
 			}
-			if !strings.Contains(setup.progress.String(), "$ export WORD=ready\n") {
+			if !strings.Contains(setup.progress.String(), "$ cd /tmp && export WORD=ready\n") {
 				t.Errorf("the progress is %q", setup.progress.String())
 			}
 			if weak := strings.Contains(setup.progress.String(), "only confined with Landlock"); weak != (engine == "landlock") {

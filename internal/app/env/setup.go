@@ -185,7 +185,7 @@ func (s Setup) progress(step environment.Step) {
 	case environment.CommandPrinted:
 		_, _ = io.WriteString(s.Stderr, step.Message) // progress is a courtesy
 	case environment.CommandStarted:
-		s.tell("$ " + step.Command)
+		s.tell(prompt(step) + step.Command)
 	case environment.Cloning:
 		s.tell("copying " + s.Dir)
 	case environment.Starting:
@@ -199,12 +199,20 @@ func (s Setup) progress(step environment.Step) {
 	case environment.Verifying:
 		s.tell("verifying")
 	case environment.CheckEnded:
-		s.tell(fmt.Sprintf("$ %s (%s)", step.Command, step.Message))
+		s.tell(fmt.Sprintf("%s%s (%s)", prompt(step), step.Command, step.Message))
 	case environment.KeepingSnapshot:
 		s.tell("keeping a snapshot")
 	case environment.RunningBaseline:
-		s.tell("running the tests: " + step.Command)
+		s.tell("running the tests: " + prompt(step) + step.Command)
 	}
+}
+
+// prompt comes before a command, as a shell in its folder would show it.
+func prompt(step environment.Step) string {
+	if step.Directory == "" || step.Directory == "." {
+		return "$ "
+	}
+	return step.Directory + "$ "
 }
 
 func (s Setup) tell(message string) {
@@ -243,9 +251,12 @@ func (s Setup) printReady(outcome environment.Outcome) error {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s is ready%s (%d ms)\n", outcome.Handover.EnvironmentName, from, outcome.Result.SetupResult.Milliseconds)
-	if baseline := outcome.Receipt.Baseline; baseline != nil {
-		fmt.Fprintf(&text, "tests: %s ended with exit code %d\n", baseline.Command, baseline.ExitCode)
-		for _, name := range baseline.Failing {
+	for _, project := range outcome.Receipt.Projects {
+		if project.Baseline == nil {
+			continue
+		}
+		fmt.Fprintf(&text, "tests: %s ended with exit code %d\n", project.Baseline.Line(), project.Baseline.ExitCode)
+		for _, name := range project.Baseline.Failing {
 			fmt.Fprintf(&text, "fails before any change: %s\n", name)
 		}
 	}

@@ -116,6 +116,7 @@ func (w *World) Check() {
 		w.equal("ledger", w.Ledger(), expect.Ledger)
 	}
 	w.contains("what the model was sent", w.Asked(), expect.Asked)
+	w.contains("the journal", w.Journal(), expect.Journal)
 	w.contains("the last comment", last.Comment, expect.Comment)
 	w.contains("the summary", last.Summary, expect.Summary)
 	if head := w.git(w.origin, "rev-parse", "refs/heads/main"); head != w.main {

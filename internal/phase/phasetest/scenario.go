@@ -144,6 +144,7 @@ type Expect struct {
 	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
 	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
 	Summary []string          `yaml:"summary"`  // for a later run
+	Journal []string          `yaml:"journal"`  // in what was written down
 	Unasked []string          `yaml:"unasked"`  // that is nowhere in what the model was sent
 	Taken   int               `yaml:"taken"`    // comments, each new, in order: a ledger that is too long to write down
 }

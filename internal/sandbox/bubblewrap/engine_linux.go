@@ -68,6 +68,9 @@ func New(config Config) (*Engine, error) {
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
+// Images implements [sandbox.Engine].
+func (e *Engine) Images() bool { return false }
+
 // Check tries whether namespaces can be made.
 func (e *Engine) Check(ctx context.Context) error {
 	program, err := exec.LookPath(e.config.Program)

@@ -83,6 +83,9 @@ func New(config Config) (*Engine, error) {
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
+// Images implements [sandbox.Engine].
+func (e *Engine) Images() bool { return true }
+
 const checkTimeout = 10 * time.Second
 
 // Check asks whether the engine answers.

@@ -173,7 +173,8 @@ func (c *Client) Run(ctx context.Context, command sandbox.Command) (sandbox.Resu
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	stream, err := c.open(request{Command: rawString(command.Text), Limit: command.OutputLimit, FileSize: fileMax, Fresh: command.Fresh})
+	stream, err := c.open(request{Command: rawString(command.Text), Folder: rawString(command.Folder), Session: command.Session,
+		Limit: command.OutputLimit, FileSize: fileMax, Fresh: command.Fresh})
 	if err != nil {
 		return sandbox.Result{}, c.guard.explain(err)
 	}

@@ -78,7 +78,9 @@ type request struct {
 	// Env are variables for all commands, in place of those of the options.
 	Env     map[string]string `json:"env,omitempty"`
 	Command rawString         `json:"command,omitempty"`
-	Limit   int               `json:"limit,omitempty"` // of output
+	Folder  rawString         `json:"folder,omitempty"`  // of the workspace
+	Session string            `json:"session,omitempty"` // whose state the shell begins with
+	Limit   int               `json:"limit,omitempty"`   // of output
 	// FileSize is the largest file that the command may write, in bytes.
 	FileSize int64 `json:"file_size,omitempty"`
 	// Fresh says that the shell takes no state over and leaves none.

@@ -40,7 +40,7 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	if s.problem != "" {
 		return 0, "", fmt.Errorf("%s", s.problem)
 	}
-	file, err := s.prepareState(string(asked.Command))
+	file, err := s.prepareState(asked)
 	if err != nil {
 		return 0, "", err
 	}
@@ -75,7 +75,7 @@ func (s *server) execute(stream net.Conn, asked request, output *output) (int, s
 	}
 	pipes.drain()
 	if !asked.Fresh {
-		s.keepState()
+		s.keepState(asked.Session)
 	}
 	if waited.Signaled() {
 		return 128 + int(waited.Signal()), limit, nil
@@ -109,12 +109,12 @@ func (s *server) arguments(asked request, file string) []string {
 			processes += tasksOfUser()
 		}
 	}
-	state := s.statePath()
+	state := s.statePath(asked.Session)
 	if asked.Fresh {
 		state = ""
 	}
 	return []string{s.shell, "-c", script, "toryo", state, file,
-		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10)}
+		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10), s.startFolder(asked)}
 }
 
 // spareProcesses lets the watch see that the limit is reached before the kernel
@@ -133,6 +133,14 @@ func tasksOfUser() int {
 		}
 	}
 	return count
+}
+
+// startFolder is where the command starts, or nothing if that is the session's folder.
+func (s *server) startFolder(asked request) string {
+	if asked.Folder == "" {
+		return ""
+	}
+	return filepath.Join(s.options.Workspace, string(asked.Folder))
 }
 
 // folder is where a command without a state begins.

@@ -311,4 +311,6 @@ func searchPath() string {
 	return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
 
-func (s *server) statePath() string { return filepath.Join(s.options.State, stateFile) }
+func (s *server) statePath(session string) string {
+	return filepath.Join(s.options.State, stateOf(session))
+}

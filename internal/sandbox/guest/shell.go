@@ -10,8 +10,11 @@ import (
 // session, yet none of them can break it: a shell that calls exit or exec, or is
 // killed, leaves at worst no new state.
 //
-// The scripts below get the state's file, or nothing for a fresh shell, and the
-// command's file as arguments.
+// A command may name the folder in which it starts; then the folder of the state that
+// it leaves is the one that it found. Each session has a state of its own.
+//
+// The scripts below get the state's file, or nothing for a fresh shell, the command's
+// file, and last the folder.
 // Everything in them is built in, so no process is started besides the command's.
 // The state's last line marks it as whole. When memory runs short, the kernel is to
 // take the command and not the guest.
@@ -21,15 +24,17 @@ const stateMark = "# whole"
 // bashScript keeps folder, variables, functions, aliases, options and the file
 // mode mask.
 var bashScript = `
-__toryo_state=$1 __toryo_command=$2
+__toryo_state=$1 __toryo_command=$2 __toryo_folder=$5 __toryo_was=
 ulimit -c 0 2>/dev/null
 { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
 [ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null
 [ "$4" = 0 ] || ulimit -f "$4" 2>/dev/null
 set --
 [ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null
+[ -z "$__toryo_folder" ] || { __toryo_was=$PWD; \builtin cd -- "$__toryo_folder" || exit; }
 [ -z "$__toryo_state" ] || trap '{
   set +o; set +eux
+  [ -z "$__toryo_was" ] || \builtin cd -- "$__toryo_was"
   for __toryo_name in ` + bashNames() + `; do
     case $__toryo_name in
     __toryo_*|BASH*|EUID|UID|PPID|SHELLOPTS|RANDOM|SRANDOM|SECONDS|LINENO|EPOCH*|FUNCNAME|GROUPS|DIRSTACK|PIPESTATUS|HISTCMD|OPTIND|OPTERR|OPTARG|SHLVL|PWD|COMP_*|_) ;;
@@ -37,7 +42,7 @@ set --
     esac
   done
   declare -f; alias -p; shopt -p; umask -p
-  printf "cd -- %q\n" "$PWD"
+  printf "builtin cd -- %q\n" "$PWD"
   printf "%s\n" "` + stateMark + `"
 } >"$__toryo_state.new" 2>/dev/null' EXIT
 . "$__toryo_command"
@@ -55,13 +60,15 @@ func bashNames() string {
 // plainScript is for a shell that is not bash: it keeps the folder, exported
 // variables and the file mode mask.
 const plainScript = `
-__toryo_state=$1 __toryo_command=$2
+__toryo_state=$1 __toryo_command=$2 __toryo_folder=$5 __toryo_was=
 ulimit -c 0 2>/dev/null
 { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
 [ "$3" = 0 ] || ulimit -p "$3" 2>/dev/null
 set --
 [ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null
+[ -z "$__toryo_folder" ] || { __toryo_was=$PWD; \command cd -- "$__toryo_folder" || exit; }
 [ -z "$__toryo_state" ] || trap '{
+  [ -z "$__toryo_was" ] || \command cd -- "$__toryo_was"
   export PWD
   export -p
   echo "umask $(umask)"

@@ -12,26 +12,37 @@ import (
 
 const (
 	stateFile   = "shell"
-	newState    = stateFile + ".new"
 	commandFile = "command"
 	// longestState is how much a shell may leave for the next.
 	longestState = 4 << 20
 )
 
+// stateOf is the file with the state of a session.
+func stateOf(session string) string {
+	if session == "" {
+		return stateFile
+	}
+	return stateFile + "-" + session
+}
+
+// newStateOf is the file to which a shell writes the state that it leaves.
+func newStateOf(session string) string { return stateOf(session) + ".new" }
+
 // prepareState writes a command to a file, and removes what cannot be a state.
-func (s *server) prepareState(command string) (string, error) {
+func (s *server) prepareState(asked request) (string, error) {
 	folder, err := s.stateFolder()
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = folder.Close() }()
-	for _, name := range []string{commandFile, newState} { // the latter is what a killed shell left
+	for _, name := range []string{commandFile, newStateOf(asked.Session)} { // the latter is what a killed shell left
 		if err := folder.RemoveAll(name); err != nil {
 			return "", err
 		}
 	}
-	if info, err := folder.Lstat(stateFile); err == nil && (!info.Mode().IsRegular() || info.Size() > longestState) {
-		if err := folder.RemoveAll(stateFile); err != nil {
+	state := stateOf(asked.Session)
+	if info, err := folder.Lstat(state); err == nil && (!info.Mode().IsRegular() || info.Size() > longestState) {
+		if err := folder.RemoveAll(state); err != nil {
 			return "", err
 		}
 	}
@@ -39,7 +50,7 @@ func (s *server) prepareState(command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = file.WriteString(command + "\n")
+	_, err = file.WriteString(string(asked.Command) + "\n")
 	return filepath.Join(s.options.State, commandFile), errors.Join(err, file.Close())
 }
 
@@ -60,20 +71,20 @@ func (s *server) stateFolder() (*workdir.Dir, error) {
 }
 
 // keepState takes over the state that the shell left, if it is whole.
-func (s *server) keepState() {
+func (s *server) keepState(session string) {
 	folder, err := s.stateFolder()
 	if err != nil {
 		return // the older state holds, if there is one
 	}
 	defer func() { _ = folder.Close() }()
-	if isWhole(folder) {
-		_ = folder.Root().Rename(newState, stateFile) // or the older state holds
+	if isWhole(folder, newStateOf(session)) {
+		_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
 	}
 }
 
 // isWhole reports whether a state ends as it should.
-func isWhole(folder *workdir.Dir) bool {
-	file, info, err := folder.OpenFile(newState)
+func isWhole(folder *workdir.Dir, state string) bool {
+	file, info, err := folder.OpenFile(state)
 	if err != nil {
 		return false
 	}

@@ -45,6 +45,9 @@ func New(config Config) (*Engine, error) {
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
+// Images implements [sandbox.Engine].
+func (e *Engine) Images() bool { return true }
+
 const checkTimeout = 15 * time.Second
 
 // needed is what the account has to be allowed.

@@ -64,6 +64,9 @@ func New(config Config) (*Engine, error) {
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
+// Images implements [sandbox.Engine].
+func (e *Engine) Images() bool { return false }
+
 // Check asks the kernel for Landlock.
 func (e *Engine) Check(context.Context) error {
 	_, err := Version()

@@ -80,6 +80,43 @@ func testFreshShell(t *testing.T, h Harness) {
 	fresh(`echo "$MORE"; ls; ls -A other`, "\ncheck.sh\nother\nsub\n")
 }
 
+// A command that names its folder starts there, whatever the others did, and leaves the
+// session where it was. Sessions do not share anything.
+func testFolders(t *testing.T, h Harness) {
+	box := start(t, h)
+	in := func(folder, session, text string) string {
+		t.Helper()
+		return string(runCommand(t, box, sandbox.Command{Text: text, Folder: folder, Session: session, Timeout: time.Minute}).Stdout)
+	}
+	run(t, box, "mkdir -p \"it's a/b\" other && cd other && cd() { echo nonsense; }")
+	for range 2 {
+		if got := in("it's a/b", "", "pwd | sed 's,.*/it,it,'; builtin cd ..; export SEEN=1"); got != "it's a/b\n" {
+			t.Errorf("it started in %q", got)
+		}
+		wantOutput(t, box, `echo "${PWD##*/} $SEEN"`, "other 1\n")
+	}
+	if got := in(".", "", "ls -d o*"); got != "other\n" {
+		t.Errorf("at the top there is %q", got)
+	}
+	if got := in("other", "two", `echo "[$SEEN]${PWD##*/}"; export SEEN=2`); got != "[]other\n" {
+		t.Errorf("another session begins with %q", got)
+	}
+	if got := in("", "two", `ls -d o*; echo $SEEN`); got != "other\n2\n" {
+		t.Errorf("another session goes on with %q", got)
+	}
+	wantOutput(t, box, `echo "${PWD##*/} $SEEN"`, "other 1\n")
+	result := runCommand(t, box, sandbox.Command{Text: "echo ran", Folder: "nowhere"})
+	if result.ExitCode == 0 || len(result.Stdout) > 0 || !bytes.Contains(result.Log, []byte("nowhere")) {
+		t.Errorf("in a folder that is not there: %+v", result)
+	}
+	wantOutput(t, box, `echo "${PWD##*/}"`, "other\n")
+	for _, bad := range []sandbox.Command{{Text: "pwd", Folder: ".."}, {Text: "pwd", Folder: "/etc"}, {Text: "pwd", Folder: "a\x00"}, {Text: "pwd", Session: "../x"}} {
+		if _, err := box.Run(t.Context(), bad); task.CodeOf(err) != task.Invalid {
+			t.Errorf("%+v: %v, want %s", bad, err, task.Invalid)
+		}
+	}
+}
+
 func testDeadShell(t *testing.T, h Harness) {
 	box := start(t, h)
 	run(t, box, "mkdir d; cd d; export KEPT=yes")

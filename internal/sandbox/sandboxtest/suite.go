@@ -38,6 +38,7 @@ func RunSome(t *testing.T, harness Harness, names ...string) {
 		{"commands", false, testCommands},
 		{"shell state", false, testShellState},
 		{"fresh shell", false, testFreshShell},
+		{"folders and sessions", false, testFolders},
 		{"a shell that dies", false, testDeadShell},
 		{"standard input", false, testStandardInput},
 		{"output", false, testOutput},

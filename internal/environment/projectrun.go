@@ -1,0 +1,233 @@
+package environment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+)
+
+// ProjectSetup is a project as set-up left it.
+type ProjectSetup struct {
+	Project
+	Session  string    `json:"session,omitempty"` // the shell session of its commands
+	Ready    bool      `json:"ready"`
+	Problem  string    `json:"problem,omitempty"` // why it is not ready
+	Baseline *Baseline `json:"baseline,omitempty"`
+}
+
+// Command is a command of the project: it starts in its folder and in its session.
+func (p ProjectSetup) Command(text string) sandbox.Command {
+	return sandbox.Command{Text: text, Folder: p.Directory, Session: p.Session}
+}
+
+// needed are the projects to be set up, the main one first.
+func (r *setupRun) needed(files fs.FS) []*ProjectSetup {
+	main, found := r.detected.find(r.selected.Name, r.selected.Directory)
+	if !found {
+		main = r.Table.projectAt(files, r.selected.Directory, r.entry)
+	}
+	main.SetupCommands, main.Verification = r.selected.SetupCommands, r.selected.Verification
+	others := r.request.Plan.Projects
+	if others == nil {
+		others = slices.DeleteFunc(slices.Clone(r.detected.Projects), func(p Project) bool {
+			return r.detected.Guess || p.Directory == main.Directory && p.EnvironmentType == main.EnvironmentType
+		})
+	}
+	needed := []*ProjectSetup{{Project: main}}
+	var without []string
+	for _, other := range others {
+		if !r.imageHas(other.EnvironmentType) {
+			without = append(without, other.name())
+			continue
+		}
+		needed = append(needed, &ProjectSetup{Project: other, Session: sessionOf(main, other)})
+	}
+	if len(without) > 0 {
+		r.remark(fmt.Sprintf("the image %s is for %s only, so these projects were not set up: %s", r.image(), r.entry.Name, strings.Join(without, ", ")))
+	}
+	return needed
+}
+
+// imageHas reports whether projects of the environment can be set up in the sandbox of
+// the selected one: where sandboxes are made from images, its image has to be the same.
+func (r *setupRun) imageHas(environment string) bool {
+	if environment == r.entry.Name || !r.Engine.Images() {
+		return true
+	}
+	entry, known := r.Table.Find(environment)
+	return known && r.request.Spec.Image == "" && entry.Image == r.entry.Image
+}
+
+// sessionOf is the shell session of a project's commands. The main project has the
+// usual one, and what is managed together has one together.
+func sessionOf(main, project Project) string {
+	if main.sameWorkspace(project) {
+		return ""
+	}
+	folder := project.Directory
+	if project.Workspace != "" {
+		folder = project.Workspace
+	}
+	sum := sha256.Sum256([]byte(folder + "\x00" + project.EnvironmentType))
+	return "project-" + hex.EncodeToString(sum[:6])
+}
+
+// rootOf is the root of the workspace that the project is a member of, or nil.
+func (r *setupRun) rootOf(p *ProjectSetup) *ProjectSetup {
+	for _, root := range r.projects {
+		if p.Member() && !root.Member() && root.sameWorkspace(p.Project) {
+			return root
+		}
+	}
+	return nil
+}
+
+// inOrder are the projects in the order in which they are set up: the main one first,
+// unless it is a member of a workspace, which is set up with the root.
+func (r *setupRun) inOrder() []*ProjectSetup {
+	order := slices.Clone(r.projects)
+	if root := r.rootOf(r.main()); root != nil {
+		at := slices.Index(order, root)
+		order = append([]*ProjectSetup{root}, slices.Delete(order, at, at+1)...)
+	}
+	return order
+}
+
+func (r *setupRun) main() *ProjectSetup { return r.projects[0] }
+
+// setUpAll sets up all projects. That the main one fails is an error. That another one
+// does is a warning, unless the sandbox is gone with it.
+func (r *setupRun) setUpAll(ctx context.Context) error {
+	for _, p := range r.inOrder() {
+		err := r.setUpProject(ctx, p)
+		switch {
+		case err == nil:
+			p.Ready = true
+		case p == r.main() || ctx.Err() != nil || r.box == nil:
+			return err
+		default:
+			p.Problem = firstOf(err.Error())
+			r.remark(fmt.Sprintf("the project %s could not be set up: %s", p.name(), code(p.Problem)))
+		}
+	}
+	return nil
+}
+
+// firstOf is the first line of an error, shortened.
+func firstOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return shortened(line)
+}
+
+// setUpProject sets up and verifies one project until that succeeds or nothing more can
+// be done.
+func (r *setupRun) setUpProject(ctx context.Context, p *ProjectSetup) error {
+	if root := r.rootOf(p); root != nil && root.Problem != "" {
+		return fmt.Errorf("its workspace is not ready: %s", root.Problem)
+	}
+	entry, _ := r.Table.Find(p.EnvironmentType)
+	for _, command := range entry.Prepare {
+		if _, err := r.try(ctx, p, p.Directory, command); err != nil {
+			return err
+		}
+	}
+	for {
+		err := r.setUp(ctx, p)
+		if err == nil {
+			err = r.verify(ctx, p)
+		}
+		if err == nil || ctx.Err() != nil || r.lacksToolchain(p, err) {
+			return err
+		}
+		if err := r.repair(ctx, p, err); err != nil {
+			return err
+		}
+	}
+}
+
+// exitNotFound is the exit code of a shell that does not find the program.
+const exitNotFound = 127
+
+// lacksToolchain reports whether a project of another environment than the selected one
+// failed because its programs are not there: other commands would not help.
+func (r *setupRun) lacksToolchain(p *ProjectSetup, err error) bool {
+	failed, is := errors.AsType[*failureError](err)
+	return is && p.EnvironmentType != r.main().EnvironmentType && failed.failure.ExitCode == exitNotFound
+}
+
+// verifyAll verifies what a snapshot has.
+func (r *setupRun) verifyAll(ctx context.Context) error {
+	for _, p := range r.inOrder() {
+		if err := r.verify(ctx, p); err != nil {
+			return err
+		}
+		p.Ready = true
+	}
+	return nil
+}
+
+// allReady reports whether no project was left out on the way.
+func (r *setupRun) allReady() bool {
+	return !slices.ContainsFunc(r.projects, func(p *ProjectSetup) bool { return !p.Ready })
+}
+
+// find is the project of an environment in a folder, or in the first folder that has
+// one if none is named.
+func (d Detection) find(environment, directory string) (Project, bool) {
+	projects := d.Projects
+	if len(projects) == 0 && d.EnvironmentType != "" {
+		projects = []Project{{Directory: path.Clean(d.Directory), EnvironmentType: d.EnvironmentType, SetupCommands: d.SetupCommands,
+			BuildCommand: d.BuildCommand, TestCommand: d.TestCommand, Verification: d.Verification}}
+	}
+	for _, p := range projects {
+		if p.EnvironmentType == environment && (directory == "" || p.Directory == directory) {
+			return p, true
+		}
+	}
+	return Project{}, false
+}
+
+// baselineTime is how long the tests of all projects together may take before no
+// further ones are run, in milliseconds.
+const baselineTime = 20 * 60 * 1000
+
+// runBaselines runs the tests of the projects that are ready. Members that the root of
+// their workspace tests too are not tested once more.
+func (r *setupRun) runBaselines(ctx context.Context) {
+	plain := make([]Project, len(r.projects))
+	for i, p := range r.projects {
+		plain[i] = p.Project
+	}
+	needed := WithoutCovered(plain)
+	spent := int64(0)
+	for _, p := range r.projects {
+		isNeeded := p == r.main() || slices.ContainsFunc(needed, func(one Project) bool {
+			return one.Directory == p.Directory && one.EnvironmentType == p.EnvironmentType
+		})
+		if !p.Ready || p.TestCommand == "" || !isNeeded || ctx.Err() != nil {
+			continue
+		}
+		if spent > baselineTime {
+			r.result.Warnings = append(r.result.Warnings, fmt.Sprintf("the tests of %s were not run before the change: those of the others took too long", p.name()))
+			continue
+		}
+		r.tell(Step{Kind: RunningBaseline, Command: p.TestCommand, Directory: p.Directory})
+		command := p.Command(p.TestCommand)
+		command.Timeout, command.OutputLimit = r.CommandTimeout, r.OutputLimit
+		baseline, err := RunTests(ctx, r.box, command)
+		if err != nil {
+			r.Log.WarnContext(ctx, "environment set-up: the tests could not be run", "project", p.name(), "error", err)
+			return
+		}
+		spent += baseline.Milliseconds
+		p.Baseline = &baseline
+	}
+}
