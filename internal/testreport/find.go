@@ -168,7 +168,7 @@ func unwrap(words []word) []word {
 		}
 		coverage := name == "coverage"
 		words = words[count:]
-		for len(words) > 0 && strings.HasPrefix(words[0].text, "-") && !(coverage && words[0].text == "-m") {
+		for len(words) > 0 && strings.HasPrefix(words[0].text, "-") && (!coverage || words[0].text != "-m") {
 			words = words[1:]
 		}
 	}
@@ -182,34 +182,17 @@ func isBuildScript(name string) bool {
 // packageScript is the script of package.json that a command of a package manager
 // runs, and what goes between its arguments and those of the script.
 func packageScript(words []string, project fs.FS) (script, dashes string, ok bool) {
-	manager, rest := words[0], words[1:]
-	if !slices.Contains([]string{"npm", "pnpm", "yarn", "bun"}, manager) || project == nil {
+	name, arguments, ok := scriptName(words)
+	if !ok || project == nil {
 		return "", "", false
 	}
-	for len(rest) > 0 && (rest[0] == "-s" || rest[0] == "--silent") {
-		rest = rest[1:]
-	}
-	run := len(rest) > 0 && (rest[0] == "run" || rest[0] == "run-script")
-	if run {
-		rest = rest[1:]
-	}
-	if manager == "npm" {
-		if !run && (len(rest) == 0 || !slices.Contains([]string{"test", "t", "tst"}, rest[0])) {
+	if words[0] == "npm" { // what is added must come last, and be the script's
+		if len(arguments) > 0 && arguments[0] != "--" {
 			return "", "", false
 		}
-		if !run {
-			rest = append([]string{"test"}, rest[1:]...)
+		if len(arguments) == 0 {
+			dashes = " --"
 		}
-		dashes = " --"
-	}
-	if len(rest) == 0 || manager == "bun" && !run {
-		return "", "", false
-	}
-	if len(rest) > 1 { // what is added must come last, and be the script's
-		if manager == "npm" && rest[1] != "--" {
-			return "", "", false
-		}
-		dashes = ""
 	}
 	data, err := readFile(project, "package.json", maxProject)
 	if err != nil {
@@ -218,10 +201,32 @@ func packageScript(words []string, project fs.FS) (script, dashes string, ok boo
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
 	}
-	if json.Unmarshal(data, &manifest) != nil || manifest.Scripts[rest[0]] == "" {
+	if json.Unmarshal(data, &manifest) != nil || manifest.Scripts[name] == "" {
 		return "", "", false
 	}
-	return manifest.Scripts[rest[0]], dashes, true
+	return manifest.Scripts[name], dashes, true
+}
+
+// scriptName is the name of the script that a command of a package manager runs, and
+// the arguments after it. pnpm and yarn need no "run", npm has it left out for tests.
+func scriptName(words []string) (name string, arguments []string, ok bool) {
+	manager, rest := words[0], words[1:]
+	if !slices.Contains([]string{"npm", "pnpm", "yarn", "bun"}, manager) {
+		return "", nil, false
+	}
+	run := len(rest) > 0 && (rest[0] == "run" || rest[0] == "run-script")
+	if run {
+		rest = rest[1:]
+	}
+	switch {
+	case len(rest) == 0 || manager == "bun" && !run:
+		return "", nil, false
+	case manager == "npm" && !run && !slices.Contains([]string{"test", "t", "tst"}, rest[0]):
+		return "", nil, false
+	case manager == "npm" && !run:
+		return "test", rest[1:], true
+	}
+	return rest[0], rest[1:], true
 }
 
 // Name is what the runner is called.

@@ -90,8 +90,8 @@ func recordingDir(t *testing.T) string {
 	if root == "" {
 		return t.TempDir()
 	}
-	dir, err := os.MkdirTemp(filepath.Join(root, "tmp"), "record")
-	if err != nil {
+	dir := filepath.Join(root, "tmp", "record-"+filepath.Base(t.TempDir())+strings.ReplaceAll(filepath.Base(t.Name()), " ", "-"))
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })

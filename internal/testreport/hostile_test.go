@@ -78,7 +78,7 @@ func wholeReports() map[string]string {
 {"Action":"pass","Package":"p"}
 `,
 		"python -m unittest": events, "pytest": events, "node --test": events, "npx mocha": events,
-		"cargo test":         "     Running unittests src/lib.rs (target/debug/deps/calc-c6626fb655a8d231)\n\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
+		"cargo test":         "     Running unittests src/lib.rs (target/debug/deps/calc-c6626fb655a8d231)\n\nrunning 1 test" + "\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
 		"mvn test":           `<testsuite tests="1"><testcase classname="C" name="a"/></testsuite>`,
 		"gradle test":        `<testsuite tests="1"><testcase classname="C" name="a"/></testsuite>`,
 		"vendor/bin/phpunit": `<testsuites><testsuite tests="1"><testcase class="C" name="a" assertions="1"/></testsuite></testsuites>`,
@@ -187,7 +187,7 @@ func FuzzRead(f *testing.F) {
 // Find is given command lines that a model wrote.
 func FuzzFind(f *testing.F) {
 	f.Add("cd a && npm test", `{"scripts": {"test": "jest"}}`)
-	f.Fuzz(func(t *testing.T, command, manifest string) {
+	f.Fuzz(func(_ *testing.T, command, manifest string) {
 		runner, ok := testreport.Find(command, fstest.MapFS{"package.json": &fstest.MapFile{Data: []byte(manifest)}, "a_test.go": &fstest.MapFile{Data: []byte("func TestA(")}})
 		if ok {
 			_ = runner.Command("/r")

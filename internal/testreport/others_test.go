@@ -92,3 +92,15 @@ func TestPHPUnit(t *testing.T) {
 			want:  map[string]testreport.Status{"CalcTest::testAdds": passed}},
 	})
 }
+
+// These two were written after the documented format: see testdata/README.md.
+func TestDotnet(t *testing.T) {
+	t.Parallel()
+	recorded(t, "dotnet", []scenario{
+		{name: "passing", command: "dotnet test", complete: true, passed: true,
+			want: map[string]testreport.Status{"Calc.Tests.Sums.Adds": passed, "Calc.Tests.Sums.Rows(n: 1)": passed}},
+		{name: "failing", command: "dotnet test", complete: true,
+			want: map[string]testreport.Status{"Calc.Tests.Sums.Adds": passed, "Calc.Tests.Sums.Fails": failed, "Calc.Tests.Sums.Later": skipped}},
+		{name: "aborted", command: "dotnet test", note: "Aborted", want: map[string]testreport.Status{"Calc.Tests.Sums.Adds": passed}},
+	})
+}

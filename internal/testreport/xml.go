@@ -70,31 +70,24 @@ func walkXML(data []byte, end func(path []*element)) error {
 // readJUnit reads the XML that many runners write, after that of JUnit's Ant task.
 func readJUnit(b *builder, name string, data []byte) {
 	err := walkXML(data, func(path []*element) {
-		e := path[len(path)-1]
-		var parent *element
+		e, parent := path[len(path)-1], &element{}
 		if len(path) > 1 {
 			parent = path[len(path)-2]
 		}
 		switch e.name {
 		case "testcase":
 			addJUnit(b, e)
-			if parent != nil {
-				parent.counted++
-			}
+			parent.counted++
 		case "testsuite":
-			if tests, err := strconv.Atoi(e.attribute("tests")); err != nil || tests != e.counted {
+			if e.attribute("tests") != strconv.Itoa(e.counted) {
 				b.doubt("%s: the suite %s names %d tests and counts %q", name, e.attribute("name"), e.counted, e.attribute("tests"))
 			}
-			if parent != nil {
-				parent.counted += e.counted
-			}
+			parent.counted += e.counted
 		case "failure", "error", "skipped", "warning":
-			if parent != nil && parent.name == "testcase" {
-				if parent.reported == nil {
-					parent.reported = map[string]*element{}
-				}
-				parent.reported[e.name] = e
+			if parent.reported == nil {
+				parent.reported = map[string]*element{}
 			}
+			parent.reported[e.name] = e
 		}
 	})
 	if err != nil {
@@ -130,44 +123,25 @@ func addJUnit(b *builder, e *element) {
 	b.add(c)
 }
 
+// trx is what is read of one file of Visual Studio's test platform.
+type trx struct {
+	results  []*element
+	messages map[*element]string
+	classes  map[string]string // by the id of the test
+	outcome  string
+	total    string
+}
+
 // readTRX reads the XML of Visual Studio's test platform.
 func readTRX(b *builder, name string, data []byte) {
-	var results []*element
-	messages, classes := map[*element]string{}, map[string]string{}
-	summary, total := "", -1
-	err := walkXML(data, func(path []*element) {
-		e := path[len(path)-1]
-		switch e.name {
-		case "UnitTestResult":
-			if len(results) <= MaxCases {
-				results = append(results, e)
-			}
-		case "Message":
-			for _, around := range path {
-				if around.name == "UnitTestResult" {
-					messages[around] = e.text.String()
-				}
-			}
-		case "TestMethod":
-			if len(path) > 1 && len(classes) <= MaxCases {
-				classes[path[len(path)-2].attribute("id")] = e.attribute("className")
-			}
-		case "ResultSummary":
-			summary = e.attribute("outcome")
-		case "Counters":
-			if n, err := strconv.Atoi(e.attribute("total")); err == nil {
-				total = n
-			}
-		}
-	})
-	switch {
-	case err != nil:
+	f := trx{messages: map[*element]string{}, classes: map[string]string{}}
+	if err := walkXML(data, f.element); err != nil {
 		b.doubt("the report %s cannot be read: %v", name, err)
-	case summary != "Completed" && summary != "Failed" || total != len(results):
-		b.doubt("%s: the run ended as %q with %d of %d results", name, summary, len(results), total)
+	} else if f.outcome != "Completed" && f.outcome != "Failed" || f.total != strconv.Itoa(len(f.results)) {
+		b.doubt("%s: the run ended as %q with %d of %q results", name, f.outcome, len(f.results), f.total)
 	}
-	for _, e := range results {
-		test, class := e.attribute("testName"), classes[e.attribute("testId")]
+	for _, e := range f.results {
+		test, class := e.attribute("testName"), f.classes[e.attribute("testId")]
 		if !strings.HasPrefix(test, class) {
 			test = class + "." + test
 		}
@@ -178,6 +152,27 @@ func readTRX(b *builder, name string, data []byte) {
 		case "NotExecuted", "Inconclusive", "NotRunnable", "Pending":
 			status = Skipped
 		}
-		b.add(Case{Name: test, Status: status, Message: messages[e]})
+		b.add(Case{Name: test, Status: status, Message: f.messages[e]})
+	}
+}
+
+func (f *trx) element(path []*element) {
+	switch e := path[len(path)-1]; e.name {
+	case "UnitTestResult":
+		f.results = append(f.results, e)
+	case "Message":
+		for _, around := range path {
+			if around.name == "UnitTestResult" {
+				f.messages[around] = e.text.String()
+			}
+		}
+	case "TestMethod":
+		if len(path) > 1 {
+			f.classes[path[len(path)-2].attribute("id")] = e.attribute("className")
+		}
+	case "ResultSummary":
+		f.outcome = e.attribute("outcome")
+	case "Counters":
+		f.total = e.attribute("total")
 	}
 }

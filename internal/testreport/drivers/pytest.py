@@ -121,11 +121,14 @@ class Reporter:
 
 
 def pytest_configure(config):
-    # A pytest that a test starts is not the one that is reported.
-    for name, separator, ours in ("PYTHONPATH", os.pathsep, folder), ("PYTEST_ADDOPTS", " ", "-p toryo_pytest"):
-        value = os.environ.get(name, "").replace(ours, "").strip(separator)
-        os.environ[name] = value
-        if not value:
+    if config.getoption("collectonly", False):
+        return
+    reporter = Reporter(config)
+    config.pluginmanager.register(reporter, "toryo-reporter")
+    # A pytest that a test starts is not the one that is reported. Workers of
+    # pytest-xdist load the plugin because of these variables.
+    ours = ("PYTHONPATH", os.pathsep, folder), ("PYTEST_ADDOPTS", " ", "-p toryo_pytest")
+    for name, separator, value in ours if reporter.runs else ():
+        os.environ[name] = os.environ.get(name, "").replace(value, "").strip(separator)
+        if not os.environ[name]:
             del os.environ[name]
-    if not config.getoption("collectonly", False):
-        config.pluginmanager.register(Reporter(config), "toryo-reporter")
