@@ -33,7 +33,7 @@ function control() {
 }
 
 function watch() {
-  const file = path.join(__dirname, `process-${process.pid}.jsonl`)
+  const file = path.join(__dirname, `process-${process.pid}-${Math.random().toString(36).slice(2)}.jsonl`)
   const append = fs.appendFileSync
   const write = (line) => append(file, JSON.stringify(line) + '\n')
   // What a test starts is not part of the run.

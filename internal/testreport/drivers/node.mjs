@@ -1,5 +1,6 @@
 // A reporter of node --test: one line for each test, and one at the end.
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 const root = process.cwd()
 
@@ -18,11 +19,13 @@ export default async function* report(source) {
       continue
     }
     if (type !== 'test:pass' && type !== 'test:fail') continue
-    const file = data.file ? path.relative(root, data.file) : ''
+    if (data.skip === 'test name does not match pattern') continue // newer versions report nothing
+    const from = data.file?.startsWith('file:') ? fileURLToPath(data.file) : data.file
+    const file = from ? path.relative(root, from) : ''
     const failed = type === 'test:fail' && !data.todo
     const error = data.details?.error
     const message = failed ? String(error?.cause?.stack ?? error?.cause ?? error?.message ?? '').slice(0, 4000) : ''
-    const isFile = data.nesting === 0 && data.file && path.resolve(root, data.name) === data.file
+    const isFile = data.nesting === 0 && from && path.resolve(root, data.name) === from
     if (isFile && !failed) {
       // It ran without an error, and no test was in it.
       yield line({ case: file, file, status: 'skipped', message: 'no test was reported by this file' })
