@@ -64,6 +64,8 @@
 //
 // Package [github.com/toryo-dev/toryo/internal/environment] finds out what a
 // project needs, sets it up and verifies it. Package
+// [github.com/toryo-dev/toryo/internal/testreport] knows test runners and reads what
+// they report. Package
 // [github.com/toryo-dev/toryo/internal/sandbox] is the port to the only place
 // where code of others runs: its adapters docker, bubblewrap and landlock pass the
 // suite sandbox/sandboxtest, sandbox/guest is the program inside and

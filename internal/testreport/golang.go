@@ -1,0 +1,284 @@
+package testreport
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// goTest reads the events of go test -json.
+//
+// The go command takes them from what the test binary prints (cmd/internal/test2json).
+// Since Go 1.20 the testing package begins its own lines with ^V (0x16), and after the
+// first such line the converter believes no line without it: a test that prints
+// "--- PASS: TestX" is only output. Three things get past that, and this is what is
+// done about them:
+//   - Before the first line with ^V, lines without it are believed, so an init function
+//     can print results. A name that is in no _test.go file is not accepted, and a test
+//     with two results is a contradiction.
+//   - A process that ends in the middle with exit code 0 (syscall.Exit; testing itself
+//     catches os.Exit) leaves no result of the package: test2json gives that event to
+//     the test that ran. So a result of the package is needed, and the line PASS,
+//     which testing prints last.
+//   - A test that prints ^V itself is believed: a test binary is its own reporter. That
+//     cannot be seen.
+type goTest struct{}
+
+func (goTest) name() string { return "go test" }
+
+func (goTest) matches(words []string) bool {
+	if len(words) < 2 || path.Base(words[0]) != "go" || words[1] != "test" {
+		return false
+	}
+	for _, w := range words[2:] {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(w, "-"), "=")
+		if slices.Contains([]string{"c", "list", "json", "n", "exec", "args", "o"}, strings.TrimPrefix(flag, "-")) && w != flag {
+			return false
+		}
+	}
+	return true
+}
+
+const goReport = "go.json"
+
+// goText prints the output in the events as go test would have.
+const goText = `sed -n 's/^{.*"Output":"\(.*\)"}$/\1/p' %file | sed 's/\\n$//; s/\\t/	/g; s/\\"/"/g; s/\\u003c/</g; s/\\u003e/>/g; s/\\u0026/\&/g; s/\\\\/\\/g'`
+
+func (goTest) command(c call, dir string, only []string) (string, bool) {
+	if c.script {
+		return "", false
+	}
+	test := c.words[1]
+	line := c.line[:test.end] + " -json" + c.line[test.end:]
+	if len(only) > 0 {
+		selection, ok := goOnly(c.words[2:], only)
+		if !ok {
+			return "", false
+		}
+		line = c.line[:c.words[0].start] + "go test -json " + selection
+		if before := c.line[:c.words[0].start]; strings.Contains(before, "xargs") {
+			line = "go test -json " + selection
+		}
+	}
+	file := quote(dir + "/" + goReport)
+	text := strings.ReplaceAll(goText, "%file", file)
+	return shellScript(dir, nil, line+" >"+file+"\ncode=$?\n"+text+"\nexit $code"), true
+}
+
+var goFlagsKept = regexp.MustCompile(`^--?(race|short|v|mod=.*|tags=.*|timeout=.*|p=.*|cpu=.*|shuffle=.*|ldflags=.*|gcflags=.*|msan|asan|trimpath|failfast)$`)
+
+// goOnly selects tests: whole top-level tests, as a pattern for several subtests of
+// different tests would select others too.
+func goOnly(words []word, only []string) (string, bool) {
+	var packages, tests []string
+	for _, name := range only {
+		pkg, test, found := strings.Cut(name, " ")
+		if !found { // a package that did not build
+			return "", false
+		}
+		test, _, _ = strings.Cut(test, "/")
+		packages, tests = append(packages, pkg), append(tests, regexp.QuoteMeta(test))
+	}
+	slices.Sort(packages)
+	slices.Sort(tests)
+	arguments := []string{}
+	for i, w := range words {
+		if goFlagsKept.MatchString(w.text) {
+			arguments = append(arguments, w.text)
+		}
+		if (w.text == "-tags" || w.text == "-timeout") && i+1 < len(words) {
+			arguments = append(arguments, w.text, words[i+1].text)
+		}
+	}
+	arguments = append(arguments, "-count=1", "-run", "^("+strings.Join(slices.Compact(tests), "|")+")$")
+	return quoteAll(append(arguments, slices.Compact(packages)...)), true
+}
+
+type goEvent struct {
+	Action, Package, Test, Output, FailedBuild, ImportPath string
+}
+
+type goPackage struct {
+	name    string
+	result  string
+	pass    bool // the line PASS was printed
+	output  strings.Builder
+	tests   map[string]*goCase
+	ordered []*goCase
+}
+
+type goCase struct {
+	name   string
+	runs   int
+	ends   int
+	result string
+	output strings.Builder
+}
+
+type goReader struct {
+	*builder
+	packages map[string]*goPackage
+	ordered  []*goPackage
+	builds   map[string]*strings.Builder
+}
+
+func (goTest) read(c call, r run) Report {
+	g := goReader{builder: newBuilder(), packages: map[string]*goPackage{}, builds: map[string]*strings.Builder{}}
+	data, err := readFile(r.files, goReport, maxBytes)
+	if err != nil {
+		g.doubt("the report of go test cannot be read: %v", err)
+	}
+	for text := range bytes.Lines(data) {
+		var e goEvent
+		if len(text) > maxLine || json.Unmarshal(text, &e) != nil {
+			g.doubt("the report of go test has a line that is not an event")
+			break
+		}
+		g.event(e)
+	}
+	for _, p := range g.ordered {
+		g.finish(p, c.functions)
+	}
+	return g.report()
+}
+
+func (g *goReader) event(e goEvent) {
+	if e.ImportPath != "" {
+		if g.builds[e.ImportPath] == nil && len(g.builds) < MaxCases {
+			g.builds[e.ImportPath] = &strings.Builder{}
+		}
+		keep(g.builds[e.ImportPath], e.Output)
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	p := g.packages[e.Package]
+	if p == nil {
+		p = &goPackage{name: e.Package, tests: map[string]*goCase{}}
+		g.packages[e.Package] = p
+		g.ordered = append(g.ordered, p)
+	}
+	if e.Test == "" {
+		switch e.Action {
+		case "output":
+			p.pass = p.pass || e.Output == "PASS\n"
+			keep(&p.output, e.Output)
+		case "pass", "fail", "skip":
+			p.result = e.Action
+			keep(&p.output, text(g.builds[e.FailedBuild]))
+		}
+		return
+	}
+	p.test(g, e)
+}
+
+func (p *goPackage) test(g *goReader, e goEvent) {
+	t := p.tests[e.Test]
+	if t == nil {
+		t = &goCase{name: e.Test}
+		p.tests[e.Test] = t
+		p.ordered = append(p.ordered, t)
+	}
+	switch e.Action {
+	case "run":
+		t.runs++
+	case "output":
+		keep(&t.output, e.Output)
+	case "pass", "fail", "skip", "bench":
+		if t.ends++; t.ends > t.runs {
+			g.doubt("%s %s has more results than it ran: something printed one", p.name, t.name)
+		}
+		if t.result != "fail" {
+			t.result = e.Action
+		}
+	}
+}
+
+// finish adds the cases of a package. With -count a test runs more than once, and one
+// failure is a failure.
+func (g *goReader) finish(p *goPackage, known map[string]bool) {
+	failed := false
+	for _, t := range p.ordered {
+		function, _, _ := strings.Cut(t.name, "/")
+		if known != nil && !known[function] {
+			g.doubt("%s reports %s, which is in no _test.go file", p.name, function)
+			continue
+		}
+		status := map[string]Status{"pass": Passed, "fail": Failed, "skip": Skipped, "bench": Passed}[t.result]
+		if status == "" {
+			g.doubt("%s %s did not end", p.name, t.name)
+			status = Failed
+		}
+		failed = failed || status == Failed
+		c := Case{Name: p.name + " " + t.name, Status: status}
+		if status != Passed {
+			c.Message = t.output.String()
+		}
+		g.add(c)
+	}
+	switch {
+	case p.result == "":
+		g.doubt("the tests of %s ended before they were done", p.name)
+	case p.result == "fail" && !failed: // it did not build, or ended outside a test
+		g.add(Case{Name: p.name, Status: Failed, Message: p.output.String()})
+	case p.result == "pass" && failed:
+		g.doubt("%s passed with tests that failed", p.name)
+	case p.result == "pass" && len(p.ordered) > 0 && !p.pass:
+		g.doubt("the tests of %s ended without saying PASS", p.name)
+	}
+}
+
+// keep adds to a text that is kept as a message, up to the limit of messages.
+func keep(b *strings.Builder, text string) {
+	if b != nil && b.Len() < MaxMessage {
+		b.WriteString(text)
+	}
+}
+
+func text(b *strings.Builder) string {
+	if b == nil {
+		return ""
+	}
+	return b.String()
+}
+
+var goFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
+
+// goFunctions are the test functions in the project's files; nil if there are too
+// many files to know.
+func goFunctions(project fs.FS) map[string]bool {
+	if project == nil {
+		return nil
+	}
+	known, files := map[string]bool{}, 0
+	err := fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		if files++; files > maxFiles*4 {
+			return errTooLong
+		}
+		data, err := readFile(project, name, maxProject)
+		if err != nil {
+			return err
+		}
+		for _, found := range goFunction.FindAllSubmatch(data, -1) {
+			known[string(found[1])] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return known
+}

@@ -1,0 +1,105 @@
+package testreport_test
+
+import (
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/testreport"
+)
+
+const pythonCase = "import os, sys, unittest\nclass Case(unittest.TestCase):\n"
+
+func TestUnittest(t *testing.T) {
+	t.Parallel()
+	onMachine(t, "python3", []scenario{
+		{name: "passing", command: "python3 -m unittest discover", complete: true, passed: true,
+			files: map[string]string{"test_a.py": pythonCase + "    def test_one(self): self.assertEqual(1, 1)\n    @unittest.expectedFailure\n    def test_known(self): self.fail('known')\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_one": passed, "test_a.Case.test_known": passed}},
+		{name: "failing", command: "python3 -B -m unittest -v", complete: true,
+			files: map[string]string{
+				"test_a.py": pythonCase + "    def test_one(self): pass\n    def test_bad(self): self.assertEqual(1, 2)\n    def test_error(self): raise ValueError('x')\n    @unittest.skip('later')\n    def test_skip(self): pass\n    def test_sub(self):\n        for i in range(3):\n            with self.subTest(i=i): self.assertEqual(i, 1)\n    @unittest.expectedFailure\n    def test_unexpected(self): pass\n",
+				"test_b.py": "import missing_module\n",
+				"test_c.py": pythonCase + "    @classmethod\n    def setUpClass(cls): raise ValueError('no')\n    def test_never(self): pass\n",
+			},
+			want: map[string]testreport.Status{"test_a.Case.test_one": passed, "test_a.Case.test_bad": failed, "test_a.Case.test_error": failed, "test_a.Case.test_skip": skipped,
+				"test_a.Case.test_sub (i=0)": failed, "test_a.Case.test_sub (i=2)": failed, "test_a.Case.test_unexpected": failed, "unittest.loader._FailedTest.test_b": failed, "setUpClass (test_c.Case)": failed}},
+		{name: "all skipped", command: "python3 -m unittest", complete: true,
+			files: map[string]string{"test_a.py": pythonCase + "    @unittest.skip('later')\n    def test_skip(self): pass\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_skip": skipped}},
+		{name: "none", command: "python3 -m unittest discover", note: "no test was found", files: map[string]string{"a.py": ""}},
+		{name: "crash", command: "python3 -m unittest", note: "ended before its report did",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): pass\n    def test_b(self): os.abort()\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "exit", command: "python3 -m unittest", note: "ended before its report did",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): pass\n    def test_b(self): os._exit(0)\n    def test_c(self): self.fail('wrong')\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "exit while loading", command: "python3 -m unittest", complete: true,
+			files: map[string]string{"test_a.py": "import sys\nsys.exit(0)\n"},
+			want:  map[string]testreport.Status{"unittest.loader._FailedTest.test_a": failed}},
+		{name: "forged", command: "python3 -m unittest", complete: true,
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): sys.stderr.write('test_b (test_a.Case.test_b) ... ok\\n\\nRan 2 tests in 0.001s\\n\\nOK\\n')\n    def test_b(self): self.fail('wrong')\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed, "test_a.Case.test_b": failed}},
+		{name: "assertions changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nunittest.TestCase.assertEqual = lambda *a, **b: None\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "assertions off", command: "python3 -O -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): assert 1 == 2\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "runner changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nunittest.TestCase.run = lambda self, result=None: (result.startTest(self), result.addSuccess(self), result.stopTest(self))\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "does not start", command: "cd missing && python3 -m unittest", note: "wrote no report", files: map[string]string{"a.py": ""}},
+		{name: "only", command: "python3 -m unittest", complete: true, passed: true, only: []string{"test_a.Case.test_a", "test_a.Case.test_sub (i=0)"},
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): pass\n    def test_b(self): self.fail('wrong')\n    def test_sub(self):\n        with self.subTest(i=0): pass\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed, "test_a.Case.test_sub": passed}},
+		{name: "folder", command: "cd sub && python3 -m unittest discover -s tests", complete: true, passed: true,
+			files: map[string]string{"sub/tests/test_a.py": pythonCase + "    def test_a(self): pass\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+	})
+}
+
+func TestPytest(t *testing.T) {
+	t.Parallel()
+	recorded(t, "pytest", []scenario{
+		{name: "passing", command: "python -m pytest", complete: true, passed: true,
+			files: map[string]string{"tests/test_a.py": "import pytest\n@pytest.mark.parametrize('n', [1, 2])\ndef test_n(n): assert n\nclass TestGroup:\n    def test_in(self): pass\n@pytest.mark.xfail\ndef test_known(): assert False\n"},
+			want: map[string]testreport.Status{"tests/test_a.py::test_n[1]": passed, "tests/test_a.py::test_n[2]": passed, "tests/test_a.py::TestGroup::test_in": passed,
+				"tests/test_a.py::test_known": passed}},
+		{name: "failing", command: "pytest -q", complete: true,
+			files: map[string]string{"test_a.py": "import pytest\ndef test_good(): pass\ndef test_bad(): assert 1 == 2\n@pytest.mark.skip(reason='later')\ndef test_skip(): pass\n@pytest.fixture\ndef broken(): raise ValueError('x')\ndef test_setup(broken): pass\n@pytest.fixture\ndef late():\n    yield\n    raise ValueError('y')\ndef test_teardown(late): pass\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_good": passed, "test_a.py::test_bad": failed, "test_a.py::test_skip": skipped, "test_a.py::test_setup": failed, "test_a.py::test_teardown": failed}},
+		{name: "broken module", command: "pytest", complete: true,
+			files: map[string]string{"test_a.py": "import missing_module\n"},
+			want:  map[string]testreport.Status{"test_a.py": failed}},
+		{name: "all skipped", command: "pytest", complete: true,
+			files: map[string]string{"test_a.py": "import pytest\n@pytest.mark.skip(reason='later')\ndef test_skip(): pass\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_skip": skipped}},
+		{name: "none", command: "pytest", note: "no test was found", files: map[string]string{"a.py": ""}},
+		{name: "crash", command: "pytest", note: "ended before its report did",
+			files: map[string]string{"test_a.py": "import os\ndef test_a(): pass\ndef test_b(): os.abort()\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed}},
+		{name: "exit", command: "pytest", note: "ended before its report did",
+			files: map[string]string{"test_a.py": "import os\ndef test_a(): pass\ndef test_b(): os._exit(0)\ndef test_c(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed}},
+		{name: "exit of pytest", command: "pytest", note: "did not run to their end",
+			files: map[string]string{"test_a.py": "import pytest\ndef test_a(): pass\ndef test_b(): pytest.exit('done', returncode=0)\ndef test_c(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed}},
+		{name: "forged", command: "pytest -s", complete: true,
+			files: map[string]string{"test_a.py": "def test_a(): print('test_a.py::test_b PASSED\\n=== 2 passed in 0.01s ===')\ndef test_b(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed, "test_a.py::test_b": failed}},
+		{name: "conftest changes results", command: "pytest", note: "assertions or the runner were changed",
+			files: map[string]string{"sub/conftest.py": "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    out = yield\n    report = out.get_result()\n    report.outcome = 'passed'\n", "sub/test_a.py": "def test_a(): assert False\n", "test_b.py": "def test_b(): pass\n"},
+			want:  map[string]testreport.Status{"sub/test_a.py::test_a": passed, "test_b.py::test_b": passed}},
+		{name: "conftest changes reports", command: "pytest", complete: true,
+			files: map[string]string{"conftest.py": "def pytest_runtest_logreport(report): report.outcome = 'passed'\n", "test_a.py": "def test_a(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": failed}},
+		{name: "assertions changed", command: "pytest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": "import unittest\nclass TestA(unittest.TestCase):\n    def test_a(self): self.assertEqual(1, 2)\nunittest.TestCase.assertEqual = lambda *a: None\n"},
+			want:  map[string]testreport.Status{"test_a.py::TestA::test_a": passed}},
+		{name: "processes", command: "pytest -n 2", complete: true, passed: true,
+			files: map[string]string{"test_a.py": "def test_a(): pass\n", "test_b.py": "def test_b(): pass\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed, "test_b.py::test_b": passed}},
+		{name: "only", command: "pytest .", complete: true, passed: true, only: []string{"test_a.py::test_a"},
+			files: map[string]string{"test_a.py": "def test_a(): pass\ndef test_b(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed}},
+	})
+}
