@@ -222,7 +222,7 @@ func (r *setupRun) runBaselines(ctx context.Context) {
 		r.tell(Step{Kind: RunningBaseline, Command: p.TestCommand, Directory: p.Directory})
 		command := p.Command(p.TestCommand)
 		command.Timeout, command.OutputLimit = r.CommandTimeout, r.OutputLimit
-		baseline, err := RunTests(ctx, r.box, command)
+		baseline, err := RunTests(ctx, r.box, command, nil)
 		if err != nil {
 			r.Log.WarnContext(ctx, "environment set-up: the tests could not be run", "project", p.name(), "error", err)
 			return

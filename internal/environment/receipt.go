@@ -38,6 +38,14 @@ type Baseline struct {
 	Readable     bool          `json:"readable"` // false: it failed, but no test could be named
 	Milliseconds int64         `json:"milliseconds"`
 	Output       string        `json:"output"` // the end of it
+	// Tests is what the runner has reported; nil if its report cannot be had.
+	Tests *testreport.Report `json:"tests,omitempty"`
+}
+
+// Passed reports whether the tests passed: by the runner's report if there is one, or
+// else by the exit code.
+func (b Baseline) Passed() bool {
+	return b.Exceeded == sandbox.NoLimit && b.ExitCode == 0 && (b.Tests == nil || b.Tests.Passed())
 }
 
 // NewFailures are the tests that fail in a later run but did not in this one.
@@ -104,10 +112,11 @@ func (r Receipt) Selection() Selection {
 // Line is the command for people, with the folder in which it started.
 func (b Baseline) Line() string { return inFolder(b.Folder, b.Command) }
 
-// RunTests runs a project's tests and says which fail. Unless the command says
-// otherwise, more of its output is kept than of others: it has to be read.
-func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command) (Baseline, error) {
-	const testOutput = 4 << 20
+// RunTests runs a project's tests and says which fail: by the report that read finds, or,
+// if it is nil, by the output. Unless the command says otherwise, more of its output is
+// kept than of others: it has to be read.
+func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command, read func(output []byte, exit int) testreport.Report) (Baseline, error) {
+	const testOutput = 16 << 20
 	if command.OutputLimit == 0 {
 		command.OutputLimit = testOutput
 	}
@@ -115,9 +124,35 @@ func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command)
 	if err != nil {
 		return Baseline{}, err
 	}
-	failing := FailingTests(ran.Log)
-	return Baseline{Command: command.Text, Folder: command.Folder, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded, Failing: failing,
-		Readable: ran.ExitCode == 0 || len(failing) > 0, Milliseconds: milliseconds(ran.Duration), Output: ending(ran.Log)}, nil
+	made := Baseline{Command: command.Text, Folder: command.Folder, ExitCode: ran.ExitCode, Exceeded: ran.Exceeded,
+		Milliseconds: milliseconds(ran.Duration), Output: ending(ran.Log)}
+	if read == nil {
+		made.Failing = FailingTests(ran.Log)
+		made.Readable = ran.ExitCode == 0 || len(made.Failing) > 0
+		return made, nil
+	}
+	report := read(ran.Log, ran.ExitCode)
+	made.Tests, made.Failing, made.Readable = shortReport(report), report.Failing(), report.Complete
+	return made, nil
+}
+
+// longestReport bounds the names of tests that are kept, in bytes.
+const longestReport = 1 << 20
+
+// shortReport leaves out of a report what is long: the messages, and names where they are
+// too many. Then it is not complete.
+func shortReport(report testreport.Report) *testreport.Report {
+	length := 0
+	for i := range report.Cases {
+		report.Cases[i].Message = ""
+		length += len(report.Cases[i].Name) + len(report.Cases[i].File)
+		if length > longestReport {
+			report.Cases, report.Complete = report.Cases[:i], false
+			report.Note = "the names of the tests are too long to be kept"
+			break
+		}
+	}
+	return &report
 }
 
 // FailingTests names the tests that a test run's output says failed, each once,

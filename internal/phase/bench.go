@@ -133,8 +133,11 @@ func (b *bench) tests(ctx context.Context, command sandbox.Command, output io.Wr
 	if err != nil {
 		return environment.Baseline{}, err
 	}
-	at := trial{sandbox: box, timeout: b.run.Setup.CommandTimeout, output: output}
-	ran, err := at.try(ctx, command)
+	if err := b.run.Repository.Exclude(ctx, []string{pipesFolder}); err != nil {
+		return environment.Baseline{}, err
+	}
+	at := trial{sandbox: box, timeout: b.run.Setup.CommandTimeout, output: output, files: b.run.Repository.Workspace()}
+	ran, err := at.test(ctx, command)
 	if err != nil {
 		return environment.Baseline{}, b.failed(ctx, err)
 	}

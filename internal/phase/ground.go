@@ -2,9 +2,11 @@ package phase
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testreport"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // A verdict is made in a sandbox of its own, with exactly the files of the commit that
@@ -22,7 +26,7 @@ import (
 // there by the project's own manifests: if those changed, it is set up anew.
 type ground struct {
 	trial
-	run     *run
+	of      *run
 	files   Export
 	box     sandbox.Sandbox // nil if none could be started
 	problem string          // why the environment is not ready
@@ -35,7 +39,7 @@ func (r *run) newGround(ctx context.Context, commit string, receipt environment.
 	if err != nil {
 		return nil, fmt.Errorf("export the files to verify: %w", err)
 	}
-	made := &ground{run: r, files: files}
+	made := &ground{of: r, files: files}
 	if err := made.prepare(ctx, receipt); err != nil {
 		made.close(ctx)
 		return nil, err
@@ -50,9 +54,9 @@ func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error
 	if err := sandbox.Give(g.files.Dir()); err != nil {
 		return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 	}
-	setup := g.run.setupOf(ctx)
+	setup := g.of.setupOf(ctx)
 	setup.Repairer = nil // a model has no part in this
-	outcome, err := setup.Run(ctx, g.run.setUpAgain(receipt, g.files.Dir()))
+	outcome, err := setup.Run(ctx, g.of.setUpAgain(receipt, g.files.Dir()))
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -72,7 +76,7 @@ func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error
 			return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 		}
 	}
-	g.trial = trial{sandbox: g.box, timeout: g.run.Setup.CommandTimeout}
+	g.trial = trial{sandbox: g.box, timeout: g.of.Setup.CommandTimeout, files: g.files.Dir()}
 	return nil
 }
 
@@ -84,7 +88,7 @@ func (g *ground) close(ctx context.Context) {
 		err = g.box.Stop(context.WithoutCancel(ctx))
 	}
 	if err = errors.Join(err, g.files.Remove()); err != nil {
-		g.run.Log.WarnContext(ctx, "what was made for a verdict cannot be removed", "error", err)
+		g.of.Log.WarnContext(ctx, "what was made for a verdict cannot be removed", "error", err)
 	}
 }
 
@@ -95,6 +99,8 @@ type trial struct {
 	timeout   time.Duration
 	output    io.Writer         // may be nil
 	variables map[string]string // by session, as lines of a shell
+	files     string            // the workspace, on this machine
+	at        string            // and in the sandbox, when that is known
 }
 
 // variablesOf are those of a session in which a project was set up.
@@ -146,21 +152,71 @@ func exports(output string) string {
 
 // try runs a command of a project and says how it ended.
 func (t *trial) try(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+	return t.run(ctx, command, command.Text, nil)
+}
+
+// run runs a command, which people know by another text.
+func (t *trial) run(ctx context.Context, command sandbox.Command, shown string, read func([]byte, int) testreport.Report) (*environment.Baseline, error) {
 	variables, err := t.variablesOf(ctx, command.Session)
 	if err != nil {
 		return nil, err
 	}
-	text := command.Text
-	command.Text, command.Timeout, command.Fresh = variables+text, t.timeout, true
+	command.Text, command.Timeout, command.Fresh = variables+command.Text, t.timeout, true
 	if t.output != nil {
 		command.Output = tee(t.output)
 	}
-	ran, err := environment.RunTests(ctx, t.sandbox, command)
+	ran, err := environment.RunTests(ctx, t.sandbox, command, read)
 	if err != nil {
 		return nil, err
 	}
-	ran.Command = text
+	ran.Command = shown
 	return &ran, nil
+}
+
+// test runs the tests of a project. Where the runner is known, it reports to a folder that
+// is this run's alone.
+func (t *trial) test(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+	workspace, err := workdir.Open(t.files)
+	if err != nil {
+		return nil, fmt.Errorf("open the files to test: %w", err)
+	}
+	defer func() { _ = workspace.Close() }() // it was only read
+	runner, known := t.runner(command, workspace)
+	if !known {
+		return t.try(ctx, command)
+	}
+	if t.at == "" {
+		ran, err := t.sandbox.Run(ctx, sandbox.Command{Text: "pwd -P", Timeout: t.timeout, Fresh: true})
+		if err != nil {
+			return nil, err
+		}
+		t.at = strings.TrimSuffix(string(ran.Stdout), "\n")
+	}
+	name := path.Join(pipesFolder, "report-"+rand.Text())
+	defer func() { _ = workspace.RemoveAll(name) }() // what is left goes with the workspace
+	shown := command.Text
+	command.Text = runner.Command(path.Join(t.at, name))
+	return t.run(ctx, command, shown, func(output []byte, exit int) testreport.Report {
+		reports, err := workspace.Sub(name)
+		if err != nil {
+			return runner.Read(output, exit, workdir.Files{}) // there are none
+		}
+		defer func() { _ = reports.Close() }() // it was only read
+		return runner.Read(output, exit, reports.FS())
+	})
+}
+
+// runner is the one that a command starts, if that can be told.
+func (t *trial) runner(command sandbox.Command, workspace *workdir.Dir) (testreport.Runner, bool) {
+	project := workspace
+	if folder := path.Clean(command.Folder); folder != "." {
+		var err error
+		if project, err = workspace.Sub(folder); err != nil {
+			return testreport.Runner{}, false
+		}
+		defer func() { _ = project.Close() }() // it was only read
+	}
+	return testreport.Find(command.Text, project.FS())
 }
 
 // runTests builds and tests what would be published, against the baseline. A sandbox that
@@ -238,7 +294,7 @@ func (r *run) testProjects(ctx context.Context, on *ground, projects []environme
 			if isTouched(project) != round {
 				continue
 			}
-			ran, err := on.try(ctx, project.Command(project.TestCommand))
+			ran, err := on.test(ctx, project.Command(project.TestCommand))
 			if err != nil {
 				return cause(ctx, err)
 			}

@@ -102,8 +102,13 @@ func (t *TestOutcome) line(w words) string {
 	switch {
 	case t.TimedOut:
 		how = w.timedOut
-	case t.ExitCode == 0:
+	case t.good():
 		how = w.passed
+	case t.ExitCode == 0:
+		how = fmt.Sprintf(w.noVerdict, t.Note)
+	}
+	if t.Counted && t.Ran+t.Skipped > 0 {
+		how += fmt.Sprintf(w.counts, t.Ran-t.Failed, t.Failed, t.Skipped)
 	}
 	if !t.Compared && t.ExitCode != 0 {
 		how += ". " + w.noComparison

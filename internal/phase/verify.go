@@ -51,6 +51,15 @@ type TestOutcome struct {
 	New      []string `json:"new,omitempty"`
 	Fixed    []string `json:"fixed,omitempty"`
 	Before   []string `json:"before,omitempty"` // failing before and now
+	// Passed says that the runner's report says so, or if there is none, the exit code.
+	Passed bool `json:"passed,omitempty"`
+	// Counted says that the numbers are known, from the runner's report. Note is what
+	// is wrong with that.
+	Counted bool   `json:"counted,omitempty"`
+	Ran     int    `json:"ran,omitempty"`
+	Failed  int    `json:"failed,omitempty"`
+	Skipped int    `json:"skipped,omitempty"`
+	Note    string `json:"note,omitempty"`
 	// Worse says that it failed in a way that it did not before.
 	Worse  bool   `json:"worse,omitempty"`
 	Output string `json:"output,omitempty"` // the end of it, when it is worse
@@ -139,13 +148,17 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutcome {
 	outcome := &TestOutcome{Command: ran.Line(), ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
 		Compared: baseline != nil, New: ran.Failing}
-	bad := ran.ExitCode != 0 || ran.Exceeded != sandbox.NoLimit
-	outcome.Worse = bad
+	bad := !ran.Passed()
+	outcome.Worse, outcome.Passed = bad, !bad
+	if ran.Tests != nil {
+		outcome.Counted, outcome.Note = true, ran.Tests.Note
+		outcome.Ran, _, outcome.Failed, outcome.Skipped = ran.Tests.Counts()
+	}
 	if baseline != nil {
 		outcome.New = baseline.NewFailures(ran)
 		outcome.Fixed = ran.NewFailures(*baseline)
 		outcome.Before = slices.DeleteFunc(slices.Clone(ran.Failing), func(name string) bool { return slices.Contains(outcome.New, name) })
-		brokenBefore := baseline.ExitCode != 0 || baseline.Exceeded != sandbox.NoLimit
+		brokenBefore := !baseline.Passed()
 		// What failed before without naming a test cannot be told from what
 		// fails now in the same way.
 		outcome.Worse = bad && (!brokenBefore || len(outcome.New) > 0 || baseline.Readable && !ran.Readable)
@@ -244,13 +257,23 @@ func (v *Verdict) describe() string {
 	return strings.Join(lines, "\n")
 }
 
+// good reports whether it passed. Journals of earlier versions have the exit code only.
+func (t *TestOutcome) good() bool {
+	return t.Passed || !t.Counted && t.ExitCode == 0 && !t.TimedOut
+}
+
 func (t *TestOutcome) describe(what string) string {
 	text := fmt.Sprintf("%s (%s) ended with exit code %d", what, llm.QuoteLine(t.Command), t.ExitCode)
 	switch {
 	case t.TimedOut:
 		text = fmt.Sprintf("%s (%s) did not end in time", what, llm.QuoteLine(t.Command))
-	case t.ExitCode == 0:
+	case t.good():
 		text = fmt.Sprintf("%s (%s) passed", what, llm.QuoteLine(t.Command))
+	case t.ExitCode == 0:
+		text = fmt.Sprintf("%s (%s) ended with exit code 0, which is no pass: %s", what, llm.QuoteLine(t.Command), llm.QuoteLine(t.Note))
+	}
+	if t.Counted && t.Ran+t.Skipped > 0 {
+		text += fmt.Sprintf(" (%d passed, %d failed, %d skipped)", t.Ran-t.Failed, t.Failed, t.Skipped)
 	}
 	for _, list := range []struct {
 		title string

@@ -26,7 +26,7 @@ type words struct {
 	fixed, warnings, notRun, passed, exitCode, timedOut       string
 	noPlaceholders, placeholder, missing, problem, judged     string
 	closes, scripted, setupFailed, build, tests, noComparison string
-	detail, setupBroken, sandboxLost                          string
+	detail, setupBroken, sandboxLost, noVerdict, counts       string
 }
 
 var allWords = map[task.Language]words{
@@ -42,6 +42,7 @@ var allWords = map[task.Language]words{
 		closes: "Closes #%d", scripted: "_The answers came from a script, not from a model._",
 		setupFailed: "Environment set-up failed; the work went on with restrictions.",
 		build:       "Build", tests: "Tests", noComparison: "There is no run from before the change to compare with.", detail: "Detail",
+		noVerdict: "ended with exit code 0, which does **not** count as passed: %s", counts: " (%d passed, %d failed, %d skipped)",
 		setupBroken: "The environment can **no longer be set up** with the changed files: %s",
 		sandboxLost: "The sandbox was lost and could not be made again, so that no more commands could be run: %s",
 	},
@@ -57,6 +58,7 @@ var allWords = map[task.Language]words{
 		closes: "Closes #%d", scripted: "_この回答はモデルではなくスクリプトによるものです。_",
 		setupFailed: "環境構築に失敗したため、制限付きで作業を進めました。",
 		build:       "ビルド", tests: "テスト", noComparison: "変更前の実行結果がないため比較できません。", detail: "詳細",
+		noVerdict: "終了コード 0 で終わりましたが、成功とは**みなしません**: %s", counts: "（成功 %d、失敗 %d、スキップ %d）",
 		setupBroken: "変更後のファイルでは環境を**構築できなくなりました**: %s",
 		sandboxLost: "サンドボックスが失われ、再作成できなかったため、以降のコマンドは実行できませんでした: %s",
 	},
