@@ -115,9 +115,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	}
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now, Mask: redactor.String,
-		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
-			return f.mirrors.Publish(ctx, mirror.Publication(p))
-		},
+		Publish: f.publish,
 	})
 	f.webhooks = &server.Webhooks{
 		Forges: webhooksOf(c), Seen: database, Changes: f.snapshots, Deliver: f.delivered, Log: report.Log, Now: time.Now,
@@ -128,6 +126,16 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	return f, nil
+}
+
+// publish publishes a branch, and tells what is there then.
+func (f *forgeSide) publish(ctx context.Context, p broker.Publication) (broker.Published, error) {
+	commit, err := f.mirrors.Publish(ctx, mirror.Publication(p))
+	if err != nil {
+		return broker.Published{}, err
+	}
+	contents, err := f.mirrors.Contents(ctx, mirror.Publication(p), commit)
+	return broker.Published{Commit: commit, Tree: contents.Tree, Base: contents.Base}, err
 }
 
 // mirrorOptions says where mirrors are. What tasks push is kept in a database that

@@ -189,7 +189,9 @@ type Pulled struct {
 
 // Published is the result of [PublishBranch].
 type Published struct {
-	Commit string `json:"commit"` // that the forge has
+	Commit string `json:"commit"`         // that the forge has
+	Tree   string `json:"tree,omitempty"` // its files
+	Base   string `json:"base,omitempty"` // the commit of the base branch that it stands on
 }
 
 // The kinds of action, as they stand in the outbox.

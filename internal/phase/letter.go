@@ -7,6 +7,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -189,4 +190,50 @@ func (v *Verdict) trim() {
 			ran.Output = ""
 		}
 	}
+}
+
+// attestation is what verification found, for the receipt. What a model said is among
+// the findings, as such.
+func (r *run) attestation(verdict Verdict) *receipt.Verdict {
+	setup := r.state.setup
+	made := setup.Receipt
+	attested := receipt.Verdict{Passed: verdict.Passed, NotRun: verdict.Unrun, Environment: receipt.Environment{
+		Name: cmp.Or(made.Environment, setup.Handover.EnvironmentName), Ready: setup.Handover.EnvironmentReady, Sandbox: made.Sandbox,
+		Image: made.Image, Identity: made.Identity, Snapshot: made.SnapshotKey, SetupCommands: made.SetupCommands,
+	}}
+	root := receipt.Project{Folder: "."}
+	for _, ran := range []struct {
+		kind    string
+		outcome *TestOutcome
+	}{{receipt.BuildRun, verdict.Build}, {receipt.TestRun, verdict.Tests}} {
+		if outcome := ran.outcome; outcome != nil {
+			root.Runs = append(root.Runs, receipt.Run{
+				Kind: ran.kind, Command: outcome.Command, ExitCode: outcome.ExitCode, TimedOut: outcome.TimedOut, Compared: outcome.Compared,
+				Failed: outcome.New, FailedBefore: outcome.Before, Fixed: outcome.Fixed,
+			})
+		}
+	}
+	if len(root.Runs) > 0 {
+		attested.Projects = []receipt.Project{root}
+	}
+	for _, list := range []struct {
+		title string
+		texts []string
+	}{
+		{"a placeholder is left: ", verdict.Placeholders}, {"a file is too large: ", nonEmpty(verdict.TooLarge)},
+		{"a model says that this is missing: ", verdict.Judgement.Missing}, {"a model says that this is wrong: ", verdict.Judgement.Problems},
+	} {
+		for _, text := range list.texts {
+			attested.Findings = append(attested.Findings, list.title+text)
+		}
+	}
+	return &attested
+}
+
+// nonEmpty is a list of a text, or of nothing.
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
 }

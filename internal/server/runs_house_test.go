@@ -157,14 +157,14 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Mask:   strings.NewReplacer(maskedSecret, "[masked]").Replace,
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
-		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
+		Publish: func(ctx context.Context, p broker.Publication) (broker.Published, error) {
 			if pull, found, err := w.forge.FindPull(ctx, repository, p.Branch, ""); err == nil && found {
 				w.drafts.Store(p.Commit, pull.Draft)
 			}
 			w.published.Store(p.Branch, p.Commit)
 			w.coAuthors.Store(p.Commit, p.CoAuthors)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
-			return "made-of-" + p.Commit, nil
+			return madeOf(p), nil
 		},
 	})
 	w.sender.Start(t.Context())
@@ -295,3 +295,15 @@ func (w *workshop) settle(t *testing.T, key task.Key) {
 		}
 	}
 }
+
+// madeOf is the commit that is published in place of one. Names that are no hashes have
+// one that can be read.
+func madeOf(p broker.Publication) broker.Published {
+	if len(p.Commit) != 40 {
+		return broker.Published{Commit: "made-of-" + p.Commit}
+	}
+	return broker.Published{Commit: publishedHash(p.Commit), Tree: strings.Repeat("7", 40), Base: strings.Repeat("8", 40)}
+}
+
+// publishedHash is the hash of the commit that takes the place of another.
+func publishedHash(commit string) string { return commit[1:] + commit[:1] }

@@ -44,7 +44,7 @@ var importTable = map[string]row{
 	"web":             {imports: []string{"access", "receipt", "review", "review/judge", "store", "forge", "task"}, tests: []string{"access/oidc", "broker", "environment", "llm", "phase", "phase/conversation"}},
 	"access":          {imports: []string{"store", "task"}},
 	"access/oidc":     {imports: []string{"access", "task"}},
-	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "notice", "phase", "phase/conversation", "phase/progress", "environment", "receipt", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
+	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "notice", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
 	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
 	"agent/workspace": {imports: []string{"workdir", "git", "phase", "sandbox", "task"}},
 	"review/judge":    {imports: []string{"llm", "task"}},

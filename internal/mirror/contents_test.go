@@ -1,0 +1,32 @@
+package mirror_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/mirror"
+)
+
+// What was published is described by what git says of it: its files, and where it leaves
+// the base branch, also when that has gone on meanwhile.
+func TestContents(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.begin(t, "task1")
+	pushed, made := publish(t, s)
+	origin := s.origin.path(repository.Name)
+	base := run(t, origin, "rev-parse", "main")
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", origin, work)
+	commit(t, work, "later.txt")
+	run(t, work, "push", "--quiet", "origin", "HEAD:main")
+	contents, err := s.Contents(t.Context(), publication("toryo/1", pushed), made)
+	must(t, err)
+	want := mirror.Contents{Tree: run(t, origin, "rev-parse", made+"^{tree}"), Base: base}
+	if contents != want || made == pushed {
+		t.Errorf("it has %+v, want %+v", contents, want)
+	}
+	if _, err := s.Contents(t.Context(), publication("toryo/1", pushed), strings.Repeat("0", 40)); err == nil {
+		t.Error("a commit that is not there is described")
+	}
+}
