@@ -64,6 +64,8 @@ type forgeSide struct {
 
 	url string // where people find the server
 
+	receipts *broker.Receipts
+
 	running *runSide
 	handing *handingOut
 }
@@ -93,6 +95,10 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	f.forges[task.Board] = f.board.As(boardBot)
 	redactor, err := rules.New(c.Redactor())
 	if err != nil {
+		return nil, err
+	}
+	f.receipts = &broker.Receipts{Store: database, URL: strings.TrimSuffix(c.Server.PublicURL, "/"), Mask: redactor.String}
+	if err := f.receipts.MakeKey(ctx); err != nil {
 		return nil, err
 	}
 	mirrored := mirrorOptions(c, f)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -57,6 +58,7 @@ type taskView struct {
 	plan     *planData
 	usage    usageView
 	receipt  *setupData
+	receipts []store.Receipt
 	ledger   []ledgerRow
 	moves    []entryView
 	pulls    []forge.LinkedPull // that are about the issue of the task
@@ -152,6 +154,9 @@ func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err er
 		return view, err
 	}
 	if view.last, err = p.Store.LastPosition(ctx, id); err != nil {
+		return view, err
+	}
+	if view.receipts, err = p.Store.ReceiptsOf(ctx, id); err != nil {
 		return view, err
 	}
 	events, err := p.Store.EventsOf(ctx, id, task.StateChanged, task.PhaseChanged, task.Planned, task.Prepared, task.SignalTaken, task.ModelUsed)
