@@ -176,8 +176,13 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	}
 	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
 	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
+	receipts := &broker.Receipts{Store: database, URL: "https://toryo.example", Mask: strings.NewReplacer(maskedSecret, "[masked]").Replace}
+	if err := receipts.MakeKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	w.runs = broker.NewRuns(broker.RunOptions{
-		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Receipts: receipts,
+		Store:    database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
 		Addresses: map[task.Forge]forge.Addresses{task.Gitea: addressBook{
