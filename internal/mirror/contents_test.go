@@ -20,6 +20,8 @@ func TestContents(t *testing.T) {
 	run(t, "", "clone", "--quiet", origin, work)
 	commit(t, work, "later.txt")
 	run(t, work, "push", "--quiet", "origin", "HEAD:main")
+	s.Changed(repository)
+	s.begin(t, "task2") // the mirror has what is new
 	contents, err := s.Contents(t.Context(), publication("toryo/1", pushed), made)
 	must(t, err)
 	want := mirror.Contents{Tree: run(t, origin, "rev-parse", made+"^{tree}"), Base: base}
