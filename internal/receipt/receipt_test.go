@@ -1,6 +1,7 @@
 package receipt_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
@@ -137,7 +138,10 @@ func TestOthersVerify(t *testing.T) {
 // The statement has the fields that in-toto's specifications name.
 func TestStatementIsInTotos(t *testing.T) {
 	t.Parallel()
-	data := must[[]byte](t)(json.Marshal(must[receipt.Statement](t)(receipt.New(facts(), verdict()))))
+	data, err := json.Marshal(must[receipt.Statement](t)(receipt.New(facts(), verdict())))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got map[string]any
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
@@ -331,8 +335,8 @@ func TestVerdictsFit(t *testing.T) {
 	if err := fitted.Check(); err != nil {
 		t.Error(err)
 	}
-	data := string(must[[]byte](t)(json.Marshal(fitted)))
-	if strings.Contains(data, "secre") || fitted.Cut == 0 || len(fitted.Projects) == 0 {
+	data, err := json.Marshal(fitted)
+	if err != nil || bytes.Contains(data, []byte("secre")) || fitted.Cut == 0 || len(fitted.Projects) == 0 {
 		t.Errorf("%d are cut, %d projects stay", fitted.Cut, len(fitted.Projects))
 	}
 	if len(large.Findings) != 300 || large.Findings[0] != names[0] {

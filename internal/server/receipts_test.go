@@ -135,7 +135,11 @@ func TestReceiptsAreNotOverwritten(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("there are %d receipts, %v", len(kept), err)
 	}
-	if statement, err := receipt.Read(kept[0].Envelope); err != nil || statement.Predicate.Result != receipt.Failed {
+	one, err := w.store.Receipt(t.Context(), kept[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if statement, err := receipt.Read(one.Envelope); err != nil || statement.Predicate.Result != receipt.Failed {
 		t.Errorf("it says %s, %v", statement.Predicate.Result, err)
 	}
 	if _, err := w.store.Move(t.Context(), store.Change{Task: made.ID, Generation: running.Generation, Trigger: task.Lost, Reason: task.ReasonLeaseExpired}); err != nil {
@@ -258,7 +262,11 @@ func TestReplacedKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = receipt.Verify(t.Context(), kept[0].Envelope, keys...)
+	old, err := w.store.Receipt(t.Context(), kept[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = receipt.Verify(t.Context(), old.Envelope, keys...)
 	if _, is := errors.AsType[*receipt.RefusedError](err); !is {
 		t.Errorf("with the new key alone: %v", err)
 	}

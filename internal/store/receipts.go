@@ -36,7 +36,7 @@ type Receipts interface {
 	KeepReceipt(ctx context.Context, r Receipt) (Receipt, error)
 	// Receipt returns one receipt.
 	Receipt(ctx context.Context, id string) (Receipt, error)
-	// ReceiptsOf returns the receipts of a task, oldest first.
+	// ReceiptsOf returns the receipts of a task without their envelopes, oldest first.
 	ReceiptsOf(ctx context.Context, id task.ID) ([]Receipt, error)
 
 	// AddReceiptKey keeps a key, which signs from then on, and returns the one that

@@ -112,6 +112,9 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 	if view.pulls, err = p.pullsOf(r.Context(), v, view.Key); err != nil {
 		return nil, err
 	}
+	if view.receipts, err = p.Store.ReceiptsOf(r.Context(), view.ID); err != nil {
+		return nil, err
+	}
 	if r.URL.Query().Has("parts") { // the script asks for what is around the journal
 		return taskPage(v, view), nil
 	}
@@ -154,9 +157,6 @@ func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err er
 		return view, err
 	}
 	if view.last, err = p.Store.LastPosition(ctx, id); err != nil {
-		return view, err
-	}
-	if view.receipts, err = p.Store.ReceiptsOf(ctx, id); err != nil {
 		return view, err
 	}
 	events, err := p.Store.EventsOf(ctx, id, task.StateChanged, task.PhaseChanged, task.Planned, task.Prepared, task.SignalTaken, task.ModelUsed)

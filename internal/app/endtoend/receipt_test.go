@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -136,7 +137,7 @@ func flipped(t *testing.T, envelope []byte) []byte {
 	text, _ := parts["payload"].(string)
 	payload, err := base64.StdEncoding.DecodeString(text)
 	must(t, err)
-	payload[strings.Index(string(payload), `"result"`)+12] ^= 1
+	payload[bytes.Index(payload, []byte(`"result"`))+12] ^= 1
 	parts["payload"] = base64.StdEncoding.EncodeToString(payload)
 	changed, err := json.Marshal(parts)
 	must(t, err)

@@ -7,10 +7,21 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const receiptColumns = `id, task, generation, commit_hash, key, envelope, created_at`
+const (
+	receiptEntryColumns = `id, task, generation, commit_hash, key, created_at`
+	receiptColumns      = receiptEntryColumns + `, envelope`
+)
 
-func scanReceipt(r row) (one store.Receipt, err error) {
-	err = r.Scan(&one.ID, &one.Task, &one.Generation, &one.Commit, &one.Key, &one.Envelope, micros{&one.CreatedAt})
+// scanReceiptEntry scans a receipt, and its envelope if that is asked for too.
+func scanReceiptEntry(r row, more ...any) (one store.Receipt, err error) {
+	err = r.Scan(append([]any{&one.ID, &one.Task, &one.Generation, &one.Commit, &one.Key, micros{&one.CreatedAt}}, more...)...)
+	return one, err
+}
+
+func scanReceipt(r row) (store.Receipt, error) {
+	var envelope []byte
+	one, err := scanReceiptEntry(r, &envelope)
+	one.Envelope = envelope
 	return one, err
 }
 
@@ -41,7 +52,7 @@ func (s *Store) KeepReceipt(ctx context.Context, one store.Receipt) (store.Recei
 			return nil
 		}
 		_, err = q.exec(ctx, `INSERT INTO receipts (`+receiptColumns+`) VALUES (`+listOf(7)+`)`,
-			one.ID, one.Task, one.Generation, one.Commit, one.Key, one.Envelope, one.CreatedAt.UnixMicro())
+			one.ID, one.Task, one.Generation, one.Commit, one.Key, one.CreatedAt.UnixMicro(), one.Envelope)
 		return err
 	})
 	return orNothing(one, err)
@@ -58,7 +69,8 @@ func (s *Store) Receipt(ctx context.Context, id string) (store.Receipt, error) {
 
 // ReceiptsOf implements store.Receipts.
 func (s *Store) ReceiptsOf(ctx context.Context, id task.ID) ([]store.Receipt, error) {
-	return all(ctx, s, scanReceipt, `SELECT `+receiptColumns+` FROM receipts WHERE task = ? ORDER BY id`, id)
+	return all(ctx, s, func(r row) (store.Receipt, error) { return scanReceiptEntry(r) },
+		`SELECT `+receiptEntryColumns+` FROM receipts WHERE task = ? ORDER BY id`, id)
 }
 
 // receiptKeyCounter counts the keys. Who has it locked is the only one to add a key.
