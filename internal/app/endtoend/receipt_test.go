@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // told runs a command that ends by itself, and returns all that it prints and its exit
@@ -166,4 +168,36 @@ func download(t *testing.T, address string) string {
 		t.Fatalf("%s answers %s", address, answer.Status)
 	}
 	return string(text)
+}
+
+// Two servers on one database sign with one key: what one has published and signed, the
+// other serves and its keys verify, also after the key was replaced.
+func TestReceiptsOfTwoServers(t *testing.T) {
+	t.Parallel()
+	h := build(t, plan{servers: 2, agents: 1, database: testkit.Postgres(t)})
+	board, err := openBoard(t.Context(), h)
+	must(t, err)
+	s := h.tell(t, board, pick(load(t, "../../phase/testdata/scenarios/*.txtar"), "shell")[0])
+	pull := s.read(t).pulls[0]
+	named := receiptID.FindStringSubmatch(pull.Body)
+	if named == nil {
+		t.Fatalf("the pull request does not say how to check the receipt:\n%s", pull.Body)
+	}
+	before := download(t, h.urls[0]+"/receipts/key.pem")
+	if other := download(t, h.urls[1]+"/receipts/key.pem"); other != before || strings.Count(before, "BEGIN PUBLIC KEY") != 1 {
+		t.Errorf("the keys are\n%s\nand\n%s", before, other)
+	}
+	if said, exit := h.told(t, nil, "receipt", "key", "--new", "--data", h.data(0)); exit != 0 || !strings.HasSuffix(said, before) {
+		t.Fatalf("the key is not replaced: %s", said)
+	}
+	token := []string{"TORYO_TOKEN=" + h.client.Token}
+	for _, url := range h.urls { // the agent works for the second
+		said, exit := h.told(t, token, "receipt", "verify", url+"/receipts/"+named[1], "--server", url, "--commit", pull.HeadCommit)
+		if exit != 0 || !strings.Contains(said, "result        passed\n") {
+			t.Errorf("%s: %d, %s", url, exit, said)
+		}
+		if after := download(t, url+"/receipts/key.pem"); strings.Count(after, "BEGIN PUBLIC KEY") != 2 || !strings.HasSuffix(after, before) {
+			t.Errorf("%s has the keys\n%s", url, after)
+		}
+	}
 }
