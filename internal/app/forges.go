@@ -141,7 +141,7 @@ func (f *forgeSide) publish(ctx context.Context, p broker.Publication) (broker.P
 		return broker.Published{}, err
 	}
 	contents, err := f.mirrors.Contents(ctx, mirror.Publication(p), commit)
-	return broker.Published{Commit: commit, Tree: contents.Tree, Base: contents.Base}, err
+	return broker.Published{Commit: commit, Own: contents.Own, Tree: contents.Tree, Base: contents.Base}, err
 }
 
 // mirrorOptions says where mirrors are. What tasks push is kept in a database that

@@ -89,10 +89,15 @@ func (r *Receipts) notice(kept store.Receipt, in task.Language) string {
 }
 
 // attest makes the receipt of what was published, if there was a verification, and
-// returns the description of the pull request. A pull request that the work was about
+// returns the description of the pull request. A run can publish a commit of somebody
+// else, such as the base, and gets no receipt for it. A pull request that the work was about
 // keeps its own description: there the last comment has the link.
 func (r *Runs) attest(ctx context.Context, held Held, wish PullWish, base string, published Published) (text string, err error) {
 	if r.options.Receipts == nil || wish.Verdict == nil {
+		return wish.Text, nil
+	}
+	if !published.Own {
+		r.options.Log.WarnContext(ctx, "there is no receipt: the commit was not made for the task", "task", held.ID, "commit", published.Commit)
 		return wish.Text, nil
 	}
 	kept, err := r.options.Receipts.sign(ctx, receipt.Facts{

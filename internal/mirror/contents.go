@@ -9,6 +9,9 @@ import (
 
 // Contents is what a published commit is made of.
 type Contents struct {
+	// Own says that the commit was made for the task. A task can publish a commit that
+	// the forge has from somebody else too.
+	Own  bool
 	Tree string
 	// Base is the newest commit of the base branch that is in the history of the commit;
 	// empty if the two have nothing in common, or if the branch is gone.
@@ -26,6 +29,11 @@ func (m *Mirrors) Contents(ctx context.Context, p Publication, commit string) (C
 	if err != nil {
 		return Contents{}, internal(err, "cannot read what was published")
 	}
+	made, err := m.pushedAs(ctx, at)
+	if err != nil {
+		return Contents{}, err
+	}
+	_, own := made[commit]
 	branch, err := m.base(ctx, at)
 	if err != nil {
 		return Contents{}, err
@@ -35,11 +43,11 @@ func (m *Mirrors) Contents(ctx context.Context, p Publication, commit string) (C
 		return Contents{}, err
 	}
 	if tip == "" { // somebody has removed it meanwhile
-		return Contents{Tree: strings.TrimSpace(tree)}, nil
+		return Contents{Own: own, Tree: strings.TrimSpace(tree)}, nil
 	}
 	base, err := m.git.run(ctx, command{dir: at.dir, args: []string{"merge-base", commit, tip}})
 	if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() == 1 {
 		base, err = "", nil // that is how git says that there is none
 	}
-	return Contents{Tree: strings.TrimSpace(tree), Base: strings.TrimSpace(base)}, internal(err, "cannot compare what was published with the base")
+	return Contents{Own: own, Tree: strings.TrimSpace(tree), Base: strings.TrimSpace(base)}, internal(err, "cannot compare what was published with the base")
 }

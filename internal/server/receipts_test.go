@@ -181,6 +181,9 @@ func TestWhatGetsNoReceipt(t *testing.T) {
 	if _, err := receipted(t, held, made.Branch, otherCommit, nil); err != nil {
 		t.Errorf("without a verdict: %v", err)
 	}
+	if _, err := receipted(t, held, made.Branch, foreignCommit, foundGood()); err != nil {
+		t.Errorf("a commit of somebody else: %v", err)
+	}
 	if kept, err := w.store.ReceiptsOf(t.Context(), made.ID); err != nil || len(kept) != 0 {
 		t.Errorf("there are %d receipts, %v", len(kept), err)
 	}

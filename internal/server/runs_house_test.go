@@ -307,8 +307,14 @@ func madeOf(p broker.Publication) broker.Published {
 	if len(p.Commit) != 40 {
 		return broker.Published{Commit: "made-of-" + p.Commit}
 	}
-	return broker.Published{Commit: publishedHash(p.Commit), Tree: strings.Repeat("7", 40), Base: strings.Repeat("8", 40)}
+	if p.Commit == foreignCommit {
+		return broker.Published{Commit: p.Commit, Tree: strings.Repeat("7", 40)}
+	}
+	return broker.Published{Commit: publishedHash(p.Commit), Own: true, Tree: strings.Repeat("7", 40), Base: strings.Repeat("8", 40)}
 }
+
+// foreignCommit is one that the forge has from somebody else.
+const foreignCommit = "ffffffffffffffffffffffffffffffffffffffff"
 
 // publishedHash is the hash of the commit that takes the place of another.
 func publishedHash(commit string) string { return commit[1:] + commit[:1] }
