@@ -40,8 +40,10 @@
 // forge/forgetest. Hosted forges are reached through forge/transport, which asks
 // little. Package [github.com/toryo-dev/toryo/internal/mirror] keeps copies of
 // their repositories and serves them to agents. Package
-// [github.com/toryo-dev/toryo/internal/inspect] looks at what is to be published, and package
-// [github.com/toryo-dev/toryo/internal/signing] signs it.
+// [github.com/toryo-dev/toryo/internal/inspect] looks at what is to be published, package
+// [github.com/toryo-dev/toryo/internal/signing] signs it, and package
+// [github.com/toryo-dev/toryo/internal/receipt] makes and checks signed statements of what
+// verification found about it.
 //
 // # Who decides
 //

@@ -67,6 +67,10 @@ func (d desk) say(ctx context.Context, say wire.Say) error {
 // way to this run; then the end of the run is waited for.
 func (d desk) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, error) {
 	open.Title, open.Body = d.hold.clean(open.Title), d.hold.clean(open.Body)
+	if open.Verdict != nil {
+		fitted := open.Verdict.Fit(d.hold.clean)
+		open.Verdict = &fitted
+	}
 	pulled, err := persist(ctx, pullTimeout, func(ctx context.Context) (wire.Pulled, error) {
 		return d.hold.held.OpenPull(ctx, wire.OpenPull(open))
 	})

@@ -123,6 +123,7 @@ Start with:
 		p.userCommand(),
 		p.boardCommand(),
 		p.tasksCommand(), p.pauseCommand(), p.resumeCommand(),
+		p.receiptCommand(),
 		p.reviewCommand(),
 		p.chatCommand(),
 		p.envCommand(),

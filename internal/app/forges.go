@@ -64,6 +64,8 @@ type forgeSide struct {
 
 	url string // where people find the server
 
+	receipts *broker.Receipts
+
 	running *runSide
 	handing *handingOut
 }
@@ -95,6 +97,10 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	if err != nil {
 		return nil, err
 	}
+	f.receipts = &broker.Receipts{Store: database, URL: strings.TrimSuffix(c.Server.PublicURL, "/"), Mask: redactor.String}
+	if err := f.receipts.MakeKey(ctx); err != nil {
+		return nil, err
+	}
 	mirrored := mirrorOptions(c, f)
 	if mirrored.Identity, err = identityOf(ctx, c); err != nil {
 		return nil, err
@@ -115,9 +121,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	}
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now, Mask: redactor.String,
-		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
-			return f.mirrors.Publish(ctx, mirror.Publication(p))
-		},
+		Publish: f.publish,
 	})
 	f.webhooks = &server.Webhooks{
 		Forges: webhooksOf(c), Seen: database, Changes: f.snapshots, Deliver: f.delivered, Log: report.Log, Now: time.Now,
@@ -128,6 +132,16 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		return nil, err
 	}
 	return f, nil
+}
+
+// publish publishes a branch, and tells what is there then.
+func (f *forgeSide) publish(ctx context.Context, p broker.Publication) (broker.Published, error) {
+	commit, err := f.mirrors.Publish(ctx, mirror.Publication(p))
+	if err != nil {
+		return broker.Published{}, err
+	}
+	contents, err := f.mirrors.Contents(ctx, mirror.Publication(p), commit)
+	return broker.Published{Commit: commit, Own: contents.Own, Tree: contents.Tree, Base: contents.Base}, err
 }
 
 // mirrorOptions says where mirrors are. What tasks push is kept in a database that

@@ -47,7 +47,7 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) (*runSide, 
 	return &runSide{
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own, Base: f.base, Forges: readers,
-			Steering: f.steering, Reviews: f.reviewSources(), Gate: gate, Addresses: f.addresses(c.Git),
+			Steering: f.steering, Reviews: f.reviewSources(), Gate: gate, Addresses: f.addresses(c.Git), Receipts: f.receipts,
 			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		halts: broker.NewHalts(haltOptions(c, f, words, now)),

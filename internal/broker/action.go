@@ -189,7 +189,10 @@ type Pulled struct {
 
 // Published is the result of [PublishBranch].
 type Published struct {
-	Commit string `json:"commit"` // that the forge has
+	Commit string `json:"commit"`         // that the forge has
+	Own    bool   `json:"own,omitempty"`  // it was made for the task, and is not somebody else's
+	Tree   string `json:"tree,omitempty"` // its files
+	Base   string `json:"base,omitempty"` // the commit of the base branch that it stands on
 }
 
 // The kinds of action, as they stand in the outbox.

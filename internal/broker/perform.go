@@ -24,7 +24,7 @@ type Publication struct {
 // Publish publishes a branch and returns the commit that the forge has then, which is
 // another than the agent's: it is the server's own. Publishing again what is there
 // already succeeds. Its errors have the codes of package forge.
-type Publish func(ctx context.Context, p Publication) (commit string, err error)
+type Publish func(ctx context.Context, p Publication) (Published, error)
 
 // delivery is one attempt to perform an action.
 type delivery struct {
@@ -236,10 +236,9 @@ func performPublish(ctx context.Context, d delivery, p PublishBranch) (any, erro
 			return nil, err
 		}
 	}
-	commit, err := d.sender.options.Publish(ctx, Publication{
+	return d.sender.options.Publish(ctx, Publication{
 		Item: d.Item, Task: d.Task, Generation: d.Generation, Branch: p.Branch, Commit: p.Commit, CoAuthors: p.CoAuthors,
 	})
-	return Published{commit}, err
 }
 
 // makeDraft makes the pull request that is open from a branch a draft, if there is one.

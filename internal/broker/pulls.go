@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -20,6 +21,8 @@ type PullWish struct {
 	Draft  bool
 	// Again says that the model was told of what the server found in this work.
 	Again bool
+	// Verdict is what verification found, for the receipt; nil if there was none.
+	Verdict *receipt.Verdict
 
 	unasked bool // it has something in it that nobody asked for
 }
@@ -89,6 +92,9 @@ func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base strin
 	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
 		return PullAnswer{}, err
 	}
+	if wish.Text, err = r.attest(ctx, held, wish, base, published); err != nil {
+		return PullAnswer{}, err
+	}
 	done, err := r.deliver(ctx, open, OpenPull{Title: wish.Title, Text: wish.Text, Head: held.Branch, Base: base, Draft: wish.Draft})
 	if err != nil {
 		return PullAnswer{}, err
@@ -105,6 +111,11 @@ func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base strin
 func (r *Runs) checkWish(ctx context.Context, held Held, wish PullWish) (base string, err error) {
 	if err := ownBranch(held.Task, wish.Branch); err != nil {
 		return "", err
+	}
+	if wish.Verdict != nil {
+		if err := wish.Verdict.Check(); err != nil {
+			return "", err
+		}
 	}
 	base, err = r.options.Base(ctx, held.Task)
 	if err == nil && wish.Base != base {

@@ -49,6 +49,10 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 		return task.Task{}, err
 	}
 	in := r.options.Words.language(ctx, held.Task)
+	attested, err := r.attested(ctx, held, in)
+	if err != nil {
+		return task.Task{}, err
+	}
 	end := store.RunEnd{
 		Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome),
 		Decide: func(t task.Task, pending []store.Halt) (store.Change, error) {
@@ -58,7 +62,7 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 			}
 			text := r.comment(t, result, decided, pull, in)
 			if t := decided.trigger; t == task.Finished || t == task.GaveUp {
-				text = joined(text, notice.Notice{Late: late}.TooLate(in))
+				text = joined(joined(text, attested), notice.Notice{Late: late}.TooLate(in))
 			}
 			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result.Progress)}, nil
 		},

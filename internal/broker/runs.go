@@ -49,6 +49,9 @@ type RunOptions struct {
 	// theirs; without one nobody is named in commits.
 	Addresses map[task.Forge]forge.Addresses
 
+	// Receipts signs what verification found; nil means that there are no receipts.
+	Receipts *Receipts
+
 	Lease time.Duration // how long a lease lasts after it was renewed; 0 means one minute
 	// PullWait is how long a request waits for a pull request to be opened before
 	// it says that it has to be asked again; 0 means 25 seconds.

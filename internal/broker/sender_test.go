@@ -372,9 +372,9 @@ func TestOnlyTheTasksBranchIsPublished(t *testing.T) {
 		var published []string
 		d.Sender = broker.NewSender(broker.SenderOptions{
 			Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: d.forge},
-			Publish: func(_ context.Context, p broker.Publication) (string, error) {
+			Publish: func(_ context.Context, p broker.Publication) (broker.Published, error) {
 				published = append(published, p.Branch)
-				return p.Commit, nil
+				return broker.Published{Commit: p.Commit}, nil
 			},
 		})
 		d.send(t)

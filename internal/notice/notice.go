@@ -47,6 +47,9 @@ type Notice struct {
 	Attempts   int
 	Late       []string // who wrote comments that no run has taken up
 	Findings   []task.Finding
+	Commit     string // that was published
+	Receipt    string // id of its receipt
+	ReceiptURL string // where people find the receipt; "" if nobody knows
 }
 
 // Done says that the work is done and passed verification.
@@ -99,6 +102,14 @@ func (n Notice) Found(in task.Language) string { return n.text(in, "findings") }
 // Drafted says why the pull request is a draft.
 func (n Notice) Drafted(in task.Language) string { return n.text(in, "drafted findings", n.opened()) }
 
+// Attested says where the receipt of a published commit is, and how it is checked.
+func (n Notice) Attested(in task.Language) string {
+	if n.ReceiptURL == "" {
+		return n.text(in, "receipt_id")
+	}
+	return n.text(in, "receipt_url")
+}
+
 func (n Notice) opened() string { return n.when("opened", n.Pull != "") }
 
 // when is a paragraph that is said in some cases only.
@@ -133,6 +144,7 @@ func (n Notice) text(in task.Language, names ...string) string {
 		"{kept}", n.Kept, "{fetch}", n.Fetch, "{ref}", n.Ref, "{branch}", n.Branch, "{pull}", n.Pull,
 		"{paused}", lasting(n.Paused, in), "{days}", strconv.Itoa(n.Days), "{attempts}", strconv.Itoa(n.Attempts),
 		"{late}", strings.Join(n.Late, ", "), "{findings}", n.findings(in),
+		"{commit}", n.Commit, "{receipt}", n.Receipt, "{receipt_url}", n.ReceiptURL,
 	).Replace(strings.Join(said, "\n\n"))
 }
 

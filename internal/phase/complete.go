@@ -235,7 +235,7 @@ const conflictWait = 5 * time.Second
 // own words.
 func (r *run) openPull(ctx context.Context, letter Letter, verdict Verdict) (Pulled, error) {
 	open := OpenPull{Branch: r.Work.Branch, Commit: r.state.branch, Base: r.Work.Base, Title: letter.Title,
-		Body: r.pullBody(letter, verdict), Again: r.state.withheld != nil,
+		Body: r.pullBody(letter, verdict), Again: r.state.withheld != nil, Verdict: r.attestation(verdict),
 		Draft: r.Draft || !verdict.Passed || !r.state.setup.Handover.EnvironmentReady || r.state.setup.Unrepeatable != ""}
 	if pull := r.Work.Pull; pull != nil {
 		open.Title, open.Body, open.Draft = pull.Title, pull.Body, false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -124,6 +125,9 @@ type OpenPull struct {
 	Body   string
 	Draft  bool
 	Again  bool // the model was told of what was found in this work
+	// Verdict is what verification found, for the receipt of the commit; nil if nothing
+	// was verified.
+	Verdict *receipt.Verdict
 }
 
 // Pulled is a pull request that is there.

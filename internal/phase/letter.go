@@ -3,10 +3,12 @@ package phase
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -202,4 +204,58 @@ func (v *Verdict) trim() {
 	for i := range v.Tests {
 		v.Tests[i].Output = ""
 	}
+}
+
+// attestation is what verification found, for the receipt. What a model said is among
+// the findings, as such.
+func (r *run) attestation(verdict Verdict) *receipt.Verdict {
+	setup := r.state.setup
+	made := setup.Receipt
+	attested := receipt.Verdict{Passed: verdict.Passed, NotRun: verdict.Unrun, Environment: receipt.Environment{
+		Name: cmp.Or(made.Environment, setup.Handover.EnvironmentName), Ready: setup.Handover.EnvironmentReady, Sandbox: made.Sandbox,
+		Image: made.Image, Identity: made.Identity, Snapshot: made.SnapshotKey, SetupCommands: made.SetupCommands,
+	}}
+	add := func(kind string, outcome *TestOutcome) {
+		run := receipt.Run{
+			Kind: kind, Command: outcome.Command, ExitCode: outcome.ExitCode, TimedOut: outcome.TimedOut, Compared: outcome.Compared,
+			Milliseconds: outcome.Milliseconds, Failed: outcome.New, FailedBefore: outcome.Before, Fixed: outcome.Fixed,
+		}
+		if outcome.Counted {
+			run.Counts = &receipt.Counts{Passed: outcome.Ran - outcome.Failed, Failed: outcome.Failed, Skipped: outcome.Skipped}
+		}
+		folder := cmp.Or(outcome.Folder, ".")
+		at := slices.IndexFunc(attested.Projects, func(p receipt.Project) bool { return p.Folder == folder })
+		if at < 0 {
+			at = len(attested.Projects)
+			attested.Projects = append(attested.Projects, receipt.Project{Folder: folder})
+		}
+		attested.Projects[at].Runs = append(attested.Projects[at].Runs, run)
+	}
+	if verdict.Build != nil {
+		add(receipt.BuildRun, verdict.Build)
+	}
+	for i := range verdict.Tests {
+		add(receipt.TestRun, &verdict.Tests[i])
+	}
+	for _, list := range []struct {
+		title string
+		texts []string
+	}{
+		{"a placeholder is left: ", verdict.Placeholders}, {"a file is too large: ", nonEmpty(verdict.TooLarge)},
+		{"the environment cannot be set up with these files: ", nonEmpty(verdict.Setup)},
+		{"a model says that this is missing: ", verdict.Judgement.Missing}, {"a model says that this is wrong: ", verdict.Judgement.Problems},
+	} {
+		for _, text := range list.texts {
+			attested.Findings = append(attested.Findings, list.title+text)
+		}
+	}
+	return &attested
+}
+
+// nonEmpty is a list of a text, or of nothing.
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
 }

@@ -45,6 +45,7 @@ type Verdict struct {
 // TestOutcome is a run of the tests, or of the build, against the baseline.
 type TestOutcome struct {
 	Command  string   `json:"command"`
+	Folder   string   `json:"folder,omitempty"` // of the project
 	ExitCode int      `json:"exit_code"`
 	TimedOut bool     `json:"timed_out,omitempty"`
 	Compared bool     `json:"compared"` // with a baseline
@@ -55,11 +56,13 @@ type TestOutcome struct {
 	Passed bool `json:"passed,omitempty"`
 	// Counted says that the numbers are known, from the runner's report. Note is what
 	// is wrong with that.
-	Counted bool   `json:"counted,omitempty"`
-	Ran     int    `json:"ran,omitempty"`
-	Failed  int    `json:"failed,omitempty"`
-	Skipped int    `json:"skipped,omitempty"`
-	Note    string `json:"note,omitempty"`
+	Counted bool `json:"counted,omitempty"`
+	Ran     int  `json:"ran,omitempty"`
+	Failed  int  `json:"failed,omitempty"`
+	Skipped int  `json:"skipped,omitempty"`
+	// Milliseconds is how long it took.
+	Milliseconds int64  `json:"milliseconds,omitempty"`
+	Note         string `json:"note,omitempty"`
 	// Worse says that it failed in a way that it did not before.
 	Worse  bool   `json:"worse,omitempty"`
 	Output string `json:"output,omitempty"` // the end of it, when it is worse
@@ -146,7 +149,7 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 // compare holds a run of the tests against the baseline. Without one, whatever
 // fails counts against the work.
 func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutcome {
-	outcome := &TestOutcome{Command: ran.Line(), ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
+	outcome := &TestOutcome{Command: ran.Line(), Folder: ran.Folder, Milliseconds: ran.Milliseconds, ExitCode: ran.ExitCode, TimedOut: ran.Exceeded == sandbox.TimeLimit,
 		Compared: baseline != nil, New: ran.Failing}
 	bad := !ran.Passed()
 	outcome.Worse, outcome.Passed = bad, !bad

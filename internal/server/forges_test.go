@@ -67,8 +67,9 @@ func newPlant(t testing.TB) *plant {
 	t.Cleanup(p.mirrors.Stop)
 	p.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: p.store, Tasks: p.store, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots,
-		Publish: func(ctx context.Context, b broker.Publication) (string, error) {
-			return p.mirrors.Publish(ctx, mirror.Publication(b))
+		Publish: func(ctx context.Context, b broker.Publication) (broker.Published, error) {
+			commit, err := p.mirrors.Publish(ctx, mirror.Publication(b))
+			return broker.Published{Commit: commit}, err
 		},
 	})
 	p.sender.Start(t.Context())

@@ -199,6 +199,7 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPull
 	open := input.Body
 	answer, err := a.runs.OpenPull(ctx, held, broker.PullWish{
 		Branch: open.Branch, Commit: open.Commit, Base: open.Base, Title: open.Title, Text: open.Body, Draft: open.Draft, Again: open.Again,
+		Verdict: open.Verdict,
 	})
 	return &openPullOutput{wire.Pulled{
 		Number: answer.Number, URL: answer.URL, Opened: answer.Opened, Commit: answer.Commit, Withheld: answer.Withheld, Findings: answer.Findings,

@@ -157,14 +157,14 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Mask:   strings.NewReplacer(maskedSecret, "[masked]").Replace,
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
-		Publish: func(ctx context.Context, p broker.Publication) (string, error) {
+		Publish: func(ctx context.Context, p broker.Publication) (broker.Published, error) {
 			if pull, found, err := w.forge.FindPull(ctx, repository, p.Branch, ""); err == nil && found {
 				w.drafts.Store(p.Commit, pull.Draft)
 			}
 			w.published.Store(p.Branch, p.Commit)
 			w.coAuthors.Store(p.Commit, p.CoAuthors)
 			w.forge.SetBranch(repository, p.Branch, p.Commit)
-			return "made-of-" + p.Commit, nil
+			return madeOf(p), nil
 		},
 	})
 	w.sender.Start(t.Context())
@@ -176,8 +176,13 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	}
 	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
 	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
+	receipts := &broker.Receipts{Store: database, URL: "https://toryo.example", Mask: strings.NewReplacer(maskedSecret, "[masked]").Replace}
+	if err := receipts.MakeKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	w.runs = broker.NewRuns(broker.RunOptions{
-		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Receipts: receipts,
+		Store:    database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
 		Addresses: map[task.Forge]forge.Addresses{task.Gitea: addressBook{
@@ -295,3 +300,21 @@ func (w *workshop) settle(t *testing.T, key task.Key) {
 		}
 	}
 }
+
+// madeOf is the commit that is published in place of one. Names that are no hashes have
+// one that can be read.
+func madeOf(p broker.Publication) broker.Published {
+	if len(p.Commit) != 40 {
+		return broker.Published{Commit: "made-of-" + p.Commit}
+	}
+	if p.Commit == foreignCommit {
+		return broker.Published{Commit: p.Commit, Tree: strings.Repeat("7", 40)}
+	}
+	return broker.Published{Commit: publishedHash(p.Commit), Own: true, Tree: strings.Repeat("7", 40), Base: strings.Repeat("8", 40)}
+}
+
+// foreignCommit is one that the forge has from somebody else.
+const foreignCommit = "ffffffffffffffffffffffffffffffffffffffff"
+
+// publishedHash is the hash of the commit that takes the place of another.
+func publishedHash(commit string) string { return commit[1:] + commit[:1] }

@@ -124,6 +124,7 @@ func New(options Options) *Server {
 	}
 	s.registerMe()
 	s.registerTasks()
+	s.registerReceipts(mux)
 	s.registerAgents(options.Now)
 	s.registerOver()
 	if options.HandOut != nil {

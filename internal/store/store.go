@@ -9,6 +9,7 @@ type Store interface {
 	Events
 	Runs
 	Refs
+	Receipts
 	Halts
 	CommentLog
 	Outbox

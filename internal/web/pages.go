@@ -79,6 +79,7 @@ func New(options Options) *Pages {
 	p.registerPreferences(mux)
 	p.registerHome(mux)
 	p.registerTasks(mux)
+	p.registerReceipts(mux)
 	p.registerSettings(mux)
 	if options.Board != nil {
 		p.registerBoard(mux)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -57,6 +58,7 @@ type taskView struct {
 	plan     *planData
 	usage    usageView
 	receipt  *setupData
+	receipts []store.Receipt
 	ledger   []ledgerRow
 	moves    []entryView
 	pulls    []forge.LinkedPull // that are about the issue of the task
@@ -108,6 +110,9 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 		return nil, err
 	}
 	if view.pulls, err = p.pullsOf(r.Context(), v, view.Key); err != nil {
+		return nil, err
+	}
+	if view.receipts, err = p.Store.ReceiptsOf(r.Context(), view.ID); err != nil {
 		return nil, err
 	}
 	if r.URL.Query().Has("parts") { // the script asks for what is around the journal

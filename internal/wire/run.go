@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -172,6 +173,8 @@ type OpenPull struct {
 	Body   string `json:"body" maxLength:"200000"`
 	Draft  bool   `json:"draft,omitempty"`
 	Again  bool   `json:"again,omitempty" doc:"The model was told of what the server found in this work"`
+	// Verdict is signed by the server, with what it knows itself.
+	Verdict *receipt.Verdict `json:"verdict,omitempty" doc:"What verification found, for the receipt of the commit"`
 }
 
 // Reference is an item that the text of the task's own item names.

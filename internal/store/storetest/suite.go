@@ -31,6 +31,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Servers":     serverChecks,
 		"Leases":      leaseChecks,
 		"Refs":        refsChecks,
+		"Receipts":    receiptChecks,
 		"Events":      eventChecks,
 		"Outbox":      outboxChecks,
 		"Coalescing":  coalesceChecks,
