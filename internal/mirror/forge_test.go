@@ -215,12 +215,12 @@ func (s *site) begin(t testing.TB, id task.ID) string {
 	return s.address(id, "token-"+string(id))
 }
 
-// branch begins a task and returns a clone of its repository with the task's branch
+// branch begins the task task1 and returns a clone of its repository with the task's branch
 // checked out.
-func (s *site) branch(t testing.TB, id task.ID) string {
+func (s *site) branch(t testing.TB) string {
 	t.Helper()
 	work := t.TempDir()
-	run(t, "", "clone", "--quiet", s.begin(t, id), work)
+	run(t, "", "clone", "--quiet", s.begin(t, "task1"), work)
 	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
 	return work
 }
