@@ -61,7 +61,11 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if withheld, is := errors.AsType[*withheldError](err); is && ctx.Err() == nil {
 		// It goes back once; the server sees to it that it is not more often.
 		run.Assignment.Prompt += "\n\n" + phase.WithheldText(withheld.findings)
-		if ended, err = c.work(ctx, run); err == nil && ctx.Err() == nil {
+		ended, err = c.work(ctx, run)
+		if ctx.Err() != nil {
+			return c.cut(ctx, run)
+		}
+		if err == nil {
 			result, err = c.judge(ctx, run, ended, true)
 		}
 	}

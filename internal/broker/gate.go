@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -61,7 +62,7 @@ func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspect
 	switch {
 	case len(earlier) == 0:
 		decided.Outcome = task.Withheld
-	case blocks(findings) || r.options.Gate.Refuse:
+	case slices.ContainsFunc(findings, task.Finding.Blocks) || r.options.Gate.Refuse:
 		decided.Outcome = task.PublishRefused
 	}
 	if err := r.note(ctx, held, decided); err != nil {
@@ -75,7 +76,7 @@ func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspect
 // conclude does what follows from a decision. It is nil unless the work is not published
 // at all.
 func (r *Runs) conclude(ctx context.Context, publication Publication, decided task.Inspection) error {
-	if blocks(decided.Findings) {
+	if slices.ContainsFunc(decided.Findings, task.Finding.Blocks) {
 		// A later run that began with it could never publish anything.
 		if err := r.options.Gate.Retract(ctx, publication); err != nil {
 			return err
@@ -85,15 +86,6 @@ func (r *Runs) conclude(ctx context.Context, publication Publication, decided ta
 		return nil
 	}
 	return task.Errorf(task.Unsafe, "the work is not published: %s", places(decided.Findings))
-}
-
-func blocks(findings []task.Finding) bool {
-	for _, finding := range findings {
-		if finding.Blocks() {
-			return true
-		}
-	}
-	return false
 }
 
 // places tells findings in one line.

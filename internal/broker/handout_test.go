@@ -389,7 +389,8 @@ func TestAnAgentThatIsGone(t *testing.T) {
 		t.Error("it has the task")
 	}
 	made := ask(t, h, "there").get(t)
-	if made.Task.ID != x.ID || made.Task.Generation < 2 || made.Was != task.ReasonAgentGone || made.Task.Attempts != 1 {
+	// The one that is gone may be given the task once more before it is known to be.
+	if made.Task.ID != x.ID || made.Task.Generation < 2 || made.Task.Generation > 3 || made.Was != task.ReasonAgentGone || made.Task.Attempts != 1 {
 		t.Errorf("given %+v", made.Given)
 	}
 }

@@ -18,7 +18,7 @@ const repo = "owner/name"
 
 // pass lets time pass in the bubble that a test runs in. It costs no real time.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // inside a bubble of synctest
+	<-time.After(d)
 }
 
 // newForge returns a forge with one issue.

@@ -88,7 +88,7 @@ func New(options Options) *Inspector {
 		options.Registry = func(string) bool { return false }
 	}
 	return &Inspector{
-		options: options, protect: compile(options.Protect), folders: above(append(Protected(), options.Protect...)), allow: compile(options.Allow),
+		options: options, protect: compile(options.Protect), folders: above(append(builtIn(), options.Protect...)), allow: compile(options.Allow),
 		looks: make(chan struct{}, options.AtOnce),
 	}
 }

@@ -65,8 +65,8 @@ var protections = func() []protection {
 	return all
 }()
 
-// Protected lists the patterns of files that are protected by default.
-func Protected() []string {
+// builtIn lists the patterns of files that are protected by default.
+func builtIn() []string {
 	var all []string
 	for _, g := range groups {
 		all = append(all, g.patterns...)

@@ -215,6 +215,16 @@ func (s *site) begin(t testing.TB, id task.ID) string {
 	return s.address(id, "token-"+string(id))
 }
 
+// branch begins the task task1 and returns a clone of its repository with the task's branch
+// checked out.
+func (s *site) branch(t testing.TB) string {
+	t.Helper()
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", s.begin(t, "task1"), work)
+	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
+	return work
+}
+
 func (s *site) address(id task.ID, token string) string {
 	return strings.Replace(s.url, "http://", "http://agent:"+token+"@", 1) + "/git/" + string(id) + ".git"
 }

@@ -28,10 +28,7 @@ func found(t *testing.T, s *site, p mirror.Publication) []string {
 func TestInspectComparesWithTheForge(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	address := s.begin(t, "task1")
-	work := t.TempDir()
-	run(t, "", "clone", "--quiet", address, work)
-	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
+	work := s.branch(t)
 	tip := commit(t, work, ".drone.yml")
 	run(t, work, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/toryo/1", "HEAD:refs/heads/main", "HEAD:refs/tags/v1", "HEAD:refs/toryo/wip")
 	want := []string{"protected_file .drone.yml"}
@@ -63,10 +60,7 @@ func TestInspectComparesWithTheForge(t *testing.T) {
 func TestRetract(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	address := s.begin(t, "task1")
-	work := t.TempDir()
-	run(t, "", "clone", "--quiet", address, work)
-	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
+	work := s.branch(t)
 	own := func() string {
 		return run(t, s.dir(), "for-each-ref", "--format=%(objectname)", "refs/namespaces/task1/refs/heads/toryo/1")
 	}

@@ -72,10 +72,7 @@ func TestCommitsWithFurtherHeaders(t *testing.T) {
 func TestWhatIsPublishedIsWhatWasInspected(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	address := s.begin(t, "task1")
-	work := t.TempDir()
-	run(t, "", "clone", "--quiet", address, work)
-	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
+	work := s.branch(t)
 	commit(t, work, "b.txt")
 	tip := commit(t, work, "c.txt")
 	run(t, work, "push", "--quiet", "origin", "HEAD:refs/heads/toryo/1")
@@ -96,10 +93,7 @@ func TestWhatIsPublishedIsWhatWasInspected(t *testing.T) {
 func TestTooManyCommits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	address := s.begin(t, "task1")
-	work := t.TempDir()
-	run(t, "", "clone", "--quiet", address, work)
-	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
+	work := s.branch(t)
 	tip, tree := run(t, work, "rev-parse", "HEAD"), run(t, work, "rev-parse", "HEAD^{tree}")
 	for range inspect.MaxCommits + 1 {
 		tip = run(t, work, "commit-tree", "-m", "x", "-p", tip, tree)

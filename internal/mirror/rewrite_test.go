@@ -38,10 +38,7 @@ func shown(t *testing.T, dir, commit string) string {
 func TestPublishedCommitsAreTheServers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(o *mirror.Options) { o.Identity = mirror.Identity{Name: "Bot", Email: "bot@example.org"} })
-	address := s.begin(t, "task1")
-	work := t.TempDir()
-	run(t, "", "clone", "--quiet", address, work)
-	run(t, work, "checkout", "--quiet", "-b", "toryo/1")
+	work := s.branch(t)
 	base := run(t, work, "rev-parse", "HEAD")
 	commit(t, work, "b.txt")
 	commit(t, work, "c.txt")

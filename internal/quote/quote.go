@@ -97,10 +97,12 @@ func oneLine(text string) string {
 func Inset(text string) string { return lineBreak.ReplaceAllString(text, "$0  ") }
 
 // lineBreak is whatever a reader may take for the end of a line.
-var lineBreak = regexp.MustCompile(`\r\n|[\n\v\f\r\x{85}\x{2028}\x{2029}]`)
+var lineBreak = regexp.MustCompile(`\r\n|` + breaks)
+
+const breaks = `[\n\v\f\r\x{85}\x{2028}\x{2029}]`
 
 // section is a line that could be taken for the heading of a section.
-var section = regexp.MustCompile(`(?:^|[\n\v\f\r\x{85}\x{2028}\x{2029}])[\s\p{Z}]*?§`)
+var section = regexp.MustCompile(`(?:^|` + breaks + `)[\s\p{Z}]*?§`)
 
 // Section is a section of a text under a heading such as §3. A line in it that looks
 // like a heading is indented, so that no line but ours begins with §.

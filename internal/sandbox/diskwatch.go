@@ -14,11 +14,11 @@ type DiskWatch struct {
 	Used  func() int64          // by the sandbox
 
 	free     int64     // when the folders were measured last
+	used     int64     // what they took then
 	measured time.Time // zero before the first time
 	took     time.Duration
 	dying    bool  // it was said that too much is taken, and no command has begun since
 	ended    bool  // a command has, since the last look
-	used     int64 // what they took then
 	allowed  int64 // what they may take: the limit, or what they took when it was last exceeded
 }
 

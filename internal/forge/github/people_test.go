@@ -1,30 +1,19 @@
 package github_test
 
 import (
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/forgetest"
 	"github.com/toryo-dev/toryo/internal/forge/github"
 )
-
-// wire answers requests to GitHub as GitHub does.
-type wire func(r *http.Request) (status int, body string)
-
-func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	status, body := w(r)
-	return &http.Response{
-		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
-	}, nil
-}
 
 // On github.com everybody has an address that GitHub made. Elsewhere none is made up.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	client := &http.Client{Transport: wire(func(r *http.Request) (int, string) {
+	client := &http.Client{Transport: forgetest.Answers(func(r *http.Request) (int, string) {
 		asked++
 		switch r.URL.Path {
 		case "/users/octocat":

@@ -44,12 +44,13 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 	return result, b.explain(err)
 }
 
-// outOfMemory reports whether the kernel ended processes of the container for their memory.
+// outOfMemory reports whether the container has ended and the kernel had ended processes
+// of it for their memory, perhaps earlier ones: Docker does not say when.
 func (b *box) outOfMemory(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
 	found, err := b.engine.api.ContainerInspect(ctx, b.info.ID, client.ContainerInspectOptions{})
-	return err == nil && found.Container.State != nil && found.Container.State.OOMKilled
+	return err == nil && found.Container.State != nil && !found.Container.State.Running && found.Container.State.OOMKilled
 }
 
 // explain adds to an error of the sandbox what the guest said on standard error.

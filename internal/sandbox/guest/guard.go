@@ -134,7 +134,9 @@ func (g *guard) explain(err error) error {
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	g.look()
+	if g.found != sandbox.MemoryLimit {
+		g.look()
+	}
 	if g.found != sandbox.MemoryLimit {
 		return err
 	}

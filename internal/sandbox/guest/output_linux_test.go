@@ -27,17 +27,21 @@ func TestOutputThatIsReadLate(t *testing.T) {
 	if _, err := host.Read(one); err != nil { // the guest has begun to send it
 		t.Fatal(err)
 	}
-	// The host does not read on for a while, and the guest waits for that.
-	done := make(chan struct{})
-	go func() { // ends with the pipes
-		defer close(done)
-		pipes.drain()
-		out.finish(end{})
-	}()
+	// The host does not read on, and the guest waits for that until its deadline is over.
 	if _, err := pipes.writers[0].WriteString(second); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(5 * drainTime)
+	for _, reader := range pipes.readers {
+		if err := reader.SetReadDeadline(time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan struct{})
+	go func() { // ends with the pipes
+		defer close(done)
+		pipes.reading.Wait()
+		out.finish(end{})
+	}()
 	var got strings.Builder
 	for {
 		kind, data, err := readFrame(io.MultiReader(bytes.NewReader(one), host))

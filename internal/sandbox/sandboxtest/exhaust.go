@@ -78,6 +78,9 @@ func survives(t *testing.T, h Harness, box sandbox.Sandbox, text string) bool {
 	if err != nil && !h.Weak && !strings.Contains(err.Error(), sandbox.OutOfMemory) {
 		t.Fatalf("run %.80q: %q, %v", text, result.Log, err)
 	}
+	if alive := "echo alive"; err == nil && text == alive && result.Exceeded == sandbox.NoLimit && (result.ExitCode != 0 || string(result.Stdout) != "alive\n") {
+		t.Errorf("%q printed %q and ended with %d", alive, result.Log, result.ExitCode)
+	}
 	return err == nil
 }
 
