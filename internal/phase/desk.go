@@ -186,6 +186,15 @@ type Repository interface {
 	// Changed reports whether a commit that Save has made has other files than the
 	// branch had when the run began, with what the base has got since. None has not.
 	Changed(ctx context.Context, saved string) (bool, error)
+	// Files lists the files of a commit.
+	Files(ctx context.Context, commit string) ([]string, error)
+	// Changes names the files that differ between two commits.
+	Changes(ctx context.Context, from, to string) ([]Change, error)
+	// File returns a regular file of a commit, or NotFound, or TooLarge.
+	File(ctx context.Context, commit, name string) ([]byte, error)
+	// Mixed makes a commit of the files of one, of which those named are as another
+	// one has them, or not there if that has none.
+	Mixed(ctx context.Context, on, from string, names []string) (commit string, err error)
 	// Base returns a file as the base branch has it, or NotFound.
 	Base(ctx context.Context, path string) ([]byte, error)
 	// BaseFiles lists the files of the base branch.
@@ -222,6 +231,12 @@ type Export interface {
 type Preserved struct {
 	Restored []string          // files that were changed or removed, and put back
 	Made     map[string]string // new files that git does not ignore, with the hash of their content
+}
+
+// Change is a file that differs between two commits.
+type Change struct {
+	Name           string
+	Added, Removed bool
 }
 
 // Diff is a change.

@@ -19,6 +19,7 @@ import (
 type Executed struct {
 	Reason  task.Reason `json:"reason"`
 	Summary string      `json:"summary,omitempty"` // the model's own
+	Proof   []string    `json:"proof,omitempty"`   // the tests that show it, as the model says
 }
 
 // planBlock is the pinned block with the plan and what is done of it.
@@ -51,7 +52,7 @@ func (r *run) execute(ctx context.Context) error {
 	}
 	executed := Executed{Reason: outcome.Reason, Summary: outcome.Text}
 	if outcome.End != nil {
-		executed.Summary = outcome.End.Summary
+		executed.Summary, executed.Proof = outcome.End.Summary, outcome.End.Proof[:min(len(outcome.End.Proof), mostNamed)]
 	}
 	if err := r.save(ctx); err != nil {
 		return err

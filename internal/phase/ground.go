@@ -173,9 +173,15 @@ func (t *trial) run(ctx context.Context, command sandbox.Command, shown string, 
 	return &ran, nil
 }
 
-// test runs the tests of a project. Where the runner is known, it reports to a folder that
-// is this run's alone.
+// test runs the tests of a project.
 func (t *trial) test(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+	return t.testOnly(ctx, command, nil)
+}
+
+// testOnly runs some tests of a project, or all of them without names and where the runner
+// cannot select. Where the runner is known, it reports to a folder that is this run's
+// alone.
+func (t *trial) testOnly(ctx context.Context, command sandbox.Command, names []string) (*environment.Baseline, error) {
 	workspace, err := workdir.Open(t.files)
 	if err != nil {
 		return nil, fmt.Errorf("open the files to test: %w", err)
@@ -195,7 +201,11 @@ func (t *trial) test(ctx context.Context, command sandbox.Command) (*environment
 	name := path.Join(pipesFolder, "report-"+rand.Text())
 	defer func() { _ = workspace.RemoveAll(name) }() // what is left goes with the workspace
 	shown := command.Text
-	command.Text = runner.Command(path.Join(t.at, name))
+	at := path.Join(t.at, name)
+	selected, can := runner.Only(at, names)
+	if command.Text = selected; !can {
+		command.Text = runner.Command(at)
+	}
 	return t.run(ctx, command, shown, func(output []byte, exit int) testreport.Report {
 		reports, err := workspace.Sub(name)
 		if err != nil {
@@ -229,7 +239,7 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 		err = r.testOnce(ctx, verdict)
 	}
 	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
-		verdict.Build, verdict.Tests = nil, nil
+		verdict.Build, verdict.Tests, verdict.Findings, verdict.Proof = nil, nil, nil, ProofOutcome{}
 		verdict.Untested, verdict.Unrun = true, err.Error()
 		return nil
 	}
@@ -237,13 +247,17 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 }
 
 func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
-	setup := r.state.setup
-	if setup.Unrepeatable != "" || !setup.Handover.EnvironmentReady {
+	verdict.Tests, verdict.Findings, verdict.Proof = nil, nil, ProofOutcome{}
+	if setup := r.state.setup; setup.Unrepeatable != "" || !setup.Handover.EnvironmentReady {
 		verdict.Unrun = "the environment is not ready"
 		if setup.Unrepeatable != "" {
 			verdict.Unrun = "the environment could not be set up a second time, before any change: " + setup.Unrepeatable
 		}
 		return nil
+	}
+	setup, err := r.baselines(ctx)
+	if err != nil {
+		return err
 	}
 	projects := testable(setup.Receipt)
 	if len(projects) == 0 {
@@ -252,19 +266,44 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 	if len(projects) == 0 && setup.Build == nil {
 		return nil
 	}
+	runs, err := r.testCommit(ctx, setup, projects, verdict)
+	if err != nil || verdict.Setup != "" {
+		return err
+	}
+	for i := range runs {
+		if err := r.settleFlaky(ctx, verdict, &runs[i]); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		for _, run := range runs {
+			verdict.Tests = append(verdict.Tests, *run.outcome)
+		}
+	}()
+	if slices.ContainsFunc(runs, func(t tested) bool { return t.outcome.Worse }) {
+		return nil
+	}
+	if err := r.lookForTampering(ctx, verdict, runs); err != nil {
+		return err
+	}
+	return r.prove(ctx, verdict, runs)
+}
+
+// testCommit builds and tests what would be published, in a sandbox of its own.
+func (r *run) testCommit(ctx context.Context, setup *SetupEntry, projects []environment.ProjectSetup, verdict *Verdict) ([]tested, error) {
 	on, err := r.newGround(ctx, verdict.Commit, setup.Receipt)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer on.close(ctx)
 	if on.problem != "" {
 		verdict.Setup = on.problem
-		return nil
+		return nil, nil
 	}
 	if baseline := setup.Build; baseline != nil {
 		ran, err := on.try(ctx, setup.Receipt.Main().Command(baseline.Command))
 		if err != nil {
-			return cause(ctx, err)
+			return nil, cause(ctx, err)
 		}
 		verdict.Build = compare(baseline, *ran)
 	}
@@ -273,10 +312,10 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 
 // testProjects runs the tests of the projects that the change touches, and if those are
 // good, of the others.
-func (r *run) testProjects(ctx context.Context, on *ground, projects []environment.ProjectSetup, verdict *Verdict) error {
+func (r *run) testProjects(ctx context.Context, on *ground, projects []environment.ProjectSetup, verdict *Verdict) ([]tested, error) {
 	diff, err := r.Repository.Diff(ctx, verdict.Commit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all := make([]environment.Project, len(projects))
 	for i, project := range projects {
@@ -288,7 +327,7 @@ func (r *run) testProjects(ctx context.Context, on *ground, projects []environme
 			return one.Directory == p.Directory && one.EnvironmentType == p.EnvironmentType
 		})
 	}
-	verdict.Tests = nil
+	var runs []tested
 	for _, round := range []bool{true, false} {
 		for _, project := range projects {
 			if isTouched(project) != round {
@@ -296,15 +335,15 @@ func (r *run) testProjects(ctx context.Context, on *ground, projects []environme
 			}
 			ran, err := on.test(ctx, project.Command(project.TestCommand))
 			if err != nil {
-				return cause(ctx, err)
+				return nil, cause(ctx, err)
 			}
-			verdict.Tests = append(verdict.Tests, *compare(project.Baseline, *ran))
+			runs = append(runs, tested{project: project, ran: *ran, outcome: compare(project.Baseline, *ran)})
 		}
-		if verdict.worse() {
-			return nil
+		if slices.ContainsFunc(runs, func(t tested) bool { return t.outcome.Worse }) {
+			break
 		}
 	}
-	return nil
+	return runs, nil
 }
 
 // testable are the projects whose tests are run: those that are ready, without those that

@@ -89,6 +89,8 @@ type SetupEntry struct {
 	// Build is how building went before any change; nil if there is nothing to
 	// build.
 	Build *environment.Baseline `json:"build,omitempty"`
+	// Base is the commit whose tests were run before any change.
+	Base string `json:"base,omitempty"`
 	// Made are the files that set-up made, with the hash of what they had then. They
 	// are no part of the work before the work has changed them.
 	Made map[string]string `json:"made_files,omitempty"`

@@ -38,13 +38,17 @@ func (r *run) pullBody(letter Letter, verdict Verdict) string {
 	section(w.summary, []string{tool.Shorten(strings.TrimSpace(letter.Summary), 20_000)})
 	section(w.actions, r.actionLines())
 	section(w.verification, r.verificationLines(verdict))
-	var failing, fixed, before []string
+	section(w.unexplained, r.findingLines(verdict, false))
+	section(w.explained, r.findingLines(verdict, true))
+	var failing, fixed, before, flaky []string
 	for _, tests := range verdict.Tests {
 		failing, fixed, before = append(failing, tests.New...), append(fixed, tests.Fixed...), append(before, tests.Before...)
+		flaky = append(flaky, tests.Flaky...)
 	}
 	section(w.newFailing, nameLines(failing))
 	section(w.fixed, nameLines(fixed))
 	section(w.stillFailing, nameLines(before))
+	section(w.flaky, nameLines(flaky))
 	section(w.warnings, bullets(r.state.warnings))
 	if r.Work.Item.Kind == task.Issue {
 		fmt.Fprintf(&b, w.closes+"\n", r.Work.Item.Number)
@@ -64,6 +68,35 @@ func (r *run) actionLines() []string {
 	return lines
 }
 
+// findingLines are the findings about tests that something explains, or nothing.
+func (r *run) findingLines(verdict Verdict, explained bool) []string {
+	w := r.words()
+	var lines []string
+	for _, finding := range verdict.Findings {
+		if (finding.Because != "") != explained {
+			continue
+		}
+		text := w.found[finding.Kind]
+		if finding.Note != "" {
+			text += " (" + oneLine(finding.Note) + ")"
+		}
+		if explained {
+			text = fmt.Sprintf(w.because, text, oneLine(finding.Because))
+		}
+		lines = append(lines, "- "+text)
+		for _, line := range nameLines(finding.Names) {
+			lines = append(lines, "  "+line)
+		}
+	}
+	if explained && len(verdict.TestFiles) > 0 {
+		lines = append(lines, "- "+w.testFiles)
+		for _, line := range nameLines(verdict.TestFiles) {
+			lines = append(lines, "  "+line)
+		}
+	}
+	return lines
+}
+
 func (r *run) verificationLines(verdict Verdict) []string {
 	w := r.words()
 	var lines []string
@@ -79,6 +112,14 @@ func (r *run) verificationLines(verdict Verdict) []string {
 	}
 	if verdict.Unrun != "" {
 		add(w.notRun, verdict.Unrun)
+	}
+	if shown := verdict.Proof.Shown; len(shown) > 0 {
+		add(w.shown, names(shown))
+	} else if verdict.Proof.None != "" {
+		add(w.noneShown, oneLine(verdict.Proof.None))
+	}
+	for _, text := range verdict.Proof.Wrong {
+		add(w.problem, oneLine(text))
 	}
 	if len(verdict.Placeholders) == 0 {
 		add("%s", w.noPlaceholders)
@@ -106,6 +147,8 @@ func (t *TestOutcome) line(w words) string {
 		how = w.timedOut
 	case t.good():
 		how = w.passed
+	case t.clean(): // or it would be, but for the findings
+		return fmt.Sprintf("`%s`: %s", oneLine(t.Command), w.doubted)
 	case t.ExitCode == 0:
 		how = fmt.Sprintf(w.noVerdict, t.Note)
 	}
@@ -138,6 +181,19 @@ func nameLines(names []string) []string {
 	return lines
 }
 
+// names is the beginning of a list of names, on one line.
+func names(all []string) string {
+	const most = 10
+	var shown []string
+	for _, name := range all[:min(len(all), most)] {
+		shown = append(shown, "`"+strings.ReplaceAll(oneLine(name), "`", "'")+"`")
+	}
+	if more := len(all) - most; more > 0 {
+		shown = append(shown, fmt.Sprintf("… %d", more))
+	}
+	return strings.Join(shown, ", ")
+}
+
 // doneComment is what people are told at the end of a run that handed something
 // over.
 func (r *run) doneComment(handed Handed, verdict Verdict) string {
@@ -152,6 +208,9 @@ func (r *run) doneComment(handed Handed, verdict Verdict) string {
 	}
 	parts = append(parts, tool.Shorten(strings.TrimSpace(handed.Letter.Summary), 10_000),
 		strings.Join(r.verificationLines(verdict), "\n"))
+	if unexplained := r.findingLines(verdict, false); len(unexplained) > 0 {
+		parts = append(parts, "**"+w.unexplained+"**\n\n"+strings.Join(unexplained, "\n"))
+	}
 	if len(r.state.warnings) > 0 {
 		parts = append(parts, "**"+w.warnings+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
 	}
@@ -243,6 +302,7 @@ func (r *run) attestation(verdict Verdict) *receipt.Verdict {
 	}{
 		{"a placeholder is left: ", verdict.Placeholders}, {"a file is too large: ", nonEmpty(verdict.TooLarge)},
 		{"the environment cannot be set up with these files: ", nonEmpty(verdict.Setup)},
+		{"about tests: ", verdict.findingTexts()}, {"", verdict.Proof.Wrong},
 		{"a model says that this is missing: ", verdict.Judgement.Missing}, {"a model says that this is wrong: ", verdict.Judgement.Problems},
 	} {
 		for _, text := range list.texts {
@@ -250,6 +310,19 @@ func (r *run) attestation(verdict Verdict) *receipt.Verdict {
 		}
 	}
 	return &attested
+}
+
+// findingTexts are the findings about tests, each as one text.
+func (v *Verdict) findingTexts() []string {
+	var texts []string
+	for _, finding := range v.Findings {
+		text := finding.describe() + ": " + strings.Join(finding.Names, ", ")
+		if finding.Because != "" {
+			text += " (a model explains it by the request: " + finding.Because + ")"
+		}
+		texts = append(texts, tool.Shorten(oneLine(text), 2000))
+	}
+	return texts
 }
 
 // nonEmpty is a list of a text, or of nothing.

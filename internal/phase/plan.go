@@ -13,7 +13,15 @@ type Plan struct {
 	GoalUnderstanding   Goal                  `json:"goal_understanding"`
 	TaskDecomposition   Decomposition         `json:"task_decomposition"`
 	ActionPlan          Actions               `json:"action_plan"`
+	Proof               Proof                 `json:"proof,omitzero"`
 	SelectedEnvironment environment.Selection `json:"selected_environment"`
+}
+
+// Proof names the tests that will show that the request is fulfilled: they fail without
+// the change and pass with it. Where no test can show it, it says why.
+type Proof struct {
+	Tests       []string `json:"tests,omitempty"`
+	NoneBecause string   `json:"none_because,omitempty"`
 }
 
 // Goal is the request as the model understands it.

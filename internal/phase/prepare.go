@@ -164,7 +164,8 @@ func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 	if r.bench.box == nil || !entry.Handover.EnvironmentReady || len(testable(entry.Receipt)) == 0 && entry.Receipt.Main().BuildCommand == "" {
 		return nil
 	}
-	on, err := r.newGround(ctx, r.Repository.Below(), entry.Receipt)
+	entry.Base = r.Repository.Below()
+	on, err := r.newGround(ctx, entry.Base, entry.Receipt)
 	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
 		r.Log.WarnContext(ctx, "the sandbox for the tests before the work was lost", "error", err)
 		entry.Unrepeatable = err.Error()

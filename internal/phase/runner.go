@@ -181,6 +181,7 @@ type run struct {
 	state    *state
 	bench    *bench
 	project  *project
+	rebased  *SetupEntry // the tests before the change, on what the base has got since
 }
 
 func (r *run) sink(phase task.Phase) llm.Sink {

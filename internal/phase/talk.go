@@ -141,12 +141,18 @@ func (t *talk) ended() *turn.Outcome {
 		if failed[call.ID] || call.Name != finishTool && call.Name != askTool {
 			continue
 		}
-		var end struct{ Summary, Question string }
+		end := &tool.End{}
 		if object, ok := llm.LenientObject(call.Arguments); ok {
 			end.Summary, _ = object["summary"].(string)
 			end.Question, _ = object["question"].(string)
+			names, _ := object["proof"].([]any)
+			for _, name := range names {
+				if text, is := name.(string); is {
+					end.Proof = append(end.Proof, text)
+				}
+			}
 		}
-		outcome := &turn.Outcome{Reason: task.ReasonCompleted, End: &tool.End{Summary: end.Summary, Question: end.Question}}
+		outcome := &turn.Outcome{Reason: task.ReasonCompleted, End: end}
 		if call.Name == askTool {
 			outcome.Reason = task.ReasonAwaitingAnswer
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testreport"
 )
 
 // Verdict is what verification comes to. Everything but Judgement is found out
@@ -37,6 +38,11 @@ type Verdict struct {
 	Build     *TestOutcome  `json:"build,omitempty"`         // nil if there is nothing to build
 	Tests     []TestOutcome `json:"project_tests,omitempty"` // of each project; none if they could not be run
 	Unrun     string        `json:"unrun,omitempty"`         // why tests were not run
+	// TestFiles are files of the change that are tests or say how they are run.
+	TestFiles []string `json:"test_files,omitempty"`
+	// Findings are what the change does to tests.
+	Findings []TestFinding `json:"test_findings,omitempty"`
+	Proof    ProofOutcome  `json:"proof,omitzero"`
 	// Placeholders are added lines that stand in for work.
 	Placeholders []string  `json:"placeholders,omitempty"`
 	Judgement    Judgement `json:"judgement"`
@@ -52,6 +58,7 @@ type TestOutcome struct {
 	New      []string `json:"new,omitempty"`
 	Fixed    []string `json:"fixed,omitempty"`
 	Before   []string `json:"before,omitempty"` // failing before and now
+	Flaky    []string `json:"flaky,omitempty"`  // seen to pass and to fail with the same files
 	// Passed says that the runner's report says so, or if there is none, the exit code.
 	Passed bool `json:"passed,omitempty"`
 	// Counted says that the numbers are known, from the runner's report. Note is what
@@ -63,6 +70,8 @@ type TestOutcome struct {
 	// Milliseconds is how long it took.
 	Milliseconds int64  `json:"milliseconds,omitempty"`
 	Note         string `json:"note,omitempty"`
+	// Doubted says that there are findings about these tests that nothing explains.
+	Doubted bool `json:"doubted,omitempty"`
 	// Worse says that it failed in a way that it did not before.
 	Worse  bool   `json:"worse,omitempty"`
 	Output string `json:"output,omitempty"` // the end of it, when it is worse
@@ -74,6 +83,14 @@ type Judgement struct {
 	Missing    []string `json:"missing,omitempty"`
 	Problems   []string `json:"problems,omitempty"`
 	Assessment string   `json:"assessment,omitempty"`
+	// Explained are the findings about tests that the request asks for.
+	Explained []Explained `json:"explained,omitempty"`
+}
+
+// Explained says which part of the request asks for what was found about tests.
+type Explained struct {
+	Finding string `json:"finding"`
+	Because string `json:"because"`
 }
 
 // verify finds out whether the work is good.
@@ -90,12 +107,13 @@ func (r *run) verify(ctx context.Context) error {
 			return err
 		}
 	}
+	verdict.explain()
 	verdict.Passed = verdict.passed()
 	var last Executed
 	if err := r.state.outcome(task.Execution, &last); err != nil {
 		return err
 	}
-	verdict.Again = !verdict.Passed && !verdict.Untested && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted
+	verdict.Again = !verdict.Passed && !verdict.Untested && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted && !r.toldOf(verdict)
 	status := PhaseCompleted
 	if !verdict.Passed {
 		status = PhaseFailed
@@ -103,8 +121,22 @@ func (r *run) verify(ctx context.Context) error {
 	return r.end(ctx, task.Verification, status, verdict)
 }
 
+// toldOf reports whether all that is wrong are findings about tests, and the model was
+// told of some before: they go back to it once.
+func (r *run) toldOf(verdict Verdict) bool {
+	if r.state.over(task.Verification) == 0 || !verdict.unexplained(nil) {
+		return false
+	}
+	var before Verdict
+	if r.state.outcome(task.Verification, &before) != nil || !before.unexplained(nil) {
+		return false
+	}
+	verdict.Findings = nil
+	return verdict.passed()
+}
+
 func (v *Verdict) passed() bool {
-	return v.Changed && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && !v.Untested && (v.Build == nil || !v.Build.Worse) && !v.worse() &&
+	return v.Changed && !v.unexplained(nil) && len(v.Proof.Wrong) == 0 && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && !v.Untested && (v.Build == nil || !v.Build.Worse) && !v.worse() &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
 }
 
@@ -159,7 +191,7 @@ func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutc
 	}
 	if baseline != nil {
 		outcome.New = baseline.NewFailures(ran)
-		outcome.Fixed = ran.NewFailures(*baseline)
+		outcome.Fixed = fixed(*baseline, ran)
 		outcome.Before = slices.DeleteFunc(slices.Clone(ran.Failing), func(name string) bool { return slices.Contains(outcome.New, name) })
 		brokenBefore := !baseline.Passed()
 		// What failed before without naming a test cannot be told from what
@@ -170,6 +202,16 @@ func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutc
 		outcome.Output = ran.Output
 	}
 	return outcome
+}
+
+// fixed are the tests that failed before and pass now.
+func fixed(baseline, ran environment.Baseline) []string {
+	names := ran.NewFailures(baseline)
+	now := resultsOf(&ran)
+	if now == nil {
+		return names
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return now[name] != testreport.Passed })
 }
 
 // askJudgement has a model compare the change with the request.
@@ -248,6 +290,19 @@ func (v *Verdict) describe() string {
 	if v.Unrun != "" {
 		add("Tests were not run: %s.", v.Unrun)
 	}
+	for _, finding := range v.Findings {
+		text := finding.describe()
+		if finding.Note != "" {
+			text += " (" + llm.QuoteLine(finding.Note) + ")"
+		}
+		add("Finding %s: %s: %s", finding.ID, text, quoted(finding.Names))
+	}
+	for _, text := range v.Proof.Wrong {
+		add("%s", text)
+	}
+	if len(v.Proof.Shown) > 0 {
+		add("Tests that fail without the change and pass with it: %s", quoted(v.Proof.Shown))
+	}
 	for _, line := range v.Placeholders {
 		add("A placeholder is left in the change: %s", llm.QuoteLine(line))
 	}
@@ -262,6 +317,11 @@ func (v *Verdict) describe() string {
 
 // good reports whether it passed. Journals of earlier versions have the exit code only.
 func (t *TestOutcome) good() bool {
+	return !t.Doubted && t.clean()
+}
+
+// clean reports whether it passed, whatever was found besides.
+func (t *TestOutcome) clean() bool {
 	return t.Passed || !t.Counted && t.ExitCode == 0 && !t.TimedOut
 }
 
@@ -270,7 +330,7 @@ func (t *TestOutcome) describe(what string) string {
 	switch {
 	case t.TimedOut:
 		text = fmt.Sprintf("%s (%s) did not end in time", what, llm.QuoteLine(t.Command))
-	case t.good():
+	case t.clean():
 		text = fmt.Sprintf("%s (%s) passed", what, llm.QuoteLine(t.Command))
 	case t.ExitCode == 0:
 		text = fmt.Sprintf("%s (%s) ended with exit code 0, which is no pass: %s", what, llm.QuoteLine(t.Command), llm.QuoteLine(t.Note))
@@ -281,19 +341,24 @@ func (t *TestOutcome) describe(what string) string {
 	for _, list := range []struct {
 		title string
 		names []string
-	}{{"newly failing", t.New}, {"fixed", t.Fixed}, {"failing before and now", t.Before}} {
+	}{{"newly failing", t.New}, {"fixed", t.Fixed}, {"failing before and now", t.Before}, {"flaky, which does not count", t.Flaky}} {
 		if len(list.names) > 0 {
-			shown := slices.Clone(list.names[:min(len(list.names), 30)])
-			for i := range shown {
-				shown[i] = llm.QuoteLine(shown[i])
-			}
-			text += fmt.Sprintf("; %s: %s", list.title, strings.Join(shown, ", "))
+			text += fmt.Sprintf("; %s: %s", list.title, quoted(list.names))
 		}
 	}
 	if t.Output != "" {
 		text += ". The end of the output:\n" + llm.Quote(llm.Origin{Source: "test output"}, tool.Shorten(tool.Printable(t.Output), 4000))
 	}
 	return text
+}
+
+// quoted are the first names of a list, for a model.
+func quoted(names []string) string {
+	shown := slices.Clone(names[:min(len(names), 30)])
+	for i := range shown {
+		shown[i] = llm.QuoteLine(shown[i])
+	}
+	return strings.Join(shown, ", ")
 }
 
 // tellWithheld gives the model what was found in the work before it was published.

@@ -27,6 +27,9 @@ type words struct {
 	noPlaceholders, placeholder, missing, problem, judged     string
 	closes, scripted, setupFailed, build, tests, noComparison string
 	detail, setupBroken, sandboxLost, noVerdict, counts       string
+	flaky, unexplained, explained, because, doubted, shown    string
+	noneShown, testFiles                                      string
+	found                                                     map[string]string // by the kind of a finding about tests
 }
 
 var allWords = map[task.Language]words{
@@ -45,6 +48,19 @@ var allWords = map[task.Language]words{
 		noVerdict: "ended with exit code 0, which does **not** count as passed: %s", counts: " (%d passed, %d failed, %d skipped)",
 		setupBroken: "The environment can **no longer be set up** with the changed files: %s",
 		sandboxLost: "The sandbox was lost and could not be made again, so that no more commands could be run: %s",
+		flaky:       "Flaky tests, which do not count", unexplained: "Changes to tests that nothing explains", explained: "Changes to tests",
+		because: "%s — explained by a model that did not do the work: %s", doubted: "does **not** count: see “Changes to tests that nothing explains”",
+		shown: "Shown by tests that fail without the change and pass with it: %s", noneShown: "No test can show it, as the plan says: %s",
+		testFiles: "Files of the change that are tests, or say how tests are run:",
+		found: map[string]string{
+			testsNotRun:    "Tests that ran before the change do not run any more",
+			testsSkipped:   "Tests that ran before the change are skipped now",
+			failsAsBefore:  "As they were before the change, these tests do not pass with it",
+			flakyWithWork:  "These tests fail now and then, and were never seen to fail before the change",
+			buildFileLines: "Lines of build files decide which tests run, or what replaces the packages that they use",
+			stillFails:     "The request names these tests, and they still fail",
+			nothingShown:   "Tests that failed before still fail, and no test shows what the change does",
+		},
 	},
 	task.Japanese: {
 		nothingAsked: "何をすればよいか書かれていません。何をしましょうか？",
@@ -61,6 +77,19 @@ var allWords = map[task.Language]words{
 		noVerdict: "終了コード 0 で終わりましたが、成功とは**みなしません**: %s", counts: "（成功 %d、失敗 %d、スキップ %d）",
 		setupBroken: "変更後のファイルでは環境を**構築できなくなりました**: %s",
 		sandboxLost: "サンドボックスが失われ、再作成できなかったため、以降のコマンドは実行できませんでした: %s",
+		flaky:       "不安定なテスト（判定には含めません）", unexplained: "説明のつかないテストの変更", explained: "テストの変更",
+		because: "%s — 作業をしていないモデルによる説明: %s", doubted: "成功とは**みなしません**。「説明のつかないテストの変更」を参照してください",
+		shown: "変更前は失敗し、変更後は成功するテスト: %s", noneShown: "計画によると、テストでは示せません: %s",
+		testFiles: "変更に含まれるテスト、またはテストの実行方法を決めるファイル:",
+		found: map[string]string{
+			testsNotRun:    "変更前に実行されていたテストが実行されなくなりました",
+			testsSkipped:   "変更前に実行されていたテストがスキップされるようになりました",
+			failsAsBefore:  "変更前のままのテストでは、変更後のコードは成功しません",
+			flakyWithWork:  "変更前には失敗が確認されなかったのに、ときどき失敗するテストです",
+			buildFileLines: "実行するテストや、テストが使うパッケージの置き換えを決めるビルドファイルの行が変わりました",
+			stillFails:     "依頼に書かれているテストがまだ失敗しています",
+			nothingShown:   "以前から失敗しているテストが残り、変更の効果を示すテストもありません",
+		},
 	},
 }
 

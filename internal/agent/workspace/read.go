@@ -135,7 +135,18 @@ func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
 func (w *Workspace) BaseFiles(ctx context.Context) ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	files, err := w.tree(ctx, w.tip)
+	return w.names(ctx, w.tip)
+}
+
+// Files lists the files of a commit, without its submodules.
+func (w *Workspace) Files(ctx context.Context, commit string) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.names(ctx, commit)
+}
+
+func (w *Workspace) names(ctx context.Context, commit string) ([]string, error) {
+	files, err := w.tree(ctx, commit)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 var finishDescription string
 
 type finishInput struct {
-	Summary string `json:"summary" jsonschema:"what was done, how it was checked, what is left"`
+	Summary string   `json:"summary" jsonschema:"what was done, how it was checked, what is left"`
+	Proof   []string `json:"proof,omitempty" jsonschema:"the tests that show it, if they have other names than in the plan"`
 }
 
 // Finish is the tool by which a model says that it is done. It is told what check
@@ -27,6 +28,6 @@ func Finish(check func(ctx context.Context) error) Tool {
 				return Output{}, err
 			}
 		}
-		return Output{Text: "Finished.", End: &End{Summary: in.Summary}}, nil
+		return Output{Text: "Finished.", End: &End{Summary: in.Summary, Proof: in.Proof}}, nil
 	})
 }

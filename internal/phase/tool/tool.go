@@ -41,8 +41,9 @@ type Output struct {
 
 // End is how a tool ends a phase.
 type End struct {
-	Summary  string // what was done, when it is finished
-	Question string // for a person, when it is not
+	Summary  string   // what was done, when it is finished
+	Proof    []string // the tests that show it, if the plan does not name them
+	Question string   // for a person, when it is not
 }
 
 // mistake is an error that is the model's to mend.

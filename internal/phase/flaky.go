@@ -1,0 +1,109 @@
+package phase
+
+import (
+	"context"
+	"slices"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/testreport"
+)
+
+// reruns is how often a test that newly fails is run again, with the change and without.
+const reruns = 3
+
+// settleFlaky runs tests again that newly fail. Each time is in a sandbox of its own: a
+// test that passes because an earlier run has left something behind does not pass. A test
+// that passes and fails with the same files is flaky, and does not count.
+func (r *run) settleFlaky(ctx context.Context, verdict *Verdict, run *tested) error {
+	if !run.outcome.Worse || run.outcome.TimedOut {
+		return nil
+	}
+	var names []string // none if only the exit code is known
+	if run.ran.Tests != nil {
+		if names = slices.Clone(run.outcome.New); len(names) == 0 || !run.ran.Tests.Complete {
+			return nil // it did not come to its end, and not for a test
+		}
+	}
+	passed, err := r.seen(ctx, verdict.Commit, run.project, names, testreport.Passed)
+	if err != nil {
+		return err
+	}
+	failed, err := r.seen(ctx, r.Repository.Below(), run.project, names, testreport.Failed)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		if passed[""] || failed[""] {
+			run.outcome.Flaky, run.outcome.New, run.outcome.Worse, run.outcome.Output = []string{run.outcome.Command}, nil, false, ""
+		}
+		if passed[""] && !failed[""] {
+			verdict.finding(flakyWithWork, run.outcome.Folder, "", []string{run.outcome.Command})
+		}
+		return nil
+	}
+	var fresh []string
+	for _, name := range names {
+		switch {
+		case failed[name]:
+			run.outcome.Flaky = append(run.outcome.Flaky, name)
+		case passed[name]:
+			run.outcome.Flaky = append(run.outcome.Flaky, name)
+			fresh = append(fresh, name)
+		}
+	}
+	if len(fresh) > 0 {
+		verdict.finding(flakyWithWork, run.outcome.Folder, "", fresh)
+	}
+	run.outcome.New = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(run.outcome.Flaky, name) })
+	run.outcome.Worse = len(run.outcome.New) > 0
+	if !run.outcome.Worse {
+		run.outcome.Output = ""
+	}
+	return nil
+}
+
+// seen runs tests of a commit again until each was seen to end in a way, or as often as
+// tests are run again. Without names it is about the command as a whole.
+func (r *run) seen(ctx context.Context, commit string, project environment.ProjectSetup, names []string, want testreport.Status) (map[string]bool, error) {
+	seen := map[string]bool{}
+	left := slices.Clone(names)
+	for range reruns {
+		ran, err := r.runAgain(ctx, commit, project, left)
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == 0 {
+			if seen[""] = ran != nil && ran.Passed() == (want == testreport.Passed); seen[""] {
+				return seen, nil
+			}
+			continue
+		}
+		status := resultsOf(ran)
+		left = slices.DeleteFunc(left, func(name string) bool {
+			seen[name] = status[name] == want
+			return seen[name]
+		})
+		if len(left) == 0 {
+			break
+		}
+	}
+	return seen, nil
+}
+
+// runAgain runs some tests of a project, or all where the runner cannot select, in a new
+// sandbox. Nil means that there could be none.
+func (r *run) runAgain(ctx context.Context, commit string, project environment.ProjectSetup, names []string) (*environment.Baseline, error) {
+	on, err := r.newGround(ctx, commit, r.state.setup.Receipt)
+	if err != nil {
+		return nil, err
+	}
+	defer on.close(ctx)
+	if on.problem != "" {
+		return nil, nil //nolint:nilnil // that it cannot be set up is no result of a test
+	}
+	ran, err := on.testOnly(ctx, project.Command(project.TestCommand), names)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	return ran, nil
+}

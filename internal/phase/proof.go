@@ -1,0 +1,277 @@
+package phase
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testreport"
+)
+
+// ProofOutcome says which tests show that the request is fulfilled.
+type ProofOutcome struct {
+	Shown []string `json:"shown,omitempty"` // they fail without the change and pass with it
+	None  string   `json:"none,omitempty"`  // why no test can show it, as the plan says
+	Wrong []string `json:"wrong,omitempty"` // why the work is not done
+}
+
+// prove looks for the tests that show it: those that the plan or the model names, or else
+// those that the change has fixed.
+func (r *run) prove(ctx context.Context, verdict *Verdict, runs []tested) error {
+	proof := &verdict.Proof
+	proof.None = r.state.plan.Proof.NoneBecause
+	for _, run := range runs {
+		proof.Shown = append(proof.Shown, run.outcome.Fixed...)
+		if run.fixedAsAWhole() {
+			proof.Shown = append(proof.Shown, run.outcome.Command)
+		}
+	}
+	r.requested(verdict, runs)
+	named, err := r.named(runs)
+	if err != nil {
+		return err
+	}
+	groups := make([][]string, len(named)) // tests that are not known to fail without the change
+	for i, name := range named {
+		groups[i] = proof.look(name, runs)
+	}
+	unshown := len(named) == 0 && proof.None == "" && len(proof.Shown) == 0 && stillFailing(runs)
+	if unshown {
+		groups = [][]string{added(runs)}
+	}
+	red, err := r.red(ctx, verdict, runs, slices.Concat(groups...))
+	if err != nil {
+		return err
+	}
+	for name := range red {
+		proof.Shown = append(proof.Shown, name)
+	}
+	for i, name := range named {
+		if len(groups[i]) > 0 && !slices.ContainsFunc(groups[i], func(test string) bool { return red[test] }) {
+			proof.wrong("The test %s, which is to show that the request is fulfilled, passes without the change too.", name)
+		}
+	}
+	if unshown && len(proof.Shown) == 0 {
+		verdict.finding(nothingShown, "", "", nil)
+	}
+	slices.Sort(proof.Shown)
+	proof.Shown = slices.Compact(proof.Shown)
+	proof.Shown = proof.Shown[:min(len(proof.Shown), mostNamed)]
+	return nil
+}
+
+func (p *ProofOutcome) wrong(format string, names ...any) {
+	for i := range names {
+		names[i] = llm.QuoteLine(fmt.Sprint(names[i]))
+	}
+	p.Wrong = append(p.Wrong, fmt.Sprintf(format, names...))
+}
+
+// fixedAsAWhole reports whether tests without names failed before and pass now.
+func (t *tested) fixedAsAWhole() bool {
+	return t.ran.Tests == nil && t.ran.Passed() && t.project.Baseline != nil && t.project.Baseline.Tests == nil && !t.project.Baseline.Passed() && len(t.outcome.Fixed) == 0
+}
+
+func stillFailing(runs []tested) bool {
+	return slices.ContainsFunc(runs, func(t tested) bool { return !t.ran.Passed() && len(t.outcome.Before) > 0 })
+}
+
+// named are the tests that the plan names. Where the model names others at the end, those
+// of the plan that were never there are left out: tests get another name on the way.
+func (r *run) named(runs []tested) ([]string, error) {
+	var executed Executed
+	if err := r.state.outcome(task.Execution, &executed); err != nil {
+		return nil, err
+	}
+	names := slices.DeleteFunc(slices.Clone(r.state.plan.Proof.Tests), func(name string) bool {
+		return len(executed.Proof) > 0 && !slices.ContainsFunc(runs, func(t tested) bool { return t.has(name) })
+	})
+	for _, name := range executed.Proof {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return strings.TrimSpace(name) == "" }), nil
+}
+
+// has reports whether there is a test of a name, or was before the change.
+func (t *tested) has(name string) bool {
+	for _, all := range []results{resultsOf(t.project.Baseline), resultsOf(&t.ran)} {
+		for test := range all {
+			if means(name, test) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// look takes up a test that is named. It returns those of the tests that are meant which
+// pass now and of which it is not known how they end without the change.
+func (p *ProofOutcome) look(name string, runs []tested) (fresh []string) {
+	found, red := false, false
+	for i := range runs {
+		run := &runs[i]
+		if run.ran.Tests == nil { // only the exit code is known
+			found = found || run.ran.Passed() && len(runs) == 1
+			continue
+		}
+		before := resultsOf(run.project.Baseline)
+		for test, status := range resultsOf(&run.ran) {
+			if !means(name, test) {
+				continue
+			}
+			found = true
+			switch was := before[test]; {
+			case status != testreport.Passed:
+				p.wrong("The test %s, which is to show that the request is fulfilled, does not pass.", test)
+				red = true
+			case was == testreport.Failed:
+				red = true // it is among those that were fixed
+			default:
+				fresh = append(fresh, test)
+			}
+		}
+	}
+	switch {
+	case !found:
+		p.wrong("The test %s, which is to show that the request is fulfilled, was not run. If it has another name now, name it in proof when you call finish.", name)
+	case red:
+		return nil
+	}
+	slices.Sort(fresh)
+	return fresh
+}
+
+// means reports whether a name, as somebody wrote it, is that of a test. Runners put
+// files, packages and classes before the name of the function.
+func means(name, test string) bool {
+	name = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(name), "()"))
+	if hasWords(test, name) {
+		return true
+	}
+	// A file, class and function in the form of another runner: all words, in order.
+	words := nameParts.FindAllString(test, -1)
+	parts := nameParts.FindAllString(name, -1)
+	for _, part := range parts {
+		at := slices.Index(words, part)
+		if at < 0 {
+			return false
+		}
+		words = words[at+1:]
+	}
+	return len(parts) > 1
+}
+
+// hasWords reports whether a text has words in it, as whole words.
+func hasWords(text, words string) bool {
+	for at := 0; words != ""; at++ {
+		next := strings.Index(text[at:], words)
+		if next < 0 {
+			return false
+		}
+		if at += next; wordEnds(text, at) && wordEnds(text, at+len(words)) {
+			return true
+		}
+	}
+	return false
+}
+
+var nameParts = regexp.MustCompile(`\w+`)
+
+// wordEnds reports whether no word goes on at a place of a text.
+func wordEnds(text string, at int) bool {
+	return at == 0 || at >= len(text) || !nameParts.MatchString(text[at-1:at]) || !nameParts.MatchString(text[at:at+1])
+}
+
+// requested finds tests that the request names, that failed before and still fail.
+func (r *run) requested(verdict *Verdict, runs []tested) {
+	said := []string{r.Work.Title, r.Work.Body}
+	for _, comment := range r.Work.Comments {
+		said = append(said, comment.Body)
+	}
+	text := strings.Join(append(said, r.state.heard...), "\n")
+	for _, run := range runs {
+		var failing []string
+		for _, test := range run.outcome.Before {
+			const shortest = 5 // shorter words are in every text
+			if last := ownName(test); len(last) >= shortest && hasWords(text, last) {
+				failing = append(failing, test)
+			}
+		}
+		if len(failing) > 0 {
+			verdict.finding(stillFails, run.outcome.Folder, "", failing)
+		}
+	}
+}
+
+// ownName is the name of a test without the file, package or class before it.
+func ownName(test string) string {
+	if at := strings.LastIndex(test, " > "); at >= 0 {
+		return test[at+len(" > "):]
+	}
+	words := nameParts.FindAllString(test, -1)
+	if len(words) == 0 {
+		return test
+	}
+	return words[len(words)-1]
+}
+
+// added are the tests that are new.
+func added(runs []tested) []string {
+	var names []string
+	for i := range runs {
+		before := resultsOf(runs[i].project.Baseline)
+		for test, status := range resultsOf(&runs[i].ran) {
+			if _, known := before[test]; !known && status == testreport.Passed {
+				names = append(names, test)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// red runs tests of the change without the rest of it, and says which do not pass then.
+func (r *run) red(ctx context.Context, verdict *Verdict, runs []tested, names []string) (map[string]bool, error) {
+	red := map[string]bool{}
+	if len(names) == 0 {
+		return red, nil
+	}
+	projects := make([]environment.ProjectSetup, len(runs))
+	for i := range runs {
+		projects[i] = runs[i].project
+	}
+	below := r.Repository.Below()
+	changed, err := r.changedTests(ctx, below, verdict.Commit, projects)
+	if err != nil {
+		return nil, err
+	}
+	without, err := r.Repository.Mixed(ctx, below, verdict.Commit, changed.written)
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs {
+		now := resultsOf(&runs[i].ran)
+		here := slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, is := now[name]; return !is })
+		if len(here) == 0 {
+			continue
+		}
+		ran, err := r.runAgain(ctx, without, runs[i].project, here)
+		if err != nil {
+			return nil, err
+		}
+		status := resultsOf(ran)
+		for _, name := range here {
+			if status[name] != testreport.Passed {
+				red[name] = true
+			}
+		}
+	}
+	return red, nil
+}

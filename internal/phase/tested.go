@@ -1,0 +1,172 @@
+package phase
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/testfiles"
+	"github.com/toryo-dev/toryo/internal/testreport"
+)
+
+// tested is a run of the tests of one project with the commit's files.
+type tested struct {
+	project environment.ProjectSetup // with the run from before the change
+	ran     environment.Baseline
+	outcome *TestOutcome
+}
+
+// The results of tests by name.
+type results map[string]testreport.Status
+
+func resultsOf(ran *environment.Baseline) results {
+	if ran == nil || ran.Tests == nil {
+		return nil
+	}
+	all := make(results, len(ran.Tests.Cases))
+	for _, one := range ran.Tests.Cases {
+		all[one.Name] = one.Status
+	}
+	return all
+}
+
+// TestFinding is a change to tests, or to how they are run, by which tests could pass
+// that the work did not make pass.
+type TestFinding struct {
+	ID     string `json:"id"` // by which a model explains it
+	Kind   string `json:"kind"`
+	Folder string `json:"folder,omitempty"` // of the project
+	// Names are the tests, or the lines of a build file. There may be More.
+	Names []string `json:"names,omitempty"`
+	More  int      `json:"more,omitempty"`
+	Note  string   `json:"note,omitempty"`
+	// Because says which part of the request asks for it, in the words of a model that
+	// did not do the work. Without it the work has not passed.
+	Because string `json:"because,omitempty"`
+}
+
+// The kinds of findings.
+const (
+	testsNotRun    = "not_run"
+	testsSkipped   = "skipped"
+	failsAsBefore  = "fails_as_before" // with the tests as they were before the change
+	flakyWithWork  = "flaky"           // fails now and then, and was never seen to before the change
+	buildFileLines = "build_file"
+	stillFails     = "still_fails" // a test that the request names
+	nothingShown   = "nothing_shown"
+)
+
+// finding adds one to the verdict.
+func (v *Verdict) finding(kind, folder, note string, names []string) {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	v.Findings = append(v.Findings, TestFinding{ID: fmt.Sprintf("t%d", len(v.Findings)+1), Kind: kind, Folder: folder, Note: note,
+		Names: names[:min(len(names), mostNamed)], More: max(0, len(names)-mostNamed)})
+}
+
+// unexplained reports whether a project, or any if the folder is empty, has findings that
+// nothing explains.
+func (v *Verdict) unexplained(of func(TestFinding) bool) bool {
+	return slices.ContainsFunc(v.Findings, func(f TestFinding) bool { return f.Because == "" && (of == nil || of(f)) })
+}
+
+// explain takes over which findings the request asks for.
+func (v *Verdict) explain() {
+	for i := range v.Findings {
+		for _, given := range v.Judgement.Explained {
+			if given.Finding == v.Findings[i].ID {
+				v.Findings[i].Because = strings.TrimSpace(given.Because)
+			}
+		}
+	}
+	for i := range v.Tests {
+		v.Tests[i].Doubted = v.unexplained(func(f TestFinding) bool { return f.Kind == buildFileLines || f.Folder == v.Tests[i].Folder })
+	}
+}
+
+// describe is the finding for a model.
+func (f TestFinding) describe() string {
+	return map[string]string{
+		testsNotRun:    "Tests that were run before the change are not run any more",
+		testsSkipped:   "Tests that were run before the change are skipped now",
+		failsAsBefore:  "With the tests, and the way in which they are run, as they were before the change, these do not pass",
+		flakyWithWork:  "Tests fail now and then that were never seen to fail before the change",
+		buildFileLines: "Lines of build files that say which tests are run, or what the packages that they use are replaced by, were changed",
+		stillFails:     "Tests that the request names failed before and still fail",
+		nothingShown: "Nothing shows that the request is fulfilled: tests that failed before still fail, none of them was fixed, and no test fails without the change and passes with it. " +
+			"Fix what the request is about, or add such a test",
+	}[f.Kind]
+}
+
+// changedTests are the files of the change that are tests or say how they are run, and
+// those of them that are put back to run the tests as they were.
+type changedTests struct {
+	files   []string // all of them
+	back    []string // to be put back
+	written []string // tests that the change has added or changed
+}
+
+// kinds knows the kinds of the files of a commit.
+func (r *run) kinds(ctx context.Context, commit string, projects []environment.ProjectSetup) (testfiles.Set, error) {
+	files, err := r.Repository.Files(ctx, commit)
+	if err != nil {
+		return testfiles.Set{}, err
+	}
+	commands := make([]testfiles.Project, len(projects))
+	for i, project := range projects {
+		commands[i] = testfiles.Project{Folder: project.Directory, Command: project.TestCommand}
+	}
+	return testfiles.New(commands, files, func(name string) []byte {
+		data, _ := r.Repository.File(ctx, commit, name) // one that is too long names no files
+		return data
+	}), nil
+}
+
+// changedTests finds them among what differs between two commits.
+func (r *run) changedTests(ctx context.Context, before, after string, projects []environment.ProjectSetup) (changedTests, error) {
+	kinds, err := r.kinds(ctx, before, projects)
+	if err != nil {
+		return changedTests{}, err
+	}
+	changes, err := r.Repository.Changes(ctx, before, after)
+	if err != nil {
+		return changedTests{}, err
+	}
+	var found changedTests
+	for _, change := range changes {
+		kind := kinds.Kind(change.Name)
+		switch kind {
+		case testfiles.Program:
+			continue
+		case testfiles.Library:
+			// New packages stay. Their list goes with them.
+			if change.Added || path.Base(change.Name) == "modules.txt" {
+				continue
+			}
+		case testfiles.Shared:
+			if change.Added || !r.differs(ctx, before, after, change.Name) {
+				continue
+			}
+		case testfiles.Test:
+			if !change.Removed {
+				found.written = append(found.written, change.Name)
+			}
+		case testfiles.Configuration:
+		}
+		found.files, found.back = append(found.files, change.Name), append(found.back, change.Name)
+	}
+	return found, nil
+}
+
+// differs reports whether a file of several purposes says something else about tests.
+func (r *run) differs(ctx context.Context, before, after, name string) bool {
+	was, err := r.Repository.File(ctx, before, name)
+	if err != nil {
+		return true
+	}
+	is, err := r.Repository.File(ctx, after, name)
+	return err != nil || testfiles.Differs(name, was, is)
+}

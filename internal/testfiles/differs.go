@@ -1,0 +1,159 @@
+package testfiles
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Differs reports whether a [Shared] file says something else about tests than it did
+// before. What cannot be read does.
+func Differs(name string, before, after []byte) bool {
+	switch path.Base(name) {
+	case "package.json", "composer.json", "deno.json", "deno.jsonc":
+		was, ok := jsonObject(before)
+		is, okNow := jsonObject(after)
+		return !ok || !okNow || scriptsDiffer(was, is) || partsDiffer(was, is, manifestParts)
+	case "pyproject.toml":
+		var was, is map[string]any
+		if toml.Unmarshal(before, &was) != nil || toml.Unmarshal(after, &is) != nil {
+			return true
+		}
+		tools, toolsNow := object(was["tool"]), object(is["tool"])
+		if partsDiffer(tools, toolsNow, pythonTools) {
+			return true
+		}
+		for _, inside := range [][2]string{{"uv", "sources"}, {"pdm", "scripts"}, {"poetry", "scripts"}} {
+			if !reflect.DeepEqual(object(tools[inside[0]])[inside[1]], object(toolsNow[inside[0]])[inside[1]]) {
+				return true
+			}
+		}
+		return false
+	default:
+		return !slices.Equal(testSections(before), testSections(after))
+	}
+}
+
+// manifestParts are the parts of package.json and its like, besides scripts, that
+// change how tests are run or what they are run with.
+var manifestParts = []string{"jest", "mocha", "ava", "vitest", "nyc", "c8", "tap", "tape", "babel", "overrides", "resolutions", "pnpm", "imports", "importMap",
+	"tasks", "test", "nodeModulesDir", "autoload-dev", "repositories", "packageManager", "config", "ts-node"}
+
+var pythonTools = []string{"pytest", "unittest", "tox", "nox", "hatch", "poe", "taskipy", "coverage", "setuptools", "pytest-enabler", "nose2"}
+
+func partsDiffer(before, after map[string]any, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return !reflect.DeepEqual(before[part], after[part]) })
+}
+
+func jsonObject(data []byte) (map[string]any, bool) {
+	var value map[string]any
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, true
+	}
+	return value, json.Unmarshal(data, &value) == nil
+}
+
+func object(value any) map[string]any {
+	known, _ := value.(map[string]any)
+	return known
+}
+
+// installHooks are scripts that run when packages are installed.
+var installHooks = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare", "dependencies", "test", "pre-autoload-dump", "post-autoload-dump"}
+
+// scriptsDiffer reports whether scripts that were there do something else, or new ones
+// run beside them. A new script that nothing runs makes no difference.
+func scriptsDiffer(before, after map[string]any) bool {
+	was, is := object(before["scripts"]), object(after["scripts"])
+	for name, command := range was {
+		if !reflect.DeepEqual(is[name], command) {
+			return true
+		}
+	}
+	for name := range is {
+		if _, known := was[name]; known {
+			continue
+		}
+		_, before := was[strings.TrimPrefix(name, "pre")]
+		_, after := was[strings.TrimPrefix(name, "post")]
+		if before || after || slices.Contains(installHooks, name) || strings.HasPrefix(name, "pretest") || strings.HasPrefix(name, "posttest") {
+			return true
+		}
+	}
+	return false
+}
+
+// testScripts are the commands of a package.json that run tests.
+func testScripts(manifest []byte) []string {
+	read, _ := jsonObject(manifest)
+	var commands []string
+	for name, command := range object(read["scripts"]) {
+		if text, is := command.(string); is && strings.Contains(name, "test") {
+			commands = append(commands, text)
+		}
+	}
+	slices.Sort(commands)
+	return commands
+}
+
+var section = regexp.MustCompile(`^\[\s*(.*?)\s*\]`)
+
+// testSections are the lines of the sections about tests of an INI file.
+func testSections(data []byte) []string {
+	var lines []string
+	inside := false
+	for line := range strings.SplitSeq(string(data), "\n") {
+		if found := section.FindStringSubmatch(line); found != nil {
+			inside = strings.Contains(found[1], "test") || strings.HasPrefix(found[1], "tox") || found[1] == "aliases" || strings.HasPrefix(found[1], "options")
+		}
+		if inside && strings.TrimSpace(line) != "" {
+			lines = append(lines, strings.TrimRight(line, " \t\r"))
+		}
+	}
+	return lines
+}
+
+type buildLine struct{ file, line *regexp.Regexp }
+
+// buildLines are, by the names of build files, lines that change which tests are run, or
+// by what the packages that they use are replaced.
+var buildLines = []buildLine{
+	{regexp.MustCompile(`^go\.mod$`), regexp.MustCompile(`=>|^\s*replace\b|^\s*exclude\b`)},
+	{regexp.MustCompile(`^Cargo\.toml$`), regexp.MustCompile(`^\s*\[+\s*(?:patch|replace|test)|^\s*(?:test|harness|autotests|doctest)\s*=`)},
+	{regexp.MustCompile(`^pom\.xml$`), regexp.MustCompile(`(?i)skip|testFailureIgnore|surefire|failsafe|maven\.test|systemPath|<exclude|<groups|<testSourceDirectory`)},
+	{regexp.MustCompile(`\.gradle(?:\.kts)?$`), regexp.MustCompile(`(?i)ignoreFailures|exclude|onlyIf|\btest\b|enabled|filter|substitut|flatDir|mavenLocal`)},
+	{regexp.MustCompile(`\.(?:cs|fs|vb)proj$|\.(?:props|targets)$`), regexp.MustCompile(`(?i)VSTest|IsTestProject|Compile Remove|HintPath|<Target\b|<Exec\b`)},
+	{regexp.MustCompile(`^package\.json$`), regexp.MustCompile(`"(?:file|link|portal|workspace|git\+?\w*):`)},
+	{regexp.MustCompile(`^requirements.*\.txt$|^Pipfile$|^pyproject\.toml$`), regexp.MustCompile(`(?:pytest|pluggy|unittest\w*|nose2?|hypothesis|assertpy)\b.*(?:file:|@|path\s*=)|^\s*-e\b`)},
+	{regexp.MustCompile(`^Gemfile$`), regexp.MustCompile(`(?:rspec|minitest|test-unit).*(?:path|git)\b`)},
+	{regexp.MustCompile(`^CMakeLists\.txt$`), regexp.MustCompile(`(?i)add_test|enable_testing|set_tests_properties`)},
+	{regexp.MustCompile(`^mix\.exs$`), regexp.MustCompile(`test_(?:paths|pattern|coverage)|path:`)},
+}
+
+// IsBuildFile reports whether [BuildLines] knows such files.
+func IsBuildFile(name string) bool {
+	return slices.ContainsFunc(buildLines, func(one buildLine) bool { return one.file.MatchString(path.Base(name)) })
+}
+
+// BuildLines are the changed lines of a build file that say which tests are run or by
+// what the packages that they use are replaced.
+func BuildLines(name string, changed []string) []string {
+	var found []string
+	for _, one := range buildLines {
+		if !one.file.MatchString(path.Base(name)) {
+			continue
+		}
+		for _, line := range changed {
+			if one.line.MatchString(line) {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+	}
+	return found
+}
