@@ -70,7 +70,7 @@ func (l leashed) Execute(ctx context.Context, run agent.Run) (wire.Result, error
 	if err != nil {
 		return wire.Result{}, err
 	}
-	if err := said.Equipment.Furnish(ctx, run.Repository); err != nil {
+	if run.Repository, err = said.Equipment.Furnish(ctx, run.Repository); err != nil {
 		return wire.Result{}, err
 	}
 	journal.obey(ctx, said)

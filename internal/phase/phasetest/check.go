@@ -172,7 +172,7 @@ func (w *World) checkPull(expect Expect) {
 		}
 		return
 	}
-	if len(expect.Pull) == 0 && len(expect.Files) == 0 {
+	if len(expect.Pull)+len(expect.NotPull)+len(expect.Files)+len(expect.Absent) == 0 && !expect.Draft {
 		return
 	}
 	if len(w.desk.pulls) != 1 {

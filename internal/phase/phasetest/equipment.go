@@ -2,6 +2,7 @@ package phasetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,19 +89,40 @@ func (e Equipment) Equip(options *phase.Options) error {
 	return nil
 }
 
-// Furnish puts into the workspace of a run what the scenario has ready.
-func (e Equipment) Furnish(ctx context.Context, repository phase.Repository) error {
+// Furnish puts what the scenario has ready into the workspace of a run, and into every
+// folder to which the repository that it returns exports files: each has a sandbox of
+// its own.
+func (e Equipment) Furnish(ctx context.Context, repository phase.Repository) (phase.Repository, error) {
 	if !e.Compiled {
-		return nil
+		return repository, nil
 	}
+	if err := putCompiled(repository.Workspace()); err != nil {
+		return nil, err
+	}
+	return furnished{repository}, repository.Exclude(ctx, []string{goCache})
+}
+
+// furnished exports files to folders that have what Go has compiled.
+type furnished struct{ phase.Repository }
+
+func (f furnished) Export(ctx context.Context, commit string) (phase.Export, error) {
+	files, err := f.Repository.Export(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	if err := putCompiled(files.Dir()); err != nil {
+		return nil, errors.Join(err, files.Remove())
+	}
+	return files, nil
+}
+
+// putCompiled copies what Go has compiled, because the sandbox that gets it may write.
+func putCompiled(to string) error {
 	folder, err := compileOnce()
 	if err != nil {
 		return err
 	}
-	if err := os.CopyFS(filepath.Join(repository.Workspace(), goCache), os.DirFS(folder)); err != nil {
-		return err
-	}
-	return repository.Exclude(ctx, []string{goCache})
+	return os.CopyFS(filepath.Join(to, goCache), os.DirFS(folder))
 }
 
 // compileOnce makes a folder, kept between runs, with what Go compiles of its

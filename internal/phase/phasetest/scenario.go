@@ -5,8 +5,10 @@ import (
 	"embed"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/goccy/go-yaml"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -14,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // Scenario is a task, what happens around it, and what is expected of its run. In
@@ -21,11 +24,20 @@ import (
 //
 //	scenario.yaml   the fields of this struct
 //	script.yaml     what the model answers; the rules of defaults.yaml follow
-//	repo/…          the files of the repository; a shell script with a failing
-//	                test when there are none
+//	repo/…          the files of the repository, over those of its project
 //	branch/…        files that the branch of the task has besides, if it is there
+//	work/…          files that the model writes as its work
 type Scenario struct {
-	Name     string
+	Name string
+	// Project is a small project with a failing test that is ready in this package:
+	// see the folder projects. Without it and without files it is shell.
+	Project string `yaml:"project"`
+	// Cheat says that the model wants a verdict that its work does not deserve.
+	Cheat bool `yaml:"cheat"`
+	// Commands are what the model runs after it has written the files of its work.
+	Commands []string `yaml:"commands"`
+	// Needs are programs, or pytest, without which it cannot be run.
+	Needs    []string     `yaml:"needs"`
 	Title    string       `yaml:"title"`
 	Body     string       `yaml:"body"`
 	Repeat   int          `yaml:"repeat"` // the body is repeated so often
@@ -155,27 +167,16 @@ func Load(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scenario{Files: map[string]string{}, Branch: map[string]string{}}
-	for _, file := range txtar.Parse(data).Files {
-		switch name, below := cutFolder(file.Name); {
-		case file.Name == "scenario.yaml":
-			if err := yaml.NewDecoder(bytes.NewReader(file.Data), yaml.DisallowUnknownField()).Decode(s); err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-		case file.Name == "script.yaml":
-			if s.Script, err = script.Parse(path, file.Data); err != nil {
-				return nil, err
-			}
-		case name == "repo":
-			s.Files[below] = string(file.Data)
-		case name == "branch":
-			s.Branch[below] = string(file.Data)
-		default:
-			return nil, fmt.Errorf("%s: it is not known what %s is for", path, file.Name)
-		}
+	own, err := parse(path, data)
+	if err != nil {
+		return nil, err
 	}
-	if len(s.Files) == 0 {
-		if err := s.useShell(); err != nil {
+	if own.Project == "" && len(own.Files) == 0 {
+		own.Project = "shell"
+	}
+	s := own
+	if own.Project != "" {
+		if s, err = own.inProject(path, data); err != nil {
 			return nil, err
 		}
 	}
@@ -191,6 +192,60 @@ func Load(path string) (*Scenario, error) {
 	return s, nil
 }
 
+func parse(path string, data []byte) (*Scenario, error) {
+	s := &Scenario{Files: map[string]string{}, Branch: map[string]string{}}
+	return s, s.read(path, data)
+}
+
+// read reads the parts of an archive over what is there. Rules come before those that
+// are there.
+func (s *Scenario) read(path string, data []byte) error {
+	var work []script.Call
+	var own script.Script
+	for _, file := range txtar.Parse(data).Files {
+		switch name, below := cutFolder(file.Name); {
+		case file.Name == "scenario.yaml":
+			if err := yaml.NewDecoder(bytes.NewReader(file.Data), yaml.DisallowUnknownField()).Decode(s); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		case file.Name == "script.yaml":
+			read, err := script.Parse(path, file.Data)
+			if err != nil {
+				return err
+			}
+			own = *read
+		case name == "repo":
+			s.Files[below] = string(file.Data)
+		case name == "branch":
+			s.Branch[below] = string(file.Data)
+		case name == "work":
+			work = append(work, script.Call{Name: "edit", Arguments: map[string]any{"command": "create", "path": below, "new": literal(string(file.Data)), "overwrite": true}})
+		default:
+			return fmt.Errorf("%s: it is not known what %s is for", path, file.Name)
+		}
+	}
+	for _, command := range s.Commands {
+		work = append(work, script.Call{Name: "run", Arguments: map[string]any{"command": literal(command)}})
+	}
+	if len(work) > 0 {
+		own.Rules = append(own.Rules, script.Rule{Name: "work", When: script.When{Phase: task.Execution, Turn: 1}, Answer: script.Answer{Calls: work}},
+			script.Rule{Name: "work is done", When: script.When{Phase: task.Execution}, Answer: script.Answer{Calls: []script.Call{
+				{Name: "finish", Arguments: map[string]any{"summary": "It works now."}}}}})
+	}
+	if len(own.Rules) == 0 {
+		return nil
+	}
+	if s.Script != nil {
+		own.Rules = slices.Concat(own.Rules, s.Script.Rules)
+	}
+	var err error
+	s.Script, err = script.New(own)
+	return err
+}
+
+// literal is a text of which a script changes nothing.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+
 func cutFolder(name string) (folder, below string) {
 	folder, below, _ = strings.Cut(name, "/")
 	return folder, below
@@ -199,19 +254,35 @@ func cutFolder(name string) (folder, below string) {
 //go:embed defaults.yaml
 var defaults []byte
 
-//go:embed shell
-var shellProject embed.FS
+//go:embed projects
+var projects embed.FS
 
-// useShell makes the repository a shell script with a failing test.
-func (s *Scenario) useShell() error {
-	for _, name := range []string{"add.sh", "test.sh"} {
-		data, err := shellProject.ReadFile("shell/" + name)
-		if err != nil {
-			return err
-		}
-		s.Files[name] = string(data)
+// inProject is the scenario in its project, of which it changes what it has itself.
+func (s *Scenario) inProject(path string, data []byte) (*Scenario, error) {
+	name := "projects/" + s.Project + ".txtar"
+	project, err := projects.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return nil
+	both, err := parse(name, project)
+	if err != nil {
+		return nil, err
+	}
+	return both, both.read(path, data)
+}
+
+// need leaves the test out if this machine lacks what the scenario needs.
+func (s *Scenario) need(t testing.TB) {
+	t.Helper()
+	for _, name := range s.Needs {
+		command := exec.CommandContext(t.Context(), "sh", "-c", "command -v "+name)
+		if name == "pytest" { // of the Python that sandboxes have
+			command = exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import pytest")
+		}
+		if command.Run() != nil {
+			testkit.LeaveOut(t, name)
+		}
+	}
 }
 
 // withDefaults puts the usual answers after those of the scenario.

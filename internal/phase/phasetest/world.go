@@ -86,6 +86,7 @@ func Engine(t testing.TB) sandbox.Engine {
 // New makes the world of a scenario.
 func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	t.Helper()
+	scenario.need(t)
 	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
 		origin: filepath.Join(t.TempDir(), "origin.git"), desk: &desk{said: map[string]string{}, replies: map[string]string{}},
 		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
@@ -256,15 +257,19 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 		}
 	}
 	w.mu.Unlock()
-	repository, err := w.checkOut(ctx)
+	checkedOut, err := w.checkOut(ctx)
 	if err != nil {
 		return phase.Outcome{}, err
 	}
 	defer func() {
-		if err := repository.Remove(); err != nil {
+		if err := checkedOut.Remove(); err != nil {
 			w.t.Error(err)
 		}
 	}()
+	repository, err := w.scenario.Furnish(ctx, checkedOut)
+	if err != nil {
+		return phase.Outcome{}, err
+	}
 	options, people := w.options(), phase.Desk(w.desk)
 	if w.Adjust != nil {
 		w.Adjust(&options)
@@ -286,11 +291,7 @@ func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	if strings.Contains(w.git(w.origin, "for-each-ref", "--format=%(refname)"), workspace.WIPRef) {
 		options.WIP = workspace.WIPRef
 	}
-	repository, err := workspace.Prepare(context.WithoutCancel(ctx), options)
-	if err != nil {
-		return nil, err
-	}
-	return repository, w.scenario.Furnish(ctx, repository)
+	return workspace.Prepare(context.WithoutCancel(ctx), options)
 }
 
 func (w *World) options() phase.Options {
