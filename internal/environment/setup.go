@@ -410,6 +410,7 @@ func (r *setupRun) keep(ctx context.Context) {
 	if r.keepAs == "" || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 || !r.allReady() {
 		return
 	}
+	r.fillCaches(ctx)
 	r.tell(Step{Kind: KeepingSnapshot})
 	made, err := r.box.Snapshot(ctx, r.keepAs, r.before)
 	r.kept = made.Kept
@@ -420,5 +421,24 @@ func (r *setupRun) keep(ctx context.Context) {
 	if err != nil {
 		r.result.Warnings = append(r.result.Warnings, "no snapshot could be kept: "+err.Error())
 		r.Log.WarnContext(ctx, "environment set-up: no snapshot could be kept", "error", err)
+	}
+}
+
+// fillCaches has compilers fill their caches, which the snapshot then has: every sandbox
+// that starts from it would compile the same. That a command fails does not matter.
+func (r *setupRun) fillCaches(ctx context.Context) {
+	for _, p := range r.inOrder() {
+		entry, _ := r.Table.Find(p.EnvironmentType)
+		for _, text := range entry.Caches {
+			r.tell(Step{Kind: CommandStarted, Command: text, Directory: p.Directory})
+			command := p.Command(text)
+			command.Timeout = r.CommandTimeout
+			ran, err := r.box.Run(ctx, command)
+			if err != nil {
+				r.Log.WarnContext(ctx, "environment set-up: the caches were not filled", "command", text, "error", err)
+				return
+			}
+			r.tell(Step{Kind: CommandEnded, Command: text, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})
+		}
 	}
 }

@@ -32,6 +32,7 @@ type Environment struct {
 	Managers  []Manager         `yaml:"managers"`
 	Prepare   []string          `yaml:"prepare"`
 	Compile   []Command         `yaml:"compile"`
+	Caches    []string          `yaml:"caches"`
 	Verify    []Check           `yaml:"verify"`
 }
 
@@ -162,6 +163,7 @@ func merged(base, change Environment) Environment {
 	set(&base.Sources, change.Sources)
 	base.Apart = base.Apart || change.Apart
 	set(&base.Prepare, change.Prepare)
+	set(&base.Caches, change.Caches)
 	if change.Compile != nil {
 		base.Compile = change.Compile
 	}

@@ -77,8 +77,10 @@ func (t *tested) fixedAsAWhole() bool {
 	return t.ran.Tests == nil && t.ran.Passed() && t.project.Baseline != nil && t.project.Baseline.Tests == nil && !t.project.Baseline.Passed() && len(t.outcome.Fixed) == 0
 }
 
+// stillFailing reports whether tests fail that failed before. That none was found is no
+// failure.
 func stillFailing(runs []tested) bool {
-	return slices.ContainsFunc(runs, func(t tested) bool { return !t.ran.Passed() && len(t.outcome.Before) > 0 })
+	return slices.ContainsFunc(runs, func(t tested) bool { return len(t.outcome.Before) > 0 || t.ran.ExitCode != 0 && t.ran.Tests == nil && len(t.outcome.Flaky) == 0 })
 }
 
 // named are the tests that the plan names. Where the model names others at the end, those

@@ -130,7 +130,7 @@ func (s Set) Kind(name string) Kind {
 		}
 	}
 	switch {
-	case s.named[name], slices.ContainsFunc(parts[:len(parts)-1], folders.MatchString), names.MatchString(base):
+	case s.named[name], slices.ContainsFunc(parts[:len(parts)-1], folders.MatchString), folders.MatchString(base) && path.Ext(base) == "", names.MatchString(base):
 		return Test
 	case slices.Contains(shared, base):
 		return Shared

@@ -45,6 +45,9 @@ type call struct {
 	// functions are the test functions of a Go project, as they were before the run;
 	// nil if they are not known.
 	functions map[string]bool
+	// control is the name of the test that has to fail, of a Go project; empty if there
+	// is none.
+	control string
 }
 
 // texts are the words from a word on.
@@ -112,9 +115,10 @@ func find(c call, text string, depth int) (Runner, bool) {
 	for _, k := range kinds() {
 		if k.matches(texts(words)) {
 			if k == (goTest{}) {
-				c.functions = goFunctions(c.project)
+				c.functions, c.control = goFunctions(c.project), newGoControl(c)
 			}
-			return Runner{kind: k, call: c}, true
+			_, ok := k.command(c, "/", nil) // some cannot be changed through a script
+			return Runner{kind: k, call: c}, ok
 		}
 	}
 	return Runner{}, false

@@ -11,14 +11,14 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	project := fstest.MapFS{
-		"package.json":     {Data: []byte(`{"scripts": {"test": "cross-env CI=1 jest --coverage", "unit": "npm run test", "v": "tsc && vitest", "m": "nyc mocha -r x", "n": "node --test tests/", "esm": "node --experimental-vm-modules node_modules/jest/bin/jest.js", "lint": "eslint .", "piped": "jest | tee log", "masked": "jest || true", "loop": "npm run loop", "make": "make test"}}`)},
+		"package.json":     {Data: []byte(`{"scripts": {"test": "cross-env CI=1 jest --coverage", "unit": "npm run test", "v": "tsc && vitest", "m": "nyc mocha -r x", "n": "node --test tests/", "esm": "node --experimental-vm-modules node_modules/jest/bin/jest.js", "lint": "eslint .", "piped": "jest | tee log", "masked": "jest || true", "loop": "npm run loop", "make": "make test", "go": "go test ./...", "py": "python -m unittest"}}`)},
 		"web/package.json": {Data: []byte(`{"scripts": {"test": "vitest run"}}`)},
 	}
 	for command, want := range map[string]string{
 		"go test ./...": "go test", "GOFLAGS=-mod=mod go test -race ./...": "go test", "go list -f '{{.Dir}}/...' -m | xargs go test": "go test", "go test -c": "", "go build ./...": "",
 		"python -m unittest discover": "unittest", "python3 -m unittest": "unittest", ".venv/bin/python3.12 -m unittest": "unittest", "uv run python -m unittest": "unittest", "coverage run -m unittest discover": "unittest", "python manage.py test": "", "python runtests.py": "",
 		"pytest": "pytest", "uv run pytest -x": "pytest", "poetry run pytest": "pytest", "python -m pytest tests": "pytest", "coverage run --branch -m pytest": "pytest", "pytest --collect-only": "",
-		"npm test": "jest", "npm run unit": "jest", "npm run v": "vitest", "npm run m": "mocha", "npm run n": "node --test", "npm run esm": "jest", "npm run lint": "", "npm run piped": "", "npm run masked": "", "npm run loop": "", "npm run make": "", "npm run missing": "",
+		"npm test": "jest", "npm run unit": "jest", "npm run v": "vitest", "npm run m": "mocha", "npm run n": "node --test", "npm run esm": "jest", "npm run lint": "", "npm run piped": "", "npm run masked": "", "npm run loop": "", "npm run make": "", "npm run go": "", "npm run py": "", "npm run missing": "",
 		"corepack pnpm run test": "jest", "pnpm test": "jest", "corepack yarn run test": "jest", "yarn test": "jest", "yarn mocha": "mocha", "pnpm exec vitest run": "vitest", "bun run test": "jest", "bun test": "",
 		"cd web && npm test": "vitest", "cd missing && npm test": "", "npm test --workspaces --if-present": "",
 		"npx jest": "jest", "./node_modules/.bin/vitest": "vitest", "node --test": "node --test", "node test.js": "", "npx jest --watch": "", "vitest watch": "",

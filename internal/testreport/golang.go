@@ -2,6 +2,7 @@ package testreport
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io/fs"
 	"path"
@@ -15,17 +16,23 @@ import (
 // The go command takes them from what the test binary prints (cmd/internal/test2json).
 // Since Go 1.20 the testing package begins its own lines with ^V (0x16), and after the
 // first such line the converter believes no line without it: a test that prints
-// "--- PASS: TestX" is only output. Three things get past that, and this is what is
+// "--- PASS: TestX" is only output. Four things get past that, and this is what is
 // done about them:
-//   - Before the first line with ^V, lines without it are believed, so an init function
-//     can print results. A name that is in no _test.go file is not accepted, and a test
-//     with two results is a contradiction.
+//   - A test binary is its own reporter: an init or TestMain function can print results,
+//     with ^V or before it, and end the process, or change what the tests print. So each
+//     package gets a control (golang_control.go): tests that have to fail, with names
+//     that are new in each run.
+//   - Results can be printed before those of the tests. So no test may be reported before
+//     the control.
+//   - They can be printed beside those of the tests. A name that is in no _test.go file
+//     is not accepted, and a test with more results than it ran is a contradiction.
 //   - A process that ends in the middle with exit code 0 (syscall.Exit; testing itself
 //     catches os.Exit) leaves no result of the package: test2json gives that event to
 //     the test that ran. So a result of the package is needed, and the line PASS,
 //     which testing prints last.
-//   - A test that prints ^V itself is believed: a test binary is its own reporter. That
-//     cannot be seen.
+//
+// Code that looks for the control, in its own binary or in the arguments of a TestMain
+// function, and then prints with ^V what that would print, cannot be seen.
 type goTest struct{}
 
 func (goTest) name() string { return "go test" }
@@ -45,31 +52,31 @@ func (goTest) matches(words []string) bool {
 
 const goReport = "go.json"
 
-// goText prints the output in the events as go test would have.
-const goText = `sed -n 's/^{.*"Output":"\(.*\)"}$/\1/p' %file | sed 's/\\n$//; s/\\t/	/g; s/\\"/"/g; s/\\u003c/</g; s/\\u003e/>/g; s/\\u0026/\&/g; s/\\\\/\\/g'`
+// goText prints the output in the events as go test would have, but for the control.
+const goText = `sed -n '/"Test":"%control/d; s/^{.*"Output":"\(.*\)"}$/\1/p' %file | sed 's/\\n$//; s/\\t/	/g; s/\\"/"/g; s/\\u003c/</g; s/\\u003e/>/g; s/\\u0026/\&/g; s/\\\\/\\/g'`
 
 func (goTest) command(c call, dir string, only []string) (string, bool) {
 	if c.script {
 		return "", false
 	}
-	test := c.words[1]
-	line := c.line[:test.end] + " -json" + c.line[test.end:]
+	before, program, arguments := c.line[:c.words[0].start], c.line[c.words[0].start:c.words[1].end], c.line[c.words[1].end:]
 	if len(only) > 0 {
 		selection, ok := goOnly(c.words[2:], only)
 		if !ok {
 			return "", false
 		}
-		line = c.line[:c.words[0].start] + "go test -json " + selection
-		if before := c.line[:c.words[0].start]; strings.Contains(before, "xargs") {
-			line = "go test -json " + selection
+		arguments = " " + selection
+		if strings.Contains(before, "xargs") {
+			before = ""
 		}
 	}
 	file := quote(dir + "/" + goReport)
-	text := strings.ReplaceAll(goText, "%file", file)
-	return shellScript(dir, nil, line+" >"+file+"\ncode=$?\n"+text+"\nexit $code"), true
+	text := strings.NewReplacer("%file", file, "%control", cmp.Or(c.control, "-")).Replace(goText) // no test is called -
+	line := before + "sh " + quote(dir+"/go.sh") + " " + program + arguments
+	return shellScript(dir, goDriverFiles(dir, c.control), line+" >"+file+"\ncode=$?\n"+text+"\nexit $code"), true
 }
 
-var goFlagsKept = regexp.MustCompile(`^--?(race|short|v|mod=.*|tags=.*|timeout=.*|p=.*|cpu=.*|shuffle=.*|ldflags=.*|gcflags=.*|msan|asan|trimpath|failfast)$`)
+var goFlagsKept = regexp.MustCompile(`^--?(C=.*|race|short|v|mod=.*|tags=.*|timeout=.*|p=.*|cpu=.*|shuffle=.*|ldflags=.*|gcflags=.*|msan|asan|trimpath|failfast)$`)
 
 // goOnly selects tests: whole top-level tests, as a pattern for several subtests of
 // different tests would select others too.
@@ -77,7 +84,7 @@ func goOnly(words []word, only []string) (string, bool) {
 	var packages, tests []string
 	for _, name := range only {
 		pkg, test, found := strings.Cut(name, " ")
-		if !found { // a package that did not build
+		if !found || pkg == "command-line-arguments" { // it did not build, or is some files
 			return "", false
 		}
 		test, _, _ = strings.Cut(test, "/")
@@ -90,13 +97,16 @@ func goOnly(words []word, only []string) (string, bool) {
 		if goFlagsKept.MatchString(w.text) {
 			arguments = append(arguments, w.text)
 		}
-		if (w.text == "-tags" || w.text == "-timeout") && i+1 < len(words) {
+		if slices.Contains([]string{"-C", "-tags", "-timeout"}, w.text) && i+1 < len(words) {
 			arguments = append(arguments, w.text, words[i+1].text)
 		}
 	}
 	arguments = append(arguments, "-count=1", "-run", "^("+strings.Join(slices.Compact(tests), "|")+")$")
 	return quoteAll(append(arguments, slices.Compact(packages)...)), true
 }
+
+// goNotBuilt is what Go says before version 1.24 in place of an event.
+var goNotBuilt = regexp.MustCompile(`^FAIL\t(\S+) \[(?:build|setup) failed\]\n$`)
 
 type goEvent struct {
 	Action, Package, Test, Output, FailedBuild, ImportPath string
@@ -134,13 +144,16 @@ func (goTest) read(c call, r run) Report {
 	}
 	for text := range bytes.Lines(data) {
 		var e goEvent
-		if len(text) > maxLine || json.Unmarshal(text, &e) != nil {
+		if found := goNotBuilt.FindSubmatch(text); found != nil {
+			e = goEvent{Action: "fail", Package: string(found[1])}
+		} else if len(text) > maxLine || json.Unmarshal(text, &e) != nil {
 			g.doubt("the report of go test has a line that is not an event")
 			break
 		}
 		g.event(e)
 	}
 	for _, p := range g.ordered {
+		g.checkControl(p, c)
 		g.finish(p, c.functions)
 	}
 	return g.report()

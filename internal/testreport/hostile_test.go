@@ -1,7 +1,9 @@
 package testreport_test
 
 import (
+	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,11 +20,16 @@ var commands = map[string]string{
 	"bundle exec rspec": "rspec.json", "vendor/bin/phpunit": "phpunit.xml", "dotnet test": "a.trx",
 }
 
+var goControl = regexp.MustCompile(`TestControl\w+`)
+
 func readOne(t testing.TB, command string, data []byte, exit int) testreport.Report {
 	t.Helper()
 	runner, ok := testreport.Find(command, nil)
 	if !ok {
 		t.Fatalf("%q is not found", command)
+	}
+	if control := goControl.FindString(runner.Command("/r")); control != "" {
+		data = bytes.ReplaceAll(data, []byte("TestControl"), []byte(control))
 	}
 	files := fstest.MapFS{}
 	if name := commands[command]; name != "" {
@@ -72,6 +79,10 @@ func wholeReports() map[string]string {
 	const events = "{\"case\":\"a\",\"status\":\"passed\"}\n{\"control\":\"failed\"}\n{\"end\":1}\n"
 	return map[string]string{
 		"go test ./...": `{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestControlError"}
+{"Action":"fail","Package":"p","Test":"TestControlError"}
+{"Action":"run","Package":"p","Test":"TestControlFailNow"}
+{"Action":"fail","Package":"p","Test":"TestControlFailNow"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Output":"PASS\n"}

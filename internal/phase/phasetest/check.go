@@ -33,6 +33,20 @@ func (w *World) entry(event task.Event) phase.Entry {
 	return entry
 }
 
+// Verdict is what the last verification came to.
+func (w *World) Verdict() phase.Verdict {
+	var verdict phase.Verdict
+	for _, event := range w.events {
+		if entry := w.entry(event); event.Kind == task.PhaseChanged && entry.Phase == task.Verification && len(entry.Outcome) > 0 {
+			verdict = phase.Verdict{}
+			if err := json.Unmarshal(entry.Outcome, &verdict); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	return verdict
+}
+
 // Ledger is what became of each comment, as position:change and :refused.
 func (w *World) Ledger() []string {
 	var ledger []string

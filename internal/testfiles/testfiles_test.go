@@ -1,0 +1,102 @@
+package testfiles_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/testfiles"
+)
+
+func TestKind(t *testing.T) {
+	t.Parallel()
+	content := map[string]string{
+		"test.sh":              ". ./check_all.sh\nsh add.sh 1 2\n",
+		"add.sh":               "", "check_all.sh": "", "web/package.json": `{"scripts": {"test": "node ci.js"}}`, "web/ci.js": "", "web/app.js": "",
+		"Makefile": "test:\n\t./run.sh app.py\n", "run.sh": "", "app.py": "",
+	}
+	var files []string
+	for name := range content {
+		files = append(files, name)
+	}
+	set := testfiles.New([]testfiles.Project{{Folder: ".", Command: "sh test.sh && make test"}, {Folder: "web", Command: "npm test"}, {Folder: "api", Command: "pytest"}},
+		files, func(name string) []byte { return []byte(content[name]) })
+	for kind, names := range map[testfiles.Kind][]string{
+		testfiles.Test: {
+			"test.sh", "check_all.sh", "run.sh", "web/ci.js", // named by a command, a script or a Makefile
+			"a_test.go", "pkg/testdata/golden.txt", "test_a.py", "tests/helper.py", "conftest.py", "src/a.test.ts", "src/a.spec.js", "src/__tests__/a.js",
+			"src/__snapshots__/a.js.snap", "src/test/java/AppTest.java", "src/AppTests.cs", "TestApp.java", "spec/a_spec.rb", "tests", "test", "e2e/login.ts",
+			"internal/testutil/assert.go", "features/login.feature", "My.Tests/A.cs", "expected_output.txt", "cases/a.expected", "t/basic.t", "all.bats",
+		},
+		testfiles.Configuration: {
+			"pytest.ini", "tox.ini", "jest.config.js", "vitest.config.mts", ".mocharc.yml", "tsconfig.json", "tsconfig.build.json", ".npmrc", "web/.npmrc", ".env", ".env.local",
+			"Makefile", "GNUmakefile", "rules.mk", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".gitattributes", ".cargo/config.toml", "go.work", "sitecustomize.py",
+			"unittest.py", "unittest/__init__.py", "api/pytest.py", "api/json/__init__.py", "src/traceback.py", "babel.config.js", "phpunit.xml.dist", ".rspec",
+		},
+		testfiles.Shared:  {"package.json", "web/package.json", "pyproject.toml", "setup.cfg"},
+		testfiles.Library: {"vendor/github.com/stretchr/testify/assert/assertions.go", "node_modules/chai/index.js", "web/node_modules/chai/tests/a.js"},
+		testfiles.Program: {
+			"add.sh", "app.py", "web/app.js", "main.go", "latest.go", "contest/main.go", "app/json/encode.py", "pkg/types.py", "src/attest.rs", "README.md", "docs/testimonials.md",
+			"go.mod", "Cargo.toml", "inspector.go", "src/Contest.java",
+		},
+	} {
+		for _, name := range names {
+			if got := set.Kind(name); got != kind {
+				t.Errorf("%s is %q, want %q", name, got, kind)
+			}
+		}
+	}
+}
+
+func TestDiffers(t *testing.T) {
+	t.Parallel()
+	const manifest = `{"name": "a", "scripts": {"test": "jest", "build": "tsc"}, "dependencies": {"x": "1"}}`
+	const project = "[project]\nname = \"a\"\ndependencies = [\"x\"]\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"
+	for _, one := range []struct {
+		why, name, before, after string
+		want                     bool
+	}{
+		{"a dependency and a script of no consequence", "package.json", manifest, `{"name": "a", "scripts": {"lint": "eslint", "test": "jest", "build": "tsc"}, "dependencies": {"x": "1", "y": "2"}}`, false},
+		{"the test script", "package.json", manifest, `{"scripts": {"test": "true", "build": "tsc"}}`, true},
+		{"a script that goes", "package.json", manifest, `{"scripts": {"test": "jest"}}`, true},
+		{"a script before the tests", "web/package.json", manifest, `{"scripts": {"pretest": "cp good.js a.js", "test": "jest", "build": "tsc"}}`, true},
+		{"a script at installation", "package.json", manifest, `{"scripts": {"postinstall": "x", "test": "jest", "build": "tsc"}}`, true},
+		{"configuration of the runner", "package.json", manifest, `{"scripts": {"test": "jest", "build": "tsc"}, "jest": {"testMatch": []}}`, true},
+		{"another package under a name", "package.json", manifest, `{"scripts": {"test": "jest", "build": "tsc"}, "overrides": {"chai": "file:fake"}}`, true},
+		{"no JSON", "package.json", manifest, `{`, true},
+		{"a test script where there was none", "package.json", `{"name": "a"}`, `{"name": "a", "scripts": {"test": "true"}}`, true},
+		{"a dependency", "pyproject.toml", project, "[project]\nname = \"a\"\ndependencies = [\"x\", \"y\"]\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n[tool.ruff]\nline-length = 100\n", false},
+		{"options of pytest", "pyproject.toml", project, "[project]\nname = \"a\"\ndependencies = [\"x\"]\n[tool.pytest.ini_options]\naddopts = \"-q -k nothing\"\n", true},
+		{"the same in another form", "pyproject.toml", project, "tool.\"pytest\".ini_options.addopts = \"-k nothing\"\n", true},
+		{"a replaced package", "pyproject.toml", project, project + "[tool.uv.sources]\npytest = { path = \"fake\" }\n", true},
+		{"a name", "setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = -q\n", "[metadata]\nname = b\n[tool:pytest]\naddopts = -q\n", false},
+		{"options of pytest", "setup.cfg", "[metadata]\nname = a\n", "[metadata]\nname = a\n[tool:pytest]\naddopts = -k nothing\n", true},
+	} {
+		if got := testfiles.Differs(one.name, []byte(one.before), []byte(one.after)); got != one.want {
+			t.Errorf("%s of %s: %v, want %v", one.why, one.name, got, one.want)
+		}
+	}
+}
+
+func TestBuildLines(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct {
+		name        string
+		lines, want []string
+	}{
+		{"go.mod", []string{"require example.com/x v1.0.0", "replace github.com/stretchr/testify => ./fake"}, []string{"replace github.com/stretchr/testify => ./fake"}},
+		{"sub/Cargo.toml", []string{`serde = "1"`, "[patch.crates-io]", "test = false"}, []string{"[patch.crates-io]", "test = false"}},
+		{"pom.xml", []string{"<artifactId>x</artifactId>", "  <skipTests>true</skipTests>"}, []string{"<skipTests>true</skipTests>"}},
+		{"build.gradle.kts", []string{"implementation(\"x\")", "test { ignoreFailures = true }"}, []string{"test { ignoreFailures = true }"}},
+		{"package.json", []string{`"chai": "file:./fake"`, `"x": "^1.0.0"`}, []string{`"chai": "file:./fake"`}},
+		{"requirements-dev.txt", []string{"pytest @ file:///fake", "requests==2"}, []string{"pytest @ file:///fake"}},
+		{"main.go", []string{"replace => skip"}, nil},
+	} {
+		if diff := cmp.Diff(one.want, testfiles.BuildLines(one.name, one.lines)); diff != "" {
+			t.Errorf("%s: %s", one.name, diff)
+		}
+		if testfiles.IsBuildFile(one.name) != (one.want != nil) {
+			t.Errorf("%s", one.name)
+		}
+	}
+}
