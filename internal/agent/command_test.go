@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 // folder is a repository that is only files: it knows what changed since it was
 // made.
 type folder struct {
+	phase.Repository // what is not below is not called
 	dir string
 
 	mutex   sync.Mutex
