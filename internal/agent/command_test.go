@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // made.
 type folder struct {
 	phase.Repository // what is not below is not called
-	dir string
+	dir              string
 
 	mutex   sync.Mutex
 	before  map[string]string
@@ -74,8 +74,8 @@ func (f *folder) Commit(ctx context.Context, _, _ string) (string, bool, error) 
 }
 
 func (f *folder) Diff(context.Context, string) (phase.Diff, error) { return phase.Diff{}, nil }
-func (f *folder) Changed(context.Context, string) (bool, error)     { return true, nil }
-func (f *folder) Below() string                                     { return "below" }
+func (f *folder) Changed(context.Context, string) (bool, error)    { return true, nil }
+func (f *folder) Below() string                                    { return "below" }
 func (f *folder) Export(context.Context, string) (phase.Export, error) {
 	return nil, task.Errorf(task.Unsupported, "no")
 }
