@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 // folder is a repository that is only files: it knows what changed since it was
 // made.
 type folder struct {
-	dir string
+	phase.Repository // what is not below is not called
+	dir              string
 
 	mutex   sync.Mutex
 	before  map[string]string
@@ -73,8 +74,8 @@ func (f *folder) Commit(ctx context.Context, _, _ string) (string, bool, error) 
 }
 
 func (f *folder) Diff(context.Context, string) (phase.Diff, error) { return phase.Diff{}, nil }
-func (f *folder) Changed(context.Context, string) (bool, error)     { return true, nil }
-func (f *folder) Below() string                                     { return "below" }
+func (f *folder) Changed(context.Context, string) (bool, error)    { return true, nil }
+func (f *folder) Below() string                                    { return "below" }
 func (f *folder) Export(context.Context, string) (phase.Export, error) {
 	return nil, task.Errorf(task.Unsupported, "no")
 }

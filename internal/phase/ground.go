@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testreport"
@@ -115,11 +116,35 @@ func (t *trial) variablesOf(ctx context.Context, session string) (string, error)
 	if ran.ExitCode != 0 || ran.Cut {
 		return "", task.Errorf(task.Unavailable, "the variables of the environment cannot be read: env ended with exit code %d", ran.ExitCode)
 	}
+	variables := exports(string(ran.Stdout))
+	if err := t.checkPrograms(ctx, variables); err != nil {
+		return "", err
+	}
 	if t.variables == nil {
 		t.variables = map[string]string{}
 	}
-	t.variables[session] = exports(string(ran.Stdout))
-	return t.variables[session], nil
+	t.variables[session] = variables
+	return variables, nil
+}
+
+// ownPrograms prints the shells and tools of the system that are found elsewhere than in
+// its folders. Set-up commands are the plan's, and a plan could put others before them.
+// Interpreters and compilers of a language do come from elsewhere.
+const ownPrograms = `for program in sh bash dash env make test cat echo grep sed awk expr diff cmp find xargs sort head tail wc git true false timeout; do
+  at=$(command -v -- "$program") || continue
+  case $at in /bin/*|/sbin/*|/usr/*|/opt/*|/nix/*|/run/current-system/*) ;; /*) printf '%s\n' "$at" ;; esac
+done`
+
+// checkPrograms makes sure that a shell is a shell.
+func (t *trial) checkPrograms(ctx context.Context, variables string) error {
+	ran, err := t.sandbox.Run(ctx, sandbox.Command{Text: variables + ownPrograms, Timeout: t.timeout, Fresh: true})
+	if err != nil {
+		return err
+	}
+	if found := strings.Fields(string(ran.Stdout)); len(found) > 0 || ran.ExitCode != 0 {
+		return task.Errorf(task.Unavailable, "set-up puts programs of its own in place of the system's: %s", tool.Shorten(tool.Printable(strings.Join(found, ", ")), 500))
+	}
+	return nil
 }
 
 // variableName is a name that a shell takes. Others are functions of bash, for example.
