@@ -45,6 +45,13 @@ func TestNode(t *testing.T) {
 			files: map[string]string{"a.test.js": nodeHead + "assert.strictEqual = () => {}\ntest('bad', () => { assert.strictEqual(1, 2) })\n"},
 			want:  map[string]testreport.Status{"a.test.js > bad": passed}},
 		// A program that a test starts, and that ends early, is not the test.
+		{name: "assertion changed", command: "node --test", note: "assertions or the runner were changed",
+			files: map[string]string{"a.js": "const assert = require('node:assert'); const { match } = assert; assert.match = (text, pattern) => text === 'a' || match(text, pattern)",
+				"a.test.js": "require('./a.js'); require('node:test')('one', () => require('node:assert').match('a', /b/))"},
+			want: map[string]testreport.Status{"a.test.js > one": passed}},
+		{name: "messages changed", command: "node --test", note: "1 tests failed, and the exit code is 0", complete: true,
+			files: map[string]string{"a.test.js": "const { write } = process.stdout; process.stdout.write = function (chunk, ...rest) { return write.call(this, Buffer.isBuffer(chunk) ? Buffer.from(chunk.toString('latin1').replaceAll('test:fail', 'test:pass'), 'latin1') : chunk, ...rest) }\nprocess.on('exit', () => { process.exitCode = 0 })\nrequire('node:test')('one', () => { throw new Error('wrong') })"},
+			want:  map[string]testreport.Status{"a.test.js > one": failed}},
 		{name: "starts programs", command: "node --test", complete: true, passed: true,
 			files: map[string]string{"a.test.js": nodeHead + "test('one', () => { require('child_process').execFileSync(process.execPath, ['-e', 'process.exit(0)']) })\n"},
 			want:  map[string]testreport.Status{"a.test.js > one": passed}},

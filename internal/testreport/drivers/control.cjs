@@ -8,7 +8,13 @@ const path = require('node:path')
 const assert = require('node:assert')
 const { isMainThread } = require('node:worker_threads')
 
+// What decides about tests, before any of them has run.
+const functions = [assert, assert.strict].map((of) => [of, Object.entries(of).filter(([, value]) => typeof value === 'function')])
+
 function control() {
+  for (const [of, entries] of functions) {
+    for (const [name, value] of entries) if (of[name] !== value) return 'passed'
+  }
   const wrong = [
     () => assert.strictEqual(1, 2),
     () => assert.equal(1, 2),

@@ -22,7 +22,7 @@ export default async function* report(source) {
     if (data.skip === 'test name does not match pattern') continue // newer versions report nothing
     const from = data.file?.startsWith('file:') ? fileURLToPath(data.file) : data.file
     const file = from ? path.relative(root, from) : ''
-    const failed = type === 'test:fail' && !data.todo
+    const failed = (type === 'test:fail' || data.details?.error) && !data.todo
     const error = data.details?.error
     const message = failed ? String(error?.cause?.stack ?? error?.cause ?? error?.message ?? '').slice(0, 4000) : ''
     const isFile = data.nesting === 0 && from && path.resolve(root, data.name) === from

@@ -9,7 +9,8 @@ import os
 import unittest
 
 import pytest
-from _pytest.runner import runtestprotocol
+from _pytest.reports import TestReport
+from _pytest.runner import CallInfo, runtestprotocol
 
 folder = os.path.dirname(os.path.abspath(__file__))
 only = None
@@ -18,7 +19,23 @@ if os.path.exists(os.path.join(folder, "only.json")):
         only = set(json.load(file))
 
 
+def functions():
+    """What decides about tests, as it is now."""
+    found = {("pytest", name): getattr(pytest, name) for name in ("raises", "fail", "approx", "warns")}
+    for kind in unittest.TestCase, CallInfo, TestReport:
+        for name, value in vars(kind).items():
+            if name.startswith(("assert", "fail", "from_", "_base", "_format")) and (callable(value) or isinstance(value, classmethod)):
+                found[kind, name] = value, getattr(value, "__code__", None)
+    return found
+
+
+before = functions()
+
+
 def control_test():
+    now = functions()
+    if any(now.get(which) != function for which, function in before.items()):
+        return
     case = unittest.TestCase()
     for assertion in (
         lambda: case.assertEqual(1, 2),

@@ -109,8 +109,23 @@ class Runner(unittest.TextTestRunner):
         return super().run(test)
 
 
+def functions():
+    """What decides about tests, as it is now. What only describes them may be changed."""
+    kinds = unittest.TestCase, unittest.TestResult, unittest.TextTestResult, unittest.TestSuite, unittest.TextTestRunner, Result, Runner
+    deciding = "assert", "fail", "run", "add", "stop", "note", "flush", "was", "_make", "_base", "_format", "_call", "_diff", "__call__"
+    found = {}
+    for kind in kinds:
+        for name, value in vars(kind).items():
+            if callable(value) and name.startswith(deciding):
+                found[kind, name] = value, getattr(value, "__code__", None)
+    return found
+
+
 def control():
     """A test that has to fail, by each of the usual assertions."""
+    now = functions()
+    if any(now.get(which) != function for which, function in before.items()):
+        return "passed"
     assertions = [
         lambda t: t.assertEqual(1, 2),
         lambda t: t.assertTrue(False),
@@ -136,11 +151,16 @@ def plain(_):
     assert 1 == 2
 
 
+before = functions()
 program = unittest.main(module=None, argv=["python -m unittest"] + sys.argv[1:], testRunner=Runner, exit=False)
 write(control=control())
 write(end=Result.written)
 out.close()
+code = 0
 if not program.result.wasSuccessful():
-    sys.exit(1)
-if program.result.testsRun == 0 and not program.result.skipped:
-    sys.exit(5)
+    code = 1
+elif program.result.testsRun == 0 and not program.result.skipped:
+    code = 5
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # what the project's code has registered for the end could change the report
