@@ -30,7 +30,12 @@ type scenario struct {
 	complete bool
 	passed   bool
 	note     string // part of the note
+	// messages are parts of the messages of cases.
+	messages map[string]string
 }
+
+// expected is the message of tests that are marked as failing.
+const expected = "expected to fail"
 
 const (
 	passed  = testreport.Passed
@@ -220,6 +225,9 @@ func check(t *testing.T, s scenario, got testreport.Report) {
 		t.Error("it does not say why it is not complete")
 	}
 	for _, c := range got.Cases {
+		if !strings.Contains(c.Message, s.messages[c.Name]) {
+			t.Errorf("%s has the message %q", c.Name, c.Message)
+		}
 		if c.Status == failed && c.Message == "" && s.complete {
 			t.Errorf("%s does not say why it failed", c.Name)
 		}
