@@ -267,13 +267,18 @@ func (r run) readJest(b *builder) {
 			b.add(Case{Name: name, File: name, Status: Failed, Message: file.Message})
 		}
 	}
+	results.check(b, r.exit, counted)
+}
+
+// check looks whether the numbers agree with the tests that are named.
+func (results jestResults) check(b *builder, exit int, counted map[Status]int) {
 	switch {
 	case results.Interrupted:
 		b.doubt("the run was interrupted")
 	case counted[Passed] != results.Passed || counted[Failed] != results.Failed || counted[Skipped] != results.Pending+results.Todo ||
 		*results.Total != results.Passed+results.Failed+results.Pending+results.Todo:
 		b.doubt("the runner counts other numbers of tests than it names: some did not end")
-	case results.Success != (r.exit == 0) && results.Success:
+	case results.Success && exit != 0:
 		b.doubt("the results say success, the exit code does not")
 	}
 }
