@@ -68,6 +68,15 @@ func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error
 			return task.Errorf(task.Unavailable, "there is no environment: %s", g.problem)
 		}
 	}
+	if err := g.restore(ctx); err != nil {
+		return err
+	}
+	g.trial = trial{sandbox: g.box, timeout: g.of.Setup.CommandTimeout, files: g.files.Dir()}
+	return nil
+}
+
+// restore makes the files those of the commit again, whatever was run there.
+func (g *ground) restore(ctx context.Context) error {
 	restored, err := g.files.Restore(ctx)
 	if err != nil {
 		return fmt.Errorf("restore the files to verify: %w", err)
@@ -77,7 +86,6 @@ func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error
 			return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 		}
 	}
-	g.trial = trial{sandbox: g.box, timeout: g.of.Setup.CommandTimeout, files: g.files.Dir()}
 	return nil
 }
 
@@ -357,6 +365,9 @@ func (r *run) testProjects(ctx context.Context, on *ground, projects []environme
 		for _, project := range projects {
 			if isTouched(project) != round {
 				continue
+			}
+			if err := on.restore(ctx); err != nil { // what was built, or tested before, may have changed them
+				return nil, err
 			}
 			ran, err := on.test(ctx, project.Command(project.TestCommand))
 			if err != nil {

@@ -221,6 +221,9 @@ func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (e
 			r.Log.WarnContext(ctx, "the tests of a project were not run before the change: those of the others took too long", "folder", project.Directory)
 			continue
 		}
+		if err := on.restore(ctx); err != nil {
+			return err
+		}
 		if project.Baseline, err = on.test(ctx, project.Command(project.TestCommand)); err != nil {
 			return err
 		}

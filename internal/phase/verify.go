@@ -209,7 +209,10 @@ func fixed(baseline, ran environment.Baseline) []string {
 	names := ran.NewFailures(baseline)
 	now := resultsOf(&ran)
 	if now == nil {
-		return names
+		if ran.ExitCode == 0 || len(ran.Failing) > 0 {
+			return names
+		}
+		return nil // it failed in another way, and says nothing of them
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return now[name] != testreport.Passed })
 }

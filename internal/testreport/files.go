@@ -130,55 +130,60 @@ type line struct {
 
 	Control *string `json:"control"` // how the test that has to fail ended
 	Start   *string `json:"start"`   // what the process runs
-	End     *int    `json:"end"`
-	Doubt   *string `json:"doubt"` // why the driver itself says that it cannot count
+	// Expected is the file, groups and title of a test that is marked as failing, where
+	// the runner reports it as passed.
+	Expected []string `json:"expected"`
+	End      *int     `json:"end"`
+	Doubt    *string  `json:"doubt"` // why the driver itself says that it cannot count
 }
 
 const driverFiles = ".jsonl"
 
 // readDriver reads what the drivers wrote: the cases and the controls.
 func (r run) readDriver(b *builder) {
-	if r.readControls(b) == 0 {
+	if r.readDriverFiles(b) == 0 {
 		b.doubt("the runner wrote no report")
 	}
+	b.needControl()
 }
 
-// readControls does the same where the cases may be reported elsewhere. It returns how
-// many files there were. If a test passed, a control must have run.
-func (r run) readControls(b *builder) int {
-	controls := 0
-	files := r.eachReport(b, driverFiles, func(name string, data []byte) {
-		controls += readDriverFile(b, name, data)
-	})
-	if controls == 0 && slices.ContainsFunc(b.cases, func(c Case) bool { return c.Status == Passed }) {
+// readDriverFiles returns how many files there were.
+func (r run) readDriverFiles(b *builder) int {
+	return r.eachReport(b, driverFiles, func(name string, data []byte) { readDriverFile(b, name, data) })
+}
+
+// needControl says that a control must have run if a test passed.
+func (b *builder) needControl() {
+	if b.controls == 0 && slices.ContainsFunc(b.cases, func(c Case) bool { return c.Status == Passed }) {
 		b.doubt("no control ran: a test that has to fail was not reported")
 	}
-	return files
 }
 
-func readDriverFile(b *builder, name string, data []byte) (controls int) {
+func readDriverFile(b *builder, name string, data []byte) {
 	what, cases, ended := name, 0, false
 	for text := range bytes.Lines(data) {
 		var l line
 		switch {
 		case ended:
 			b.doubt("%s goes on after its end", what)
-			return controls
+			return
 		case len(text) > maxLine || json.Unmarshal(text, &l) != nil:
 			b.doubt("%s has a line that is not a report", what)
-			return controls
+			return
 		case l.Start != nil:
 			what = *l.Start
 		case l.Doubt != nil:
 			b.doubt("%s", *l.Doubt)
 		case l.Control != nil:
-			controls++
+			b.controls++
 			if *l.Control != string(Failed) {
 				b.doubt("a control, which has to fail, is reported as %q by %s: assertions or the runner were changed", *l.Control, what)
 			}
 		case l.Case != nil:
 			cases++
 			b.add(Case{Name: *l.Case, File: l.File, Status: l.Status, Message: l.Message})
+		case l.Expected != nil && len(b.expected) < MaxCases:
+			b.expected[jestName(l.Expected)] = true
 		case l.End != nil:
 			ended = true
 			if *l.End != cases {
@@ -189,5 +194,4 @@ func readDriverFile(b *builder, name string, data []byte) (controls int) {
 	if !ended {
 		b.doubt("%s ended before its report did", what)
 	}
-	return controls
 }

@@ -29,7 +29,7 @@ type kind interface {
 }
 
 func kinds() []kind {
-	return []kind{goTest{}, pytest{}, unittest{}, nodeTest{}, jest{}, vitest{}, mocha{}, cargo{}, maven{}, gradle{}, rspec{}, phpunit{}, dotnet{}}
+	return []kind{goTest{}, pytest{}, unittest{}, nodeTest{}, jest{}, vitest{}, mocha{}, bun{}, deno{}, cargo{}, maven{}, gradle{}, rspec{}, phpunit{}, dotnet{}}
 }
 
 // call is a command line that runs tests.
@@ -69,7 +69,7 @@ func (c call) with(arguments ...string) string {
 
 // Find says how the tests that a command line runs are run so that their runner
 // reports. The project's files are those of the folder in which the command line
-// starts: package.json says what npm test means. False means that the runner is not
+// starts: package.json says what npm test means, and the Makefile what make test does. False means that the runner is not
 // known, or that what the command line does is not plain enough to be changed.
 func Find(command string, project fs.FS) (Runner, bool) {
 	return find(call{line: command, project: project}, command, 0)
@@ -93,12 +93,17 @@ func find(c call, text string, depth int) (Runner, bool) {
 		}
 		words = words[1:]
 	}
-	if depth == 0 {
+	start := c.project
+	if !c.script {
 		c.project = folderOf(commands[:len(commands)-1], c.project)
 	}
 	words = unwrap(words)
 	if len(words) == 0 {
 		return Runner{}, false
+	}
+	if line, ok := makeLine(texts(words), c.project); ok && !c.script && len(words) == len(last.words) {
+		c.line, c.project = c.line[:words[0].start]+line, start
+		return find(c, c.line, depth+1)
 	}
 	if script, level, ok := packageScript(texts(words), c.project); ok {
 		c.script = true
@@ -112,14 +117,20 @@ func find(c call, text string, depth int) (Runner, bool) {
 		return Runner{}, false
 	}
 	c.words = words
+	return c.runner()
+}
+
+// runner is the one that the words run.
+func (c call) runner() (Runner, bool) {
 	for _, k := range kinds() {
-		if k.matches(texts(words)) {
-			if k == (goTest{}) {
-				c.functions, c.control = goFunctions(c.project), newGoControl(c)
-			}
-			_, ok := k.command(c, "/", nil) // some cannot be changed through a script
-			return Runner{kind: k, call: c}, ok
+		if !k.matches(texts(c.words)) {
+			continue
 		}
+		if k == (goTest{}) {
+			c.functions, c.control = goFunctions(c.project), newGoControl(c)
+		}
+		_, ok := k.command(c, "/", nil) // some cannot be changed through a script
+		return Runner{kind: k, call: c}, ok
 	}
 	return Runner{}, false
 }
@@ -186,7 +197,11 @@ func isBuildScript(name string) bool {
 // packageScript is the script of package.json that a command of a package manager
 // runs, and what goes between its arguments and those of the script.
 func packageScript(words []string, project fs.FS) (script, dashes string, ok bool) {
+	file := "package.json"
 	name, arguments, ok := scriptName(words)
+	if len(words) == 3 && words[0] == "deno" && words[1] == "task" {
+		file, name, ok = "deno.json", words[2], true
+	}
 	if !ok || project == nil {
 		return "", "", false
 	}
@@ -198,17 +213,22 @@ func packageScript(words []string, project fs.FS) (script, dashes string, ok boo
 			dashes = " --"
 		}
 	}
-	data, err := readFile(project, "package.json", maxProject)
+	data, err := readFile(project, file, maxProject)
 	if err != nil {
 		return "", "", false
 	}
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
+		Tasks   map[string]any    `json:"tasks"` // of deno
 	}
-	if json.Unmarshal(data, &manifest) != nil || manifest.Scripts[name] == "" {
+	if json.Unmarshal(data, &manifest) != nil {
 		return "", "", false
 	}
-	return manifest.Scripts[name], dashes, true
+	script = manifest.Scripts[name]
+	if words[0] == "deno" {
+		script, _ = manifest.Tasks[name].(string)
+	}
+	return script, dashes, script != ""
 }
 
 // scriptName is the name of the script that a command of a package manager runs, and

@@ -11,21 +11,28 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	project := fstest.MapFS{
-		"package.json":     {Data: []byte(`{"scripts": {"test": "cross-env CI=1 jest --coverage", "unit": "npm run test", "v": "tsc && vitest", "m": "nyc mocha -r x", "n": "node --test tests/", "esm": "node --experimental-vm-modules node_modules/jest/bin/jest.js", "lint": "eslint .", "piped": "jest | tee log", "masked": "jest || true", "loop": "npm run loop", "make": "make test", "go": "go test ./...", "py": "python -m unittest"}}`)},
+		"package.json": {Data: []byte(`{"scripts": {"test": "cross-env CI=1 jest --coverage", "unit": "npm run test", "v": "tsc && vitest", "m": "nyc mocha -r x", "n": "node --test tests/", "esm": "node --experimental-vm-modules node_modules/jest/bin/jest.js", "lint": "eslint .", "piped": "jest | tee log", "masked": "jest || true", "loop": "npm run loop", "make": "make test", "go": "go test ./...", "bun": "bun test", "py": "python -m unittest"}}`)},
+		"Makefile": {Data: []byte("SHELL := /bin/bash\n.DEFAULT_GOAL = all\nexport A = $(GO) b\nGO ?= go\nPY := python3 -B\nTESTS = tests # all\nFLAGS = $(OTHER)\nOTHER=-q\n.PHONY: unit all check\nall: unit\n\nunit: build lint\n\t@echo \\\n\t  testing\n\n\t$(PY) -m pytest ${TESTS} $(FLAGS)\n" +
+			"check:\n\tnpm test\nbuild lint:\n\techo $@\ngo:\n\t# all of them\n\t+@$(GO) test ./... \nignored:\n\t-pytest\npiped:\n\tpytest | tee log\nshell:\n\tpytest $(shell ls)\nunset:\n\tpytest $(ARGS)\nstate:\n\tcd tests\n\tpytest\nmade: $(wildcard x)\n\tpytest\nself: self\n\nlater:\n\tpytest\n\techo done\nfile:\n\tpytest\n")},
+		"deno.json":        {Data: []byte(`{"tasks": {"unit": "deno test -A"}}`)},
+		"file":             {Data: []byte("x")},
+		"web/Makefile":     {Data: []byte("check:\n\tcd . && npm test\n")},
 		"web/package.json": {Data: []byte(`{"scripts": {"test": "vitest run"}}`)},
 	}
 	for command, want := range map[string]string{
+		"make unit": "pytest", "make -s unit": "pytest", "cd web && make -s check": "vitest", "make all": "pytest", "make check": "jest", "make go": "go test", "make lint": "", "make ignored": "", "make piped": "", "make missing": "", "make shell": "", "make unset": "", "make state": "", "make made": "", "make unit V=1": "", "make unit go": "",
+		"X=1 make unit": "", "make -C web check": "", "make self": "", "make later": "", "make file": "", "make": "",
 		"go test ./...": "go test", "GOFLAGS=-mod=mod go test -race ./...": "go test", "go list -f '{{.Dir}}/...' -m | xargs go test": "go test", "go test -c": "", "go build ./...": "",
 		"python -m unittest discover": "unittest", "python3 -m unittest": "unittest", ".venv/bin/python3.12 -m unittest": "unittest", "uv run python -m unittest": "unittest", "coverage run -m unittest discover": "unittest", "python manage.py test": "", "python runtests.py": "",
 		"pytest": "pytest", "uv run pytest -x": "pytest", "poetry run pytest": "pytest", "python -m pytest tests": "pytest", "coverage run --branch -m pytest": "pytest", "pytest --collect-only": "",
 		"npm test": "jest", "npm run unit": "jest", "npm run v": "vitest", "npm run m": "mocha", "npm run n": "node --test", "npm run esm": "jest", "npm run lint": "", "npm run piped": "", "npm run masked": "", "npm run loop": "", "npm run make": "", "npm run go": "", "npm run py": "", "npm run missing": "",
-		"corepack pnpm run test": "jest", "pnpm test": "jest", "corepack yarn run test": "jest", "yarn test": "jest", "yarn mocha": "mocha", "pnpm exec vitest run": "vitest", "bun run test": "jest", "bun test": "",
+		"corepack pnpm run test": "jest", "pnpm test": "jest", "corepack yarn run test": "jest", "yarn test": "jest", "yarn mocha": "mocha", "pnpm exec vitest run": "vitest", "bun run test": "jest", "bun test": "bun test", "bun test --watch": "", "deno test -A": "deno test", "deno test -- x": "", "npm run bun": "bun test",
 		"cd web && npm test": "vitest", "cd missing && npm test": "", "npm test --workspaces --if-present": "",
 		"npx jest": "jest", "./node_modules/.bin/vitest": "vitest", "node --test": "node --test", "node test.js": "", "npx jest --watch": "", "vitest watch": "",
 		"cargo test": "cargo test", "cargo +nightly test --workspace": "cargo test", "cargo test -q": "", "cargo nextest run": "",
 		"mvn -B test": "maven", "sh ./mvnw -B test": "maven", "mvn -B compile": "", "sh ./gradlew --no-daemon test": "gradle", "gradle :app:test": "gradle", "gradle assemble": "",
 		"bundle exec rspec": "rspec", "vendor/bin/phpunit": "phpunit", "php vendor/bin/phpunit": "phpunit", "dotnet test": "dotnet test",
-		"make test": "", "pytest > log": "", "pytest &": "", "pytest; echo done": "", "pytest || true": "", "(pytest)": "", "pytest $(cat files)": "", "echo 'unterminated": "", "": "", "true && pytest": "pytest", "pytest | tail": "",
+		"make test": "", "deno task unit": "deno test", "deno task missing": "", "pytest > log": "", "pytest &": "", "pytest; echo done": "", "pytest || true": "", "(pytest)": "", "pytest $(cat files)": "", "echo 'unterminated": "", "": "", "true && pytest": "pytest", "pytest | tail": "",
 	} {
 		runner, ok := testreport.Find(command, project)
 		switch {

@@ -215,12 +215,30 @@ func (p *goPackage) test(g *goReader, e goEvent) {
 // finish adds the cases of a package. With -count a test runs more than once, and one
 // failure is a failure.
 func (g *goReader) finish(p *goPackage, known map[string]bool) {
+	failed := g.addCases(p, known)
+	switch {
+	case p.result == "":
+		g.doubt("the tests of %s ended before they were done", p.name)
+	case p.result == "fail" && !failed: // it did not build, or ended outside a test
+		g.add(Case{Name: p.name, Status: Failed, Message: p.output.String()})
+	case p.result == "pass" && failed:
+		g.doubt("%s passed with tests that failed", p.name)
+	case p.result == "pass" && len(p.ordered) > 0 && !p.pass:
+		g.doubt("the tests of %s ended without saying PASS", p.name)
+	}
+}
+
+// addCases says whether one of them failed.
+func (g *goReader) addCases(p *goPackage, known map[string]bool) bool {
 	failed := false
 	for _, t := range p.ordered {
 		function, _, _ := strings.Cut(t.name, "/")
 		if known != nil && !known[function] {
 			g.doubt("%s reports %s, which is in no _test.go file", p.name, function)
 			continue
+		}
+		if t.result == "" && p.result == "pass" && strings.HasPrefix(function, "Benchmark") {
+			continue // those that ended well have no result
 		}
 		status := map[string]Status{"pass": Passed, "fail": Failed, "skip": Skipped, "bench": Passed}[t.result]
 		if status == "" {
@@ -234,16 +252,7 @@ func (g *goReader) finish(p *goPackage, known map[string]bool) {
 		}
 		g.add(c)
 	}
-	switch {
-	case p.result == "":
-		g.doubt("the tests of %s ended before they were done", p.name)
-	case p.result == "fail" && !failed: // it did not build, or ended outside a test
-		g.add(Case{Name: p.name, Status: Failed, Message: p.output.String()})
-	case p.result == "pass" && failed:
-		g.doubt("%s passed with tests that failed", p.name)
-	case p.result == "pass" && len(p.ordered) > 0 && !p.pass:
-		g.doubt("the tests of %s ended without saying PASS", p.name)
-	}
+	return failed
 }
 
 // keep adds to a text that is kept as a message, up to the limit of messages.

@@ -63,6 +63,8 @@ func TestGoControl(t *testing.T) {
 			want:  map[string]testreport.Status{"example.com/calc TestGood": passed, "example.com/calc TestOut": passed}},
 		{name: "examples", command: "go test", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc Example": passed},
 			files: goProject(map[string]string{"a_test.go": "package calc\nfunc Example() {\n println()\n // Output:\n}\n"})},
+		{name: "benchmarks", command: "go test -bench . -benchtime 2x", complete: true, passed: true, want: good,
+			files: goProject(map[string]string{"a_test.go": goGood + "func BenchmarkA(b *testing.B) { for i := 0; i < b.N; i++ {} }\n"})},
 		{name: "names that are taken", command: "go test ./...", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc TestGood": passed},
 			files: goProject(map[string]string{"a.go": "package main\ntype (string int; bool int; error int)\nfunc flag() {}\nfunc main() { flag() }\n", "a_test.go": "package main\nimport t \"testing\"\nvar testing, sync, regexp, runtime, once = 1, 2, 3, 4, 5\nfunc TestGood(*t.T) {}\n"})},
 		{name: "pattern", command: "go test -run 'TestTable/a$' ./...", complete: true, passed: true,

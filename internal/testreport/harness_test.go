@@ -30,7 +30,12 @@ type scenario struct {
 	complete bool
 	passed   bool
 	note     string // part of the note
+	// messages are parts of the messages of cases.
+	messages map[string]string
 }
+
+// expected is the message of tests that are marked as failing.
+const expected = "expected to fail"
 
 const (
 	passed  = testreport.Passed
@@ -52,8 +57,8 @@ func onMachine(t *testing.T, program string, scenarios []scenario) {
 	}
 }
 
-// outputOnly is the runner that has no report but what it prints.
-const outputOnly = "cargo"
+// printed are the runners of which what they print is read.
+var printed = []string{"cargo", "bun", "deno"}
 
 // recorded reads what a runner wrote that make test does not have. With its name in
 // TORYO_TEST_RECORD the runner is run and recorded: see testdata/README.md.
@@ -70,7 +75,7 @@ func recorded(t *testing.T, runner string, scenarios []scenario) {
 				return
 			}
 			output, err := os.ReadFile(filepath.Join(dir, "output.txt"))
-			if runner != outputOnly {
+			if !slices.Contains(printed, runner) {
 				output, err = nil, nil
 			}
 			code, err2 := os.ReadFile(filepath.Join(dir, "exit.txt"))
@@ -183,7 +188,7 @@ func keepRecording(t *testing.T, keep, dir, root string, output []byte, exit int
 	if err := os.RemoveAll(keep); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(keep, outputOnly) {
+	if slices.Contains(printed, filepath.Base(filepath.Dir(keep))) {
 		write("output.txt", output)
 	}
 	write("exit.txt", []byte(strconv.Itoa(exit)+"\n"))
@@ -220,6 +225,9 @@ func check(t *testing.T, s scenario, got testreport.Report) {
 		t.Error("it does not say why it is not complete")
 	}
 	for _, c := range got.Cases {
+		if !strings.Contains(c.Message, s.messages[c.Name]) {
+			t.Errorf("%s has the message %q", c.Name, c.Message)
+		}
 		if c.Status == failed && c.Message == "" && s.complete {
 			t.Errorf("%s does not say why it failed", c.Name)
 		}

@@ -16,7 +16,7 @@ import (
 // from.
 var commands = map[string]string{
 	"go test ./...": "go.json", "python -m unittest": "unittest.jsonl", "pytest": "pytest-main.jsonl", "node --test": "node.jsonl",
-	"npx jest": "results.json", "npx vitest": "results.json", "npx mocha": "mocha.jsonl", "cargo test": "", "mvn test": "1.xml", "gradle test": "1.xml",
+	"npx jest": "results.json", "npx vitest": "results.json", "npx mocha": "mocha.jsonl", "bun test": "bun.xml", "deno test": "deno.xml", "cargo test": "", "mvn test": "1.xml", "gradle test": "1.xml",
 	"bundle exec rspec": "rspec.json", "vendor/bin/phpunit": "phpunit.xml", "dotnet test": "a.trx",
 }
 
@@ -91,6 +91,7 @@ func wholeReports() map[string]string {
 		"python -m unittest": events, "pytest": events, "node --test": events, "npx mocha": events,
 		"cargo test":         "     Running unittests src/lib.rs (target/debug/deps/calc-c6626fb655a8d231)\n\nrunning 1 test" + "\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
 		"mvn test":           `<testsuite tests="1"><testcase classname="C" name="a"/></testsuite>`,
+		"deno test":          `<testsuites tests="1"><testsuite tests="1"><testcase classname="./a.ts" name="a"/></testsuite></testsuites>`,
 		"gradle test":        `<testsuite tests="1"><testcase classname="C" name="a"/></testsuite>`,
 		"vendor/bin/phpunit": `<testsuites><testsuite tests="1"><testcase class="C" name="a" assertions="1"/></testsuite></testsuites>`,
 		"bundle exec rspec":  `{"examples":[{"full_description":"a","status":"passed","file_path":"./a_spec.rb"}],"summary":{"example_count":1}}`,
@@ -159,6 +160,22 @@ func TestTooManyCases(t *testing.T) {
 	}
 }
 
+// Errors outside of tests are in what bun and deno print, with colours or without.
+func TestErrorsOutsideOfTests(t *testing.T) {
+	t.Parallel()
+	for command, output := range map[string]string{
+		"bun test":  "\n 1 pass\x1b[0m\n\x1b[0m\x1b[31m 1 fail\x1b[0m\n \x1b[0m\x1b[31m1 error\x1b[0m\nRan 2 tests across 2 files.\n",
+		"deno test": "\x1b[1mFAILURES\x1b[0m\n\n./sub/b_test.js (uncaught error)\n\n",
+	} {
+		runner, _ := testreport.Find(command, nil)
+		report := `<testsuites tests="1"><testsuite name="a.js" tests="1"><testcase classname="./a.js" name="a" file="a.js"/></testsuite></testsuites>`
+		got := runner.Read([]byte(output), 1, fstest.MapFS{commands[command]: {Data: []byte(report)}})
+		if len(got.Failing()) != 1 || len(got.Cases) != 2 {
+			t.Errorf("%s: got %+v", command, got)
+		}
+	}
+}
+
 func TestHostileXML(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string]string{
@@ -198,8 +215,9 @@ func FuzzRead(f *testing.F) {
 // Find is given command lines that a model wrote.
 func FuzzFind(f *testing.F) {
 	f.Add("cd a && npm test", `{"scripts": {"test": "jest"}}`)
+	f.Add("make test", "X = $(Y)\nY := go\nexport Z = $(X)\ntest: a\n\t@$(X) test\na:\n\ttrue\n")
 	f.Fuzz(func(_ *testing.T, command, manifest string) {
-		runner, ok := testreport.Find(command, fstest.MapFS{"package.json": &fstest.MapFile{Data: []byte(manifest)}, "a_test.go": &fstest.MapFile{Data: []byte("func TestA(")}})
+		runner, ok := testreport.Find(command, fstest.MapFS{"package.json": &fstest.MapFile{Data: []byte(manifest)}, "Makefile": &fstest.MapFile{Data: []byte(manifest)}, "a_test.go": &fstest.MapFile{Data: []byte("func TestA(")}})
 		if ok {
 			_ = runner.Command("/r")
 			_, _ = runner.Only("/r", []string{"a b", command, manifest})

@@ -175,12 +175,12 @@ func (jest) command(c call, dir string, only []string) (string, bool) {
 
 func (jest) read(_ call, r run) Report { return r.readWithControls() }
 
-// readWithControls reads the results first: without a test that passed no control is
-// needed.
+// readWithControls reads results, and what our drivers know about them.
 func (r run) readWithControls() Report {
 	b := newBuilder()
+	r.readDriverFiles(b)
 	r.readJest(b)
-	r.readControls(b)
+	b.needControl()
 	return b.report()
 }
 
@@ -253,31 +253,40 @@ func (r run) readJest(b *builder) {
 		name := strings.TrimPrefix(file.Name, prefix)
 		broken := file.Status == string(Failed)
 		for _, test := range file.Tests {
-			c := Case{Name: jestName(name, test.Groups, test.Title), File: name,
+			names := append(slices.Clone(test.Groups), test.Title)
+			c := Case{Name: jestName(append([]string{name}, names...)), File: name,
 				Status: jestStatus(test.Status), Message: strings.Join(test.Messages, "\n")}
 			counted[c.Status]++
 			broken = broken && c.Status != Failed
+			if c.Status == Passed && b.expected[jestName(append([]string{file.Name}, names...))] {
+				c.Status, c.Message = Skipped, expectedFailure
+			}
 			b.add(c)
 		}
 		if broken { // it could not be loaded, or failed outside a test
 			b.add(Case{Name: name, File: name, Status: Failed, Message: file.Message})
 		}
 	}
+	results.check(b, r.exit, counted)
+}
+
+// check looks whether the numbers agree with the tests that are named.
+func (results jestResults) check(b *builder, exit int, counted map[Status]int) {
 	switch {
 	case results.Interrupted:
 		b.doubt("the run was interrupted")
 	case counted[Passed] != results.Passed || counted[Failed] != results.Failed || counted[Skipped] != results.Pending+results.Todo ||
 		*results.Total != results.Passed+results.Failed+results.Pending+results.Todo:
 		b.doubt("the runner counts other numbers of tests than it names: some did not end")
-	case results.Success != (r.exit == 0) && results.Success:
+	case results.Success && exit != 0:
 		b.doubt("the results say success, the exit code does not")
 	}
 }
 
-// jestName is the name of a test. Vitest has a group without a title around a file.
-func jestName(file string, groups []string, title string) string {
-	parts := slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return group == "" })
-	return strings.Join(append(append([]string{file}, parts...), title), titles)
+// jestName is the name of a test, from its file, its groups and its title. Vitest has a
+// group without a title around a file.
+func jestName(parts []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), titles)
 }
 
 func jestStatus(status string) Status {

@@ -19,6 +19,10 @@ func TestNode(t *testing.T) {
 			files: map[string]string{"a.test.js": nodeHead + "test('one', () => {})\ntest('bad', () => { assert.strictEqual(1, 2) })\ntest('skip', {skip: 'later'}, () => {})\ntest('todo', {todo: true}, () => {})\ndescribe('group', () => { it('in', () => { throw new Error('x') }) })\n",
 				"b.test.js": "require('./missing')\n"},
 			want: map[string]testreport.Status{"a.test.js > one": passed, "a.test.js > bad": failed, "a.test.js > skip": skipped, "a.test.js > todo": skipped, "a.test.js > group > in": failed, "b.test.js": failed}},
+		{name: "expected to fail", command: "node --test", complete: true,
+			files:    map[string]string{"a.test.js": nodeHead + "test('todo', {todo: 'later'}, () => { assert.fail() })\ntest('lucky', {todo: true}, () => {});\n(test.expectFailure ?? test.todo)('known', () => { assert.fail() })\n"},
+			want:     map[string]testreport.Status{"a.test.js > todo": skipped, "a.test.js > lucky": skipped, "a.test.js > known": skipped},
+			messages: map[string]string{"a.test.js > todo": expected + ": later", "a.test.js > lucky": expected, "a.test.js > known": expected}},
 		{name: "script", command: "npm test", complete: true, passed: true,
 			files: map[string]string{"package.json": `{"scripts": {"test": "npm run unit", "unit": "node --test tests/*.js"}}`, "tests/a.js": nodeHead + "test('one', () => {})\n"},
 			want:  map[string]testreport.Status{"tests/a.js > one": passed}},
@@ -71,6 +75,10 @@ func TestJest(t *testing.T) {
 		{name: "failing", command: "npx jest", complete: true,
 			files: map[string]string{"package.json": manifest, "a.test.js": "test('one', () => {})\ntest('bad', () => { expect(1).toBe(2) })\ntest.skip('skip', () => {})\ntest.todo('todo')\n", "sub/b.test.js": "require('./missing')\n"},
 			want:  map[string]testreport.Status{"a.test.js > one": passed, "a.test.js > bad": failed, "a.test.js > skip": skipped, "a.test.js > todo": skipped, "sub/b.test.js": failed}},
+		{name: "expected to fail", command: "npm test", complete: true,
+			files:    map[string]string{"package.json": manifest, "a.test.js": "test.failing('known', () => { expect(1).toBe(2) })\ntest.failing('lucky', () => {})\ndescribe('group', () => { test.failing.each([1, 2])('n %d', () => { expect(1).toBe(2) }) })\n"},
+			want:     map[string]testreport.Status{"a.test.js > known": skipped, "a.test.js > lucky": failed, "a.test.js > group > n 1": skipped, "a.test.js > group > n 2": skipped},
+			messages: map[string]string{"a.test.js > known": expected, "a.test.js > group > n 2": expected}},
 		{name: "all skipped", command: "npm test", complete: true,
 			files: map[string]string{"package.json": manifest, "a.test.js": "test.skip('skip', () => {})\n"},
 			want:  map[string]testreport.Status{"a.test.js > skip": skipped}},
@@ -102,6 +110,10 @@ func TestVitest(t *testing.T) {
 		{name: "failing", command: "npx vitest run", complete: true,
 			files: map[string]string{"package.json": manifest, "a.test.js": head + "test('one', () => {})\ntest('bad', () => { expect(1).toBe(2) })\ntest.skip('skip', () => {})\ntest.todo('todo')\n", "sub/b.test.js": "import './missing'\n"},
 			want:  map[string]testreport.Status{"a.test.js > one": passed, "a.test.js > bad": failed, "a.test.js > skip": skipped, "a.test.js > todo": skipped, "sub/b.test.js": failed}},
+		{name: "expected to fail", command: "npm test", complete: true,
+			files:    map[string]string{"package.json": manifest, "a.test.js": head + "test.fails('known', () => { expect(1).toBe(2) })\ntest.fails('lucky', () => {})\ndescribe('group', () => { test.fails.each([1, 2])('n %d', () => { expect(1).toBe(2) }) })\n"},
+			want:     map[string]testreport.Status{"a.test.js > known": skipped, "a.test.js > lucky": failed, "a.test.js > group > n 1": skipped, "a.test.js > group > n 2": skipped},
+			messages: map[string]string{"a.test.js > known": expected, "a.test.js > group > n 2": expected}},
 		{name: "all skipped", command: "npm test", complete: true,
 			files: map[string]string{"package.json": manifest, "a.test.js": head + "test.skip('skip', () => {})\n"},
 			want:  map[string]testreport.Status{"a.test.js > skip": skipped}},
@@ -148,5 +160,61 @@ func TestMocha(t *testing.T) {
 		{name: "only", command: "npm test", only: []string{"test/a.js > group > one"}, complete: true, passed: true,
 			files: map[string]string{"package.json": manifest, "test/a.js": "describe('group', () => { it('one', () => {}); it('bad', () => { throw new Error('x') }) })\n"},
 			want:  map[string]testreport.Status{"test/a.js > group > one": passed}},
+	})
+}
+
+func TestBun(t *testing.T) {
+	t.Parallel()
+	const head = "import { test, describe, expect } from 'bun:test'\n"
+	recorded(t, "bun", []scenario{
+		{name: "passing", command: "bun test", complete: true, passed: true,
+			files: map[string]string{"a.test.ts": head + "test('one', () => { expect(1).toBe(1) })\ndescribe('group', () => { describe('in', () => { test.each([1, 2])('n %d', () => {}) }) })\n", "sub/b.test.js": head + "test('one', () => {})\n"},
+			want:  map[string]testreport.Status{"a.test.ts > one": passed, "a.test.ts > group > in > n 1": passed, "a.test.ts > group > in > n 2": passed, "sub/b.test.js > one": passed}},
+		{name: "failing", command: "npm test", complete: true,
+			files: map[string]string{"package.json": `{"scripts": {"test": "bun test"}}`, "a.test.ts": head + "test('one', () => {})\ntest('bad', () => { expect(1).toBe(2) })\ntest.skip('skip', () => {})\ntest.todo('todo')\n"},
+			want:  map[string]testreport.Status{"a.test.ts > one": passed, "a.test.ts > bad": failed, "a.test.ts > skip": skipped, "a.test.ts > todo": skipped}},
+		{name: "broken file", command: "bun test", complete: true,
+			files: map[string]string{"a.test.ts": head + "test('one', () => {})\ntest('bad', () => { expect(1).toBe(2) })\n", "b.test.ts": "import './missing'\n"},
+			want:  map[string]testreport.Status{"a.test.ts > one": passed, "a.test.ts > bad": failed, "errors outside of tests": failed}},
+		{name: "all skipped", command: "bun test", complete: true,
+			files: map[string]string{"a.test.ts": head + "test.skip('skip', () => {})\n"}, want: map[string]testreport.Status{"a.test.ts > skip": skipped}},
+		{name: "none", command: "bun test", note: "wrote no report", files: map[string]string{"a.test.ts": "console.log(' 1 pass\\n 0 fail')\n"}},
+		{name: "crash", command: "bun test", note: "wrote no report",
+			files: map[string]string{"a.test.ts": head + "test('one', () => {})\ntest('crash', () => { process.kill(process.pid, 'SIGKILL') })\n"}},
+		{name: "exit", command: "bun test", note: "wrote no report",
+			files: map[string]string{"a.test.ts": head + "test('one', () => {})\ntest('exit', () => { process.exit(0) })\ntest('bad', () => { expect(1).toBe(2) })\n"}},
+		{name: "forged", command: "bun test", complete: true,
+			files: map[string]string{"a.test.ts": head + "test('bad', () => { console.log('(pass) bad\\n 1 pass\\n 0 fail'); expect(1).toBe(2) })\n"}, want: map[string]testreport.Status{"a.test.ts > bad": failed}},
+		{name: "assertions changed", command: "bun test", note: "assertions or the runner were changed",
+			files: map[string]string{"bunfig.toml": "[test]\npreload = ['./set.ts']\n", "set.ts": "import { expect } from 'bun:test'\nexpect.extend({ toBe: () => ({ pass: true, message: () => '' }) })\n", "a.test.ts": head + "test('bad', () => { expect(1).toBe(2) })\n"},
+			want:  map[string]testreport.Status{"a.test.ts > bad": passed}},
+		{name: "only", command: "bun test", only: []string{"a.test.ts > group > one"}, complete: true, passed: true,
+			files: map[string]string{"a.test.ts": head + "describe('group', () => { test('one', () => {}); test('one more', () => { expect(1).toBe(2) }) })\n"},
+			want:  map[string]testreport.Status{"a.test.ts > group > one": passed, "a.test.ts > group > one more": skipped}},
+	})
+}
+
+func TestDeno(t *testing.T) {
+	t.Parallel()
+	recorded(t, "deno", []scenario{
+		{name: "passing", command: "deno test -A", complete: true, passed: true,
+			files: map[string]string{"a_test.js": "Deno.test('one', () => {})\nDeno.test('outer', async t => { await t.step('in', async t => { await t.step('deep', () => {}) }) })\n", "sub/b_test.ts": "Deno.test('one', () => {})\n"},
+			want:  map[string]testreport.Status{"a_test.js > one": passed, "a_test.js > outer": passed, "a_test.js > outer > in": passed, "a_test.js > outer > in > deep": passed, "sub/b_test.ts > one": passed}},
+		{name: "failing", command: "deno test", complete: true,
+			files: map[string]string{"a_test.js": "Deno.test('one', () => {})\nDeno.test('bad', () => { throw new Error('wrong') })\nDeno.test.ignore('skip', () => {})\nDeno.test('outer', async t => { await t.step('in', () => { throw new Error('x') }) })\n", "sub/b_test.js": "throw new Error('load')\n"},
+			want:  map[string]testreport.Status{"a_test.js > one": passed, "a_test.js > bad": failed, "a_test.js > skip": skipped, "a_test.js > outer": failed, "a_test.js > outer > in": failed, "sub/b_test.js": failed}},
+		{name: "does not compile", command: "deno test", note: "wrote no report",
+			files: map[string]string{"a_test.ts": "Deno.test('one', () => {})\n", "b_test.ts": "const n: number = 'x'\n"}},
+		{name: "all skipped", command: "deno test", complete: true,
+			files: map[string]string{"a_test.js": "Deno.test.ignore('skip', () => {})\n"}, want: map[string]testreport.Status{"a_test.js > skip": skipped}},
+		{name: "none", command: "deno test", note: "no test was found", files: map[string]string{"a_test.js": "console.log('ok | 1 passed')\n"}},
+		{name: "crash", command: "deno test -A", note: "wrote no report",
+			files: map[string]string{"a_test.js": "Deno.test('one', () => {})\nDeno.test('crash', () => { Deno.kill(Deno.pid, 'SIGKILL') })\n"}},
+		{name: "exit", command: "deno test -A", complete: true,
+			files: map[string]string{"a_test.js": "Deno.test('one', () => {})\nDeno.test('exit', () => { Deno.exit(0) })\nDeno.test('bad', () => { throw new Error('x') })\n"},
+			want:  map[string]testreport.Status{"a_test.js > one": passed, "a_test.js > exit": failed, "a_test.js > bad": failed}},
+		{name: "only", command: "deno test", only: []string{"a_test.js > one > in"}, complete: true, passed: true,
+			files: map[string]string{"a_test.js": "Deno.test('one', async t => { await t.step('in', () => {}) })\nDeno.test('one more', () => { throw new Error('x') })\n"},
+			want:  map[string]testreport.Status{"a_test.js > one": passed, "a_test.js > one > in": passed, "a_test.js > one more": skipped}},
 	})
 }

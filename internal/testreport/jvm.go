@@ -15,19 +15,30 @@ func copyReports(dir, pattern, line string) string {
 		" | while IFS= read -r file; do n=$((n+1)); cp \"$file\" "+quote(dir)+"/$n.xml; done\nexit $code")
 }
 
-// readXML reads the JUnit files of a run.
-func (r run) readXML(runner string) Report {
-	b := newBuilder()
-	if r.eachReport(b, ".xml", func(name string, data []byte) { readJUnit(b, name, data) }) == 0 {
+// readXML reads the JUnit files of a run. The function makes a case of the elements
+// around and of a test, without its result.
+func (r run) readXML(b *builder, runner string, named func(path []*element) Case) {
+	if r.eachReport(b, ".xml", func(name string, data []byte) { readJUnit(b, name, data, named) }) == 0 {
 		b.doubt("%s wrote no report", runner)
 	}
-	return b.report()
+}
+
+// classAndMethod is a test as JUnit itself names it.
+func classAndMethod(path []*element) Case {
+	e := path[len(path)-1]
+	class, name := e.attribute("classname"), e.attribute("name")
+	if class == "" || name == "" {
+		return Case{Name: class + name, File: e.attribute("file")}
+	}
+	return Case{Name: class + "." + name, File: e.attribute("file")}
 }
 
 // buildTool reads the JUnit files of a build tool that does more than run tests: if
 // it failed and no test did, it may have ended before all tests ran.
 func (r run) buildTool(name string) Report {
-	report := r.readXML(name)
+	b := newBuilder()
+	r.readXML(b, name, classAndMethod)
+	report := b.report()
 	if _, _, failed, _ := report.Counts(); report.Complete && r.exit != 0 && failed == 0 {
 		report.Complete, report.Note = false, name+" failed outside the tests"
 	}

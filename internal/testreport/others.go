@@ -97,7 +97,14 @@ func (phpunit) command(c call, dir string, only []string) (string, bool) {
 	return shellScript(dir, nil, c.with(arguments...)), true
 }
 
-func (phpunit) read(_ call, r run) Report { return r.readXML("phpunit") }
+func (phpunit) read(_ call, r run) Report {
+	b := newBuilder()
+	r.readXML(b, "phpunit", func(path []*element) Case {
+		e := path[len(path)-1]
+		return Case{Name: e.attribute("class") + "::" + e.attribute("name"), File: e.attribute("file")}
+	})
+	return b.report()
+}
 
 // dotnet writes the XML of Visual Studio, one file for each project.
 type dotnet struct{}

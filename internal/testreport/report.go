@@ -12,7 +12,8 @@ import (
 // Status is how a test ended.
 type Status string
 
-// A test that was expected to fail and did is passed.
+// A test that is marked as failing, and failed, is skipped: whatever it does, the run
+// passes. Its message says so.
 const (
 	Passed  Status = "passed"
 	Failed  Status = "failed"
@@ -83,12 +84,17 @@ func (r Report) Failing() []string {
 
 // builder puts a report together and keeps to the limits.
 type builder struct {
-	cases []Case
-	seen  map[string]int
-	notes []string
+	cases    []Case
+	seen     map[string]int
+	notes    []string
+	controls int             // how many were reported
+	expected map[string]bool // names of tests that are marked as failing, as the runner knows them
 }
 
-func newBuilder() *builder { return &builder{seen: map[string]int{}} }
+func newBuilder() *builder { return &builder{seen: map[string]int{}, expected: map[string]bool{}} }
+
+// expectedFailure is the message of a test that is marked as failing.
+const expectedFailure = "expected to fail"
 
 // doubt says why the report is not complete.
 func (b *builder) doubt(format string, values ...any) {

@@ -68,7 +68,7 @@ func walkXML(data []byte, end func(path []*element)) error {
 }
 
 // readJUnit reads the XML that many runners write, after that of JUnit's Ant task.
-func readJUnit(b *builder, name string, data []byte) {
+func readJUnit(b *builder, name string, data []byte, named func(path []*element) Case) {
 	err := walkXML(data, func(path []*element) {
 		e, parent := path[len(path)-1], &element{}
 		if len(path) > 1 {
@@ -76,7 +76,7 @@ func readJUnit(b *builder, name string, data []byte) {
 		}
 		switch e.name {
 		case "testcase":
-			addJUnit(b, e)
+			addJUnit(b, e, named(path))
 			parent.counted++
 		case "testsuite":
 			if e.attribute("tests") != strconv.Itoa(e.counted) {
@@ -95,20 +95,8 @@ func readJUnit(b *builder, name string, data []byte) {
 	}
 }
 
-func addJUnit(b *builder, e *element) {
-	class, name := e.attribute("classname"), e.attribute("name")
-	if class == "" {
-		class = e.attribute("class")
-	}
-	separator := "."
-	if e.attribute("assertions") != "" { // phpunit
-		separator, class = "::", e.attribute("class")
-	}
-	full := class + separator + name
-	if class == "" || name == "" {
-		full = class + name
-	}
-	c := Case{Name: full, File: e.attribute("file"), Status: Passed}
+func addJUnit(b *builder, e *element, c Case) {
+	c.Status = Passed
 	for _, kind := range []string{"error", "failure", "warning", "skipped"} {
 		found := e.reported[kind]
 		if found == nil {

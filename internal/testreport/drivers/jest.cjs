@@ -1,6 +1,7 @@
 'use strict'
 // A test runner of jest: jest's own, and after each test file a control, in the
 // environment of that file: with expect as the file and the project's set-up left it.
+// It also names the tests that are marked as failing, which jest reports as passed.
 const fs = require('node:fs')
 const path = require('node:path')
 const { createRequire } = require('node:module')
@@ -50,6 +51,15 @@ module.exports = async function run(globalConfig, config, environment, runtime, 
   const file = path.join(__dirname, `jest-${number}.jsonl`)
   const write = (line) => append(file, JSON.stringify(line) + '\n')
   write({ start: path.relative(config.rootDir, testPath) })
+  const handle = environment.handleTestEvent
+  environment.handleTestEvent = function (event, state) {
+    if (event.name === 'test_done' && event.test.failing) {
+      const names = [event.test.name]
+      for (let group = event.test.parent; group.parent; group = group.parent) names.unshift(group.name)
+      write({ expected: [testPath, ...names] })
+    }
+    return handle?.call(environment, event, state)
+  }
   try {
     const result = await circus(config.rootDir)(globalConfig, config, environment, runtime, testPath, ...rest)
     // Without globals, expect is what the file imports.

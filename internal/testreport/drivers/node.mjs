@@ -35,14 +35,15 @@ export default async function* report(source) {
     const isGroup = data.details?.type === 'suite' || children[data.nesting] > 0
     if (isGroup && !(failed && error?.failureType !== 'subtestsFailed')) continue
     const skipped = data.skip !== undefined && data.skip !== false
-    const todo = data.todo !== undefined && data.todo !== false
-    const status = failed ? 'failed' : skipped || todo ? 'skipped' : 'passed'
+    const expected = [data.todo, data.expectFailure].find((mark) => mark !== undefined && mark !== false)
+    const status = failed ? 'failed' : skipped || expected !== undefined ? 'skipped' : 'passed'
+    const reason = skipped ? data.skip : expected !== undefined ? 'expected to fail' + (typeof expected === 'string' ? ': ' + expected : '') : ''
     const name = [...names.slice(0, data.nesting), data.name].join(' > ')
     yield line({
       case: isFile ? file : file + ' > ' + name,
       file,
       status,
-      message: message || (typeof data.skip === 'string' ? data.skip : ''),
+      message: message || (typeof reason === 'string' ? reason : ''),
     })
     cases++
   }

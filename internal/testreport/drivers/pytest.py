@@ -89,10 +89,12 @@ class Reporter:
         worst = self.ended.get(report.nodeid)
         if report.failed:
             self.ended[report.nodeid] = ("failed", str(report.longrepr)[-4000:])
+        elif hasattr(report, "wasxfail") and not worst:
+            reason = ": " + report.wasxfail if report.wasxfail else ""
+            self.ended[report.nodeid] = ("skipped", "expected to fail" + (", but passed" if report.passed else "") + reason)
         elif report.skipped and not (worst and worst[0] == "failed"):
-            expected = hasattr(report, "wasxfail")
             reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
-            self.ended[report.nodeid] = ("passed", "") if expected else ("skipped", str(reason))
+            self.ended[report.nodeid] = ("skipped", str(reason))
         elif report.when == "call" and not worst:
             self.ended[report.nodeid] = ("passed", "")
         if report.when == "teardown":

@@ -1,9 +1,10 @@
-// Loaded by vitest before each test file, after the project's own set-up files. After
-// the tests of the file it looks whether expect still fails.
+// Loaded by vitest before each test file, after the project's own set-up files. It names
+// the tests that are marked as failing, and after the tests of the file it looks whether
+// expect still fails.
 import fs from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, expect } from 'vitest'
+import { afterAll, afterEach, expect } from 'vitest'
 
 const append = fs.appendFileSync
 const number = `${process.pid}-${Math.random().toString(36).slice(2)}`
@@ -29,6 +30,13 @@ function control() {
   }
   return 'failed'
 }
+
+afterEach(({ task }) => {
+  if (!task.fails) return
+  const names = [task.name]
+  for (let group = task.suite; group && group !== task.file; group = group.suite) names.unshift(group.name)
+  append(file, JSON.stringify({ expected: [task.file.filepath, ...names] }) + '\n')
+})
 
 afterAll(() => {
   append(file, JSON.stringify({ control: control() }) + '\n' + JSON.stringify({ end: 0 }) + '\n')

@@ -79,7 +79,7 @@ class Result(unittest.TextTestResult):
 
     def addExpectedFailure(self, test, error):
         super().addExpectedFailure(test, error)
-        self.note(test, "passed")
+        self.note(test, "skipped", "expected to fail")
 
     def addUnexpectedSuccess(self, test):
         super().addUnexpectedSuccess(test)
