@@ -194,7 +194,8 @@ func Load(path string) (*Scenario, error) {
 
 func parse(path string, data []byte) (*Scenario, error) {
 	s := &Scenario{Files: map[string]string{}, Branch: map[string]string{}}
-	return s, s.read(path, data)
+	err := s.read(path, data)
+	return s, err
 }
 
 // read reads the parts of an archive over what is there. Rules come before those that
@@ -268,7 +269,8 @@ func (s *Scenario) inProject(path string, data []byte) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return both, both.read(path, data)
+	err = both.read(path, data)
+	return both, err
 }
 
 // need leaves the test out if this machine lacks what the scenario needs.
