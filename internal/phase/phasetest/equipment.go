@@ -125,14 +125,26 @@ func putCompiled(to string) error {
 	return os.CopyFS(filepath.Join(to, goCache), os.DirFS(folder))
 }
 
-// compileOnce makes a folder, kept between runs, with what Go compiles of its
-// standard library for the tests of a small project.
+// compiledFolder is kept between runs. Sandboxes of the superuser belong to another user,
+// who cannot read what is below the superuser's home.
+func compiledFolder() (string, error) {
+	caches := "/var/cache"
+	if os.Getuid() != 0 {
+		var err error
+		if caches, err = os.UserCacheDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(caches, "toryo-test", "go-build-scenarios"), nil
+}
+
+// compileOnce fills the folder with what Go compiles of its standard library for the
+// tests of a small project.
 var compileOnce = sync.OnceValues(func() (string, error) {
-	caches, err := os.UserCacheDir()
+	folder, err := compiledFolder()
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(caches, "toryo-test", "go-build-scenarios")
 	project, err := os.MkdirTemp("", "compiled")
 	if err != nil {
 		return "", err

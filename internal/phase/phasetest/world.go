@@ -58,7 +58,8 @@ type World struct {
 	Outcomes []phase.Outcome
 }
 
-// Engine makes the sandbox engine that worlds share.
+// Engine makes the sandbox engine that worlds share. Its sandboxes can read what Go has
+// compiled, and cannot change it.
 func Engine(t testing.TB) sandbox.Engine {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -68,13 +69,17 @@ func Engine(t testing.TB) sandbox.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	compiled, err := compiledFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	t.Cleanup(func() {
 		if err := sandbox.RemoveTree(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, Log: slog.New(slog.DiscardHandler), NewGate: func(policy sandbox.Policy) sandbox.Gate {
+	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, Toolchains: []string{compiled}, Log: slog.New(slog.DiscardHandler), NewGate: func(policy sandbox.Policy) sandbox.Gate {
 		return egress.New(list, policy, slog.New(slog.DiscardHandler))
 	}})
 	if err != nil {
@@ -257,19 +262,15 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 		}
 	}
 	w.mu.Unlock()
-	checkedOut, err := w.checkOut(ctx)
+	repository, err := w.checkOut(ctx)
 	if err != nil {
 		return phase.Outcome{}, err
 	}
 	defer func() {
-		if err := checkedOut.Remove(); err != nil {
+		if err := repository.Remove(); err != nil {
 			w.t.Error(err)
 		}
 	}()
-	repository, err := w.scenario.Furnish(ctx, checkedOut)
-	if err != nil {
-		return phase.Outcome{}, err
-	}
 	options, people := w.options(), phase.Desk(w.desk)
 	if w.Adjust != nil {
 		w.Adjust(&options)
@@ -305,6 +306,13 @@ func (w *World) options() phase.Options {
 	}
 	if err := w.scenario.Equip(&options); err != nil {
 		w.t.Fatal(err)
+	}
+	if w.scenario.Compiled {
+		folder, err := compileOnce()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		options.Spec.Env["GOCACHE"] = folder
 	}
 	return options
 }
