@@ -38,6 +38,8 @@ type Baseline struct {
 	Readable     bool          `json:"readable"` // false: it failed, but no test could be named
 	Milliseconds int64         `json:"milliseconds"`
 	Output       string        `json:"output"` // the end of it
+	// Changed are the first files of the project that were others afterwards.
+	Changed []string `json:"changed,omitempty"`
 	// Tests is what the runner has reported; nil if its report cannot be had.
 	Tests *testreport.Report `json:"tests,omitempty"`
 }

@@ -137,7 +137,7 @@ func (b *bench) tests(ctx context.Context, command sandbox.Command, output io.Wr
 		return environment.Baseline{}, err
 	}
 	at := trial{sandbox: box, timeout: b.run.Setup.CommandTimeout, output: output, files: b.run.Repository.Workspace()}
-	ran, err := at.test(ctx, command)
+	ran, err := at.testOnly(ctx, command, nil)
 	if err != nil {
 		return environment.Baseline{}, b.failed(ctx, err)
 	}

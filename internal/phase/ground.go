@@ -68,25 +68,46 @@ func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error
 			return task.Errorf(task.Unavailable, "there is no environment: %s", g.problem)
 		}
 	}
-	if err := g.restore(ctx); err != nil {
+	if _, err := g.restore(ctx); err != nil {
 		return err
 	}
 	g.trial = trial{sandbox: g.box, timeout: g.of.Setup.CommandTimeout, files: g.files.Dir()}
 	return nil
 }
 
-// restore makes the files those of the commit again, whatever was run there.
-func (g *ground) restore(ctx context.Context) error {
+// restore makes the files those of the commit again, whatever was run there, and names
+// those that were not.
+func (g *ground) restore(ctx context.Context) ([]string, error) {
 	restored, err := g.files.Restore(ctx)
 	if err != nil {
-		return fmt.Errorf("restore the files to verify: %w", err)
+		return nil, fmt.Errorf("restore the files to verify: %w", err)
 	}
 	if len(restored) > 0 {
 		if err := sandbox.Give(g.files.Dir()); err != nil {
-			return fmt.Errorf("give the files to verify to the sandbox: %w", err)
+			return nil, fmt.Errorf("give the files to verify to the sandbox: %w", err)
 		}
 	}
-	return nil
+	return restored, nil
+}
+
+// build runs the command that builds a project. The files are the commit's afterwards.
+func (g *ground) build(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+	ran, err := g.try(ctx, command)
+	if err == nil {
+		_, err = g.restore(ctx)
+	}
+	return ran, cause(ctx, err)
+}
+
+// test runs the tests of a project, and says which files they have changed.
+func (g *ground) test(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+	ran, err := g.testOnly(ctx, command, nil)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	changed, err := g.restore(ctx)
+	ran.Changed = changed[:min(len(changed), mostNamed)]
+	return ran, err
 }
 
 // close ends the sandbox and removes the files. What is left of them goes with the
@@ -204,11 +225,6 @@ func (t *trial) run(ctx context.Context, command sandbox.Command, shown string, 
 	}
 	ran.Command = shown
 	return &ran, nil
-}
-
-// test runs the tests of a project.
-func (t *trial) test(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
-	return t.testOnly(ctx, command, nil)
 }
 
 // testOnly runs some tests of a project, or all of them without names and where the runner
@@ -334,9 +350,9 @@ func (r *run) testCommit(ctx context.Context, setup *SetupEntry, projects []envi
 		return nil, nil
 	}
 	if baseline := setup.Build; baseline != nil {
-		ran, err := on.try(ctx, setup.Receipt.Main().Command(baseline.Command))
+		ran, err := on.build(ctx, setup.Receipt.Main().Command(baseline.Command))
 		if err != nil {
-			return nil, cause(ctx, err)
+			return nil, err
 		}
 		verdict.Build = compare(baseline, *ran)
 	}
@@ -366,12 +382,9 @@ func (r *run) testProjects(ctx context.Context, on *ground, projects []environme
 			if isTouched(project) != round {
 				continue
 			}
-			if err := on.restore(ctx); err != nil { // what was built, or tested before, may have changed them
-				return nil, err
-			}
 			ran, err := on.test(ctx, project.Command(project.TestCommand))
 			if err != nil {
-				return nil, cause(ctx, err)
+				return nil, err
 			}
 			runs = append(runs, tested{project: project, ran: *ran, outcome: compare(project.Baseline, *ran)})
 		}

@@ -204,7 +204,7 @@ const baselineTime = 20 * time.Minute
 func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (err error) {
 	main := entry.Receipt.Main()
 	if main.BuildCommand != "" {
-		if entry.Build, err = on.try(ctx, main.Command(main.BuildCommand)); err != nil {
+		if entry.Build, err = on.build(ctx, main.Command(main.BuildCommand)); err != nil {
 			return err
 		}
 	}
@@ -220,9 +220,6 @@ func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (e
 		if time.Since(begun) > baselineTime {
 			r.Log.WarnContext(ctx, "the tests of a project were not run before the change: those of the others took too long", "folder", project.Directory)
 			continue
-		}
-		if err := on.restore(ctx); err != nil {
-			return err
 		}
 		if project.Baseline, err = on.test(ctx, project.Command(project.TestCommand)); err != nil {
 			return err

@@ -257,7 +257,11 @@ func (r *run) red(ctx context.Context, verdict *Verdict, runs []tested, names []
 		projects[i] = runs[i].project
 	}
 	below := r.Repository.Below()
-	changed, err := r.changedTests(ctx, below, verdict.Commit, projects)
+	kinds, err := r.kinds(ctx, below, projects)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.changedTests(ctx, kinds, below, verdict.Commit)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,14 @@ func (r *run) lookForTampering(ctx context.Context, verdict *Verdict, runs []tes
 		projects[i] = runs[i].project
 	}
 	below := r.Repository.Below()
-	changed, err := r.changedTests(ctx, below, verdict.Commit, projects)
+	kinds, err := r.kinds(ctx, below, projects)
+	if err != nil {
+		return err
+	}
+	for i := range runs {
+		verdict.rewritten(&runs[i], kinds)
+	}
+	changed, err := r.changedTests(ctx, kinds, below, verdict.Commit)
 	if err != nil {
 		return err
 	}
@@ -82,6 +89,16 @@ func (v *Verdict) missing(run *tested) {
 	}
 	if len(skipped) > 0 {
 		v.finding(testsSkipped, run.outcome.Folder, "", skipped)
+	}
+}
+
+// rewritten finds tests that were changed while they ran, which they were not before.
+func (v *Verdict) rewritten(run *tested, kinds testfiles.Set) {
+	names := slices.DeleteFunc(slices.Clone(run.ran.Changed), func(name string) bool {
+		return kinds.Kind(name) == testfiles.Program || run.project.Baseline != nil && slices.Contains(run.project.Baseline.Changed, name)
+	})
+	if len(names) > 0 {
+		v.finding(testsRewritten, run.outcome.Folder, "", names)
 	}
 }
 
@@ -160,7 +177,7 @@ func (r *run) testAsBefore(ctx context.Context, mixed string, runs []tested) ([]
 		}
 		ran, err := on.test(ctx, runs[i].project.Command(runs[i].project.TestCommand))
 		if err != nil {
-			return nil, cause(ctx, err)
+			return nil, err
 		}
 		found[i] = runs[i].against(ran)
 	}

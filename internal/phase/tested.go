@@ -52,6 +52,7 @@ type TestFinding struct {
 const (
 	testsNotRun    = "not_run"
 	testsSkipped   = "skipped"
+	testsRewritten = "rewritten"       // while they ran
 	failsAsBefore  = "fails_as_before" // with the tests as they were before the change
 	flakyWithWork  = "flaky"           // fails now and then, and was never seen to before the change
 	buildFileLines = "build_file"
@@ -92,6 +93,7 @@ func (f TestFinding) describe() string {
 	return map[string]string{
 		testsNotRun:    "Tests that were run before the change are not run any more",
 		testsSkipped:   "Tests that were run before the change are skipped now",
+		testsRewritten: "Files of tests were changed while the tests ran",
 		failsAsBefore:  "With the tests, and the way in which they are run, as they were before the change, these do not pass",
 		flakyWithWork:  "Tests fail now and then that were never seen to fail before the change",
 		buildFileLines: "Lines of build files that say which tests are run, or what the packages that they use are replaced by, were changed",
@@ -126,11 +128,7 @@ func (r *run) kinds(ctx context.Context, commit string, projects []environment.P
 }
 
 // changedTests finds them among what differs between two commits.
-func (r *run) changedTests(ctx context.Context, before, after string, projects []environment.ProjectSetup) (changedTests, error) {
-	kinds, err := r.kinds(ctx, before, projects)
-	if err != nil {
-		return changedTests{}, err
-	}
+func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, after string) (changedTests, error) {
 	changes, err := r.Repository.Changes(ctx, before, after)
 	if err != nil {
 		return changedTests{}, err
