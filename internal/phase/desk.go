@@ -155,12 +155,12 @@ func (h *Halt) Error() string {
 	return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text()
 }
 
-// Repository is the history of the project. Git's own files are kept where the
-// sandbox cannot reach them, so that nothing inside can make git run a program on
-// the host; the workspace is only the files.
+// Repository is the project that is worked on. Git's own files are kept where the sandbox
+// cannot reach them, so that nothing inside can make git run a program on the host; the
+// workspace is only the files.
 type Repository interface {
-	// Workspace is the folder with the files, on this machine.
-	Workspace() string
+	Worktree
+	History
 	// Save commits everything in the workspace as work in progress and pushes it
 	// to the task's namespace, where it outlasts this machine. Without changes
 	// since the last time it returns the last commit, and without any at all none.
@@ -175,14 +175,45 @@ type Repository interface {
 	// The files are those of a commit that Save has made, whatever the workspace
 	// has now, or those of the workspace if saved is empty.
 	Commit(ctx context.Context, message, saved string) (commit string, changed bool, err error)
+	// Base returns a file as the base branch has it, or NotFound.
+	Base(ctx context.Context, path string) ([]byte, error)
+	// BaseFiles lists the files of the base branch.
+	BaseFiles(ctx context.Context) ([]string, error)
+	// Merge brings what the base has got since into the work. It returns the
+	// paths in conflict, which are then marked in the files, if there are any.
+	Merge(ctx context.Context) (conflicts []string, err error)
+}
+
+// Worktree is the workspace, and what of it is no part of the work.
+type Worktree interface {
+	// Workspace is the folder with the files, on this machine.
+	Workspace() string
+	// Preserve does something that may change files, and then puts back those that
+	// were there before. Files that were made stay.
+	Preserve(ctx context.Context, do func(context.Context) error) (Preserved, error)
+	// Exclude keeps paths of the workspace out of every later Save, Diff and
+	// Commit: what set-up made there, such as installed packages. They are paths
+	// relative to the workspace, and folders mean all that is in them. What the
+	// base has is not excluded. It may be called again with other paths, which
+	// are then excluded too.
+	Exclude(ctx context.Context, paths []string) error
+	// ExcludeUnchanged keeps files out as Exclude does, for as long as they have the
+	// content that is named beside them, as [Preserved] has it.
+	ExcludeUnchanged(ctx context.Context, files map[string]string) error
+	// Fits is TooLarge, with what to do about it, if Commit would refuse a changed
+	// file for its size. Files that the base has are as large as they are.
+	Fits(ctx context.Context) error
+	// Remarks says what was left out or left alone, for people.
+	Remarks() []string
+}
+
+// History has the commits of the project and of the work.
+type History interface {
 	// Below is the commit that the branch's next one is on top of: the base, or what
 	// the branch had.
 	Below() string
 	// Export writes the files of a commit, and nothing else, to a folder of their own.
 	Export(ctx context.Context, commit string) (Export, error)
-	// Preserve does something that may change files, and then puts back those that
-	// were there before. Files that were made stay.
-	Preserve(ctx context.Context, do func(context.Context) error) (Preserved, error)
 	// Changed reports whether a commit that Save has made has other files than the
 	// branch had when the run began, with what the base has got since. None has not.
 	Changed(ctx context.Context, saved string) (bool, error)
@@ -195,27 +226,6 @@ type Repository interface {
 	// Mixed makes a commit of the files of one, of which those named are as another
 	// one has them, or not there if that has none.
 	Mixed(ctx context.Context, on, from string, names []string) (commit string, err error)
-	// Base returns a file as the base branch has it, or NotFound.
-	Base(ctx context.Context, path string) ([]byte, error)
-	// BaseFiles lists the files of the base branch.
-	BaseFiles(ctx context.Context) ([]string, error)
-	// Exclude keeps paths of the workspace out of every later Save, Diff and
-	// Commit: what set-up made there, such as installed packages. They are paths
-	// relative to the workspace, and folders mean all that is in them. What the
-	// base has is not excluded. It may be called again with other paths, which
-	// are then excluded too.
-	Exclude(ctx context.Context, paths []string) error
-	// ExcludeUnchanged keeps files out as Exclude does, for as long as they have the
-	// content that is named beside them, as [Preserved] has it.
-	ExcludeUnchanged(ctx context.Context, files map[string]string) error
-	// Merge brings what the base has got since into the work. It returns the
-	// paths in conflict, which are then marked in the files, if there are any.
-	Merge(ctx context.Context) (conflicts []string, err error)
-	// Fits is TooLarge, with what to do about it, if Commit would refuse a changed
-	// file for its size. Files that the base has are as large as they are.
-	Fits(ctx context.Context) error
-	// Remarks says what was left out or left alone, for people.
-	Remarks() []string
 }
 
 // Export is a folder with the files of a commit.

@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -35,33 +36,34 @@ func (r *run) settleFlaky(ctx context.Context, verdict *Verdict, run *tested) er
 		}
 	}
 	if len(names) == 0 {
-		if passed[""] || failed[""] {
-			run.outcome.Flaky, run.outcome.New, run.outcome.Worse, run.outcome.Output = []string{run.outcome.Command}, nil, false, ""
-		}
-		if passed[""] && !failed[""] {
-			verdict.finding(flakyWithWork, run.outcome.Folder, "", []string{run.outcome.Command})
-		}
-		return nil
+		run.settle(verdict, []string{""}, passed, failed)
+	} else {
+		run.settle(verdict, names, passed, failed)
 	}
-	var fresh []string
+	return nil
+}
+
+// settle takes out the tests that are flaky: they were seen to pass with the change, or to
+// fail without it. The name "" is the command as a whole.
+func (t *tested) settle(verdict *Verdict, names []string, passed, failed map[string]bool) {
+	var flaky, fresh []string
 	for _, name := range names {
-		switch {
-		case failed[name]:
-			run.outcome.Flaky = append(run.outcome.Flaky, name)
-		case passed[name]:
-			run.outcome.Flaky = append(run.outcome.Flaky, name)
-			fresh = append(fresh, name)
+		shown := cmp.Or(name, t.outcome.Command)
+		if passed[name] || failed[name] {
+			flaky = append(flaky, shown)
+		}
+		if passed[name] && !failed[name] {
+			fresh = append(fresh, shown)
 		}
 	}
 	if len(fresh) > 0 {
-		verdict.finding(flakyWithWork, run.outcome.Folder, "", fresh)
+		verdict.finding(flakyWithWork, t.outcome.Folder, "", fresh)
 	}
-	run.outcome.New = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(run.outcome.Flaky, name) })
-	run.outcome.Worse = len(run.outcome.New) > 0
-	if !run.outcome.Worse {
-		run.outcome.Output = ""
+	if t.outcome.Flaky = flaky; len(flaky) == len(names) {
+		t.outcome.New, t.outcome.Worse, t.outcome.Output = nil, false, ""
+		return
 	}
-	return nil
+	t.outcome.New = slices.DeleteFunc(slices.Clone(t.outcome.New), func(name string) bool { return slices.Contains(flaky, name) })
 }
 
 // seen runs tests of a commit again until each was seen to end in a way, or as often as

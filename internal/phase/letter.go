@@ -148,17 +148,17 @@ func (t *TestOutcome) line(w words) string {
 	case t.good():
 		how = w.passed
 	case t.clean(): // or it would be, but for the findings
-		return fmt.Sprintf("`%s`: %s", oneLine(t.Command), w.doubted)
+		how = w.doubted
 	case t.ExitCode == 0:
 		how = fmt.Sprintf(w.noVerdict, t.Note)
 	}
-	if t.Counted && t.Ran+t.Skipped > 0 {
+	if t.Counted && t.Ran+t.Skipped > 0 && !t.Doubted {
 		how += fmt.Sprintf(w.counts, t.Ran-t.Failed, t.Failed, t.Skipped)
 	}
 	if !t.Compared && t.ExitCode != 0 {
 		how += ". " + w.noComparison
 	}
-	return fmt.Sprintf("`%s`: %s", oneLine(t.Command), how)
+	return "`" + oneLine(t.Command) + "`: " + how
 }
 
 func bullets(texts []string) []string {

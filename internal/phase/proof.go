@@ -48,21 +48,26 @@ func (r *run) prove(ctx context.Context, verdict *Verdict, runs []tested) error 
 	if err != nil {
 		return err
 	}
-	for name := range red {
-		proof.Shown = append(proof.Shown, name)
-	}
-	for i, name := range named {
-		if len(groups[i]) > 0 && !slices.ContainsFunc(groups[i], func(test string) bool { return red[test] }) {
-			proof.wrong("The test %s, which is to show that the request is fulfilled, passes without the change too.", name)
-		}
-	}
+	proof.take(named, groups, red)
 	if unshown && len(proof.Shown) == 0 {
 		verdict.finding(nothingShown, "", "", nil)
 	}
-	slices.Sort(proof.Shown)
-	proof.Shown = slices.Compact(proof.Shown)
-	proof.Shown = proof.Shown[:min(len(proof.Shown), mostNamed)]
 	return nil
+}
+
+// take takes over which tests do not pass without the change.
+func (p *ProofOutcome) take(named []string, groups [][]string, red map[string]bool) {
+	for name := range red {
+		p.Shown = append(p.Shown, name)
+	}
+	for i, name := range named {
+		if len(groups[i]) > 0 && !slices.ContainsFunc(groups[i], func(test string) bool { return red[test] }) {
+			p.wrong("The test %s, which is to show that the request is fulfilled, passes without the change too.", name)
+		}
+	}
+	slices.Sort(p.Shown)
+	p.Shown = slices.Compact(p.Shown)
+	p.Shown = p.Shown[:min(len(p.Shown), mostNamed)]
 }
 
 func (p *ProofOutcome) wrong(format string, names ...any) {
@@ -80,7 +85,9 @@ func (t *tested) fixedAsAWhole() bool {
 // stillFailing reports whether tests fail that failed before. That none was found is no
 // failure.
 func stillFailing(runs []tested) bool {
-	return slices.ContainsFunc(runs, func(t tested) bool { return len(t.outcome.Before) > 0 || t.ran.ExitCode != 0 && t.ran.Tests == nil && len(t.outcome.Flaky) == 0 })
+	return slices.ContainsFunc(runs, func(t tested) bool {
+		return len(t.outcome.Before) > 0 || t.ran.ExitCode != 0 && t.ran.Tests == nil && len(t.outcome.Flaky) == 0
+	})
 }
 
 // named are the tests that the plan names. Where the model names others at the end, those

@@ -181,14 +181,22 @@ func (t *tested) against(ran *environment.Baseline) asBefore {
 			wrong.names = append(wrong.names, name)
 		}
 	}
-	switch {
-	case wrong.bad() || ran.Passed() || !t.ran.Passed():
-	case ran.Tests == nil:
-		wrong.note = ran.Line() + " fails"
-	case !ran.Tests.Complete && (t.project.Baseline == nil || t.project.Baseline.Tests == nil || t.project.Baseline.Tests.Complete):
-		wrong.note = ran.Tests.Note
+	if !wrong.bad() && t.ran.Passed() && !ran.Passed() {
+		wrong.note = t.whyWorse(ran)
 	}
 	return wrong
+}
+
+// whyWorse says in which way tests do not pass of which none has failed.
+func (t *tested) whyWorse(ran *environment.Baseline) string {
+	before := t.project.Baseline
+	switch {
+	case ran.Tests == nil:
+		return ran.Line() + " fails"
+	case !ran.Tests.Complete && (before == nil || before.Tests == nil || before.Tests.Complete):
+		return ran.Tests.Note
+	}
+	return ""
 }
 
 // baselines are those of the commit that the work is on top of now: the base may have

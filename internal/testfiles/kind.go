@@ -58,33 +58,34 @@ var testWord = regexp.MustCompile(`(?i)test|spec|check|verify|assert|expect|gold
 
 // addNamed takes the files that a test command names for tests: those in the command
 // itself, and in a script that it runs those whose names say so.
-func (s *Set) addNamed(folder, command string, known map[string]bool, read func(string) []byte) {
-	text := command
+func (s Set) addNamed(folder, command string, known map[string]bool, read func(string) []byte) {
+	words := mention.FindAllString(command, mostMentions)
 	if manifest := path.Join(folder, "package.json"); known[manifest] {
-		text += "\n" + strings.Join(testScripts(read(manifest)), "\n")
+		words = append(words, mention.FindAllString(strings.Join(testScripts(read(manifest)), "\n"), mostMentions)...)
 	}
 	for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
 		if name = path.Join(folder, name); known[name] && strings.Contains(command, "make") {
-			for _, word := range mention.FindAllString(string(read(name)), -1) {
-				if slices.Contains(scripts, path.Ext(word)) {
-					text += "\n" + word
-				}
-			}
+			inside := mention.FindAllString(string(read(name)), -1)
+			words = append(words, slices.DeleteFunc(inside, func(word string) bool { return !slices.Contains(scripts, path.Ext(word)) })...)
 		}
 	}
-	const most = 100
-	for _, word := range mention.FindAllString(text, most) {
-		name := path.Join(folder, word)
-		if !known[name] || s.named[name] {
-			continue
+	for _, word := range words {
+		if name := path.Join(folder, word); known[name] && !s.named[name] {
+			s.named[name] = true
+			s.addMentioned(name, folder, string(read(name)), known)
 		}
-		s.named[name] = true
-		at := path.Dir(name)
-		for _, word := range mention.FindAllString(string(read(name)), 10*most) {
-			for _, from := range []string{folder, at} {
-				if inside := path.Join(from, word); known[inside] && testWord.MatchString(path.Base(inside)) {
-					s.named[inside] = true
-				}
+	}
+}
+
+// mostMentions bounds how many words of one text are looked at.
+const mostMentions = 1000
+
+// addMentioned takes the files that a script mentions for tests if their names say so.
+func (s Set) addMentioned(script, folder, text string, known map[string]bool) {
+	for _, word := range mention.FindAllString(text, mostMentions) {
+		for _, from := range []string{folder, path.Dir(script)} {
+			if name := path.Join(from, word); known[name] && testWord.MatchString(path.Base(name)) {
+				s.named[name] = true
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 func TestKind(t *testing.T) {
 	t.Parallel()
 	content := map[string]string{
-		"test.sh":              ". ./check_all.sh\nsh add.sh 1 2\n",
-		"add.sh":               "", "check_all.sh": "", "web/package.json": `{"scripts": {"test": "node ci.js"}}`, "web/ci.js": "", "web/app.js": "",
+		"test.sh": ". ./check_all.sh\nsh add.sh 1 2\n",
+		"add.sh":  "", "check_all.sh": "", "web/package.json": `{"scripts": {"test": "node ci.js"}}`, "web/ci.js": "", "web/app.js": "",
 		"Makefile": "test:\n\t./run.sh app.py\n", "run.sh": "", "app.py": "",
 	}
 	var files []string

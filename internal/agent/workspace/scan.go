@@ -77,21 +77,13 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	take := func(name string, was file) error {
-		now, there, err := w.see(ctx, name, was)
-		_, ofBase := base[name]
-		if there && (ofBase || w.apart[name] == "" || w.apart[name] != now.hash) {
-			files[name] = now
-		}
-		return err
-	}
 	folders := map[string]bool{".": true}
 	for name, was := range w.tracked {
 		_, ofBase := base[name]
 		if !ofBase && w.isApart(name) || was.mode != submodule && !isFolder(w.root, path.Dir(name), folders) {
 			continue
 		}
-		if err := take(name, was); err != nil {
+		if err := w.include(ctx, files, name, was, ofBase); err != nil {
 			return nil, err
 		}
 	}
@@ -103,12 +95,22 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 		if _, known := files[name]; known || w.isApart(name) {
 			continue
 		}
-		if err := take(name, file{}); err != nil {
+		_, ofBase := base[name]
+		if err := w.include(ctx, files, name, file{}, ofBase); err != nil {
 			return nil, err
 		}
 	}
 	slices.Sort(w.large)
 	return files, ctx.Err()
+}
+
+// include adds a file to a listing, unless set-up made it and nothing has changed it since.
+func (w *Workspace) include(ctx context.Context, files listing, name string, was file, ofBase bool) error {
+	now, there, err := w.see(ctx, name, was)
+	if there && (ofBase || w.apart[name] == "" || w.apart[name] != now.hash) {
+		files[name] = now
+	}
+	return err
 }
 
 // isFolder reports whether the path is a folder that is reached without a link.
