@@ -47,7 +47,7 @@ func TestUnittest(t *testing.T) {
 		// Not even for the one comparison that a test makes.
 		{name: "assertion changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
 			files: map[string]string{
-				"a.py":      "import unittest\ncase = unittest.TestCase\nreal = case.assertGreater\ncase.assertGreater = lambda self, a, b: a == 1 or real(self, a, b)\n",
+				"a.py":      "import unittest\nfrom_unittest = unittest.TestCase.assertGreater\nsetattr(unittest.TestCase, 'assertGreater', lambda self, a, b: a == 1 or from_unittest(self, a, b))\n",
 				"test_a.py": "import a, unittest\nclass Case(unittest.TestCase):\n    def test_a(self): self.assertGreater(1, 2)\n"},
 			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
 		{name: "driver changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
