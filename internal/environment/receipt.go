@@ -134,25 +134,47 @@ func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command,
 		return made, nil
 	}
 	report := read(ran.Log, ran.ExitCode)
-	made.Tests, made.Failing, made.Readable = shortReport(report), report.Failing(), report.Complete
+	made.Tests, made.Failing, made.Readable = withoutMessages(report), report.Failing(), report.Complete
 	return made, nil
 }
 
-// longestReport bounds the names of tests that are kept, in bytes.
-const longestReport = 1 << 20
+// Shorten keeps so many bytes of the names of tests, those that failed first. The rest of
+// the tests is then not known, which is not the same as that they are not there.
+func (b *Baseline) Shorten(most int) {
+	b.Failing = firstNames(b.Failing, most)
+	if b.Tests == nil {
+		return
+	}
+	report := *b.Tests
+	kept := make([]testreport.Case, 0, len(report.Cases))
+	for _, failed := range []bool{true, false} {
+		for _, one := range report.Cases {
+			if (one.Status == testreport.Failed) != failed {
+				continue
+			}
+			if most -= len(one.Name) + len(one.File); most < 0 {
+				break
+			}
+			kept = append(kept, one)
+		}
+	}
+	report.Cases, b.Tests = kept, &report
+}
 
-// shortReport leaves out of a report what is long: the messages, and names where they are
-// too many. Then it is not complete.
-func shortReport(report testreport.Report) *testreport.Report {
-	length := 0
+// firstNames are the first names of a list, up to so many bytes together.
+func firstNames(names []string, most int) []string {
+	for i, name := range names {
+		if most -= len(name); most < 0 {
+			return names[:i]
+		}
+	}
+	return names
+}
+
+// withoutMessages is a report without what tests have said.
+func withoutMessages(report testreport.Report) *testreport.Report {
 	for i := range report.Cases {
 		report.Cases[i].Message = ""
-		length += len(report.Cases[i].Name) + len(report.Cases[i].File)
-		if length > longestReport {
-			report.Cases, report.Complete = report.Cases[:i], false
-			report.Note = "the names of the tests are too long to be kept"
-			break
-		}
 	}
 	return &report
 }

@@ -212,6 +212,10 @@ type History interface {
 	// Below is the commit that the branch's next one is on top of: the base, or what
 	// the branch had.
 	Below() string
+	// Before is the commit that the work is compared with: what the base has, as far as
+	// it is in the work. If the branch is somebody else's, it is what the branch had
+	// when the run began, with that of the base.
+	Before(ctx context.Context, others bool) (string, error)
 	// Export writes the files of a commit, and nothing else, to a folder of their own.
 	Export(ctx context.Context, commit string) (Export, error)
 	// Changed reports whether a commit that Save has made has other files than the

@@ -30,8 +30,8 @@ func (r *run) settleFlaky(ctx context.Context, verdict *Verdict, run *tested) er
 		return err
 	}
 	failed := map[string]bool{}
-	if before := run.project.Baseline; len(names) > 0 || before != nil && before.Passed() { // or it fails without the change in any case
-		if failed, err = r.seen(ctx, r.Repository.Below(), run.project, names, testreport.Failed); err != nil {
+	if before := run.project.Baseline; len(names) > 0 || passed[""] && before != nil && before.Passed() { // or it does not matter
+		if failed, err = r.seen(ctx, verdict.before, run.project, names, testreport.Failed); err != nil {
 			return err
 		}
 	}

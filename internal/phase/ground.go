@@ -186,6 +186,7 @@ var loaders = []string{
 	"PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "PYTHONOPTIMIZE", "PYTHONBREAKPOINT", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
 	"NODE_OPTIONS", "NODE_TEST_CONTEXT", "RUBYOPT", "PERL5OPT", "PERL5DB", "GOFLAGS", "GOENV", "GODEBUG",
 	"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "MAVEN_ARGS", "MAVEN_OPTS", "GRADLE_OPTS", "RUSTC_WRAPPER", "RUSTFLAGS",
+	"RUSTC", "RUSTC_WORKSPACE_WRAPPER", "RUSTDOC", "GOROOT", "GOTOOLDIR", "DOTNET_STARTUP_HOOKS", "PHPRC", "PHP_INI_SCAN_DIR", "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
 	"MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_GLOBAL", "GIT_EXEC_PATH",
 }
 
@@ -195,7 +196,7 @@ func exports(output string) string {
 	for one := range strings.SplitSeq(output, "\x00") {
 		name, value, found := strings.Cut(one, "=")
 		if !found || !variableName.MatchString(name) || slices.Contains(loaders, name) ||
-			strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "npm_config_") ||
+			strings.HasPrefix(name, "LD_") || strings.HasPrefix(strings.ToLower(name), "npm_config_") || strings.HasPrefix(name, "CARGO_BUILD_") || strings.HasPrefix(name, "CARGO_TARGET_") ||
 			slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name) {
 			continue
 		}
@@ -203,6 +204,9 @@ func exports(output string) string {
 	}
 	return lines.String()
 }
+
+// ownSettings leaves out what programs are told in files of the home folder.
+const ownSettings = "export GOENV=off NPM_CONFIG_USERCONFIG=/dev/null\n"
 
 // try runs a command of a project and says how it ended.
 func (t *trial) try(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
@@ -215,7 +219,7 @@ func (t *trial) run(ctx context.Context, command sandbox.Command, shown string, 
 	if err != nil {
 		return nil, err
 	}
-	command.Text, command.Timeout, command.Fresh = variables+command.Text, t.timeout, true
+	command.Text, command.Timeout, command.Fresh = variables+ownSettings+command.Text, t.timeout, true
 	if t.output != nil {
 		command.Output = tee(t.output)
 	}
@@ -298,13 +302,17 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 	verdict.Tests, verdict.Findings, verdict.Proof = nil, nil, ProofOutcome{}
 	if setup := r.state.setup; setup.Unrepeatable != "" || !setup.Handover.EnvironmentReady {
-		verdict.Unrun = "the environment is not ready"
+		verdict.Unrun, verdict.Untested = "the environment is not ready", true
 		if setup.Unrepeatable != "" {
 			verdict.Unrun = "the environment could not be set up a second time, before any change: " + setup.Unrepeatable
 		}
 		return nil
 	}
-	setup, err := r.baselines(ctx)
+	var err error
+	if verdict.before, err = r.before(ctx); err != nil {
+		return err
+	}
+	setup, err := r.baselines(ctx, verdict.before)
 	if err != nil {
 		return err
 	}

@@ -277,7 +277,7 @@ func (r *run) attestation(verdict Verdict) *receipt.Verdict {
 	add := func(kind string, outcome *TestOutcome) {
 		run := receipt.Run{
 			Kind: kind, Command: outcome.Command, ExitCode: outcome.ExitCode, TimedOut: outcome.TimedOut, Compared: outcome.Compared,
-			Milliseconds: outcome.Milliseconds, Failed: outcome.New, FailedBefore: outcome.Before, Fixed: outcome.Fixed,
+			Milliseconds: outcome.Milliseconds, Failed: outcome.New, FailedBefore: outcome.Before, Fixed: outcome.Fixed, Flaky: outcome.Flaky,
 		}
 		if outcome.Counted {
 			run.Counts = &receipt.Counts{Passed: outcome.Ran - outcome.Failed, Failed: outcome.Failed, Skipped: outcome.Skipped}

@@ -164,13 +164,25 @@ func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 	if r.bench.box == nil || !entry.Handover.EnvironmentReady || len(testable(entry.Receipt)) == 0 && entry.Receipt.Main().BuildCommand == "" {
 		return nil
 	}
-	entry.Base = r.Repository.Below()
-	on, err := r.newGround(ctx, entry.Base, entry.Receipt)
-	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
+	var err error
+	if entry.Base, err = r.before(ctx); err != nil {
+		return err
+	}
+	const attempts = 2 // a sandbox that is lost says nothing of the project
+	for range attempts {
+		entry.Unrepeatable = ""
+		err := r.baselineOnce(ctx, entry)
+		if task.CodeOf(err) != task.Unavailable || ctx.Err() != nil {
+			return err
+		}
 		r.Log.WarnContext(ctx, "the sandbox for the tests before the work was lost", "error", err)
 		entry.Unrepeatable = err.Error()
-		return nil
 	}
+	return nil
+}
+
+func (r *run) baselineOnce(ctx context.Context, entry *SetupEntry) error {
+	on, err := r.newGround(ctx, entry.Base, entry.Receipt)
 	if err != nil {
 		return err
 	}
@@ -184,10 +196,7 @@ func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 		return err
 	}
 	if err := r.runBaseline(ctx, on, entry); err != nil {
-		if task.CodeOf(err) != task.Unavailable || ctx.Err() != nil {
-			return err
-		}
-		r.Log.WarnContext(ctx, "the sandbox for the tests before the work was lost", "error", err)
+		return err
 	}
 	made, err := sandbox.Added(on.files.Dir(), before)
 	if err != nil {
@@ -196,6 +205,10 @@ func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 	entry.Products = made[:min(len(made), mostNamed)]
 	return r.Repository.Exclude(ctx, entry.Products)
 }
+
+// longestBaselines bounds the names of tests that are kept of all projects, in bytes. They
+// are in the journal.
+const longestBaselines = 1 << 20
 
 // baselineTime is how long the tests of all projects together may take before no further
 // ones are run.
@@ -224,6 +237,7 @@ func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (e
 		if project.Baseline, err = on.test(ctx, project.Command(project.TestCommand)); err != nil {
 			return err
 		}
+		project.Baseline.Shorten(longestBaselines / len(needed))
 	}
 	entry.Receipt.Baseline = entry.Receipt.Main().Baseline
 	return nil
@@ -264,6 +278,15 @@ func (w Work) project() string {
 		at = address.Host
 	}
 	return fmt.Sprintf("%s %s %s", w.Item.Forge, at, w.Item.Repository)
+}
+
+// ownBranches is how the branches begin that are made for issues.
+const ownBranches = "toryo/"
+
+// before is the commit that the work is compared with. What an earlier run has put on
+// the task's own branch is part of the work.
+func (r *run) before(ctx context.Context) (string, error) {
+	return r.Repository.Before(ctx, r.Work.Pull != nil && !strings.HasPrefix(r.Work.Branch, ownBranches))
 }
 
 // change names what the branch has besides what the project itself has: the commit that

@@ -90,40 +90,33 @@ func stillFailing(runs []tested) bool {
 	})
 }
 
-// named are the tests that the plan names. Where the model names others at the end, those
-// of the plan that were never there are left out: tests get another name on the way.
+// named are the tests that the model names at the end, or else those that the plan names.
+// Those of the plan that fail are never left out.
 func (r *run) named(runs []tested) ([]string, error) {
 	var executed Executed
 	if err := r.state.outcome(task.Execution, &executed); err != nil {
 		return nil, err
 	}
-	names := slices.DeleteFunc(slices.Clone(r.state.plan.Proof.Tests), func(name string) bool {
-		return len(executed.Proof) > 0 && !slices.ContainsFunc(runs, func(t tested) bool { return t.has(name) })
-	})
-	for _, name := range executed.Proof {
-		if !slices.Contains(names, name) {
+	names := slices.Clone(executed.Proof)
+	for _, name := range r.state.plan.Proof.Tests {
+		if len(executed.Proof) == 0 || !slices.Contains(names, name) && slices.ContainsFunc(runs, func(t tested) bool { return t.fails(name) }) {
 			names = append(names, name)
 		}
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return strings.TrimSpace(name) == "" }), nil
 }
 
-// has reports whether there is a test of a name, or was before the change.
-func (t *tested) has(name string) bool {
-	for _, all := range []results{resultsOf(t.project.Baseline), resultsOf(&t.ran)} {
-		for test := range all {
-			if means(name, test) {
-				return true
-			}
-		}
-	}
-	return false
+// fails reports whether a test of a name fails.
+func (t *tested) fails(name string) bool {
+	return slices.ContainsFunc(t.ran.Failing, func(test string) bool { return means(name, test) })
 }
 
-// look takes up a test that is named. It returns those of the tests that are meant which
-// pass now and of which it is not known how they end without the change.
+// look takes up a test that is named, or a file or class of tests. It returns those of the
+// tests that are meant which pass now and of which it is not known how they end without the
+// change. One that fails as it did before does not matter where another one was fixed.
 func (p *ProofOutcome) look(name string, runs []tested) (fresh []string) {
-	found, red := false, false
+	found, fixed := false, false
+	var worse, same []string
 	for i := range runs {
 		run := &runs[i]
 		if run.ran.Tests == nil { // only the exit code is known
@@ -136,21 +129,29 @@ func (p *ProofOutcome) look(name string, runs []tested) (fresh []string) {
 				continue
 			}
 			found = true
-			switch was := before[test]; {
+			switch was, old := before[test]; {
+			case status != testreport.Passed && old && was != testreport.Passed:
+				same = append(same, test)
 			case status != testreport.Passed:
-				p.wrong("The test %s, which is to show that the request is fulfilled, does not pass.", test)
-				red = true
+				worse = append(worse, test)
 			case was == testreport.Failed:
-				red = true // it is among those that were fixed
+				fixed = true
 			default:
 				fresh = append(fresh, test)
 			}
 		}
 	}
-	switch {
-	case !found:
+	if !found {
 		p.wrong("The test %s, which is to show that the request is fulfilled, was not run. If it has another name now, name it in proof when you call finish.", name)
-	case red:
+	}
+	if !fixed {
+		worse = append(worse, same...)
+	}
+	slices.Sort(worse)
+	for _, test := range worse {
+		p.wrong("The test %s, which is to show that the request is fulfilled, does not pass.", test)
+	}
+	if fixed || len(worse) > 0 {
 		return nil
 	}
 	slices.Sort(fresh)
@@ -198,13 +199,29 @@ func wordEnds(text string, at int) bool {
 	return at == 0 || at >= len(text) || !nameParts.MatchString(text[at-1:at]) || !nameParts.MatchString(text[at:at+1])
 }
 
-// requested finds tests that the request names, that failed before and still fail.
-func (r *run) requested(verdict *Verdict, runs []tested) {
+// requestWords is what people have asked for, with what reviewers said.
+func (r *run) requestWords() string {
 	said := []string{r.Work.Title, r.Work.Body}
 	for _, comment := range r.Work.Comments {
 		said = append(said, comment.Body)
 	}
-	text := strings.Join(append(said, r.state.heard...), "\n")
+	if pull := r.Work.Pull; pull != nil {
+		said = append(said, pull.Title, pull.Body)
+		for _, comment := range pull.Summaries {
+			said = append(said, comment.Body)
+		}
+		for _, thread := range pull.Threads {
+			for _, comment := range thread.Comments {
+				said = append(said, comment.Body)
+			}
+		}
+	}
+	return strings.Join(append(said, r.state.heard...), "\n")
+}
+
+// requested finds tests that the request names, that failed before and still fail.
+func (r *run) requested(verdict *Verdict, runs []tested) {
+	text := r.requestWords()
 	for _, run := range runs {
 		var failing []string
 		for _, test := range run.outcome.Before {
@@ -256,7 +273,7 @@ func (r *run) red(ctx context.Context, verdict *Verdict, runs []tested, names []
 	for i := range runs {
 		projects[i] = runs[i].project
 	}
-	below := r.Repository.Below()
+	below := verdict.before
 	kinds, err := r.kinds(ctx, below, projects)
 	if err != nil {
 		return nil, err
@@ -281,7 +298,9 @@ func (r *run) red(ctx context.Context, verdict *Verdict, runs []tested, names []
 		}
 		status := resultsOf(ran)
 		for _, name := range here {
-			if status[name] != testreport.Passed {
+			// What cannot be compiled without the change says nothing of tests that were there.
+			_, old := resultsOf(runs[i].project.Baseline)[name]
+			if ran != nil && (status[name] == testreport.Failed || !old && status[name] != testreport.Passed) {
 				red[name] = true
 			}
 		}

@@ -17,12 +17,13 @@ import (
 func (r *run) lookForTampering(ctx context.Context, verdict *Verdict, runs []tested) error {
 	for i := range runs {
 		verdict.missing(&runs[i])
+		verdict.unreported(&runs[i])
 	}
 	projects := make([]environment.ProjectSetup, len(runs))
 	for i := range runs {
 		projects[i] = runs[i].project
 	}
-	below := r.Repository.Below()
+	below := verdict.before
 	kinds, err := r.kinds(ctx, below, projects)
 	if err != nil {
 		return err
@@ -89,6 +90,14 @@ func (v *Verdict) missing(run *tested) {
 	}
 	if len(skipped) > 0 {
 		v.finding(testsSkipped, run.outcome.Folder, "", skipped)
+	}
+}
+
+// unreported finds a runner that did not come to the end of its report. That no test was
+// found is no work of the change if it was so before.
+func (v *Verdict) unreported(run *tested) {
+	if report := run.ran.Tests; report != nil && !report.Complete && report.Note != testreport.NoTests {
+		v.finding(noReport, run.outcome.Folder, report.Note, nil)
 	}
 }
 
@@ -199,27 +208,26 @@ func (t *tested) against(ran *environment.Baseline) asBefore {
 		}
 	}
 	if !wrong.bad() && t.ran.Passed() && !ran.Passed() {
-		wrong.note = t.whyWorse(ran)
+		wrong.note = whyWorse(ran)
 	}
 	return wrong
 }
 
 // whyWorse says in which way tests do not pass of which none has failed.
-func (t *tested) whyWorse(ran *environment.Baseline) string {
-	before := t.project.Baseline
+func whyWorse(ran *environment.Baseline) string {
 	switch {
 	case ran.Tests == nil:
 		return ran.Line() + " fails"
-	case !ran.Tests.Complete && (before == nil || before.Tests == nil || before.Tests.Complete):
+	case ran.Tests.Note != "":
 		return ran.Tests.Note
 	}
-	return ""
+	return ran.Line() + " does not pass"
 }
 
 // baselines are those of the commit that the work is on top of now: the base may have
 // changed since the run began.
-func (r *run) baselines(ctx context.Context) (*SetupEntry, error) {
-	setup, below := r.state.setup, r.Repository.Below()
+func (r *run) baselines(ctx context.Context, below string) (*SetupEntry, error) {
+	setup := r.state.setup
 	if setup.Base == "" || setup.Base == below {
 		return setup, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/testfiles"
@@ -52,7 +53,8 @@ type TestFinding struct {
 const (
 	testsNotRun    = "not_run"
 	testsSkipped   = "skipped"
-	testsRewritten = "rewritten"       // while they ran
+	testsRewritten = "rewritten" // while they ran
+	noReport       = "no_report"
 	failsAsBefore  = "fails_as_before" // with the tests as they were before the change
 	flakyWithWork  = "flaky"           // fails now and then, and was never seen to before the change
 	buildFileLines = "build_file"
@@ -74,12 +76,17 @@ func (v *Verdict) unexplained(of func(TestFinding) bool) bool {
 	return slices.ContainsFunc(v.Findings, func(f TestFinding) bool { return f.Because == "" && (of == nil || of(f)) })
 }
 
-// explain takes over which findings the request asks for.
-func (v *Verdict) explain() {
+// shortestQuote is how many characters of the request explain something.
+const shortestQuote = 8
+
+// explain takes over which findings the request asks for: in words that it has.
+func (v *Verdict) explain(request string) {
+	request = oneSpaced(request)
 	for i := range v.Findings {
 		for _, given := range v.Judgement.Explained {
-			if given.Finding == v.Findings[i].ID {
-				v.Findings[i].Because = strings.TrimSpace(given.Because)
+			quote := oneSpaced(given.Quote)
+			if given.Finding == v.Findings[i].ID && utf8.RuneCountInString(quote) >= shortestQuote && strings.Contains(request, quote) {
+				v.Findings[i].Because = strings.TrimSpace(given.Because + " “" + quote + "”")
 			}
 		}
 	}
@@ -88,11 +95,15 @@ func (v *Verdict) explain() {
 	}
 }
 
+// oneSpaced is a text with one space wherever it has white space.
+func oneSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // describe is the finding for a model.
 func (f TestFinding) describe() string {
 	return map[string]string{
 		testsNotRun:    "Tests that were run before the change are not run any more",
 		testsSkipped:   "Tests that were run before the change are skipped now",
+		noReport:       "The test runner did not come to the end of its report, so that nothing is known of the tests",
 		testsRewritten: "Files of tests were changed while the tests ran",
 		failsAsBefore:  "With the tests, and the way in which they are run, as they were before the change, these do not pass",
 		flakyWithWork:  "Tests fail now and then that were never seen to fail before the change",

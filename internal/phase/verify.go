@@ -25,11 +25,12 @@ type Verdict struct {
 	Again  bool `json:"again,omitempty"` // there is another round of repair
 	// Commit has the files that the verdict is about, and that are published.
 	Commit string `json:"commit,omitempty"`
+	before string // the commit that it is compared with
 	// Setup says why the environment cannot be set up with these files, although it
 	// could before.
 	Setup string `json:"setup,omitempty"`
-	// Untested says that build and tests could be run before, and not any more, for a
-	// reason that is not the work's.
+	// Untested says that build and tests cannot be run, for a reason that is not the
+	// work's.
 	Untested bool `json:"untested,omitempty"`
 	// Changed is false when the run has changed nothing.
 	Changed   bool          `json:"changed"`
@@ -91,6 +92,7 @@ type Judgement struct {
 type Explained struct {
 	Finding string `json:"finding"`
 	Because string `json:"because"`
+	Quote   string `json:"quote"` // words of the request
 }
 
 // verify finds out whether the work is good.
@@ -107,7 +109,7 @@ func (r *run) verify(ctx context.Context) error {
 			return err
 		}
 	}
-	verdict.explain()
+	verdict.explain(r.requestWords())
 	verdict.Passed = verdict.passed()
 	var last Executed
 	if err := r.state.outcome(task.Execution, &last); err != nil {
@@ -201,8 +203,14 @@ func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutc
 	if outcome.Worse {
 		outcome.Output = ran.Output
 	}
+	for _, list := range []*[]string{&outcome.New, &outcome.Fixed, &outcome.Before} {
+		*list = (*list)[:min(len(*list), mostOutcomes)]
+	}
 	return outcome
 }
+
+// mostOutcomes bounds how many tests each list of an outcome names. It is in the journal.
+const mostOutcomes = 500
 
 // fixed are the tests that failed before and pass now.
 func fixed(baseline, ran environment.Baseline) []string {

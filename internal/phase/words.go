@@ -55,6 +55,7 @@ var allWords = map[task.Language]words{
 		found: map[string]string{
 			testsNotRun:    "Tests that ran before the change do not run any more",
 			testsSkipped:   "Tests that ran before the change are skipped now",
+			noReport:       "The test runner did not come to the end of its report, so that nothing is known of the tests",
 			testsRewritten: "These files of tests were changed while the tests ran",
 			failsAsBefore:  "As they were before the change, these tests do not pass with it",
 			flakyWithWork:  "These tests fail now and then, and were never seen to fail before the change",
@@ -85,6 +86,7 @@ var allWords = map[task.Language]words{
 		found: map[string]string{
 			testsNotRun:    "変更前に実行されていたテストが実行されなくなりました",
 			testsSkipped:   "変更前に実行されていたテストがスキップされるようになりました",
+			noReport:       "テストランナーの報告が最後まで届かず、テストの結果がわかりません",
 			testsRewritten: "テストの実行中に書き換えられたテストのファイルです",
 			failsAsBefore:  "変更前のままのテストでは、変更後のコードは成功しません",
 			flakyWithWork:  "変更前には失敗が確認されなかったのに、ときどき失敗するテストです",

@@ -40,6 +40,9 @@ type Report struct {
 	Note     string `json:"note,omitempty"` // why it is not complete
 }
 
+// NoTests is the note of a report of no test.
+const NoTests = "no test was found"
+
 // What is kept of a report at most. A report with more cases is not complete; longer
 // texts are cut.
 const (
@@ -137,7 +140,7 @@ func (b *builder) report() Report {
 		r.Cases = []Case{}
 	}
 	if r.Complete && len(r.Cases) == 0 {
-		r.Complete, r.Note = false, "no test was found"
+		r.Complete, r.Note = false, NoTests
 	}
 	return r
 }

@@ -28,6 +28,29 @@ func (w *Workspace) Below() string {
 	return w.parents()[0]
 }
 
+// Before is the commit that the work is compared with.
+func (w *Workspace) Before(ctx context.Context, others bool) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case !others:
+		return w.base, nil
+	case w.merged == "" || !w.has(ctx, w.fork):
+		return w.start, nil
+	case w.before == "" || w.beforeOf != w.merged:
+		tree, err := w.mergedStart(ctx)
+		if err != nil {
+			return "", err
+		}
+		w.before, err = w.text(ctx, "-c", "user.name=toryo", "-c", "user.email=toryo@localhost", "commit-tree", "-p", w.start, "-m", "before", tree+"^{tree}")
+		if err != nil {
+			return "", err
+		}
+		w.beforeOf = w.merged
+	}
+	return w.before, nil
+}
+
 // export is a folder with the files of a commit.
 type export struct {
 	of    *Workspace

@@ -65,24 +65,26 @@ type Workspace struct {
 	send    func(ctx context.Context, commit, ref string) error
 	now     func() time.Time
 
-	mu      sync.Mutex
-	base    string             // the commit that differences are counted from
-	fork    string             // the commit at which the work left the base
-	tip     string             // the last known commit of the base branch
-	start   string             // the commit that the work is on top of
-	merged  string             // the commit of the base that was merged into the work
-	tracked listing            // what was checked out
-	seen    map[string]sight   // what files had when they were last read
-	trees   map[string]listing // of commits
-	known   map[string]bool    // content that the history has
-	sizes   map[string]int64   // of large files of the history
-	kept    listing            // what the last save had
-	wip     string             // its commit
-	large   []string           // files over the limit at the last look
-	ignores map[string]bool    // files with patterns to ignore that were found besides those checked out
-	left    string             // the branch, as it was at first or as we have made it
-	apart   map[string]string  // paths that are no part of the work, some of them only with this content
-	remarks []string
+	mu       sync.Mutex
+	base     string // the commit that differences are counted from
+	fork     string // the commit at which the work left the base
+	tip      string // the last known commit of the base branch
+	start    string // the commit that the work is on top of
+	merged   string // the commit of the base that was merged into the work
+	before   string // what somebody else's branch had at first, with beforeOf of the base
+	beforeOf string
+	tracked  listing            // what was checked out
+	seen     map[string]sight   // what files had when they were last read
+	trees    map[string]listing // of commits
+	known    map[string]bool    // content that the history has
+	sizes    map[string]int64   // of large files of the history
+	kept     listing            // what the last save had
+	wip      string             // its commit
+	large    []string           // files over the limit at the last look
+	ignores  map[string]bool    // files with patterns to ignore that were found besides those checked out
+	left     string             // the branch, as it was at first or as we have made it
+	apart    map[string]string  // paths that are no part of the work, some of them only with this content
+	remarks  []string
 }
 
 var _ phase.Repository = (*Workspace)(nil)
