@@ -138,12 +138,12 @@ func RunTests(ctx context.Context, box sandbox.Sandbox, command sandbox.Command,
 	return made, nil
 }
 
-// Shorten keeps so many bytes of the names of tests, those that failed first. The rest of
-// the tests is then not known, which is not the same as that they are not there.
-func (b *Baseline) Shorten(most int) {
+// Shorten is the same with so many bytes of the names of tests, those that failed first.
+// The rest of the tests is then not known, which is not the same as not there.
+func (b Baseline) Shorten(most int) *Baseline {
 	b.Failing = firstNames(b.Failing, most)
 	if b.Tests == nil {
-		return
+		return &b
 	}
 	report := *b.Tests
 	kept := make([]testreport.Case, 0, len(report.Cases))
@@ -159,6 +159,7 @@ func (b *Baseline) Shorten(most int) {
 		}
 	}
 	report.Cases, b.Tests = kept, &report
+	return &b
 }
 
 // firstNames are the first names of a list, up to so many bytes together.

@@ -327,16 +327,20 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 	if err != nil || verdict.Setup != "" {
 		return err
 	}
+	err = r.examine(ctx, verdict, runs)
+	for _, run := range runs {
+		verdict.Tests = append(verdict.Tests, *run.outcome)
+	}
+	return err
+}
+
+// examine finds out what the results are worth.
+func (r *run) examine(ctx context.Context, verdict *Verdict, runs []tested) error {
 	for i := range runs {
 		if err := r.settleFlaky(ctx, verdict, &runs[i]); err != nil {
 			return err
 		}
 	}
-	defer func() {
-		for _, run := range runs {
-			verdict.Tests = append(verdict.Tests, *run.outcome)
-		}
-	}()
 	if slices.ContainsFunc(runs, func(t tested) bool { return t.outcome.Worse }) {
 		return nil
 	}

@@ -237,7 +237,7 @@ func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (e
 		if project.Baseline, err = on.test(ctx, project.Command(project.TestCommand)); err != nil {
 			return err
 		}
-		project.Baseline.Shorten(longestBaselines / len(needed))
+		project.Baseline = project.Baseline.Shorten(longestBaselines / len(needed))
 	}
 	entry.Receipt.Baseline = entry.Receipt.Main().Baseline
 	return nil

@@ -61,7 +61,7 @@ func (p *ProofOutcome) take(named []string, groups [][]string, red map[string]bo
 		p.Shown = append(p.Shown, name)
 	}
 	for i, name := range named {
-		if len(groups[i]) > 0 && !slices.ContainsFunc(groups[i], func(test string) bool { return red[test] }) {
+		if len(groups[i]) > 0 && len(p.Shown) == 0 {
 			p.wrong("The test %s, which is to show that the request is fulfilled, passes without the change too.", name)
 		}
 	}
@@ -115,47 +115,57 @@ func (t *tested) fails(name string) bool {
 // tests that are meant which pass now and of which it is not known how they end without the
 // change. One that fails as it did before does not matter where another one was fixed.
 func (p *ProofOutcome) look(name string, runs []tested) (fresh []string) {
-	found, fixed := false, false
-	var worse, same []string
+	var all meant
 	for i := range runs {
-		run := &runs[i]
-		if run.ran.Tests == nil { // only the exit code is known
-			found = found || run.ran.Passed() && len(runs) == 1
-			continue
-		}
-		before := resultsOf(run.project.Baseline)
-		for test, status := range resultsOf(&run.ran) {
-			if !means(name, test) {
-				continue
-			}
-			found = true
-			switch was, old := before[test]; {
-			case status != testreport.Passed && old && was != testreport.Passed:
-				same = append(same, test)
-			case status != testreport.Passed:
-				worse = append(worse, test)
-			case was == testreport.Failed:
-				fixed = true
-			default:
-				fresh = append(fresh, test)
-			}
-		}
+		all.look(name, &runs[i], len(runs) == 1)
 	}
-	if !found {
+	if !all.found {
 		p.wrong("The test %s, which is to show that the request is fulfilled, was not run. If it has another name now, name it in proof when you call finish.", name)
 	}
-	if !fixed {
-		worse = append(worse, same...)
+	if !all.fixed {
+		all.worse = append(all.worse, all.same...)
 	}
-	slices.Sort(worse)
-	for _, test := range worse {
+	slices.Sort(all.worse)
+	for _, test := range all.worse {
 		p.wrong("The test %s, which is to show that the request is fulfilled, does not pass.", test)
 	}
-	if fixed || len(worse) > 0 {
+	if all.fixed || len(all.worse) > 0 {
 		return nil
 	}
-	slices.Sort(fresh)
-	return fresh
+	slices.Sort(all.fresh)
+	return all.fresh
+}
+
+// meant are the tests that a name means.
+type meant struct {
+	found, fixed bool
+	worse        []string // they do not pass, and did before or were not there
+	same         []string // they did not pass before either
+	fresh        []string // they pass, and it is not known how they end without the change
+}
+
+func (m *meant) look(name string, run *tested, alone bool) {
+	if run.ran.Tests == nil { // only the exit code is known
+		m.found = m.found || run.ran.Passed() && alone
+		return
+	}
+	before := resultsOf(run.project.Baseline)
+	for test, status := range resultsOf(&run.ran) {
+		if !means(name, test) {
+			continue
+		}
+		m.found = true
+		switch was, old := before[test]; {
+		case status != testreport.Passed && old && was != testreport.Passed:
+			m.same = append(m.same, test)
+		case status != testreport.Passed:
+			m.worse = append(m.worse, test)
+		case was == testreport.Failed:
+			m.fixed = true
+		default:
+			m.fresh = append(m.fresh, test)
+		}
+	}
 }
 
 // means reports whether a name, as somebody wrote it, is that of a test. Runners put
