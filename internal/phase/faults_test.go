@@ -178,7 +178,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		answer := &scenario.Script.Rules[i].Answer
 		answer.Text = strings.ReplaceAll(answer.Text, "It adds now.", "It adds now, hunter2.")
 	}
-	scenario.Files["test.sh"] = "echo hunter2; exit 1\n"
+	scenario.Files["test.sh"] = "echo hunter2; [ \"$(sh add.sh 2 2)\" = 4 ]\n"
 	scenario.Expect.Pull, scenario.Expect.Files = []string{"It adds now, [secret]."}, nil
 	world := phasetest.New(t, phasetest.Engine(t), scenario)
 	world.Adjust = func(options *phase.Options) {
