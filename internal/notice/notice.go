@@ -58,6 +58,9 @@ func (n Notice) Done(in task.Language) string { return n.text(in, "done", n.open
 // Handed says that the work is done, as far as whoever did it says.
 func (n Notice) Handed(in task.Language) string { return n.text(in, "handed", n.opened()) }
 
+// Untested says that the work is done, and that nothing could be tested.
+func (n Notice) Untested(in task.Language) string { return n.text(in, "untested", n.opened()) }
+
 // Unverified says that there is work that did not pass verification.
 func (n Notice) Unverified(in task.Language) string { return n.text(in, "unverified", n.opened()) }
 

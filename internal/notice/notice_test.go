@@ -43,7 +43,7 @@ func TestOneLookForAll(t *testing.T) {
 	}
 	for language, begin := range begins {
 		for name, say := range map[string]func(Notice, task.Language) string{
-			"done": Notice.Done, "handed": Notice.Handed, "unverified": Notice.Unverified, "failed": Notice.Failed, "unable": Notice.Unable, "broke": Notice.Broke,
+			"done": Notice.Done, "handed": Notice.Handed, "untested": Notice.Untested, "unverified": Notice.Unverified, "failed": Notice.Failed, "unable": Notice.Unable, "broke": Notice.Broke,
 			"lost": Notice.Lost, "stopped": Notice.Stopped, "lapsed": Notice.Lapsed, "paused": Notice.PausedNow, "resumed": Notice.Resumed,
 		} {
 			for _, n := range []Notice{whole, {Reason: task.ReasonUnassigned, Detail: "x"}} {

@@ -302,8 +302,9 @@ func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 	verdict.Tests, verdict.Findings, verdict.Proof = nil, nil, ProofOutcome{}
 	if setup := r.state.setup; setup.Unrepeatable != "" || !setup.Handover.EnvironmentReady {
-		verdict.Unrun, verdict.Untested = "the environment is not ready", true
+		verdict.Unrun = "the environment is not ready"
 		if setup.Unrepeatable != "" {
+			verdict.Untested = true
 			verdict.Unrun = "the environment could not be set up a second time, before any change: " + setup.Unrepeatable
 		}
 		return nil

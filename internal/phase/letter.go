@@ -203,6 +203,9 @@ func (r *run) doneComment(handed Handed, verdict Verdict) string {
 		said.Pull = cmp.Or(handed.Pull.URL, fmt.Sprintf("#%d", handed.Pull.Number))
 	}
 	parts := []string{said.Done(r.language)}
+	if verdict.Unrun != "" {
+		parts = []string{said.Untested(r.language)}
+	}
 	if handed.State != task.Done {
 		parts = []string{said.Unverified(r.language)}
 	}

@@ -40,7 +40,7 @@ func (r *run) prove(ctx context.Context, verdict *Verdict, runs []tested) error 
 	for i, name := range named {
 		groups[i] = proof.look(name, runs)
 	}
-	unshown := len(named) == 0 && proof.None == "" && len(proof.Shown) == 0 && stillFailing(runs)
+	unshown := r.Work.Pull == nil && len(named) == 0 && proof.None == "" && len(proof.Shown) == 0 && stillFailing(runs)
 	if unshown {
 		groups = [][]string{added(runs)}
 	}

@@ -29,8 +29,8 @@ type Verdict struct {
 	// Setup says why the environment cannot be set up with these files, although it
 	// could before.
 	Setup string `json:"setup,omitempty"`
-	// Untested says that build and tests cannot be run, for a reason that is not the
-	// work's.
+	// Untested says that build and tests could be run before, and not any more, for a
+	// reason that is not the work's.
 	Untested bool `json:"untested,omitempty"`
 	// Changed is false when the run has changed nothing.
 	Changed   bool          `json:"changed"`
