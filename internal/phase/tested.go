@@ -3,7 +3,6 @@ package phase
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -108,7 +107,7 @@ func (f TestFinding) describe() string {
 type changedTests struct {
 	files   []string // all of them
 	back    []string // to be put back
-	written []string // tests that the change has added or changed
+	written []string // those of them that are tests for sure, and that the change has added or changed
 }
 
 // kinds knows the kinds of the files of a commit.
@@ -119,12 +118,26 @@ func (r *run) kinds(ctx context.Context, commit string, projects []environment.P
 	}
 	commands := make([]testfiles.Project, len(projects))
 	for i, project := range projects {
-		commands[i] = testfiles.Project{Folder: project.Directory, Command: project.TestCommand}
+		commands[i] = testfiles.Project{Folder: project.Directory, Command: project.TestCommand, Failures: failuresOf(project.Baseline)}
 	}
 	return testfiles.New(commands, files, func(name string) []byte {
 		data, _ := r.Repository.File(ctx, commit, name) // one that is too long names no files
 		return data
 	}), nil
+}
+
+// failuresOf is what tests said that failed.
+func failuresOf(ran *environment.Baseline) string {
+	if ran == nil {
+		return ""
+	}
+	said := []string{ran.Output}
+	if ran.Tests != nil {
+		for _, one := range ran.Tests.Cases {
+			said = append(said, one.Message)
+		}
+	}
+	return strings.Join(said, "\n")
 }
 
 // changedTests finds them among what differs between two commits.
@@ -133,15 +146,18 @@ func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, aft
 	if err != nil {
 		return changedTests{}, err
 	}
+	names := make([]string, len(changes))
+	for i, change := range changes {
+		names[i] = change.Name
+	}
 	var found changedTests
 	for _, change := range changes {
-		kind := kinds.Kind(change.Name)
-		switch kind {
+		switch kinds.Kind(change.Name) {
 		case testfiles.Program:
 			continue
 		case testfiles.Library:
 			// New packages stay. Their list goes with them.
-			if change.Added || path.Base(change.Name) == "modules.txt" {
+			if kinds.Stays(change.Name, names) {
 				continue
 			}
 		case testfiles.Shared:
@@ -149,7 +165,7 @@ func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, aft
 				continue
 			}
 		case testfiles.Test:
-			if !change.Removed {
+			if !change.Removed && kinds.Certain(change.Name) {
 				found.written = append(found.written, change.Name)
 			}
 		case testfiles.Configuration:
