@@ -130,6 +130,10 @@ var configurations = regexp.MustCompile(`^(?i:\.?pytest\.ini|\.?pytest\.toml|tox
 // inFolders are folders all of whose files are configuration.
 var inFolders = []string{".github/workflows", ".github/actions", ".gitea/workflows", ".forgejo/workflows", ".circleci", ".cargo", ".mvn", ".husky", ".yarn", ".config/nextest"}
 
+// installed are files that make Python take a folder for an installed package, which may
+// have plugins of pytest.
+var installed = regexp.MustCompile(`\.(?:egg-info|dist-info|egg-link)(?:/|$)`)
+
 // shared are files with several purposes.
 var shared = []string{"package.json", "pyproject.toml", "setup.cfg", "deno.json", "deno.jsonc", "composer.json"}
 
@@ -169,7 +173,7 @@ func (s Set) Kind(name string) Kind {
 		return Test
 	case slices.Contains(shared, base):
 		return Shared
-	case configurations.MatchString(base), s.shadows(name), slices.ContainsFunc(inFolders, func(folder string) bool {
+	case configurations.MatchString(base), installed.MatchString(name), s.shadows(name), slices.ContainsFunc(inFolders, func(folder string) bool {
 		return strings.HasPrefix(name, folder+"/") || strings.Contains(name, "/"+folder+"/")
 	}):
 		return Configuration

@@ -33,6 +33,7 @@ func TestKind(t *testing.T) {
 			"pytest.ini", "tox.ini", "jest.config.js", "vitest.config.mts", ".mocharc.yml", "tsconfig.json", "tsconfig.build.json", ".npmrc", "web/.npmrc", ".env", ".env.local",
 			"Makefile", "GNUmakefile", "rules.mk", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".gitattributes", ".cargo/config.toml", "go.work", "sitecustomize.py",
 			"unittest.py", "unittest/__init__.py", "api/pytest.py", "api/json/__init__.py", "src/traceback.py", "babel.config.js", "phpunit.xml.dist", ".rspec",
+			"a.egg-info/entry_points.txt", "src/a-1.dist-info/METADATA",
 		},
 		testfiles.Shared:  {"package.json", "web/package.json", "pyproject.toml", "setup.cfg"},
 		testfiles.Library: {"vendor/github.com/stretchr/testify/assert/assertions.go", "node_modules/chai/index.js", "web/node_modules/chai/tests/a.js"},
@@ -146,11 +147,42 @@ func TestDiffers(t *testing.T) {
 		{"options of pytest", "pyproject.toml", project, "[project]\nname = \"a\"\ndependencies = [\"x\"]\n[tool.pytest.ini_options]\naddopts = \"-q -k nothing\"\n", true},
 		{"the same in another form", "pyproject.toml", project, "tool.\"pytest\".ini_options.addopts = \"-k nothing\"\n", true},
 		{"a replaced package", "pyproject.toml", project, project + "[tool.uv.sources]\npytest = { path = \"fake\" }\n", true},
+		{"a plugin of pytest", "pyproject.toml", project, project + "[project.entry-points.pytest11]\nx = \"x\"\n", true},
+		{"a plugin of pytest", "pyproject.toml", project, project + "[tool.poetry.plugins.pytest11]\nx = \"x\"\n", true},
+		{"who builds it", "pyproject.toml", project, project + "[build-system]\nrequires = []\nbuild-backend = \"x\"\nbackend-path = [\".\"]\n", true},
+		{"a program", "pyproject.toml", project, project + "[project.scripts]\na = \"a:main\"\n", false},
 		{"a name", "setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = -q\n", "[metadata]\nname = b\n[tool:pytest]\naddopts = -q\n", false},
 		{"options of pytest", "setup.cfg", "[metadata]\nname = a\n", "[metadata]\nname = a\n[tool:pytest]\naddopts = -k nothing\n", true},
 	} {
 		if got := testfiles.Differs(one.name, []byte(one.before), []byte(one.after)); got != one.want {
 			t.Errorf("%s of %s: %v, want %v", one.why, one.name, got, one.want)
+		}
+	}
+}
+
+// A file of several purposes is as the change has it, apart from what it says about tests.
+func TestSpliced(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct{ name, before, after, want string }{
+		{"package.json", `{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": 1}}`,
+			`{"name": "a", "scripts": {"test": "true"}, "mocha": {}, "exports": {"import": "./a.mjs", "default": "./a.js"}, "dependencies": {"x": "1"}}`,
+			`{"dependencies":{"x":"1"},"exports":{"import":"./a.mjs","default":"./a.js"},"jest":{"bail":1},"name":"a","scripts":{"test":"jest"}}`},
+		{"package.json", `{"name": "a"}`, `{"name": "b", "scripts": {"test": "true"}}`, `{"name":"b"}`},
+		{"composer.json", `{"autoload-dev": {}}`, `{"require": {}, "autoload-dev": {"files": ["x"]}}`, `{"autoload-dev":{},"require":{}}`},
+		{"pyproject.toml", "[tool.pytest.ini_options]\naddopts = '-q'\n", "[project]\nname = 'a'\n[project.entry-points.pytest11]\nx = 'x'\n[tool.pytest.ini_options]\naddopts = '-k x'\n[tool.uv.sources]\ny = { path = 'y' }\n[tool.uv]\npackage = true\n",
+			"[project]\nname = 'a'\n\n[tool]\n[tool.pytest]\n[tool.pytest.ini_options]\naddopts = '-q'\n\n[tool.uv]\npackage = true\n"},
+		{"setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = -q\n", "[tool:pytest]\naddopts = -k x\n[metadata]\nname = b\n", "[metadata]\nname = b\n[tool:pytest]\naddopts = -q\n"},
+	} {
+		got, ok := testfiles.Spliced(one.name, []byte(one.before), []byte(one.after))
+		if !ok || string(got) != one.want {
+			t.Errorf("%s is %v\n%s\nwant\n%s", one.name, ok, got, one.want)
+		}
+	}
+	for _, name := range []string{"package.json", "pyproject.toml"} {
+		for _, bad := range []string{"{", "[", "= 1"} {
+			if got, ok := testfiles.Spliced(name, []byte(bad), []byte("")); ok {
+				t.Errorf("%s of %q is %q", name, bad, got)
+			}
 		}
 	}
 }
@@ -167,6 +199,10 @@ func TestBuildLines(t *testing.T) {
 		{"build.gradle.kts", []string{"implementation(\"x\")", "test { ignoreFailures = true }"}, []string{"test { ignoreFailures = true }"}},
 		{"package.json", []string{`"chai": "file:./fake"`, `"x": "^1.0.0"`}, []string{`"chai": "file:./fake"`}},
 		{"requirements-dev.txt", []string{"pytest @ file:///fake", "requests==2"}, []string{"pytest @ file:///fake"}},
+		{"requirements.txt", []string{"./fake", "-e lib", "--editable=lib", "x @ file:fake", "file:fake", "../fake[x]", "lib/fake", "requests==2", "-r other.txt", "--find-links ./wheels", "fake-1.0-py3-none-any.whl", "# ./x"},
+			[]string{"./fake", "-e lib", "--editable=lib", "x @ file:fake", "file:fake", "../fake[x]", "lib/fake", "--find-links ./wheels", "fake-1.0-py3-none-any.whl"}},
+		{"setup.py", []string{"    name='a',", "    entry_points={'pytest11': ['x = x']},", "cmdclass=dict(install=Install)", "version='2'"},
+			[]string{"entry_points={'pytest11': ['x = x']},", "cmdclass=dict(install=Install)"}},
 		{"main.go", []string{"replace => skip"}, nil},
 	} {
 		if diff := cmp.Diff(one.want, testfiles.BuildLines(one.name, one.lines)); diff != "" {
