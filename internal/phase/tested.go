@@ -105,8 +105,10 @@ func (f TestFinding) describe() string {
 // changedTests are the files of the change that are tests or say how they are run, and
 // those of them that are put back to run the tests as they were.
 type changedTests struct {
-	files   []string // all of them
-	back    []string // to be put back
+	files []string // all of them
+	back  []string // to be put back
+	// spliced are those of them of which only the parts about tests are put back.
+	spliced map[string][]byte
 	written []string // those of them that are tests for sure, and that the change has added or changed
 }
 
@@ -150,7 +152,7 @@ func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, aft
 	for i, change := range changes {
 		names[i] = change.Name
 	}
-	var found changedTests
+	found := changedTests{spliced: map[string][]byte{}}
 	for _, change := range changes {
 		switch kinds.Kind(change.Name) {
 		case testfiles.Program:
@@ -161,7 +163,7 @@ func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, aft
 				continue
 			}
 		case testfiles.Shared:
-			if change.Added || !r.differs(ctx, before, after, change.Name) {
+			if change.Added || !r.differs(ctx, before, after, change.Name, found.spliced) {
 				continue
 			}
 		case testfiles.Test:
@@ -175,12 +177,32 @@ func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, aft
 	return found, nil
 }
 
-// differs reports whether a file of several purposes says something else about tests.
-func (r *run) differs(ctx context.Context, before, after, name string) bool {
+// differs reports whether a file of several purposes says something else about tests. It
+// adds the file with these parts as they were.
+func (r *run) differs(ctx context.Context, before, after, name string, spliced map[string][]byte) bool {
 	was, err := r.Repository.File(ctx, before, name)
 	if err != nil {
 		return true
 	}
 	is, err := r.Repository.File(ctx, after, name)
-	return err != nil || testfiles.Differs(name, was, is)
+	if err != nil {
+		return true
+	}
+	if !testfiles.Differs(name, was, is) {
+		return false
+	}
+	if content, ok := testfiles.Spliced(name, was, is); ok {
+		spliced[name] = content
+	}
+	return true
+}
+
+// asBase makes a commit of the change with the tests, and what says how they are run, as
+// they were before it.
+func (r *run) asBase(ctx context.Context, before, after string, changed changedTests) (string, error) {
+	mixed, err := r.Repository.Mixed(ctx, after, before, changed.back)
+	if err != nil || len(changed.spliced) == 0 {
+		return mixed, err
+	}
+	return r.Repository.Replaced(ctx, mixed, changed.spliced)
 }
