@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -27,7 +26,7 @@ var waits = map[Kind][]time.Duration{
 // loop sets up and verifies until that succeeds or nothing more can be done.
 func (r *setupRun) loop(ctx context.Context) error {
 	if r.result.SetupResult.FromSnapshot != "" {
-		err := r.installProjects(ctx)
+		err := r.setUpAgain(ctx)
 		if err == nil {
 			err = r.verifyAll(ctx)
 		}
@@ -39,28 +38,6 @@ func (r *setupRun) loop(ctx context.Context) error {
 		}
 	}
 	return r.setUpAll(ctx)
-}
-
-// projectInstalled is a command that puts a copy of the project itself among the installed
-// packages. A copy in a snapshot is one of other files.
-var projectInstalled = regexp.MustCompile(`\bpip3? install\b.*\s\.{1,2}(/\S*)?(\[[^\]]*\])?(\s|$)|\bsetup\.py (install|develop|build)|\bnpm (run build|link|pack)|\bmvn\b.*\binstall\b|\bmake\b|\bgo install \.|\bcargo install\b.*--path`)
-
-// installProjects runs the set-up commands again that install a project itself, when the
-// files may be others than those that the snapshot was made of.
-func (r *setupRun) installProjects(ctx context.Context) error {
-	if !r.request.Again {
-		return nil
-	}
-	for _, p := range r.inOrder() {
-		for _, command := range p.SetupCommands {
-			if projectInstalled.MatchString(command) {
-				if err := r.setUpOne(ctx, p, p.Directory, command); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // leaveSnapshot begins anew without a snapshot that did not pass verification.
@@ -91,9 +68,9 @@ func (r *setupRun) removeSnapshot(ctx context.Context, key string) error {
 	return r.Engine.RemoveSnapshot(ctx, key)
 }
 
-// setUp runs the set-up commands of a project one by one. Each starts in the project's
-// folder, or in the one to which a line before it goes.
-func (r *setupRun) setUp(ctx context.Context, p *ProjectSetup) error {
+// setUp runs those of the set-up commands of a project that are needed, one by one. Each
+// starts in the project's folder, or in the one to which a line before it goes.
+func (r *setupRun) setUp(ctx context.Context, p *ProjectSetup, needed func(folder, command string) bool) error {
 	at := p.Directory
 	for _, command := range p.SetupCommands {
 		if target, only := changedFolder(onlyChanges, command); only {
@@ -102,7 +79,11 @@ func (r *setupRun) setUp(ctx context.Context, p *ProjectSetup) error {
 				continue
 			}
 		}
-		if err := r.setUpOne(ctx, p, r.folders.start(at, command), command); err != nil {
+		folder := r.folders.start(at, command)
+		if !needed(folder, command) {
+			continue
+		}
+		if err := r.setUpOne(ctx, p, folder, command); err != nil {
 			return err
 		}
 	}

@@ -140,7 +140,7 @@ func (r *setupRun) setUpProject(ctx context.Context, p *ProjectSetup) error {
 		}
 	}
 	for {
-		err := r.setUp(ctx, p)
+		err := r.setUp(ctx, p, func(string, string) bool { return true })
 		if err == nil {
 			err = r.verify(ctx, p)
 		}

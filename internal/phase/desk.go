@@ -230,6 +230,8 @@ type History interface {
 	// Mixed makes a commit of the files of one, of which those named are as another
 	// one has them, or not there if that has none.
 	Mixed(ctx context.Context, on, from string, names []string) (commit string, err error)
+	// Replaced makes a commit of the files of one, of which some have other contents.
+	Replaced(ctx context.Context, on string, contents map[string][]byte) (commit string, err error)
 }
 
 // Export is a folder with the files of a commit.

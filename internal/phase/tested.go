@@ -3,7 +3,6 @@ package phase
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -117,9 +116,11 @@ func (f TestFinding) describe() string {
 // changedTests are the files of the change that are tests or say how they are run, and
 // those of them that are put back to run the tests as they were.
 type changedTests struct {
-	files   []string // all of them
-	back    []string // to be put back
-	written []string // tests that the change has added or changed
+	files []string // all of them
+	back  []string // to be put back
+	// spliced are those of them of which only the parts about tests are put back.
+	spliced map[string][]byte
+	written []string // those of them that are tests for sure, and that the change has added or changed
 }
 
 // kinds knows the kinds of the files of a commit.
@@ -130,12 +131,26 @@ func (r *run) kinds(ctx context.Context, commit string, projects []environment.P
 	}
 	commands := make([]testfiles.Project, len(projects))
 	for i, project := range projects {
-		commands[i] = testfiles.Project{Folder: project.Directory, Command: project.TestCommand}
+		commands[i] = testfiles.Project{Folder: project.Directory, Command: project.TestCommand, Failures: failuresOf(project.Baseline)}
 	}
 	return testfiles.New(commands, files, func(name string) []byte {
 		data, _ := r.Repository.File(ctx, commit, name) // one that is too long names no files
 		return data
 	}), nil
+}
+
+// failuresOf is what tests said that failed.
+func failuresOf(ran *environment.Baseline) string {
+	if ran == nil {
+		return ""
+	}
+	said := []string{ran.Output}
+	if ran.Tests != nil {
+		for _, one := range ran.Tests.Cases {
+			said = append(said, one.Message)
+		}
+	}
+	return strings.Join(said, "\n")
 }
 
 // changedTests finds them among what differs between two commits.
@@ -144,23 +159,26 @@ func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, aft
 	if err != nil {
 		return changedTests{}, err
 	}
-	var found changedTests
+	names := make([]string, len(changes))
+	for i, change := range changes {
+		names[i] = change.Name
+	}
+	found := changedTests{spliced: map[string][]byte{}}
 	for _, change := range changes {
-		kind := kinds.Kind(change.Name)
-		switch kind {
+		switch kinds.Kind(change.Name) {
 		case testfiles.Program:
 			continue
 		case testfiles.Library:
 			// New packages stay. Their list goes with them.
-			if change.Added || path.Base(change.Name) == "modules.txt" {
+			if kinds.Stays(change.Name, names) {
 				continue
 			}
 		case testfiles.Shared:
-			if change.Added || !r.differs(ctx, before, after, change.Name) {
+			if change.Added || !r.differs(ctx, before, after, change.Name, found.spliced) {
 				continue
 			}
 		case testfiles.Test:
-			if !change.Removed {
+			if !change.Removed && kinds.Certain(change.Name) {
 				found.written = append(found.written, change.Name)
 			}
 		case testfiles.Configuration:
@@ -170,12 +188,32 @@ func (r *run) changedTests(ctx context.Context, kinds testfiles.Set, before, aft
 	return found, nil
 }
 
-// differs reports whether a file of several purposes says something else about tests.
-func (r *run) differs(ctx context.Context, before, after, name string) bool {
+// differs reports whether a file of several purposes says something else about tests. It
+// adds the file with these parts as they were.
+func (r *run) differs(ctx context.Context, before, after, name string, spliced map[string][]byte) bool {
 	was, err := r.Repository.File(ctx, before, name)
 	if err != nil {
 		return true
 	}
 	is, err := r.Repository.File(ctx, after, name)
-	return err != nil || testfiles.Differs(name, was, is)
+	if err != nil {
+		return true
+	}
+	if !testfiles.Differs(name, was, is) {
+		return false
+	}
+	if content, ok := testfiles.Spliced(name, was, is); ok {
+		spliced[name] = content
+	}
+	return true
+}
+
+// asBase makes a commit of the change with the tests, and what says how they are run, as
+// they were before it.
+func (r *run) asBase(ctx context.Context, before, after string, changed changedTests) (string, error) {
+	mixed, err := r.Repository.Mixed(ctx, after, before, changed.back)
+	if err != nil || len(changed.spliced) == 0 {
+		return mixed, err
+	}
+	return r.Repository.Replaced(ctx, mixed, changed.spliced)
 }

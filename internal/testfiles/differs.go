@@ -21,20 +21,9 @@ func Differs(name string, before, after []byte) bool {
 		is, okNow := jsonObject(after)
 		return !ok || !okNow || scriptsDiffer(was, is) || partsDiffer(was, is, manifestParts)
 	case "pyproject.toml":
-		var was, is map[string]any
-		if toml.Unmarshal(before, &was) != nil || toml.Unmarshal(after, &is) != nil {
-			return true
-		}
-		tools, toolsNow := object(was["tool"]), object(is["tool"])
-		if partsDiffer(tools, toolsNow, pythonTools) {
-			return true
-		}
-		for _, inside := range [][2]string{{"uv", "sources"}, {"pdm", "scripts"}, {"poetry", "scripts"}} {
-			if !reflect.DeepEqual(object(tools[inside[0]])[inside[1]], object(toolsNow[inside[0]])[inside[1]]) {
-				return true
-			}
-		}
-		return false
+		was, ok := tomlTable(before)
+		is, okNow := tomlTable(after)
+		return !ok || !okNow || partsDiffer(was, is, pythonParts)
 	default:
 		return !slices.Equal(testSections(before), testSections(after))
 	}
@@ -42,13 +31,24 @@ func Differs(name string, before, after []byte) bool {
 
 // manifestParts are the parts of package.json and its like, besides scripts, that
 // change how tests are run or what they are run with.
-var manifestParts = []string{"jest", "mocha", "ava", "vitest", "nyc", "c8", "tap", "tape", "babel", "overrides", "resolutions", "pnpm", "imports", "importMap",
-	"tasks", "test", "nodeModulesDir", "autoload-dev", "repositories", "packageManager", "config", "ts-node"}
+var manifestParts = strings.Fields(`jest mocha ava vitest nyc c8 tap tape babel overrides resolutions pnpm imports importMap
+	tasks test nodeModulesDir autoload-dev repositories packageManager config ts-node`)
 
-var pythonTools = []string{"pytest", "unittest", "tox", "nox", "hatch", "poe", "taskipy", "coverage", "setuptools", "pytest-enabler", "nose2"}
+// pythonParts are those of pyproject.toml. What is installed may have plugins of pytest.
+var pythonParts = strings.Fields(`build-system project.entry-points tool.pytest tool.unittest tool.tox tool.nox tool.hatch tool.poe tool.taskipy tool.coverage
+	tool.setuptools tool.pytest-enabler tool.nose2 tool.uv.sources tool.pdm.scripts tool.poetry.scripts tool.poetry.plugins`)
 
 func partsDiffer(before, after map[string]any, parts []string) bool {
-	return slices.ContainsFunc(parts, func(part string) bool { return !reflect.DeepEqual(before[part], after[part]) })
+	return slices.ContainsFunc(parts, func(part string) bool { return !reflect.DeepEqual(partOf(before, part), partOf(after, part)) })
+}
+
+// partOf is a part by the names on the way to it.
+func partOf(table map[string]any, part string) any {
+	first, rest, further := strings.Cut(part, ".")
+	if !further {
+		return table[first]
+	}
+	return partOf(object(table[first]), rest)
 }
 
 func jsonObject(data []byte) (map[string]any, bool) {
@@ -57,6 +57,11 @@ func jsonObject(data []byte) (map[string]any, bool) {
 		return nil, true
 	}
 	return value, json.Unmarshal(data, &value) == nil
+}
+
+func tomlTable(data []byte) (map[string]any, bool) {
+	var value map[string]any
+	return value, toml.Unmarshal(data, &value) == nil
 }
 
 func object(value any) map[string]any {
@@ -106,17 +111,27 @@ var section = regexp.MustCompile(`^\[\s*(.*?)\s*\]`)
 
 // testSections are the lines of the sections about tests of an INI file.
 func testSections(data []byte) []string {
-	var lines []string
+	lines, _ := sections(data)
+	return lines
+}
+
+// sections are the lines of the sections about tests of an INI file, and the others.
+func sections(data []byte) (ofTests, others []string) {
 	inside := false
 	for line := range strings.SplitSeq(string(data), "\n") {
 		if found := section.FindStringSubmatch(line); found != nil {
 			inside = strings.Contains(found[1], "test") || strings.HasPrefix(found[1], "tox") || found[1] == "aliases" || strings.HasPrefix(found[1], "options")
 		}
-		if inside && strings.TrimSpace(line) != "" {
-			lines = append(lines, strings.TrimRight(line, " \t\r"))
+		line = strings.TrimRight(line, " \t\r")
+		switch {
+		case line == "":
+		case inside:
+			ofTests = append(ofTests, line)
+		default:
+			others = append(others, line)
 		}
 	}
-	return lines
+	return ofTests, others
 }
 
 type buildLine struct{ file, line *regexp.Regexp }
@@ -130,6 +145,8 @@ var buildLines = []buildLine{
 	{regexp.MustCompile(`\.gradle(?:\.kts)?$`), regexp.MustCompile(`(?i)ignoreFailures|exclude|onlyIf|\btest\b|enabled|filter|substitut|flatDir|mavenLocal`)},
 	{regexp.MustCompile(`\.(?:cs|fs|vb)proj$|\.(?:props|targets)$`), regexp.MustCompile(`(?i)VSTest|IsTestProject|Compile Remove|HintPath|<Target\b|<Exec\b`)},
 	{regexp.MustCompile(`^package\.json$`), regexp.MustCompile(`"(?:file|link|portal|workspace|git\+?\w*):`)},
+	{regexp.MustCompile(`^requirements.*\.txt$`), regexp.MustCompile(`^\s*(?:-e|--editable|-f|--find-links|-i|--index-url|--extra-index-url)\b|^[^#]*(?:file:|\.whl\b|\.tar\.gz\b)|^\s*[\w.-]*/[^:]*$|^\s*\.{1,2}(?:\[.*)?$`)},
+	{regexp.MustCompile(`^setup\.py$`), regexp.MustCompile(`entry_points|pytest11|cmdclass`)},
 	{regexp.MustCompile(`^requirements.*\.txt$|^Pipfile$|^pyproject\.toml$`), regexp.MustCompile(`(?:pytest|pluggy|unittest\w*|nose2?|hypothesis|assertpy)\b.*(?:file:|@|path\s*=)|^\s*-e\b`)},
 	{regexp.MustCompile(`^Gemfile$`), regexp.MustCompile(`(?:rspec|minitest|test-unit).*(?:path|git)\b`)},
 	{regexp.MustCompile(`^CMakeLists\.txt$`), regexp.MustCompile(`(?i)add_test|enable_testing|set_tests_properties`)},
@@ -150,8 +167,8 @@ func BuildLines(name string, changed []string) []string {
 			continue
 		}
 		for _, line := range changed {
-			if one.line.MatchString(line) {
-				found = append(found, strings.TrimSpace(line))
+			if text := strings.TrimSpace(line); one.line.MatchString(line) && !slices.Contains(found, text) {
+				found = append(found, text)
 			}
 		}
 	}

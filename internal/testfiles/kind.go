@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Kind is what a file is to the tests.
@@ -22,28 +23,36 @@ const (
 
 // Set knows the kinds of the files of one repository.
 type Set struct {
-	projects []string
-	named    map[string]bool
+	projects  []string
+	named     map[string]bool
+	known     map[string]bool        // the files
+	folders   map[string]bool        // those that have files
+	libraries map[string]bool        // those of packages
+	imported  func() map[string]bool // see importedModules
 }
 
 // Project is a folder whose tests are run by a command.
 type Project struct {
 	Folder, Command string
+	Failures        string // what the tests said that failed before the change
 }
 
 // New makes a set for the projects of a repository. The files are those that it had
 // before a change, and read reads one of them, or returns nothing.
 func New(projects []Project, files []string, read func(name string) []byte) Set {
-	set := Set{named: map[string]bool{}}
-	known := map[string]bool{}
+	set := Set{named: map[string]bool{}, known: map[string]bool{}, folders: map[string]bool{}, libraries: map[string]bool{}}
 	for _, name := range files {
-		known[name] = true
+		set.known[name], set.folders[path.Dir(name)] = true, true
+		if library := libraryFolder(name); library != "" {
+			set.libraries[library] = true
+		}
 	}
 	for _, project := range projects {
 		folder := path.Clean(project.Folder)
 		set.projects = append(set.projects, folder)
-		set.addNamed(folder, project.Command, known, read)
+		set.addNamed(folder, project.Command, set.known, read)
 	}
+	set.imported = sync.OnceValue(func() map[string]bool { return set.importedModules(projects, read) })
 	return set
 }
 
@@ -91,11 +100,24 @@ func (s Set) addMentioned(script, folder, text string, known map[string]bool) {
 	}
 }
 
-// folders of tests and of what they are compared with.
-var folders = regexp.MustCompile(`(?i)^(?:tests?|specs?|e2e|__\w+__|(?:test|spec)[_.-].+|.+[_.-](?:tests?|specs?)|test(?:s|ing|data|utils?|kit|libs?|helpers?|support|suites?|cases?|fixtures?|resources?)|fixtures?|snapshots?|goldens?|expected|cypress|features)$`)
+// folders of tests and of what they are compared with, and folders that may be some.
+var (
+	testFolders = regexp.MustCompile(`(?i)^(?:tests?|specs?|e2e|__(?:tests?|mocks?|snapshots?|fixtures?)__|.+[_.-]tests?|test(?:s|data|utils?|helpers?|support|suites?|cases?|fixtures?|resources?)|cypress)$`)
+	folders     = regexp.MustCompile(`(?i)^(?:__\w+__|test[_.-].+|spec[_.-](?:helpers?|support|data|fixtures?|utils?)|.+[_.-]specs?|test(?:ing|kit|libs?)|fixtures?|snapshots?|goldens?|expected)$`)
+)
 
-// names of tests.
-var names = regexp.MustCompile(`(?i:^tests?\.|^tests?[_-]|[_.-]tests?\.|[_.-]specs?\.|^specs?[_.-]|\.(?:snap|golden|approved|expected|bats|feature|t)$|golden|expected|^conftest\.)|(?:Tests?|TestCase|IT|Specs?)\.\w+$|^(?:Test|Spec)[A-Z].*\.\w+$`)
+// generated is a folder of the program that looks like one of tests.
+const generated = "__generated__"
+
+// names of tests, and names that may be some.
+var (
+	testNames = regexp.MustCompile(`(?i:^tests?\.|^tests?[_-]|[_.-]tests?\.|[_.-]specs?\.|\.(?:snap|bats|feature)$|^conftest\.py$)|` +
+		`(?:Tests?|TestCase)\.\w+$|[a-z0-9]IT\.(?:java|kt|groovy|scala)$|Specs?\.(?:scala|groovy|hs)$|^Test[A-Z].*\.\w+$`)
+	names = regexp.MustCompile(`(?i:^specs?[_.-]|\.(?:golden|approved|expected)$|(?:^|[^a-z])(?:golden|expected)(?:[^a-z]|$)|^conftest\.)|Specs?\.m?js$`)
+)
+
+// paths of tests: those of Perl, and what Cucumber and its like run for a feature.
+var paths = regexp.MustCompile(`(?:^|/)t/(?:.*/)?[^/]+\.t$|(?:^|/)features/(?:steps|step_definitions|support|environment\.py$)`)
 
 // configurations by name.
 var configurations = regexp.MustCompile(`^(?i:\.?pytest\.ini|\.?pytest\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.testr\.conf|\.stestr\.conf|nose2?\.cfg|unittest\.cfg|(?:site|user)customize\.py|.*\.pth|` +
@@ -108,8 +130,9 @@ var configurations = regexp.MustCompile(`^(?i:\.?pytest\.ini|\.?pytest\.toml|tox
 // inFolders are folders all of whose files are configuration.
 var inFolders = []string{".github/workflows", ".github/actions", ".gitea/workflows", ".forgejo/workflows", ".circleci", ".cargo", ".mvn", ".husky", ".yarn", ".config/nextest"}
 
-// libraries are folders of packages that others have written.
-var libraries = []string{"vendor", "node_modules", "third_party", "site-packages", ".venv"}
+// installed are files that make Python take a folder for an installed package, which may
+// have plugins of pytest.
+var installed = regexp.MustCompile(`\.(?:egg-info|dist-info|egg-link)(?:/|$)`)
 
 // shared are files with several purposes.
 var shared = []string{"package.json", "pyproject.toml", "setup.cfg", "deno.json", "deno.jsonc", "composer.json"}
@@ -121,21 +144,36 @@ var runnerModules = strings.Fields(`_pytest abc argparse ast asyncio builtins co
 	packaging pathlib pdb pkgutil platform pluggy posixpath pprint pytest py random re reprlib runpy selectors shlex shutil signal site sre_compile stat
 	string struct subprocess sys sysconfig tempfile textwrap threading time token tokenize traceback types typing unittest uuid warnings weakref zipimport`)
 
+// isTest reports whether a file is a test, or what tests need, for sure.
+func (s Set) isTest(name string) bool {
+	parts := strings.Split(name, "/")
+	base := parts[len(parts)-1]
+	return s.named[name] || testNames.MatchString(base) || paths.MatchString(name) || slices.ContainsFunc(parts[:len(parts)-1], testFolders.MatchString)
+}
+
+// maybeTest reports whether a file may be a test. A file without an ending may be a link to
+// a folder of tests.
+func maybeTest(within []string, base string) bool {
+	isFolder := func(name string) bool { return folders.MatchString(name) && name != generated }
+	return names.MatchString(base) || slices.ContainsFunc(within, isFolder) || path.Ext(base) == "" && (isFolder(base) || testFolders.MatchString(base))
+}
+
+// Certain reports whether a file is a test for sure, and not perhaps a part of the program.
+func (s Set) Certain(name string) bool { return s.Kind(name) == Test && s.isTest(name) }
+
 // Kind says what a file is.
 func (s Set) Kind(name string) Kind {
 	parts := strings.Split(name, "/")
 	base := parts[len(parts)-1]
-	for _, folder := range parts[:len(parts)-1] {
-		if slices.Contains(libraries, folder) {
-			return Library
-		}
+	if libraryFolder(name) != "" {
+		return Library
 	}
 	switch {
-	case s.named[name], slices.ContainsFunc(parts[:len(parts)-1], folders.MatchString), folders.MatchString(base) && path.Ext(base) == "", names.MatchString(base):
+	case s.isTest(name), maybeTest(parts[:len(parts)-1], base):
 		return Test
 	case slices.Contains(shared, base):
 		return Shared
-	case configurations.MatchString(base), s.shadows(name), slices.ContainsFunc(inFolders, func(folder string) bool {
+	case configurations.MatchString(base), installed.MatchString(name), s.shadows(name), slices.ContainsFunc(inFolders, func(folder string) bool {
 		return strings.HasPrefix(name, folder+"/") || strings.Contains(name, "/"+folder+"/")
 	}):
 		return Configuration
@@ -144,9 +182,20 @@ func (s Set) Kind(name string) Kind {
 }
 
 // shadows reports whether a file is found by Python in place of a module that test
-// runners are made of.
+// runners are made of, or that tests get from elsewhere.
 func (s Set) shadows(name string) bool {
-	for _, folder := range append(s.projects, ".") {
+	if path.Ext(name) != ".py" {
+		return false
+	}
+	return slices.ContainsFunc(s.modules(name), func(module string) bool {
+		return slices.Contains(runnerModules, module) || !s.known[name] && s.imported()[module]
+	})
+}
+
+// modules are the names under which Python finds a file from the folders of projects.
+func (s Set) modules(name string) []string {
+	var found []string
+	for _, folder := range append([]string{"."}, s.projects...) {
 		inside, below := name, folder == "."
 		if !below {
 			inside, below = strings.CutPrefix(name, folder+"/")
@@ -155,12 +204,9 @@ func (s Set) shadows(name string) bool {
 			continue
 		}
 		for _, inside := range []string{inside, strings.TrimPrefix(inside, "src/")} {
-			first, _, isFolder := strings.Cut(inside, "/")
-			module, isModule := strings.CutSuffix(first, ".py")
-			if (isModule || isFolder) && path.Ext(name) == ".py" && slices.Contains(runnerModules, module) {
-				return true
-			}
+			first, _, _ := strings.Cut(inside, "/")
+			found = append(found, strings.TrimSuffix(first, ".py"))
 		}
 	}
-	return false
+	return found
 }

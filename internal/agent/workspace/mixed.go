@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"path"
@@ -103,4 +104,29 @@ func (w *Workspace) Mixed(ctx context.Context, on, from string, names []string) 
 		mixed[name] = other
 	}
 	return w.record(ctx, mixed, []string{on}, "Files of two commits\n")
+}
+
+// Replaced makes a commit with the files of one, of which some have other contents. It is
+// on this machine only.
+func (w *Workspace) Replaced(ctx context.Context, on string, contents map[string][]byte) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, err := w.tree(ctx, on)
+	if err != nil {
+		return "", err
+	}
+	replaced := maps.Clone(files)
+	for name, content := range contents {
+		was, is := files[name]
+		if !is || was.mode == link || was.mode == submodule {
+			return "", task.Errorf(task.NotFound, "the commit has no file %s", quote(name))
+		}
+		hash, err := w.git.Run(ctx, git.Command{Dir: w.dir, Input: bytes.NewReader(content), Args: []string{"hash-object", "-w", "--stdin"}})
+		if err != nil {
+			return "", task.Wrap(task.Internal, err, "cannot keep a file")
+		}
+		now := file{was.mode, strings.TrimSpace(hash)}
+		w.known[now.hash], replaced[name] = true, now
+	}
+	return w.record(ctx, replaced, []string{on}, "Other contents\n")
 }

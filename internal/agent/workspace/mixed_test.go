@@ -71,6 +71,39 @@ func TestMixed(t *testing.T) {
 	}
 }
 
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"package.json": "one\n", "a.txt": "a\n"})
+	w := s.prepare(t, nil)
+	if err := os.Symlink("a.txt", filepath.Join(w.Workspace(), "link")); err != nil {
+		t.Fatal(err)
+	}
+	saved := save(t, w)
+	replaced, err := w.Replaced(t.Context(), saved, map[string][]byte{"package.json": []byte("two\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := w.Export(t.Context(), replaced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = files.Remove() })
+	if diff := cmp.Diff([]string{"a.txt", "link", "package.json"}, names(t, files.Dir())); diff != "" {
+		t.Error(diff)
+	}
+	if got := read(t, files.Dir(), "package.json") + read(t, files.Dir(), "a.txt"); got != "two\na\n" {
+		t.Errorf("the files have %q", got)
+	}
+	for _, name := range []string{"link", "none"} {
+		if _, err := w.Replaced(t.Context(), saved, map[string][]byte{name: nil}); task.CodeOf(err) != task.NotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if again := save(t, w); again != saved {
+		t.Errorf("the work is %s now, and was %s", again, saved)
+	}
+}
+
 func TestFileOfACommit(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.txt": "one\n", "dir/b.txt": "two\n"})
