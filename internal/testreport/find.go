@@ -45,9 +45,8 @@ type call struct {
 	// functions are the test functions of a Go project, as they were before the run;
 	// nil if they are not known.
 	functions map[string]bool
-	// control is the name of the test that has to fail, of a Go project; empty if there
-	// is none.
-	control string
+	// control has the names of the tests that have to fail, of a Go project.
+	control goControl
 }
 
 // texts are the words from a word on.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -20,7 +21,7 @@ var commands = map[string]string{
 	"bundle exec rspec": "rspec.json", "vendor/bin/phpunit": "phpunit.xml", "dotnet test": "a.trx",
 }
 
-var goControl = regexp.MustCompile(`TestControl\w+`)
+var goControls = regexp.MustCompile(`(TestControl|Example_control)[0-9A-Z]{26}`)
 
 func readOne(t testing.TB, command string, data []byte, exit int) testreport.Report {
 	t.Helper()
@@ -28,8 +29,8 @@ func readOne(t testing.TB, command string, data []byte, exit int) testreport.Rep
 	if !ok {
 		t.Fatalf("%q is not found", command)
 	}
-	if control := goControl.FindString(runner.Command("/r")); control != "" {
-		data = bytes.ReplaceAll(data, []byte("TestControl"), []byte(control))
+	for _, control := range slices.Compact(slices.Sorted(slices.Values(goControls.FindAllString(runner.Command("/r"), -1)))) {
+		data = bytes.ReplaceAll(data, []byte(goControls.FindStringSubmatch(control)[1]), []byte(control))
 	}
 	files := fstest.MapFS{}
 	if name := commands[command]; name != "" {
@@ -85,6 +86,10 @@ func wholeReports() map[string]string {
 {"Action":"fail","Package":"p","Test":"TestControlFailNow"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"Example_controlError"}
+{"Action":"fail","Package":"p","Test":"Example_controlError"}
+{"Action":"run","Package":"p","Test":"Example_controlFailNow"}
+{"Action":"fail","Package":"p","Test":"Example_controlFailNow"}
 {"Action":"output","Package":"p","Output":"PASS\n"}
 {"Action":"pass","Package":"p"}
 `,
