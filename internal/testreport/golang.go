@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -155,6 +154,9 @@ func (goTest) read(c call, r run) Report {
 		}
 		g.event(e)
 	}
+	if c.unread != nil {
+		g.doubt("the names of the tests cannot be checked: %v", c.unread)
+	}
 	for _, p := range g.ordered {
 		g.checkControls(p, c)
 		g.finish(p, c.functions)
@@ -270,40 +272,4 @@ func text(b *strings.Builder) string {
 		return ""
 	}
 	return b.String()
-}
-
-var goFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
-
-// goFunctions are the test functions in the project's files; nil if there are too
-// many files to know.
-func goFunctions(project fs.FS) map[string]bool {
-	if project == nil {
-		return nil
-	}
-	known, files := map[string]bool{}, 0
-	err := fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()):
-			return fs.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		if files++; files > maxFiles*4 {
-			return errTooLong
-		}
-		data, err := readFile(project, name, maxProject)
-		if err != nil {
-			return err
-		}
-		for _, found := range goFunction.FindAllSubmatch(data, -1) {
-			known[string(found[1])] = true
-		}
-		return nil
-	})
-	if err != nil {
-		return nil
-	}
-	return known
 }
