@@ -51,7 +51,33 @@ func TestUnittest(t *testing.T) {
 				"test_a.py": "import a, unittest\nclass Case(unittest.TestCase):\n    def test_a(self): self.assertGreater(1, 2)\n"},
 			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
 		{name: "driver changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
-			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nsys.modules['__main__'].Result.addFailure = lambda self, test, error: self.addSuccess(test)\n"},
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nunittest.TextTestResult.__subclasses__()[0].addFailure = lambda self, test, error: self.addSuccess(test)\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "functions of the driver changed", command: "python3 -m unittest", complete: true,
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\n" +
+				"import json, builtins\nmain, leave, encode = sys.modules['__main__'], os._exit, json.JSONEncoder.encode\n" +
+				"os._exit = lambda code: leave(0)\njson.JSONEncoder.encode = lambda self, value: encode(self, value).replace('failed', 'passed')\n" +
+				"if hasattr(main, 'write'):\n    write = main.write\n    def better(**line):\n        if 'case' in line: line['status'] = 'passed'\n        write(**line)\n    main.write = better\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": failed}},
+		// They let the controls fail, whose name they know.
+		{name: "executor changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nimport contextlib, unittest.case\nreal = unittest.case._Outcome.testPartExecutor\n" +
+				"@contextlib.contextmanager\ndef executor(self, test, *rest, **more):\n    with real(self, test, *rest, **more):\n        try: yield\n        except AssertionError:\n            if 'control' in test.id(): raise\nunittest.case._Outcome.testPartExecutor = executor\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "class of the runner changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nimport contextlib, unittest.case\nclass Outcome(unittest.case._Outcome):\n" +
+				"    @contextlib.contextmanager\n    def testPartExecutor(self, test, *rest, **more):\n        with super().testPartExecutor(test, *rest, **more):\n            try: yield\n            except AssertionError:\n                if 'control' in test.id(): raise\nunittest.case._Outcome = Outcome\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "context managers changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nimport contextlib\nkind = contextlib._GeneratorContextManager\nreal = kind.__exit__\n" +
+				"def leave(self, *error):\n    known = error[2]\n    while known and known.tb_frame.f_code.co_name != 'test_a': known = known.tb_next\n    return real(self, *((None, None, None) if known else error)) or bool(known)\nkind.__exit__ = leave\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "code changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\n    def test_b(self): pass\nunittest.TestCase._callTestMethod.__code__ = (lambda self, method: None if self._testMethodName == 'test_a' else method()).__code__\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed, "test_a.Case.test_b": passed}},
+		// Also if it is put back before the end.
+		{name: "changed for a while", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nreal = unittest.TestCase._callTestMethod\ndef call(self, method): pass\nunittest.TestCase._callTestMethod = call\ndef tearDownModule(): unittest.TestCase._callTestMethod = real\n"},
 			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
 		{name: "code at the end", command: "python3 -m unittest", complete: true,
 			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.fail('wrong')\nimport atexit\natexit.register(lambda: os._exit(0))\n"},
