@@ -43,11 +43,11 @@ type call struct {
 	// project are the files where the runner starts; nil if that is not known.
 	project fs.FS
 	// functions are the test functions of a Go project, as they were before the run;
-	// nil if they are not known.
+	// nil if they are not known. unread is why they could not be read.
 	functions map[string]bool
-	// control is the name of the test that has to fail, of a Go project; empty if there
-	// is none.
-	control string
+	unread    error
+	// control has the names of the tests that have to fail, of a Go project.
+	control goControl
 }
 
 // texts are the words from a word on.
@@ -127,7 +127,8 @@ func (c call) runner() (Runner, bool) {
 			continue
 		}
 		if k == (goTest{}) {
-			c.functions, c.control = goFunctions(c.project), newGoControl(c)
+			c.functions, c.unread = goFunctions(c.project)
+			c.control = newGoControl(c)
 		}
 		_, ok := k.command(c, "/", nil) // some cannot be changed through a script
 		return Runner{kind: k, call: c}, ok

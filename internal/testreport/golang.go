@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -16,14 +15,16 @@ import (
 // The go command takes them from what the test binary prints (cmd/internal/test2json).
 // Since Go 1.20 the testing package begins its own lines with ^V (0x16), and after the
 // first such line the converter believes no line without it: a test that prints
-// "--- PASS: TestX" is only output. Four things get past that, and this is what is
+// "--- PASS: TestX" is only output. Five things get past that, and this is what is
 // done about them:
 //   - A test binary is its own reporter: an init or TestMain function can print results,
 //     with ^V or before it, and end the process, or change what the tests print. So each
-//     package gets a control (golang_control.go): tests that have to fail, with names
+//     package gets controls (golang_control.go): tests that have to fail, with names
 //     that are new in each run.
 //   - Results can be printed before those of the tests. So no test may be reported before
-//     the control.
+//     the first control.
+//   - Code that a test calls can print the results of all tests and end the process. So
+//     the last that a package reports has to be a control, too.
 //   - They can be printed beside those of the tests. A name that is in no _test.go file
 //     is not accepted, and a test with more results than it ran is a contradiction.
 //   - A process that ends in the middle with exit code 0 (syscall.Exit; testing itself
@@ -31,7 +32,7 @@ import (
 //     the test that ran. So a result of the package is needed, and the line PASS,
 //     which testing prints last.
 //
-// Code that looks for the control, in its own binary or in the arguments of a TestMain
+// Code that looks for the controls, in its own binary or in the arguments of a TestMain
 // function, and then prints with ^V what that would print, cannot be seen.
 type goTest struct{}
 
@@ -53,7 +54,7 @@ func (goTest) matches(words []string) bool {
 const goReport = "go.json"
 
 // goText prints the output in the events as go test would have, but for the control.
-const goText = `sed -n '/"Test":"%control/d; s/^{.*"Output":"\(.*\)"}$/\1/p' %file | sed 's/\\n$//; s/\\t/	/g; s/\\"/"/g; s/\\u003c/</g; s/\\u003e/>/g; s/\\u0026/\&/g; s/\\\\/\\/g'`
+const goText = `sed -n '/"Test":"%first/d; /"Test":"%last/d; s/^{.*"Output":"\(.*\)"}$/\1/p' %file | sed 's/\\n$//; s/\\t/	/g; s/\\"/"/g; s/\\u003c/</g; s/\\u003e/>/g; s/\\u0026/\&/g; s/\\\\/\\/g'`
 
 func (goTest) command(c call, dir string, only []string) (string, bool) {
 	if c.script {
@@ -71,7 +72,7 @@ func (goTest) command(c call, dir string, only []string) (string, bool) {
 		}
 	}
 	file := quote(dir + "/" + goReport)
-	text := strings.NewReplacer("%file", file, "%control", cmp.Or(c.control, "-")).Replace(goText) // no test is called -
+	text := strings.NewReplacer("%file", file, "%first", cmp.Or(c.control.first, "-"), "%last", cmp.Or(c.control.last, "-")).Replace(goText) // no test is called -
 	line := before + "sh " + quote(dir+"/go.sh") + " " + program + arguments
 	return shellScript(dir, goDriverFiles(dir, c.control), line+" >"+file+"\ncode=$?\n"+text+"\nexit $code"), true
 }
@@ -116,6 +117,7 @@ type goPackage struct {
 	name    string
 	result  string
 	pass    bool // the line PASS was printed
+	failed  bool // the line FAIL was
 	output  strings.Builder
 	tests   map[string]*goCase
 	ordered []*goCase
@@ -152,8 +154,11 @@ func (goTest) read(c call, r run) Report {
 		}
 		g.event(e)
 	}
+	if c.unread != nil {
+		g.doubt("the names of the tests cannot be checked: %v", c.unread)
+	}
 	for _, p := range g.ordered {
-		g.checkControl(p, c)
+		g.checkControls(p, c)
 		g.finish(p, c.functions)
 	}
 	return g.report()
@@ -179,7 +184,7 @@ func (g *goReader) event(e goEvent) {
 	if e.Test == "" {
 		switch e.Action {
 		case "output":
-			p.pass = p.pass || e.Output == "PASS\n"
+			p.pass, p.failed = p.pass || e.Output == "PASS\n", p.failed || e.Output == "FAIL\n"
 			keep(&p.output, e.Output)
 		case "pass", "fail", "skip":
 			p.result = e.Action
@@ -267,40 +272,4 @@ func text(b *strings.Builder) string {
 		return ""
 	}
 	return b.String()
-}
-
-var goFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
-
-// goFunctions are the test functions in the project's files; nil if there are too
-// many files to know.
-func goFunctions(project fs.FS) map[string]bool {
-	if project == nil {
-		return nil
-	}
-	known, files := map[string]bool{}, 0
-	err := fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()):
-			return fs.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		if files++; files > maxFiles*4 {
-			return errTooLong
-		}
-		data, err := readFile(project, name, maxProject)
-		if err != nil {
-			return err
-		}
-		for _, found := range goFunction.FindAllSubmatch(data, -1) {
-			known[string(found[1])] = true
-		}
-		return nil
-	})
-	if err != nil {
-		return nil
-	}
-	return known
 }

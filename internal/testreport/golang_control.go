@@ -11,13 +11,18 @@ import (
 //go:embed drivers/go.sh
 var goDriver string
 
-// goControlCode is what follows the package clause of a control. It runs two tests
+// goControl has the names of the controls of a run: a test that is the first of its
+// package, and an example that is the last, as examples run after all tests. Both are
+// empty if there are none.
+type goControl struct{ first, last string }
+
+// goFirstCode is what follows the package clause of the first control. It runs two tests
 // that have to fail, before all others, as its file is the first by name. The testing
 // package runs them as it runs all tests but apart from them, so that neither the
 // result of the package nor what a TestMain function sees changes. Only -failfast sees
 // them: it is switched off. All names are unusual, and none is predeclared, as the
 // package may declare those anew.
-const goControlCode = `
+const goFirstCode = `
 import (
 	flag%[1]s "flag"
 	regexp%[1]s "regexp"
@@ -40,40 +45,80 @@ func %[1]s(*testing%[1]s.T) {
 }
 `
 
-// goControls are the names of the tests that have to fail.
-func goControls(control string) []string { return []string{control + "Error", control + "FailNow"} }
+// goLastCode does the same after all others. What an example prints is kept from
+// standard output, so it puts back what that was when the program started.
+const goLastCode = `
+import (
+	os%[1]s "os"
+	regexp%[1]s "regexp"
+	runtime%[1]s "runtime"
+	testing%[1]s "testing"
+)
 
-// newGoControl is the name of a control, which code that is tested does not know. It
-// is empty for a command line that leaves no room for one: an overlay of its own, or
-// files in place of packages.
-func newGoControl(c call) string {
+var stdout%[1]s = os%[1]s.Stdout
+
+func %[1]s() {
+	defer runtime%[1]s.GOMAXPROCS(runtime%[1]s.GOMAXPROCS(0))
+	defer func(kept *os%[1]s.File) { os%[1]s.Stdout = kept }(os%[1]s.Stdout)
+	os%[1]s.Stdout = stdout%[1]s
+	testing%[1]s.RunTests(regexp%[1]s.MatchString, []testing%[1]s.InternalTest{
+		{Name: "%[1]sError", F: func(t *testing%[1]s.T) { t.Error("control") }},
+		{Name: "%[1]sFailNow", F: func(t *testing%[1]s.T) { t.FailNow() }},
+	})
+	// Output:
+}
+`
+
+// failing are the names of the tests that have to fail.
+func (control goControl) failing() []string {
+	return []string{control.first + "Error", control.first + "FailNow", control.last + "Error", control.last + "FailNow"}
+}
+
+// owns says whether a test is part of a control.
+func (control goControl) owns(t *goCase) bool {
+	return strings.HasPrefix(t.name, control.first) || strings.HasPrefix(t.name, control.last)
+}
+
+// newGoControl makes the names of the controls, which code that is tested does not know.
+// There are none for a command line that leaves no room for them: an overlay of its own,
+// or files in place of packages.
+func newGoControl(c call) goControl {
 	if strings.Contains(c.line, "-overlay") || slices.ContainsFunc(c.words, func(w word) bool {
 		return strings.Contains(w.text, "-overlay") || strings.HasSuffix(w.text, ".go")
 	}) {
-		return ""
+		return goControl{}
 	}
-	return "TestControl" + rand.Text()
+	return goControl{first: "TestControl" + rand.Text(), last: "Example_control" + rand.Text()}
 }
 
-// goDriverFiles are the driver that adds the control to each package, and what it
+// goDriverFiles are the driver that adds the controls to each package, and what it
 // needs.
-func goDriverFiles(dir, control string) []driverFile {
-	// For a package with tests: the package clause, and an entry of an overlay.
-	template := fmt.Sprintf(`{{if and (or .TestGoFiles .XTestGoFiles) (not .Standard)}}{{$name := .Name}}{{if not .TestGoFiles}}{{$name = printf "%%s_test" .Name}}{{end}}`+
-		`{{$name}} {{printf "%%q" (printf "%%s/0%s_test.go" .Dir)}}:{{printf "%%q" (printf "%%s/%%s.go.txt" %q $name)}}{{end}}`, control, dir)
-	variables := "folder=" + quote(dir) + "\ncontrol=" + control + "\ntemplate=" + quote(template) + "\n"
-	return []driverFile{{"go.sh", variables + goDriver}, {"control.txt", fmt.Sprintf(goControlCode, control)}}
+func goDriverFiles(dir string, control goControl) []driverFile {
+	// For a package with tests: the names of the packages that the two files belong to,
+	// and the entries of an overlay. The tests of a package come before those of the
+	// package around it, and files are in the order of their names (the letter is U+FF5A).
+	template := fmt.Sprintf(`{{if and (or .TestGoFiles .XTestGoFiles) (not .Standard)}}{{$around := printf "%%s_test" .Name}}`+
+		`{{$first := .Name}}{{if not .TestGoFiles}}{{$first = $around}}{{end}}{{$last := .Name}}{{if .XTestGoFiles}}{{$last = $around}}{{end}}`+
+		`{{$first}} {{$last}} {{printf "%%q" (printf "%%s/0%s_test.go" .Dir)}}:{{printf "%%q" (printf "%%s/first-%%s.txt" %q $first)}},`+
+		`{{printf "%%q" (printf "%%s/ｚ%s_test.go" .Dir)}}:{{printf "%%q" (printf "%%s/last-%%s.txt" %q $last)}}{{end}}`, control.first, dir, control.last, dir)
+	pattern := ""
+	if control.first != "" {
+		pattern = "^" + control.first + "|^" + control.last
+	}
+	variables := "folder=" + quote(dir) + "\ncontrols=" + quote(pattern) + "\ntemplate=" + quote(template) + "\n"
+	return []driverFile{{"go.sh", variables + goDriver}, {"first.txt", fmt.Sprintf(goFirstCode, control.first)}, {"last.txt", fmt.Sprintf(goLastCode, control.last)}}
 }
 
-// checkControl looks whether the control of a package was reported, as it has to be
-// where any test is, and whether it was the first.
-func (g *goReader) checkControl(p *goPackage, c call) {
-	ours := func(t *goCase) bool { return strings.HasPrefix(t.name, c.control) }
-	if c.control == "" || !slices.ContainsFunc(p.ordered, func(t *goCase) bool { return !ours(t) }) {
+// checkControls looks whether the controls of a package were reported, as they have to
+// be where any test is, and whether nothing was before the first or after the last.
+func (g *goReader) checkControls(p *goPackage, c call) {
+	ours := c.control.owns
+	if c.control.first == "" || !slices.ContainsFunc(p.ordered, func(t *goCase) bool { return !ours(t) }) {
 		return
 	}
-	for _, name := range goControls(c.control) {
+	for i, name := range c.control.failing() {
 		switch t := p.tests[name]; {
+		case t == nil && i > 1 && p.crashed():
 		case t == nil:
 			g.doubt("%s: no control ran: a test that has to fail was not reported", p.name)
 			return
@@ -82,8 +127,22 @@ func (g *goReader) checkControl(p *goPackage, c call) {
 			return
 		}
 	}
-	if first := p.ordered[0]; !ours(first) && !strings.Contains(c.line+strings.Join(texts(c.words), " "), "-shuffle") {
+	line := c.line + strings.Join(texts(c.words), " ")
+	if first := p.ordered[0]; !ours(first) && !strings.Contains(line, "-shuffle") {
 		g.doubt("%s reports %s before its tests began: something printed it", p.name, first.name)
+	}
+	for _, t := range slices.Backward(p.ordered) {
+		if ours(t) || p.crashed() {
+			break
+		}
+		if !strings.HasPrefix(t.name, "Benchmark") && !strings.Contains(line, "-fuzz") { // those come last
+			g.doubt("%s reports %s after its tests had ended: something printed it", p.name, t.name)
+			break
+		}
 	}
 	p.ordered = slices.DeleteFunc(p.ordered, ours)
 }
+
+// crashed says whether the program ended in the middle of its tests with an exit code
+// that says so: the testing package then does not print its last line.
+func (p *goPackage) crashed() bool { return p.result == "fail" && !p.failed }

@@ -15,7 +15,14 @@ func goForge(lines string, exit string) string {
 	return "package calc\nimport (\"fmt\"; \"os\")\nfunc init() { fmt.Print(" + lines + "); os.Exit(" + exit + ") }\n"
 }
 
+// goEnding is a file with a function that prints lines and ends the process. It writes
+// to the descriptor, as an example replaces os.Stdout.
+func goEnding(lines string, exit string) string {
+	return "package calc\nimport \"syscall\"\nfunc F() int { syscall.Write(1, []byte(" + lines + ")); syscall.Exit(" + exit + "); return 7 }\n"
+}
+
 const (
+	goCalling  = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { if F() != 1 { t.Error(\"wrong\") } }\nfunc TestMore(t *testing.T) { t.Error(\"wrong\") }\n"
 	goBad      = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { t.Error(\"wrong\") }\n"
 	goGood     = "package calc\nimport \"testing\"\nfunc TestGood(t *testing.T) {}\n"
 	goTestMain = "package calc\nimport (\"testing\"; \"os\"; \"fmt\")\nvar _ = fmt.Print\nfunc TestMain(m *testing.M) { "
@@ -47,6 +54,24 @@ func TestGoForgedReports(t *testing.T) {
 		{name: "init adds a test", command: "go test ./...", note: "before its tests began",
 			files: goProject(map[string]string{"a_test.go": goGood, "b_test.go": "//go:build never\n\n" + goBad, "calc.go": "package calc\nimport \"fmt\"\nfunc init() { fmt.Print(\"=== RUN   TestBad\\n--- PASS: TestBad (0.00s)\\n\") }\n"}),
 			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestGood": passed}},
+		// What a test calls prints the results of all tests and ends the process.
+		{name: "code under test", command: "go test ./...", note: "no control",
+			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- PASS: TestMore (0.00s)\n\x16PASS\n"`, "0")}),
+			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestMore": passed}},
+		{name: "code under test in any order", command: "go test -shuffle=on ./...", note: "no control",
+			files: goProject(map[string]string{"a_test.go": goCalling[:strings.Index(goCalling, "func TestMore")], "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16PASS\n"`, "0")}), want: bad(passed)},
+		{name: "code under test fails", command: "go test ./...", note: "no control",
+			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- FAIL: TestMore (0.00s)\n\x16FAIL\n"`, "1")}),
+			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestMore": failed}},
+		{name: "code under an example", command: "go test ./...", note: "no control",
+			files: goProject(map[string]string{"a_test.go": "package calc\nimport \"fmt\"\nfunc ExampleF() {\n\tfmt.Println(F())\n\t// Output: 1\n}\n", "calc.go": goEnding(`"\x16--- PASS: ExampleF (0.00s)\n\x16PASS\n"`, "0")}),
+			want:  map[string]testreport.Status{"example.com/calc ExampleF": passed}},
+		{name: "code under a fuzz test", command: "go test ./...", note: "no control",
+			files: goProject(map[string]string{"a_test.go": "package calc\nimport \"testing\"\nfunc FuzzF(f *testing.F) { F() }\n", "calc.go": goEnding(`"\x16--- PASS: FuzzF (0.00s)\n\x16PASS\n"`, "0")}),
+			want:  map[string]testreport.Status{"example.com/calc FuzzF": passed}},
+		{name: "TestMain adds a test", command: "go test ./...", note: "after its tests had ended",
+			files: goProject(map[string]string{"a_test.go": goGood, "b_test.go": "//go:build never\n\n" + goBad, "main_test.go": goTestMain + "code := m.Run(); fmt.Print(\"\\x16=== RUN   TestBad\\n\\x16--- PASS: TestBad (0.00s)\\n\\x16PASS\\n\"); os.Exit(code) }\n"}),
+			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestGood": passed}},
 	})
 }
 
@@ -63,6 +88,9 @@ func TestGoControl(t *testing.T) {
 			want:  map[string]testreport.Status{"example.com/calc TestGood": passed, "example.com/calc TestOut": passed}},
 		{name: "examples", command: "go test", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc Example": passed},
 			files: goProject(map[string]string{"a_test.go": "package calc\nfunc Example() {\n println()\n // Output:\n}\n"})},
+		{name: "fuzz tests", command: "go test -race=false ./...", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc ExampleF": passed, "example.com/calc FuzzF": passed, "example.com/calc FuzzF/seed#0": passed},
+			files: goProject(map[string]string{"a.go": "package calc\nfunc F() {}\n", "a_test.go": "package calc\nimport \"testing\"\nfunc FuzzF(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) { F() }) }\n",
+				"b_test.go": "package calc_test\nimport \"example.com/calc\"\nfunc ExampleF() {\n\tcalc.F()\n\t// Output:\n}\n"})},
 		{name: "benchmarks", command: "go test -bench . -benchtime 2x", complete: true, passed: true, want: good,
 			files: goProject(map[string]string{"a_test.go": goGood + "func BenchmarkA(b *testing.B) { for i := 0; i < b.N; i++ {} }\n"})},
 		{name: "names that are taken", command: "go test ./...", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc TestGood": passed},

@@ -2,6 +2,7 @@ package testreport_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/testreport"
@@ -52,6 +53,11 @@ func TestGo(t *testing.T) {
 		{name: "forged marker", command: "go test ./...", note: "more results than it ran",
 			files: goProject(map[string]string{"a_test.go": "package calc\nimport (\"testing\"; \"fmt\")\nfunc TestA(t *testing.T) { fmt.Println(\"\\x16--- PASS: TestBad (0.00s)\") }\nfunc TestBad(t *testing.T) { t.Error(\"wrong\") }\n"}),
 			want:  map[string]testreport.Status{"example.com/calc TestA": passed, "example.com/calc TestBad": failed}},
+		// However long the files are.
+		{name: "forged beside a long file", command: "go test ./...", note: "reports TestFake, which is in no _test.go file",
+			files: goProject(map[string]string{"a_test.go": "package calc\nimport (\"testing\"; \"fmt\")\nfunc TestA(t *testing.T) { fmt.Println(\"\\x16=== RUN   TestFake\\n\\x16--- PASS: TestFake (0.00s)\") }\n",
+				"b_test.go": "package calc\nimport \"testing\"\n// " + strings.Repeat("long ", 600_000) + "\n" + strings.Repeat("// many\n", 300_000) + "func TestB(*testing.T) {}\n"}),
+			want: map[string]testreport.Status{"example.com/calc TestA": passed, "example.com/calc TestB": passed}},
 		{name: "does not start", command: "go test ./...", complete: true, files: map[string]string{"a_test.go": "package calc\n"},
 			want: map[string]testreport.Status{"./...": failed}},
 		{name: "modules", command: "go list -f '{{.Dir}}/...' -m | xargs go test", complete: true, passed: true,

@@ -3,7 +3,9 @@ package testreport_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -20,7 +22,15 @@ var commands = map[string]string{
 	"bundle exec rspec": "rspec.json", "vendor/bin/phpunit": "phpunit.xml", "dotnet test": "a.trx",
 }
 
-var goControl = regexp.MustCompile(`TestControl\w+`)
+var goControls = regexp.MustCompile(`(TestControl|Example_control)[0-9A-Z]{26}`)
+
+// withControls puts the names of the controls of a run in a report of go test.
+func withControls(runner testreport.Runner, data []byte) []byte {
+	for _, control := range slices.Compact(slices.Sorted(slices.Values(goControls.FindAllString(runner.Command("/r"), -1)))) {
+		data = bytes.ReplaceAll(data, []byte(goControls.FindStringSubmatch(control)[1]), []byte(control))
+	}
+	return data
+}
 
 func readOne(t testing.TB, command string, data []byte, exit int) testreport.Report {
 	t.Helper()
@@ -28,9 +38,7 @@ func readOne(t testing.TB, command string, data []byte, exit int) testreport.Rep
 	if !ok {
 		t.Fatalf("%q is not found", command)
 	}
-	if control := goControl.FindString(runner.Command("/r")); control != "" {
-		data = bytes.ReplaceAll(data, []byte("TestControl"), []byte(control))
-	}
+	data = withControls(runner, data)
 	files := fstest.MapFS{}
 	if name := commands[command]; name != "" {
 		files[name] = &fstest.MapFile{Data: data}
@@ -85,6 +93,10 @@ func wholeReports() map[string]string {
 {"Action":"fail","Package":"p","Test":"TestControlFailNow"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"Example_controlError"}
+{"Action":"fail","Package":"p","Test":"Example_controlError"}
+{"Action":"run","Package":"p","Test":"Example_controlFailNow"}
+{"Action":"fail","Package":"p","Test":"Example_controlFailNow"}
 {"Action":"output","Package":"p","Output":"PASS\n"}
 {"Action":"pass","Package":"p"}
 `,
@@ -223,4 +235,28 @@ func FuzzFind(f *testing.F) {
 			_, _ = runner.Only("/r", []string{"a b", command, manifest})
 		}
 	})
+}
+
+// unreadable is a project with a test file that cannot be opened.
+type unreadable struct{ fstest.MapFS }
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if name == "b_test.go" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return u.MapFS.Open(name)
+}
+
+// Where the names of the tests cannot be known, any name could be printed.
+func TestGoFunctionsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	project := fstest.MapFS{"a_test.go": {Data: []byte("package a\nfunc TestA(")}, "b_test.go": {Data: []byte("package a\n")}, "link_test.go": {Mode: fs.ModeSocket}}
+	for name, files := range map[string]fs.FS{"": project, "b_test.go": unreadable{project}} {
+		runner, _ := testreport.Find("go test ./...", files)
+		data := withControls(runner, []byte(wholeReports()["go test ./..."]))
+		got := runner.Read(nil, 0, fstest.MapFS{"go.json": {Data: data}})
+		if got.Passed() != (name == "") || !strings.Contains(got.Note, name) {
+			t.Errorf("%q: got %+v", name, got)
+		}
+	}
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+//go:embed drivers/changes.py
+var pythonChanges string
+
 //go:embed drivers/unittest.py
 var unittestDriver string
 
@@ -33,16 +36,14 @@ func pythonModule(words []string) (string, int) {
 	return words[at+1], at + 1
 }
 
-// onlyFile has the names of the tests to run, for the drivers.
-func onlyFile(only []string) []driverFile {
-	if len(only) == 0 {
-		return nil
-	}
+// pythonFiles are a driver and what it needs: the names of the tests to run may be one.
+func pythonFiles(driver driverFile, only []string) []driverFile {
+	files := []driverFile{driver, {"toryo_changes.py", pythonChanges}}
 	data, err := json.Marshal(only)
-	if err != nil { // strings always can be
-		return nil
+	if len(only) == 0 || err != nil { // strings always can be encoded
+		return files
 	}
-	return []driverFile{{"only.json", string(data)}}
+	return append(files, driverFile{"only.json", string(data)})
 }
 
 func pythonPath(dir string) string {
@@ -67,7 +68,7 @@ func (unittest) command(c call, dir string, only []string) (string, bool) {
 	_, at := pythonModule(texts(c.words))
 	module := c.words[at]
 	line := c.line[:module.start] + "toryo_unittest " + quote(dir) + c.line[module.end:]
-	files := append([]driverFile{{"toryo_unittest.py", unittestDriver}}, onlyFile(only)...)
+	files := pythonFiles(driverFile{"toryo_unittest.py", unittestDriver}, only)
 	return shellScript(dir, files, pythonPath(dir)+line), true
 }
 
@@ -89,7 +90,7 @@ func (pytest) matches(words []string) bool {
 }
 
 func (pytest) command(c call, dir string, only []string) (string, bool) {
-	files := append([]driverFile{{"toryo_pytest.py", pytestPlugin}}, onlyFile(only)...)
+	files := pythonFiles(driverFile{"toryo_pytest.py", pytestPlugin}, only)
 	return shellScript(dir, files, pythonPath(dir)+`export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:+$PYTEST_ADDOPTS }-p toryo_pytest"`+"\n"+c.line), true
 }
 

@@ -51,7 +51,33 @@ func TestUnittest(t *testing.T) {
 				"test_a.py": "import a, unittest\nclass Case(unittest.TestCase):\n    def test_a(self): self.assertGreater(1, 2)\n"},
 			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
 		{name: "driver changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
-			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nsys.modules['__main__'].Result.addFailure = lambda self, test, error: self.addSuccess(test)\n"},
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nunittest.TextTestResult.__subclasses__()[0].addFailure = lambda self, test, error: self.addSuccess(test)\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "functions of the driver changed", command: "python3 -m unittest", complete: true,
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\n" +
+				"import json, builtins\nmain, leave, encode = sys.modules['__main__'], os._exit, json.JSONEncoder.encode\n" +
+				"os._exit = lambda code: leave(0)\njson.JSONEncoder.encode = lambda self, value: encode(self, value).replace('failed', 'passed')\n" +
+				"if hasattr(main, 'write'):\n    write = main.write\n    def better(**line):\n        if 'case' in line: line['status'] = 'passed'\n        write(**line)\n    main.write = better\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": failed}},
+		// They let the controls fail, whose name they know.
+		{name: "executor changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nimport contextlib, unittest.case\nreal = unittest.case._Outcome.testPartExecutor\n" +
+				"@contextlib.contextmanager\ndef executor(self, test, *rest, **more):\n    with real(self, test, *rest, **more):\n        try: yield\n        except AssertionError:\n            if 'control' in test.id(): raise\nunittest.case._Outcome.testPartExecutor = executor\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "class of the runner changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nimport contextlib, unittest.case\nclass Outcome(unittest.case._Outcome):\n" +
+				"    @contextlib.contextmanager\n    def testPartExecutor(self, test, *rest, **more):\n        with super().testPartExecutor(test, *rest, **more):\n            try: yield\n            except AssertionError:\n                if 'control' in test.id(): raise\nunittest.case._Outcome = Outcome\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "context managers changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nimport contextlib\nkind = contextlib._GeneratorContextManager\nreal = kind.__exit__\n" +
+				"def leave(self, *error):\n    known = error[2]\n    while known and known.tb_frame.f_code.co_name != 'test_a': known = known.tb_next\n    return real(self, *((None, None, None) if known else error)) or bool(known)\nkind.__exit__ = leave\n"},
+			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
+		{name: "code changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\n    def test_b(self): pass\nunittest.TestCase._callTestMethod.__code__ = (lambda self, method: None if self._testMethodName == 'test_a' else method()).__code__\n"},
+			want:  map[string]testreport.Status{"test_a.Case.test_a": passed, "test_a.Case.test_b": passed}},
+		// Also if it is put back before the end.
+		{name: "changed for a while", command: "python3 -m unittest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.assertEqual(1, 2)\nreal = unittest.TestCase._callTestMethod\ndef call(self, method): pass\nunittest.TestCase._callTestMethod = call\ndef tearDownModule(): unittest.TestCase._callTestMethod = real\n"},
 			want:  map[string]testreport.Status{"test_a.Case.test_a": passed}},
 		{name: "code at the end", command: "python3 -m unittest", complete: true,
 			files: map[string]string{"test_a.py": pythonCase + "    def test_a(self): self.fail('wrong')\nimport atexit\natexit.register(lambda: os._exit(0))\n"},
@@ -118,6 +144,19 @@ func TestPytest(t *testing.T) {
 		{name: "assertions changed", command: "pytest", note: "assertions or the runner were changed",
 			files: map[string]string{"test_a.py": "import unittest\nclass TestA(unittest.TestCase):\n    def test_a(self): self.assertEqual(1, 2)\nunittest.TestCase.assertEqual = lambda *a: None\n"},
 			want:  map[string]testreport.Status{"test_a.py::TestA::test_a": passed}},
+		// It lets the controls fail, whose name it knows.
+		{name: "runner changed", command: "pytest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": "import _pytest.python\nkind = _pytest.python.Function\nreal = kind.runtest\ndef runtest(self):\n    try: real(self)\n    except AssertionError:\n        if 'control' in self.name: raise\nkind.runtest = runtest\ndef test_a(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed}},
+		{name: "runner changed for a while", command: "pytest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": "import _pytest.runner\nkind = _pytest.runner.CallInfo\nreal = vars(kind)['from_call']\ndef setup_module():\n    kind.from_call = classmethod(lambda cls, function, when, reraise=None: real.__func__(cls, (lambda: None) if when == 'call' else function, when, reraise))\ndef teardown_module(): kind.from_call = real\ndef test_a(): assert False\ndef test_b(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed, "test_a.py::test_b": passed}},
+		{name: "hooks changed", command: "pytest", note: "assertions or the runner were changed",
+			files: map[string]string{"test_a.py": "import sys\nmodule = sys.modules['_pytest.runner']\nreal = module.call_runtest_hook\ndef call(item, when, **rest):\n    made = real(item, when, **rest)\n    if item.name == 'test_a': made.excinfo = None\n    return made\nif hasattr(module, 'call_and_report'): module.call_runtest_hook = call\nfrom _pytest.reports import TestReport\nmake = vars(TestReport)['from_item_and_call'].__func__\ndef made(cls, item, call):\n    report = make(cls, item, call)\n    if item.name == 'test_a': report.outcome = 'passed'\n    return report\nTestReport.from_item_and_call = classmethod(made)\ndef test_a(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": passed}},
+		{name: "driver changed", command: "pytest", complete: true,
+			files: map[string]string{"test_a.py": "import json, os, sys\nencode, leave = json.JSONEncoder.encode, os._exit\njson.JSONEncoder.encode = lambda self, value: encode(self, value).replace('\"failed\"', '\"passed\"') if 'case' in value else encode(self, value)\ndriver = sys.modules['toryo_pytest']\nif hasattr(driver, 'Reporter'):\n    case = driver.Reporter.case\n    driver.Reporter.case = lambda self, name, status, message: case(self, name, 'passed', '')\ndef test_a(): assert False\n"},
+			want:  map[string]testreport.Status{"test_a.py::test_a": failed}},
 		{name: "processes", command: "pytest -n 2", complete: true, passed: true,
 			files: map[string]string{"test_a.py": "def test_a(): pass\n", "test_b.py": "def test_b(): pass\n"},
 			want:  map[string]testreport.Status{"test_a.py::test_a": passed, "test_b.py::test_b": passed}},

@@ -1,6 +1,6 @@
-# Runs go test with a control in each package that has tests: a file that exists only
-# in an overlay. Before this stand three variables: folder, template, and the name of the
-# control, which is empty if there is to be none.
+# Runs go test with two controls in each package that has tests: files that exist only
+# in an overlay. Before this stand three variables: folder, template, and a pattern of
+# the names of the controls, which is empty if there are to be none.
 #
 #     sh go.sh go test ARGUMENTS
 go=$1
@@ -9,10 +9,10 @@ case $1 in # go takes this one as the first argument only
 -C | --C) cd "$2" || exit 1; shift 2 ;;
 -C=* | --C=*) cd "${1#*=}" || exit 1; shift ;;
 esac
-[ "$control" ] || exec "$go" test -json "$@"
+[ "$controls" ] || exec "$go" test -json "$@"
 
 # Go list is given the packages, and the flags that choose files. A pattern of names
-# is extended by the control.
+# is extended by the controls.
 flags= packages= value= started=
 for word; do
   [ "$started" ] || set --
@@ -22,7 +22,7 @@ for word; do
     flag=${word#-} flag=${flag#-} flag=${flag#test.}
     case $word in
     -*) case $flag in
-      run=?*) word="$word|^$control" ;;
+      run=?*) word="$word|$controls" ;;
       race | race=* | msan | msan=* | asan | asan=* | tags=* | mod=* | modfile=* | compiler=*) flags="$flags -$flag" ;;
       run | tags | mod | modfile | compiler | asmflags | bench | benchtime | blockprofile | blockprofilerate | buildmode | count | covermode | coverpkg | coverprofile | \
       cpu | cpuprofile | fuzz | fuzzminimizetime | fuzztime | gccgoflags | gcflags | installsuffix | ldflags | memprofile | memprofilerate | mutexprofile | \
@@ -30,7 +30,7 @@ for word; do
       esac ;;
     *) packages="$packages $word" ;;
     esac ;;
-  run) word="$word${word:+|^$control}" value= ;;
+  run) word="$word${word:+|$controls}" value= ;;
   tags | mod | modfile | compiler) flags="$flags -$value=$word" value= ;;
   *) value= ;;
   esac
@@ -48,10 +48,11 @@ overlay=$folder/overlay-$$.json
 flagged list -e -find -f "$template" $packages 2>/dev/null | {
   printf '{"Replace":{'
   comma=
-  while read -r package entry; do
-    [ "$package" ] || continue
-    printf 'package %s\n' "$package" | cat - "$folder/control.txt" >"$folder/$package.go.txt"
-    printf '%s%s' "$comma" "$entry"
+  while read -r first last entries; do
+    [ "$first" ] || continue
+    printf 'package %s\n' "$first" | cat - "$folder/first.txt" >"$folder/first-$first.txt"
+    printf 'package %s\n' "$last" | cat - "$folder/last.txt" >"$folder/last-$last.txt"
+    printf '%s%s' "$comma" "$entries"
     comma=,
   done
   printf '}}'
