@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/testreport"
@@ -11,6 +12,9 @@ import (
 
 // reruns is how often a test that newly fails is run again, with the change and without.
 const reruns = 3
+
+// rerunTime is how long tests are run again at most, with the change and without.
+const rerunTime = 10 * time.Minute
 
 // settleFlaky runs tests again that newly fail. Each time is in a sandbox of its own: a
 // test that passes because an earlier run has left something behind does not pass. A test
@@ -71,7 +75,11 @@ func (t *tested) settle(verdict *Verdict, names []string, passed, failed map[str
 func (r *run) seen(ctx context.Context, commit string, project environment.ProjectSetup, names []string, want testreport.Status) (map[string]bool, error) {
 	seen := map[string]bool{}
 	left := slices.Clone(names)
+	begun := time.Now()
 	for range reruns {
+		if time.Since(begun) > rerunTime {
+			break // what takes so long is not worth more of it
+		}
 		ran, err := r.runAgain(ctx, commit, project, left)
 		if err != nil {
 			return nil, err

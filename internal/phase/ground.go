@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -158,8 +159,9 @@ func (t *trial) variablesOf(ctx context.Context, session string) (string, error)
 
 // ownPrograms prints the shells and tools of the system that are found elsewhere than in
 // its folders. Set-up commands are the plan's, and a plan could put others before them.
-// Interpreters and compilers of a language do come from elsewhere.
-const ownPrograms = `for program in sh bash dash env make test cat echo grep sed awk expr diff cmp find xargs sort head tail wc git true false timeout; do
+// Interpreters and compilers of a language do come from elsewhere, and git or make with
+// them.
+const ownPrograms = `for program in sh bash dash env test true false echo cat grep diff cmp; do
   at=$(command -v -- "$program") || continue
   case $at in /bin/*|/sbin/*|/usr/*|/opt/*|/nix/*|/run/current-system/*) ;; /*) printf '%s\n' "$at" ;; esac
 done`
@@ -318,7 +320,8 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 		return err
 	}
 	projects := testable(setup.Receipt)
-	if len(projects) == 0 {
+	verdict.Unrun = unready(setup.Receipt)
+	if len(projects) == 0 && verdict.Unrun == "" {
 		verdict.Unrun = "it is not known how the project's tests are run"
 	}
 	if len(projects) == 0 && setup.Build == nil {
@@ -406,6 +409,20 @@ func (r *run) testProjects(ctx context.Context, on *ground, projects []environme
 		}
 	}
 	return runs, nil
+}
+
+// unready says which projects have tests that cannot be run.
+func unready(receipt environment.Receipt) string {
+	var folders []string
+	for _, project := range receipt.Projects {
+		if !project.Ready && project.TestCommand != "" {
+			folders = append(folders, plainName(cmp.Or(project.Directory, ".")))
+		}
+	}
+	if len(folders) == 0 {
+		return ""
+	}
+	return "the environment is not ready for the projects in " + strings.Join(folders, ", ")
 }
 
 // testable are the projects whose tests are run: those that are ready, without those that

@@ -203,7 +203,7 @@ func (r *run) doneComment(handed Handed, verdict Verdict) string {
 		said.Pull = cmp.Or(handed.Pull.URL, fmt.Sprintf("#%d", handed.Pull.Number))
 	}
 	parts := []string{said.Done(r.language)}
-	if verdict.Unrun != "" {
+	if verdict.Unrun != "" && len(verdict.Tests) == 0 {
 		parts = []string{said.Untested(r.language)}
 	}
 	if handed.State != task.Done {
