@@ -55,7 +55,7 @@ bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, 
 	@echo "What pages weigh in a browser, and how soon it shows what happens:"
 	@go test -run '^$$' -bench 'PageWeight|EventToScreen|LivePages' -benchtime 3x ./internal/web
 	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
-	@go test -run '^$$' -bench BenchmarkVerdict -benchtime 1x ./internal/phase
+	@go test -run '^$$' -bench BenchmarkVerdict -benchtime 1x ./internal/phase/verdicts
 	@echo "How soon a run ends when the bot is unassigned on a real Gitea, in the middle of sleep 600:"
 	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x ./internal/app
 

@@ -11,7 +11,7 @@ import (
 // are tested, also where the environment comes from a snapshot of others.
 func TestBuiltAnewFromSnapshots(t *testing.T) {
 	t.Parallel()
-	scenario, err := phasetest.Load("testdata/verdict/honest_built.txtar")
+	scenario, err := phasetest.Load("verdicts/testdata/honest_built.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,6 +88,28 @@ func Engine(t testing.TB) sandbox.Engine {
 	return engine
 }
 
+// RunAll runs scenarios, each from an item to its end, and checks what they expect.
+func RunAll(t *testing.T, files []string) {
+	t.Helper()
+	engine := Engine(t)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			scenario, err := Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			world := New(t, engine, scenario)
+			for range max(scenario.Expect.Runs, 1) {
+				if _, err := world.Run(t.Context()); err != nil && !Crashed(err) {
+					t.Fatal(err)
+				}
+			}
+			world.Check()
+		})
+	}
+}
+
 // New makes the world of a scenario.
 func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	t.Helper()
