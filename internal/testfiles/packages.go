@@ -15,17 +15,20 @@ var (
 	moduleName = regexp.MustCompile(`^\s*(\w+)`)
 )
 
+// pythonSources are the endings of files that modules of Python are made of.
+var pythonSources = []string{".py", ".pyx", ".pyi", ".c", ".cc", ".cpp"}
+
 // importedModules are the modules of Python that tests get from elsewhere: they import
 // them, the program does not have them, and nothing said that they are missing.
 func (s Set) importedModules(projects []Project, read func(name string) []byte) map[string]bool {
 	found, own := map[string]bool{}, map[string]bool{}
 	for name := range s.known {
-		if path.Ext(name) != ".py" {
+		if !slices.Contains(pythonSources, path.Ext(name)) {
 			continue
 		}
 		if !s.isTest(name) {
-			own[strings.TrimSuffix(path.Base(name), ".py")] = true
-			for _, folder := range strings.Split(path.Dir(name), "/") {
+			own[strings.TrimSuffix(path.Base(name), path.Ext(name))] = true
+			for folder := range strings.SplitSeq(path.Dir(name), "/") {
 				own[folder] = true
 			}
 			continue

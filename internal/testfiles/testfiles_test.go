@@ -80,7 +80,8 @@ func TestCertain(t *testing.T) {
 func TestReplacedModules(t *testing.T) {
 	t.Parallel()
 	content := map[string]string{
-		"test_a.py":        "import unittest\nfrom sure import same\nimport numpy as np, attr.validators\nfrom calc import add\nfrom later import x\nfrom helpers import check\nfrom . import near\n",
+		"test_a.py":        "import unittest\nfrom sure import same\nimport numpy as np, attr.validators\nfrom calc import add\nfrom later import x\nfrom helpers import check\nfrom . import near\nimport fast\n",
+		"ext/fast.pyx":     "",
 		"tests/helpers.py": "import deep\n", "lib/calc.py": "", "app.py": "import requests\n", "api/tests/test_b.py": "def test():\n    import inner\n",
 	}
 	var files []string
@@ -95,7 +96,7 @@ func TestReplacedModules(t *testing.T) {
 		}
 	}
 	// In the repository before, missing before, used by the program only, or out of reach.
-	for _, name := range []string{"calc.py", "later.py", "later/x.py", "requests.py", "inner.py", "near.py", "web/sure.py", "sure.js"} {
+	for _, name := range []string{"calc.py", "fast.py", "later.py", "later/x.py", "requests.py", "inner.py", "near.py", "web/sure.py", "sure.js"} {
 		if got := set.Kind(name); got != testfiles.Program {
 			t.Errorf("%s is %q", name, got)
 		}
