@@ -22,7 +22,8 @@ func goEnding(lines string, exit string) string {
 }
 
 const (
-	goCalling  = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { if F() != 1 { t.Error(\"wrong\") } }\nfunc TestMore(t *testing.T) { t.Error(\"wrong\") }\n"
+	goCalling  = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { if F() != 1 { t.Error(\"wrong\") } }\n"
+	goMore     = "func TestMore(t *testing.T) { t.Error(\"wrong\") }\n"
 	goBad      = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { t.Error(\"wrong\") }\n"
 	goGood     = "package calc\nimport \"testing\"\nfunc TestGood(t *testing.T) {}\n"
 	goTestMain = "package calc\nimport (\"testing\"; \"os\"; \"fmt\")\nvar _ = fmt.Print\nfunc TestMain(m *testing.M) { "
@@ -56,12 +57,12 @@ func TestGoForgedReports(t *testing.T) {
 			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestGood": passed}},
 		// What a test calls prints the results of all tests and ends the process.
 		{name: "code under test", command: "go test ./...", note: "no control",
-			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- PASS: TestMore (0.00s)\n\x16PASS\n"`, "0")}),
+			files: goProject(map[string]string{"a_test.go": goCalling + goMore, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- PASS: TestMore (0.00s)\n\x16PASS\n"`, "0")}),
 			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestMore": passed}},
 		{name: "code under test in any order", command: "go test -shuffle=on ./...", note: "no control",
-			files: goProject(map[string]string{"a_test.go": goCalling[:strings.Index(goCalling, "func TestMore")], "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16PASS\n"`, "0")}), want: bad(passed)},
+			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16PASS\n"`, "0")}), want: bad(passed)},
 		{name: "code under test fails", command: "go test ./...", note: "no control",
-			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- FAIL: TestMore (0.00s)\n\x16FAIL\n"`, "1")}),
+			files: goProject(map[string]string{"a_test.go": goCalling + goMore, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- FAIL: TestMore (0.00s)\n\x16FAIL\n"`, "1")}),
 			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestMore": failed}},
 		{name: "code under an example", command: "go test ./...", note: "no control",
 			files: goProject(map[string]string{"a_test.go": "package calc\nimport \"fmt\"\nfunc ExampleF() {\n\tfmt.Println(F())\n\t// Output: 1\n}\n", "calc.go": goEnding(`"\x16--- PASS: ExampleF (0.00s)\n\x16PASS\n"`, "0")}),

@@ -47,7 +47,7 @@ func TestUnittest(t *testing.T) {
 		// Not even for the one comparison that a test makes.
 		{name: "assertion changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
 			files: map[string]string{
-				"a.py":      "import unittest\ncase = unittest.TestCase\nreal = case.assertGreater\ncase.assertGreater = lambda self, a, b: a == 1 or real(self, a, b)\n",
+				"a.py":      "import unittest\ncase = unittest.TestCase\nreal = case.assertGreater;\ncase.assertGreater = lambda self, a, b: a == 1 or real(self, a, b)\n",
 				"test_a.py": "import a, unittest\nclass Case(unittest.TestCase):\n    def test_a(self): self.assertGreater(1, 2)\n"},
 			want: map[string]testreport.Status{"test_a.Case.test_a": passed}},
 		{name: "driver changed", command: "python3 -m unittest", note: "assertions or the runner were changed",
@@ -155,7 +155,7 @@ func TestPytest(t *testing.T) {
 			files: map[string]string{"test_a.py": "import sys\nmodule = sys.modules['_pytest.runner']\nreal = module.call_runtest_hook\ndef call(item, when, **rest):\n    made = real(item, when, **rest)\n    if item.name == 'test_a': made.excinfo = None\n    return made\nif hasattr(module, 'call_and_report'): module.call_runtest_hook = call\nfrom _pytest.reports import TestReport\nmake = vars(TestReport)['from_item_and_call'].__func__\ndef made(cls, item, call):\n    report = make(cls, item, call)\n    if item.name == 'test_a': report.outcome = 'passed'\n    return report\nTestReport.from_item_and_call = classmethod(made)\ndef test_a(): assert False\n"},
 			want:  map[string]testreport.Status{"test_a.py::test_a": passed}},
 		{name: "driver changed", command: "pytest", complete: true,
-			files: map[string]string{"test_a.py": "import json, os, sys\nencode, leave = json.JSONEncoder.encode, os._exit\njson.JSONEncoder.encode = lambda self, value: encode(self, value).replace('\"failed\"', '\"passed\"') if 'case' in value else encode(self, value)\ndriver = sys.modules['toryo_pytest']\nif hasattr(driver, 'Reporter'):\n    case = driver.Reporter.case\n    driver.Reporter.case = lambda self, name, status, message: case(self, name, 'passed', '')\ndef test_a(): assert False\n"},
+			files: map[string]string{"test_a.py": "import json, os, sys\nencode, leave = json.JSONEncoder.encode, os._exit\njson.JSONEncoder.encode = lambda self, value: encode(self, value).replace('\"failed\"', '\"passed\"') if 'case' in value else encode(self, value)\ndriver = sys.modules['toryo_pytest']\nif hasattr(driver, 'Reporter'):\n    case = driver.Reporter.case;\n    driver.Reporter.case = lambda self, name, status, message: case(self, name, 'passed', '')\ndef test_a(): assert False\n"},
 			want:  map[string]testreport.Status{"test_a.py::test_a": failed}},
 		{name: "processes", command: "pytest -n 2", complete: true, passed: true,
 			files: map[string]string{"test_a.py": "def test_a(): pass\n", "test_b.py": "def test_b(): pass\n"},
