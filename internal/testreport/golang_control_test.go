@@ -92,6 +92,8 @@ func TestGoControl(t *testing.T) {
 		{name: "fuzz tests", command: "go test -race=false ./...", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc ExampleF": passed, "example.com/calc FuzzF": passed, "example.com/calc FuzzF/seed#0": passed},
 			files: goProject(map[string]string{"a.go": "package calc\nfunc F() {}\n", "a_test.go": "package calc\nimport \"testing\"\nfunc FuzzF(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) { F() }) }\n",
 				"b_test.go": "package calc_test\nimport \"example.com/calc\"\nfunc ExampleF() {\n\tcalc.F()\n\t// Output:\n}\n"})},
+		{name: "fuzzing", command: "go test -fuzz=FuzzF -fuzztime=20x", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc TestGood": passed, "example.com/calc FuzzF": passed},
+			files: goProject(map[string]string{"a_test.go": goGood + "func FuzzF(f *testing.F) { f.Fuzz(func(*testing.T, int) {}) }\n"})},
 		{name: "benchmarks", command: "go test -bench . -benchtime 2x", complete: true, passed: true, want: good,
 			files: goProject(map[string]string{"a_test.go": goGood + "func BenchmarkA(b *testing.B) { for i := 0; i < b.N; i++ {} }\n"})},
 		{name: "names that are taken", command: "go test ./...", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc TestGood": passed},
