@@ -42,7 +42,7 @@ func (r *run) lookForTampering(ctx context.Context, verdict *Verdict, runs []tes
 	if len(changed.back) == 0 {
 		return nil
 	}
-	mixed, err := r.Repository.Mixed(ctx, verdict.Commit, below, changed.back)
+	mixed, err := r.asBase(ctx, below, verdict.Commit, changed)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (v *Verdict) missing(run *tested) {
 			continue
 		}
 		switch is, runs := now[name]; {
-		case !runs:
+		case !runs && was == testreport.Passed: // one that failed may have stood for a file that could not be loaded
 			gone = append(gone, name)
 		case is == testreport.Skipped:
 			skipped = append(skipped, name)

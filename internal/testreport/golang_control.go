@@ -112,8 +112,7 @@ func goDriverFiles(dir string, control goControl) []driverFile {
 // checkControls looks whether the controls of a package were reported, as they have to
 // be where any test is, and whether nothing was before the first or after the last.
 func (g *goReader) checkControls(p *goPackage, c call) {
-	ours := c.control.owns
-	if c.control.first == "" || !slices.ContainsFunc(p.ordered, func(t *goCase) bool { return !ours(t) }) {
+	if c.control.first == "" || !slices.ContainsFunc(p.ordered, func(t *goCase) bool { return !c.control.owns(t) }) {
 		return
 	}
 	for i, name := range c.control.failing() {
@@ -127,20 +126,29 @@ func (g *goReader) checkControls(p *goPackage, c call) {
 			return
 		}
 	}
+	g.checkOrder(p, c)
+	p.ordered = slices.DeleteFunc(p.ordered, c.control.owns)
+}
+
+// checkOrder looks whether the controls were the first and the last. Benchmarks come after
+// them, and what -fuzz tries.
+func (g *goReader) checkOrder(p *goPackage, c call) {
 	line := c.line + strings.Join(texts(c.words), " ")
-	if first := p.ordered[0]; !ours(first) && !strings.Contains(line, "-shuffle") {
+	if first := p.ordered[0]; !c.control.owns(first) && !strings.Contains(line, "-shuffle") {
 		g.doubt("%s reports %s before its tests began: something printed it", p.name, first.name)
 	}
+	if p.crashed() || strings.Contains(line, "-fuzz") {
+		return
+	}
 	for _, t := range slices.Backward(p.ordered) {
-		if ours(t) || p.crashed() {
-			break
+		if c.control.owns(t) {
+			return
 		}
-		if !strings.HasPrefix(t.name, "Benchmark") && !strings.Contains(line, "-fuzz") { // those come last
+		if !strings.HasPrefix(t.name, "Benchmark") {
 			g.doubt("%s reports %s after its tests had ended: something printed it", p.name, t.name)
-			break
+			return
 		}
 	}
-	p.ordered = slices.DeleteFunc(p.ordered, ours)
 }
 
 // crashed says whether the program ended in the middle of its tests with an exit code

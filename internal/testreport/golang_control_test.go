@@ -22,7 +22,8 @@ func goEnding(lines string, exit string) string {
 }
 
 const (
-	goCalling  = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { if F() != 1 { t.Error(\"wrong\") } }\nfunc TestMore(t *testing.T) { t.Error(\"wrong\") }\n"
+	goCalling  = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { if F() != 1 { t.Error(\"wrong\") } }\n"
+	goMore     = "func TestMore(t *testing.T) { t.Error(\"wrong\") }\n"
 	goBad      = "package calc\nimport \"testing\"\nfunc TestBad(t *testing.T) { t.Error(\"wrong\") }\n"
 	goGood     = "package calc\nimport \"testing\"\nfunc TestGood(t *testing.T) {}\n"
 	goTestMain = "package calc\nimport (\"testing\"; \"os\"; \"fmt\")\nvar _ = fmt.Print\nfunc TestMain(m *testing.M) { "
@@ -56,12 +57,12 @@ func TestGoForgedReports(t *testing.T) {
 			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestGood": passed}},
 		// What a test calls prints the results of all tests and ends the process.
 		{name: "code under test", command: "go test ./...", note: "no control",
-			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- PASS: TestMore (0.00s)\n\x16PASS\n"`, "0")}),
+			files: goProject(map[string]string{"a_test.go": goCalling + goMore, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- PASS: TestMore (0.00s)\n\x16PASS\n"`, "0")}),
 			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestMore": passed}},
 		{name: "code under test in any order", command: "go test -shuffle=on ./...", note: "no control",
-			files: goProject(map[string]string{"a_test.go": goCalling[:strings.Index(goCalling, "func TestMore")], "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16PASS\n"`, "0")}), want: bad(passed)},
+			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16PASS\n"`, "0")}), want: bad(passed)},
 		{name: "code under test fails", command: "go test ./...", note: "no control",
-			files: goProject(map[string]string{"a_test.go": goCalling, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- FAIL: TestMore (0.00s)\n\x16FAIL\n"`, "1")}),
+			files: goProject(map[string]string{"a_test.go": goCalling + goMore, "calc.go": goEnding(`"\x16--- PASS: TestBad (0.00s)\n\x16=== RUN   TestMore\n\x16--- FAIL: TestMore (0.00s)\n\x16FAIL\n"`, "1")}),
 			want:  map[string]testreport.Status{"example.com/calc TestBad": passed, "example.com/calc TestMore": failed}},
 		{name: "code under an example", command: "go test ./...", note: "no control",
 			files: goProject(map[string]string{"a_test.go": "package calc\nimport \"fmt\"\nfunc ExampleF() {\n\tfmt.Println(F())\n\t// Output: 1\n}\n", "calc.go": goEnding(`"\x16--- PASS: ExampleF (0.00s)\n\x16PASS\n"`, "0")}),
@@ -91,6 +92,8 @@ func TestGoControl(t *testing.T) {
 		{name: "fuzz tests", command: "go test -race=false ./...", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc ExampleF": passed, "example.com/calc FuzzF": passed, "example.com/calc FuzzF/seed#0": passed},
 			files: goProject(map[string]string{"a.go": "package calc\nfunc F() {}\n", "a_test.go": "package calc\nimport \"testing\"\nfunc FuzzF(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) { F() }) }\n",
 				"b_test.go": "package calc_test\nimport \"example.com/calc\"\nfunc ExampleF() {\n\tcalc.F()\n\t// Output:\n}\n"})},
+		{name: "fuzzing", command: "go test -fuzz=FuzzF -fuzztime=20x", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc TestGood": passed, "example.com/calc FuzzF": passed},
+			files: goProject(map[string]string{"a_test.go": goGood + "func FuzzF(f *testing.F) { f.Fuzz(func(*testing.T, int) {}) }\n"})},
 		{name: "benchmarks", command: "go test -bench . -benchtime 2x", complete: true, passed: true, want: good,
 			files: goProject(map[string]string{"a_test.go": goGood + "func BenchmarkA(b *testing.B) { for i := 0; i < b.N; i++ {} }\n"})},
 		{name: "names that are taken", command: "go test ./...", complete: true, passed: true, want: map[string]testreport.Status{"example.com/calc TestGood": passed},
