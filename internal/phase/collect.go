@@ -293,7 +293,7 @@ func (p *project) withoutContents() environment.Detection {
 func (r *run) blocks(more ...conversation.Block) []conversation.Block {
 	all := []conversation.Block{{Name: "request", Text: r.requestText()}}
 	if len(r.state.heard) > 0 {
-		all = append(all, conversation.Block{Name: "comments", Text: strings.Join(r.state.heard, "\n\n")})
+		all = append(all, conversation.Block{Name: "comments", Text: strings.Join(r.state.heardText(), "\n\n")})
 	}
 	all = append(all, conversation.Block{Name: "rules", Text: r.project.rules})
 	return slices.DeleteFunc(append(all, more...), func(b conversation.Block) bool { return strings.TrimSpace(b.Text) == "" })

@@ -34,6 +34,9 @@ func (r *run) execute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.tellComments(ctx, t); err != nil {
+		return err
+	}
 	if err := r.tellFindings(ctx, t); err != nil {
 		return err
 	}
@@ -62,6 +65,17 @@ func (r *run) execute(ctx context.Context) error {
 		status = PhaseFailed
 	}
 	return r.end(ctx, task.Execution, status, executed)
+}
+
+// tellComments gives the model what people said while another conversation went on, such
+// as a reflection or the comparison of the change with the request.
+func (r *run) tellComments(ctx context.Context, t *talk) error {
+	for _, block := range r.state.untold(t.name) {
+		if err := t.conversation.Pin(ctx, block); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // work goes on with the conversation, if it is not over.

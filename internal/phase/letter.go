@@ -252,7 +252,7 @@ func (r *run) summarize(handed *Handed, reason task.Reason) string {
 	if handed != nil && handed.Pull != nil {
 		fmt.Fprintf(&b, "Its pull request: %d %s\n", handed.Pull.Number, handed.Pull.URL)
 	}
-	for _, text := range r.state.heard {
+	for _, text := range r.state.heardText() {
 		b.WriteString("Comments that it took up:\n" + text + "\n")
 	}
 	return tool.Shorten(b.String(), longestEarlier)

@@ -226,7 +226,7 @@ func (r *run) requestWords() string {
 			}
 		}
 	}
-	return strings.Join(append(said, r.state.heard...), "\n")
+	return strings.Join(append(said, r.state.heardText()...), "\n")
 }
 
 // requested finds tests that the request names, that failed before and still fail.

@@ -98,6 +98,9 @@ func (r *run) takeReflection(ctx context.Context, working *talk) error {
 	if err := working.say(ctx, text); err != nil {
 		return err
 	}
+	if err := r.tellComments(ctx, working); err != nil {
+		return err
+	}
 	if r.repeats() >= repeatedRevisions {
 		return &overError{task.ReasonModelLoops, "the plan was revised in a circle"}
 	}

@@ -29,7 +29,7 @@ type state struct {
 	branch      string          // the commit of the finished work
 	position    int64           // of the last comment that was taken up
 	refused     map[string]bool // comments that were not taken up, by ID
-	heard       []string
+	heard       []conversation.Block // what people said while the run went on
 	waitedAt    int64 // the step at which the run paused for an answer
 	spoken      map[string]bool
 	summary     string
@@ -195,7 +195,7 @@ func (s *state) applySignal(entry Entry) {
 		s.waitedAt = entry.Step
 	}
 	if entry.Message != nil && entry.Message.Block != nil {
-		s.heard = append(s.heard, entry.Message.Block.Text)
+		s.heard = append(s.heard, *entry.Message.Block)
 	}
 }
 
@@ -250,6 +250,25 @@ func (s *state) outcome(name task.Phase, into any) error {
 		return task.Errorf(task.Internal, "the phase %s has no outcome", name)
 	}
 	return json.Unmarshal(outcomes[len(outcomes)-1], into)
+}
+
+// untold are the comments that a conversation does not have.
+func (s *state) untold(talk string) []conversation.Block {
+	return slices.DeleteFunc(slices.Clone(s.heard), func(heard conversation.Block) bool {
+		has := func(block conversation.Block) bool { return strings.Contains(block.Text, heard.Text) }
+		return slices.ContainsFunc(s.talks[talk], func(entry conversation.Entry) bool {
+			return entry.Block != nil && has(*entry.Block) || slices.ContainsFunc(entry.Begin, has)
+		})
+	})
+}
+
+// heardText is all that people said while the run went on.
+func (s *state) heardText() []string {
+	texts := make([]string, len(s.heard))
+	for i, block := range s.heard {
+		texts[i] = block.Text
+	}
+	return texts
 }
 
 // said reports whether the text was said in a conversation, ever.
