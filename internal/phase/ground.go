@@ -106,8 +106,7 @@ func (g *ground) test(ctx context.Context, command sandbox.Command) (*environmen
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
-	changed, err := g.restore(ctx)
-	ran.Changed = changed[:min(len(changed), mostNamed)]
+	ran.Changed, err = g.restore(ctx)
 	return ran, err
 }
 
@@ -333,7 +332,7 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 	}
 	err = r.examine(ctx, verdict, runs)
 	for _, run := range runs {
-		verdict.Tests = append(verdict.Tests, *run.outcome)
+		verdict.Tests = append(verdict.Tests, run.outcome.cut())
 	}
 	return err
 }

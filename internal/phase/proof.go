@@ -211,12 +211,14 @@ func wordEnds(text string, at int) bool {
 
 // requestWords is what people have asked for, with what reviewers said.
 func (r *run) requestWords() string {
-	said := []string{r.Work.Title, r.Work.Body}
+	var said []string
 	for _, comment := range r.Work.Comments {
 		said = append(said, comment.Body)
 	}
+	if r.Work.Pull == nil || !r.ownBranch() { // or the title and the text are a model's
+		said = append(said, r.Work.Title, r.Work.Body)
+	}
 	if pull := r.Work.Pull; pull != nil {
-		said = append(said, pull.Title, pull.Body)
 		for _, comment := range pull.Summaries {
 			said = append(said, comment.Body)
 		}

@@ -98,6 +98,8 @@ func (v *Verdict) missing(run *tested) {
 func (v *Verdict) unreported(run *tested) {
 	if report := run.ran.Tests; report != nil && !report.Complete && report.Note != testreport.NoTests {
 		v.finding(noReport, run.outcome.Folder, report.Note, nil)
+		before := run.project.Baseline
+		v.Findings[len(v.Findings)-1].Before = before != nil && before.Tests != nil && before.Tests.Note == report.Note
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/testfiles"
@@ -43,6 +42,8 @@ type TestFinding struct {
 	Names []string `json:"names,omitempty"`
 	More  int      `json:"more,omitempty"`
 	Note  string   `json:"note,omitempty"`
+	// Before says that it was so before the change too.
+	Before bool `json:"before,omitempty"`
 	// Because says which part of the request asks for it, in the words of a model that
 	// did not do the work. Without it the work has not passed.
 	Because string `json:"because,omitempty"`
@@ -75,7 +76,7 @@ func (v *Verdict) unexplained(of func(TestFinding) bool) bool {
 	return slices.ContainsFunc(v.Findings, func(f TestFinding) bool { return f.Because == "" && (of == nil || of(f)) })
 }
 
-// shortestQuote is how many characters of the request explain something.
+// shortestQuote is how many bytes of the request explain something.
 const shortestQuote = 8
 
 // explain takes over which findings the request asks for: in words that it has.
@@ -84,7 +85,7 @@ func (v *Verdict) explain(request string) {
 	for i := range v.Findings {
 		for _, given := range v.Judgement.Explained {
 			quote := oneSpaced(given.Quote)
-			if given.Finding == v.Findings[i].ID && utf8.RuneCountInString(quote) >= shortestQuote && strings.Contains(request, quote) {
+			if given.Finding == v.Findings[i].ID && len(quote) >= shortestQuote && v.Findings[i].explicable() && strings.Contains(request, quote) {
 				v.Findings[i].Because = strings.TrimSpace(given.Because + " “" + quote + "”")
 			}
 		}
@@ -92,6 +93,11 @@ func (v *Verdict) explain(request string) {
 	for i := range v.Tests {
 		v.Tests[i].Doubted = v.unexplained(func(f TestFinding) bool { return f.Kind == buildFileLines || f.Folder == v.Tests[i].Folder })
 	}
+}
+
+// explicable reports whether a request may ask for it.
+func (f TestFinding) explicable() bool {
+	return f.Kind != testsRewritten && (f.Kind != noReport || f.Before)
 }
 
 // oneSpaced is a text with one space wherever it has white space.
