@@ -347,10 +347,11 @@ func (r *run) examine(ctx context.Context, verdict *Verdict, runs []tested) erro
 	if slices.ContainsFunc(runs, func(t tested) bool { return t.outcome.Worse }) {
 		return nil
 	}
-	if err := r.lookForTampering(ctx, verdict, runs); err != nil {
+	changed, err := r.lookForTampering(ctx, verdict, runs)
+	if err != nil {
 		return err
 	}
-	return r.prove(ctx, verdict, runs)
+	return r.prove(ctx, verdict, runs, changed.written)
 }
 
 // testCommit builds and tests what would be published, in a sandbox of its own.
