@@ -145,18 +145,12 @@ func (r *run) kinds(ctx context.Context, commit string, projects []environment.P
 	}), nil
 }
 
-// failuresOf is what tests said that failed.
+// failuresOf is the end of what failing tests printed.
 func failuresOf(ran *environment.Baseline) string {
 	if ran == nil {
 		return ""
 	}
-	said := []string{ran.Output}
-	if ran.Tests != nil {
-		for _, one := range ran.Tests.Cases {
-			said = append(said, one.Message)
-		}
-	}
-	return strings.Join(said, "\n")
+	return ran.Output
 }
 
 // changedTests finds them among what differs between two commits.
