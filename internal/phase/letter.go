@@ -317,7 +317,13 @@ func (r *run) attestation(verdict Verdict) *receipt.Verdict {
 func (v *Verdict) findingTexts() []string {
 	var texts []string
 	for _, finding := range v.Findings {
-		text := finding.describe() + ": " + strings.Join(finding.Names, ", ")
+		text := finding.describe()
+		if finding.Note != "" {
+			text += " (" + finding.Note + ")"
+		}
+		if len(finding.Names) > 0 {
+			text += ": " + strings.Join(finding.Names, ", ")
+		}
 		if finding.Because != "" {
 			text += " (a model explains it by the request: " + finding.Because + ")"
 		}

@@ -70,8 +70,8 @@ func (v *Verdict) finding(kind, folder, note string, names []string) {
 		Names: names[:min(len(names), mostNamed)], More: max(0, len(names)-mostNamed)})
 }
 
-// unexplained reports whether a project, or any if the folder is empty, has findings that
-// nothing explains.
+// unexplained reports whether there are findings that nothing explains, of those that a
+// function chooses; nil means all.
 func (v *Verdict) unexplained(of func(TestFinding) bool) bool {
 	return slices.ContainsFunc(v.Findings, func(f TestFinding) bool { return f.Because == "" && (of == nil || of(f)) })
 }
@@ -81,10 +81,10 @@ const shortestQuote = 8
 
 // explain takes over which findings the request asks for: in words that it has.
 func (v *Verdict) explain(request string) {
-	request = oneSpaced(request)
+	request = oneLine(request)
 	for i := range v.Findings {
 		for _, given := range v.Judgement.Explained {
-			quote := oneSpaced(given.Quote)
+			quote := oneLine(given.Quote)
 			if given.Finding == v.Findings[i].ID && len(quote) >= shortestQuote && v.Findings[i].explicable() && strings.Contains(request, quote) {
 				v.Findings[i].Because = strings.TrimSpace(given.Because + " “" + quote + "”")
 			}
@@ -99,9 +99,6 @@ func (v *Verdict) explain(request string) {
 func (f TestFinding) explicable() bool {
 	return f.Kind != testsRewritten && (f.Kind != noReport || f.Before)
 }
-
-// oneSpaced is a text with one space wherever it has white space.
-func oneSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // describe is the finding for a model.
 func (f TestFinding) describe() string {

@@ -223,7 +223,7 @@ func fixed(baseline, ran environment.Baseline) []string {
 	names := ran.NewFailures(baseline)
 	now := resultsOf(&ran)
 	if now == nil {
-		if ran.ExitCode == 0 || len(ran.Failing) > 0 {
+		if ran.Readable {
 			return names
 		}
 		return nil // it failed in another way, and says nothing of them
