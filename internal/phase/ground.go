@@ -106,8 +106,7 @@ func (g *ground) test(ctx context.Context, command sandbox.Command) (*environmen
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
-	changed, err := g.restore(ctx)
-	ran.Changed = changed[:min(len(changed), mostNamed)]
+	ran.Changed, err = g.restore(ctx)
 	return ran, err
 }
 
@@ -333,7 +332,7 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 	}
 	err = r.examine(ctx, verdict, runs)
 	for _, run := range runs {
-		verdict.Tests = append(verdict.Tests, *run.outcome)
+		verdict.Tests = append(verdict.Tests, run.outcome.cut())
 	}
 	return err
 }
@@ -348,10 +347,11 @@ func (r *run) examine(ctx context.Context, verdict *Verdict, runs []tested) erro
 	if slices.ContainsFunc(runs, func(t tested) bool { return t.outcome.Worse }) {
 		return nil
 	}
-	if err := r.lookForTampering(ctx, verdict, runs); err != nil {
+	changed, err := r.lookForTampering(ctx, verdict, runs)
+	if err != nil {
 		return err
 	}
-	return r.prove(ctx, verdict, runs)
+	return r.prove(ctx, verdict, runs, changed.written)
 }
 
 // testCommit builds and tests what would be published, in a sandbox of its own.

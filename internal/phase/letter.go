@@ -169,21 +169,19 @@ func bullets(texts []string) []string {
 	return lines
 }
 
-func nameLines(names []string) []string {
+func nameLines(all []string) []string {
 	const most = 50
-	var lines []string
-	for _, name := range names[:min(len(names), most)] {
-		lines = append(lines, "- `"+strings.ReplaceAll(oneLine(name), "`", "'")+"`")
-	}
-	if more := len(names) - most; more > 0 {
-		lines = append(lines, fmt.Sprintf("- … %d", more))
-	}
-	return lines
+	return bullets(codeNames(all, most))
 }
 
 // names is the beginning of a list of names, on one line.
 func names(all []string) string {
 	const most = 10
+	return strings.Join(codeNames(all, most), ", ")
+}
+
+// codeNames are the first names of a list as code, and how many more there are.
+func codeNames(all []string, most int) []string {
 	var shown []string
 	for _, name := range all[:min(len(all), most)] {
 		shown = append(shown, "`"+strings.ReplaceAll(oneLine(name), "`", "'")+"`")
@@ -191,7 +189,7 @@ func names(all []string) string {
 	if more := len(all) - most; more > 0 {
 		shown = append(shown, fmt.Sprintf("… %d", more))
 	}
-	return strings.Join(shown, ", ")
+	return shown
 }
 
 // doneComment is what people are told at the end of a run that handed something
@@ -319,7 +317,13 @@ func (r *run) attestation(verdict Verdict) *receipt.Verdict {
 func (v *Verdict) findingTexts() []string {
 	var texts []string
 	for _, finding := range v.Findings {
-		text := finding.describe() + ": " + strings.Join(finding.Names, ", ")
+		text := finding.describe()
+		if finding.Note != "" {
+			text += " (" + finding.Note + ")"
+		}
+		if len(finding.Names) > 0 {
+			text += ": " + strings.Join(finding.Names, ", ")
+		}
 		if finding.Because != "" {
 			text += " (a model explains it by the request: " + finding.Because + ")"
 		}

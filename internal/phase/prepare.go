@@ -238,6 +238,7 @@ func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (e
 			return err
 		}
 		project.Baseline = project.Baseline.Shorten(longestBaselines / len(needed))
+		project.Baseline.Changed = project.Baseline.Changed[:min(len(project.Baseline.Changed), mostNamed)]
 	}
 	entry.Receipt.Baseline = entry.Receipt.Main().Baseline
 	return nil
@@ -286,7 +287,14 @@ const ownBranches = "toryo/"
 // before is the commit that the work is compared with. What an earlier run has put on
 // the task's own branch is part of the work.
 func (r *run) before(ctx context.Context) (string, error) {
-	return r.Repository.Before(ctx, r.Work.Pull != nil && !strings.HasPrefix(r.Work.Branch, ownBranches))
+	return r.Repository.Before(ctx, !r.ownBranch())
+}
+
+// ownBranch reports whether the branch is the task's own. That for the pull request of a
+// fork begins with the work of somebody else.
+func (r *run) ownBranch() bool {
+	pull := r.Work.Pull
+	return pull == nil || pull.Head == r.Work.Branch && strings.HasPrefix(r.Work.Branch, ownBranches)
 }
 
 // change names what the branch has besides what the project itself has: the commit that

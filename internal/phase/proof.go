@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testreport"
@@ -22,7 +21,7 @@ type ProofOutcome struct {
 
 // prove looks for the tests that show it: those that the plan or the model names, or else
 // those that the change has fixed.
-func (r *run) prove(ctx context.Context, verdict *Verdict, runs []tested) error {
+func (r *run) prove(ctx context.Context, verdict *Verdict, runs []tested, written []string) error {
 	proof := &verdict.Proof
 	proof.None = r.state.plan.Proof.NoneBecause
 	for _, run := range runs {
@@ -44,7 +43,7 @@ func (r *run) prove(ctx context.Context, verdict *Verdict, runs []tested) error 
 	if unshown {
 		groups = [][]string{added(runs)}
 	}
-	red, err := r.red(ctx, verdict, runs, slices.Concat(groups...))
+	red, err := r.red(ctx, verdict, runs, slices.Concat(groups...), written)
 	if err != nil {
 		return err
 	}
@@ -211,12 +210,14 @@ func wordEnds(text string, at int) bool {
 
 // requestWords is what people have asked for, with what reviewers said.
 func (r *run) requestWords() string {
-	said := []string{r.Work.Title, r.Work.Body}
+	var said []string
 	for _, comment := range r.Work.Comments {
 		said = append(said, comment.Body)
 	}
+	if r.Work.Pull == nil || !r.ownBranch() { // or the title and the text are a model's
+		said = append(said, r.Work.Title, r.Work.Body)
+	}
 	if pull := r.Work.Pull; pull != nil {
-		said = append(said, pull.Title, pull.Body)
 		for _, comment := range pull.Summaries {
 			said = append(said, comment.Body)
 		}
@@ -273,26 +274,13 @@ func added(runs []tested) []string {
 	return names
 }
 
-// red runs tests of the change without the rest of it, and says which do not pass then.
-func (r *run) red(ctx context.Context, verdict *Verdict, runs []tested, names []string) (map[string]bool, error) {
+// red runs tests, of which the change has written some, without the rest of it, and says which do not pass then.
+func (r *run) red(ctx context.Context, verdict *Verdict, runs []tested, names, written []string) (map[string]bool, error) {
 	red := map[string]bool{}
 	if len(names) == 0 {
 		return red, nil
 	}
-	projects := make([]environment.ProjectSetup, len(runs))
-	for i := range runs {
-		projects[i] = runs[i].project
-	}
-	below := verdict.before
-	kinds, err := r.kinds(ctx, below, projects)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := r.changedTests(ctx, kinds, below, verdict.Commit)
-	if err != nil {
-		return nil, err
-	}
-	without, err := r.Repository.Mixed(ctx, below, verdict.Commit, changed.written)
+	without, err := r.Repository.Mixed(ctx, verdict.before, verdict.Commit, written)
 	if err != nil {
 		return nil, err
 	}

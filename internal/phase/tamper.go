@@ -14,7 +14,7 @@ import (
 
 // lookForTampering finds what the change did to the tests: which are not run any more,
 // and which do not pass as they were before the change.
-func (r *run) lookForTampering(ctx context.Context, verdict *Verdict, runs []tested) error {
+func (r *run) lookForTampering(ctx context.Context, verdict *Verdict, runs []tested) (changedTests, error) {
 	for i := range runs {
 		verdict.missing(&runs[i])
 		verdict.unreported(&runs[i])
@@ -26,25 +26,25 @@ func (r *run) lookForTampering(ctx context.Context, verdict *Verdict, runs []tes
 	below := verdict.before
 	kinds, err := r.kinds(ctx, below, projects)
 	if err != nil {
-		return err
+		return changedTests{}, err
 	}
 	for i := range runs {
 		verdict.rewritten(&runs[i], kinds)
 	}
 	changed, err := r.changedTests(ctx, kinds, below, verdict.Commit)
 	if err != nil {
-		return err
+		return changedTests{}, err
 	}
 	if err := r.buildFiles(ctx, verdict, below); err != nil {
-		return err
+		return changedTests{}, err
 	}
 	verdict.TestFiles = changed.files[:min(len(changed.files), mostNamed)]
 	if len(changed.back) == 0 {
-		return nil
+		return changed, nil
 	}
 	mixed, err := r.asBase(ctx, below, verdict.Commit, changed)
 	if err != nil {
-		return err
+		return changedTests{}, err
 	}
 	// Once more where something was found: a test that fails now and then proves nothing.
 	found, err := r.testAsBefore(ctx, mixed, runs)
@@ -56,14 +56,14 @@ func (r *run) lookForTampering(ctx context.Context, verdict *Verdict, runs []tes
 		}
 	}
 	if err != nil {
-		return err
+		return changedTests{}, err
 	}
 	for i, one := range found {
 		if one.bad() {
 			verdict.finding(failsAsBefore, runs[i].outcome.Folder, one.note, one.names)
 		}
 	}
-	return nil
+	return changed, nil
 }
 
 // missing finds the tests that were run before and are not run, or skipped, now.
@@ -98,6 +98,8 @@ func (v *Verdict) missing(run *tested) {
 func (v *Verdict) unreported(run *tested) {
 	if report := run.ran.Tests; report != nil && !report.Complete && report.Note != testreport.NoTests {
 		v.finding(noReport, run.outcome.Folder, report.Note, nil)
+		before := run.project.Baseline
+		v.Findings[len(v.Findings)-1].Before = before != nil && before.Tests != nil && before.Tests.Note == report.Note
 	}
 }
 

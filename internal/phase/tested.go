@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/testfiles"
@@ -43,6 +42,8 @@ type TestFinding struct {
 	Names []string `json:"names,omitempty"`
 	More  int      `json:"more,omitempty"`
 	Note  string   `json:"note,omitempty"`
+	// Before says that it was so before the change too.
+	Before bool `json:"before,omitempty"`
 	// Because says which part of the request asks for it, in the words of a model that
 	// did not do the work. Without it the work has not passed.
 	Because string `json:"because,omitempty"`
@@ -69,22 +70,22 @@ func (v *Verdict) finding(kind, folder, note string, names []string) {
 		Names: names[:min(len(names), mostNamed)], More: max(0, len(names)-mostNamed)})
 }
 
-// unexplained reports whether a project, or any if the folder is empty, has findings that
-// nothing explains.
+// unexplained reports whether there are findings that nothing explains, of those that a
+// function chooses; nil means all.
 func (v *Verdict) unexplained(of func(TestFinding) bool) bool {
 	return slices.ContainsFunc(v.Findings, func(f TestFinding) bool { return f.Because == "" && (of == nil || of(f)) })
 }
 
-// shortestQuote is how many characters of the request explain something.
+// shortestQuote is how many bytes of the request explain something.
 const shortestQuote = 8
 
 // explain takes over which findings the request asks for: in words that it has.
 func (v *Verdict) explain(request string) {
-	request = oneSpaced(request)
+	request = oneLine(request)
 	for i := range v.Findings {
 		for _, given := range v.Judgement.Explained {
-			quote := oneSpaced(given.Quote)
-			if given.Finding == v.Findings[i].ID && utf8.RuneCountInString(quote) >= shortestQuote && strings.Contains(request, quote) {
+			quote := oneLine(given.Quote)
+			if given.Finding == v.Findings[i].ID && len(quote) >= shortestQuote && v.Findings[i].explicable() && strings.Contains(request, quote) {
 				v.Findings[i].Because = strings.TrimSpace(given.Because + " “" + quote + "”")
 			}
 		}
@@ -94,8 +95,10 @@ func (v *Verdict) explain(request string) {
 	}
 }
 
-// oneSpaced is a text with one space wherever it has white space.
-func oneSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }
+// explicable reports whether a request may ask for it.
+func (f TestFinding) explicable() bool {
+	return f.Kind != testsRewritten && (f.Kind != noReport || f.Before)
+}
 
 // describe is the finding for a model.
 func (f TestFinding) describe() string {
@@ -139,18 +142,12 @@ func (r *run) kinds(ctx context.Context, commit string, projects []environment.P
 	}), nil
 }
 
-// failuresOf is what tests said that failed.
+// failuresOf is the end of what failing tests printed.
 func failuresOf(ran *environment.Baseline) string {
 	if ran == nil {
 		return ""
 	}
-	said := []string{ran.Output}
-	if ran.Tests != nil {
-		for _, one := range ran.Tests.Cases {
-			said = append(said, one.Message)
-		}
-	}
-	return strings.Join(said, "\n")
+	return ran.Output
 }
 
 // changedTests finds them among what differs between two commits.

@@ -203,10 +203,16 @@ func compare(baseline *environment.Baseline, ran environment.Baseline) *TestOutc
 	if outcome.Worse {
 		outcome.Output = ran.Output
 	}
-	for _, list := range []*[]string{&outcome.New, &outcome.Fixed, &outcome.Before} {
+	return outcome
+}
+
+// cut is the outcome with the first names of each list.
+func (t *TestOutcome) cut() TestOutcome {
+	short := *t
+	for _, list := range []*[]string{&short.New, &short.Fixed, &short.Before, &short.Flaky} {
 		*list = (*list)[:min(len(*list), mostOutcomes)]
 	}
-	return outcome
+	return short
 }
 
 // mostOutcomes bounds how many tests each list of an outcome names. It is in the journal.
@@ -217,7 +223,7 @@ func fixed(baseline, ran environment.Baseline) []string {
 	names := ran.NewFailures(baseline)
 	now := resultsOf(&ran)
 	if now == nil {
-		if ran.ExitCode == 0 || len(ran.Failing) > 0 {
+		if ran.Readable {
 			return names
 		}
 		return nil // it failed in another way, and says nothing of them

@@ -92,6 +92,7 @@ var importTable = map[string]row{
 	"phase/turn":         {imports: []string{"phase/conversation", "phase/tool", "llm", "task"}},
 	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
 	"phase/verdicts":     {imports: []string{}, tests: []string{"phase", "phase/phasetest", "sandbox", "sandbox/guest", "task"}, testing: true},
+	"phase/crashes":      {imports: []string{}, tests: []string{"phase", "phase/phasetest", "sandbox/guest", "task"}, testing: true},
 	"phase/phasetest":    {imports: []string{"phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
 	"phase/progress":     {imports: []string{"phase", "environment", "llm", "task"}},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},

@@ -149,7 +149,7 @@ const crashPoints = 12
 // crashScenario is a run with everything in it, that is cut after an entry.
 func crashScenario(t *testing.T, name string, point int) *phasetest.Scenario {
 	t.Helper()
-	scenario, err := phasetest.Load("../../phase/testdata/crash/comment.txtar")
+	scenario, err := phasetest.Load("../../phase/crashes/testdata/crash/comment.txtar")
 	must(t, err)
 	scenario.Name = name
 	if point > 0 {

@@ -1,4 +1,4 @@
-package phase_test
+package crashes_test
 
 import (
 	"context"
