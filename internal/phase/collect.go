@@ -179,7 +179,7 @@ func numberOf(name string) int64 {
 }
 
 // requestText is the request as the model is told it.
-func (r *run) requestText() string {
+func (r *run) requestText(in room) string {
 	work := r.Work
 	var b strings.Builder
 	kind := "request"
@@ -195,28 +195,37 @@ func (r *run) requestText() string {
 	}
 	b.WriteString(". What it asks for is what you are to do to the project:\n")
 	b.WriteString(quoteBy(kind, work.Author, work.Title+"\n\n"+work.Body, longestRequest))
-	for _, comment := range work.Comments {
-		b.WriteString("\n" + quoteBy("comment", comment.Author, comment.Body, longestComment))
+	for _, text := range in.fitted(len(work.Comments), func(i, most int) string { return quoteComment("comment", work.Comments[i], most) }) {
+		b.WriteString("\n" + text)
 	}
 	if work.Pull != nil {
-		b.WriteString("\n" + pullText(*work.Pull))
+		b.WriteString("\n" + pullText(*work.Pull, in))
 	}
 	return b.String()
 }
 
 // pullText is the pull request that the work is about.
-func pullText(pull Pull) string {
+func pullText(pull Pull, in room) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "You work on the branch of pull request %d. Reviewers asked for changes:\n", pull.Number)
 	b.WriteString(quoteBy("pull request", Person{Login: pull.Author}, pull.Title+"\n\n"+pull.Body, longestComment))
+	type said struct {
+		heading, source string
+		comment         Comment
+	}
+	var all []said
 	for _, comment := range pull.Summaries {
-		b.WriteString("\n" + quoteBy("review", comment.Author, comment.Body, longestComment))
+		all = append(all, said{"", "review", comment})
 	}
 	for _, thread := range pull.Threads {
-		fmt.Fprintf(&b, "\nReview thread %s at %s line %d:", llm.QuoteLine(thread.ID), plainName(thread.Path), thread.Line)
+		heading := fmt.Sprintf("Review thread %s at %s line %d:\n", llm.QuoteLine(thread.ID), plainName(thread.Path), thread.Line)
 		for _, comment := range thread.Comments {
-			b.WriteString("\n" + quoteBy("review comment", comment.Author, comment.Body, longestComment))
+			all = append(all, said{heading, "review comment", comment})
+			heading = ""
 		}
+	}
+	for _, text := range in.fitted(len(all), func(i, most int) string { return all[i].heading + quoteComment(all[i].source, all[i].comment, most) }) {
+		b.WriteString("\n" + text)
 	}
 	return b.String()
 }
@@ -290,10 +299,11 @@ func (p *project) withoutContents() environment.Detection {
 
 // blocks are the pinned blocks with which a conversation about the request
 // begins. Empty ones are left out.
-func (r *run) blocks(more ...conversation.Block) []conversation.Block {
-	all := []conversation.Block{{Name: "request", Text: r.requestText()}}
+func (r *run) blocks(of task.Phase, more ...conversation.Block) []conversation.Block {
+	in := r.commentRoom(of)
+	all := []conversation.Block{{Name: "request", Text: r.requestText(in)}}
 	if len(r.state.heard) > 0 {
-		all = append(all, conversation.Block{Name: "comments", Text: strings.Join(r.state.heardText(), "\n\n")})
+		all = append(all, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + in.describeAll(r.state.heard)})
 	}
 	all = append(all, conversation.Block{Name: "rules", Text: r.project.rules})
 	return slices.DeleteFunc(append(all, more...), func(b conversation.Block) bool { return strings.TrimSpace(b.Text) == "" })

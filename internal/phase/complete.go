@@ -24,6 +24,9 @@ type Handed struct {
 	// Withheld is what was found in work that was not published. The model is told,
 	// and the work goes on.
 	Withheld []task.Finding `json:"withheld,omitempty"`
+	// Returned says that people had said something in the meantime, and that the work
+	// goes on with it.
+	Returned bool `json:"returned,omitempty"`
 }
 
 // Letter is what a model writes for the people who review the work.
@@ -55,6 +58,11 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	if err := r.state.outcome(task.Verification, &verdict); err != nil {
 		return Outcome{}, false, err
 	}
+	if !r.state.active(task.Complete) {
+		if waiting, err := r.lastComments(ctx); err != nil || waiting {
+			return Outcome{}, true, errors.Join(err, r.begin(ctx, task.Execution))
+		}
+	}
 	switch {
 	case len(verdict.Conflicts) > 0:
 		outcome, err = r.fail(ctx, task.ReasonMergeConflict, strings.Join(verdict.Conflicts, ", "))
@@ -62,11 +70,6 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	case !verdict.Changed:
 		outcome, err = r.fail(ctx, task.ReasonNothingChanged, r.lastWords())
 		return outcome, false, err
-	}
-	if !r.state.active(task.Complete) {
-		if again, err := r.lastComments(ctx, verdict); err != nil || again {
-			return Outcome{}, again, err
-		}
 	}
 	outcome, err = r.handOver(ctx, verdict)
 	if task.CodeOf(err) == task.Unsafe {
@@ -78,15 +81,16 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 // lastLooks is how often the last look for comments is tried.
 const lastLooks = 5
 
-// lastComments looks for comments once more before the work is handed over.
-func (r *run) lastComments(ctx context.Context, verdict Verdict) (bool, error) {
-	if !verdict.Passed || r.Comments.Off {
+// lastComments looks for comments before something is done that cannot be taken back, and
+// reports whether there are any that count. Execution takes them up.
+func (r *run) lastComments(ctx context.Context) (bool, error) {
+	if r.Comments.Off {
 		return false, nil
 	}
 	var waiting []Comment
 	var err error
 	for range lastLooks { // there is no next look that could find what this one does not
-		if waiting, err = r.Desk.Comments(ctx, r.state.position); err == nil {
+		if waiting, err = r.waiting(ctx); err == nil {
 			break
 		}
 	}
@@ -94,14 +98,10 @@ func (r *run) lastComments(ctx context.Context, verdict Verdict) (bool, error) {
 		r.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
 		return false, nil
 	}
-	if signal, texts := judge(waiting); len(texts) == 0 {
-		if len(waiting) == 0 {
-			return false, nil
-		}
-		return false, r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: signal})
+	if len(waiting) == 0 || len(counted(waiting)) > 0 {
+		return len(waiting) > 0, nil
 	}
-	// The first checkpoint of execution takes them up.
-	return true, r.begin(ctx, task.Execution)
+	return false, r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: judge(waiting)})
 }
 
 // lastWords is the model's own summary.
@@ -119,6 +119,9 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 	}
 	letter, err := r.askLetter(ctx, verdict)
 	if err != nil {
+		return Outcome{}, err
+	}
+	if returned, err := r.goBack(ctx, Handed{Letter: letter}); err != nil || returned {
 		return Outcome{}, err
 	}
 	if r.state.branch == "" {
@@ -140,6 +143,9 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		}
 		return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, Handed{Letter: letter, Withheld: pull.Findings})
 	}
+	if returned, err := r.goBack(ctx, Handed{Letter: letter, Pull: &pull}); err != nil || returned {
+		return Outcome{}, err
+	}
 	if err := r.reply(ctx, letter); err != nil {
 		return Outcome{}, err
 	}
@@ -158,6 +164,16 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return r.handedOver()
+}
+
+// goBack ends the phase if people have said something: the work goes on with it.
+func (r *run) goBack(ctx context.Context, handed Handed) (bool, error) {
+	waiting, err := r.lastComments(ctx)
+	if err != nil || !waiting {
+		return false, err
+	}
+	handed.Returned = true
+	return true, r.end(ctx, task.Complete, PhaseCompleted, handed)
 }
 
 // handedOver is the outcome of a run whose journal is complete.
@@ -187,10 +203,10 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 	}
 	const longestDiff = 40_000
 	name := string(task.Complete)
-	if r.state.withheld != nil { // it is other work, and another letter
-		name += "-again"
+	if begun := r.state.phase(task.Complete).begun; begun > 1 { // it is other work, and another letter
+		name += fmt.Sprint("-", begun)
 	}
-	t, err := r.open(ctx, opening{name: name, phase: task.Complete, system: system, pinned: r.blocks(
+	t, err := r.open(ctx, opening{name: name, phase: task.Complete, system: system, pinned: r.blocks(task.Complete,
 		conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		conversation.Block{Name: "facts", Text: verdict.describe()},
 		conversation.Block{Name: "summary", Text: llm.Quote(llm.Origin{Source: "summary of the work"}, r.lastWords())},
@@ -200,7 +216,7 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 		return Letter{}, err
 	}
 	var letter Letter
-	t.deaf = true // the work is over; what people say now is for another run
+	t.deaf = true // what people say now is for the model that does the work
 	err = t.object(ctx, func(object map[string]any) error {
 		letter = Letter{}
 		if err := into(object, &letter); err != nil {

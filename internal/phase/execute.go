@@ -34,9 +34,6 @@ func (r *run) execute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.tellComments(ctx, t); err != nil {
-		return err
-	}
 	if err := r.tellFindings(ctx, t); err != nil {
 		return err
 	}
@@ -67,23 +64,12 @@ func (r *run) execute(ctx context.Context) error {
 	return r.end(ctx, task.Execution, status, executed)
 }
 
-// tellComments gives the model what people said while another conversation went on, such
-// as a reflection or the comparison of the change with the request.
-func (r *run) tellComments(ctx context.Context, t *talk) error {
-	for _, block := range r.state.untold(t.name) {
-		if err := t.conversation.Pin(ctx, block); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // work goes on with the conversation, if it is not over.
 func (r *run) work(ctx context.Context, t *talk) (turn.Outcome, error) {
 	if err := r.reflect(ctx, t); err != nil { // one that was cut off is finished first
 		return turn.Outcome{}, err
 	}
-	t.takeComments(ctx)
+	t.takeComments(ctx, true)
 	if ended := t.ended(); ended != nil {
 		if ended.Reason != task.ReasonAwaitingAnswer || r.state.waitedAt != r.state.step {
 			return *ended, nil
@@ -114,7 +100,7 @@ func (r *run) openExecution(ctx context.Context) (*talk, error) {
 		return t.conversation.Pin(ctx, conversation.Block{Name: name, Text: text})
 	}
 	t, err = r.open(ctx, opening{name: string(task.Execution), phase: task.Execution, system: system, mustFinish: true,
-		tools: r.tools(pin), pinned: r.blocks(
+		tools: r.tools(pin), pinned: r.blocks(task.Execution,
 			conversation.Block{Name: "references", Text: r.project.references},
 			conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		)})
@@ -136,7 +122,7 @@ func (r *run) tools(pin func(ctx context.Context, name, text string) error) []to
 	if len(r.Role.Tools) > 0 {
 		all = slices.DeleteFunc(all, func(one tool.Tool) bool { return !slices.Contains(r.Role.Tools, one.Definition().Name) })
 	}
-	return append(all, tool.Ask(), tool.Finish(r.fits))
+	return append(all, r.readComments(), tool.Ask(), tool.Finish(r.fits))
 }
 
 // fits lets the model correct what a commit would refuse.

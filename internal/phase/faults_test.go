@@ -157,7 +157,7 @@ func TestPromptsAndTheRoleAreConfigurable(t *testing.T) {
 	for _, one := range request.Tools {
 		names = append(names, one.Name)
 	}
-	if got := strings.Join(names, " "); got != "edit test tick ask finish" {
+	if got := strings.Join(names, " "); got != "edit test tick comments ask finish" {
 		t.Errorf("the tools are %s", got)
 	}
 }

@@ -77,7 +77,7 @@ func (r *run) next(ctx context.Context) (task.Phase, error) {
 	if err := r.state.outcome(task.Verification, &verdict); err != nil {
 		return "", err
 	}
-	if !verdict.Passed && verdict.Again || len(r.state.untold(string(task.Execution))) > 0 {
+	if !verdict.Passed && verdict.Again || len(r.state.missing(string(task.Execution))) > 0 {
 		return task.Execution, r.begin(ctx, task.Execution)
 	}
 	return task.Complete, nil

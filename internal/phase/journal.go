@@ -118,6 +118,8 @@ type TakenComment struct {
 	Position int64  `json:"position"`
 	ID       string `json:"id"`
 	Author   string `json:"author"`
+	Access   string `json:"access,omitempty"`
+	Body     string `json:"body,omitempty"`    // of one that was taken up
 	Change   string `json:"change"`            // new, edited, deleted
 	Refused  string `json:"refused,omitempty"` // why it was not taken up
 }

@@ -42,8 +42,8 @@ func (r *run) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := r.open(ctx, opening{name: string(task.Planning), phase: task.Planning, system: system, tools: r.bench.lookers(),
-		pinned: r.blocks(
+	t, err := r.open(ctx, opening{name: string(task.Planning), phase: task.Planning, system: system, tools: append(r.bench.lookers(), r.readComments()),
+		pinned: r.blocks(task.Planning,
 			conversation.Block{Name: "understanding", Text: string(goal)},
 			conversation.Block{Name: "files", Text: r.project.fileList()},
 			conversation.Block{Name: "environment", Text: r.project.environmentText()},

@@ -98,7 +98,7 @@ func (r *run) takeReflection(ctx context.Context, working *talk) error {
 	if err := working.say(ctx, text); err != nil {
 		return err
 	}
-	if err := r.tellComments(ctx, working); err != nil {
+	if err := working.catchUp(ctx); err != nil {
 		return err
 	}
 	if r.repeats() >= repeatedRevisions {
@@ -124,7 +124,7 @@ func (r *run) askReflection(ctx context.Context, working *talk) (Reflected, erro
 		return Reflected{}, err
 	}
 	name := fmt.Sprintf("%s-%d", task.Reflection, r.state.phase(task.Reflection).begun)
-	t, err := r.open(ctx, opening{name: name, phase: task.Reflection, system: system, pinned: r.blocks(
+	t, err := r.open(ctx, opening{name: name, phase: task.Reflection, system: system, pinned: r.blocks(task.Reflection,
 		conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		conversation.Block{Name: "last_steps", Text: lastSteps(working)},
 	)})

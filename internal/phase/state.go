@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -25,18 +26,19 @@ type state struct {
 	plan        *Plan
 	plans       []string // the actions of every plan so far, to see when one comes again
 	setup       *SetupEntry
-	saved       string          // the last commit of work in progress
-	branch      string          // the commit of the finished work
-	position    int64           // of the last comment that was taken up
-	refused     map[string]bool // comments that were not taken up, by ID
-	heard       []conversation.Block // what people said while the run went on
-	waitedAt    int64 // the step at which the run paused for an answer
+	saved       string           // the last commit of work in progress
+	branch      string           // the commit of the finished work
+	position    int64            // of the last comment that was taken up
+	refused     map[string]bool  // comments that were not taken up, by ID
+	heard       []Comment        // what people said while the run went on, by position
+	has         map[string]int64 // the position up to which a conversation has it
+	waitedAt    int64            // the step at which the run paused for an answer
 	spoken      map[string]bool
 	summary     string
 	failed      *GivenUp
 	handed      bool           // the work is handed over
 	withheld    []task.Finding // what was found in it before it was published
-	returned    bool           // and execution has not gone on since
+	returned    bool           // the last phase went back, and execution has not gone on since
 	warnings    []string
 	usage       llm.Usage
 	cost        llm.Money
@@ -59,7 +61,7 @@ type callState struct {
 func newState(work Work) *state {
 	s := &state{
 		first: work.Generation, phases: map[task.Phase]*phaseState{}, talks: map[string][]conversation.Entry{},
-		calls: map[string]*callState{}, spoken: map[string]bool{}, refused: map[string]bool{},
+		has: map[string]int64{}, calls: map[string]*callState{}, spoken: map[string]bool{}, refused: map[string]bool{},
 	}
 	if len(work.Past) > 0 {
 		s.first = work.Past[0].Generation
@@ -112,7 +114,7 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 	s.entries++
 	s.step = max(s.step, entry.Step)
 	if entry.Message != nil {
-		s.talks[entry.Conversation] = append(s.talks[entry.Conversation], *entry.Message)
+		s.applyMessage(entry.Conversation, *entry.Message)
 	}
 	switch kind {
 	case task.PhaseChanged:
@@ -134,6 +136,20 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 	case task.Summed, task.NoteTaken:
 		s.applyText(kind, entry)
 	case task.MessageSent, task.StateChanged, task.Requested, task.Inspected:
+	}
+}
+
+func (s *state) applyMessage(talk string, entry conversation.Entry) {
+	s.talks[talk] = append(s.talks[talk], entry)
+	switch {
+	case entry.Kind == conversation.BeginEntry:
+		s.has[talk] = s.position // it begins with all that was taken up
+	case entry.Kind == conversation.PinEntry && entry.Block != nil:
+		if after, is := strings.CutPrefix(entry.Block.Name, commentsBlock); is {
+			if position, err := strconv.ParseInt(after, 10, 64); err == nil {
+				s.has[talk] = max(s.has[talk], position)
+			}
+		}
 	}
 }
 
@@ -168,6 +184,7 @@ func (s *state) applyHanded(entry Entry) {
 		return
 	}
 	s.handed = handed.State != ""
+	s.returned = handed.Returned
 	if len(handed.Withheld) > 0 {
 		s.withheld, s.returned = handed.Withheld, true
 	}
@@ -189,13 +206,12 @@ func (s *state) applySignal(entry Entry) {
 	for _, comment := range entry.Signal.Comments {
 		if comment.Refused != "" {
 			s.refused[comment.ID] = true
+		} else {
+			s.heard = append(s.heard, comment.comment())
 		}
 	}
 	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
 		s.waitedAt = entry.Step
-	}
-	if entry.Message != nil && entry.Message.Block != nil {
-		s.heard = append(s.heard, *entry.Message.Block)
 	}
 }
 
@@ -250,25 +266,6 @@ func (s *state) outcome(name task.Phase, into any) error {
 		return task.Errorf(task.Internal, "the phase %s has no outcome", name)
 	}
 	return json.Unmarshal(outcomes[len(outcomes)-1], into)
-}
-
-// untold are the comments that a conversation does not have.
-func (s *state) untold(talk string) []conversation.Block {
-	return slices.DeleteFunc(slices.Clone(s.heard), func(heard conversation.Block) bool {
-		has := func(block conversation.Block) bool { return strings.Contains(block.Text, heard.Text) }
-		return slices.ContainsFunc(s.talks[talk], func(entry conversation.Entry) bool {
-			return entry.Block != nil && has(*entry.Block) || slices.ContainsFunc(entry.Begin, has)
-		})
-	})
-}
-
-// heardText is all that people said while the run went on.
-func (s *state) heardText() []string {
-	texts := make([]string, len(s.heard))
-	for i, block := range s.heard {
-		texts[i] = block.Text
-	}
-	return texts
 }
 
 // said reports whether the text was said in a conversation, ever.

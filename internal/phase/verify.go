@@ -3,6 +3,7 @@ package phase
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -115,12 +116,27 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.state.outcome(task.Execution, &last); err != nil {
 		return err
 	}
-	verdict.Again = !verdict.Passed && !verdict.Untested && verdict.Round <= r.Limits.Repairs && last.Reason == task.ReasonCompleted && !r.toldOf(verdict)
+	verdict.Again = !verdict.Passed && !verdict.Untested && r.repairs() < r.Limits.Repairs && last.Reason == task.ReasonCompleted && !r.toldOf(verdict)
 	status := PhaseCompleted
 	if !verdict.Passed {
 		status = PhaseFailed
 	}
 	return r.end(ctx, task.Verification, status, verdict)
+}
+
+// repairs is how many verifications in a row have found something that was to be fixed. What
+// people say in between makes it other work.
+func (r *run) repairs() int {
+	outcomes := r.state.phase(task.Verification).outcomes
+	count := 0
+	for _, outcome := range slices.Backward(outcomes) {
+		var verdict Verdict
+		if json.Unmarshal(outcome, &verdict) != nil || !verdict.Again {
+			break
+		}
+		count++
+	}
+	return count
 }
 
 // toldOf reports whether all that is wrong are findings about tests, and the model was
@@ -257,7 +273,7 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 	defer func() { _ = looking.Close() }() // it was only read
 	const longestDiff = 60_000
 	t, err := r.open(ctx, opening{name: fmt.Sprintf("%s-%d", task.Verification, verdict.Round), phase: task.Verification, system: system,
-		tools: lookers(tool.Workspace{Files: looking, Mount: sandbox.WorkspacePath}), pinned: r.blocks(
+		tools: append(lookers(tool.Workspace{Files: looking, Mount: sandbox.WorkspacePath}), r.readComments()), pinned: r.blocks(task.Verification,
 			conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 			conversation.Block{Name: "facts", Text: verdict.describe()},
 			conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},
@@ -403,7 +419,7 @@ func WithheldText(findings []task.Finding) string {
 var withheldText string
 
 // tellFindings gives the model what the last verification has found, if there is
-// something for it to mend.
+// something for it to fix.
 func (r *run) tellFindings(ctx context.Context, t *talk) error {
 	if r.state.over(task.Verification) == 0 {
 		return nil
@@ -412,8 +428,8 @@ func (r *run) tellFindings(ctx context.Context, t *talk) error {
 	if err := r.state.outcome(task.Verification, &verdict); err != nil {
 		return err
 	}
-	if verdict.Passed || !verdict.Again {
+	if verdict.Passed {
 		return nil
 	}
-	return t.say(ctx, fmt.Sprintf("Verification %d has found what is not good yet:\n%s\n\nMend it, then call finish again.", verdict.Round, verdict.describe()))
+	return t.say(ctx, fmt.Sprintf("Verification %d has found what is not good yet:\n%s\n\nFix it, then call finish again.", verdict.Round, verdict.describe()))
 }

@@ -14,18 +14,20 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/phase/phasetest"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // outcome is everything that is the case when a story is over.
 type outcome struct {
-	task     task.Task
-	item     forge.Item
-	own      []string // comments of the bot, oldest first
-	progress []string // of which those that show how a run is getting on
-	pulls    []forge.Item
-	events   []task.Event
-	asked    string // all that the model was sent
+	task      task.Task
+	item      forge.Item
+	own       []string // comments of the bot, oldest first
+	progress  []string // of which those that show how a run is getting on
+	pulls     []forge.Item
+	events    []task.Event
+	asked     string // all that the model was sent
+	executing string // of which what the model was sent that does the work
 }
 
 // read reads it.
@@ -59,12 +61,9 @@ func (s *story) read(t *testing.T) outcome {
 	o.events, err = s.house.store.EventsAfter(t.Context(), o.task.ID, 0, 0)
 	must(t, err)
 	for _, record := range s.model.Records() {
-		o.asked += record.Request.System + "\n"
-		for _, message := range record.Request.Messages {
-			o.asked += message.Text() + "\n"
-			for _, result := range message.Results() {
-				o.asked += result.Text + "\n"
-			}
+		text := phasetest.TextOf(record.Request)
+		if o.asked += text; record.Request.Phase == task.Execution {
+			o.executing += text
 		}
 	}
 	return o
@@ -140,6 +139,14 @@ func (s *story) check(t *testing.T) {
 	equal(t, "ledger", o.ledger(s.present), taken)
 	as := s.wording(o)
 	contains(t, "what the model was sent", o.asked, expect.Asked, as)
+	contains(t, "what the model was sent that does the work", o.executing, expect.Executing, as)
+	var entries []phase.Entry
+	for _, event := range o.events {
+		entries = append(entries, entryOf(event))
+	}
+	if unheard := phasetest.Unheard(entries, o.executing); o.task.State == task.Done && len(unheard) > 0 {
+		t.Errorf("the work is done without %q", unheard)
+	}
 	for _, text := range expect.Unasked {
 		if strings.Contains(o.asked, text) {
 			t.Errorf("the model was sent %q", text)

@@ -140,7 +140,8 @@ func (c *Conversation) tooLong(tokens int64, reason error) error {
 
 func (c *Conversation) tokens(state State) int64 { return c.request(state).InputTokens }
 
-// mask replaces the outputs of the first turns and drops what was thought there.
+// mask replaces the outputs of the first turns and the pinned blocks that they told of, which
+// the head has, and drops what was thought there.
 func mask(turns []llm.Message, count int) []llm.Message {
 	masked := slices.Clone(turns)
 	for i := range count {
@@ -150,6 +151,8 @@ func mask(turns []llm.Message, count int) []llm.Message {
 			case part.Thinking != nil:
 			case part.Result != nil:
 				parts = append(parts, llm.ResultPart(maskResult(*part.Result)))
+			case turns[i].Role == llm.User && len(part.Text) >= leastMasked && strings.HasPrefix(part.Text, pinnedNow):
+				parts = append(parts, llm.TextPart("[A pinned block was new or had changed here. It is at the start, as it is now.]"))
 			default:
 				parts = append(parts, part)
 			}

@@ -180,7 +180,45 @@ func (c *Conversation) pin(at int, block Block) {
 		pinned = append(pinned, block)
 	}
 	c.state.Pinned = pinned
-	c.say(llm.TextPart("This pinned block is new or has changed; it holds from now on:\n" + renderBlock(block)))
+	c.say(llm.TextPart(pinnedNow + renderBlock(block)))
+}
+
+// pinnedNow begins the text that tells the model of a pinned block.
+const pinnedNow = "This pinned block is new or has changed; it holds from now on:\n"
+
+// Replace puts a pinned block in place of others, in the order of the first of them. The
+// model is not told: what was said stays said, and the head has the new block after the
+// next compaction.
+func (c *Conversation) Replace(ctx context.Context, names []string, block Block) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.record(ctx, Entry{Kind: ReplaceEntry, Block: &block, Replaced: names}); err != nil {
+		return err
+	}
+	c.replace(names, block)
+	return nil
+}
+
+func (c *Conversation) replace(names []string, block Block) {
+	pinned, placed := make([]Block, 0, len(c.state.Pinned)+1), false
+	for _, one := range c.state.Pinned {
+		if one.Name != block.Name && !slices.Contains(names, one.Name) {
+			pinned = append(pinned, one)
+		} else if !placed {
+			pinned, placed = append(pinned, block), true
+		}
+	}
+	if !placed {
+		pinned = append(pinned, block)
+	}
+	c.state.Pinned = pinned
+}
+
+// Blocks returns the pinned blocks as they are now.
+func (c *Conversation) Blocks() []Block {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.state.Pinned)
 }
 
 // Pinned returns the text of a pinned block, "" when there is none.

@@ -16,15 +16,17 @@ const (
 	BeginEntry      EntryKind = "begin" // with the blocks that were pinned then
 	MessageEntry    EntryKind = "message"
 	PinEntry        EntryKind = "pin"
+	ReplaceEntry    EntryKind = "replace" // of pinned blocks by another
 	CompactionEntry EntryKind = "compaction"
 )
 
-// Entry is one entry of the journal. Exactly the field of its kind is set.
+// Entry is one entry of the journal. Exactly the fields of its kind are set.
 type Entry struct {
 	Kind       EntryKind    `json:"kind"`
 	Begin      []Block      `json:"begin,omitempty"`
 	Message    *llm.Message `json:"message,omitempty"`
 	Block      *Block       `json:"block,omitempty"`
+	Replaced   []string     `json:"replaced,omitempty"` // with the block: the names of those that it is in place of
 	Compaction *Compaction  `json:"compaction,omitempty"`
 }
 
@@ -54,6 +56,8 @@ func (c *Conversation) replay(entry Entry) error {
 		c.state.Pinned, c.state.Head = entry.Begin, slices.Clone(entry.Begin)
 	case entry.Compaction != nil:
 		c.state = entry.Compaction.State
+	case entry.Kind == ReplaceEntry && entry.Block != nil:
+		c.replace(entry.Replaced, *entry.Block)
 	case entry.Block != nil:
 		c.pin(c.find(entry.Block.Name), *entry.Block)
 	case entry.Message == nil:

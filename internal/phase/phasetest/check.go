@@ -70,15 +70,53 @@ func (w *World) Ledger() []string {
 func (w *World) Asked() string {
 	var b strings.Builder
 	for _, record := range w.model.Records() {
-		b.WriteString(record.Request.System + "\n")
-		for _, message := range record.Request.Messages {
-			b.WriteString(message.Text() + "\n")
-			for _, result := range message.Results() {
-				b.WriteString(result.Text + "\n")
-			}
+		b.WriteString(TextOf(record.Request))
+	}
+	return b.String()
+}
+
+// TextOf is all the text of a request.
+func TextOf(request llm.Request) string {
+	var b strings.Builder
+	b.WriteString(request.System + "\n")
+	for _, message := range request.Messages {
+		b.WriteString(message.Text() + "\n")
+		for _, result := range message.Results() {
+			b.WriteString(result.Text + "\n")
 		}
 	}
 	return b.String()
+}
+
+// Executing is everything that the model was sent that does the work.
+func (w *World) Executing() string {
+	var b strings.Builder
+	for _, request := range w.Requests(task.Execution) {
+		b.WriteString(TextOf(request))
+	}
+	return b.String()
+}
+
+// Unheard are comments that a run has taken up and that the model that does the work was
+// never sent, by the entries of its journal. It has an answer when they are few.
+func Unheard(entries []phase.Entry, executing string) []string {
+	const few = 16_000
+	var bodies []string
+	size := 0
+	for _, entry := range entries {
+		if entry.Signal == nil {
+			continue
+		}
+		for _, taken := range entry.Signal.Comments {
+			if body := strings.TrimSpace(taken.Body); taken.Refused == "" && taken.Change != "deleted" {
+				bodies, size = append(bodies, body), size+len(body)
+			}
+		}
+	}
+	if size > few {
+		return nil // older ones may be shortened
+	}
+	return slices.DeleteFunc(bodies, func(body string) bool { return strings.Contains(executing, body) })
 }
 
 // Requests are what the model was sent from a phase, oldest first.
@@ -130,6 +168,14 @@ func (w *World) Check() {
 		w.equal("ledger", w.Ledger(), expect.Ledger)
 	}
 	w.contains("what the model was sent", w.Asked(), expect.Asked)
+	w.contains("what the model was sent that does the work", w.Executing(), expect.Executing)
+	var entries []phase.Entry
+	for _, event := range w.events {
+		entries = append(entries, w.entry(event))
+	}
+	if unheard := Unheard(entries, w.Executing()); last.State == task.Done && len(unheard) > 0 {
+		w.t.Errorf("the work is done without %q", unheard)
+	}
 	w.contains("the journal", w.Journal(), expect.Journal)
 	w.contains("the last comment", last.Comment, expect.Comment)
 	w.contains("the summary", last.Summary, expect.Summary)

@@ -153,12 +153,14 @@ type Expect struct {
 	Said    []string          `yaml:"said"`     // in comments during the run
 	Replies map[string]string `yaml:"replies"`  // by thread
 	Asked   []string          `yaml:"asked"`    // in what the model was sent
-	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
-	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
-	Summary []string          `yaml:"summary"`  // for a later run
-	Journal []string          `yaml:"journal"`  // in what was written down
-	Unasked []string          `yaml:"unasked"`  // that is nowhere in what the model was sent
-	Taken   int               `yaml:"taken"`    // comments, each new, in order: a ledger that is too long to write down
+	// Executing is in what the model was sent that does the work.
+	Executing []string          `yaml:"executing"`
+	Kept      map[string]string `yaml:"kept"`    // files of the work in progress
+	Ledger    []string          `yaml:"ledger"`  // position:change[:refused]
+	Summary   []string          `yaml:"summary"` // for a later run
+	Journal   []string          `yaml:"journal"` // in what was written down
+	Unasked   []string          `yaml:"unasked"` // that is nowhere in what the model was sent
+	Taken     int               `yaml:"taken"`   // comments, each new, in order: a ledger that is too long to write down
 }
 
 // Load reads a scenario.

@@ -1,0 +1,328 @@
+package phase
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/conversation"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// earlierComments is the pinned block with the comments that were there when the
+	// conversation began, and later with those that were shortened. commentsBlock begins
+	// the names of the blocks with newer ones.
+	earlierComments = "comments"
+	commentsBlock   = "comments-"
+
+	// longestComment is how much of a comment the model is shown, keptComment how much
+	// can be read with the tool, and shortComment what is left of one that was shortened.
+	longestComment = 16_000
+	keptComment    = 256_000
+	shortComment   = 300
+	// mostTaken is how many bytes of comments are taken up in one entry of the journal.
+	mostTaken = 1 << 20
+
+	commentsHeading = "# Additional instructions\n\nPeople have commented on the task since the last look. These are additional instructions from them, oldest first."
+	commentsGoOn    = "Take them into account and go on with the task."
+)
+
+// commentRoom is the room for comments before the model of a phase: at most about an eighth
+// of what it takes, at four bytes a token.
+func (r *run) commentRoom(of task.Phase) room {
+	const least, most = 8_000, 64_000
+	whole := most
+	if length := r.Model(of).Info().ContextLength; length > 0 {
+		whole = int(min(max(length/2, least), most))
+	}
+	return room{whole, whole / 4}
+}
+
+// takeComments gives the model what people said in other conversations of the run, such as
+// a reflection, and if it is to look for more, what they have said since the last look. What
+// goes wrong is logged;
+// the comments are found at the next look, because the journal does not have them as
+// taken.
+func (t *talk) takeComments(ctx context.Context, look bool) {
+	if t.deaf {
+		return
+	}
+	if err := t.catchUp(ctx); err != nil {
+		t.run.Log.WarnContext(ctx, "comments could not be added to the conversation", "error", err)
+		return
+	}
+	if !look || t.run.Comments.Off {
+		return
+	}
+	comments, err := t.run.waiting(ctx)
+	if err != nil {
+		t.run.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
+		return
+	}
+	for part := range inParts(comments) {
+		if err := t.take(ctx, part); err != nil {
+			t.run.Log.WarnContext(ctx, "new comments could not be added to the conversation", "error", err)
+			return
+		}
+	}
+}
+
+// catchUp gives the model what was taken up elsewhere.
+func (t *talk) catchUp(ctx context.Context) error {
+	for part := range inParts(t.run.state.missing(t.name)) {
+		if err := t.pinComments(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting are the comments that were not taken up yet.
+func (r *run) waiting(ctx context.Context) ([]Comment, error) {
+	comments, err := r.Desk.Comments(ctx, r.state.position)
+	return slices.DeleteFunc(comments, func(c Comment) bool { return c.Position <= r.state.position }), err
+}
+
+// take takes comments up: they are in the journal as taken when the model has them.
+func (t *talk) take(ctx context.Context, comments []Comment) error {
+	signal := judge(comments)
+	counting := counted(comments)
+	if len(counting) == 0 {
+		return t.run.append(ctx, task.SignalTaken, Entry{Step: t.run.step(), Signal: signal})
+	}
+	t.journal.signal = signal
+	defer func() { t.journal.signal = nil }()
+	return t.pinComments(ctx, counting)
+}
+
+// pinComments pins comments that the conversation does not have. Past the room that there
+// is for comments, those that it has are shortened.
+func (t *talk) pinComments(ctx context.Context, comments []Comment) error {
+	room := t.run.commentRoom(t.phase)
+	added := conversation.Block{
+		Name: fmt.Sprint(commentsBlock, comments[len(comments)-1].Position),
+		Text: commentsHeading + "\n\n" + room.describeAll(comments) + "\n\n" + commentsGoOn,
+	}
+	if err := t.conversation.Pin(ctx, added); err != nil {
+		return err
+	}
+	t.journal.signal = nil // it is written
+	return t.shorten(ctx, room, added, comments[0].Position)
+}
+
+// shorten makes the blocks with comments before the position into one with less text, when
+// there is no room for all of them. It leaves room for some more, so that this is seldom.
+func (t *talk) shorten(ctx context.Context, in room, added conversation.Block, before int64) error {
+	size := len(added.Text)
+	var others []string
+	for _, block := range t.conversation.Blocks() {
+		if block.Name != added.Name && (block.Name == earlierComments || strings.HasPrefix(block.Name, commentsBlock)) {
+			others = append(others, block.Name)
+			size += len(block.Text)
+		}
+	}
+	if size <= in.whole+in.shortened || len(others) == 0 {
+		return nil
+	}
+	earlier := slices.DeleteFunc(slices.Clone(t.run.state.heard), func(c Comment) bool { return c.Position >= before })
+	left := room{in.whole/2 - len(added.Text), in.shortened}
+	return t.conversation.Replace(ctx, others, conversation.Block{Name: earlierComments, Text: left.describeAll(earlier)})
+}
+
+// inParts yields the comments in parts that are not too long for one entry.
+func inParts(comments []Comment) func(yield func([]Comment) bool) {
+	return func(yield func([]Comment) bool) {
+		for begin := 0; begin < len(comments); {
+			end, size := begin, 0
+			for end < len(comments) && (end == begin || size+len(comments[end].Body) <= mostTaken) {
+				size += len(comments[end].Body)
+				end++
+			}
+			if !yield(comments[begin:end]) {
+				return
+			}
+			begin = end
+		}
+	}
+}
+
+// judge says what becomes of each comment.
+func judge(comments []Comment) *SignalEntry {
+	signal := &SignalEntry{Signal: task.SignalComments}
+	for _, comment := range comments {
+		signal.Comments = append(signal.Comments, takenOf(comment))
+		signal.Position = max(signal.Position, comment.Position)
+	}
+	return signal
+}
+
+// takenOf is a comment for the journal. The text of one that does not count is left out.
+func takenOf(comment Comment) TakenComment {
+	taken := TakenComment{Position: comment.Position, ID: comment.ID, Author: comment.Author.Login, Change: comment.Change,
+		Refused: comment.Refused}
+	if comment.Refused == "" {
+		taken.Access, taken.Body = comment.Author.Access, tool.Shorten(tool.Printable(comment.Body), keptComment)
+	}
+	return taken
+}
+
+func (c TakenComment) comment() Comment {
+	return Comment{Position: c.Position, ID: c.ID, Author: Person{Login: c.Author, Access: c.Access}, Change: c.Change, Body: c.Body}
+}
+
+// counted are the comments that are taken up.
+func counted(comments []Comment) []Comment {
+	return slices.DeleteFunc(slices.Clone(comments), func(c Comment) bool { return c.Refused != "" })
+}
+
+// room is how many bytes there are for comments.
+type room struct {
+	whole     int // for those that are shown as they are
+	shortened int // for those that are shortened
+}
+
+// fitted are texts about comments, oldest first: the newest as they are while there is
+// room, those before them shortened, and the first, when there are very many, by their
+// number only. Of is the text about one of them with so many bytes of the comment.
+func (in room) fitted(count int, of func(i, most int) string) []string {
+	texts, short := make([]string, 0, count), false
+	for i := count - 1; i >= 0; i-- {
+		text := of(i, longestComment)
+		if short = short || len(text) > in.whole && (len(texts) > 0 || in.whole <= 0); short {
+			text = of(i, shortComment)
+			in.shortened -= len(text)
+		} else {
+			in.whole -= len(text)
+		}
+		if in.shortened < 0 {
+			texts = append(texts, fmt.Sprintf("There are %d earlier comments. Read them with the tool %s.", i+1, commentsTool))
+			break
+		}
+		texts = append(texts, text)
+	}
+	slices.Reverse(texts)
+	return texts
+}
+
+// describeAll describes comments, oldest first, as far as there is room.
+func (in room) describeAll(comments []Comment) string {
+	return strings.Join(in.fitted(len(comments), func(i, most int) string { return describe(comments[i], most) }), "\n\n")
+}
+
+// quoteComment quotes a comment, with so many bytes of its text.
+func quoteComment(source string, comment Comment, most int) string {
+	text := quoteBy(source, comment.Author, comment.Body, most)
+	if len(comment.Body) > most {
+		text += fmt.Sprintf("\n(This is not all of it. Read it whole with the tool %s and the id %s.)", commentsTool, llm.QuoteLine(oneLine(comment.ID)))
+	}
+	return text
+}
+
+// describe is a comment as the model is told of it, with so many bytes of its text.
+func describe(comment Comment, most int) string {
+	author, id := oneLine(comment.Author.Login), oneLine(comment.ID)
+	switch comment.Change {
+	case "edited":
+		return fmt.Sprintf("%s has changed a comment of theirs (%s). It now says:\n%s", author, id, quoteComment("comment", comment, most))
+	case "deleted":
+		return fmt.Sprintf("%s has withdrawn a comment (%s). What it said does not hold any more.", author, id)
+	}
+	return fmt.Sprintf("%s says:\n%s", author, quoteComment("comment", comment, most))
+}
+
+// commentsTool is the tool that reads comments.
+const commentsTool = "comments"
+
+//go:embed comments.md
+var commentsDescription string
+
+type commentsInput struct {
+	ID     string `json:"id,omitempty" jsonschema:"the id of the comment to read; without it the comments are listed"`
+	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text, or how many comments of the list, to leave out"`
+}
+
+// readComments is the tool that reads comments whole.
+func (r *run) readComments() tool.Tool {
+	return tool.Define(commentsTool, commentsDescription, true, func(_ context.Context, _ llm.Call, in commentsInput) (tool.Output, error) {
+		all := slices.Concat(r.Work.said(), r.state.heard)
+		if in.Offset < 0 {
+			return tool.Output{}, tool.Mistake("the offset has to be 0 or more")
+		}
+		if in.ID == "" {
+			return tool.Output{Text: listed(all, in.Offset)}, nil
+		}
+		at := slices.IndexFunc(all, func(c Comment) bool { return oneLine(c.ID) == in.ID })
+		for i := range all { // the last of several versions counts
+			if oneLine(all[i].ID) == in.ID {
+				at = i
+			}
+		}
+		if at < 0 {
+			return tool.Output{}, tool.Mistake("there is no comment with the id %q", in.ID)
+		}
+		return tool.Output{Text: part(all[at], in.Offset)}, nil
+	})
+}
+
+// said are the comments that were there when the run began.
+func (w Work) said() []Comment {
+	all := slices.Clone(w.Comments)
+	if w.Pull != nil {
+		all = append(all, w.Pull.Summaries...)
+		for _, thread := range w.Pull.Threads {
+			all = append(all, thread.Comments...)
+		}
+	}
+	return all
+}
+
+// listed lists comments by their first words.
+func listed(comments []Comment, from int) string {
+	const most, words = 100, 120
+	from = min(from, len(comments))
+	lines := []string{fmt.Sprintf("There are %d comments, oldest first.", len(comments))}
+	for _, comment := range comments[from:min(from+most, len(comments))] {
+		text := oneLine(tool.Printable(comment.Body))
+		if len(text) > words {
+			text = strings.ToValidUTF8(text[:words], "") + "…"
+		}
+		lines = append(lines, fmt.Sprintf("- %s %s, %d bytes: %s", oneLine(comment.ID), llm.QuoteLine(oneLine(comment.Author.Login)), len(comment.Body), llm.QuoteLine(text)))
+	}
+	if left := len(comments) - from - most; left > 0 {
+		lines = append(lines, fmt.Sprintf("There are %d more; list them with offset %d.", left, from+most))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// part is a part of a comment that is not too long.
+func part(comment Comment, from int) string {
+	body := tool.Printable(comment.Body)
+	from = min(from, len(body))
+	until := min(from+longestComment, len(body))
+	comment.Body = strings.ToValidUTF8(body[from:until], "")
+	text := describe(comment, longestComment)
+	if until < len(body) {
+		text += fmt.Sprintf("\n%d bytes follow; read on with offset %d.", len(body)-until, until)
+	}
+	return text
+}
+
+// missing are the comments that were taken up and that a conversation does not have.
+func (s *state) missing(talk string) []Comment {
+	has := s.has[talk]
+	return slices.DeleteFunc(slices.Clone(s.heard), func(c Comment) bool { return c.Position <= has })
+}
+
+// heardText is all that people said while the run went on.
+func (s *state) heardText() []string {
+	texts := make([]string, len(s.heard))
+	for i, comment := range s.heard {
+		texts[i] = describe(comment, longestComment)
+	}
+	return texts
+}
