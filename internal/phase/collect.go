@@ -224,6 +224,7 @@ func pullText(pull Pull, in room) string {
 			heading = ""
 		}
 	}
+	in.shortened = in.whole // each of them asks for something
 	for _, text := range in.fitted(len(all), func(i, most int) string { return all[i].heading + quoteComment(all[i].source, all[i].comment, most) }) {
 		b.WriteString("\n" + text)
 	}

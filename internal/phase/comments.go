@@ -246,8 +246,8 @@ type commentsInput struct {
 	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text, or how many comments of the list, to leave out"`
 }
 
-// readComments is the tool that reads comments whole.
-func (r *run) readComments() tool.Tool {
+// readComments is the tool of a phase that reads comments whole, in parts.
+func (r *run) readComments(of task.Phase) tool.Tool {
 	return tool.Define(commentsTool, commentsDescription, true, func(_ context.Context, _ llm.Call, in commentsInput) (tool.Output, error) {
 		all := slices.Concat(r.Work.said(), r.state.heard)
 		if in.Offset < 0 {
@@ -265,7 +265,7 @@ func (r *run) readComments() tool.Tool {
 		if at < 0 {
 			return tool.Output{}, tool.Mistake("there is no comment with the id %q", in.ID)
 		}
-		return tool.Output{Text: part(all[at], in.Offset)}, nil
+		return tool.Output{Text: part(all[at], in.Offset, min(longestComment, r.commentRoom(of).whole/2))}, nil
 	})
 }
 
@@ -299,11 +299,11 @@ func listed(comments []Comment, from int) string {
 	return strings.Join(lines, "\n")
 }
 
-// part is a part of a comment that is not too long.
-func part(comment Comment, from int) string {
+// part is a part of a comment, of so many bytes.
+func part(comment Comment, from, most int) string {
 	body := tool.Printable(comment.Body)
 	from = min(from, len(body))
-	until := min(from+longestComment, len(body))
+	until := min(from+most, len(body))
 	comment.Body = strings.ToValidUTF8(body[from:until], "")
 	text := describe(comment, longestComment)
 	if until < len(body) {

@@ -122,7 +122,7 @@ func (r *run) tools(pin func(ctx context.Context, name, text string) error) []to
 	if len(r.Role.Tools) > 0 {
 		all = slices.DeleteFunc(all, func(one tool.Tool) bool { return !slices.Contains(r.Role.Tools, one.Definition().Name) })
 	}
-	return append(all, r.readComments(), tool.Ask(), tool.Finish(r.fits))
+	return append(all, r.readComments(task.Execution), tool.Ask(), tool.Finish(r.fits))
 }
 
 // fits lets the model correct what a commit would refuse.

@@ -42,7 +42,7 @@ func (r *run) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := r.open(ctx, opening{name: string(task.Planning), phase: task.Planning, system: system, tools: append(r.bench.lookers(), r.readComments()),
+	t, err := r.open(ctx, opening{name: string(task.Planning), phase: task.Planning, system: system, tools: append(r.bench.lookers(), r.readComments(task.Planning)),
 		pinned: r.blocks(task.Planning,
 			conversation.Block{Name: "understanding", Text: string(goal)},
 			conversation.Block{Name: "files", Text: r.project.fileList()},

@@ -32,7 +32,7 @@ func (r *run) prePlan(ctx context.Context) error {
 	if earlier != "" {
 		earlier = "The summary of an earlier run on the same item:\n" + llm.Quote(llm.Origin{Source: "summary of an earlier run"}, tool.Shorten(tool.Printable(earlier), longestEarlier))
 	}
-	t, err := r.open(ctx, opening{name: string(task.PrePlanning), phase: task.PrePlanning, system: system, tools: append(r.bench.lookers(), r.readComments()),
+	t, err := r.open(ctx, opening{name: string(task.PrePlanning), phase: task.PrePlanning, system: system, tools: append(r.bench.lookers(), r.readComments(task.PrePlanning)),
 		pinned: r.blocks(task.PrePlanning,
 			conversation.Block{Name: "earlier", Text: earlier},
 			conversation.Block{Name: "files", Text: r.project.fileList()},

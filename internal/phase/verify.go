@@ -273,7 +273,7 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 	defer func() { _ = looking.Close() }() // it was only read
 	const longestDiff = 60_000
 	t, err := r.open(ctx, opening{name: fmt.Sprintf("%s-%d", task.Verification, verdict.Round), phase: task.Verification, system: system,
-		tools: append(lookers(tool.Workspace{Files: looking, Mount: sandbox.WorkspacePath}), r.readComments()), pinned: r.blocks(task.Verification,
+		tools: append(lookers(tool.Workspace{Files: looking, Mount: sandbox.WorkspacePath}), r.readComments(task.Verification)), pinned: r.blocks(task.Verification,
 			conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 			conversation.Block{Name: "facts", Text: verdict.describe()},
 			conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},

@@ -354,7 +354,7 @@ func (w *World) work() phase.Work {
 		work.Pull = &phase.Pull{Number: 7, Title: s.Pull.Title, Body: s.Pull.Body, Author: "alice", Head: branch, Base: "main"}
 		for _, thread := range s.Pull.Threads {
 			work.Pull.Threads = append(work.Pull.Threads, phase.Thread{ID: thread.ID, Path: thread.Path, Line: thread.Line,
-				Comments: []phase.Comment{{Author: phase.Person{Login: thread.Author, Access: "write"}, Body: thread.Body}}})
+				Comments: []phase.Comment{{ID: thread.ID + "-1", Author: phase.Person{Login: thread.Author, Access: "write"}, Body: thread.Body}}})
 		}
 	}
 	return work
