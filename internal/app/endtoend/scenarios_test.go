@@ -142,7 +142,7 @@ func TestCrashPoints(t *testing.T) {
 	must(t, all.Wait())
 }
 
-// crashPoints is about how many points of a run are tried through processes. All of
+// crashPoints is about how many points of a run are tried through processes. More of
 // them are tried in package phase.
 const crashPoints = 12
 

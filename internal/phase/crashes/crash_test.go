@@ -8,7 +8,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// TestCrashPoints kills the run after each entry of its journal, carries it on
+// TestCrashPoints kills the run after every second entry of its journal, carries it on
 // from the journal on another machine, and compares the end with that of the run
 // that was not killed.
 func TestCrashPoints(t *testing.T) {
@@ -33,7 +33,7 @@ func TestCrashPoints(t *testing.T) {
 	points := whole.Entries()
 	t.Logf("%d crash points", points)
 	tree := whole.Tree()
-	for point := 1; point <= points; point++ {
+	for point := 1; point <= points; point += 2 {
 		t.Run(fmt.Sprint(point), func(t *testing.T) {
 			t.Parallel()
 			world := phasetest.New(t, engine, load(t))
