@@ -39,13 +39,33 @@ type story struct {
 	ids     map[string]string // of comments, as the forge has them
 	threads map[string]string // the same of review threads
 	authors map[string]string
+	spoken  []spoken // new comments of people during runs, in order
+	handed  bool     // the work is handed over; comments are too late
 	crashed bool
 	agent   string // that has the last run
 	away    string // the agent that is, if any
 }
 
+// spoken is what somebody said, and whether it was too late.
+type spoken struct {
+	body   string
+	handed bool
+}
+
 // tell lets a scenario happen from its beginning to its end, and checks it.
 func (h *house) tell(t *testing.T, at site, scenario *phasetest.Scenario) *story {
+	t.Helper()
+	s := h.begin(t, at, scenario)
+	s.seeThrough(t)
+	s.check(t)
+	if t.Failed() {
+		t.Log(s.journal(t))
+	}
+	return s
+}
+
+// begin begins a scenario.
+func (h *house) begin(t *testing.T, at site, scenario *phasetest.Scenario) *story {
 	t.Helper()
 	s := &story{
 		Scenario: scenario, house: h, site: at,
@@ -54,11 +74,6 @@ func (h *house) tell(t *testing.T, at site, scenario *phasetest.Scenario) *story
 	must(t, s.prepare(t.Context()))
 	s.model = script.NewServer(scenario.Script)
 	must(t, at.assign(t.Context(), s.item, true))
-	s.seeThrough(t)
-	s.check(t)
-	if t.Failed() {
-		t.Log(s.journal(t))
-	}
 	return s
 }
 
@@ -145,6 +160,7 @@ func (s *story) hear(ctx context.Context, at moment) (word, error) {
 		return said, err
 	}
 	s.entries++
+	s.handed = s.handed || at.Kind == task.Summed
 	err := s.fire(ctx, &said, func(when phasetest.When) bool { return when.Fits(s.runs, s.entries, at.Kind, at.Entry) })
 	return said, err
 }
@@ -284,6 +300,7 @@ func (s *story) speak(ctx context.Context, comment phasetest.Comment) (err error
 		return s.site.remove(ctx, s.item, s.authors[id], s.ids[id])
 	}
 	s.authors[id] = comment.Author
+	s.spoken = append(s.spoken, spoken{comment.Body, s.handed})
 	s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body)
 	return err
 }
