@@ -388,9 +388,17 @@ func TestConversationKeepsItsPromises(t *testing.T) {
 			blocks[block.Name] = block.Text
 		}
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 5).Draw(t, "do") {
-			case 0:
+			switch rapid.IntRange(0, 6).Draw(t, "do") {
+			case 6:
 				text := rapid.StringN(0, 40, 200).Draw(t, "text")
+				if err := c.Replace(ctx, []string{"todo", "next"}, conversation.Block{Name: "both", Text: text}); err != nil {
+					t.Fatal(err)
+				}
+				delete(blocks, "todo")
+				delete(blocks, "next")
+				blocks["both"] = text
+			case 0:
+				text := rapid.StringN(0, 40, 200).Draw(t, "text") + strings.Repeat("p", rapid.IntRange(0, 600).Draw(t, "more"))
 				name := rapid.SampledFrom([]string{"plan", "todo", "next"}).Draw(t, "name")
 				if err := c.Pin(ctx, conversation.Block{Name: name, Text: text}); err != nil {
 					t.Fatal(err)
@@ -421,6 +429,34 @@ func TestConversationKeepsItsPromises(t *testing.T) {
 			t.Fatalf("the conversation is another after a restart: %s", diff)
 		}
 	})
+}
+
+// TestReplacedBlocksMakeRoom pins more than the model takes, and replaces it.
+func TestReplacedBlocksMakeRoom(t *testing.T) {
+	t.Parallel()
+	c := begin(t, options(&journal{}, &summarizer{answer: short}))
+	var names []string
+	for i := range 8 {
+		turn(t, c, fmt.Sprint("c", i), "ok")
+		names = append(names, fmt.Sprint("said", i))
+		if err := c.Pin(t.Context(), conversation.Block{Name: names[i], Text: strings.Repeat("word ", 400)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Compact(t.Context()); task.CodeOf(err) != task.TooLarge {
+		t.Fatalf("it fits: %v", err)
+	}
+	if err := c.Replace(t.Context(), names, conversation.Block{Name: "said", Text: "Eight people said very much."}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := c.Compact(t.Context())
+	if err != nil || done == nil {
+		t.Fatal(done, err)
+	}
+	head := c.Request().Messages[0].Text()
+	if !strings.Contains(head, "Eight people") || strings.Contains(head, `"said3"`) {
+		t.Errorf("the head is %s", head)
+	}
 }
 
 func randomTurn(t *rapid.T, c *conversation.Conversation, step int) {
