@@ -59,7 +59,7 @@ bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, 
 	@echo "How soon a run ends when the bot is unassigned on a real Gitea, in the middle of sleep 600:"
 	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x -timeout 30m ./internal/app
 	@echo "What becomes of 10,000 comments at random moments of runs:"
-	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run TestCommentsAtRandomMoments -v ./internal/app/endtoend | grep -E 'comments over|^(---|ok|FAIL)'
+	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run 'TestCommentsAtRandomMoments$$' -v ./internal/app/endtoend
 
 clean: ## Remove what was built
 	rm -rf bin dist

@@ -221,7 +221,6 @@ func pullText(pull Pull, in room) string {
 		heading := fmt.Sprintf("Review thread %s at %s line %d:\n", llm.QuoteLine(thread.ID), plainName(thread.Path), thread.Line)
 		for _, comment := range thread.Comments {
 			all = append(all, said{heading, "review comment", comment})
-			heading = ""
 		}
 	}
 	in.shortened = in.whole // each of them asks for something

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -23,31 +25,32 @@ const (
 	// longestComment is how much of a comment the model is shown, keptComment how much
 	// can be read with the tool, and shortComment what is left of one that was shortened.
 	longestComment = 16_000
-	keptComment    = 256_000
+	keptComment    = 64_000
 	shortComment   = 300
-	// mostTaken is how many bytes of comments are taken up in one entry of the journal.
-	mostTaken = 1 << 20
+	// mostTaken is how many bytes of comments are taken up in one entry of the journal,
+	// which takes 4 MiB of JSON. There a byte may be six.
+	mostTaken = 400 << 10
 
 	commentsHeading = "# Additional instructions\n\nPeople have commented on the task since the last look. These are additional instructions from them, oldest first."
 	commentsGoOn    = "Take them into account and go on with the task."
 )
 
-// commentRoom is the room for comments before the model of a phase: at most about an eighth
-// of what it takes, at four bytes a token.
+// commentRoom is the room for each of three kinds of comments before the model of a phase:
+// those of the request, those of reviewers, and those that were made during the run. Together
+// they are at most about a quarter of what the model takes, at four bytes a token.
 func (r *run) commentRoom(of task.Phase) room {
-	const least, most = 8_000, 64_000
+	const least, most = 4_000, 32_000
 	whole := most
 	if length := r.Model(of).Info().ContextLength; length > 0 {
-		whole = int(min(max(length/2, least), most))
+		whole = int(min(max(length/4, least), most))
 	}
 	return room{whole, whole / 4}
 }
 
 // takeComments gives the model what people said in other conversations of the run, such as
 // a reflection, and if it is to look for more, what they have said since the last look. What
-// goes wrong is logged;
-// the comments are found at the next look, because the journal does not have them as
-// taken.
+// goes wrong is logged; the comments are found at the next look, because the journal does
+// not have them as taken.
 func (t *talk) takeComments(ctx context.Context, look bool) {
 	if t.deaf {
 		return
@@ -131,7 +134,7 @@ func (t *talk) shorten(ctx context.Context, in room, added conversation.Block, b
 	}
 	earlier := slices.DeleteFunc(slices.Clone(t.run.state.heard), func(c Comment) bool { return c.Position >= before })
 	left := room{in.whole/2 - len(added.Text), in.shortened}
-	return t.conversation.Replace(ctx, others, conversation.Block{Name: earlierComments, Text: left.describeAll(earlier)})
+	return t.conversation.Replace(ctx, others, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + left.describeAll(earlier)})
 }
 
 // inParts yields the comments in parts that are not too long for one entry.
@@ -188,7 +191,7 @@ type room struct {
 
 // fitted are texts about comments, oldest first: the newest as they are while there is
 // room, those before them shortened, and the first, when there are very many, by their
-// number only. Of is the text about one of them with so many bytes of the comment.
+// number only. Each is made by of, with at most so many bytes of the comment.
 func (in room) fitted(count int, of func(i, most int) string) []string {
 	texts, short := make([]string, 0, count), false
 	for i := count - 1; i >= 0; i-- {
@@ -303,8 +306,14 @@ func listed(comments []Comment, from int) string {
 func part(comment Comment, from, most int) string {
 	body := tool.Printable(comment.Body)
 	from = min(from, len(body))
+	for from < len(body) && !utf8.RuneStart(body[from]) {
+		from++
+	}
 	until := min(from+most, len(body))
-	comment.Body = strings.ToValidUTF8(body[from:until], "")
+	for until < len(body) && !utf8.RuneStart(body[until]) {
+		until--
+	}
+	comment.Body = body[from:until]
 	text := describe(comment, longestComment)
 	if until < len(body) {
 		text += fmt.Sprintf("\n%d bytes follow; read on with offset %d.", len(body)-until, until)
@@ -316,6 +325,27 @@ func part(comment Comment, from, most int) string {
 func (s *state) missing(talk string) []Comment {
 	has := s.has[talk]
 	return slices.DeleteFunc(slices.Clone(s.heard), func(c Comment) bool { return c.Position <= has })
+}
+
+// unanswered are the comments that were taken up and that the model that does the work has
+// not answered since.
+func (s *state) unanswered() []Comment {
+	until := s.answered[string(task.Execution)]
+	return slices.DeleteFunc(slices.Clone(s.heard), func(c Comment) bool { return c.Position <= until })
+}
+
+// tooLate says whose comments were taken up and could not be dealt with any more.
+func (r *run) tooLate() string {
+	var late []string
+	for _, comment := range r.state.unanswered() {
+		if comment.Change != "deleted" && !slices.Contains(late, comment.Author.Login) {
+			late = append(late, comment.Author.Login)
+		}
+	}
+	if len(late) == 0 {
+		return ""
+	}
+	return "\n\n" + notice.Notice{Late: late}.TooLate(r.language)
 }
 
 // heardText is all that people said while the run went on.

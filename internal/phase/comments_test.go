@@ -106,27 +106,123 @@ func checkDiscussion(t *testing.T, requests []llm.Request, tokens int64) {
 // TestPullRequestsWithManyReviewCommentsFit has more review comments than the model takes.
 func TestPullRequestsWithManyReviewCommentsFit(t *testing.T) {
 	t.Parallel()
-	scenario, err := phasetest.Load("testdata/scenarios/pull.txtar")
+	for name, threads := range map[string]struct {
+		tokens int64
+		text   string
+		first  string // of the threads that are still there
+	}{
+		"English":  {200_000, strings.Repeat("It is a long story. ", 1000), "more30"},
+		"Japanese": {24_000, strings.Repeat("長い話です。", 1000), "more55"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario, err := phasetest.Load("testdata/scenarios/pull.txtar")
+			if err != nil {
+				t.Fatal(err)
+			}
+			scenario.Expect.Asked = nil
+			for i := range 60 {
+				scenario.Pull.Threads = append(scenario.Pull.Threads, phasetest.Thread{
+					ID: fmt.Sprint("more", i), Path: "add.sh", Line: i, Author: "carol", Body: fmt.Sprintf("Begin of %d. %s End of %d.", i, threads.text, i),
+				})
+			}
+			world := phasetest.New(t, phasetest.Engine(t), scenario)
+			world.Adjust = func(options *phase.Options) {
+				model := options.Model
+				options.Model = func(asked task.Phase) llm.Model { return sized{model(asked), threads.tokens} }
+			}
+			if _, err := world.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			world.Check()
+			request := world.Requests(task.Execution)[0]
+			text := phasetest.TextOf(request)
+			for _, want := range []string{"Begin of 59.", "End of 59.", "Review thread more59 at add.sh line 59", "Review thread " + threads.first + " at add.sh line"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not in the request", want)
+				}
+			}
+			// Japanese has about three bytes in a token.
+			if tokens := int64(request.Size()) / 3; tokens > threads.tokens*7/10 {
+				t.Errorf("the request has about %d tokens", tokens)
+			}
+		})
+	}
+}
+
+// TestCommentsThatCannotBeKeptDoNotHoldTheRun refuses to write down comments, for ever.
+func TestCommentsThatCannotBeKeptDoNotHoldTheRun(t *testing.T) {
+	t.Parallel()
+	scenario, err := phasetest.Load("testdata/scenarios/shell.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 60 {
-		scenario.Pull.Threads = append(scenario.Pull.Threads, phasetest.Thread{
-			ID: fmt.Sprint("more", i), Path: "add.sh", Line: 1, Author: "carol", Body: longComment(fmt.Sprint("more", i)).Body,
-		})
+	scenario.Events = []phasetest.Event{{
+		When:     phasetest.When{Kind: task.ToolCalled, Tool: "edit"},
+		Comments: []phasetest.Comment{{Author: "bob", Access: "write", Body: "Mind the zero."}},
+	}}
+	world := phasetest.New(t, phasetest.Engine(t), scenario)
+	world.RefuseSignals = 1_000_000
+	outcome, err := world.Run(t.Context())
+	if err != nil || outcome.State != task.Done {
+		t.Fatalf("%s, %v", outcome.State, err)
+	}
+	verified := 0
+	for _, phase := range world.Phases() {
+		if phase == "verification/active" {
+			verified++
+		}
+	}
+	if verified > 2 {
+		t.Errorf("it was verified %d times", verified)
+	}
+}
+
+// TestCommentsThatNeverEnd has somebody comment during every verification.
+func TestCommentsThatNeverEnd(t *testing.T) {
+	t.Parallel()
+	scenario, err := phasetest.Load("testdata/scenarios/shell.txtar")
+	if err != nil {
+		t.Fatal(err)
 	}
 	world := phasetest.New(t, phasetest.Engine(t), scenario)
+	world.Adjust = func(options *phase.Options) {
+		options.AfterEntry = func(number int, kind task.EventKind) {
+			if phases := world.Phases(); kind == task.PhaseChanged && phases[len(phases)-1] == "verification/active" {
+				world.Say(phasetest.Comment{Author: "bob", Access: "write", Body: fmt.Sprintf("Comment after entry %d.", number)})
+			}
+		}
+	}
+	outcome, err := world.Run(t.Context())
+	if err != nil || outcome.State != task.Done || !strings.Contains(outcome.Comment, "by bob came too late") {
+		t.Fatalf("%s, %v: %s", outcome.State, err, outcome.Comment)
+	}
+}
+
+// TestJournalsOfEarlierVersions goes on with a journal that has the text of comments in
+// pinned blocks only.
+func TestJournalsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	scenario, err := phasetest.Load("testdata/scenarios/shell.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario.Events = []phasetest.Event{
+		{When: phasetest.When{Kind: task.PhaseChanged, Phase: task.Planning, Status: phase.PhaseActive},
+			Comments: []phasetest.Comment{{Author: "bob", Access: "write", Body: "Mind the zero."}}},
+		{When: phasetest.When{Kind: task.Planned}, Crash: true},
+	}
+	world := phasetest.New(t, phasetest.Engine(t), scenario)
+	if _, err := world.Run(t.Context()); !phasetest.Crashed(err) {
+		t.Fatal(err)
+	}
+	if !world.Rewrite(`,"body":"Mind the zero."`, "") {
+		t.Fatal("the journal has no text of a comment to take out")
+	}
 	if _, err := world.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	world.Check()
-	text := phasetest.TextOf(world.Requests(task.Execution)[0])
-	for _, want := range []string{"Begin of more59.", "End of more59.", "Begin of more0.", "Review thread more0 at add.sh line 1"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in the request", want)
-		}
-	}
-	if len(text) > 400_000 {
-		t.Errorf("the request has %d bytes", len(text))
+	if !strings.Contains(world.Executing(), "Mind the zero.") {
+		t.Error("the comment is lost")
 	}
 }

@@ -59,8 +59,12 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 		return Outcome{}, false, err
 	}
 	if !r.state.active(task.Complete) {
-		if waiting, err := r.lastComments(ctx); err != nil || waiting {
-			return Outcome{}, true, errors.Join(err, r.begin(ctx, task.Execution))
+		waiting, err := r.lastComments(ctx)
+		if err == nil && waiting {
+			err = r.begin(ctx, task.Execution)
+		}
+		if err != nil || waiting {
+			return Outcome{}, waiting, err
 		}
 	}
 	switch {
@@ -78,13 +82,24 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	return outcome, r.state.returned, err
 }
 
+// mostRounds is how often execution begins at most: comments that never end do not keep a
+// run from its end.
+const mostRounds = 12
+
+// mayGoBack reports whether execution may go on once more for comments.
+func (r *run) mayGoBack() bool {
+	t := talk{run: r, name: string(task.Execution)}
+	return r.state.phase(task.Execution).begun < mostRounds && t.turnsLeft() > 0
+}
+
 // lastLooks is how often the last look for comments is tried.
 const lastLooks = 5
 
 // lastComments looks for comments before something is done that cannot be taken back, and
-// reports whether there are any that count. Execution takes them up.
+// reports whether there are any that count and execution is to take up. Those that it is
+// not are left for the server, which names them at the end as too late.
 func (r *run) lastComments(ctx context.Context) (bool, error) {
-	if r.Comments.Off {
+	if r.Comments.Off || !r.mayGoBack() {
 		return false, nil
 	}
 	var waiting []Comment
@@ -98,8 +113,13 @@ func (r *run) lastComments(ctx context.Context) (bool, error) {
 		r.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
 		return false, nil
 	}
-	if len(waiting) == 0 || len(counted(waiting)) > 0 {
-		return len(waiting) > 0, nil
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	if len(counted(waiting)) > 0 {
+		again := r.state.position != r.wentBackAt // else execution could not take them up
+		r.wentBackAt = r.state.position
+		return again, nil
 	}
 	return false, r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: judge(waiting)})
 }
@@ -121,9 +141,6 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if returned, err := r.goBack(ctx, Handed{Letter: letter}); err != nil || returned {
-		return Outcome{}, err
-	}
 	if r.state.branch == "" {
 		commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)), verdict.Commit)
 		if err != nil {
@@ -132,6 +149,9 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		if err := r.append(ctx, task.Saved, Entry{Step: r.state.step, Commit: commit, Status: SavedBranch}); err != nil {
 			return Outcome{}, err
 		}
+	}
+	if returned, err := r.goBack(ctx, Handed{Letter: letter}); err != nil || returned {
+		return Outcome{}, err
 	}
 	pull, err := r.openPull(ctx, letter, verdict)
 	if err != nil {
@@ -142,9 +162,6 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 			return Outcome{}, task.Errorf(task.Unsafe, "the work was withheld a second time")
 		}
 		return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, Handed{Letter: letter, Withheld: pull.Findings})
-	}
-	if returned, err := r.goBack(ctx, Handed{Letter: letter, Pull: &pull}); err != nil || returned {
-		return Outcome{}, err
 	}
 	if err := r.reply(ctx, letter); err != nil {
 		return Outcome{}, err
@@ -187,7 +204,7 @@ func (r *run) handedOver() (Outcome, error) {
 		return Outcome{}, err
 	}
 	return Outcome{State: handed.State, Reason: handed.Reason, Pull: handed.Pull,
-		Comment: r.doneComment(handed, verdict), Summary: r.state.summary}, nil
+		Comment: r.doneComment(handed, verdict) + r.tooLate(), Summary: r.state.summary}, nil
 }
 
 // askLetter has the model write to the reviewers. Without an answer that can be
@@ -206,7 +223,7 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 	if begun := r.state.phase(task.Complete).begun; begun > 1 { // it is other work, and another letter
 		name += fmt.Sprint("-", begun)
 	}
-	t, err := r.open(ctx, opening{name: name, phase: task.Complete, system: system, pinned: r.blocks(task.Complete,
+	t, err := r.open(ctx, opening{name: name, phase: task.Complete, system: system, tools: []tool.Tool{r.readComments(task.Complete)}, pinned: r.blocks(task.Complete,
 		conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		conversation.Block{Name: "facts", Text: verdict.describe()},
 		conversation.Block{Name: "summary", Text: llm.Quote(llm.Origin{Source: "summary of the work"}, r.lastWords())},

@@ -25,7 +25,7 @@ type Executed struct {
 // planBlock is the pinned block with the plan and what is done of it.
 const planBlock = "plan"
 
-// execute has the model do the work, or mend what verification has found.
+// execute has the model do the work, or fix what verification has found.
 func (r *run) execute(ctx context.Context) error {
 	if err := r.begin(ctx, task.Execution); err != nil {
 		return err

@@ -77,7 +77,7 @@ func (r *run) next(ctx context.Context) (task.Phase, error) {
 	if err := r.state.outcome(task.Verification, &verdict); err != nil {
 		return "", err
 	}
-	if !verdict.Passed && verdict.Again || len(r.state.missing(string(task.Execution))) > 0 {
+	if !verdict.Passed && verdict.Again || len(r.state.unanswered()) > 0 && r.mayGoBack() {
 		return task.Execution, r.begin(ctx, task.Execution)
 	}
 	return task.Complete, nil
@@ -157,5 +157,5 @@ func (r *run) fail(ctx context.Context, reason task.Reason, detail string) (Outc
 			return Outcome{}, err
 		}
 	}
-	return Outcome{State: task.Failed, Reason: reason, Comment: r.failureComment(reason, detail), Summary: summary}, nil
+	return Outcome{State: task.Failed, Reason: reason, Comment: r.failureComment(reason, detail) + r.tooLate(), Summary: summary}, nil
 }

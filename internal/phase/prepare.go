@@ -334,7 +334,7 @@ func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
 		return "", err
 	}
 	name := fmt.Sprintf("%s-%d", task.EnvironmentSetup, 1+r.state.countTalks(string(task.EnvironmentSetup)+"-"))
-	t, err := r.open(ctx, opening{name: name, phase: task.EnvironmentSetup, system: system})
+	t, err := r.open(ctx, opening{name: name, phase: task.EnvironmentSetup, system: system, tools: []tool.Tool{r.readComments(task.EnvironmentSetup)}})
 	if err != nil {
 		return "", err
 	}

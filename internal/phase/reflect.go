@@ -124,7 +124,7 @@ func (r *run) askReflection(ctx context.Context, working *talk) (Reflected, erro
 		return Reflected{}, err
 	}
 	name := fmt.Sprintf("%s-%d", task.Reflection, r.state.phase(task.Reflection).begun)
-	t, err := r.open(ctx, opening{name: name, phase: task.Reflection, system: system, pinned: r.blocks(task.Reflection,
+	t, err := r.open(ctx, opening{name: name, phase: task.Reflection, system: system, tools: []tool.Tool{r.readComments(task.Reflection)}, pinned: r.blocks(task.Reflection,
 		conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		conversation.Block{Name: "last_steps", Text: lastSteps(working)},
 	)})

@@ -151,7 +151,7 @@ func NewRunner(options Options) (*Runner, error) {
 // reached. The run can then be carried on later. The outcome has in any case what
 // was kept.
 func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
-	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0}
+	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0, wentBackAt: -1}
 	if this.Redactor != nil {
 		this.Desk = cleanDesk{job.Desk, this.Redactor}
 	}
@@ -174,14 +174,17 @@ type run struct {
 	Options
 	Job
 	language task.Language
-	resumed  bool       // the model was not told yet that the run goes on
-	savedAt  int64      // the step of the last save at a checkpoint
-	refused  []Comment  // what people said before it began and that does not count
-	writing  sync.Mutex // the order of the journal
-	state    *state
-	bench    *bench
-	project  *project
-	rebased  *SetupEntry // the tests before the change, on what the base has got since
+	resumed  bool  // the model was not told yet that the run goes on
+	savedAt  int64 // the step of the last save at a checkpoint
+	// wentBackAt is the position of the comments at which execution went on for newer
+	// ones the last time; -1 if it has not.
+	wentBackAt int64
+	refused    []Comment  // what people said before it began and that does not count
+	writing    sync.Mutex // the order of the journal
+	state      *state
+	bench      *bench
+	project    *project
+	rebased    *SetupEntry // the tests before the change, on what the base has got since
 }
 
 func (r *run) sink(phase task.Phase) llm.Sink {

@@ -32,6 +32,7 @@ type state struct {
 	refused     map[string]bool  // comments that were not taken up, by ID
 	heard       []Comment        // what people said while the run went on, by position
 	has         map[string]int64 // the position up to which a conversation has it
+	answered    map[string]int64 // the position up to which the model has answered there since
 	waitedAt    int64            // the step at which the run paused for an answer
 	spoken      map[string]bool
 	summary     string
@@ -61,7 +62,7 @@ type callState struct {
 func newState(work Work) *state {
 	s := &state{
 		first: work.Generation, phases: map[task.Phase]*phaseState{}, talks: map[string][]conversation.Entry{},
-		has: map[string]int64{}, calls: map[string]*callState{}, spoken: map[string]bool{}, refused: map[string]bool{},
+		has: map[string]int64{}, answered: map[string]int64{}, calls: map[string]*callState{}, spoken: map[string]bool{}, refused: map[string]bool{},
 	}
 	if len(work.Past) > 0 {
 		s.first = work.Past[0].Generation
@@ -150,6 +151,8 @@ func (s *state) applyMessage(talk string, entry conversation.Entry) {
 				s.has[talk] = max(s.has[talk], position)
 			}
 		}
+	case entry.Message != nil && entry.Message.Role == llm.Assistant:
+		s.answered[talk] = s.has[talk]
 	}
 }
 
@@ -203,12 +206,17 @@ func (s *state) applyCall(entry Entry) {
 
 func (s *state) applySignal(entry Entry) {
 	s.position = max(s.position, entry.Signal.Position)
+	whole := false // earlier versions kept the text of comments in the block only
 	for _, comment := range entry.Signal.Comments {
 		if comment.Refused != "" {
 			s.refused[comment.ID] = true
 		} else {
 			s.heard = append(s.heard, comment.comment())
+			whole = whole || comment.Body != "" || comment.Change == "deleted"
 		}
+	}
+	if block := entry.Message; !whole && block != nil && block.Block != nil && len(s.heard) > 0 {
+		s.heard[len(s.heard)-1].Body = block.Block.Text
 	}
 	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
 		s.waitedAt = entry.Step

@@ -167,13 +167,17 @@ const (
 	askTool    = "ask"
 )
 
+// turnsLeft is how often the model may still answer.
+func (t *talk) turnsLeft() int {
+	return cmp.Or(t.turns, t.run.Limits.Turn.Turns, 200) - t.run.state.turns(t.name)
+}
+
 // goOn talks to the model until the phase ends. What people said at the last
 // moment is answered before it does.
 func (t *talk) goOn(ctx context.Context) (turn.Outcome, error) {
 	for {
 		limits := t.run.Limits.Turn
-		limits.Turns = cmp.Or(t.turns, limits.Turns, 200) - t.run.state.turns(t.name)
-		if limits.Turns <= 0 {
+		if limits.Turns = t.turnsLeft(); limits.Turns <= 0 {
 			return turn.Outcome{Reason: task.ReasonTurnsExhausted}, nil
 		}
 		outcome, err := turn.Run(ctx, turn.Options{

@@ -85,24 +85,13 @@ func (w *Workspace) Commit(ctx context.Context, message, saved string) (commit s
 	if maps.Equal(files, before) && len(parents) == 1 {
 		return parents[0], false, nil
 	}
-	if w.made.commit != "" && slices.Equal(parents, w.made.parents) && maps.Equal(files, w.made.files) {
-		commit = w.made.commit // which the server may have taken back
-	} else if commit, err = w.record(ctx, files, parents, strings.TrimRight(message, "\n")+"\n"); err != nil {
+	if commit, err = w.record(ctx, files, parents, strings.TrimRight(message, "\n")+"\n"); err != nil {
 		return "", false, err
 	}
 	if err := w.send(ctx, commit, "refs/heads/"+w.options.Branch); err != nil {
 		return "", false, err
 	}
-	w.made = branchCommit{commit, parents, files}
 	return commit, true, nil
-}
-
-// branchCommit is the last commit that was made of the branch. The same files are not
-// committed twice: a run that goes on after it may come to no other work.
-type branchCommit struct {
-	commit  string
-	parents []string
-	files   listing
 }
 
 // toCommit are the files of a save, or of the workspace.

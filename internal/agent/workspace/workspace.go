@@ -73,7 +73,6 @@ type Workspace struct {
 	merged   string // the commit of the base that was merged into the work
 	before   string // what somebody else's branch had at first, with beforeOf of the base
 	beforeOf string
-	made     branchCommit
 	tracked  listing            // what was checked out
 	seen     map[string]sight   // what files had when they were last read
 	trees    map[string]listing // of commits

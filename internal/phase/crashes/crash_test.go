@@ -8,6 +8,46 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// TestCrashPointsOfAReturn kills a run after each entry from the first time that it hands
+// its work over, which a comment prevents. It is with the model that does the work, and
+// there is one pull request.
+func TestCrashPointsOfAReturn(t *testing.T) {
+	t.Parallel()
+	engine := phasetest.Engine(t)
+	load := func(t *testing.T) *phasetest.World {
+		t.Helper()
+		scenario, err := phasetest.Load("../../app/endtoend/testdata/signals/comments_committed.txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		scenario.Events[0].Comments[0].Access = "write"
+		scenario.Expect.Files = map[string]string{"add.sh": "$1 + $2"} // the script does not know what it was about to do
+		return phasetest.New(t, engine, scenario)
+	}
+	whole := load(t)
+	if _, err := whole.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	whole.Check()
+	for point := whole.EntryOf("complete/active"); point < whole.Entries(); point++ {
+		t.Run(fmt.Sprint(point), func(t *testing.T) {
+			t.Parallel()
+			world := load(t)
+			world.CutAt(point)
+			if _, err := world.Run(t.Context()); !phasetest.Crashed(err) {
+				t.Fatal(err)
+			}
+			if _, err := world.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			world.Check()
+			if t.Failed() {
+				t.Log(world.Story())
+			}
+		})
+	}
+}
+
 // TestCrashPoints kills the run after every second entry of its journal, carries it on
 // from the journal on another machine, and compares the end with that of the run
 // that was not killed.

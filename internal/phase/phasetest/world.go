@@ -397,6 +397,18 @@ func (w *World) Crash() {
 	w.crash()
 }
 
+// Rewrite replaces a text in the journal, and reports whether it was there.
+func (w *World) Rewrite(before, after string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := false
+	for i := range w.events {
+		found = found || strings.Contains(string(w.events[i].Data), before)
+		w.events[i].Data = []byte(strings.ReplaceAll(string(w.events[i].Data), before, after))
+	}
+	return found
+}
+
 // Say adds a comment that somebody makes.
 func (w *World) Say(comment Comment) { w.desk.add([]Comment{comment}) }
 
