@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,16 +9,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // story is a scenario that happens in a house.
@@ -284,7 +288,17 @@ func (s *story) speak(ctx context.Context, comment phasetest.Comment) (err error
 		return s.site.remove(ctx, s.item, s.authors[id], s.ids[id])
 	}
 	s.authors[id] = comment.Author
-	s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body)
+	path, line, _ := strings.Cut(comment.Line, ":")
+	number, _ := strconv.Atoi(line) // a line that is none is none of the diff
+	switch {
+	case comment.Reply != "":
+		s.ids[id], err = s.site.reply(ctx, s.item, comment.Author, s.threads[comment.Reply], comment.Body)
+	case comment.Review != "" || comment.Line != "":
+		verdict := cmp.Or(comment.Review, string(forge.Remark))
+		s.ids[id], err = s.site.review(ctx, s.item, comment.Author, verdict, comment.Body, wire.BoardLine{Path: path, Line: number})
+	default:
+		s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body)
+	}
 	return err
 }
 
