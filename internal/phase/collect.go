@@ -196,7 +196,7 @@ func (r *run) requestText() string {
 	b.WriteString(". What it asks for is what you are to do to the project:\n")
 	b.WriteString(quoteBy(kind, work.Author, work.Title+"\n\n"+work.Body, longestRequest))
 	for _, comment := range work.Comments {
-		b.WriteString("\n" + quoteBy("comment", comment.Author, comment.Body, longestComment))
+		b.WriteString("\n" + quoteBy(comment.source(), comment.Author, comment.Body, longestComment))
 	}
 	if work.Pull != nil {
 		b.WriteString("\n" + pullText(*work.Pull))

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
-	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/phase/turn"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -24,6 +22,8 @@ const (
 	commentsBlock = "comments-"
 	// longestComment is how much of a comment the model is shown.
 	longestComment = 16_000
+	// longestWas is how much it is shown of what does not hold any more.
+	longestWas = 2_000
 
 	commentsHeading = "# Additional instructions\n\nPeople have commented on the task since the last look. These are additional instructions from them, oldest first."
 	commentsGoOn    = "Take them into account and go on with the task."
@@ -136,16 +136,45 @@ func judge(comments []Comment) (*SignalEntry, []string) {
 
 // describe is a comment as the model is told of it.
 func describe(comment Comment) string {
-	author := oneLine(comment.Author.Login)
-	quoted := llm.Quote(llm.Origin{Source: "comment", Author: comment.Author.Login, Access: comment.Author.Access},
-		tool.Shorten(tool.Printable(comment.Body), longestComment))
-	switch comment.Change {
-	case "edited":
-		return fmt.Sprintf("%s has changed a comment of theirs (%s). It now says:\n%s", author, oneLine(comment.ID), quoted)
-	case "deleted":
-		return fmt.Sprintf("%s has withdrawn a comment (%s). What it said does not hold any more.", author, oneLine(comment.ID))
+	author, place := oneLine(comment.Author.Login), ""
+	switch {
+	case comment.Kind == task.SummaryComment:
+		place = " in a review" + verdicts[comment.About]
+	case comment.About != "":
+		place = " on the line " + plainName(comment.About)
 	}
-	return fmt.Sprintf("%s says:\n%s", author, quoted)
+	quoted := func(text string, most int) string { return quoteBy(comment.source(), comment.Author, text, most) }
+	switch task.CommentChange(comment.Change) {
+	case task.CommentEdited:
+		was := ""
+		if comment.Before != "" {
+			was = " It said:\n" + quoted(comment.Before, longestWas) + "\n"
+		}
+		return fmt.Sprintf("%s has changed a comment of theirs (%s)%s.%s It now says:\n%s",
+			author, oneLine(comment.ID), place, was, quoted(comment.Body, longestComment))
+	case task.CommentDeleted:
+		gone := fmt.Sprintf("%s has withdrawn a comment (%s). What it said does not hold any more", author, oneLine(comment.ID))
+		if comment.Body == "" {
+			return gone + "."
+		}
+		return gone + " and is not to be followed:\n" + quoted(comment.Body, longestWas)
+	}
+	return fmt.Sprintf("%s says%s:\n%s", author, place, quoted(comment.Body, longestComment))
 }
+
+// source is what the model is told that a comment is.
+func (c Comment) source() string {
+	switch c.Kind {
+	case task.ReviewComment:
+		return "review comment"
+	case task.SummaryComment:
+		return "review"
+	}
+	return "comment"
+}
+
+// verdicts are those of reviews as the model is told of them. One that decides nothing
+// has no words.
+var verdicts = map[string]string{"approve": " that approves", "request_changes": " that requests changes"}
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
