@@ -345,6 +345,28 @@ func (k *Talk) commentedBefore(ctx context.Context, t task.Task, login string) (
 	return false, nil
 }
 
+// TakenUp reports whether the runs of a task were told of the text of a review as it was
+// last seen: with the assignment, or while they worked. Of a review without a text that is
+// not known.
+func (k *Talk) TakenUp(ctx context.Context, t task.Task, review forge.Review) (bool, error) {
+	known, _, err := k.options.Store.KnownComments(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	at := slices.IndexFunc(known, func(entry store.CommentEntry) bool {
+		return entry.Comment.Kind == task.SummaryComment && entry.Comment.ID == review.ID
+	})
+	if at < 0 || known[at].Refused != "" || known[at].Comment.Body != bounded(review.Body) {
+		return false, nil
+	}
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
+	if err != nil || known[at].Position <= start {
+		return err == nil, err
+	}
+	taken, err := takenUpTo(ctx, k.options.Store, t)
+	return err == nil && known[at].Position <= taken, err
+}
+
 // answered reports whether people have said something that the task's runs have not
 // taken up yet.
 func (k *Talk) answered(ctx context.Context, t task.Task) (bool, error) {

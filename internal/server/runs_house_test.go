@@ -217,7 +217,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: database, Notices: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
-		Steering: w.steering, Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
+		Steering: w.steering, Labels: labels, TakenUp: w.talk.TakenUp, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
 	})
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
 		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Answered: w.halts.Answered, Now: w.now, Log: logger,

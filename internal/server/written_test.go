@@ -92,8 +92,9 @@ func TestEditsAndDeletionsAreTold(t *testing.T) {
 		other := w.forge.Judge(made.Key, forge.Review{Author: "bob", Verdict: forge.Approve, Body: "fine"})
 		thread := w.forge.AddThread(made.Key, "carol", "main.go", 3, "one")
 		answer := w.forge.Answer(made.Key, thread.ID, "dave", "two")
-		w.forge.Say(made.Key, "erin", "stays")
+		stays := w.forge.Say(made.Key, "erin", "stays")
 		held, _ := w.claim(t, made.ID)
+		w.forge.Edit(made.Key, stays.ID, "stays") // an edit that changes nothing
 		w.forge.EditReview(made.Key, summary.ID, "green")
 		w.look(t, made.ID)
 		w.forge.DeleteReview(made.Key, other.ID)
@@ -206,6 +207,55 @@ func TestEverythingThatCameTooLateIsNamed(t *testing.T) {
 	}
 	if strings.Contains(end, "zoe") || strings.Count(end, "alice") != 2 {
 		t.Errorf("what was taken back is named:\n%s", end)
+	}
+}
+
+// A review that asks for changes and that a run has taken up begins no other run; one
+// that came too late for it, was edited since, or is another does.
+func TestAReviewIsDealtWithOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		after func(w *workshop, key task.Key, review forge.Review)
+		taken bool
+		want  task.State
+	}{
+		"taken up": {func(*workshop, task.Key, forge.Review) {}, true, task.Done},
+		"too late": {func(*workshop, task.Key, forge.Review) {}, false, task.Queued},
+		"edited": {func(w *workshop, key task.Key, review forge.Review) {
+			w.forge.EditReview(key, review.ID, "much too slow")
+		}, true, task.Queued},
+		"another": {func(w *workshop, key task.Key, _ forge.Review) {
+			w.forge.Judge(key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "still too slow", At: time.Now().Add(time.Minute)})
+		}, true, task.Queued},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := onSQLite(t, setting{reviews: true})
+			w.forge.SetAccess(repository, "bob", forge.WriteAccess)
+			made := w.pull(t)
+			w.forge.Change(made.Key, func(item *forge.Item) { item.Author = bot })
+			held, _ := w.claim(t, made.ID)
+			review := w.forge.Judge(made.Key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "too slow"})
+			w.look(t, made.ID)
+			_, last := heardBy(t, held, 0)
+			if test.taken {
+				signal := fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, last)
+				if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, signal)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "It is done."}); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(t, made.Key)
+			test.after(w, made.Key, review)
+			if err := w.intake.Look(t.Context(), made.Key, 0); err != nil {
+				t.Fatal(err)
+			}
+			if is, err := w.store.Task(t.Context(), made.ID); err != nil || is.State != test.want {
+				t.Errorf("the task is %s (%s), %v, want %s", is.State, is.Reason, err, test.want)
+			}
+		})
 	}
 }
 

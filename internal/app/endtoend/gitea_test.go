@@ -260,12 +260,14 @@ func TestOnGitea(t *testing.T) {
 		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2})
 		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar", "testdata/gate/*.txtar"),
 			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
-			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret"))
+			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret",
+			"written_review", "written_changes", "written_late"))
 	})
 	t.Run("polling", func(t *testing.T) {
 		t.Parallel()
 		h, site := giteaHouse(t, server, "carol", "", plan{agents: 2})
-		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"), "comments_result", "stop_command"))
+		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar"),
+			"comments_result", "stop_command", "written_changes"))
 	})
 }
 
