@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -95,12 +96,12 @@ func (g *giteaSite) repository(ctx context.Context, name, source string) (string
 	if _, _, err := g.client(g.owner).CreateRepo(sdk.CreateRepoOption{Name: name, Private: true, DefaultBranch: "main"}); err != nil {
 		return "", err
 	}
-	write := sdk.AccessModeWrite
-	for _, login := range []string{giteaBot, "alice", "bob", "carol", "dave", "erin", "mallory"} {
-		if login == g.owner {
-			continue
-		}
-		if _, err := g.client(g.owner).AddCollaborator(g.owner, name, login, sdk.AddCollaboratorOption{Permission: &write}); err != nil {
+	allowed := maps.Clone(people)
+	allowed[giteaBot] = forge.WriteAccess
+	delete(allowed, g.owner)
+	for login, access := range allowed {
+		mode := sdk.AccessMode(access.String())
+		if _, err := g.client(g.owner).AddCollaborator(g.owner, name, login, sdk.AddCollaboratorOption{Permission: &mode}); err != nil {
 			return "", err
 		}
 	}
@@ -131,11 +132,20 @@ func (g *giteaSite) open(ctx context.Context, repository, as string, scenario *p
 }
 
 func (g *giteaSite) openPull(ctx context.Context, repository, as string, pull *phasetest.Pull) (task.Key, error) {
-	made, _, err := g.client(as).CreatePullRequest(g.owner, g.short(repository), sdk.CreatePullRequestOption{
-		Head: taskBranch, Base: "main", Title: pull.Title, Body: pull.Body,
-	})
-	if err != nil {
-		return task.Key{}, err
+	var made *sdk.PullRequest
+	for {
+		var answer *sdk.Response
+		var err error
+		made, answer, err = g.client(as).CreatePullRequest(g.owner, g.short(repository), sdk.CreatePullRequestOption{
+			Head: taskBranch, Base: "main", Title: pull.Title, Body: pull.Body,
+		})
+		if err == nil {
+			break
+		}
+		// Gitea knows of a branch some time after it was pushed.
+		if answer == nil || answer.StatusCode != http.StatusNotFound || !pause(ctx) {
+			return task.Key{}, err
+		}
 	}
 	key := task.Key{Forge: task.Gitea, Repository: repository, Kind: task.Pull, Number: made.Index}
 	for _, thread := range pull.Threads {

@@ -38,7 +38,7 @@ type story struct {
 	runs    int               // that have begun
 	last    int64             // generation of the run that began last
 	entries int               // of the journal, over all runs
-	present int64             // comments that were there at the start
+	present int64             // comments that were there at the start, those in reviews included
 	said    int64             // versions of comments that runs are told of, those included
 	ids     map[string]string // of comments, as the forge has them
 	threads map[string]string // the same of review threads
@@ -97,9 +97,9 @@ func (s *story) prepare(ctx context.Context) error {
 	if err := s.knowThreads(ctx); err != nil {
 		return err
 	}
-	for _, comment := range s.Comments {
+	for i, comment := range s.Comments {
 		s.present++
-		id := fmt.Sprint("s", s.present)
+		id := fmt.Sprint("s", i+1)
 		if s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body); err != nil {
 			return err
 		}
@@ -115,7 +115,12 @@ func (s *story) knowThreads(ctx context.Context) error {
 	if s.Pull == nil {
 		return nil
 	}
+	reviews, err := s.site.look().Reviews(ctx, s.item)
+	if err != nil {
+		return err
+	}
 	threads, err := s.site.look().ReviewThreads(ctx, s.item)
+	s.present += int64(len(forge.ReviewTexts(reviews)) + len(forge.ReviewComments(threads)))
 	for _, known := range s.Pull.Threads {
 		for _, thread := range threads {
 			if !strings.Contains(thread.Comments[0].Body, known.Body) {
