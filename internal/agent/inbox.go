@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -46,17 +47,54 @@ func (i *inbox) add(comments []wire.Comment) int64 {
 	return i.last
 }
 
-// after returns the comments after a position.
+// after returns what became of comments after a position: of each comment once, as it
+// is now, in the order of the first change.
 func (i *inbox) after(position int64) []phase.Comment {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
-	var found []phase.Comment
-	for _, comment := range i.comments {
-		if comment.Position > position {
-			found = append(found, comment)
-		}
+	type version struct {
+		kind    task.CommentKind
+		id      string
+		refused bool // of that only the record is told
 	}
-	return found
+	var found []phase.Comment
+	var first []phase.Comment
+	at := map[version]int{}
+	for _, comment := range i.comments {
+		if comment.Position <= position {
+			continue
+		}
+		of := version{comment.Kind, comment.ID, comment.Refused != ""}
+		place, known := at[of]
+		if !known {
+			at[of] = len(found)
+			found, first = append(found, comment), append(first, comment)
+			continue
+		}
+		found[place] = since(first[place], comment)
+	}
+	return slices.DeleteFunc(found, func(c phase.Comment) bool { return c.Change == "" })
+}
+
+// since is the last of several versions of a comment for a run that was told of none of
+// them. Its change is empty if there is nothing to tell.
+func since(first, last phase.Comment) phase.Comment {
+	was := first.Before
+	if first.Change == string(task.CommentDeleted) {
+		was = first.Body
+	}
+	net := task.Net(task.CommentChange(first.Change), task.CommentChange(last.Change))
+	switch {
+	case net == task.CommentEdited && last.Body == was && last.Refused == "":
+		net = ""
+	case net == task.CommentDeleted:
+		last.Body = was
+	}
+	last.Change, last.Before = string(net), ""
+	if net == task.CommentEdited {
+		last.Before = was
+	}
+	return last
 }
 
 // halted notes a halt. Of several the strongest counts.

@@ -45,6 +45,6 @@ func commentsOf(all []wire.Comment) []phase.Comment {
 func commentOf(c wire.Comment) phase.Comment {
 	return phase.Comment{
 		Position: c.Position, ID: c.ID, Kind: task.CommentKind(c.Kind), Author: phase.Person{Login: c.Author, Access: c.Access},
-		Body: c.Body, Change: c.Change, Refused: c.Refused, CreatedAt: c.CreatedAt,
+		Body: c.Body, Change: c.Change, Refused: c.Refused, CreatedAt: c.CreatedAt, About: c.About, Before: c.Before,
 	}
 }

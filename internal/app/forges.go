@@ -113,11 +113,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		Accept: broker.Accept(c.CommentDetection.AcceptFrom), Access: broker.NewRights(f.readers(), f.clock.Now).Access, Log: f.log,
 	}
 	if c.CommentDetection.ReviewComments {
-		reviews := make(map[task.Forge]broker.ReviewReader, len(f.forges))
-		for name, one := range f.forges {
-			reviews[name] = one
-		}
-		f.snapshots.ReadReviews(reviews)
+		f.snapshots.ReadReviews(f.reviewSources())
 	}
 	f.sender = broker.NewSender(broker.SenderOptions{
 		Outbox: database, Tasks: database, Forges: f.forges, Snapshots: f.snapshots, Log: report.Log, Now: f.clock.Now, Mask: redactor.String,

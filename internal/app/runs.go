@@ -44,16 +44,17 @@ func newRunSide(c config.Config, f *forgeSide, now func() time.Time) (*runSide, 
 		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" },
 	}
 	own, readers := ownLogin(c), f.readers()
+	talk := broker.NewTalk(broker.TalkOptions{
+		Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
+	})
 	return &runSide{
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Bell: f.bell, Words: words, Own: own, Base: f.base, Forges: readers,
-			Steering: f.steering, Reviews: f.reviewSources(), Gate: gate, Addresses: f.addresses(c.Git), Receipts: f.receipts,
+			Steering: f.steering, Talk: talk, Reviews: f.reviewSources(), Gate: gate, Addresses: f.addresses(c.Git), Receipts: f.receipts,
 			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		halts: broker.NewHalts(haltOptions(c, f, words, now)),
-		talk: broker.NewTalk(broker.TalkOptions{
-			Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Off: !c.CommentDetection.Enabled, Now: now, Log: f.log,
-		}),
+		talk:  talk,
 	}, nil
 }
 

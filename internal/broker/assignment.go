@@ -171,7 +171,9 @@ func (p *Preparer) describe(ctx context.Context, from forge.Forge, snapshot Snap
 		return fmt.Errorf("note the comments that are there: %w", err)
 	}
 	if made.Item.Key.Kind == task.Pull {
-		made.Pull, err = p.pull(ctx, from, *made)
+		if made.Pull, err = p.pull(ctx, from, *made); err == nil {
+			made.Comments = made.Pull.without(made.Comments)
+		}
 	}
 	return err
 }

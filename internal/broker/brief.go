@@ -55,6 +55,16 @@ func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) 
 	return brief, nil
 }
 
+// without leaves out what the brief has: reviews that ask for changes, and comments on
+// lines, of which it has those that nobody has resolved. Those on lines that are refused
+// are not in the brief and stay, for the record.
+func (b *PullBrief) without(comments []TaskComment) []TaskComment {
+	return slices.DeleteFunc(comments, func(c TaskComment) bool {
+		asks := slices.ContainsFunc(b.Summaries, func(s ReviewSummary) bool { return s.ID == c.ID })
+		return c.Kind == task.ReviewComment && c.MaySteer() || c.Kind == task.SummaryComment && asks
+	})
+}
+
 // asksForChanges reports whether somebody who may do so asks for changes.
 func (b *PullBrief) asksForChanges() bool {
 	return len(b.Threads) > 0 || slices.ContainsFunc(b.Summaries, func(s ReviewSummary) bool { return s.MaySteer() })

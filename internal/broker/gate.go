@@ -31,7 +31,7 @@ type Gate struct {
 
 // ReviewSource reads what reviewers said.
 type ReviewSource interface {
-	ReviewReader
+	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
 	Reviews(ctx context.Context, key task.Key) ([]forge.Review, error)
 }
 

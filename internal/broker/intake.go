@@ -32,6 +32,9 @@ type IntakeOptions struct {
 	Steering *Steering
 	Labels   Labels
 	Rules    Rules
+	// TakenUp reports whether the last run of a task has taken a review up; see
+	// [Talk.TakenUp]. Nil means that no run takes up reviews.
+	TakenUp  func(ctx context.Context, t task.Task, review forge.Review) (bool, error)
 	Withdraw Withdraw // nil means that a task is stopped at once, whatever it does
 	Now      func() time.Time
 	Wrote    func() // is called when there is something in the outbox

@@ -220,6 +220,9 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 	if last.State.Active() || occasion <= last.Occasion {
 		return nil
 	}
+	if dealtWith, err := i.dealtWith(ctx, last, newest); err != nil || dealtWith {
+		return err
+	}
 	if rounds > i.options.Rules.ReviewRounds {
 		i.options.Log.WarnContext(ctx, "reviews of ours, or of people who may not write, keep asking for changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
 		return nil
@@ -236,6 +239,15 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
 		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion,
 	})
+}
+
+// dealtWith reports whether the last task of a pull request was done after its run had
+// taken up a review that came meanwhile: then there is nothing left to do about it.
+func (i *Intake) dealtWith(ctx context.Context, last task.Task, review forge.Review) (bool, error) {
+	if i.options.TakenUp == nil || last.State != task.Done {
+		return false, nil
+	}
+	return i.options.TakenUp(ctx, last, review)
 }
 
 // occasionOf names a review as what a task is for. Later reviews have greater names.

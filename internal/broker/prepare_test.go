@@ -30,6 +30,7 @@ func (s *seeds) Prepare(_ context.Context, t task.Task, needs broker.Needs) erro
 func preparer(o *office, ground broker.Ground) *broker.Preparer {
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)
 	o.Cleanup(snapshots.Stop)
+	snapshots.ReadReviews(map[task.Forge]broker.ReviewSource{task.GitHub: o.forge})
 	talk := broker.NewTalk(broker.TalkOptions{
 		Store: o.store, Snapshots: snapshots, Own: func(_ task.Forge, login string) bool { return login == bot }, Steering: o.steering, Now: o.now,
 	})
@@ -198,6 +199,34 @@ func TestPrepareFixUp(t *testing.T) {
 	o.check(err)
 	if made.Earlier != "" || strings.Contains(made.Prompt, "The hinge") || strings.Contains(made.Prompt, "Mend the gate") {
 		t.Errorf("the prompt says what is confidential:\n%s", made.Prompt)
+	}
+}
+
+// What reviews say is in an assignment once: those that ask for changes and the threads
+// that nobody has resolved apart from the comments, other reviews among them.
+func TestPrepareTellsReviewsOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	pull := o.pull("feature", "")
+	o.forge.Say(pull, "ann", "A comment.")
+	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it first."})
+	o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.Remark, Body: "Paint it too."})
+	o.forge.AddThread(pull, "bob", "gate.txt", 7, "Not here.")
+	made, _, err := o.store.Assign(t.Context(), store.NewTask{Key: pull, Type: task.Development, Title: "Mend", Reason: task.ReasonAssigned}, nil)
+	o.check(err)
+	assigned, err := preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: o.claim(made, "a")})
+	o.check(err)
+	var comments []string
+	for _, comment := range assigned.Comments {
+		comments = append(comments, string(comment.Kind)+" "+comment.Body)
+	}
+	if want := []string{"item A comment.", "summary Paint it too."}; !slices.Equal(comments, want) {
+		t.Errorf("the comments are %q, want %q", comments, want)
+	}
+	for _, text := range []string{"A comment.", "Oil it first.", "Paint it too.", "Not here."} {
+		if strings.Count(assigned.Prompt, text) != 1 {
+			t.Errorf("the prompt does not say %q once:\n%s", text, assigned.Prompt)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/notice"
@@ -43,6 +42,9 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 	pull, opened, err := r.awaitOpening(ctx, held)
 	if err != nil {
 		return task.Task{}, err
+	}
+	if result.Outcome == RunDone || result.Outcome == RunFailed {
+		r.lookOnce(ctx, held)
 	}
 	late, err := r.late(ctx, held)
 	if err != nil {
@@ -85,27 +87,6 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 	r.options.Log.InfoContext(ctx, "a run has ended", "task", held.ID, "generation", held.Generation,
 		"outcome", result.Outcome, "state", after.State, "reason", after.Reason)
 	return after, nil
-}
-
-// late are the authors of comments that the run was not told of before its end.
-// They are said to be so: no comment is passed over in silence.
-func (r *Runs) late(ctx context.Context, held Held) ([]string, error) {
-	taken, err := takenUpTo(ctx, r.options.Store, held.Task)
-	if err != nil {
-		return nil, err
-	}
-	signals, err := r.pending(ctx, held, taken)
-	if err != nil {
-		return nil, err
-	}
-	var authors []string
-	for _, entry := range signals.Comments {
-		known := slices.Contains(authors, entry.Comment.Author)
-		if entry.Refused == "" && entry.Change != store.CommentDeleted && !known {
-			authors = append(authors, entry.Comment.Author)
-		}
-	}
-	return authors, nil
 }
 
 // joined puts two texts together, of which each may be empty.

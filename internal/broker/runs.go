@@ -42,6 +42,9 @@ type RunOptions struct {
 	Forges map[task.Forge]forge.Reader
 	// Steering says whose words are a request.
 	Steering *Steering
+	// Talk keeps what people write. It is looked once more at the end of a run, so that
+	// what came too late is named; nil means that it is not.
+	Talk *Talk
 	// Reviews are where the reviews of pull requests are read.
 	Reviews map[task.Forge]ReviewSource
 	Gate    Gate

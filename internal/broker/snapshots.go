@@ -17,8 +17,8 @@ import (
 type Snapshot struct {
 	Item     forge.Item
 	Comments []task.Comment // in the item's conversation, oldest first
-	// ReviewComments are those on lines of a pull request, oldest first; see
-	// [Snapshots.ReadReviews].
+	// ReviewComments are the texts of the reviews of a pull request, and then the
+	// comments on its lines; see [Snapshots.ReadReviews].
 	ReviewComments []task.Comment
 	// ReadAt is the moment just before it was read. What happened later may be
 	// in it or not.
@@ -63,7 +63,7 @@ type Snapshots struct {
 	ages    Ages
 	now     func() time.Time
 	flights singleflight.Group
-	reviews map[task.Forge]ReviewReader
+	reviews map[task.Forge]ReviewSource
 
 	mu      sync.Mutex
 	entries map[task.Key]*entry
@@ -101,14 +101,22 @@ func NewSnapshots(forges map[task.Forge]forge.Reader, ages Ages, now func() time
 	}
 }
 
-// ReviewReader reads the conversations on lines of a pull request.
-type ReviewReader interface {
-	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
-}
+// ReadReviews has the reviews of pull requests read too. It is called before anything
+// else.
+func (s *Snapshots) ReadReviews(from map[task.Forge]ReviewSource) { s.reviews = from }
 
-// ReadReviews has the comments on lines of pull requests read too. It is called
-// before anything else.
-func (s *Snapshots) ReadReviews(from map[task.Forge]ReviewReader) { s.reviews = from }
+// inReviews reads what people wrote in the reviews of a pull request.
+func inReviews(ctx context.Context, from ReviewSource, pull task.Key) ([]task.Comment, error) {
+	reviews, err := from.Reviews(ctx, pull)
+	if err != nil {
+		return nil, fmt.Errorf("read the reviews of %s: %w", pull, err)
+	}
+	threads, err := from.ReviewThreads(ctx, pull)
+	if err != nil {
+		return nil, fmt.Errorf("read the review comments of %s: %w", pull, err)
+	}
+	return append(forge.ReviewTexts(reviews), forge.ReviewComments(threads)...), nil
+}
 
 // Get returns a snapshot that is not older than maxAge and that was read after
 // every change that [Snapshots.Changed] told of before the call. Only edits of
@@ -223,11 +231,9 @@ func (s *Snapshots) read(ctx context.Context, key task.Key) (reading, error) {
 		}
 		after.snapshot.Comments, after.commentsAt = comments, at
 		if reviews, read := s.reviews[key.Forge]; read && key.Kind == task.Pull {
-			threads, err := reviews.ReviewThreads(ctx, key)
-			if err != nil {
-				return reading{}, fmt.Errorf("read the review comments of %s: %w", key, err)
+			if after.snapshot.ReviewComments, err = inReviews(ctx, reviews, key); err != nil {
+				return reading{}, err
 			}
-			after.snapshot.ReviewComments = forge.ReviewComments(threads)
 		}
 	}
 	s.remember(key, after)

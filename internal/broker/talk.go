@@ -3,6 +3,8 @@ package broker
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -167,22 +169,52 @@ func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
 			if err := k.judge(ctx, seen.Item, c, &entry, earlier); err != nil {
 				return nil, err
 			}
+			compareVersions(c, &entry)
 			entries = append(entries, entry)
 		}
 		return entries, nil
 	}, whatChanged)
 }
 
-// heard is what others than we have said on an item, oldest first.
+// heard is what others than we have written on an item, oldest first.
 func (k *Talk) heard(item task.Key, seen Snapshot) []task.Comment {
 	var all []task.Comment
 	for _, comment := range slices.Concat(seen.Comments, seen.ReviewComments) {
 		if !k.options.Own(item.Forge, comment.Author) {
+			comment.Body = bounded(comment.Body)
 			all = append(all, comment)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b task.Comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return all
+}
+
+const (
+	// longestText is how many bytes of a comment are kept, and longestBefore how many of
+	// what it said before an edit.
+	longestText   = 64 << 10
+	longestBefore = 2 << 10
+)
+
+// bounded is a text of which the log keeps all versions. What is cut off is replaced by
+// its hash, so that an edit of it is still seen as one.
+func bounded(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	return fmt.Sprintf("%s\n[%d bytes in all; SHA-256 %x]", cutText(text, longestText), len(text), sha256.Sum256([]byte(text)))
+}
+
+// compareVersions adds to an edit what the comment said before. A run was not told of
+// what was refused then, so that a comment which no longer is refused is new to it.
+func compareVersions(c change, entry *store.CommentEntry) {
+	switch {
+	case c.kind != store.CommentEdited || entry.Refused != "":
+	case c.before.Refused != "":
+		entry.Change = store.CommentNew
+	default:
+		entry.Before = cutText(c.before.Comment.Body, longestBefore)
+	}
 }
 
 // change is how a comment differs from what the log says.
@@ -311,6 +343,28 @@ func (k *Talk) commentedBefore(ctx context.Context, t task.Task, login string) (
 		}
 	}
 	return false, nil
+}
+
+// TakenUp reports whether the runs of a task were told of the text of a review as it was
+// last seen: with the assignment, or while they worked. Of a review without a text that is
+// not known.
+func (k *Talk) TakenUp(ctx context.Context, t task.Task, review forge.Review) (bool, error) {
+	known, _, err := k.options.Store.KnownComments(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	at := slices.IndexFunc(known, func(entry store.CommentEntry) bool {
+		return entry.Comment.Kind == task.SummaryComment && entry.Comment.ID == review.ID
+	})
+	if at < 0 || known[at].Refused != "" || known[at].Comment.Body != bounded(review.Body) {
+		return false, nil
+	}
+	start, err := k.options.Store.CommentsStart(ctx, t.ID)
+	if err != nil || known[at].Position <= start {
+		return err == nil, err
+	}
+	taken, err := takenUpTo(ctx, k.options.Store, t)
+	return err == nil && known[at].Position <= taken, err
 }
 
 // answered reports whether people have said something that the task's runs have not

@@ -63,13 +63,33 @@ type ReviewThread struct {
 	Comments []task.Comment // one at least, of kind [task.ReviewComment]
 }
 
-// ReviewComments returns the comments of all threads in one row, oldest first.
+// ReviewComments returns the comments of all threads in one row, oldest first. Each says
+// on which line it is.
 func ReviewComments(threads []ReviewThread) []task.Comment {
 	var all []task.Comment
 	for _, thread := range threads {
-		all = append(all, thread.Comments...)
+		for _, comment := range thread.Comments {
+			comment.About = thread.Anchor.String()
+			all = append(all, comment)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b task.Comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return all
+}
+
+// ReviewTexts returns the texts of reviews as comments, in the same order. A review
+// without a text is none.
+func ReviewTexts(reviews []Review) []task.Comment {
+	var all []task.Comment
+	for _, review := range reviews {
+		if strings.TrimSpace(review.Body) == "" {
+			continue
+		}
+		all = append(all, task.Comment{
+			ID: review.ID, Kind: task.SummaryComment, Author: review.Author, Body: review.Body,
+			CreatedAt: review.At, UpdatedAt: review.At, About: string(review.Verdict),
+		})
+	}
 	return all
 }
 
@@ -132,8 +152,11 @@ func addAnchors(anchors map[Anchor]bool, path string, fragment *gitdiff.TextFrag
 }
 
 // String is the anchor as people write it: "path:12", with "(old)" behind it for
-// the old side.
+// the old side. Without a line it is the path.
 func (a Anchor) String() string {
+	if a.Line == 0 {
+		return a.Path
+	}
 	text := fmt.Sprintf("%s:%d", a.Path, a.Line)
 	if a.Side == OldSide {
 		text += " (old)"

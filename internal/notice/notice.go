@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,12 +46,23 @@ type Notice struct {
 	Paused     time.Duration
 	Days       int
 	Attempts   int
-	Late       []string // who wrote comments that no run has taken up
+	Late       []Late // what no run has taken up
 	Findings   []task.Finding
 	Commit     string // that was published
 	Receipt    string // id of its receipt
 	ReceiptURL string // where people find the receipt; "" if nobody knows
 }
+
+// Late is something that came too late for a run.
+type Late struct {
+	Author string // of the comment
+	Kind   task.CommentKind
+	About  string // as in [task.Comment]
+	Change task.CommentChange
+}
+
+// mostLate is how much that came too late is named.
+const mostLate = 20
 
 // Done says that the work is done and passed verification.
 func (n Notice) Done(in task.Language) string { return n.text(in, "done", n.opened()) }
@@ -76,7 +88,7 @@ func (n Notice) Broke(in task.Language) string { return n.text(in, "broke", n.wo
 // Lost says that the agents were lost again and again.
 func (n Notice) Lost(in task.Language) string { return n.text(in, "lost", n.work(false), "retry") }
 
-// TooLate says whose comments came after the end of the work.
+// TooLate says what came after the end of the work.
 func (n Notice) TooLate(in task.Language) string { return n.text(in, n.when("late", len(n.Late) > 0)) }
 
 // Stopped says that the work was stopped, and what is left of it.
@@ -146,10 +158,30 @@ func (n Notice) text(in task.Language, names ...string) string {
 		"{reason}", cmp.Or(n.Reason.In(in), string(n.Reason)), "{detail}", n.Detail, "{seconds}", fmt.Sprintf("%.1f", max(0, n.Took.Seconds())),
 		"{kept}", n.Kept, "{fetch}", n.Fetch, "{ref}", n.Ref, "{branch}", n.Branch, "{pull}", n.Pull,
 		"{paused}", lasting(n.Paused, in), "{days}", strconv.Itoa(n.Days), "{attempts}", strconv.Itoa(n.Attempts),
-		"{late}", strings.Join(n.Late, ", "), "{findings}", n.findings(in),
+		"{late}", n.late(in), "{findings}", n.findings(in),
 		"{commit}", n.Commit, "{receipt}", n.Receipt, "{receipt_url}", n.ReceiptURL,
 	).Replace(strings.Join(said, "\n\n"))
 }
+
+// late is a list with one line for each comment, and each line once.
+func (n Notice) late(in task.Language) string {
+	var lines []string
+	for _, one := range n.Late {
+		what := strings.NewReplacer("{place}", code(one.About)).Replace(texts[in]["late_"+string(one.Kind)])
+		line := "- " + strings.NewReplacer("{what}", what, "{author}", one.Author).Replace(texts[in]["late_"+string(one.Change)])
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if more := len(lines) - mostLate; more > 0 {
+		rest := strings.ReplaceAll(texts[in]["late_more"], "{count}", strconv.Itoa(more))
+		lines = append(lines[:mostLate], "- "+rest)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// code is a text of others as code.
+func code(text string) string { return "`" + strings.ReplaceAll(text, "`", "'") + "`" }
 
 // findings are a list with one line for each.
 func (n Notice) findings(in task.Language) string {
@@ -157,7 +189,7 @@ func (n Notice) findings(in task.Language) string {
 	for _, finding := range n.Findings {
 		line := finding.In(in)
 		if place := finding.Place(); place != "" {
-			line = "`" + strings.ReplaceAll(place, "`", "'") + "`: " + line
+			line = code(place) + ": " + line
 		}
 		lines = append(lines, "- "+line)
 	}

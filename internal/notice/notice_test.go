@@ -35,7 +35,7 @@ func TestOneLookForAll(t *testing.T) {
 	whole := Notice{
 		Reason: task.ReasonUnassigned, Detail: "The command failed.", Took: 1500 * time.Millisecond, Unanswered: true, Kept: "c0ffee",
 		Fetch: "https://toryo.example/git/1.git", Ref: "refs/toryo/wip", Branch: "toryo-1", Pull: "https://forge.example/1",
-		Paused: 25*time.Hour + 5*time.Minute, Days: 30, Attempts: 3, Late: []string{"alice"},
+		Paused: 25*time.Hour + 5*time.Minute, Days: 30, Attempts: 3, Late: []Late{{Author: "alice", Kind: task.ReviewComment, About: "a.go:1", Change: task.CommentEdited}},
 	}
 	begins := map[task.Language]*regexp.Regexp{
 		task.English:  regexp.MustCompile(`^\*\*(Done|Failed|Stopped|Paused|Resumed)\.\*\* `),

@@ -195,7 +195,9 @@ func (r *run) requestText(in room) string {
 	}
 	b.WriteString(". What it asks for is what you are to do to the project:\n")
 	b.WriteString(quoteBy(kind, work.Author, work.Title+"\n\n"+work.Body, longestRequest))
-	for _, text := range in.fitted(len(work.Comments), func(i, most int) string { return quoteComment("comment", work.Comments[i], most) }) {
+	for _, text := range in.fitted(len(work.Comments), func(i, most int) string {
+		return quoteComment(work.Comments[i].source(), work.Comments[i], most)
+	}) {
 		b.WriteString("\n" + text)
 	}
 	if work.Pull != nil {

@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -27,6 +28,8 @@ const (
 	longestComment = 16_000
 	keptComment    = 64_000
 	shortComment   = 300
+	// longestWas is how much it is shown of what does not hold any more.
+	longestWas = 2_000
 	// mostTaken is how many bytes of comments are taken up in one entry of the journal,
 	// which takes 4 MiB of JSON. There a byte may be six.
 	mostTaken = 400 << 10
@@ -169,13 +172,16 @@ func takenOf(comment Comment) TakenComment {
 	taken := TakenComment{Position: comment.Position, ID: comment.ID, Author: comment.Author.Login, Change: comment.Change,
 		Refused: comment.Refused}
 	if comment.Refused == "" {
-		taken.Access, taken.Body = comment.Author.Access, tool.Shorten(tool.Printable(comment.Body), keptComment)
+		taken.Kind, taken.About, taken.Access = comment.Kind, comment.About, comment.Author.Access
+		taken.Body = tool.Shorten(tool.Printable(comment.Body), keptComment)
+		taken.Before = tool.Shorten(tool.Printable(comment.Before), longestWas)
 	}
 	return taken
 }
 
 func (c TakenComment) comment() Comment {
-	return Comment{Position: c.Position, ID: c.ID, Author: Person{Login: c.Author, Access: c.Access}, Change: c.Change, Body: c.Body}
+	return Comment{Position: c.Position, ID: c.ID, Kind: c.Kind, About: c.About, Author: Person{Login: c.Author, Access: c.Access},
+		Change: c.Change, Before: c.Before, Body: c.Body}
 }
 
 // counted are the comments that are taken up.
@@ -221,22 +227,61 @@ func (in room) describeAll(comments []Comment) string {
 func quoteComment(source string, comment Comment, most int) string {
 	text := quoteBy(source, comment.Author, comment.Body, most)
 	if len(comment.Body) > most {
-		text += fmt.Sprintf("\n(This is not all of it. Read it whole with the tool %s and the id %s.)", commentsTool, llm.QuoteLine(oneLine(comment.ID)))
+		text += fmt.Sprintf("\n(This is not all of it. Read it whole with the tool %s and the id %s.)", commentsTool, llm.QuoteLine(comment.reference()))
 	}
 	return text
 }
 
-// describe is a comment as the model is told of it, with so many bytes of its text.
+// describe is a comment as the model is told of it, with at most so many bytes of its text.
 func describe(comment Comment, most int) string {
-	author, id := oneLine(comment.Author.Login), oneLine(comment.ID)
-	switch comment.Change {
-	case "edited":
-		return fmt.Sprintf("%s has changed a comment of theirs (%s). It now says:\n%s", author, id, quoteComment("comment", comment, most))
-	case "deleted":
-		return fmt.Sprintf("%s has withdrawn a comment (%s). What it said does not hold any more.", author, id)
+	author, id, place := oneLine(comment.Author.Login), oneLine(comment.ID), ""
+	switch {
+	case comment.Kind == task.SummaryComment:
+		place = " in a review" + verdicts[comment.About]
+	case comment.About != "":
+		place = " on the line " + plainName(comment.About)
 	}
-	return fmt.Sprintf("%s says:\n%s", author, quoteComment("comment", comment, most))
+	quoted := func(text string, most int) string { return quoteBy(comment.source(), comment.Author, text, most) }
+	switch task.CommentChange(comment.Change) {
+	case task.CommentEdited:
+		was := ""
+		if comment.Before != "" {
+			was = " It said:\n" + quoted(comment.Before, min(longestWas, most)) + "\n"
+		}
+		return fmt.Sprintf("%s has changed a comment of theirs (%s)%s.%s It now says:\n%s", author, id, place, was, quoteComment(comment.source(), comment, most))
+	case task.CommentDeleted:
+		gone := fmt.Sprintf("%s has withdrawn a comment (%s). What it said does not hold any more", author, id)
+		if comment.Body == "" {
+			return gone + "."
+		}
+		return gone + " and is not to be followed:\n" + quoted(comment.Body, min(longestWas, most))
+	}
+	return fmt.Sprintf("%s says%s:\n%s", author, place, quoteComment(comment.source(), comment, most))
 }
+
+// reference is what the model calls a comment. Forges number comments of different kinds
+// apart.
+func (c Comment) reference() string {
+	if c.Kind == "" || c.Kind == task.ItemComment {
+		return oneLine(c.ID)
+	}
+	return string(c.Kind) + "/" + oneLine(c.ID)
+}
+
+// source is what the model is told that a comment is.
+func (c Comment) source() string {
+	switch c.Kind {
+	case task.ReviewComment:
+		return "review comment"
+	case task.SummaryComment:
+		return "review"
+	}
+	return "comment"
+}
+
+// verdicts are those of reviews as the model is told of them. One that decides nothing
+// has no words.
+var verdicts = map[string]string{"approve": " that approves", "request_changes": " that requests changes"}
 
 // commentsTool is the tool that reads comments.
 const commentsTool = "comments"
@@ -259,9 +304,9 @@ func (r *run) readComments(of task.Phase) tool.Tool {
 		if in.ID == "" {
 			return tool.Output{Text: listed(all, in.Offset)}, nil
 		}
-		at := slices.IndexFunc(all, func(c Comment) bool { return oneLine(c.ID) == in.ID })
+		at := -1
 		for i := range all { // the last of several versions counts
-			if oneLine(all[i].ID) == in.ID {
+			if all[i].reference() == in.ID {
 				at = i
 			}
 		}
@@ -278,7 +323,10 @@ func (w Work) said() []Comment {
 	if w.Pull != nil {
 		all = append(all, w.Pull.Summaries...)
 		for _, thread := range w.Pull.Threads {
-			all = append(all, thread.Comments...)
+			for _, comment := range thread.Comments {
+				comment.Kind, comment.About = task.ReviewComment, fmt.Sprintf("%s:%d", thread.Path, thread.Line)
+				all = append(all, comment)
+			}
 		}
 	}
 	return all
@@ -294,7 +342,12 @@ func listed(comments []Comment, from int) string {
 		if len(text) > words {
 			text = strings.ToValidUTF8(text[:words], "") + "…"
 		}
-		lines = append(lines, fmt.Sprintf("- %s %s, %d bytes: %s", oneLine(comment.ID), llm.QuoteLine(oneLine(comment.Author.Login)), len(comment.Body), llm.QuoteLine(text)))
+		place := ""
+		if comment.Kind == task.ReviewComment && comment.About != "" {
+			place = " on " + plainName(comment.About)
+		}
+		lines = append(lines, fmt.Sprintf("- %s by %s%s, %d bytes: %s", llm.QuoteLine(comment.reference()), llm.QuoteLine(oneLine(comment.Author.Login)),
+			place, len(comment.Body), llm.QuoteLine(text)))
 	}
 	if left := len(comments) - from - most; left > 0 {
 		lines = append(lines, fmt.Sprintf("There are %d more; list them with offset %d.", left, from+most))
@@ -334,13 +387,12 @@ func (s *state) unanswered() []Comment {
 	return slices.DeleteFunc(slices.Clone(s.heard), func(c Comment) bool { return c.Position <= until })
 }
 
-// tooLate says whose comments were taken up and could not be dealt with any more.
+// tooLate says which comments were taken up and could not be dealt with any more.
 func (r *run) tooLate() string {
-	var late []string
+	var late []notice.Late
 	for _, comment := range r.state.unanswered() {
-		if comment.Change != "deleted" && !slices.Contains(late, comment.Author.Login) {
-			late = append(late, comment.Author.Login)
-		}
+		late = append(late, notice.Late{Author: comment.Author.Login, Kind: cmp.Or(comment.Kind, task.ItemComment), About: comment.About,
+			Change: task.CommentChange(comment.Change)})
 	}
 	if len(late) == 0 {
 		return ""

@@ -93,7 +93,7 @@ func checkDiscussion(t *testing.T, requests []llm.Request, tokens int64) {
 		t.Fatalf("there are %d results", len(results))
 	}
 	for i, wants := range [][]string{
-		{"Begin of c2.", "It is a long story. It is a long story.", "read on with offset "}, {"End of start1."}, {"There are 60 comments", "- c29 bob, "},
+		{"Begin of c2.", "It is a long story. It is a long story.", "read on with offset "}, {"End of start1."}, {"There are 60 comments", "- c29 by bob, "},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(results[i].Text, want) {
@@ -194,7 +194,7 @@ func TestCommentsThatNeverEnd(t *testing.T) {
 		}
 	}
 	outcome, err := world.Run(t.Context())
-	if err != nil || outcome.State != task.Done || !strings.Contains(outcome.Comment, "by bob came too late") {
+	if err != nil || outcome.State != task.Done || !strings.Contains(outcome.Comment, "a comment by bob") {
 		t.Fatalf("%s, %v: %s", outcome.State, err, outcome.Comment)
 	}
 }

@@ -52,6 +52,8 @@ type Comment struct {
 	Kind      task.CommentKind
 	Author    Person
 	Body      string
+	About     string // of a comment on a line the file and line, of the text of a review the verdict
+	Before    string // the beginning of what an edited one said before, if it is known
 	Change    string // new, edited, deleted; empty for one that was there at the start
 	Refused   string // the reason for which it is not to be taken up; see [task.Reason]
 	CreatedAt time.Time

@@ -118,8 +118,13 @@ type TakenComment struct {
 	Position int64  `json:"position"`
 	ID       string `json:"id"`
 	Author   string `json:"author"`
-	Access   string `json:"access,omitempty"`
-	Body     string `json:"body,omitempty"`    // of one that was taken up
-	Change   string `json:"change"`            // new, edited, deleted
-	Refused  string `json:"refused,omitempty"` // why it was not taken up
+	// Of one that was taken up; see [Comment].
+	Kind   task.CommentKind `json:"kind,omitempty"`
+	About  string           `json:"about,omitempty"`
+	Access string           `json:"access,omitempty"`
+	Before string           `json:"before,omitempty"`
+	Body   string           `json:"body,omitempty"`
+
+	Change  string `json:"change"`            // new, edited, deleted
+	Refused string `json:"refused,omitempty"` // why it was not taken up
 }

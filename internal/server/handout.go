@@ -151,7 +151,7 @@ func (h handsOut) assignment(a broker.Assignment, at string) wire.Assignment {
 }
 
 func plainComment(c task.Comment) wire.Comment {
-	return wire.Comment{ID: c.ID, Kind: string(c.Kind), Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}
+	return wire.Comment{ID: c.ID, Kind: string(c.Kind), Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, About: c.About}
 }
 
 // judged adds what the author of a comment counts for. What one says whose comments do

@@ -165,6 +165,7 @@ func commentOf(e store.CommentEntry) wire.Comment {
 	shown := wire.Comment{
 		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author,
 		Body: e.Comment.Body, CreatedAt: e.Comment.CreatedAt, UpdatedAt: e.Comment.UpdatedAt,
+		About: e.Comment.About, Before: e.Before,
 	}
 	if e.Change != store.CommentPresent {
 		shown.Change = string(e.Change)

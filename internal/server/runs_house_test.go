@@ -151,7 +151,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: w.forge}, broker.DefaultAges, nil)
 	t.Cleanup(w.snapshots.Stop)
 	if set.reviews {
-		w.snapshots.ReadReviews(map[task.Forge]broker.ReviewReader{task.Gitea: w.forge})
+		w.snapshots.ReadReviews(map[task.Forge]broker.ReviewSource{task.Gitea: w.forge})
 	}
 	w.sender = broker.NewSender(broker.SenderOptions{
 		Mask:   strings.NewReplacer(maskedSecret, "[masked]").Replace,
@@ -180,9 +180,12 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	if err := receipts.MakeKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	w.talk = broker.NewTalk(broker.TalkOptions{
+		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Now: w.now, Log: logger,
+	})
 	w.runs = broker.NewRuns(broker.RunOptions{
-		Receipts: receipts,
-		Store:    database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Receipts: receipts, Talk: w.talk,
+		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
 		Addresses: map[task.Forge]forge.Addresses{task.Gitea: addressBook{
@@ -210,14 +213,11 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
 		PauseFile: w.pauseFile, PauseSource: "file",
 	})
-	w.talk = broker.NewTalk(broker.TalkOptions{
-		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Now: w.now, Log: logger,
-	})
 	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
 	w.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: database, Notices: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
-		Steering: w.steering, Labels: labels, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
+		Steering: w.steering, Labels: labels, TakenUp: w.talk.TakenUp, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
 	})
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
 		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Answered: w.halts.Answered, Now: w.now, Log: logger,

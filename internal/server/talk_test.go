@@ -384,7 +384,7 @@ func TestNewLifeHasAJournalOfItsOwn(t *testing.T) {
 }
 
 // A comment that no run took up before the end is said to be so; one that was taken
-// up, withdrawn or written by the bot is not.
+// up or written by the bot is not.
 func TestCommentsThatCameTooLate(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
@@ -405,5 +405,5 @@ func TestCommentsThatCameTooLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)
-	w.wantComments(t, made.Key, "I am at it", "It is done.\n\nComments by bob came too late")
+	w.wantComments(t, made.Key, "I am at it", "It is done.\n\nThis came too late for this run and was not taken up:\n\n- a comment by bob\n\nTo have it")
 }

@@ -8,14 +8,14 @@ import (
 )
 
 // CommentChange says what an entry of a comment log is about.
-type CommentChange string
+type CommentChange = task.CommentChange
 
 // The changes.
 const (
 	CommentPresent CommentChange = "present" // it was there when the task was handed out
-	CommentNew     CommentChange = "new"
-	CommentEdited  CommentChange = "edited"
-	CommentDeleted CommentChange = "deleted"
+	CommentNew                   = task.CommentNew
+	CommentEdited                = task.CommentEdited
+	CommentDeleted               = task.CommentDeleted
 )
 
 // CommentEntry is one entry of a task's comment log.
@@ -25,6 +25,7 @@ type CommentEntry struct {
 	Comment  task.Comment // of a deleted one, as it was last
 	Access   string       // what its author may do in the repository; empty if it is not known
 	Refused  task.Reason  // why a run is not told of it; empty if it is
+	Before   string       // the beginning of what an edited one said before; empty if a run was not told of that
 	At       time.Time
 }
 

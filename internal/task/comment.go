@@ -12,7 +12,38 @@ type CommentKind string
 const (
 	ItemComment   CommentKind = "item"   // in the conversation of an issue or pull request
 	ReviewComment CommentKind = "review" // on a line of a pull request's diff
+
+	// SummaryComment is the text of a submitted review. On forges where that is a
+	// comment like any other it is an ItemComment.
+	SummaryComment CommentKind = "summary"
 )
+
+// CommentChange says what became of a comment.
+type CommentChange string
+
+// The changes.
+const (
+	CommentNew     CommentChange = "new"
+	CommentEdited  CommentChange = "edited"
+	CommentDeleted CommentChange = "deleted"
+)
+
+// Net is what several changes of one comment come to for somebody who was told of none
+// of them, by the first and the last. It is empty if there is nothing to tell: the
+// comment was written and deleted. A comment that was deleted and is there again was
+// edited, or not even that.
+func Net(first, last CommentChange) CommentChange {
+	switch known := first != CommentNew; {
+	case last == CommentDeleted && known:
+		return CommentDeleted
+	case last == CommentDeleted:
+		return ""
+	case known:
+		return CommentEdited
+	default:
+		return CommentNew
+	}
+}
 
 // Comment is one comment of a person or a bot on an item. Its ID is the forge's
 // own and stays the same when the comment is edited; it is unique among the
@@ -24,6 +55,10 @@ type Comment struct {
 	Body      string
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	// About says more about where it stands: of a comment on a line the file and the
+	// line, as path:12, and of the text of a review the verdict. It may change without
+	// an edit.
+	About string
 }
 
 // Edited reports whether the comment was changed after it was written.

@@ -92,10 +92,12 @@ type ReviewThread struct {
 type Comment struct {
 	Position  int64     `json:"position,omitempty" doc:"Its place among all that the task was told; see Signals"`
 	ID        string    `json:"id"`
-	Kind      string    `json:"kind" enum:"item,review"`
+	Kind      string    `json:"kind" enum:"item,review,summary"`
 	Author    string    `json:"author"`
 	Access    string    `json:"access,omitempty" doc:"What the author may do in the repository"`
 	Body      string    `json:"body"`
+	About     string    `json:"about,omitempty" doc:"Of a comment on a line the file and line, of the text of a review the verdict"`
+	Before    string    `json:"before,omitempty" doc:"The beginning of what an edited comment said before"`
 	Change    string    `json:"change,omitempty" doc:"Whether it is new, was edited or was deleted" enum:"new,edited,deleted"`
 	Refused   string    `json:"refused,omitempty" doc:"The reason for which it is not to be taken up; then there is no text"`
 	CreatedAt time.Time `json:"created_at"`

@@ -118,7 +118,7 @@ type CommentDetection struct {
 	Enabled        bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
 	CheckInterval  int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
 	AcceptFrom     string `key:"accept_from" default:"write_or_author" enum:"write_or_author write participants all" usual:"true" about:"Who may steer the work by comments and reviews: people who may write to the repository and the author of the issue or pull request; only people who may write; those who take part too (assignees, and who had commented before the task began); or everyone who can comment. What others say is recorded with the reason and not taken up."`
-	ReviewComments bool   `key:"review_comments" default:"true" about:"Whether comments on lines of a pull request count too."`
+	ReviewComments bool   `key:"review_comments" default:"true" about:"Whether reviews of a pull request, their texts and the comments on lines, count too."`
 }
 
 // Publishing is the section "publishing".

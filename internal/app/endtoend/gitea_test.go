@@ -2,7 +2,9 @@ package endtoend
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // giteaSite is a real Gitea, with a proxy before it that can refuse what the server
@@ -93,12 +96,12 @@ func (g *giteaSite) repository(ctx context.Context, name, source string) (string
 	if _, _, err := g.client(g.owner).CreateRepo(sdk.CreateRepoOption{Name: name, Private: true, DefaultBranch: "main"}); err != nil {
 		return "", err
 	}
-	write := sdk.AccessModeWrite
-	for _, login := range []string{giteaBot, "alice", "bob", "carol", "dave", "erin", "mallory"} {
-		if login == g.owner {
-			continue
-		}
-		if _, err := g.client(g.owner).AddCollaborator(g.owner, name, login, sdk.AddCollaboratorOption{Permission: &write}); err != nil {
+	allowed := maps.Clone(people)
+	allowed[giteaBot] = forge.WriteAccess
+	delete(allowed, g.owner)
+	for login, access := range allowed {
+		mode := sdk.AccessMode(access.String())
+		if _, err := g.client(g.owner).AddCollaborator(g.owner, name, login, sdk.AddCollaboratorOption{Permission: &mode}); err != nil {
 			return "", err
 		}
 	}
@@ -117,15 +120,104 @@ func (g *giteaSite) repository(ctx context.Context, name, source string) (string
 	return repository, err
 }
 
-func (g *giteaSite) open(_ context.Context, repository, as string, scenario *phasetest.Scenario) (task.Key, error) {
+func (g *giteaSite) open(ctx context.Context, repository, as string, scenario *phasetest.Scenario) (task.Key, error) {
 	if scenario.Pull != nil {
-		return task.Key{}, task.Errorf(task.Unsupported, "scenarios with pull requests are for the board")
+		return g.openPull(ctx, repository, as, scenario.Pull)
 	}
 	made, _, err := g.client(as).CreateIssue(g.owner, g.short(repository), sdk.CreateIssueOption{Title: scenario.Title, Body: scenario.Body})
 	if err != nil {
 		return task.Key{}, err
 	}
 	return task.Key{Forge: task.Gitea, Repository: repository, Kind: task.Issue, Number: made.Index}, nil
+}
+
+func (g *giteaSite) openPull(ctx context.Context, repository, as string, pull *phasetest.Pull) (task.Key, error) {
+	var made *sdk.PullRequest
+	for {
+		var answer *sdk.Response
+		var err error
+		made, answer, err = g.client(as).CreatePullRequest(g.owner, g.short(repository), sdk.CreatePullRequestOption{
+			Head: taskBranch, Base: "main", Title: pull.Title, Body: pull.Body,
+		})
+		if err == nil {
+			break
+		}
+		// Gitea knows of a branch some time after it was pushed.
+		if answer == nil || answer.StatusCode != http.StatusNotFound || !pause(ctx) {
+			return task.Key{}, err
+		}
+	}
+	key := task.Key{Forge: task.Gitea, Repository: repository, Kind: task.Pull, Number: made.Index}
+	for _, thread := range pull.Threads {
+		if _, err := g.review(ctx, key, thread.Author, string(forge.RequestChanges), thread.Body, wire.BoardLine{Path: thread.Path, Line: thread.Line}); err != nil {
+			return key, err
+		}
+	}
+	return key, nil
+}
+
+func (g *giteaSite) review(ctx context.Context, item task.Key, as, verdict, body string, on wire.BoardLine) (string, error) {
+	states := map[string]sdk.ReviewStateType{
+		"approve": sdk.ReviewStateApproved, "request_changes": sdk.ReviewStateRequestChanges, "comment": sdk.ReviewStateComment,
+	}
+	option := sdk.CreatePullReviewOptions{State: states[verdict], Body: body}
+	if on.Path != "" {
+		option.Body, option.Comments = "", []sdk.CreatePullReviewComment{{Path: on.Path, NewLineNum: int64(on.Line), Body: body}}
+		if option.State != sdk.ReviewStateComment {
+			option.Body = "Please see below."
+		}
+	}
+	made, _, err := g.client(as).CreatePullReview(g.owner, g.short(item.Repository), item.Number, option)
+	if err != nil {
+		return "", err
+	}
+	if on.Path == "" {
+		return g.reviewText(ctx, item, made.ID)
+	}
+	written, _, err := g.client(as).ListPullReviewComments(g.owner, g.short(item.Repository), item.Number, made.ID)
+	if err != nil || len(written) == 0 {
+		return "", fmt.Errorf("there is no comment in the review %d: %w", made.ID, err)
+	}
+	return strconv.FormatInt(written[0].ID, 10), nil
+}
+
+// reviewText is the comment that has the text of a review: the one that people edit and
+// delete on the page.
+func (g *giteaSite) reviewText(ctx context.Context, item task.Key, review int64) (string, error) {
+	address := fmt.Sprintf("%s/api/v1/repos/%s/issues/%d/timeline", g.server.URL, item.Repository, item.Number)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "token "+g.token)
+	answer, err := new(http.Client).Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var events []struct {
+		ID     int64  `json:"id"`
+		Type   string `json:"type"`
+		Review int64  `json:"review_id"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&events); err != nil {
+		return "", err
+	}
+	for _, event := range events {
+		if event.Type == "review" && event.Review == review {
+			return strconv.FormatInt(event.ID, 10), nil
+		}
+	}
+	return "", fmt.Errorf("the text of the review %d is not in the timeline", review)
+}
+
+func (g *giteaSite) reply(ctx context.Context, item task.Key, as, thread, body string) (string, error) {
+	person, err := gitea.New(gitea.Options{URL: g.server.URL, Token: g.server.Token(g.t, as), HTTP: forge.HTTPClient(nil)})
+	if err != nil {
+		return "", err
+	}
+	made, err := person.Reply(ctx, item, thread, forge.Post{Text: forge.Neutraliser{}.Text(body)})
+	return made.ID, err
 }
 
 func (g *giteaSite) say(_ context.Context, item task.Key, as, body string) (string, error) {
@@ -178,12 +270,14 @@ func TestOnGitea(t *testing.T) {
 		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2})
 		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar", "testdata/gate/*.txtar"),
 			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
-			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret"))
+			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret",
+			"written_review", "written_changes", "written_late"))
 	})
 	t.Run("polling", func(t *testing.T) {
 		t.Parallel()
 		h, site := giteaHouse(t, server, "carol", "", plan{agents: 2})
-		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar"), "comments_result", "stop_command"))
+		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar"),
+			"comments_result", "stop_command", "written_changes"))
 	})
 }
 

@@ -45,6 +45,11 @@ type talk interface {
 	say(ctx context.Context, item task.Key, as, body string) (id string, err error)
 	edit(ctx context.Context, item task.Key, as, id, body string) error
 	remove(ctx context.Context, item task.Key, as, id string) error
+	// review submits a review of a pull request, with a comment on the line unless its
+	// path is empty. The id is that of the text, and else of the comment.
+	review(ctx context.Context, item task.Key, as, verdict, body string, on wire.BoardLine) (id string, err error)
+	// reply writes into a review thread.
+	reply(ctx context.Context, item task.Key, as, thread, body string) (id string, err error)
 }
 
 // boardSite is the board of a house. What people do there goes through a server.
@@ -139,6 +144,22 @@ func (b *boardSite) edit(ctx context.Context, item task.Key, as, id, body string
 
 func (b *boardSite) remove(ctx context.Context, item task.Key, as, id string) error {
 	return b.act(ctx, http.MethodDelete, as, b.path(item)+"/comments/"+url.PathEscape(id), nil, nil)
+}
+
+func (b *boardSite) review(ctx context.Context, item task.Key, as, verdict, body string, on wire.BoardLine) (string, error) {
+	review := wire.NewBoardReview{Verdict: verdict, Body: body}
+	if on.Path != "" {
+		review.Body, review.Lines = "", []wire.NewBoardRemark{{On: on, Body: body}}
+	}
+	var made wire.BoardReview
+	err := b.act(ctx, http.MethodPost, as, b.path(item)+"/reviews", review, &made)
+	return made.ID, err
+}
+
+func (b *boardSite) reply(ctx context.Context, item task.Key, as, thread, body string) (string, error) {
+	var made wire.BoardComment
+	err := b.act(ctx, http.MethodPost, as, b.path(item)+"/threads/"+url.PathEscape(thread), wire.BoardText{Body: body}, &made)
+	return made.ID, err
 }
 
 func (b *boardSite) assign(ctx context.Context, item task.Key, there bool) error {

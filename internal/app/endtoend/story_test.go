@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,16 +9,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // story is a scenario that happens in a house.
@@ -34,7 +38,7 @@ type story struct {
 	runs    int               // that have begun
 	last    int64             // generation of the run that began last
 	entries int               // of the journal, over all runs
-	present int64             // comments that were there at the start
+	present int64             // comments that were there at the start, those in reviews included
 	said    int64             // versions of comments that runs are told of, those included
 	ids     map[string]string // of comments, as the forge has them
 	threads map[string]string // the same of review threads
@@ -108,9 +112,9 @@ func (s *story) prepare(ctx context.Context) error {
 	if err := s.knowThreads(ctx); err != nil {
 		return err
 	}
-	for _, comment := range s.Comments {
+	for i, comment := range s.Comments {
 		s.present++
-		id := fmt.Sprint("s", s.present)
+		id := fmt.Sprint("s", i+1)
 		if s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body); err != nil {
 			return err
 		}
@@ -126,7 +130,12 @@ func (s *story) knowThreads(ctx context.Context) error {
 	if s.Pull == nil {
 		return nil
 	}
+	reviews, err := s.site.look().Reviews(ctx, s.item)
+	if err != nil {
+		return err
+	}
 	threads, err := s.site.look().ReviewThreads(ctx, s.item)
+	s.present += int64(len(forge.ReviewTexts(reviews)) + len(forge.ReviewComments(threads)))
 	for _, known := range s.Pull.Threads {
 		for _, thread := range threads {
 			if !strings.Contains(thread.Comments[0].Body, known.Body) {
@@ -301,7 +310,17 @@ func (s *story) speak(ctx context.Context, comment phasetest.Comment) (err error
 	}
 	s.authors[id] = comment.Author
 	s.spoken = append(s.spoken, spoken{comment.Body, s.handed})
-	s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body)
+	path, line, _ := strings.Cut(comment.Line, ":")
+	number, _ := strconv.Atoi(line) // a line that is none is none of the diff
+	switch {
+	case comment.Reply != "":
+		s.ids[id], err = s.site.reply(ctx, s.item, comment.Author, s.threads[comment.Reply], comment.Body)
+	case comment.Review != "" || comment.Line != "":
+		verdict := cmp.Or(comment.Review, string(forge.Remark))
+		s.ids[id], err = s.site.review(ctx, s.item, comment.Author, verdict, comment.Body, wire.BoardLine{Path: path, Line: number})
+	default:
+		s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body)
+	}
 	return err
 }
 

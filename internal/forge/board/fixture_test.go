@@ -220,6 +220,18 @@ func (f *fixture) Review(t testing.TB, key task.Key, author string, verdict forg
 	check(t, err)
 }
 
+func (f *fixture) Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
+	t.Helper()
+	made, err := f.board.As(author).Answer(t.Context(), key, thread.ID, body)
+	check(t, err)
+	return made.ID
+}
+
+func (f *fixture) EditReview(t testing.TB, _ task.Key, _, _, _ string) {
+	t.Helper()
+	t.Fatal("reviews on the board are not changed")
+}
+
 func (f *fixture) Merge(t testing.TB, key task.Key, actor string) {
 	t.Helper()
 	_, err := f.board.As(actor).Merge(t.Context(), key)

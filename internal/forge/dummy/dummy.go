@@ -139,18 +139,6 @@ func (f *Forge) Say(key task.Key, author, body string) task.Comment {
 	return f.comment(f.items[key], author, body)
 }
 
-// Edit changes a comment as its author. As on some forges, the item does not
-// show it.
-func (f *Forge) Edit(key task.Key, id, body string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := range f.items[key].comments {
-		if comment := &f.items[key].comments[i]; comment.ID == id {
-			comment.Body, comment.UpdatedAt = forge.Clean(body), f.moment()
-		}
-	}
-}
-
 // Close closes an item.
 func (f *Forge) Close(key task.Key) {
 	f.mu.Lock()
@@ -289,30 +277,4 @@ func (f *Forge) Dependencies(ctx context.Context, key task.Key) (keys []task.Key
 		return nil
 	})
 	return keys, err
-}
-
-// Judge submits a review as someone else. Without a time it is of now.
-func (f *Forge) Judge(key task.Key, review forge.Review) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	on := f.items[key]
-	review.ID = f.id()
-	if review.At.IsZero() {
-		review.At = f.moment()
-	}
-	on.reviews = append(on.reviews, review)
-	on.UpdatedAt = f.moment()
-}
-
-// AddThread writes a comment on a line of a pull request as someone else.
-func (f *Forge) AddThread(key task.Key, author, path string, line int, body string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.moment()
-	comment := task.Comment{ID: f.id(), Kind: task.ReviewComment, Author: author, Body: forge.Clean(body), CreatedAt: now, UpdatedAt: now}
-	on := f.items[key]
-	on.threads = append(on.threads, forge.ReviewThread{
-		ID: f.id(), Anchor: forge.Anchor{Path: path, Side: forge.NewSide, Line: line}, Comments: []task.Comment{comment},
-	})
-	on.UpdatedAt = now
 }

@@ -48,13 +48,6 @@ func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post f
 	return edited, err
 }
 
-// DeleteComment removes a comment, as a person would.
-func (f *Forge) DeleteComment(key task.Key, id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.items[key].comments = slices.DeleteFunc(f.items[key].comments, func(c task.Comment) bool { return c.ID == id })
-}
-
 // EnsureLabels implements forge.Labeler.
 func (f *Forge) EnsureLabels(ctx context.Context, name string, labels []forge.Label) error {
 	return f.onRepository(ctx, "EnsureLabels", name, "", true, func(r *repository) error {

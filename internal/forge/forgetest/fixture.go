@@ -44,9 +44,9 @@ type Conversation interface {
 	Issue(t testing.TB, repository, author, title, body string) task.Key
 	// Comment comments on an item and returns the id.
 	Comment(t testing.TB, key task.Key, author, body string) string
-	// EditComment changes a comment.
+	// EditComment changes a comment, also one on a line.
 	EditComment(t testing.TB, key task.Key, author, id, body string)
-	// RemoveComment removes a comment.
+	// RemoveComment removes a comment, also one on a line.
 	RemoveComment(t testing.TB, key task.Key, author, id string)
 	// Label puts labels that exist on the item, or creates them, or takes them
 	// off, one after the other.
@@ -68,6 +68,11 @@ type Code interface {
 	Pull(t testing.TB, repository, author, head, base, title, body string) task.Key
 	// Review submits a review with comments on lines.
 	Review(t testing.TB, key task.Key, author string, verdict forge.Verdict, body string, comments map[forge.Anchor]string)
+	// Answer writes into a review thread and returns the id of the comment.
+	Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string
+	// EditReview changes the text of a review. On forges where that is a comment like
+	// any other it is not called.
+	EditReview(t testing.TB, key task.Key, author, id, body string)
 	// Merge merges a pull request.
 	Merge(t testing.TB, key task.Key, actor string)
 }

@@ -1,6 +1,9 @@
 package forgetest
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // Options says how much of the suite to run.
 type Options struct {
@@ -11,6 +14,8 @@ type Options struct {
 	// SilentReviews says that what people write with a review is a comment like
 	// any other on this forge, so that theirs are tested without a text.
 	SilentReviews bool
+	// Only names the tests to run; nil means all.
+	Only []string
 	// Without names tests that have no meaning on this forge, and says why.
 	Without map[string]string
 }
@@ -61,12 +66,17 @@ func Run(t *testing.T, fixture Fixture, options Options) {
 		{"ReviewersAccess", (*suite).reviewersAccess},
 		{"SubmitReview", (*suite).submitReview},
 		{"Reply", (*suite).reply},
+		{"Written", (*suite).written},
+		{"WrittenChanges", (*suite).writtenChanges},
 		{"Reactions", (*suite).reactions},
 		{"Statuses", (*suite).statuses},
 		{"Context", (*suite).context},
 	} {
 		if why, without := options.Without[one.name]; without {
 			t.Logf("without %s: %s", one.name, why)
+			continue
+		}
+		if options.Only != nil && !slices.Contains(options.Only, one.name) {
 			continue
 		}
 		t.Run(one.name, func(t *testing.T) {

@@ -2,7 +2,9 @@ package gitea_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -210,6 +212,56 @@ func (f *fixture) Review(t testing.TB, key task.Key, author string, verdict forg
 		review.Comments = append(review.Comments, comment)
 	}
 	check[*sdk.PullReview](t)(f.server.Client(t, author).CreatePullReview(owner, name, index, review))
+}
+
+func (f *fixture) Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
+	t.Helper()
+	person, err := gitea.New(gitea.Options{URL: f.server.URL, Token: f.server.Token(t, author)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := person.Reply(t.Context(), key, thread.ID, forge.Post{Text: forge.Neutraliser{}.Text(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+func (f *fixture) EditReview(t testing.TB, key task.Key, author, id, body string) {
+	t.Helper()
+	f.EditComment(t, key, author, f.textOf(t, key, id), body)
+}
+
+// textOf is the comment that has the text of a review: the one that people edit and
+// delete on the page.
+func (f *fixture) textOf(t testing.TB, key task.Key, review string) string {
+	t.Helper()
+	address := fmt.Sprintf("%s/api/v1/repos/%s/issues/%d/timeline", f.server.URL, key.Repository, key.Number)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "token "+f.server.Admin)
+	answer, err := new(http.Client).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var events []struct {
+		ID     int64  `json:"id"`
+		Type   string `json:"type"`
+		Review int64  `json:"review_id"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&events); err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range events {
+		if event.Type == "review" && fmt.Sprint(event.Review) == review {
+			return fmt.Sprint(event.ID)
+		}
+	}
+	t.Fatalf("the text of the review %s is not in the timeline: %+v", review, events)
+	return ""
 }
 
 func (f *fixture) Merge(t testing.TB, key task.Key, actor string) {

@@ -34,6 +34,7 @@ func TestOnGitea(t *testing.T) {
 	t.Run("BadToken", only.badToken)
 	t.Run("OrganisationLabels", only.organisationLabels)
 	t.Run("LongReview", only.longReview)
+	t.Run("DeletedTexts", only.deletedTexts)
 	t.Run("DraftByTitle", only.draftByTitle)
 	t.Run("Dependencies", only.dependencies)
 }

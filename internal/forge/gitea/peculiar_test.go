@@ -185,12 +185,43 @@ func (p peculiar) longReview(t *testing.T) {
 	if err != nil || len(threads) != lines {
 		t.Errorf("%d threads, %v, want %d", len(threads), err, lines)
 	}
+	if reviews, err := f.forge.Reviews(ctx, key); err != nil || len(reviews) != 1 || reviews[0].Body != "At length." {
+		t.Errorf("reviews %+v, %v", reviews, err)
+	}
 	ids := make([]string, 0, lines)
 	for _, comment := range forge.ReviewComments(threads) {
 		ids = append(ids, comment.ID)
 	}
 	if slices.Sort(ids); len(slices.Compact(ids)) != lines {
 		t.Errorf("%d different comments, want %d", len(slices.Compact(ids)), lines)
+	}
+}
+
+// deletedTexts has the texts of reviews deleted, and a whole review: what is left of a
+// review without its text is the verdict.
+func (p peculiar) deletedTexts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, p.server, p.server.URL)
+	name := f.Repository(t)
+	f.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	key := f.Pull(t, name, f.owner, "topic", "main", "A change", "")
+	reviewer, other := f.Person(t, name, forge.WriteAccess), f.Person(t, name, forge.WriteAccess)
+	f.Review(t, key, reviewer, forge.RequestChanges, "Not yet.", nil)
+	f.Review(t, key, other, forge.Remark, "By the way.", nil)
+	f.Review(t, key, other, forge.Remark, "One more thing.", nil)
+	before, err := f.forge.Reviews(t.Context(), key)
+	if err != nil || len(before) != 3 {
+		t.Fatalf("reviews %+v, %v", before, err)
+	}
+	f.RemoveComment(t, key, reviewer, f.textOf(t, key, before[0].ID))
+	f.RemoveComment(t, key, other, f.textOf(t, key, before[1].ID))
+	owner, repository, index := split(key)
+	if _, err := f.server.Client(t, other).DeletePullReview(owner, repository, index, number(t, before[2].ID)); err != nil {
+		t.Fatal(err)
+	}
+	after, err := f.forge.Reviews(t.Context(), key)
+	if err != nil || len(after) != 1 || after[0].ID != before[0].ID || after[0].Body != "" || after[0].Verdict != forge.RequestChanges {
+		t.Errorf("reviews %+v, %v", after, err)
 	}
 }
 

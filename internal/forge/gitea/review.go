@@ -81,8 +81,13 @@ func (f *Forge) Reviews(ctx context.Context, key task.Key) ([]forge.Review, erro
 	if err != nil {
 		return nil, err
 	}
+	texts, err := f.texts(ctx, key, found)
+	if err != nil {
+		return nil, err
+	}
 	var reviews []forge.Review
 	for _, one := range found {
+		one.Body = texts[one.ID]
 		if one.State == sdk.ReviewStateComment && one.Body == "" {
 			continue
 		}

@@ -20,6 +20,11 @@ func newFixture(t testing.TB, s *server, address string) *forgeworld.Fixture {
 		t.Fatal(err)
 	}
 	fixture.Adapter = made
+	fixture.AfterReview = func(item *forgeworld.Item, review *forgeworld.Review) {
+		if review.Body != "" {
+			item.Comment(review.Author, review.Body)
+		}
+	}
 	return fixture
 }
 

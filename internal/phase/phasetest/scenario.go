@@ -71,6 +71,13 @@ type Comment struct {
 	Times  int    `yaml:"times"` // it is made so often
 	// Refused is why it is not to be taken up.
 	Refused task.Reason `yaml:"refused"`
+
+	// What there is only on a pull request of a forge. Review is the verdict of the
+	// review whose text this is, Line the line that it is about, as path:line, and
+	// Reply the thread that it is written in.
+	Review string `yaml:"review"`
+	Line   string `yaml:"line"`
+	Reply  string `yaml:"reply"`
 }
 
 // Reference is another item.
@@ -153,14 +160,16 @@ type Expect struct {
 	Said    []string          `yaml:"said"`     // in comments during the run
 	Replies map[string]string `yaml:"replies"`  // by thread
 	Asked   []string          `yaml:"asked"`    // in what the model was sent
-	// Executing is in what the model was sent that does the work.
-	Executing []string          `yaml:"executing"`
-	Kept      map[string]string `yaml:"kept"`    // files of the work in progress
-	Ledger    []string          `yaml:"ledger"`  // position:change[:refused]
-	Summary   []string          `yaml:"summary"` // for a later run
-	Journal   []string          `yaml:"journal"` // in what was written down
-	Unasked   []string          `yaml:"unasked"` // that is nowhere in what the model was sent
-	Taken     int               `yaml:"taken"`   // comments, each new, in order: a ledger that is too long to write down
+	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
+	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
+	Summary []string          `yaml:"summary"`  // for a later run
+	Journal []string          `yaml:"journal"`  // in what was written down
+	Unasked []string          `yaml:"unasked"`  // that is nowhere in what the model was sent
+	Taken   int               `yaml:"taken"`    // comments, each new, in order: a ledger that is too long to write down
+
+	// Executing is in what the model was sent that does the work, and Unexecuting is not.
+	Executing   []string `yaml:"executing"`
+	Unexecuting []string `yaml:"unexecuting"`
 }
 
 // Load reads a scenario.

@@ -7,11 +7,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const commentColumns = `position, change, kind, comment, author, body, access, refused, created_at, updated_at, at`
+const commentColumns = `position, change, kind, comment, author, body, access, refused, created_at, updated_at, at, about, previous`
 
 func scanComment(r row) (e store.CommentEntry, err error) {
 	err = r.Scan(&e.Position, &e.Change, &e.Comment.Kind, &e.Comment.ID, &e.Comment.Author, &e.Comment.Body,
-		&e.Access, &e.Refused, micros{&e.Comment.CreatedAt}, micros{&e.Comment.UpdatedAt}, micros{&e.At})
+		&e.Access, &e.Refused, micros{&e.Comment.CreatedAt}, micros{&e.Comment.UpdatedAt}, micros{&e.At}, &e.Comment.About, &e.Before)
 	return e, err
 }
 
@@ -49,13 +49,14 @@ func (s *Store) AppendComments(ctx context.Context, id task.ID, after int64, ent
 
 func insertComments(ctx context.Context, q session, id task.ID, last int64, entries []store.CommentEntry) error {
 	for _, some := range chunks(entries) {
-		args := make([]any, 0, 12*len(some))
+		args := make([]any, 0, 14*len(some))
 		for _, e := range some {
 			last++
 			args = append(args, id, last, e.Change, e.Comment.Kind, e.Comment.ID, e.Comment.Author, cleanText(e.Comment.Body),
-				e.Access, e.Refused, e.Comment.CreatedAt.UnixMicro(), e.Comment.UpdatedAt.UnixMicro(), made(e.At).UnixMicro())
+				e.Access, e.Refused, e.Comment.CreatedAt.UnixMicro(), e.Comment.UpdatedAt.UnixMicro(), made(e.At).UnixMicro(),
+				cleanText(e.Comment.About), cleanText(e.Before))
 		}
-		_, err := q.exec(ctx, `INSERT INTO comment_log (task, `+commentColumns+`) VALUES `+rowsOf(len(some), `(`+listOf(12)+`)`), args...)
+		_, err := q.exec(ctx, `INSERT INTO comment_log (task, `+commentColumns+`) VALUES `+rowsOf(len(some), `(`+listOf(14)+`)`), args...)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ func logComments(t *testing.T, s store.Store) {
 	refused := commentEntry("2", "two", store.CommentNew)
 	refused.Refused = task.ReasonNoWriteAccess
 	entries := []store.CommentEntry{commentEntry("1", "one", store.CommentPresent), refused, commentEntry("1", "uno", store.CommentEdited)}
+	entries[1].Comment.About, entries[2].Before = "main.go:3", "one"
 	must(t, s.AppendComments(t.Context(), x.ID, 0, entries))
 	must(t, s.AppendComments(t.Context(), x.ID, 3, []store.CommentEntry{commentEntry("1", "uno", store.CommentDeleted)}))
 	must(t, s.AppendComments(t.Context(), other.ID, 0, nil))

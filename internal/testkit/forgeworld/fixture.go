@@ -97,9 +97,25 @@ func (f *Fixture) EditComment(t testing.TB, key task.Key, _, id, body string) {
 	t.Helper()
 	f.World.Lock()
 	defer f.World.Unlock()
-	number, _ := strconv.ParseInt(id, 10, 64)
-	_, comment := f.World.item(t, key).Repo.FindComment(number)
-	comment.Edit(body)
+	item := f.World.item(t, key)
+	for _, comments := range item.talk() {
+		for _, comment := range *comments {
+			if strconv.FormatInt(comment.ID, 10) == id {
+				comment.Edit(body)
+				return
+			}
+		}
+	}
+	t.Fatalf("%s has no comment %s", key, id)
+}
+
+// talk is the conversation of an item and those on its lines.
+func (i *Item) talk() []*[]*Comment {
+	all := []*[]*Comment{&i.Comments}
+	for _, thread := range i.Threads {
+		all = append(all, &thread.Comments)
+	}
+	return all
 }
 
 // RemoveComment removes a comment.
@@ -107,8 +123,9 @@ func (f *Fixture) RemoveComment(t testing.TB, key task.Key, _, id string) {
 	t.Helper()
 	f.World.Lock()
 	defer f.World.Unlock()
-	item := f.World.item(t, key)
-	item.Comments = slices.DeleteFunc(item.Comments, func(c *Comment) bool { return strconv.FormatInt(c.ID, 10) == id })
+	for _, comments := range f.World.item(t, key).talk() {
+		*comments = slices.DeleteFunc(*comments, func(c *Comment) bool { return strconv.FormatInt(c.ID, 10) == id })
+	}
 }
 
 // Label puts labels on the item or takes them off.
@@ -186,6 +203,36 @@ func (f *Fixture) Review(t testing.TB, key task.Key, author string, verdict forg
 	if f.AfterReview != nil {
 		f.AfterReview(item, review)
 	}
+}
+
+// Answer writes into a review thread.
+func (f *Fixture) Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
+	t.Helper()
+	f.World.Lock()
+	defer f.World.Unlock()
+	for _, one := range f.World.item(t, key).Threads {
+		if strconv.FormatInt(one.Comments[0].ID, 10) == thread.Comments[0].ID {
+			made := f.World.NewComment(f.World.must(t, author), body)
+			one.Comments = append(one.Comments, made)
+			return strconv.FormatInt(made.ID, 10)
+		}
+	}
+	t.Fatalf("%s has no thread %s", key, thread.ID)
+	return ""
+}
+
+// EditReview changes the text of a review.
+func (f *Fixture) EditReview(t testing.TB, key task.Key, _, id, body string) {
+	t.Helper()
+	f.World.Lock()
+	defer f.World.Unlock()
+	for _, review := range f.World.item(t, key).Reviews {
+		if strconv.FormatInt(review.ID, 10) == id {
+			review.Body = body
+			return
+		}
+	}
+	t.Fatalf("%s has no review %s", key, id)
 }
 
 // Merge merges a pull request: its head becomes the base.

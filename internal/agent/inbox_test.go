@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// Of several versions of a comment that a run has not taken up yet it gets one: what it
+// comes to for a run that knows the comment as it was before, or not at all.
+func TestInboxFoldsVersions(t *testing.T) {
+	t.Parallel()
+	one := func(position int64, id, change, body, before string) wire.Comment {
+		return wire.Comment{Position: position, ID: id, Kind: "item", Author: "bob", Change: change, Body: body, Before: before}
+	}
+	refused := func(position int64) wire.Comment {
+		return wire.Comment{Position: position, ID: "r", Kind: "item", Author: "mallory", Change: "edited", Refused: "no_write_access"}
+	}
+	thousand := []wire.Comment{one(1, "a", "new", "0", "")}
+	for i := range int64(1000) {
+		thousand = append(thousand, one(i+2, "a", "edited", fmt.Sprint(i+1), fmt.Sprint(i)))
+	}
+	for name, test := range map[string]struct {
+		told  []wire.Comment
+		after int64
+		want  []string
+	}{
+		"apart":                       {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", "")}, 0, []string{"1 new x", "2 new y"}},
+		"written and edited":          {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 0, []string{"3 new z", "2 new y"}},
+		"the edit alone":              {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 2, []string{"3 edited z was x"}},
+		"written and deleted":         {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 0, nil},
+		"a known one deleted":         {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 1, []string{"2 deleted x"}},
+		"edited twice":                {[]wire.Comment{one(4, "a", "edited", "y", "x"), one(5, "a", "edited", "z", "y")}, 3, []string{"5 edited z was x"}},
+		"edited and back":             {[]wire.Comment{one(4, "a", "edited", "y", "x"), one(5, "a", "edited", "x", "y")}, 3, nil},
+		"edited and deleted":          {[]wire.Comment{one(4, "a", "edited", "y", "x"), one(5, "a", "deleted", "y", "")}, 3, []string{"5 deleted x"}},
+		"deleted and there again":     {[]wire.Comment{one(4, "a", "deleted", "x", ""), one(5, "a", "new", "x", "")}, 3, nil},
+		"deleted and another there":   {[]wire.Comment{one(4, "a", "deleted", "x", ""), one(5, "a", "new", "y", "")}, 3, []string{"5 edited y was x"}},
+		"deleted and written anew":    {[]wire.Comment{one(4, "a", "deleted", "x", ""), one(5, "b", "new", "x", "")}, 3, []string{"4 deleted x", "5 new x"}},
+		"one of another kind":         {[]wire.Comment{one(1, "a", "new", "x", ""), {Position: 2, ID: "a", Kind: "summary", Change: "new", Body: "y"}}, 0, []string{"1 new x", "2 new y"}},
+		"refused ones are noted once": {[]wire.Comment{refused(1), refused(2), refused(3)}, 0, []string{"3 edited "}},
+		"a thousand edits":            {thousand, 0, []string{"1001 new 1000"}},
+		"a thousand edits of a known": {thousand, 1, []string{"1001 edited 1000 was 0"}},
+	} {
+		box := newInbox()
+		box.add(test.told)
+		var got []string
+		for _, c := range box.after(test.after) {
+			line := fmt.Sprintf("%d %s %s", c.Position, c.Change, c.Body)
+			if c.Before != "" {
+				line += " was " + c.Before
+			}
+			got = append(got, line)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the run gets %q, want %q", name, got, test.want)
+		}
+	}
+}
