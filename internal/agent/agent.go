@@ -50,9 +50,15 @@ type Agent struct {
 	// does not hold; nil means that there are none.
 	Sandboxes sandbox.Engine
 	Owner     string
-	Language  task.Language // of what people are told: auto, ja or en
-	Redactor  llm.Redactor  // takes secrets out of what people are told; may be nil
-	Log       *slog.Logger
+	// Process names this process and no other, and Earlier those that this agent was
+	// before and that have ended for certain; see package processes. Forget is called
+	// when the server has freed what they held. All may be empty.
+	Process  string
+	Earlier  []string
+	Forget   func(earlier []string) error
+	Language task.Language // of what people are told: auto, ja or en
+	Redactor llm.Redactor  // takes secrets out of what people are told; may be nil
+	Log      *slog.Logger
 
 	mutex   sync.Mutex
 	holding map[runOf]bool
@@ -119,6 +125,31 @@ func (a *Agent) Work(ctx context.Context) error {
 	return group.Wait()
 }
 
+// TakeOver has the server free the tasks that earlier processes of this agent held, so
+// that they go on at once. It waits until the server answers. A server that does not
+// know of it lets the leases run out.
+func (a *Agent) TakeOver(ctx context.Context) error {
+	if len(a.Earlier) == 0 {
+		return nil
+	}
+	_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, a.Client.Restarted(ctx, a.Earlier)
+	})
+	switch code := task.CodeOf(err); {
+	case ctx.Err() != nil:
+		return nil
+	case code == task.Unauthorized, code == task.Forbidden:
+		return err
+	case err != nil:
+		a.Log.WarnContext(ctx, "the tasks of an earlier process of this agent are not free before their leases have run out", "error", err)
+		return nil
+	}
+	if err := a.Forget(a.Earlier); err != nil { // they are named again at the next start, which changes nothing
+		a.Log.WarnContext(ctx, "what is left of earlier processes cannot be removed", "error", err)
+	}
+	return nil
+}
+
 // stayIn lets the server hear of the agent also while all of its hands are full,
 // and ends everything when it is no longer welcome.
 func (a *Agent) stayIn(ctx context.Context) error {
@@ -170,7 +201,7 @@ func (a *Agent) ask(ctx context.Context) (*wire.Assignment, error) {
 	for {
 		begun := time.Now()
 		once, cancel := context.WithTimeout(ctx, askFor+askSlack)
-		assignment, err := a.Client.RequestTask(once, a.Name, askFor)
+		assignment, err := a.Client.RequestTaskAs(once, wire.TaskRequest{AgentID: a.Name, Process: a.Process}, askFor)
 		cancel()
 		switch {
 		case assignment != nil:

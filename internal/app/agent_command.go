@@ -80,7 +80,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 	if _, err := url.Parse(c.Agent.Server); err != nil {
 		return task.Errorf(task.Usage, "the server's address is not valid")
 	}
-	unlock, err := lockFolder(filepath.Join(c.DataDir, agentFolder), "agent.lock", "another agent")
+	process, unlock, err := lockAgent(c.DataDir)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	settings := agentSettings{
-		server: c.Agent.Server, token: token, name: c.Agent.Name, http: client, caFile: c.Agent.CAFile, log: report.Log,
+		server: c.Agent.Server, token: token, name: c.Agent.Name, http: client, caFile: c.Agent.CAFile, log: report.Log, process: process,
 	}
 	worker, err := o.newAgent(ctx, c, settings)
 	if unable, is := errors.AsType[*unableError](err); is && task.CodeOf(err) == task.NotReady {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -252,7 +251,7 @@ const lookForSandbox = 10 * time.Second
 // runAgent works until the context ends. An agent that lacks what it needs says so,
 // and looks again now and then whether a sandbox works by now.
 func (o serve) runAgent(ctx context.Context, running instance) (err error) {
-	unlock, err := lockFolder(filepath.Join(running.config.DataDir, agentFolder), "agent.lock", "another agent")
+	process, unlock, err := lockAgent(running.config.DataDir)
 	if err != nil {
 		return err
 	}
@@ -261,7 +260,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 	if err != nil {
 		return err
 	}
-	settings.engine = o.engine
+	settings.engine, settings.process = o.engine, process
 	worker, err := o.newAgent(ctx, running.config, settings)
 	told := ""
 	for task.CodeOf(err) == task.NotReady {

@@ -218,6 +218,11 @@ func (s *story) happen(ctx context.Context, event phasetest.Event, said *word) e
 		s.away = s.agent
 		s.house.stop(s.away)
 	}
+	if event.Do != nil {
+		if err := event.Do(ctx); err != nil {
+			return err
+		}
+	}
 	if event.Restart {
 		if err := s.house.restartServers(ctx); err != nil {
 			return err

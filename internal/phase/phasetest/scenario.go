@@ -1,6 +1,7 @@
 package phasetest
 
 import (
+	"context"
 	"bytes"
 	"embed"
 	"fmt"
@@ -117,6 +118,9 @@ type Event struct {
 	Late     bool   `yaml:"late"`     // the run does not wait for it
 	Hasty    bool   `yaml:"hasty"`    // a crash does not wait until the server has the journal
 	By       string `yaml:"by"`       // how a signal is given: close, file, command; else unassign and the API
+
+	// Do is what a test does itself, in whole installations only.
+	Do func(ctx context.Context) error `yaml:"-"`
 }
 
 // When says which entry of the journal an event follows.

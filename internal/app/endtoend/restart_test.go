@@ -1,0 +1,72 @@
+package endtoend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/phase/phasetest"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// TestCopiedAgent starts an agent in a copy of the folder of one that is in the middle of
+// a task: with the same token and name, but another one. It is not taken for the first
+// one, which goes on with its task.
+func TestCopiedAgent(t *testing.T) {
+	t.Parallel()
+	h := build(t, plan{agents: 1, env: []string{longLeases}})
+	board, err := openBoard(t.Context(), h)
+	must(t, err)
+	scenario := crashScenario(t, "copied", 0)
+	scenario.Expect.Runs = 1
+	scenario.Events = append(scenario.Events, phasetest.Event{When: phasetest.When{Entry: 30}, Do: func(ctx context.Context) error {
+		running := func() (int64, error) {
+			held, err := h.store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running}})
+			if err != nil || len(held) != 1 {
+				return 0, errors.Join(err, fmt.Errorf("%d tasks are running", len(held)))
+			}
+			return held[0].Generation, nil
+		}
+		before, err := running()
+		if err != nil {
+			return err
+		}
+		if err := h.addCopy(ctx); err != nil { // it has said by then that it was started
+			return err
+		}
+		after, err := running()
+		if err == nil && after != before {
+			err = fmt.Errorf("the task of the first agent is in generation %d, and was in %d", after, before)
+		}
+		return err
+	}})
+	h.tell(t, board, scenario)
+}
+
+// addCopy starts an agent in a copy of the folder of the first one.
+func (h *house) addCopy(ctx context.Context) error {
+	from, to := filepath.Join(h.agentData(0), "agent"), filepath.Join(h.agentData(1), "agent")
+	if err := os.CopyFS(filepath.Join(to, "processes"), os.DirFS(filepath.Join(from, "processes"))); err != nil {
+		return err
+	}
+	for _, file := range []string{"token", "owner", "agent.lock"} {
+		text, err := os.ReadFile(filepath.Join(from, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, file), text, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	first := h.agents[0]
+	args := slices.Clone(first.args)
+	args[slices.Index(args, "--data")+1] = h.agentData(1)
+	second := &process{name: "agent1", dir: h.dir, ready: "asks", env: first.env, args: args}
+	h.agents = append(h.agents, second)
+	return second.start(ctx)
+}
