@@ -279,10 +279,11 @@ func writeSecret(file, text string) error {
 	return nil
 }
 
-// lockAgent keeps the folder of an agent to this process, and registers it there.
-func lockAgent(dataDir string) (process *processes.Process, unlock func() error, err error) {
+// lockAgent keeps the folder of an agent to this process, and registers it there. The
+// folder is left with done.
+func lockAgent(dataDir string) (process *processes.Process, done func() error, err error) {
 	folder := filepath.Join(dataDir, agentFolder)
-	unlock, err = lockFolder(folder, "agent.lock", "another agent")
+	unlock, err := lockFolder(folder, "agent.lock", "another agent")
 	if err != nil {
 		return nil, nil, err
 	}

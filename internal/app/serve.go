@@ -80,6 +80,7 @@ type instance struct {
 	pages  *web.Pages
 	board  *board.Board
 	forges *forgeSide
+	drain  func() // ends, soon, what would keep the server from stopping
 }
 
 // whenReady is called when the server answers. The server goes on while it runs,
@@ -114,6 +115,12 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	process, err := startProcess(c.DataDir)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, process.Stop()) }()
+	database.ActAs(process.ID())
 	forges, err := startForges(ctx, c, database, report, publicURL(c, listener.Addr().String()))
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -123,7 +130,11 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	reviews, err := startReviews(ctx, c, forges, forges.clock.Now)
+	free := freeing{process, database, forges.clock.Now, forges.sender, report.Log}
+	if _, err := free.free(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	reviews, err := startReviews(ctx, c, forges, free)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -138,7 +149,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake},
 		Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
-	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board, forges: forges}, ready)
+	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board, forges: forges, drain: reviews.Drain}, ready)
 }
 
 // listeningURL is the address of a server that listens there.
@@ -173,6 +184,7 @@ func (p program) serveUntil(ctx context.Context, web *server.Server, listener ne
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer context.AfterFunc(ctx, running.drain)()
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	served := make(chan error, 1)

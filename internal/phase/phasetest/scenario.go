@@ -1,8 +1,8 @@
 package phasetest
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"embed"
 	"fmt"
 	"os"
