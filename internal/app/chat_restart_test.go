@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"io"
@@ -141,18 +140,8 @@ func (p chatPlace) say(ctx context.Context, on process, thread, text string) (wi
 // until that is over waits in vain.
 func (p chatPlace) holdLonger(t *testing.T) {
 	t.Helper()
-	driver, source := "sqlite", filepath.Join(p.data, databaseFile)
-	for _, variable := range p.environ {
-		if url, found := strings.CutPrefix(variable, "TORYO_DATABASE_URL="); found {
-			driver, source = "pgx", url
-		}
-	}
-	database, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = database.Close() }()
-	changed, err := database.ExecContext(t.Context(), `UPDATE messages SET held_until = held_until + 86400000000 WHERE state = 'answering'`)
+	_, raw := p.database(t)
+	changed, err := raw.ExecContext(t.Context(), `UPDATE messages SET held_until = held_until + 86400000000 WHERE state = 'answering'`)
 	if err != nil {
 		t.Fatal(err)
 	}
