@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -53,12 +54,17 @@ type Agent struct {
 	// Process names this process and no other, and Earlier those that this agent was
 	// before and that have ended for certain; see package processes. Forget is called
 	// when the server has freed what they held. All may be empty.
-	Process  string
-	Earlier  []string
-	Forget   func(earlier []string) error
-	Language task.Language // of what people are told: auto, ja or en
-	Redactor llm.Redactor  // takes secrets out of what people are told; may be nil
-	Log      *slog.Logger
+	Process string
+	Earlier []string
+	Forget  func(earlier []string) error
+	// PauseFile pauses the tasks of this agent while it is there; empty means none.
+	// It needs Contexts.
+	PauseFile string
+	Language  task.Language // of what people are told: auto, ja or en
+	Redactor  llm.Redactor  // takes secrets out of what people are told; may be nil
+	Log       *slog.Logger
+
+	pause pauseState
 
 	mutex   sync.Mutex
 	holding map[runOf]bool
@@ -119,6 +125,11 @@ func (a *Agent) Work(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error { return a.stayIn(ctx) })
+	if a.PauseFile != "" {
+		watch := &pauseWatch{Agent: a}
+		watch.look(ctx) // before a task is asked for
+		group.Go(func() error { return watch.run(ctx) })
+	}
 	for range max(a.Parallel, 1) {
 		group.Go(func() error { return a.takeTurns(ctx) })
 	}
@@ -174,12 +185,20 @@ func (a *Agent) stayIn(ctx context.Context) error {
 func (a *Agent) takeTurns(ctx context.Context) error {
 	unfit := pauses()
 	for {
-		assignment, err := a.ask(ctx)
+		if !a.pause.wait(ctx, false) {
+			return nil
+		}
+		asking, end := a.pause.whileOff(ctx)
+		assignment, err := a.ask(asking)
+		end()
 		if ctx.Err() != nil {
 			if assignment != nil { // it came too late: it goes back at once
 				a.perform(ctx, *assignment)
 			}
 			return nil
+		}
+		if errors.Is(err, errPaused) {
+			continue
 		}
 		if err != nil {
 			return err

@@ -48,6 +48,9 @@ type agentSettings struct {
 	caFile string
 	engine sandbox.Engine // nil: the one that the configuration names
 	log    *slog.Logger
+	// pauseFile pauses the agent's tasks while it is there; empty: there is none, or the
+	// server in this process follows it.
+	pauseFile string
 	// process is the one that the agent is, by its folder.
 	process *processes.Process
 }
@@ -122,6 +125,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	return &agent.Agent{
 		Process: s.process.ID(), Earlier: earlier, Forget: s.process.Forget,
 		Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Name: s.name, Parallel: c.Agent.Parallel,
+		PauseFile: s.pauseFile,
 		Executors: executors, Prepare: spaces.Prepare, Contexts: files, Sandboxes: engine, Owner: owner, Log: s.log,
 		Language: task.Language(c.Language), Redactor: c.Redactor(),
 	}, nil

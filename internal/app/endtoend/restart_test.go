@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
@@ -68,4 +70,70 @@ func (h *house) addCopy(ctx context.Context) error {
 	second := &process{name: "agent1", dir: h.dir, ready: "asks", env: first.env, args: args}
 	h.agents = append(h.agents, second)
 	return second.start(ctx)
+}
+
+// TestPauseFileOfAnAgent has a file in the folder of an agent's contexts pause what that
+// agent does, and nothing else: another agent takes tasks meanwhile. The agent takes none,
+// also not after it was killed and started again. When the file is gone the task goes on.
+func TestPauseFileOfAnAgent(t *testing.T) {
+	t.Parallel()
+	h := build(t, plan{agents: 2, env: []string{longLeases}})
+	board, err := openBoard(t.Context(), h)
+	must(t, err)
+	paused, other := crashScenario(t, "paused", 0), crashScenario(t, "other", 0)
+	paused.Expect.Runs, paused.Expect.States = 2, []string{"paused/agent_paused", "done/completed"}
+	paused.Events = append(paused.Events,
+		phasetest.Event{When: phasetest.When{Entry: 30}, Signal: task.SignalPause, By: "agent file"},
+		phasetest.Event{When: phasetest.When{Start: true, Run: 2}, Do: func(ctx context.Context) error {
+			of := h.of(h.pausedTask(t)).agent
+			file := h.pauseFileOf(of)
+			host, err := os.Hostname()
+			if err != nil {
+				return err
+			}
+			h.wantAgent(t, of, "agent_paused: file "+file+" on "+host)
+			agent := h.agentNamed(of)
+			agent.end(syscall.SIGKILL)
+			if err := agent.start(ctx); err != nil {
+				return err
+			}
+			if told := h.tell(t, board, other); told.agent == of {
+				t.Errorf("%s takes a task while its pause file is there", of)
+			}
+			h.pausedTask(t)
+			return nil
+		}},
+	)
+	h.tell(t, board, paused)
+	h.wantAgent(t, "agent0", "-")
+	h.wantAgent(t, "agent1", "-")
+}
+
+// pausedTask is the id of the one task that is paused.
+func (h *house) pausedTask(t *testing.T) string {
+	t.Helper()
+	held, err := h.store.ListTasks(t.Context(), store.TaskFilter{States: []task.State{task.Paused}})
+	if err != nil || len(held) != 1 {
+		t.Fatalf("%d tasks are paused, %v", len(held), err)
+	}
+	return string(held[0].ID)
+}
+
+// wantAgent waits until the list of agents says why an agent takes no tasks.
+func (h *house) wantAgent(t *testing.T, name, reason string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		said, err := h.toryo(ctx, "agent", "list", "--data", h.data(0))
+		must(t, err)
+		for line := range strings.Lines(said) {
+			if strings.Contains(line, name) && strings.HasSuffix(strings.TrimSpace(line), reason) {
+				return
+			}
+		}
+		if !pause(ctx) {
+			t.Fatalf("%s is not listed with %q: %s", name, reason, said)
+		}
+	}
 }
