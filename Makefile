@@ -58,6 +58,8 @@ bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, 
 	@go test -run '^$$' -bench BenchmarkVerdict -benchtime 1x ./internal/phase/verdicts
 	@echo "How soon a run ends when the bot is unassigned on a real Gitea, in the middle of sleep 600:"
 	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x ./internal/app
+	@echo "How soon work goes on when an agent, a server, both in one process, or a chat was killed and is started again:"
+	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/app
 
 clean: ## Remove what was built
 	rm -rf bin dist

@@ -29,7 +29,7 @@ type hesitant struct {
 	once  sync.Once
 }
 
-func newHesitant(t *testing.T) (*hesitant, string) {
+func newHesitant(t testing.TB) (*hesitant, string) {
 	t.Helper()
 	parsed, err := script.Parse("chat", []byte("rules:\n  - answer: {text: 'Because of §2.'}\n"))
 	if err != nil {
@@ -70,7 +70,7 @@ type chatPlace struct {
 	files  string
 }
 
-func newChatPlace(t *testing.T, driver, model string) chatPlace {
+func newChatPlace(t testing.TB, driver, model string) chatPlace {
 	t.Helper()
 	p := chatPlace{place: newPlace(t, driver), files: t.TempDir()}
 	for name, text := range map[string]string{
@@ -104,7 +104,7 @@ func (p chatPlace) post(ctx context.Context, to process, path, accept string, bo
 }
 
 // thread begins a conversation.
-func (p chatPlace) thread(t *testing.T, on process) string {
+func (p chatPlace) thread(t testing.TB, on process) string {
 	t.Helper()
 	answer, err := p.post(t.Context(), on, "/v1/threads", "application/json", map[string]string{"review_id": p.review})
 	if err != nil {
@@ -138,7 +138,7 @@ func (p chatPlace) say(ctx context.Context, on process, thread, text string) (wi
 
 // holdLonger makes what is held in the database be held for a day longer: whoever waits
 // until that is over waits in vain.
-func (p chatPlace) holdLonger(t *testing.T) {
+func (p chatPlace) holdLonger(t testing.TB) {
 	t.Helper()
 	_, raw := p.database(t)
 	changed, err := raw.ExecContext(t.Context(), `UPDATE messages SET held_until = held_until + 86400000000 WHERE state = 'answering'`)
@@ -150,7 +150,7 @@ func (p chatPlace) holdLonger(t *testing.T) {
 	}
 }
 
-func (p process) kill(t *testing.T) {
+func (p process) kill(t testing.TB) {
 	t.Helper()
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func TestWriteAfterAKill(t *testing.T) {
 }
 
 // database opens the database of a place: as the program does, and as it is.
-func (p place) database(t *testing.T) (store.Store, *sql.DB) {
+func (p place) database(t testing.TB) (store.Store, *sql.DB) {
 	t.Helper()
 	driver, source, open := "sqlite", filepath.Join(p.data, databaseFile), sqlite.Open
 	for _, variable := range p.environ {

@@ -51,7 +51,7 @@ const reviewerGrace = 2 * time.Second
 
 // itsAgentGrace is how long a task whose agent was started again waits for that agent,
 // which is about to ask and has the files of the run.
-const itsAgentGrace = 5 * time.Second
+const itsAgentGrace = 2 * time.Second
 
 // Order decides what is next: which of the queued tasks are handed out now, and to
 // which of the agents. It is the only place that does. The verdicts stand in the
