@@ -147,18 +147,17 @@ func (a *Agent) TakeOver(ctx context.Context) error {
 		return struct{}{}, a.Client.Restarted(ctx, a.Earlier)
 	})
 	switch code := task.CodeOf(err); {
-	case ctx.Err() != nil:
-		return nil
+	case ctx.Err() != nil: // the agent ends anyway
 	case code == task.Unauthorized, code == task.Forbidden:
 		return err
 	case err != nil:
 		a.Log.WarnContext(ctx, "the tasks of an earlier process of this agent are not free before their leases have run out", "error", err)
-		return nil
+	default:
+		if err := a.Forget(a.Earlier); err != nil { // they are named again at the next start, which changes nothing
+			a.Log.WarnContext(ctx, "what is left of earlier processes cannot be removed", "error", err)
+		}
 	}
-	if err := a.Forget(a.Earlier); err != nil { // they are named again at the next start, which changes nothing
-		a.Log.WarnContext(ctx, "what is left of earlier processes cannot be removed", "error", err)
-	}
-	return nil
+	return nil //nolint:nilerr // what could not be freed is free when its lease has run out
 }
 
 // stayIn lets the server hear of the agent also while all of its hands are full,

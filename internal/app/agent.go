@@ -283,26 +283,7 @@ func writeSecret(file, text string) error {
 	return nil
 }
 
-// lockAgent keeps the folder of an agent to this process, and registers it there. The
-// folder is left with done.
-func lockAgent(dataDir string) (process *processes.Process, done func() error, err error) {
-	folder := filepath.Join(dataDir, agentFolder)
-	unlock, err := lockFolder(folder, "agent.lock", "another agent")
-	if err != nil {
-		return nil, nil, err
-	}
-	process, err = startProcess(folder)
-	if err != nil {
-		return nil, nil, errors.Join(err, unlock())
-	}
-	return process, func() error { return errors.Join(process.Stop(), unlock()) }, nil
-}
-
-// startProcess registers this process in a folder.
-func startProcess(folder string) (*processes.Process, error) {
-	process, err := processes.Start(filepath.Join(folder, processFolder))
-	if err != nil {
-		return nil, task.Wrap(task.DataDir, err, "the data directory cannot be used").WithMend("choose another with --data or data_dir")
-	}
-	return process, nil
+// lockAgent keeps the folder of an agent to this process, and registers it there.
+func lockAgent(dataDir string) (process *processes.Process, unlock func() error, err error) {
+	return lockFor(filepath.Join(dataDir, agentFolder), "agent.lock", "another agent")
 }

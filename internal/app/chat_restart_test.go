@@ -133,7 +133,8 @@ func (p chatPlace) say(ctx context.Context, on process, thread, text string) (wi
 		return wire.Message{}, errors.New(string(body))
 	}
 	var said wire.Message
-	return said, json.Unmarshal(body, &said)
+	err = json.Unmarshal(body, &said)
+	return said, err
 }
 
 // holdLonger makes what is held in the database be held for a day longer: whoever waits

@@ -110,16 +110,11 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	unlock, err := lockDataDir(c.DataDir)
+	process, unlock, err := lockDataDir(c.DataDir)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	process, err := startProcess(c.DataDir)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	defer func() { err = errors.Join(err, process.Stop()) }()
 	database.ActAs(process.ID())
 	forges, err := startForges(ctx, c, database, report, publicURL(c, listener.Addr().String()))
 	if err != nil {
@@ -184,7 +179,8 @@ func (p program) serveUntil(ctx context.Context, web *server.Server, listener ne
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(ctx, running.drain)()
+	stopDraining := context.AfterFunc(ctx, running.drain)
+	defer stopDraining()
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	served := make(chan error, 1)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +77,6 @@ func want(t *testing.T, of *processes.Process, ids ...string) {
 
 func TestEnded(t *testing.T) {
 	t.Parallel()
-	onLinux(t)
 	folder := filepath.Join(t.TempDir(), "processes")
 	here := start(t, folder)
 	first, killFirst := other(t, folder)
@@ -104,7 +102,6 @@ func TestEnded(t *testing.T) {
 // A folder that was copied while its process lives says nothing of that process.
 func TestCopiedFolder(t *testing.T) {
 	t.Parallel()
-	onLinux(t)
 	folder, copied := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
 	living, kill := other(t, folder)
 	defer kill()
@@ -121,7 +118,6 @@ func TestCopiedFolder(t *testing.T) {
 // What was registered before the machine started anew, or on another one, says nothing.
 func TestOtherBoot(t *testing.T) {
 	t.Parallel()
-	onLinux(t)
 	folder := filepath.Join(t.TempDir(), "one")
 	id, kill := other(t, folder)
 	kill()
@@ -138,12 +134,5 @@ func TestOtherBoot(t *testing.T) {
 	want(t, start(t, folder))
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the file of a process of which nothing can be known is still there: %v", err)
-	}
-}
-
-func onLinux(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("boots are told apart on Linux only")
 	}
 }
