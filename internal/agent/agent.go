@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,24 +141,24 @@ func (a *Agent) Work(ctx context.Context) error {
 // that they go on at once. It waits until the server answers. A server that does not
 // know of it lets the leases run out.
 func (a *Agent) TakeOver(ctx context.Context) error {
-	if len(a.Earlier) == 0 {
-		return nil
-	}
-	_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, a.Client.Restarted(ctx, a.Earlier)
-	})
-	switch code := task.CodeOf(err); {
-	case ctx.Err() != nil: // the agent ends anyway
-	case code == task.Unauthorized, code == task.Forbidden:
-		return err
-	case err != nil:
-		a.Log.WarnContext(ctx, "the tasks of an earlier process of this agent are not free before their leases have run out", "error", err)
-	default:
-		if err := a.Forget(a.Earlier); err != nil { // they are named again at the next start, which changes nothing
+	for some := range slices.Chunk(a.Earlier, mostAsked) {
+		_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, a.Client.Restarted(ctx, some)
+		})
+		switch code := task.CodeOf(err); {
+		case ctx.Err() != nil:
+			return nil // the agent ends anyway
+		case code == task.Unauthorized, code == task.Forbidden:
+			return err
+		case err != nil:
+			a.Log.WarnContext(ctx, "the tasks of an earlier process of this agent are not free before their leases have run out", "error", err)
+			continue
+		}
+		if err := a.Forget(some); err != nil { // they are named again at the next start, which changes nothing
 			a.Log.WarnContext(ctx, "what is left of earlier processes cannot be removed", "error", err)
 		}
 	}
-	return nil //nolint:nilerr // what could not be freed is free when its lease has run out
+	return nil
 }
 
 // stayIn lets the server hear of the agent also while all of its hands are full,
