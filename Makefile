@@ -60,6 +60,8 @@ bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, 
 	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x -timeout 30m ./internal/app
 	@echo "What becomes of 10,000 comments at random moments of runs:"
 	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run 'TestCommentsAtRandomMoments$$' -v ./internal/app/endtoend
+	@echo "How soon work goes on when an agent, a server, both in one process, or a chat was killed and is started again:"
+	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/app
 
 clean: ## Remove what was built
 	rm -rf bin dist

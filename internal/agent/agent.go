@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,9 +52,20 @@ type Agent struct {
 	// does not hold; nil means that there are none.
 	Sandboxes sandbox.Engine
 	Owner     string
+	// Process names this process and no other, and Earlier those that this agent was
+	// before and that have ended for certain; see package processes. Forget is called
+	// when the server has freed what they held. All may be empty.
+	Process string
+	Earlier []string
+	Forget  func(earlier []string) error
+	// PauseFile pauses the tasks of this agent while it is there; empty means none.
+	// It needs Contexts.
+	PauseFile string
 	Language  task.Language // of what people are told: auto, ja or en
 	Redactor  llm.Redactor  // takes secrets out of what people are told; may be nil
 	Log       *slog.Logger
+
+	pause pauseState
 
 	mutex   sync.Mutex
 	holding map[runOf]bool
@@ -113,10 +126,39 @@ func (a *Agent) Work(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error { return a.stayIn(ctx) })
+	if a.PauseFile != "" {
+		watch := &pauseWatch{Agent: a}
+		watch.look(ctx) // before a task is asked for
+		group.Go(func() error { return watch.run(ctx) })
+	}
 	for range max(a.Parallel, 1) {
 		group.Go(func() error { return a.takeTurns(ctx) })
 	}
 	return group.Wait()
+}
+
+// TakeOver has the server free the tasks that earlier processes of this agent held, so
+// that they go on at once. It waits until the server answers. A server that does not
+// know of it lets the leases run out.
+func (a *Agent) TakeOver(ctx context.Context) error {
+	for some := range slices.Chunk(a.Earlier, mostAsked) {
+		_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, a.Client.Restarted(ctx, some)
+		})
+		switch code := task.CodeOf(err); {
+		case ctx.Err() != nil:
+			return nil // the agent ends anyway
+		case code == task.Unauthorized, code == task.Forbidden:
+			return err
+		case err != nil:
+			a.Log.WarnContext(ctx, "the tasks of an earlier process of this agent are not free before their leases have run out", "error", err)
+			continue
+		}
+		if err := a.Forget(some); err != nil { // they are named again at the next start, which changes nothing
+			a.Log.WarnContext(ctx, "what is left of earlier processes cannot be removed", "error", err)
+		}
+	}
+	return nil
 }
 
 // stayIn lets the server hear of the agent also while all of its hands are full,
@@ -143,12 +185,20 @@ func (a *Agent) stayIn(ctx context.Context) error {
 func (a *Agent) takeTurns(ctx context.Context) error {
 	unfit := pauses()
 	for {
-		assignment, err := a.ask(ctx)
+		if !a.pause.wait(ctx, false) {
+			return nil
+		}
+		asking, end := a.pause.whileOff(ctx)
+		assignment, err := a.ask(asking)
+		end()
 		if ctx.Err() != nil {
 			if assignment != nil { // it came too late: it goes back at once
 				a.perform(ctx, *assignment)
 			}
 			return nil
+		}
+		if errors.Is(err, errPaused) {
+			continue
 		}
 		if err != nil {
 			return err
@@ -170,7 +220,7 @@ func (a *Agent) ask(ctx context.Context) (*wire.Assignment, error) {
 	for {
 		begun := time.Now()
 		once, cancel := context.WithTimeout(ctx, askFor+askSlack)
-		assignment, err := a.Client.RequestTask(once, a.Name, askFor)
+		assignment, err := a.Client.RequestTaskAs(once, wire.TaskRequest{AgentID: a.Name, Process: a.Process}, askFor)
 		cancel()
 		switch {
 		case assignment != nil:

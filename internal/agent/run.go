@@ -41,6 +41,7 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 		"item", fmt.Sprintf("%s:%s#%d", assignment.Forge, assignment.Repository, assignment.Number))
 	h, run, whole := take(ctx, a.Client, assignment, log)
 	defer h.release()
+	h.start(func() { h.haltWhenPaused(whole, &a.pause) })
 	h.language, h.redactor = a.Language.Of(assignment.Title, assignment.Body), a.Redactor
 	a.began(assignment)
 	defer a.ended(assignment)

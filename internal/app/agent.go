@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/env"
+	"github.com/toryo-dev/toryo/internal/app/processes"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -27,6 +28,9 @@ import (
 const (
 	// agentFolder is where an agent keeps its things, in the data directory.
 	agentFolder = "agent"
+	// processFolder is where processes are registered, in the data directory of a
+	// server and in the folder of an agent.
+	processFolder = "processes"
 	// ownerFile holds the name under which the agent's sandboxes are known.
 	ownerFile = "owner"
 	// idleConnections is how many connections to the server are kept open.
@@ -44,6 +48,11 @@ type agentSettings struct {
 	caFile string
 	engine sandbox.Engine // nil: the one that the configuration names
 	log    *slog.Logger
+	// pauseFile pauses the agent's tasks while it is there; empty: there is none, or the
+	// server in this process follows it.
+	pauseFile string
+	// process is the one that the agent is, by its folder.
+	process *processes.Process
 }
 
 // agentClient connects to a server, and trusts the certificates in the file too.
@@ -109,8 +118,14 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if _, err := files.Sweep(p.now().AddDate(0, 0, -c.PauseResume.PausedTaskExpiryDays)); err != nil {
 		return nil, err
 	}
+	earlier, err := s.process.Ended()
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the agent's folder cannot be used")
+	}
 	return &agent.Agent{
+		Process: s.process.ID(), Earlier: earlier, Forget: s.process.Forget,
 		Client: &wire.Client{Server: s.server, Token: s.token, HTTP: s.http}, Name: s.name, Parallel: c.Agent.Parallel,
+		PauseFile: s.pauseFile,
 		Executors: executors, Prepare: spaces.Prepare, Contexts: files, Sandboxes: engine, Owner: owner, Log: s.log,
 		Language: task.Language(c.Language), Redactor: c.Redactor(),
 	}, nil
@@ -127,6 +142,9 @@ func work(ctx context.Context, worker *agent.Agent, announce func(name string) e
 	}
 	if err := worker.Report(ctx, "", ""); err != nil {
 		worker.Log.WarnContext(ctx, "the server does not note that this agent can take tasks", "error", err)
+	}
+	if err := worker.TakeOver(ctx); err != nil {
+		return err
 	}
 	if err := announce(worker.Name); err != nil {
 		return err
@@ -263,4 +281,9 @@ func writeSecret(file, text string) error {
 		return task.Wrap(task.DataDir, err, "the agent's folder cannot be written to")
 	}
 	return nil
+}
+
+// lockAgent keeps the folder of an agent to this process, and registers it there.
+func lockAgent(dataDir string) (process *processes.Process, unlock func() error, err error) {
+	return lockFor(filepath.Join(dataDir, agentFolder), "agent.lock", "another agent")
 }

@@ -80,7 +80,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 	if _, err := url.Parse(c.Agent.Server); err != nil {
 		return task.Errorf(task.Usage, "the server's address is not valid")
 	}
-	unlock, err := lockFolder(filepath.Join(c.DataDir, agentFolder), "agent.lock", "another agent")
+	process, unlock, err := lockAgent(c.DataDir)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,10 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	settings := agentSettings{
-		server: c.Agent.Server, token: token, name: c.Agent.Name, http: client, caFile: c.Agent.CAFile, log: report.Log,
+		server: c.Agent.Server, token: token, name: c.Agent.Name, http: client, caFile: c.Agent.CAFile, log: report.Log, process: process,
+	}
+	if c.PauseResume.Enabled {
+		settings.pauseFile = filepath.Join(c.ContextsPath(), pauseFile)
 	}
 	worker, err := o.newAgent(ctx, c, settings)
 	if unable, is := errors.AsType[*unableError](err); is && task.CodeOf(err) == task.NotReady {
@@ -220,17 +223,25 @@ func (p program) listAgents(ctx context.Context, database store.Store) error {
 		return err
 	}
 	table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tNAME\tSEEN\tROLE\tTASK\tREVOKED") // Flush reports what went wrong
+	_, _ = fmt.Fprintln(table, "ID\tNAME\tSEEN\tROLE\tTASK\tREVOKED\tTAKES NO TASKS") // Flush reports what went wrong
 	for _, a := range agents {
 		doing := a.Tasks
 		if len(doing) == 0 {
 			doing = []wire.AgentTask{{Role: "-", Item: "-"}}
 		}
 		for _, t := range doing {
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Name, shortTime(a.SeenAt), t.Role, t.Item, shortTime(a.RevokedAt))
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Name, shortTime(a.SeenAt), t.Role, t.Item, shortTime(a.RevokedAt), unableText(a.Condition))
 		}
 	}
 	return table.Flush()
+}
+
+// unableText says why an agent takes no tasks.
+func unableText(c wire.Condition) string {
+	if c.Unable == "" {
+		return "-"
+	}
+	return strings.TrimSpace(c.Unable + ": " + c.Detail)
 }
 
 func shortTime(t *time.Time) string {

@@ -22,7 +22,7 @@ import (
 )
 
 // needBubblewrap leaves a test out where there are no sandboxes.
-func needBubblewrap(t *testing.T) {
+func needBubblewrap(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		testkit.LeaveOut(t, "bubblewrap")
@@ -36,7 +36,7 @@ type worker struct {
 	stderr *strings.Builder
 }
 
-func startWorker(t *testing.T, p place, args ...string) *worker {
+func startWorker(t testing.TB, p place, args ...string) *worker {
 	t.Helper()
 	w := &worker{Cmd: p.command(t, append([]string{"agent"}, args...)...), lines: make(chan string, 10), stderr: new(strings.Builder)}
 	w.Stderr = w.stderr
@@ -193,7 +193,7 @@ func TestEncryptedServer(t *testing.T) {
 }
 
 // giveIssue puts a repository on the board, and an issue that the bot has.
-func giveIssue(t *testing.T, p place) {
+func giveIssue(t testing.TB, p place) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, args := range [][]string{

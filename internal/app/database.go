@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/processes"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -64,7 +65,8 @@ func described(found store.Inspection, err error) (string, error) {
 	return text, nil
 }
 
-// lockDataDir keeps a second server from using the same data directory.
-func lockDataDir(path string) (unlock func() error, err error) {
-	return lockFolder(path, "server.lock", "another server")
+// lockDataDir keeps a second server from using the same data directory, and registers
+// this process there.
+func lockDataDir(path string) (process *processes.Process, unlock func() error, err error) {
+	return lockFor(path, "server.lock", "another server")
 }

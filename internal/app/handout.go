@@ -54,10 +54,16 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Ground: ground{f.mirrors}, Now: h.clock.Now,
 		Comments: f.running.talk.Present, Steering: f.steering,
 	}
+	expiry := &broker.Expiry{
+		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Halted: f.running.halts.Halted,
+		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
+	}
 	h.HandOut = broker.NewHandOut(broker.HandOutOptions{
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
 		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Ended: expiry.Restarted,
 	})
 	h.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Scope: scopeOf(c), Bot: bot, Steering: f.steering,
@@ -69,7 +75,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	if err != nil {
 		return nil, err
 	}
-	h.duties = &broker.Duties{Offices: f.store, Holder: server, Log: f.log, All: h.all(f, c)}
+	h.duties = &broker.Duties{Offices: f.store, Holder: server, Log: f.log, All: h.all(f, c, expiry)}
 	h.Start(ctx)
 	h.intake.Start(ctx)
 	f.running.start(ctx)
@@ -91,12 +97,7 @@ func (h *handingOut) stop(ctx context.Context) {
 }
 
 // all lists what one server of several does in the background.
-func (h *handingOut) all(f *forgeSide, c config.Config) []broker.Duty {
-	expiry := &broker.Expiry{
-		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
-		Halted: f.running.halts.Halted,
-		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
-	}
+func (h *handingOut) all(f *forgeSide, c config.Config, expiry *broker.Expiry) []broker.Duty {
 	duties := []broker.Duty{
 		{Name: "end leases that have run out", Every: expireEvery, Do: expiry.Expire},
 		{Name: "look at the items of running tasks", Every: watchEvery, Do: f.running.watcher.GoThrough},

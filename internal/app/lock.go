@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/toryo-dev/toryo/internal/app/processes"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -29,4 +30,26 @@ func lockFolder(path, name, who string) (unlock func() error, err error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return lock.Close, nil
+}
+
+// lockFor does the same, and registers this process in the folder.
+func lockFor(path, name, who string) (process *processes.Process, done func() error, err error) {
+	unlock, err := lockFolder(path, name, who)
+	if err != nil {
+		return nil, nil, err
+	}
+	process, err = startProcess(path)
+	if err != nil {
+		return nil, nil, errors.Join(err, unlock())
+	}
+	return process, func() error { return errors.Join(process.Stop(), unlock()) }, nil
+}
+
+// startProcess registers this process in a folder.
+func startProcess(folder string) (*processes.Process, error) {
+	process, err := processes.Start(filepath.Join(folder, processFolder))
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the data directory cannot be used").WithMend("choose another with --data or data_dir")
+	}
+	return process, nil
 }

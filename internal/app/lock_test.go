@@ -9,17 +9,17 @@ import (
 func TestASecondServerIsKeptOutOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	unlock, err := lockDataDir(dir)
+	_, unlock, err := lockDataDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockDataDir(dir); task.CodeOf(err) != task.DataDir {
+	if _, _, err := lockDataDir(dir); task.CodeOf(err) != task.DataDir {
 		t.Errorf("the second: %v, want %s", err, task.DataDir)
 	}
 	if err := unlock(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := lockDataDir(dir)
+	_, again, err := lockDataDir(dir)
 	if err != nil {
 		t.Fatalf("after the first has ended: %v", err)
 	}

@@ -116,7 +116,8 @@ func (p commands) pauseCommand() *cobra.Command {
 		Short: "Pause a task, or everything",
 		Long: `Pause a task, or everything. What runs is saved and goes on where it was when it is
 resumed, on any agent. While everything is paused nothing is handed out. The file
-pause_signal in the folder of the contexts pauses everything too, while it is there.`,
+pause_signal in the folder of the contexts of a server pauses everything too, while it
+is there, and in that of an agent the tasks of that agent.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -148,7 +149,7 @@ func (p commands) resumeCommand() *cobra.Command {
 		},
 	}
 	o.bind(c)
-	c.Flags().BoolVar(&force, "force", false, "also when a pause file asks for it, for example of a server that is gone")
+	c.Flags().BoolVar(&force, "force", false, "also when a pause file asks for it, for example of a server or an agent that is gone")
 	return c
 }
 

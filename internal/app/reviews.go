@@ -19,14 +19,14 @@ import (
 
 // startReviews makes what keeps reviews and talks about them, and lets it look at
 // what people reply on the forges.
-func startReviews(ctx context.Context, c config.Config, f *forgeSide, now func() time.Time) (*review.Service, error) {
-	models, err := reviewModels(c, f.store, now, f.log)
+func startReviews(ctx context.Context, c config.Config, f *forgeSide, free freeing) (*review.Service, error) {
+	models, err := reviewModels(c, f.store, f.clock.Now, f.log)
 	if err != nil {
 		return nil, err
 	}
 	service := review.New(review.Options{
 		Store: f.store, Model: models, Language: task.Language(c.Language), Forges: f.forges, Pulls: f.snapshots, Steering: f.steering,
-		Wake: f.sender.Wake, Now: now, Log: f.log,
+		Free: free.free, Wake: f.sender.Wake, Now: f.clock.Now, Log: f.log,
 	})
 	f.heard = service.Heard
 	service.StartWatching(ctx, c.SyncInterval)
@@ -105,12 +105,21 @@ func (p program) withReviews(ctx context.Context, s *settings, do func(*review.S
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
+	process, err := startProcess(loaded.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, process.Stop()) }()
+	database.ActAs(process.ID())
 	log := p.quietLog(loaded)
 	models, err := reviewModels(loaded, database, p.now, log)
 	if err != nil {
 		return err
 	}
-	service := review.New(review.Options{Store: database, Model: models, Language: task.Language(loaded.Language), Now: p.now, Log: log})
+	service := review.New(review.Options{
+		Store: database, Model: models, Language: task.Language(loaded.Language), Now: p.now, Log: log,
+		Free: freeing{process, database, p.now, nil, log}.free,
+	})
 	defer service.Stop()
 	defer service.Wait(ctx) // a summary may be due
 	return do(service, loaded)

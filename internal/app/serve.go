@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -81,6 +80,7 @@ type instance struct {
 	pages  *web.Pages
 	board  *board.Board
 	forges *forgeSide
+	drain  func() // ends, soon, what would keep the server from stopping
 }
 
 // whenReady is called when the server answers. The server goes on while it runs,
@@ -110,11 +110,12 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	unlock, err := lockDataDir(c.DataDir)
+	process, unlock, err := lockDataDir(c.DataDir)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	database.ActAs(process.ID())
 	forges, err := startForges(ctx, c, database, report, publicURL(c, listener.Addr().String()))
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -124,7 +125,11 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	reviews, err := startReviews(ctx, c, forges, forges.clock.Now)
+	free := freeing{process, database, forges.clock.Now, forges.sender, report.Log}
+	if _, err := free.free(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	reviews, err := startReviews(ctx, c, forges, free)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -139,7 +144,7 @@ func (p program) serve(ctx context.Context, c config.Config, name string, ready 
 		Runs:   forges.running.runs, Halts: forges.running.halts, Bell: forges.bell, Judged: judgements{reviews, forges.sender.Wake},
 		Ledger: ledger.Ledger{Store: database, Limits: limitsOf(c.Budget), Now: p.now},
 	})
-	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board, forges: forges}, ready)
+	return p.serveUntil(ctx, answering, listener, instance{config: c, store: database, report: report, pages: pages, board: forges.board, forges: forges, drain: reviews.Drain}, ready)
 }
 
 // listeningURL is the address of a server that listens there.
@@ -174,6 +179,8 @@ func (p program) serveUntil(ctx context.Context, web *server.Server, listener ne
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	stopDraining := context.AfterFunc(ctx, running.drain)
+	defer stopDraining()
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	served := make(chan error, 1)
@@ -252,7 +259,7 @@ const lookForSandbox = 10 * time.Second
 // runAgent works until the context ends. An agent that lacks what it needs says so,
 // and looks again now and then whether a sandbox works by now.
 func (o serve) runAgent(ctx context.Context, running instance) (err error) {
-	unlock, err := lockFolder(filepath.Join(running.config.DataDir, agentFolder), "agent.lock", "another agent")
+	process, unlock, err := lockAgent(running.config.DataDir)
 	if err != nil {
 		return err
 	}
@@ -261,7 +268,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 	if err != nil {
 		return err
 	}
-	settings.engine = o.engine
+	settings.engine, settings.process = o.engine, process
 	worker, err := o.newAgent(ctx, running.config, settings)
 	told := ""
 	for task.CodeOf(err) == task.NotReady {

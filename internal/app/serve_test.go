@@ -24,7 +24,7 @@ type place struct {
 	data    string
 }
 
-func newPlace(t *testing.T, driver string) place {
+func newPlace(t testing.TB, driver string) place {
 	t.Helper()
 	p := place{data: filepath.Join(t.TempDir(), "data"), environ: append(os.Environ(), "TORYO_LOG_LEVEL=warn")}
 	if driver == "postgres" {
@@ -33,7 +33,7 @@ func newPlace(t *testing.T, driver string) place {
 	return p
 }
 
-func (p place) command(t *testing.T, args ...string) *exec.Cmd {
+func (p place) command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	words := slices.Concat(p.before, []string{"toryo"}, args, []string{"--data", p.data})
 	command := exec.CommandContext(t.Context(), words[0], words[1:]...)
@@ -42,7 +42,7 @@ func (p place) command(t *testing.T, args ...string) *exec.Cmd {
 	return command
 }
 
-func (p place) output(t *testing.T, args ...string) string {
+func (p place) output(t testing.TB, args ...string) string {
 	t.Helper()
 	said, err := p.command(t, args...).Output()
 	if err != nil {
@@ -59,7 +59,7 @@ type process struct {
 	stderr *strings.Builder
 }
 
-func (p place) start(t *testing.T, command string, more ...string) process {
+func (p place) start(t testing.TB, command string, more ...string) process {
 	t.Helper()
 	started := process{Cmd: p.command(t, append([]string{command, "--addr", "127.0.0.1:0"}, more...)...), stderr: new(strings.Builder)}
 	started.Stderr = started.stderr
@@ -82,7 +82,7 @@ func (p place) start(t *testing.T, command string, more ...string) process {
 }
 
 // stop sends SIGTERM and waits. It returns what the process still said.
-func (p process) stop(t *testing.T) string {
+func (p process) stop(t testing.TB) string {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -133,13 +133,13 @@ func resumeTimes(ctx context.Context, database store.Store) (durations, error) {
 		return nil, err
 	}
 	var took durations
-	given, found, err := hands.Request(ctx, "agent 0", time.Minute)
+	given, found, err := hands.Request(ctx, broker.Asker{Agent: "agent 0"}, time.Minute)
 	for i := range expiries {
 		if err != nil || !found {
 			return nil, fmt.Errorf("nobody is given a task: %w", err)
 		}
 		over := given.Task.Lease.ExpiresAt
-		if given, found, err = hands.Request(ctx, fmt.Sprint("agent ", i+1), time.Minute); found {
+		if given, found, err = hands.Request(ctx, broker.Asker{Agent: fmt.Sprint("agent ", i+1)}, time.Minute); found {
 			took = append(took, time.Since(over))
 		}
 	}
@@ -200,7 +200,7 @@ func handOutRate(ctx context.Context, stores []store.Store, servers []*broker.Ha
 
 // takeAndEnd waits for a task and ends it.
 func takeAndEnd(ctx context.Context, server *broker.HandOut, database store.Store, agent string) (found bool, err error) {
-	given, found, err := server.Request(ctx, agent, time.Minute)
+	given, found, err := server.Request(ctx, broker.Asker{Agent: agent}, time.Minute)
 	if err != nil || !found {
 		return false, err
 	}
@@ -219,7 +219,7 @@ func handOutLatency(ctx context.Context, stores []store.Store, servers []*broker
 	for i := range benchAgents {
 		go func() {
 			for ctx.Err() == nil {
-				if given, found, err := servers[i%benchServers].Request(ctx, fmt.Sprint("agent ", i), time.Minute); found && err == nil {
+				if given, found, err := servers[i%benchServers].Request(ctx, broker.Asker{Agent: fmt.Sprint("agent ", i)}, time.Minute); found && err == nil {
 					arrived <- given
 				}
 			}

@@ -40,7 +40,7 @@ func (e *Expiry) Expire(ctx context.Context) error {
 		return err
 	}
 	for _, t := range expired {
-		if failed := e.end(ctx, t, now); failed != nil {
+		if failed := e.end(ctx, t, now, task.ReasonLeaseExpired); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", t.Key, failed))
 		}
 	}
@@ -50,14 +50,28 @@ func (e *Expiry) Expire(ctx context.Context) error {
 	return err
 }
 
-func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time) error {
+// Restarted does the same with tasks whose leases were ended because their agent was
+// started again.
+func (e *Expiry) Restarted(ctx context.Context, held []task.Task) (err error) {
+	for _, t := range held {
+		if failed := e.end(ctx, t, e.Now(), task.ReasonAgentRestarted); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", t.Key, failed))
+		}
+	}
+	if len(held) > 0 {
+		e.Wrote()
+	}
+	return err
+}
+
+func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.Reason) error {
 	if e.Halted != nil {
 		if done, err := e.Halted(ctx, t); done || err != nil {
 			return err
 		}
 	}
 	change := store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.Lost, Reason: task.ReasonLeaseExpired,
+		Task: t.ID, Generation: t.Generation, Trigger: task.Lost, Reason: why,
 		Effects: e.Labels.Effects, LeaseOver: now,
 	}
 	if t.Attempts >= e.MaxAttempts {
@@ -66,7 +80,7 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time) error {
 	_, err := e.Tasks.Move(ctx, change)
 	switch task.CodeOf(err) {
 	case "":
-		e.Log.WarnContext(ctx, "an agent was not heard of in time", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
+		e.Log.WarnContext(ctx, "a run was lost with its agent", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
 			"attempt", t.Attempts, "reason", change.Reason)
 		return nil
 	case task.Conflict, task.StaleGeneration, task.IllegalMove:

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +30,12 @@ type HandOutOptions struct {
 	Language task.Language
 	// Prepare makes what the agent is told, and its repository.
 	Prepare func(ctx context.Context, given Given) (Assignment, error)
-	Now     func() time.Time // the database's; see Clock
-	Wrote   func()           // is called when there is something in the outbox
-	Log     *slog.Logger
+	// Ended puts tasks back whose agent's process has ended; see [Expiry.Restarted].
+	// Nil means that this is left to whoever looks for leases that have run out.
+	Ended func(ctx context.Context, held []task.Task) error
+	Now   func() time.Time // the database's; see Clock
+	Wrote func()           // is called when there is something in the outbox
+	Log   *slog.Logger
 }
 
 const (
@@ -80,9 +84,16 @@ type HandOut struct {
 	stopped chan struct{}
 }
 
+// Asker is who asks for a task.
+type Asker struct {
+	Agent string
+	// Process names the process of the agent and no other one; empty if it is not known.
+	Process string
+}
+
 // waiter is an agent that waits for a task.
 type waiter struct {
-	agent string
+	Asker
 	given chan Given // has room for one
 	at    *list.Element
 	gone  bool
@@ -146,6 +157,33 @@ func (h *HandOut) Waits(ctx context.Context) ([]Wait, error) {
 	return Waits(ctx, h.options.Known, h.options.Limits, h.options.Now())
 }
 
+// Restarted takes the tasks from processes of agents that have ended, and puts them
+// back into the queue in a new generation, without waiting until their leases have run
+// out. It may be called again.
+func (h *HandOut) Restarted(ctx context.Context, processes []string) error {
+	h.leave(processes)
+	held, err := h.options.Leases.EndLeases(ctx, processes)
+	if err != nil || h.options.Ended == nil {
+		return err
+	}
+	return h.options.Ended(ctx, held)
+}
+
+// leave lets what waits for processes that have ended wait no longer: a connection may
+// outlast them, through a proxy.
+func (h *HandOut) leave(processes []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for at := h.waiting.Front(); at != nil; {
+		w, _ := at.Value.(*waiter) // there is nothing else in the list
+		at = at.Next()
+		if w.Process != "" && slices.Contains(processes, w.Process) {
+			w.gone = true
+			h.waiting.Remove(w.at)
+		}
+	}
+}
+
 // Waiting returns how many agents wait.
 func (h *HandOut) Waiting() int {
 	h.mu.Lock()
@@ -155,8 +193,8 @@ func (h *HandOut) Waiting() int {
 
 // next waits until there is a task for the agent or the context ends; then found
 // is false. A task that it returns is the agent's.
-func (h *HandOut) next(ctx context.Context, agent string) (given Given, found bool) {
-	w := &waiter{agent: agent, given: make(chan Given, 1)}
+func (h *HandOut) next(ctx context.Context, asker Asker) (given Given, found bool) {
+	w := &waiter{Asker: asker, given: make(chan Given, 1)}
 	h.mu.Lock()
 	w.at = h.waiting.PushBack(w)
 	h.mu.Unlock()
@@ -278,7 +316,7 @@ func (h *HandOut) choose(queue store.Queue) round {
 	waiters := h.candidates(queue)
 	situation := Situation{Now: h.options.Now(), Queued: queue.Ready, Running: queue.Running, Limits: h.options.Limits, Served: h.served}
 	for _, w := range waiters {
-		situation.Agents = append(situation.Agents, w.agent)
+		situation.Agents = append(situation.Agents, w.Agent)
 	}
 	decided := round{next: queue.NextReady, given: map[task.ID]promise{}, more: windowFull(queue), empty: len(queue.Ready) == 0}
 	for _, verdict := range Order(situation) {
@@ -291,8 +329,8 @@ func (h *HandOut) choose(queue store.Queue) round {
 		}
 		token := h.options.Token(t.ID, t.Generation)
 		decided.claims = append(decided.claims, store.Claim{
-			Task: t.ID, Generation: t.Generation, Agent: waiters[verdict.Agent].agent, TokenHash: h.options.Hash(token),
-			ExpiresAt: situation.Now.Add(h.options.Lease),
+			Task: t.ID, Generation: t.Generation, Agent: waiters[verdict.Agent].Agent, TokenHash: h.options.Hash(token),
+			Process: waiters[verdict.Agent].Process, ExpiresAt: situation.Now.Add(h.options.Lease),
 		})
 		decided.given[t.ID] = promise{waiters[verdict.Agent], token, t.Reason}
 	}
@@ -323,7 +361,7 @@ func (h *HandOut) candidates(queue store.Queue) []*waiter {
 	var waiters []*waiter
 	for at := h.waiting.Front(); at != nil && len(waiters) < len(queue.Ready)+moreAgents; at = at.Next() {
 		w, _ := at.Value.(*waiter) // there is nothing else in the list
-		if limit := h.options.Limits.PerAgent; limit == 0 || held[w.agent] < limit {
+		if limit := h.options.Limits.PerAgent; limit == 0 || held[w.Agent] < limit {
 			waiters = append(waiters, w)
 		}
 	}

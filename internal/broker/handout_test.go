@@ -107,7 +107,7 @@ func ask(t *testing.T, h *broker.HandOut, agent string) asked {
 	t.Helper()
 	given := make(asked, 1)
 	go func() {
-		made, found, err := h.Request(t.Context(), agent, long)
+		made, found, err := h.Request(t.Context(), broker.Asker{Agent: agent}, long)
 		if err != nil {
 			t.Error(err)
 		}
@@ -181,12 +181,12 @@ func TestTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	h, _ := handsOut(t, s)
-	if _, found, err := h.Request(t.Context(), "a", time.Millisecond); found || err != nil {
+	if _, found, err := h.Request(t.Context(), broker.Asker{Agent: "a"}, time.Millisecond); found || err != nil {
 		t.Errorf("found %v, %v", found, err)
 	}
 	ended := make(chan bool)
 	go func() {
-		_, found, _ := h.Request(t.Context(), "a", long)
+		_, found, _ := h.Request(t.Context(), broker.Asker{Agent: "a"}, long)
 		ended <- found
 	}()
 	until(t, "the agent waits", func() bool { return h.Waiting() == 1 })
@@ -215,7 +215,7 @@ func TestManyWait(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range agents {
 			all.Go(func() {
-				made, found, err := h.Request(ctx, fmt.Sprint("agent ", i), long)
+				made, found, err := h.Request(ctx, broker.Asker{Agent: fmt.Sprint("agent ", i)}, long)
 				if err != nil {
 					t.Error(err)
 				}
@@ -265,7 +265,7 @@ func TestNothingToDoCostsNothing(t *testing.T) {
 		wait := func() {
 			before := h.Waiting()
 			all.Go(func() {
-				if made, found, err := h.Request(ctx, "agent", long); found && err == nil {
+				if made, found, err := h.Request(ctx, broker.Asker{Agent: "agent"}, long); found && err == nil {
 					given <- made
 				}
 			})
@@ -385,7 +385,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 		}
 	})
 	x := assignTask(t, s)
-	if _, found, _ := h.Request(ctx, "gone", long); found {
+	if _, found, _ := h.Request(ctx, broker.Asker{Agent: "gone"}, long); found {
 		t.Error("it has the task")
 	}
 	made := ask(t, h, "there").get(t)

@@ -49,11 +49,16 @@ type Verdict struct {
 // another agent, who may be asking another server.
 const reviewerGrace = 2 * time.Second
 
+// itsAgentGrace is how long a task whose agent was started again waits for that agent,
+// which is about to ask and has the files of the run.
+const itsAgentGrace = 2 * time.Second
+
 // Order decides what is next: which of the queued tasks are handed out now, and to
 // which of the agents. It is the only place that does. The verdicts stand in the
 // order of the decision, those that are next first among those that could be.
 //
-//  1. Reviews that are due come first, then what reviewers asked for, then
+//  1. What an agent had in its hands that was started again comes first, since it
+//     was running; for a moment only that agent may have it. Then come reviews that are due, then what reviewers asked for, then
 //     development.
 //  2. Within these, the higher priority comes first.
 //  3. Then the repository of which fewer tasks are running, and of those the one
@@ -90,7 +95,18 @@ func compareAlone(a, b task.Task) int {
 }
 
 func compareRank(a, b task.Task) int {
-	return cmp.Or(cmp.Compare(a.Lane(), b.Lane()), cmp.Compare(b.Priority, a.Priority))
+	return cmp.Or(compareInterrupted(a, b), cmp.Compare(a.Lane(), b.Lane()), cmp.Compare(b.Priority, a.Priority))
+}
+
+func compareInterrupted(a, b task.Task) int {
+	switch {
+	case a.Interrupted() == b.Interrupted():
+		return 0
+	case a.Interrupted():
+		return -1
+	default:
+		return 1
+	}
 }
 
 func compareAge(a, b task.Task) int {
@@ -207,17 +223,20 @@ func (o *ordering) choose(verdict *Verdict) {
 	for o.agentFrom < len(o.Agents) && o.agentUsed[o.agentFrom] {
 		o.agentFrom++
 	}
+	itsAgent, until := o.itsAgent(verdict.Task)
 	author := -1
 	for i := o.agentFrom; i < len(o.Agents); i++ {
 		agent := o.Agents[i]
 		switch {
 		case o.agentUsed[i]:
+		case itsAgent != "" && agent != itsAgent:
+			verdict.Reason, verdict.Until = task.ReasonWaitsForItsAgent, until
 		case o.Limits.PerAgent > 0 && o.held[agent] >= o.Limits.PerAgent:
 			verdict.Reason = task.ReasonAgentsFull
 		case verdict.Task.Author != "" && agent == verdict.Task.Author:
 			author = i
 		default:
-			verdict.Reason, verdict.Agent = task.ReasonNext, i
+			verdict.Reason, verdict.Agent, verdict.Until = task.ReasonNext, i, time.Time{}
 			return
 		}
 	}
@@ -229,4 +248,14 @@ func (o *ordering) choose(verdict *Verdict) {
 		return
 	}
 	verdict.Reason, verdict.Agent = task.ReasonNext, author
+}
+
+// itsAgent is the agent that alone may have a task, and until when: the one that was
+// started again in the middle of it. It is empty if any may.
+func (o *ordering) itsAgent(t task.Task) (agent string, until time.Time) {
+	until = t.UpdatedAt.Add(itsAgentGrace)
+	if !t.Interrupted() || !o.Now.Before(until) {
+		return "", time.Time{}
+	}
+	return t.LastAgent, until
 }

@@ -49,6 +49,13 @@ func runningBy(agent string) func(*task.Task) {
 	}
 }
 
+// restarted is a task whose agent was started again so long before noon.
+func restarted(agent string, before time.Duration) func(*task.Task) {
+	return func(t *task.Task) {
+		t.Reason, t.LastAgent, t.UpdatedAt = task.ReasonAgentRestarted, agent, noon.Add(-before)
+	}
+}
+
 // said writes verdicts down: "task reason agent".
 func said(verdicts []broker.Verdict, s broker.Situation) []string {
 	var lines []string
@@ -79,6 +86,18 @@ func TestOrder(t *testing.T) {
 			Queued: []task.Task{queued("new", 1), queued("old", 5), queued("high", 0, priority(1)), queued("low", 9, priority(-1))},
 			Agents: []string{"a", "b"},
 		}, []string{"high next a", "old next b", "new no_agent_left", "low no_agent_left"}},
+		{"what an agent had that was started again comes before all others, for it alone", broker.Situation{
+			Queued: []task.Task{queued("rev", 9, review), queued("mine", 1, priority(-9), restarted("b", time.Second))},
+			Agents: []string{"a", "b"},
+		}, []string{"mine next b", "rev next a"}},
+		{"an agent that was started again has a moment to take up what it had", broker.Situation{
+			Queued: []task.Task{queued("mine", 1, restarted("b", time.Second)), queued("other", 9)},
+			Agents: []string{"a", "c"},
+		}, []string{"mine waits_for_its_agent", "other next a"}},
+		{"and then anyone may have it", broker.Situation{
+			Queued: []task.Task{queued("mine", 1, restarted("b", 2*time.Second)), queued("other", 9)},
+			Agents: []string{"a", "c"},
+		}, []string{"mine next a", "other next c"}},
 		{"what is not ready or is blocked is passed over", broker.Situation{
 			Queued: []task.Task{
 				queued("later", 9, func(t *task.Task) { t.ReadyAt = noon.Add(time.Second) }),

@@ -29,11 +29,11 @@ const (
 // prepares it; without one found is false. The context is the caller's: when it
 // ends before the agent has the task, the task goes back. A task that cannot be
 // prepared goes back too, and the agent waits on.
-func (h *HandOut) Request(ctx context.Context, agent string, wait time.Duration) (made Assignment, found bool, err error) {
+func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) (made Assignment, found bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
-		given, found := h.next(waiting, agent)
+		given, found := h.next(waiting, asker)
 		if !found {
 			return Assignment{}, false, nil
 		}
@@ -49,7 +49,7 @@ func (h *HandOut) Request(ctx context.Context, agent string, wait time.Duration)
 			after = soonAgain
 		}
 		h.options.Log.WarnContext(ctx, "a task could not be prepared", "task", given.Task.ID, "item", given.Task.Key.String(),
-			"agent", agent, "error", err, "again", after)
+			"agent", asker.Agent, "error", err, "again", after)
 		if _, baseless := errors.AsType[*baselessError](err); baseless && ctx.Err() == nil {
 			h.giveUp(ctx, given.Task)
 			continue

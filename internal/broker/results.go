@@ -229,6 +229,8 @@ func decideRest(result RunResult, pause *store.Halt) decision {
 		return decision{task.PauseSet, result.Reason, nil}
 	case pause != nil:
 		return decision{task.PauseSet, pause.Reason, pause}
+	case result.Outcome == RunPaused && result.Reason == task.ReasonAgentPaused: // by a file on its machine
+		return decision{task.PauseSet, result.Reason, nil}
 	case result.Outcome == RunPaused: // the pause was lifted while the agent was at it
 		return decision{task.Returned, task.ReasonResumed, nil}
 	default:

@@ -60,6 +60,9 @@ const (
 	// could not be extended twice in a row.
 	keepEvery = 5 * time.Second
 	heldFor   = 2*keepEvery + heldLonger
+	// Settling is how long a write that was under way when its server ended may still be
+	// on its way to the forge: only then the forge is looked at, and it is written again.
+	Settling = 5 * time.Second
 	// longestBackoff is the longest pause between two attempts, unless the forge
 	// asks for more.
 	longestBackoff = 10 * time.Minute
@@ -161,7 +164,10 @@ func (s *Sender) Start(ctx context.Context) {
 	s.mu.Lock()
 	s.cancel, s.stop, s.stopped = cancel, make(chan struct{}), make(chan struct{})
 	s.mu.Unlock()
-	s.WakeAt(s.options.Now().Add(heldFor)) // what a server that is gone had in its hands is free then
+	// What a server had in its hands that is gone is free then: one that is known to have
+	// ended, and any other.
+	s.WakeAt(s.options.Now().Add(Settling))
+	s.WakeAt(s.options.Now().Add(heldFor))
 	go s.run(ctx)
 }
 

@@ -662,7 +662,8 @@ func TestMoreActionsThanWorkers(t *testing.T) {
 	})
 }
 
-// Nothing to do costs nothing: the outbox is looked at twice a minute.
+// Nothing to do costs nothing: the outbox is looked at at the start, when what a server
+// was writing that was killed has settled, and twice a minute.
 func TestNoBusyPolling(t *testing.T) {
 	t.Parallel()
 	onDesk(t, func(d *desk) {
@@ -673,7 +674,7 @@ func TestNoBusyPolling(t *testing.T) {
 		d.send(t)
 		pass(time.Hour)
 		synctest.Wait()
-		if got := 1000 - counted.left.Load(); got > 121 {
+		if got := 1000 - counted.left.Load(); got > 122 {
 			t.Errorf("the outbox was looked at %d times in an idle hour", got)
 		}
 	})

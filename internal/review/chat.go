@@ -17,8 +17,8 @@ import (
 
 const (
 	// holdFor is for how long a turn is held at a time: so long a thread waits for
-	// a server that has died.
-	holdFor = time.Minute
+	// a process of which it is not known whether it has ended.
+	holdFor = 20 * time.Second
 	// answerWithin bounds the answer to one message.
 	answerWithin = 20 * time.Minute
 	// storeWithin bounds what has to be written down after a turn was broken off.
@@ -89,11 +89,11 @@ func (s *Service) ask(ctx context.Context, thread store.Thread, ask store.Ask) (
 	return turn, nil
 }
 
-// start runs something that Stop waits for, unless the service has stopped.
+// start runs something that Stop waits for, unless the service is stopping.
 func (s *Service) start(run func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped {
+	if s.draining != nil {
 		return false
 	}
 	s.answers.Go(run)
@@ -109,6 +109,15 @@ func (s *Service) begin(ctx context.Context, ask store.Ask) (store.Begun, error)
 		turn, begun, err := s.Store.BeginTurn(ctx, ask)
 		if err != nil || begun {
 			return turn, err
+		}
+		if s.Free != nil {
+			freed, err := s.Free(ctx)
+			if err != nil {
+				return store.Begun{}, err
+			}
+			if freed {
+				continue
+			}
 		}
 		timer := time.NewTimer(wait)
 		wait = min(2*wait, longestLook)

@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -51,6 +52,10 @@ type Options struct {
 	Forges   map[task.Forge]forge.Forge
 	Pulls    Pulls
 	Steering *broker.Steering // says whose replies are answered
+	// Free frees what processes held that have ended for certain, and reports whether
+	// there was a turn among it. It is called while a thread waits for another
+	// process; nil means that nothing is known of other processes.
+	Free func(ctx context.Context) (turns bool, err error)
 	// Wake tells the sender that there is something in the outbox; it may be nil.
 	Wake func()
 	Now  func() time.Time
@@ -69,9 +74,9 @@ type Service struct {
 	diffs     diffs
 	materials materials
 
-	stop     chan struct{}
+	stop     chan struct{} // closed when what is under way is broken off
 	mu       sync.Mutex
-	stopped  bool
+	draining *time.Timer // closes stop; nil unless the service is stopping
 	answers  sync.WaitGroup
 	watching *watch
 }
@@ -81,16 +86,35 @@ func New(options Options) *Service {
 	return &Service{Options: options, stop: make(chan struct{})}
 }
 
+// drainFor is how long what is being answered has to end when the service is to stop.
+const drainFor = 3 * time.Second
+
+// Drain begins to stop: nothing more is asked, and what is being answered is broken off
+// if it has not ended in a few seconds. Whoever follows it is told so. It does not wait.
+func (s *Service) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining == nil {
+		s.draining = time.AfterFunc(drainFor, func() { close(s.stop) })
+	}
+}
+
 // Stop breaks off what is being answered, so that it is marked as unanswered, and
 // waits for it. Nothing is answered from then on.
 func (s *Service) Stop() {
-	s.mu.Lock()
-	if !s.stopped {
-		s.stopped = true
+	s.Drain()
+	if s.draining.Stop() { // else it is closed already, or about to be
 		close(s.stop)
 	}
-	s.mu.Unlock()
 	s.answers.Wait()
+}
+
+// untilStop is a context that also ends, with [errStopping] as its cause, when what is
+// under way is broken off.
+func (s *Service) untilStop(ctx context.Context) (until context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stopWhen(ctx, func() { cancel(errStopping) }, s.stop)
+	return ctx, func() { cancel(nil) }
 }
 
 // Wait waits until nothing is being answered or summarised, or the context ends.
@@ -374,7 +398,12 @@ func (s *Service) Judge(ctx context.Context, who string, question store.Question
 	if err != nil {
 		return store.Review{}, err
 	}
-	judged, err := judge.Judge{Model: model, Log: s.Log}.Judge(ctx, paper)
+	judging, end := s.untilStop(ctx)
+	defer end()
+	judged, err := judge.Judge{Model: model, Log: s.Log}.Judge(judging, paper)
+	if errors.Is(context.Cause(judging), errStopping) && err != nil {
+		err = errStopping
+	}
 	if err != nil {
 		return store.Review{}, err
 	}

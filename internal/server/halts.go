@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -18,9 +19,10 @@ const operatorSource = "operator"
 
 type (
 	resumeAllInput struct {
-		Force bool `query:"force" doc:"Also take back what others than operators want, such as a pause file of a server that is gone"`
+		Force bool `query:"force" doc:"Also take back what others than operators want, such as a pause file of a server or an agent that is gone"`
 	}
-	pausesOutput struct{ Body wire.Pauses }
+	pausesOutput  struct{ Body wire.Pauses }
+	ownTasksInput struct{ Body wire.OwnTasks }
 )
 
 // registerHalts adds the operations that steer tasks.
@@ -51,6 +53,25 @@ func (s *Server) registerHalts(halts *broker.Halts) {
 		})
 	}
 	s.registerGeneralPause(halts)
+	s.registerOwnPauses(halts)
+}
+
+// registerOwnPauses lets agents take back the pauses of files on their machines.
+func (s *Server) registerOwnPauses(halts *broker.Halts) {
+	register(s, access.Agent, huma.Operation{
+		OperationID: "resume-own", Method: http.MethodPost, Path: "/v1/agents/me/resume",
+		Summary:     "Let tasks go on that the agent has paused because of a file on its machine",
+		Description: "Tasks that are not paused for that reason, or that another agent had last, are left as they are.",
+	}, func(ctx context.Context, input *ownTasksInput) (*struct{}, error) {
+		ids := make([]task.ID, len(input.Body.Tasks))
+		for i, id := range input.Body.Tasks {
+			ids[i] = task.ID(id)
+		}
+		name := caller(ctx).Name
+		return nil, halts.ResumeOwn(ctx, ids, func(t task.Task) bool {
+			return t.LastAgent == name || strings.HasPrefix(t.LastAgent, name+"/")
+		})
+	})
 }
 
 func (s *Server) registerGeneralPause(halts *broker.Halts) {
@@ -79,6 +100,9 @@ func (s *Server) registerGeneralPause(halts *broker.Halts) {
 				if _, err := s.store.ResumeAll(ctx, pause.Source); err != nil {
 					return nil, err
 				}
+			}
+			if err := halts.ResumeAgents(ctx); err != nil {
+				return nil, err
 			}
 		}
 		still, err := halts.ResumeAll(ctx, operatorSource)

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"net/http"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 // HandOut hands tasks to agents; see [broker.HandOut].
 type HandOut interface {
 	// Request waits for a task for the agent; without one found is false.
-	Request(ctx context.Context, agent string, wait time.Duration) (made broker.Assignment, found bool, err error)
+	Request(ctx context.Context, asker broker.Asker, wait time.Duration) (made broker.Assignment, found bool, err error)
+	// Restarted takes the tasks from processes of agents that have ended.
+	Restarted(ctx context.Context, processes []string) error
 	// Explain says of everything that is queued why it is or is not next.
 	Explain(ctx context.Context, agent string) ([]broker.Verdict, error)
 	// Waits says why nobody takes tasks; see [broker.Waits].
@@ -43,7 +46,8 @@ type (
 
 		at string // the address under which the caller reaches this server
 	}
-	requestOutput struct {
+	restartedInput struct{ Body wire.Restarted }
+	requestOutput  struct {
 		Status int
 		Body   *wire.Assignment
 	}
@@ -75,6 +79,11 @@ func (h handsOut) register() {
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "There is no task"}},
 	}, h.request)
+	register(h.Server, access.Agent, huma.Operation{
+		OperationID: "agent-restarted", Method: http.MethodPost, Path: "/v1/agents/me/restarted",
+		Summary:     "Say that the agent was started again",
+		Description: "The tasks of the processes that have ended go back into the queue at once, in a new generation.",
+	}, h.restarted)
 	h.registerNext()
 }
 
@@ -86,7 +95,8 @@ func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOut
 	if input.Body.AgentRole != nil {
 		h.log.WarnContext(ctx, "an agent names a role; it is ignored, as the task decides", "agent", input.Body.AgentID)
 	}
-	made, found, err := h.Request(ctx, agentName(caller(ctx), input.Body.AgentID), min(wait, longestWait))
+	asker := broker.Asker{Agent: agentName(caller(ctx), input.Body.AgentID), Process: processName(input.Body.Process)}
+	made, found, err := h.Request(ctx, asker, min(wait, longestWait))
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +108,25 @@ func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOut
 	}
 	assigned := h.assignment(made, input.at)
 	return &requestOutput{Status: http.StatusOK, Body: &assigned}, nil
+}
+
+// restarted is said by an agent that knows for certain that the processes have ended.
+// Only who has their names can say so: they are as secret as the agent's token.
+func (h handsOut) restarted(ctx context.Context, input *restartedInput) (*struct{}, error) {
+	ended := make([]string, 0, len(input.Body.Ended))
+	for _, process := range input.Body.Ended {
+		ended = append(ended, processName(process))
+	}
+	return nil, h.Restarted(ctx, ended)
+}
+
+// processName is what is kept of the name of an agent's process: with it nobody can
+// say that the process has ended.
+func processName(process string) string {
+	if process == "" {
+		return ""
+	}
+	return hex.EncodeToString(access.Hash(process))
 }
 
 // stillWelcome looks again, once the agent has a task, whether its token is good:

@@ -13,6 +13,7 @@
 //	BoardUsers, BoardReactions, BoardStatuses   the built-in board
 //	Tokens            API tokens, hashed
 //	Notices, Offices, Clock   what several servers on one database need
+//	Processes                 what is held by which process
 //	Users, Sessions   who may sign in to the pages, and who has
 //	Audit             what people have done
 //

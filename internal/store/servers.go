@@ -56,6 +56,19 @@ type Offices interface {
 	Resign(ctx context.Context, office, holder string) error
 }
 
+// Processes tells what is held by which process, so that nobody has to wait for one
+// that is known to have ended.
+type Processes interface {
+	// ActAs names the process that from now on holds what is taken from the outbox,
+	// and the turns that are begun, through this store.
+	ActAs(process string)
+	// FreeHeld frees what the processes hold, which have ended: the turns at once, as
+	// unanswered, and the actions at the given moment, unless they are free sooner. A
+	// write may still be on its way to the forge for so long. It returns how many
+	// there were of each. What other processes hold, and those without a name, stays.
+	FreeHeld(ctx context.Context, processes []string, actionsAt time.Time) (turns, actions int, err error)
+}
+
 // Clock is the one clock that all servers share.
 type Clock interface {
 	// Time is the time on the machine of the database.

@@ -30,6 +30,7 @@ type Store interface {
 	Tokens
 	Notices
 	Offices
+	Processes
 	Clock
 	Agents
 	Users

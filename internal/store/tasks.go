@@ -113,7 +113,9 @@ type Claim struct {
 	Generation int64
 	Agent      string
 	TokenHash  []byte // of the lease's token; see package access
-	ExpiresAt  time.Time
+	// Process names the process of the agent, for EndLeases; empty if it is not known.
+	Process   string
+	ExpiresAt time.Time
 }
 
 // Queue is what there is to hand out at a moment.
@@ -154,6 +156,10 @@ type Leases interface {
 	// Holds reports, as nil or LeaseLost, whether the token holds the task's
 	// lease in that generation at the given moment.
 	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
+	// EndLeases makes the leases that were claimed for the processes run out, and
+	// returns the tasks, which are running still: for processes that have ended. Of
+	// those tokens none holds a task any more.
+	EndLeases(ctx context.Context, processes []string) ([]task.Task, error)
 	// Expired returns running tasks whose lease is no longer held at the given
 	// moment, longest ago first.
 	Expired(ctx context.Context, now time.Time, limit int) ([]task.Task, error)

@@ -8,6 +8,7 @@ var fixes = map[Reason]string{
 	ReasonNoModel:         "set llm.provider and llm.model in toryo.yaml and the key in TORYO_LLM_API_KEY, and start the agent again",
 	ReasonPauseRequested:  "let it go on with toryo resume TASK, or on its page",
 	ReasonAllPaused:       "let everything go on with toryo resume; if a file pause_signal asks for the pause, remove it",
+	ReasonAgentPaused:     "remove the file pause_signal from the folder contexts of the agent; if that machine is gone, use toryo resume --force",
 	ReasonBudgetExhausted: "raise the limits in budget, or wait until tomorrow if it is that of the day; then let it go on with toryo resume TASK",
 	ReasonAwaitingAnswer:  "answer the question on the item",
 }
@@ -19,6 +20,7 @@ var fixesInJapanese = map[Reason]string{
 	ReasonNoModel:         "toryo.yaml に llm.provider と llm.model、環境変数 TORYO_LLM_API_KEY にキーを設定し、エージェントを再起動してください",
 	ReasonPauseRequested:  "toryo resume TASK またはタスクのページで再開できます",
 	ReasonAllPaused:       "toryo resume で再開できます。ファイル pause_signal による一時停止であれば、そのファイルを削除してください",
+	ReasonAgentPaused:     "エージェントの contexts フォルダーからファイル pause_signal を削除してください。そのマシンがもう存在しない場合は toryo resume --force を使います",
 	ReasonBudgetExhausted: "budget の上限を増やすか、1日の予算であれば翌日まで待ってから、toryo resume TASK で再開してください",
 	ReasonAwaitingAnswer:  "アイテムの質問に回答してください",
 }

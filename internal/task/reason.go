@@ -15,11 +15,13 @@ const (
 	ReasonAgentStopping     Reason = "agent_stopping"
 	ReasonLeaseExpired      Reason = "lease_expired"
 	ReasonAgentGone         Reason = "agent_gone"
+	ReasonAgentRestarted    Reason = "agent_restarted"
 	ReasonNotPrepared       Reason = "not_prepared"
 	ReasonNoBase            Reason = "nothing_to_start_from"
 	ReasonAttemptsExhausted Reason = "attempts_exhausted"
 	ReasonPauseRequested    Reason = "pause_requested"
 	ReasonAllPaused         Reason = "all_paused"
+	ReasonAgentPaused       Reason = "agent_paused"
 	ReasonBudgetExhausted   Reason = "budget_exhausted"
 	ReasonAwaitingAnswer    Reason = "awaiting_answer"
 	ReasonResumed           Reason = "resumed"
@@ -41,6 +43,7 @@ const (
 	ReasonRepositoryFull   Reason = "repository_at_limit"
 	ReasonAgentsFull       Reason = "agents_at_limit"
 	ReasonWaitsForReviewer Reason = "waits_for_another_agent"
+	ReasonWaitsForItsAgent Reason = "waits_for_its_agent"
 	ReasonNoAgent          Reason = "no_agent_left"
 )
 
@@ -91,11 +94,13 @@ var reasonTexts = map[Reason]string{
 	ReasonAgentStopping:     "the agent was shut down and handed it back",
 	ReasonLeaseExpired:      "the agent was not heard of in time",
 	ReasonAgentGone:         "the agent was gone before it had it",
+	ReasonAgentRestarted:    "the agent was started again and takes it up",
 	ReasonNotPrepared:       "what it needs could not be had from the forge",
 	ReasonNoBase:            "the repository has no commit or no branch to start from",
 	ReasonAttemptsExhausted: "every attempt was used up",
 	ReasonPauseRequested:    "a person asked for a pause",
 	ReasonAllPaused:         "everything was paused",
+	ReasonAgentPaused:       "a file pause_signal on the agent's machine asks for a pause",
 	ReasonBudgetExhausted:   "the budget is used up",
 	ReasonAwaitingAnswer:    "a question to a person is open",
 	ReasonResumed:           "the pause was lifted",
@@ -113,6 +118,7 @@ var reasonTexts = map[Reason]string{
 	ReasonRepositoryFull:    "as many tasks of the repository are running as may",
 	ReasonAgentsFull:        "every agent that asks holds as many tasks as it may",
 	ReasonWaitsForReviewer:  "the agent that wrote it is not to review it while another may come",
+	ReasonWaitsForItsAgent:  "the agent that was started again may take it up first",
 	ReasonNoAgent:           "it is its turn after those before it; every agent that asks has one",
 	ReasonNoAgents:          "there is no agent",
 	ReasonAgentsSilent:      "no agent was heard of lately",

@@ -82,6 +82,11 @@ const (
 	DevelopmentLane
 )
 
+// Interrupted reports whether the task is queued because its agent was started again
+// in the middle of it. It is handed out before all others, as if it had not been
+// interrupted.
+func (t *Task) Interrupted() bool { return t.State == Queued && t.Reason == ReasonAgentRestarted }
+
 // Lane returns the lane of the task.
 func (t *Task) Lane() Lane {
 	switch {

@@ -93,8 +93,6 @@ func (p *Pages) streamAnswer(w http.ResponseWriter, r *http.Request, v visit, tu
 			if _, err = io.WriteString(w, ": alive\n\n"); err == nil {
 				err = to.control.Flush()
 			}
-		case <-p.live.stopped:
-			return
 		case end := <-ended:
 			p.endAnswer(ctx, v, to, end.answer, end.err)
 			return

@@ -20,8 +20,9 @@ type Wake func() (woken <-chan struct{}, stop func())
 // watchers look at the database on behalf of live pages: once for all readers of
 // the same thing, and only while there are any.
 type watchers struct {
-	every   time.Duration
-	stopped chan struct{}
+	every    time.Duration
+	stopped  chan struct{}
+	stopping sync.Once
 
 	mutex  sync.Mutex
 	topics map[string]*topic
@@ -35,7 +36,7 @@ func newWatchers(every time.Duration) *watchers {
 }
 
 // stop tells every reader to go away. The looking ends with the last of them.
-func (w *watchers) stop() { close(w.stopped) }
+func (w *watchers) stop() { w.stopping.Do(func() { close(w.stopped) }) }
 
 // topic is one thing that is looked at.
 type topic struct {

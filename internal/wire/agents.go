@@ -59,3 +59,29 @@ func (c *Client) Enrol(ctx context.Context, name string) (Enrolled, error) {
 	_, err := c.send(ctx, http.MethodPost, "/v1/agents/enrol", Enrol{Name: name}, &enrolled)
 	return enrolled, err
 }
+
+// Restarted says that an agent was started again: the processes that it was before
+// have ended for certain.
+type Restarted struct {
+	Ended []string `json:"ended" doc:"The names that these processes have given when they asked for tasks" maxItems:"1000"`
+}
+
+// Restarted says which earlier processes of this agent have ended, so that their tasks
+// go on at once. It is safe to repeat.
+func (c *Client) Restarted(ctx context.Context, ended []string) error {
+	_, err := c.send(ctx, http.MethodPost, "/v1/agents/me/restarted", Restarted{Ended: ended}, nil)
+	return err
+}
+
+// ResumeOwn asks for tasks to go on that this agent has paused because of a file on
+// its machine, which is gone. Those that are not paused for that reason any more are
+// left as they are. It is safe to repeat.
+func (c *Client) ResumeOwn(ctx context.Context, tasks []string) error {
+	_, err := c.send(ctx, http.MethodPost, "/v1/agents/me/resume", OwnTasks{Tasks: tasks}, nil)
+	return err
+}
+
+// OwnTasks names tasks that an agent has paused itself.
+type OwnTasks struct {
+	Tasks []string `json:"tasks" maxItems:"1000"`
+}

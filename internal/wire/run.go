@@ -16,6 +16,7 @@ import (
 // one that the task asks for.
 type TaskRequest struct {
 	AgentID string `json:"agent_id" doc:"The agent's own name for itself" maxLength:"200" minLength:"1"`
+	Process string `json:"process,omitempty" doc:"A secret name of the agent's process, which no other one has; see restarted" maxLength:"100"`
 }
 
 // Assignment is a task in the hands of an agent.

@@ -11,9 +11,14 @@ import (
 // RequestTask waits for a task until one is there or the wait ends; nil means
 // that there is none.
 func (c *Client) RequestTask(ctx context.Context, agent string, wait time.Duration) (*Assignment, error) {
+	return c.RequestTaskAs(ctx, TaskRequest{AgentID: agent}, wait)
+}
+
+// RequestTaskAs does the same for a caller who says more of itself than its name.
+func (c *Client) RequestTaskAs(ctx context.Context, asker TaskRequest, wait time.Duration) (*Assignment, error) {
 	var assigned Assignment
 	path := "/v1/tasks/request?wait=" + url.QueryEscape(wait.String())
-	found, err := c.send(ctx, http.MethodPost, path, TaskRequest{AgentID: agent}, &assigned)
+	found, err := c.send(ctx, http.MethodPost, path, asker, &assigned)
 	if err != nil || !found {
 		return nil, err
 	}

@@ -81,11 +81,15 @@ func TestTwoServers(t *testing.T) { //nolint:tparallel // as above
 		"comments_refused", "stop_late_command", "stop_asked", "comments_edited", "pause_command", "ask", "merge"))
 }
 
+// longLeases are leases that do not run out while a test has patience: a run that was
+// lost goes on only if somebody knows that its agent has ended.
+const longLeases = "TORYO_LEASES_DURATION=1h"
+
 // TestRestarts kills servers, and agents, in the middle of things, one after the
 // other: all that is in the house notices.
 func TestRestarts(t *testing.T) { //nolint:tparallel // one after the other, as it says
 	t.Parallel()
-	h := build(t, plan{agents: 2})
+	h := build(t, plan{agents: 2, env: []string{longLeases}})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
 	scenarios := load(t, "testdata/restarts/*.txtar")
@@ -105,7 +109,7 @@ func TestRestarts(t *testing.T) { //nolint:tparallel // one after the other, as 
 // report the entry.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
-	h := build(t, plan{agents: 4})
+	h := build(t, plan{agents: 4, env: []string{longLeases}})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
 	whole := h.tell(t, board, crashScenario(t, "whole", 0))
@@ -120,7 +124,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	t.Logf("%d crash points of %d", len(points), whole.entries)
 	var all errgroup.Group
-	all.SetLimit(2 * len(h.agents)) // most of the time they wait for a lease to run out
+	all.SetLimit(2 * len(h.agents)) // an agent that was killed takes a moment to start
 	for i, point := range points {
 		scenario := crashScenario(t, fmt.Sprint("cut", point), point)
 		scenario.Events[len(scenario.Events)-1].Hasty = i%3 == 2

@@ -243,6 +243,11 @@ func (s *story) happen(ctx context.Context, event phasetest.Event, said *word) e
 		s.away = s.agent
 		s.house.stop(s.away)
 	}
+	if event.Do != nil {
+		if err := event.Do(ctx); err != nil {
+			return err
+		}
+	}
 	if event.Restart {
 		if err := s.house.restartServers(ctx); err != nil {
 			return err
@@ -327,12 +332,19 @@ func (s *story) speak(ctx context.Context, comment phasetest.Comment) (err error
 // pauseFile pauses everything in the house while it is there.
 func (h *house) pauseFile() string { return filepath.Join(h.data(0), "contexts", "pause_signal") }
 
+// pauseFileOf pauses the tasks of an agent while it is there.
+func (h *house) pauseFileOf(agent string) string {
+	return filepath.Join(h.dir, agent, "contexts", "pause_signal")
+}
+
 // signal stops or pauses the task in the way that the event says.
 func (s *story) signal(ctx context.Context, event phasetest.Event) error {
 	id := s.taskID(ctx)
 	switch {
 	case event.By == "file":
 		return errors.Join(os.MkdirAll(filepath.Dir(s.house.pauseFile()), 0o700), os.WriteFile(s.house.pauseFile(), nil, 0o600))
+	case event.By == "agent file":
+		return os.WriteFile(s.house.pauseFileOf(s.agent), nil, 0o600)
 	case event.By == "close":
 		return s.site.close(ctx, s.item)
 	case event.By == "command":
@@ -434,6 +446,8 @@ func (s *story) goOn(t *testing.T, is task.Task) {
 	switch now := s.await(t, "there", func(task.Task) bool { return true }); {
 	case is.Reason == task.ReasonAllPaused:
 		must(t, os.Remove(s.house.pauseFile()))
+	case is.Reason == task.ReasonAgentPaused:
+		must(t, os.Remove(s.house.pauseFileOf(s.agent)))
 	case is.Reason == task.ReasonAwaitingAnswer && s.said > said: // that is the answer
 	case acted && now.State.Terminal():
 	case acted && s.unassigned(t): // it will be

@@ -60,7 +60,7 @@ func claim(ctx context.Context, q session, claims []store.Claim, effects store.E
 		delete(free, c.Task) // a second claim of the same task gets nothing
 		m := move{before: found.Task, after: found, trigger: task.Claimed}
 		m.after.Lease = task.Lease{Agent: c.Agent, ExpiresAt: moment(c.ExpiresAt)}
-		m.after.token = hex.EncodeToString(c.TokenHash)
+		m.after.token, m.after.process = hex.EncodeToString(c.TokenHash), c.Process
 		if err := m.make(task.ReasonClaimed, at); err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (m *move) make(reason task.Reason, at time.Time) error {
 		return err
 	}
 	if m.after.Lease == (task.Lease{}) {
-		m.after.token = ""
+		m.after.token, m.after.process = "", ""
 	}
 	m.after.UpdatedAt = at
 	return nil

@@ -31,7 +31,7 @@ func (s *Store) Take(ctx context.Context, now, until time.Time, limit int) (take
 		return nil, err
 	}
 	err = s.write(ctx, func(q session) error {
-		taken, err = take(ctx, q, now, until, limit)
+		taken, err = take(ctx, q, holder{s.holder(), until}, now, limit)
 		return err
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) Take(ctx context.Context, now, until time.Time, limit int) (take
 
 // take looks for actions until it has enough or finds no more: refusing a stale
 // one lets the next on its item come first.
-func take(ctx context.Context, q session, now, until time.Time, limit int) ([]store.Action, error) {
+func take(ctx context.Context, q session, by holder, now time.Time, limit int) ([]store.Action, error) {
 	var taken []store.Action
 	for {
 		room := 0
@@ -63,7 +63,7 @@ func take(ctx context.Context, q session, now, until time.Time, limit int) ([]st
 			a.Attempts++
 			taken = append(taken, a.Action)
 		}
-		if err := hold(ctx, q, good, until); err != nil {
+		if err := hold(ctx, q, good, by); err != nil {
 			return nil, err
 		}
 		if err := refuseStale(ctx, q, stale); err != nil {
@@ -109,10 +109,16 @@ type with struct {
 // Scan implements row.
 func (w with) Scan(into ...any) error { return w.row.Scan(append(into, w.last)...) }
 
-func hold(ctx context.Context, q session, ids []string, until time.Time) error {
+// holder is a process that takes actions, and until when.
+type holder struct {
+	process string
+	until   time.Time
+}
+
+func hold(ctx context.Context, q session, ids []string, by holder) error {
 	for _, some := range chunks(ids) {
-		args := append([]any{until.UnixMicro()}, arguments(some)...)
-		_, err := q.exec(ctx, `UPDATE actions SET held_until = ?, attempts = attempts + 1
+		args := append([]any{by.until.UnixMicro(), by.process}, arguments(some)...)
+		_, err := q.exec(ctx, `UPDATE actions SET held_until = ?, held_by = ?, attempts = attempts + 1
 			WHERE id IN (`+listOf(len(some))+`)`, args...)
 		if err != nil {
 			return err

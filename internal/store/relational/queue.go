@@ -8,8 +8,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// queueOrder is the order of task.Task.Lane, priority and age.
-const queueOrder = `CASE WHEN type = 'review' THEN 0 WHEN cause = 'changes_requested' THEN 1 ELSE 2 END,
+// queueOrder is the order of task.Task.Interrupted, Lane, priority and age.
+const queueOrder = `CASE WHEN reason = 'agent_restarted' THEN 0 ELSE 1 END, CASE WHEN type = 'review' THEN 0 WHEN cause = 'changes_requested' THEN 1 ELSE 2 END,
 	priority DESC, assigned_at, id`
 
 // Queue implements store.Leases.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,7 @@ type Store struct {
 	writes  *sql.DB
 	reads   *sql.DB
 	notices notices
+	process atomic.Pointer[string] // that holds what is taken through this store; nil if it has no name
 }
 
 var _ store.Store = (*Store)(nil)

@@ -11,18 +11,20 @@ import (
 type taskRow struct {
 	task.Task
 	token string // hexadecimal; empty without a lease
+	// process is the one that the lease is of; empty without a lease, and if it is not known.
+	process string
 }
 
 const taskColumns = `id, forge, repository, item_kind, number, type, role, title, url,
 	state, generation, phase, reason, priority, attempts, ready_at, created_at, updated_at,
-	lease_agent, lease_token, lease_expires,
+	lease_agent, lease_token, lease_process, lease_expires,
 	cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released`
 
 func scanTaskRow(r row) (t taskRow, err error) {
 	err = r.Scan(&t.ID, &t.Key.Forge, &t.Key.Repository, &t.Key.Kind, &t.Key.Number, &t.Type, &t.Role, &t.Title, &t.URL,
 		&t.State, &t.Generation, &t.Phase, &t.Reason, &t.Priority, &t.Attempts,
 		micros{&t.ReadyAt}, micros{&t.CreatedAt}, micros{&t.UpdatedAt},
-		&t.Lease.Agent, &t.token, micros{&t.Lease.ExpiresAt},
+		&t.Lease.Agent, &t.token, &t.process, micros{&t.Lease.ExpiresAt},
 		&t.Cause, &t.Occasion, micros{&t.AssignedAt}, &t.Began, &t.Branch, &t.LastAgent, &t.Author, &t.BlockedBy, &t.Released)
 	return t, err
 }
@@ -33,11 +35,11 @@ func scanTask(r row) (task.Task, error) {
 }
 
 func insertTask(ctx context.Context, q session, t taskRow) error {
-	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(30)+`)`,
+	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(31)+`)`,
 		t.ID, t.Key.Forge, t.Key.Repository, t.Key.Kind, t.Key.Number, t.Type, t.Role, t.Title, t.URL,
 		t.State, t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 		t.ReadyAt.UnixMicro(), t.CreatedAt.UnixMicro(), t.UpdatedAt.UnixMicro(),
-		t.Lease.Agent, t.token, t.Lease.ExpiresAt.UnixMicro(),
+		t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
 		t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.Began, t.Branch, t.LastAgent, t.Author, t.BlockedBy, truth(t.Released))
 	return err
 }
@@ -46,7 +48,7 @@ func insertTask(ctx context.Context, q session, t taskRow) error {
 // it cannot see in a list of values.
 const changedTask = `(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
 	CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT),
-	CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT),
+	CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT),
 	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT),
 	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT))`
 
@@ -54,23 +56,24 @@ const changedTask = `(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? 
 // many. Their rows are locked.
 func saveTasks(ctx context.Context, q session, all []taskRow) error {
 	for _, rows := range chunks(all) {
-		args := make([]any, 0, 24*len(rows))
+		args := make([]any, 0, 25*len(rows))
 		for _, t := range rows {
 			args = append(args, t.ID, t.Role, t.Title, t.URL, t.State,
 				t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
-				t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.Lease.ExpiresAt.UnixMicro(),
+				t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
 				t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.Began, t.Branch,
 				t.LastAgent, t.Author, t.BlockedBy, truth(t.Released))
 		}
 		_, err := q.exec(ctx, `WITH changed (id, role, title, url, state, generation, phase, reason, priority, attempts,
-				ready_at, updated_at, lease_agent, lease_token, lease_expires,
+				ready_at, updated_at, lease_agent, lease_token, lease_process, lease_expires,
 				cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released)
 			AS (VALUES `+rowsOf(len(rows), changedTask)+`)
 			UPDATE tasks SET role = changed.role, title = changed.title, url = changed.url, state = changed.state,
 				generation = changed.generation, phase = changed.phase, reason = changed.reason,
 				priority = changed.priority, attempts = changed.attempts,
 				ready_at = changed.ready_at, updated_at = changed.updated_at,
-				lease_agent = changed.lease_agent, lease_token = changed.lease_token, lease_expires = changed.lease_expires,
+				lease_agent = changed.lease_agent, lease_token = changed.lease_token,
+				lease_process = changed.lease_process, lease_expires = changed.lease_expires,
 				cause = changed.cause, occasion = changed.occasion, assigned_at = changed.assigned_at, began = changed.began,
 				branch = changed.branch, last_agent = changed.last_agent, author = changed.author,
 				blocked_by = changed.blocked_by, released = changed.released

@@ -46,6 +46,9 @@ func (s *Store) BeginTurn(ctx context.Context, ask store.Ask) (turn store.Begun,
 	}
 	err = s.write(ctx, func(q session) error {
 		turn, begun, err = beginTurn(ctx, q, ask)
+		if err == nil && begun {
+			_, err = q.exec(ctx, `UPDATE messages SET held_by = ? WHERE id = ?`, s.holder(), turn.Message.ID)
+		}
 		return err
 	})
 	if err != nil || !begun {

@@ -311,6 +311,10 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	// The older program had nothing of what came after either.
 	raw(t, path, `DROP TABLE receipts`)
 	raw(t, path, `DROP TABLE receipt_keys`)
+	for table, column := range map[string]string{"tasks": "lease_process", "actions": "held_by", "messages": "held_by"} {
+		raw(t, path, `DROP INDEX `+table+`_of_process`)
+		raw(t, path, `ALTER TABLE `+table+` DROP COLUMN `+column)
+	}
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)

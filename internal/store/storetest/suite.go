@@ -30,6 +30,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Queue":       queueChecks,
 		"Servers":     serverChecks,
 		"Leases":      leaseChecks,
+		"Processes":   processChecks,
 		"Refs":        refsChecks,
 		"Receipts":    receiptChecks,
 		"Events":      eventChecks,
