@@ -311,6 +311,11 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	// The older program had nothing of what came after either.
 	raw(t, path, `DROP TABLE receipts`)
 	raw(t, path, `DROP TABLE receipt_keys`)
+	raw(t, path, `DROP TABLE webhook_events`)
+	raw(t, path, `DROP TABLE webhook_repositories`)
+	raw(t, path, `DROP INDEX deliveries_by_subject`)
+	raw(t, path, `ALTER TABLE deliveries DROP COLUMN subject`)
+	raw(t, path, `ALTER TABLE deliveries DROP COLUMN event`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)
