@@ -36,6 +36,7 @@ type plant struct {
 	way        *transport.Transport
 	forge      *gitea.Forge
 	snapshots  *broker.Snapshots
+	trust      *broker.WebhookTrust
 	sender     *broker.Sender
 	mirrors    *mirror.Mirrors
 	url        string
@@ -57,6 +58,11 @@ func newPlant(t testing.TB) *plant {
 	must(t, err)
 	p.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: p.forge}, broker.DefaultAges, nil)
 	t.Cleanup(p.snapshots.Stop)
+	p.trust = broker.NewWebhookTrust(broker.TrustOptions{
+		Store: p.store, Events: map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}, Ages: broker.DefaultAges,
+	})
+	p.snapshots.TrustWebhooks(p.trust)
+	must(t, p.trust.SetRepositories(t.Context(), task.Gitea, []string{p.repository.FullName}))
 	p.mirrors, err = mirror.Open(t.Context(), mirror.Options{
 		Root: t.TempDir(),
 		Remote: func(ctx context.Context, r mirror.Repository) (forge.Remote, error) {
@@ -83,7 +89,7 @@ func (p *plant) serve(t testing.TB) {
 	t.Helper()
 	hooks := &server.Webhooks{
 		Forges: map[task.Forge]server.Webhook{task.Gitea: {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: p.bot}},
-		Seen:   p.store, Changes: p.snapshots, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Seen:   p.store, Changes: p.snapshots, Count: p.trust.Delivered, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Deliver: func(_ context.Context, delivery forge.Delivery) error {
 			p.heard <- delivery
 			return nil
@@ -213,8 +219,9 @@ func TestOnGitea(t *testing.T) {
 	if last := snapshot.Comments[len(snapshot.Comments)-1]; last.Body != "stop" {
 		t.Errorf("the last comment is %q", last.Body)
 	}
-	if got := p.snapshots.MaxAge(key); got != broker.DefaultAges.Hearing {
-		t.Errorf("webhooks come, but snapshots may only be %s old", got)
+	must(t, p.trust.Refresh(ctx))
+	if got := p.trust.MaxAge(key); got <= broker.DefaultAges.Shortest {
+		t.Errorf("all events of an issue were delivered, but snapshots may only be %s old", got)
 	}
 
 	// The agent's work goes through the mirror and is published with a pull

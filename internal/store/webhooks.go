@@ -14,8 +14,8 @@ type Webhooks interface {
 	// SetWebhookRepositories says which repositories of a forge are worked on. What is
 	// known of others is forgotten.
 	SetWebhookRepositories(ctx context.Context, forge task.Forge, repositories []string) error
-	// AddDelivered counts deliveries. An event that was delivered last before the given
-	// time has to earn its trust anew. Deliveries before an event was last missed are no
+	// AddDelivered counts deliveries. An event whose last delivery was at the given time
+	// or before has to earn its trust anew. Deliveries before an event was last missed are no
 	// reason to trust it. Repositories that are not worked on are left out.
 	AddDelivered(ctx context.Context, all []DeliveredCount, lapsed time.Time) error
 	// SetMissed says that a change to an item was found that no delivery of the event

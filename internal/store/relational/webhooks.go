@@ -67,7 +67,7 @@ func (s *Store) AddDelivered(ctx context.Context, all []store.DeliveredCount, la
 					delivered = webhook_events.delivered + excluded.delivered,
 					trusted = CASE
 						WHEN excluded.last_at <= webhook_events.missed_at THEN webhook_events.trusted
-						WHEN webhook_events.last_at < ? THEN excluded.trusted
+						WHEN webhook_events.last_at <= ? THEN excluded.trusted
 						ELSE webhook_events.trusted + excluded.trusted END,
 					last_at = CASE WHEN excluded.last_at > webhook_events.last_at THEN excluded.last_at ELSE webhook_events.last_at END`,
 				d.Event, d.Count, d.Count, at, never, string(d.Forge), d.Repository, lapsed.UnixMicro())

@@ -86,9 +86,9 @@ func missedEvent(t *testing.T, s store.Store) {
 func lapsedTrust(t *testing.T, s store.Store) {
 	must(t, s.SetWebhookRepositories(t.Context(), task.Gitea, []string{webhookRepository}))
 	delivered(t, s, "issues", 5, 0)
-	delivered(t, s, "issues", 5, 60)
+	delivered(t, s, "issues", 5, 59)
 	equal(t, webhookEvents(t, s)[0].Trusted, 10)
-	delivered(t, s, "issues", 1, 121)
+	delivered(t, s, "issues", 1, 119)
 	equal(t, webhookEvents(t, s)[0].Trusted, 1)
 	equal(t, webhookEvents(t, s)[0].Delivered, 11)
 }
