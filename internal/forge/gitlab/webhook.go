@@ -43,6 +43,7 @@ type hookBody struct {
 	ObjectAttributes struct {
 		IID    int64       `json:"iid"`
 		Action string      `json:"action"`
+		Hidden bool        `json:"confidential"`
 		Target hookProject `json:"target"`
 	} `json:"object_attributes"`
 	User struct {
@@ -79,7 +80,7 @@ func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Deli
 		Repository: cmp.Or(hook.Project.Path, hook.OldPath, hook.Path),
 		Actor:      hook.User.Username,
 	}
-	if !strings.HasPrefix(header.Get("X-Gitlab-Event"), "Confidential ") {
+	if !strings.HasPrefix(header.Get("X-Gitlab-Event"), "Confidential ") { // all that old servers say about it
 		delivery.Enabled = hook.enabled(kind)
 	}
 	delivery.CommentEdited = kind == "note" && hook.ObjectAttributes.Action == "update"
@@ -90,7 +91,7 @@ func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Deli
 // on the page of a webhook has no action, and shows nothing.
 func (h hookBody) enabled(kind string) string {
 	switch {
-	case strings.HasPrefix(h.EventType, "confidential_"):
+	case h.ObjectAttributes.Hidden, strings.HasPrefix(h.EventType, "confidential_"):
 		return ""
 	case kind == "note":
 		return "note_events"
