@@ -50,9 +50,6 @@ const (
 	trustEvery = 5 * time.Second
 	// maxFindings is how many changes are remembered for which a delivery may still come.
 	maxFindings = 4096
-	// skew is by how much a delivery may seem to come before the change that it tells of:
-	// forges keep seconds, and clocks differ.
-	skew = 5 * time.Second
 )
 
 // TrustStore is what [WebhookTrust] needs of the store.
@@ -100,8 +97,10 @@ type finding struct {
 	key    task.Key
 	events []string // that could have told of it; the first is not trusted if none did
 	any    bool     // any other event about the item will do too
-	since  time.Time
-	at     time.Time // when it was found
+	// since is when the item was last read. What was delivered before then has led to
+	// that reading, and says nothing about what was found after it.
+	since time.Time
+	at    time.Time // when it was found
 }
 
 // NewWebhookTrust makes a trust that knows of no deliveries until it is started or
@@ -197,12 +196,12 @@ func (t *WebhookTrust) MaxAge(key task.Key) time.Duration {
 
 // found says that a reading has found a change to an item that was not there at a time.
 func (t *WebhookTrust) found(key task.Key, change forge.ItemChange, since time.Time) {
-	t.add(finding{key: key, events: t.options.Events[key.Forge].For(key.Kind, change), since: since.Add(-skew)})
+	t.add(finding{key: key, events: t.options.Events[key.Forge].For(key.Kind, change), since: since})
 }
 
 // foundNew is found for an item of which nothing was known: whatever tells of it will do.
 func (t *WebhookTrust) foundNew(key task.Key, change forge.ItemChange, since time.Time) {
-	t.add(finding{key: key, events: t.options.Events[key.Forge].For(key.Kind, change), any: true, since: since.Add(-skew)})
+	t.add(finding{key: key, events: t.options.Events[key.Forge].For(key.Kind, change), any: true, since: since})
 }
 
 // add remembers a finding if there is trust to lose.

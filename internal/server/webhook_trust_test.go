@@ -357,6 +357,27 @@ func undo(p *post, key task.Key, event string) {
 	}
 }
 
+// A webhook that led to a reading says nothing about what happened right after that.
+func TestAWebhookIsMissedRightAfterAnother(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	ages := broker.DefaultAges
+	key := p.running()
+	p.deliver(key, ages.LongestAfter, everyAction...)
+	p.poll(time.Minute)
+	p.clock.pass(time.Minute)
+	p.forge.Say(key, "ann", "And a door.")
+	p.clock.pass(time.Second)
+	p.deliver(key, 1, "commented")
+	p.clock.pass(time.Millisecond)
+	must(t, p.intake.Look(t.Context(), key, ages.Longest)) // as it does when it is told
+	p.clock.pass(time.Second)
+	p.forge.Say(key, "ann", "And a window.")
+	p.poll(2 * ages.Longest)
+	p.poll(ages.Grace)
+	p.wantAge("the second comment was missed", key, ages.Shortest)
+}
+
 // A new issue that only the listing shows is something that no webhook told of.
 func TestAnAssignmentThatOnlyTheListingShows(t *testing.T) {
 	t.Parallel()

@@ -167,6 +167,7 @@ const formCopies = 4
 // before: better twice than never. One without an id is never taken for a replay, since
 // it may tell of something that happened twice, but is counted once.
 func (w *Webhooks) handle(ctx context.Context, delivery forge.Delivery, digest string) error {
+	at := w.Now() // before anyone reads what it tells of
 	if delivery.ID != "" {
 		seen, err := w.Seen.DeliverySeen(ctx, delivery.Forge, delivery.ID)
 		if err != nil {
@@ -181,11 +182,11 @@ func (w *Webhooks) handle(ctx context.Context, delivery forge.Delivery, digest s
 		return err
 	}
 	dealt := store.Delivery{
-		Forge: delivery.Forge, ID: cmp.Or(delivery.ID, digest), At: w.Now(), Subject: deliverySubject(delivery), Event: delivery.Enabled,
+		Forge: delivery.Forge, ID: cmp.Or(delivery.ID, digest), At: at, Subject: deliverySubject(delivery), Event: delivery.Enabled,
 	}
 	first, err := w.Seen.RecordDelivery(ctx, dealt)
 	if first && w.Count != nil {
-		w.Count(delivery, dealt.At)
+		w.Count(delivery, at)
 	}
 	return err
 }
