@@ -109,11 +109,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	if f.mirrors, err = mirror.Open(ctx, mirrored); err != nil {
 		return nil, err
 	}
-	f.snapshots = broker.NewSnapshots(f.readers(), agesOf(c.Polling), f.clock.Now)
-	f.trust = broker.NewWebhookTrust(broker.TrustOptions{
-		Store: database, Events: webhookEventsOf(c), Ages: agesOf(c.Polling), Now: f.clock.Now, Log: f.log,
-	})
-	f.snapshots.TrustWebhooks(f.trust)
+	f.trust, f.snapshots = newSnapshots(c, f)
 	f.steering = &broker.Steering{
 		Accept: broker.Accept(c.CommentDetection.AcceptFrom), Access: broker.NewRights(f.readers(), f.clock.Now).Access, Log: f.log,
 	}

@@ -43,6 +43,15 @@ func webhookEventsOf(c config.Config) map[task.Forge]forge.WebhookEvents {
 	return taken
 }
 
+// newSnapshots makes what reads items, and what it knows about webhooks.
+func newSnapshots(c config.Config, f *forgeSide) (*broker.WebhookTrust, *broker.Snapshots) {
+	ages := agesOf(c.Polling)
+	trust := broker.NewWebhookTrust(broker.TrustOptions{Store: f.store, Events: webhookEventsOf(c), Ages: ages, Now: f.clock.Now, Log: f.log})
+	snapshots := broker.NewSnapshots(f.readers(), ages, f.clock.Now)
+	snapshots.TrustWebhooks(trust)
+	return trust, snapshots
+}
+
 func agesOf(c config.Polling) broker.Ages {
 	return broker.Ages{Shortest: c.Shortest, Longest: c.Longest, LongestAfter: c.LongestAfter, TrustFor: c.TrustFor, Grace: c.WebhookGrace}
 }
@@ -79,7 +88,7 @@ func lookAtWebhooks(c config.Config) func(context.Context) ([]broker.WebhookRepo
 		}
 		found, there, err := inspectDatabase(ctx, c)
 		if err != nil || !there || found.Schema != found.Newest {
-			return nil, nil //nolint:nilerr // the check of the database says what is wrong with it
+			return nil, nil // what is wrong with it, the check of the database says
 		}
 		opened, err := openStore(ctx, c)
 		if err != nil {
