@@ -179,10 +179,14 @@ func TestOnGitea(t *testing.T) {
 	giteaPeople(t, server)
 	t.Run("webhooks", func(t *testing.T) {
 		t.Parallel()
-		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2})
+		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2, settings: "polling: {webhook_grace: 10s}\n"})
 		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar", "testdata/gate/*.txtar"),
 			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
 			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret"))
+		h.doctorSays(t, "gitea:alice/shell: ", "issue_assign: ")
+		if said, _ := h.told(t, nil, "doctor", "--data", h.data(0)); strings.Contains(said, "missed by webhook") {
+			t.Errorf("every webhook is enabled, but doctor says that some were missed:\n%s", said)
+		}
 	})
 	// What the webhook does not tell of is found as if there were none.
 	t.Run("webhooks for comments", func(t *testing.T) {
