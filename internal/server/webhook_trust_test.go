@@ -17,7 +17,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // trusted is a trust in everything that the events of a repository tell of.
@@ -89,9 +91,14 @@ const (
 
 func newPost(t *testing.T) *post {
 	t.Helper()
+	return newPostOn(t, openStore(t))
+}
+
+func newPostOn(t *testing.T, database store.Store) *post {
+	t.Helper()
 	p := &post{
 		T: t, clock: &pollClock{at: time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)},
-		store: &countingStore{Store: openStore(t)}, forge: dummy.New(task.Gitea, postBot), sent: new(atomic.Int64),
+		store: &countingStore{Store: database}, forge: dummy.New(task.Gitea, postBot), sent: new(atomic.Int64),
 	}
 	p.forge.SetClock(p.clock.now)
 	p.forge.AddRepository(postRepository, forge.Remote{})
@@ -101,10 +108,11 @@ func newPost(t *testing.T) *post {
 	return p
 }
 
-// another is a second server on the same database.
-func (p *post) another() *post {
+// another is a second server, with a connection of its own to the database.
+func (p *post) another(database store.Store) *post {
 	p.Helper()
 	second := *p
+	second.store = &countingStore{Store: database}
 	second.start()
 	must(p, second.trust.Refresh(p.Context()))
 	return &second
@@ -408,10 +416,17 @@ func TestAnAssignmentThatOnlyTheListingShows(t *testing.T) {
 // finds.
 func TestServersShareTrust(t *testing.T) {
 	t.Parallel()
+	address := testkit.Postgres(t)
+	connect := func() store.Store {
+		opened, err := postgres.Open(t.Context(), address)
+		must(t, err)
+		t.Cleanup(func() { _ = opened.Close() })
+		return opened
+	}
 	ages := broker.DefaultAges
-	one := newPost(t)
+	one := newPostOn(t, connect())
 	key := one.running()
-	two := one.another()
+	two := one.another(connect())
 	two.deliver(key, ages.LongestAfter/2, everyAction...)
 	one.deliver(key, ages.LongestAfter/2, everyAction...)
 	must(t, two.trust.Refresh(t.Context()))
