@@ -43,15 +43,26 @@ func makeDataDir(path string) error {
 // lookAtDatabase says what is there without changing anything.
 func lookAtDatabase(c config.Config) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		if c.Database.Driver == "postgres" {
-			return described(postgres.Look(ctx, c.Database.URL.Reveal()))
+		found, there, err := inspectDatabase(ctx, c)
+		if err == nil && !there {
+			return filepath.Join(c.DataDir, databaseFile) + " (will be made)", nil
 		}
-		file := filepath.Join(c.DataDir, databaseFile)
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return file + " (will be made)", nil
-		}
-		return described(sqlite.Look(ctx, file))
+		return described(found, err)
 	}
+}
+
+// inspectDatabase looks at the database, if it is there.
+func inspectDatabase(ctx context.Context, c config.Config) (found store.Inspection, there bool, err error) {
+	if c.Database.Driver == "postgres" {
+		found, err = postgres.Look(ctx, c.Database.URL.Reveal())
+		return found, true, err
+	}
+	file := filepath.Join(c.DataDir, databaseFile)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return store.Inspection{}, false, nil
+	}
+	found, err = sqlite.Look(ctx, file)
+	return found, true, err
 }
 
 func described(found store.Inspection, err error) (string, error) {

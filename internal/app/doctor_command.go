@@ -66,6 +66,7 @@ func (o examination) run(ctx context.Context) error {
 		[]doctor.Finding{doctor.Sandbox(found[firstSandbox:len(machine)]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
 		found[len(machine):],
 		signingFindings(ctx, loaded.Git),
+		doctor.Webhooks(ctx, lookAtWebhooks(loaded)),
 		[]doctor.Finding{doctor.Links(loaded, publicURL(loaded, loaded.Server.Addr))},
 	)
 	if err := o.print(findings); err != nil {

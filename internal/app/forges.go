@@ -52,6 +52,7 @@ type forgeSide struct {
 	forges    map[task.Forge]forge.Forge
 	ways      map[task.Forge]*transport.Transport // to the forges of others
 	snapshots *broker.Snapshots
+	trust     *broker.WebhookTrust
 	steering  *broker.Steering
 	mirrors   *mirror.Mirrors
 	sender    *broker.Sender
@@ -108,7 +109,7 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 	if f.mirrors, err = mirror.Open(ctx, mirrored); err != nil {
 		return nil, err
 	}
-	f.snapshots = broker.NewSnapshots(f.readers(), broker.DefaultAges, nil)
+	f.trust, f.snapshots = newSnapshots(c, f)
 	f.steering = &broker.Steering{
 		Accept: broker.Accept(c.CommentDetection.AcceptFrom), Access: broker.NewRights(f.readers(), f.clock.Now).Access, Log: f.log,
 	}
@@ -120,8 +121,9 @@ func startForges(ctx context.Context, c config.Config, database store.Store, rep
 		Publish: f.publish,
 	})
 	f.webhooks = &server.Webhooks{
-		Forges: webhooksOf(c), Seen: database, Changes: f.snapshots, Deliver: f.delivered, Log: report.Log, Now: time.Now,
+		Forges: webhooksOf(c), Seen: database, Changes: f.snapshots, Deliver: f.delivered, Count: f.trust.Delivered, Log: report.Log, Now: f.clock.Now,
 	}
+	f.trust.Start(ctx)
 	f.sender.Start(ctx)
 	if f.handing, err = f.startHandOut(ctx, c); err != nil {
 		f.stop(ctx)
@@ -158,6 +160,7 @@ func (f *forgeSide) stop(ctx context.Context) {
 	}
 	f.sender.Stop(ctx)
 	f.snapshots.Stop()
+	f.trust.Stop(ctx)
 	f.mirrors.Stop()
 }
 
@@ -235,21 +238,6 @@ func gitHubAPI(address string) string {
 		return address
 	}
 	return address + "/api/v3"
-}
-
-// webhooksOf says for each forge with a webhook secret how to read what it sends.
-func webhooksOf(c config.Config) map[task.Forge]server.Webhook {
-	all := map[task.Forge]server.Webhook{
-		task.GitHub: {Signed: github.SignedWebhook, Parse: github.ParseWebhook, Secret: c.GitHub.WebhookSecret.Reveal(), Self: c.GitHub.BotName},
-		task.GitLab: {Signed: gitlab.SignedWebhook, Parse: gitlab.ParseWebhook, Secret: c.GitLab.WebhookSecret.Reveal(), Self: c.GitLab.BotName},
-		task.Gitea:  {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: c.Gitea.WebhookSecret.Reveal(), Self: c.Gitea.BotName},
-	}
-	for name, hook := range all {
-		if hook.Secret == "" {
-			delete(all, name)
-		}
-	}
-	return all
 }
 
 func (f *forgeSide) remote(ctx context.Context, r mirror.Repository) (forge.Remote, error) {

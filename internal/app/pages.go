@@ -28,7 +28,7 @@ func (p program) newPages(c config.Config, forges *forgeSide, served servedBoard
 				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
 				DayTokens: int64(c.Budget.DayTokens), DayMoney: millionths(c.Budget.DayCost),
 			},
-			Configuration: settingsInForce(c), Forges: forges.health,
+			Configuration: settingsInForce(c), Forges: forges.health, Webhooks: forges.webhookRepositories(c),
 		},
 	})
 }

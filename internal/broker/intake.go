@@ -18,13 +18,15 @@ import (
 // in an orderly way, if there is one.
 type Withdraw func(ctx context.Context, t task.Task, reason task.Reason) error
 
-// IntakeOptions is what intake needs. All but Withdraw, Wrote and Log have to be
-// set.
+// IntakeOptions is what intake needs. All but Trust, Withdraw, Wrote and Log have to
+// be set.
 type IntakeOptions struct {
 	Tasks     store.Tasks
 	Notices   store.Notices
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *Snapshots
+	// Trust is told which repositories are worked on; nil means nobody is.
+	Trust *WebhookTrust
 	// Scope tells the repositories that are worked on from the others.
 	Scope func(of task.Forge, repository string) bool
 	// Bot is our login on a forge.

@@ -33,13 +33,12 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 			failed = errors.Join(failed, fmt.Errorf("list the repositories of %s: %w", name, err))
 			continue
 		}
+		repositories = slices.DeleteFunc(slices.Clone(repositories), func(r forge.Repository) bool { return !i.options.Scope(name, r.Name) })
+		failed = errors.Join(failed, i.trust(ctx, name, repositories))
 		errs := make([]error, len(repositories))
 		var group errgroup.Group
 		group.SetLimit(lookers)
 		for n, repository := range repositories {
-			if !i.options.Scope(name, repository.Name) {
-				continue
-			}
 			group.Go(func() error {
 				errs[n] = i.syncRepository(ctx, from, repository.Name, since)
 				return nil
@@ -49,6 +48,21 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 		failed = errors.Join(failed, errors.Join(errs...))
 	}
 	return failed
+}
+
+// trust says whose webhooks count.
+func (i *Intake) trust(ctx context.Context, of task.Forge, repositories []forge.Repository) error {
+	if i.options.Trust == nil {
+		return nil
+	}
+	var names []string
+	for _, repository := range repositories {
+		names = append(names, repository.Name)
+	}
+	if err := i.options.Trust.SetRepositories(ctx, of, names); err != nil {
+		return fmt.Errorf("keep which repositories of %s are worked on: %w", of, err)
+	}
+	return nil
 }
 
 // syncRepository looks at every item of a repository that there may be something to
@@ -87,8 +101,11 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 	if err != nil {
 		return nil, err
 	}
-	found := newKeySet()
-	listed, failed := i.listItems(ctx, from, repository, bot, since, found)
+	found, tasked := newKeySet(), map[task.Key]bool{}
+	for _, t := range tasks {
+		tasked[t.Key] = true
+	}
+	listed, failed := i.listItems(ctx, from, repository, bot, since, found, tasked)
 	for _, t := range tasks {
 		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
 			found.add(t.Key)
@@ -102,8 +119,15 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 }
 
 // listItems adds what the forge lists, and returns the items that the bot is
-// assigned to.
-func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bot string, since time.Time, found *keySet) (map[task.Key]bool, error) {
+// assigned to. Those without a task that were not there at the last sync are what a
+// webhook should have told of.
+func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bot string, since time.Time, found *keySet, tasked map[task.Key]bool) (map[task.Key]bool, error) {
+	last := since
+	isNew := func(item forge.Item, change forge.ItemChange) {
+		if !last.IsZero() && !tasked[item.Key] {
+			i.options.Snapshots.listedNew(item, change, last)
+		}
+	}
 	if !since.IsZero() {
 		since = since.Add(-overlap)
 	}
@@ -111,6 +135,7 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 	assigned, failed := from.List(ctx, forge.Query{Repository: repository, Assignee: bot})
 	for _, item := range assigned {
 		listed[item.Key] = true
+		isNew(item, forge.AssigneesChanged)
 		found.add(item.Key)
 	}
 	for _, query := range []forge.Query{
@@ -120,6 +145,9 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 		items, err := from.List(ctx, query)
 		failed = errors.Join(failed, err)
 		for _, item := range items {
+			if len(query.Labels) > 0 {
+				isNew(item, forge.LabelsChanged)
+			}
 			found.need(item.Key)
 		}
 	}

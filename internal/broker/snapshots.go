@@ -25,20 +25,6 @@ type Snapshot struct {
 	ReadAt time.Time
 }
 
-// Ages says how old the snapshot of an item with a running task may become.
-type Ages struct {
-	// Polling is for a repository from which no webhooks come.
-	Polling time.Duration
-	// Hearing is for one from which they come: deliveries get lost.
-	Hearing time.Duration
-	// Silence is how long after the last delivery of a repository we still
-	// believe that the next one will come.
-	Silence time.Duration
-}
-
-// DefaultAges are used where a configuration does not say otherwise.
-var DefaultAges = Ages{Polling: 30 * time.Second, Hearing: 15 * time.Minute, Silence: 12 * time.Hour}
-
 const (
 	// longestReading bounds the reading of one snapshot.
 	longestReading = 2 * time.Minute
@@ -64,18 +50,13 @@ type Snapshots struct {
 	now     func() time.Time
 	flights singleflight.Group
 	reviews map[task.Forge]ReviewSource
+	trust   *WebhookTrust // nil if nobody counts webhooks
 
 	mu      sync.Mutex
 	entries map[task.Key]*entry
-	heard   map[repository]time.Time
 	stopped bool
 	stop    chan struct{}
 	reading sync.WaitGroup
-}
-
-type repository struct {
-	forge task.Forge
-	name  string
 }
 
 // entry is what is known of an item.
@@ -89,15 +70,15 @@ type entry struct {
 	since      time.Time // when we first saw that the item was last updated then
 }
 
-// NewSnapshots makes snapshots of the items of the forges. A nil now means the
-// real time.
+// NewSnapshots makes snapshots of the items of the forges. Without
+// [Snapshots.TrustWebhooks] no webhooks are trusted. A nil now means the real time.
 func NewSnapshots(forges map[task.Forge]forge.Reader, ages Ages, now func() time.Time) *Snapshots {
 	if now == nil {
 		now = time.Now
 	}
 	return &Snapshots{
 		forges: forges, ages: ages, now: now,
-		entries: map[task.Key]*entry{}, heard: map[repository]time.Time{}, stop: make(chan struct{}),
+		entries: map[task.Key]*entry{}, stop: make(chan struct{}),
 	}
 }
 
@@ -236,6 +217,7 @@ func (s *Snapshots) read(ctx context.Context, key task.Key) (reading, error) {
 			}
 		}
 	}
+	s.compare(key, &before, &after)
 	s.remember(key, after)
 	return reading{after.snapshot, after.included}, nil
 }
@@ -306,27 +288,6 @@ func (s *Snapshots) ChangedAll(of task.Forge, name string) {
 			e.changes++
 		}
 	}
-}
-
-// Heard says that a webhook of the repository was delivered.
-func (s *Snapshots) Heard(of task.Forge, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.heard) >= maxEntries {
-		clear(s.heard) // costs a few requests
-	}
-	s.heard[repository{of, name}] = s.now()
-}
-
-// MaxAge says how old the snapshot of an item with a running task may be.
-func (s *Snapshots) MaxAge(key task.Key) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, heard := s.heard[repository{key.Forge, key.Repository}]
-	if heard && s.now().Sub(at) < s.ages.Silence {
-		return s.ages.Hearing
-	}
-	return s.ages.Polling
 }
 
 // Forget drops what is known of an item that is of no more interest.

@@ -255,28 +255,3 @@ func TestStopEndsReadings(t *testing.T) {
 		}
 	})
 }
-
-func TestMaxAge(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d, key := newForge()
-		s := newSnapshots(t, d)
-		ages := broker.DefaultAges
-		steps := []struct {
-			what string
-			do   func()
-			want time.Duration
-		}{
-			{"nothing heard", func() {}, ages.Polling},
-			{"another repository heard", func() { s.Heard(task.Gitea, "someone/else") }, ages.Polling},
-			{"a webhook came", func() { s.Heard(task.Gitea, repo) }, ages.Hearing},
-			{"silence for long", func() { pass(ages.Silence) }, ages.Polling},
-		}
-		for _, step := range steps {
-			step.do()
-			if got := s.MaxAge(key); got != step.want {
-				t.Errorf("%s: %s, want %s", step.what, got, step.want)
-			}
-		}
-	})
-}

@@ -97,9 +97,6 @@ func (w *Watcher) heard(notice store.Notice) {
 	}
 }
 
-// Heard says that a webhook of the repository was delivered.
-func (w *Watcher) Heard(of task.Forge, name string) { w.options.Snapshots.Heard(of, name) }
-
 // Changed says that something happened to an item, which is looked at right away.
 func (w *Watcher) Changed(key task.Key) {
 	w.options.Snapshots.Changed(key)

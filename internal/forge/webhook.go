@@ -29,10 +29,13 @@ const (
 type Delivery struct {
 	// ID is the same when the forge sends the delivery again, so that a replay
 	// can be dropped; empty if the forge sent none.
-	ID         string
-	Forge      task.Forge
-	Kind       DeliveryKind
-	Event      string // as the forge calls it, for the log
+	ID    string
+	Forge task.Forge
+	Kind  DeliveryKind
+	Event string // as the forge calls it, for the log
+	// Enabled is the name of the [WebhookEvent] that the webhook is enabled for, as the
+	// delivery shows; empty if it shows none.
+	Enabled    string
 	Repository string // empty if it is about none
 	Items      []task.Key
 	Branch     string

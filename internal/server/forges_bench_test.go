@@ -125,7 +125,7 @@ func (h *busyHour) run(b *testing.B, tasks int64, webhooks bool) transport.Count
 	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: on}, broker.DefaultAges, h.Now)
 	defer snapshots.Stop()
 	if webhooks {
-		snapshots.Heard(task.GitHub, "o/n")
+		snapshots.TrustWebhooks(trusted(b, h.Now, task.GitHub, github.WebhookEvents, "o/n"))
 	}
 	for second := 0; second < 3600; second += 10 {
 		for number := range tasks {

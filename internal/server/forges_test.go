@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,11 +37,13 @@ type plant struct {
 	way        *transport.Transport
 	forge      *gitea.Forge
 	snapshots  *broker.Snapshots
+	trust      *broker.WebhookTrust
 	sender     *broker.Sender
 	mirrors    *mirror.Mirrors
 	url        string
 	holder     mirror.Holder
 	heard      chan forge.Delivery
+	later      atomic.Int64 // how far the time is ahead by which webhooks are judged
 }
 
 func newPlant(t testing.TB) *plant {
@@ -57,6 +60,12 @@ func newPlant(t testing.TB) *plant {
 	must(t, err)
 	p.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: p.forge}, broker.DefaultAges, nil)
 	t.Cleanup(p.snapshots.Stop)
+	p.trust = broker.NewWebhookTrust(broker.TrustOptions{
+		Store: p.store, Events: map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}, Ages: broker.DefaultAges,
+		Now: func() time.Time { return time.Now().Add(time.Duration(p.later.Load())) },
+	})
+	p.snapshots.TrustWebhooks(p.trust)
+	must(t, p.trust.SetRepositories(t.Context(), task.Gitea, []string{p.repository.FullName}))
 	p.mirrors, err = mirror.Open(t.Context(), mirror.Options{
 		Root: t.TempDir(),
 		Remote: func(ctx context.Context, r mirror.Repository) (forge.Remote, error) {
@@ -83,7 +92,7 @@ func (p *plant) serve(t testing.TB) {
 	t.Helper()
 	hooks := &server.Webhooks{
 		Forges: map[task.Forge]server.Webhook{task.Gitea: {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: p.bot}},
-		Seen:   p.store, Changes: p.snapshots, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Seen:   p.store, Changes: p.snapshots, Count: p.trust.Delivered, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Deliver: func(_ context.Context, delivery forge.Delivery) error {
 			p.heard <- delivery
 			return nil
@@ -167,6 +176,26 @@ func (p *plant) await(t testing.TB, wanted func(forge.Delivery) bool) {
 	}
 }
 
+// awaitTrust waits until every event that tells of the item was delivered.
+func (p *plant) awaitTrust(t testing.TB, key task.Key) {
+	t.Helper()
+	again, late := time.NewTicker(20*time.Millisecond), time.NewTimer(time.Minute)
+	defer again.Stop()
+	defer late.Stop()
+	for {
+		must(t, p.trust.Refresh(t.Context()))
+		if p.trust.MaxAge(key) > broker.DefaultAges.Shortest {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-late.C:
+			known, err := p.store.ListWebhookEvents(t.Context())
+			t.Fatalf("webhooks earned no trust; delivered were %+v, %v", known, err)
+		}
+	}
+}
+
 func git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "git", args...)
@@ -213,9 +242,12 @@ func TestOnGitea(t *testing.T) {
 	if last := snapshot.Comments[len(snapshot.Comments)-1]; last.Body != "stop" {
 		t.Errorf("the last comment is %q", last.Body)
 	}
-	if got := p.snapshots.MaxAge(key); got != broker.DefaultAges.Hearing {
-		t.Errorf("webhooks come, but snapshots may only be %s old", got)
+	if got := p.trust.MaxAge(key); got != broker.DefaultAges.Shortest {
+		t.Errorf("no assignment was delivered yet, but snapshots may be %s old", got)
 	}
+	_, _, err = p.gitea.Client(t, p.owner).EditIssue(p.owner, p.repository.Name, key.Number, sdk.EditIssueOption{Assignees: []string{p.bot}})
+	must(t, err)
+	p.awaitTrust(t, key)
 
 	// The agent's work goes through the mirror and is published with a pull
 	// request.
@@ -231,6 +263,29 @@ func TestOnGitea(t *testing.T) {
 	must(t, err)
 	if pull.HeadCommit != published.Commit || published.Commit == commit || !pulled.Opened {
 		t.Errorf("the pull request is at %s, published was %s of %s", pull.HeadCommit, published.Commit, commit)
+	}
+
+	// Somebody removes the webhook: the next comment is found by polling only.
+	owner := p.gitea.Client(t, p.owner)
+	hooks, _, err := owner.ListRepoHooks(p.owner, p.repository.Name, sdk.ListHooksOptions{})
+	must(t, err)
+	for _, hook := range hooks {
+		_, err := owner.DeleteRepoHook(p.owner, p.repository.Name, hook.ID)
+		must(t, err)
+	}
+	p.later.Add(int64(broker.DefaultAges.Grace))
+	must(t, p.trust.Refresh(ctx))
+	if got := p.trust.MaxAge(key); got <= broker.DefaultAges.Shortest {
+		t.Errorf("every webhook came, but the trust was lost: snapshots may only be %s old", got)
+	}
+	_, _, err = owner.CreateIssueComment(p.owner, p.repository.Name, key.Number, sdk.CreateIssueCommentOption{Body: "go on"})
+	must(t, err)
+	_, err = p.snapshots.Get(ctx, key, 0)
+	must(t, err)
+	p.later.Add(int64(broker.DefaultAges.Grace))
+	must(t, p.trust.Refresh(ctx))
+	if got := p.trust.MaxAge(key); got != broker.DefaultAges.Shortest {
+		t.Errorf("no webhook told of the comment, but snapshots may be %s old", got)
 	}
 	t.Logf("what it cost: %+v, %d fetches", p.way.Counts(), p.mirrors.Fetches())
 }

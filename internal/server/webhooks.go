@@ -1,7 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -31,8 +34,6 @@ type Webhook struct {
 
 // Changes is told what webhooks say. Each call is a hint and may be made twice.
 type Changes interface {
-	// Heard says that a webhook of the repository was delivered.
-	Heard(of task.Forge, repository string)
 	// Changed says that something happened to the item.
 	Changed(key task.Key)
 	// ChangedAll says that something happened in the repository.
@@ -51,8 +52,11 @@ type Webhooks struct {
 	// look for new work; nil means nobody. If it fails the forge is told so, and
 	// may send the delivery again.
 	Deliver func(ctx context.Context, delivery forge.Delivery) error
-	Log     *slog.Logger
-	Now     func() time.Time
+	// Count is given every delivery that was dealt with, once; nil means nobody. It does
+	// not wait.
+	Count func(delivery forge.Delivery, at time.Time)
+	Log   *slog.Logger
+	Now   func() time.Time
 
 	bodies  *inFlight // of those whose signature was not checked yet
 	mu      sync.Mutex
@@ -112,9 +116,9 @@ func (w *Webhooks) Register(mux *http.ServeMux) {
 // receive answers one webhook. It says no more than the status: who sends it is
 // not known before the signature is checked.
 func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forge) {
-	delivery, err := w.read(to, r, of)
+	delivery, digest, err := w.read(to, r, of)
 	if err == nil {
-		err = w.handle(r.Context(), delivery)
+		err = w.handle(r.Context(), delivery, digest)
 	}
 	status := http.StatusNoContent
 	if err != nil {
@@ -125,14 +129,15 @@ func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forg
 }
 
 // read takes in a webhook. Nothing of its body is read that cannot be signed, and
-// what is held before the signature is checked is bounded, over all requests.
-func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) (forge.Delivery, error) {
+// what is held before the signature is checked is bounded, over all requests. Digest
+// tells the body from others.
+func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) (delivery forge.Delivery, digest string, err error) {
 	hook := w.Forges[of]
 	if hook.Secret == "" {
-		return forge.Delivery{}, task.Errorf(task.Unauthorized, "no secret is set for webhooks of %s", of)
+		return forge.Delivery{}, "", task.Errorf(task.Unauthorized, "no secret is set for webhooks of %s", of)
 	}
 	if err := hook.Signed(hook.Secret, r.Header); err != nil {
-		return forge.Delivery{}, err
+		return forge.Delivery{}, "", err
 	}
 	held := w.bodies.open(access.Network(r.RemoteAddr))
 	defer held.close()
@@ -142,9 +147,16 @@ func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) 
 	}
 	body, err := held.read(http.MaxBytesReader(to, r.Body, maxWebhook))
 	if err != nil {
-		return forge.Delivery{}, err
+		return forge.Delivery{}, "", err
 	}
-	return hook.Parse(hook.Secret, r.Header, body...)
+	if delivery, err = hook.Parse(hook.Secret, r.Header, body...); err != nil {
+		return forge.Delivery{}, "", err
+	}
+	sum := sha256.New()
+	for _, piece := range body {
+		sum.Write(piece)
+	}
+	return delivery, "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // formCopies is how many times its size a form takes until its signature is
@@ -152,8 +164,10 @@ func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) 
 const formCopies = 4
 
 // handle does what a delivery asks for, once. It is recorded when it is done, not
-// before: better twice than never.
-func (w *Webhooks) handle(ctx context.Context, delivery forge.Delivery) error {
+// before: better twice than never. One without an id is never taken for a replay, since
+// it may tell of something that happened twice, but is counted once.
+func (w *Webhooks) handle(ctx context.Context, delivery forge.Delivery, digest string) error {
+	at := w.Now() // before anyone reads what it tells of
 	if delivery.ID != "" {
 		seen, err := w.Seen.DeliverySeen(ctx, delivery.Forge, delivery.ID)
 		if err != nil {
@@ -164,17 +178,29 @@ func (w *Webhooks) handle(ctx context.Context, delivery forge.Delivery) error {
 			return nil
 		}
 	}
-	if delivery.Repository != "" {
-		w.Changes.Heard(delivery.Forge, delivery.Repository)
-	}
 	if err := w.tell(ctx, delivery); err != nil {
 		return err
 	}
-	if delivery.ID == "" {
-		return nil
+	dealt := store.Delivery{
+		Forge: delivery.Forge, ID: cmp.Or(delivery.ID, digest), At: at, Subject: deliverySubject(delivery), Event: delivery.Enabled,
 	}
-	_, err := w.Seen.RecordDelivery(ctx, delivery.Forge, delivery.ID, w.Now())
+	first, err := w.Seen.RecordDelivery(ctx, dealt)
+	if first && w.Count != nil {
+		w.Count(delivery, at)
+	}
 	return err
+}
+
+// deliverySubject is what a delivery is about: an item, a whole repository, or nothing.
+func deliverySubject(delivery forge.Delivery) string {
+	if len(delivery.Items) > 0 {
+		return delivery.Items[0].String()
+	}
+	anyItem := task.Key{Forge: delivery.Forge, Repository: delivery.Repository, Kind: task.Issue, Number: 1}
+	if delivery.Kind == forge.RepositoryChanged && anyItem.Validate() == nil {
+		return store.SubjectOf(delivery.Forge, delivery.Repository)
+	}
+	return ""
 }
 
 // tell passes on what the delivery is about. Our own edits of comments are not

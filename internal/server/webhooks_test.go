@@ -44,8 +44,13 @@ func (h *heard) add(format string, args ...any) {
 	h.all = append(h.all, fmt.Sprintf(format, args...))
 }
 
-func (h *heard) Heard(of task.Forge, repository string) { h.add("heard %s:%s", of, repository) }
-func (h *heard) Changed(key task.Key)                   { h.add("changed %s", key) }
+func (h *heard) Changed(key task.Key) { h.add("changed %s", key) }
+func (h *heard) Count(delivery forge.Delivery, _ time.Time) {
+	if delivery.Enabled != "" {
+		h.add("counted %s of %s:%s", delivery.Enabled, delivery.Forge, delivery.Repository)
+	}
+}
+
 func (h *heard) ChangedAll(of task.Forge, repository string) {
 	h.add("changed all of %s:%s", of, repository)
 }
@@ -66,6 +71,9 @@ func newWebhooks(seen store.Deliveries, changes server.Changes) (*server.Webhook
 			task.Gitea:  {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: "toryo-bot"},
 		},
 		Seen: seen, Changes: changes, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	}
+	if record, is := changes.(*heard); is {
+		hooks.Count = record.Count
 	}
 	mux := http.NewServeMux()
 	hooks.Register(mux)
@@ -130,15 +138,15 @@ func TestWebhooks(t *testing.T) {
 		status  int
 		heard   []string
 	}{
-		{"an issue", signed(task.GitHub, "1", "issues", githubIssue), 204, []string{"heard github:o/n", "changed github:o/n#7"}},
+		{"an issue", signed(task.GitHub, "1", "issues", githubIssue), 204, []string{"changed github:o/n#7", "counted issues of github:o/n"}},
 		{"the same again", signed(task.GitHub, "1", "issues", githubIssue), 204, nil},
-		{"the same on another forge", signed(task.Gitea, "1", "issue_comment", giteaComment), 204, []string{"heard gitea:o/n", "changed gitea:o/n#3"}},
-		{"a comment on a pull request", signed(task.GitHub, "2", "issue_comment", githubPull), 204, []string{"heard github:o/n", "changed github:o/n!8"}},
-		{"our own edit", signed(task.GitHub, "3", "issue_comment", fmt.Sprintf(githubEdit, "Toryo-Bot")), 204, []string{"heard github:o/n"}},
-		{"an edit by someone else", signed(task.GitHub, "4", "issue_comment", fmt.Sprintf(githubEdit, "alice")), 204, []string{"heard github:o/n", "changed github:o/n#7"}},
-		{"GitLab without an id", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"heard gitlab:g/s/n", "changed gitlab:g/s/n!5"}},
-		{"GitLab again", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"heard gitlab:g/s/n", "changed gitlab:g/s/n!5"}},
-		{"a label renamed", signed(task.GitHub, "5", "label", `{"repository":{"full_name":"o/n"}}`), 204, []string{"heard github:o/n", "changed all of github:o/n"}},
+		{"the same on another forge", signed(task.Gitea, "1", "issue_comment", giteaComment), 204, []string{"changed gitea:o/n#3", "counted issue_comment of gitea:o/n"}},
+		{"a comment on a pull request", signed(task.GitHub, "2", "issue_comment", githubPull), 204, []string{"changed github:o/n!8", "counted issue_comment of github:o/n"}},
+		{"our own edit", signed(task.GitHub, "3", "issue_comment", fmt.Sprintf(githubEdit, "Toryo-Bot")), 204, []string{"counted issue_comment of github:o/n"}},
+		{"an edit by someone else", signed(task.GitHub, "4", "issue_comment", fmt.Sprintf(githubEdit, "alice")), 204, []string{"changed github:o/n#7", "counted issue_comment of github:o/n"}},
+		{"GitLab without an id", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"changed gitlab:g/s/n!5", "counted note_events of gitlab:g/s/n"}},
+		{"GitLab again", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"changed gitlab:g/s/n!5"}},
+		{"a label renamed", signed(task.GitHub, "5", "label", `{"repository":{"full_name":"o/n"}}`), 204, []string{"changed all of github:o/n"}},
 		{"a test", signed(task.GitHub, "6", "ping", `{"zen":"x"}`), 204, nil},
 		{"half a body", signed(task.GitHub, "7", "issues", `{"action":`), 422, nil},
 		{"an item that cannot be", signed(task.GitHub, "8", "issues", `{"issue":{"number":-1},"repository":{"full_name":"o/n"}}`), 422, nil},
@@ -232,7 +240,7 @@ func TestFailedDeliveryMayComeAgain(t *testing.T) {
 			t.Errorf("status %d, want 204", got)
 		}
 	}
-	want := []string{"heard github:o/n", "changed github:o/n#7", "delivered 1"}
+	want := []string{"changed github:o/n#7", "delivered 1", "counted issues of github:o/n"}
 	if diff := cmp.Diff(want, changes.take()); diff != "" {
 		t.Error(diff)
 	}
@@ -258,10 +266,12 @@ func TestFailedDeliveryMayComeAgain(t *testing.T) {
 type nowhere struct{}
 
 func (nowhere) DeliverySeen(context.Context, task.Forge, string) (bool, error) { return false, nil }
-func (nowhere) RecordDelivery(context.Context, task.Forge, string, time.Time) (bool, error) {
+func (nowhere) RecordDelivery(context.Context, store.Delivery) (bool, error) {
 	return true, nil
 }
 func (nowhere) PruneDeliveries(context.Context, time.Time) (int, error) { return 0, nil }
+
+func (nowhere) DeliveredAbout(context.Context, string, time.Time) ([]string, error) { return nil, nil }
 
 func (nowhere) AddReceived(context.Context, store.Received, int) error { return nil }
 func (nowhere) ListReceived(context.Context, task.Forge) ([]store.Received, error) {
@@ -271,7 +281,6 @@ func (nowhere) ListReceived(context.Context, task.Forge) ([]store.Received, erro
 // valid fails the test if an item that cannot exist is said to have changed.
 type valid struct{ t *testing.T }
 
-func (v valid) Heard(task.Forge, string)      {}
 func (v valid) ChangedAll(task.Forge, string) {}
 func (v valid) Changed(key task.Key) {
 	if err := key.Validate(); err != nil {

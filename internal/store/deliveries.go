@@ -14,7 +14,11 @@ type Deliveries interface {
 	DeliverySeen(ctx context.Context, forge task.Forge, id string) (bool, error)
 	// RecordDelivery records a delivery; first is false if it was recorded
 	// before, and then nothing changes.
-	RecordDelivery(ctx context.Context, forge task.Forge, id string, at time.Time) (first bool, err error)
+	RecordDelivery(ctx context.Context, d Delivery) (first bool, err error)
+	// DeliveredAbout returns the events of the deliveries about the subject that were
+	// recorded at the given time or later, each once. It knows no more than what was not
+	// pruned.
+	DeliveredAbout(ctx context.Context, subject string, since time.Time) ([]string, error)
 	// PruneDeliveries forgets what was recorded before the given time and
 	// returns how many that were.
 	PruneDeliveries(ctx context.Context, before time.Time) (int, error)
@@ -25,6 +29,21 @@ type Deliveries interface {
 	// ListReceived returns what is known of the webhooks of a forge, newest first.
 	ListReceived(ctx context.Context, forge task.Forge) ([]Received, error)
 }
+
+// Delivery is a webhook that was dealt with.
+type Delivery struct {
+	Forge task.Forge
+	ID    string
+	At    time.Time
+	// Subject is the item that it was about, or the repository, as [SubjectOf] writes it;
+	// empty if it was about nothing.
+	Subject string
+	Event   string // for which the webhook is enabled; may be empty
+}
+
+// SubjectOf is the subject of deliveries about a whole repository. That of deliveries
+// about an item is its key as a text.
+func SubjectOf(forge task.Forge, repository string) string { return string(forge) + ":" + repository }
 
 // Received is a webhook that came in, and what became of it.
 type Received struct {

@@ -15,6 +15,7 @@ type Store interface {
 	Outbox
 	ForgeCache
 	Deliveries
+	Webhooks
 	Spending
 	Questions
 	Reviews

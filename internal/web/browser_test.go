@@ -46,7 +46,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
 		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
-		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings",
+		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings", "webhooks": "/settings/webhooks",
 		"people": "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
 	}
 }

@@ -22,6 +22,9 @@ type Settings struct {
 	Configuration []Setting
 	// Forges says how the forges are doing; nil means that nobody knows.
 	Forges func(ctx context.Context) ([]ForgeHealth, error)
+	// Webhooks says which repositories deliver which webhooks; nil means that nobody
+	// knows.
+	Webhooks func(ctx context.Context) ([]WebhookRepository, error)
 }
 
 // Setting is one key of the configuration.
@@ -57,6 +60,7 @@ type ForgeHealth struct {
 
 func (p *Pages) registerSettings(mux *http.ServeMux) {
 	mux.HandleFunc("GET /settings", p.page(access.Viewer, p.showSettings))
+	mux.HandleFunc("GET /settings/webhooks", p.page(access.Viewer, p.showWebhooks))
 	mux.HandleFunc("GET /settings/configuration", p.page(access.Admin, func(_ *http.Request, v visit) (templ.Component, error) {
 		return configurationPage(v, p.Settings.Configuration), nil
 	}))

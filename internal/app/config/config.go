@@ -17,6 +17,8 @@ type Config struct {
 	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost, before it counts as failed."`
 	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
 
+	Polling Polling `key:"polling" about:"How often a forge is asked about the items of running tasks. It is asked less often about what webhooks tell of, as far as they have proved reliable: see docs/forges.md."`
+
 	Server   Server   `key:"server" about:"The HTTP server: API, webhooks, git and web pages."`
 	OIDC     OIDC     `key:"oidc" about:"Signing in to the pages by OpenID Connect, besides with passwords."`
 	Agent    Agent    `key:"agent" about:"An agent on a machine of its own: toryo agent."`

@@ -419,3 +419,18 @@ func TestValuesOfPassedVariablesAreSecrets(t *testing.T) {
 		t.Errorf("it is told as %q, want %q", got, want)
 	}
 }
+
+func TestPollingWithWebhooksIsNotMoreOften(t *testing.T) {
+	t.Parallel()
+	_, report := Load("", []string{"TORYO_POLLING_SHORTEST=10m", "TORYO_POLLING_LONGEST=5m"}, nil)
+	want := []string{
+		"TORYO_POLLING_LONGEST: polling.longest: with trusted webhooks forges would be asked more often than without: longest is 5m0s and shortest 10m0s; raise longest, or lower shortest",
+	}
+	if diff := cmp.Diff(want, lines(report.Problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	_, report = Load("", []string{"TORYO_POLLING_LONGEST_AFTER=0", "TORYO_POLLING_TRUST_FOR=1s", "TORYO_POLLING_WEBHOOK_GRACE=2h"}, nil)
+	if len(report.Problems) != 3 {
+		t.Errorf("values out of bounds: %v", lines(report.Problems))
+	}
+}

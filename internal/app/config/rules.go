@@ -24,6 +24,7 @@ func (l *loader) checkTogether() {
 	l.checkServers()
 	l.checkEnvironments()
 	l.checkLeases()
+	l.checkPolling()
 	l.checkSigning()
 }
 
@@ -59,6 +60,15 @@ func (l *loader) checkLeases() {
 	if 2*leases.RenewEvery >= leases.Duration {
 		l.conflict(complain("renew more often, or let leases last longer", "leases would run out when one message is late: renew_every is %s and duration %s",
 			leases.RenewEvery, leases.Duration), "leases.renew_every", "leases.duration")
+	}
+}
+
+// checkPolling makes sure that trust does not lead to more requests.
+func (l *loader) checkPolling() {
+	polling := l.config.Polling
+	if polling.Longest < polling.Shortest {
+		l.conflict(complain("raise longest, or lower shortest", "with trusted webhooks forges would be asked more often than without: longest is %s and shortest %s",
+			polling.Longest, polling.Shortest), "polling.longest", "polling.shortest")
 	}
 }
 

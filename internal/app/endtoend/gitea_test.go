@@ -7,9 +7,11 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -28,6 +30,7 @@ type giteaSite struct {
 	server *testkit.GiteaServer
 	owner  string // of all repositories
 	secret string // of webhooks; empty if there are none
+	events []string
 	hook   string // where they go
 	reader forge.Forge
 	token  string // of the owner
@@ -53,6 +56,7 @@ func giteaPeople(t *testing.T, server *testkit.GiteaServer) {
 func giteaHouse(t *testing.T, server *testkit.GiteaServer, owner, secret string, p plan) (*house, *giteaSite) {
 	t.Helper()
 	g := &giteaSite{t: t, server: server, owner: owner, secret: secret, token: server.Token(t, owner), proxy: testkit.Faults(t, server.URL)}
+	g.events = []string{"push", "issues", "issue_comment", "issue_label", "issue_assign", "pull_request"}
 	reader, err := gitea.New(gitea.Options{URL: server.URL, Token: g.token, HTTP: forge.HTTPClient(nil)})
 	must(t, err)
 	g.reader = reader
@@ -108,7 +112,7 @@ func (g *giteaSite) repository(ctx context.Context, name, source string) (string
 	if g.secret != "" {
 		_, _, err := g.client(g.owner).CreateRepoHook(g.owner, name, sdk.CreateHookOption{
 			Type: sdk.HookTypeGitea, Active: true,
-			Events: []string{"push", "issues", "issue_comment", "issue_label", "issue_assign", "pull_request"},
+			Events: g.events,
 			Config: map[string]string{"url": g.hook, "content_type": "json", "secret": g.secret},
 		})
 		if err != nil {
@@ -267,11 +271,23 @@ func TestOnGitea(t *testing.T) {
 	giteaPeople(t, server)
 	t.Run("webhooks", func(t *testing.T) {
 		t.Parallel()
-		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2})
+		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2, settings: "polling: {webhook_grace: 10s}\n"})
 		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar", "testdata/gate/*.txtar"),
 			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
 			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret",
 			"written_review", "written_changes", "written_late"))
+		h.doctorSays(t, "gitea:alice/shell: ", "issue_assign: ")
+		if said, _ := h.told(t, nil, "doctor", "--data", h.data(0)); strings.Contains(said, "missed by webhook") {
+			t.Errorf("every webhook is enabled, but doctor says that some were missed:\n%s", said)
+		}
+	})
+	// What the webhook does not tell of is found as if there were none.
+	t.Run("webhooks for comments", func(t *testing.T) {
+		t.Parallel()
+		h, site := giteaHouse(t, server, "erin", "hook-secret-of-the-test", plan{agents: 2, settings: "polling: {shortest: 2s}\n"})
+		site.events = []string{"issue_comment"}
+		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar"), "stop_command", "comments"))
+		h.doctorSays(t, "gitea:erin/stop_command: issues are polled every 2s", "issue_comment: ", "none yet: Issues, Issue Assigned, Issue Labeled")
 	})
 	t.Run("polling", func(t *testing.T) {
 		t.Parallel()
@@ -279,6 +295,26 @@ func TestOnGitea(t *testing.T) {
 		h.tellAll(t, site, pick(load(t, "../../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar"),
 			"comments_result", "stop_command", "written_changes"))
 	})
+}
+
+// doctorSays waits until doctor says all of these: what webhooks deliver is written down
+// every few seconds.
+func (h *house) doctorSays(t *testing.T, wanted ...string) {
+	t.Helper()
+	again, late := time.NewTicker(100*time.Millisecond), time.NewTimer(time.Minute)
+	defer again.Stop()
+	defer late.Stop()
+	for {
+		said, _ := h.told(t, nil, "doctor", "--data", h.data(0))
+		if !slices.ContainsFunc(wanted, func(text string) bool { return !strings.Contains(said, text) }) {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-late.C:
+			t.Fatalf("doctor does not say %q:\n%s", wanted, said)
+		}
+	}
 }
 
 // pick takes the scenarios with the names.

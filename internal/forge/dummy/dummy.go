@@ -71,6 +71,10 @@ func New(name task.Forge, self string) *Forge {
 	return &Forge{name: name, self: self, now: time.Now, repositories: map[string]*repository{}, items: map[task.Key]*item{}}
 }
 
+// SetClock gives the forge another time than the real one. It is called before anything
+// else.
+func (f *Forge) SetClock(now func() time.Time) { f.now = now }
+
 var _ forge.Forge = (*Forge)(nil)
 
 // Misbehave sets what decides, for each call, how it misbehaves.

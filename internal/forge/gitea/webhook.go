@@ -15,6 +15,21 @@ var (
 	_ forge.WebhookSigned = SignedWebhook
 )
 
+// WebhookEvents are the events of Gitea and Forgejo that tell of changes to items. A
+// reply on a line of a pull request is sent as a comment on it.
+var WebhookEvents = forge.WebhookEvents{
+	{Name: "issues", Title: "Issues", Issue: []forge.ItemChange{forge.TextChanged}},
+	{Name: "issue_assign", Title: "Issue Assigned", Issue: []forge.ItemChange{forge.AssigneesChanged}},
+	{Name: "issue_label", Title: "Issue Labeled", Issue: []forge.ItemChange{forge.LabelsChanged}},
+	{Name: "issue_comment", Title: "Issue Comment", Issue: []forge.ItemChange{forge.CommentsChanged}},
+	{Name: "pull_request", Title: "Pull Request", Pull: []forge.ItemChange{forge.TextChanged}},
+	{Name: "pull_request_assign", Title: "Pull Request Assigned", Pull: []forge.ItemChange{forge.AssigneesChanged}},
+	{Name: "pull_request_label", Title: "Pull Request Labeled", Pull: []forge.ItemChange{forge.LabelsChanged}},
+	{Name: "pull_request_sync", Title: "Pull Request Synchronized", Pull: []forge.ItemChange{forge.CommitsChanged}},
+	{Name: "pull_request_review", Title: "Pull Request Reviewed", Pull: []forge.ItemChange{forge.ReviewsChanged, forge.ReviewCommentsChanged}},
+	{Name: "pull_request_comment", Title: "Pull Request Comment", Pull: []forge.ItemChange{forge.CommentsChanged, forge.ReviewCommentsChanged}},
+}
+
 // hookBody is what we read of a webhook.
 type hookBody struct {
 	Action     string `json:"action"`
@@ -85,6 +100,30 @@ func signatureOf(header http.Header) string {
 	return cmp.Or(header.Get("X-Gitea-Signature"), header.Get("X-Forgejo-Signature"))
 }
 
+// enabled is the event that the webhook is enabled for when it tells of an item. The
+// header has but the group of the event; the action has which of them it is.
+func (h hookBody) enabled(kind task.ItemKind) string {
+	issue, pull := "", ""
+	switch {
+	case h.Comment != nil:
+		issue, pull = "issue_comment", "pull_request_comment"
+	case h.Action == "opened", h.Action == "closed", h.Action == "reopened", h.Action == "edited":
+		issue, pull = "issues", "pull_request"
+	case h.Action == "assigned", h.Action == "unassigned":
+		issue, pull = "issue_assign", "pull_request_assign"
+	case h.Action == "label_updated", h.Action == "label_cleared":
+		issue, pull = "issue_label", "pull_request_label"
+	case h.Action == "synchronized":
+		pull = "pull_request_sync"
+	case h.Action == "reviewed":
+		pull = "pull_request_review"
+	}
+	if kind == task.Pull {
+		return pull
+	}
+	return issue
+}
+
 // tell says what the event is about. The names of events differ between versions;
 // what is in the body does not.
 func (h hookBody) tell(delivery forge.Delivery) (forge.Delivery, error) {
@@ -92,12 +131,14 @@ func (h hookBody) tell(delivery forge.Delivery) (forge.Delivery, error) {
 	switch {
 	case h.PullRequest != nil:
 		item.Kind, item.Number = task.Pull, h.PullRequest.Number
+		delivery.Enabled = h.enabled(item.Kind)
 		return delivery.About(item)
 	case h.Issue != nil:
 		item.Number = h.Issue.Number
 		if h.IsPull || h.Issue.PullRequest != nil {
 			item.Kind = task.Pull
 		}
+		delivery.Enabled = h.enabled(item.Kind)
 		return delivery.About(item)
 	case delivery.Event == "push":
 		if branch, found := strings.CutPrefix(h.Ref, "refs/heads/"); found {

@@ -127,6 +127,92 @@ func FuzzWebhook(f *testing.F) {
 	})
 }
 
+// The header has the group of an event only; which of it was enabled is in the action.
+func TestWebhookEnabled(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ action, issue, pull string }{
+		{"opened", "issues", "pull_request"},
+		{"closed", "issues", "pull_request"},
+		{"unassigned", "issue_assign", "pull_request_assign"},
+		{"label_cleared", "issue_label", "pull_request_label"},
+		{"synchronized", "", "pull_request_sync"},
+		{"reviewed", "", "pull_request_review"},
+		{"milestoned", "", ""},
+		{"review_requested", "", ""},
+		{"", "", ""},
+	} {
+		for item, want := range map[string]string{"issue": test.issue, "pull_request": test.pull} {
+			body := []byte(`{"action":"` + test.action + `","` + item + `":{"number":7},"repository":{"full_name":"o/n"}}`)
+			got, err := gitea.ParseWebhook(hookSecret, hookHeader("x", body, "Gitea"), body)
+			if err != nil || got.Enabled != want || want != "" && !gitea.WebhookEvents.Has(want) {
+				t.Errorf("%s of %s: %q, %v, want %q", test.action, item, got.Enabled, err, want)
+			}
+		}
+	}
+}
+
+// A real Gitea with one webhook for each event: each sends what we take for its event,
+// and nothing else.
+func TestOnGiteaWebhookEvents(t *testing.T) {
+	t.Parallel()
+	server := testkit.Gitea(t)
+	fixture := newFixture(t, server, server.URL)
+	name := fixture.Repository(t)
+	type sent struct{ from, enabled string }
+	deliveries := make(chan sent, 100)
+	listener := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		delivery, err := gitea.ParseWebhook(hookSecret, r.Header, body)
+		if err != nil {
+			t.Error(err)
+		}
+		deliveries <- sent{strings.TrimPrefix(r.URL.Path, "/"), delivery.Enabled}
+	}))
+	t.Cleanup(listener.Close)
+	owner, repository, _ := strings.Cut(name, "/")
+	missing := map[string]bool{}
+	for _, event := range gitea.WebhookEvents {
+		missing[event.Name] = true
+		wanted := event.Name
+		if wanted == "issues" || wanted == "pull_request" { // which mean the whole group in the API
+			wanted += "_only"
+		}
+		_, _, err := server.Client(t, owner).CreateRepoHook(owner, repository, sdk.CreateHookOption{
+			Type: sdk.HookTypeGitea, Active: true, Events: []string{wanted},
+			Config: map[string]string{"url": listener.URL + "/" + event.Name, "content_type": "json", "secret": hookSecret},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	person := fixture.Person(t, name, forge.WriteAccess)
+	fixture.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	issue := fixture.Issue(t, name, owner, "An issue", "")
+	pull := fixture.Pull(t, name, owner, "topic", "main", "A pull request", "")
+	for _, item := range []task.Key{issue, pull} {
+		id := fixture.Comment(t, item, owner, "A comment")
+		fixture.EditComment(t, item, owner, id, "An edited comment")
+		fixture.Assign(t, item, owner, person)
+		fixture.Label(t, item, owner, true, "urgent")
+	}
+	fixture.Commit(t, name, "topic", map[string]string{"y": "y\n"})
+	fixture.Review(t, pull, person, forge.Remark, "A review", nil)
+	for len(missing) > 0 {
+		select {
+		case got := <-deliveries:
+			if got.from != got.enabled {
+				t.Errorf("the webhook for %s sent what we take for %q", got.from, got.enabled)
+			}
+			delete(missing, got.from)
+		case <-t.Context().Done():
+			t.Fatalf("nothing came of %v", missing)
+		}
+	}
+}
+
 // TestOnGiteaWebhook lets a real Gitea deliver its webhooks.
 func TestOnGiteaWebhook(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,18 @@ var (
 	_ forge.WebhookSigned = SignedWebhook
 )
 
+// WebhookEvents are the events of GitHub that tell of changes to items.
+var WebhookEvents = forge.WebhookEvents{
+	{Name: "issues", Title: "Issues", Issue: []forge.ItemChange{forge.TextChanged, forge.AssigneesChanged, forge.LabelsChanged}},
+	{Name: "issue_comment", Title: "Issue comments", Issue: []forge.ItemChange{forge.CommentsChanged}, Pull: []forge.ItemChange{forge.CommentsChanged}},
+	{
+		Name: "pull_request", Title: "Pull requests",
+		Pull: []forge.ItemChange{forge.TextChanged, forge.AssigneesChanged, forge.LabelsChanged, forge.CommitsChanged},
+	},
+	{Name: "pull_request_review", Title: "Pull request reviews", Pull: []forge.ItemChange{forge.ReviewsChanged}},
+	{Name: "pull_request_review_comment", Title: "Pull request review comments", Pull: []forge.ItemChange{forge.ReviewCommentsChanged}},
+}
+
 // hookBody is what we read of a webhook.
 type hookBody struct {
 	Action      string     `json:"action"`
@@ -61,6 +73,9 @@ func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Deli
 		Event:      forge.Clean(header.Get("X-Github-Event")),
 		Repository: hook.Repository.FullName,
 		Actor:      hook.Sender.Login,
+	}
+	if WebhookEvents.Has(delivery.Event) {
+		delivery.Enabled = delivery.Event
 	}
 	delivery.CommentEdited = delivery.Event == "issue_comment" && hook.Action == "edited"
 	return hook.tell(delivery)

@@ -124,9 +124,11 @@ func TestWebhook(t *testing.T) {
 		want              forge.Delivery
 		code              task.Code
 	}{
-		{"assigned", "issues", `{"action":"assigned","issue":{"number":7},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Items: []task.Key{issue}}, ""},
-		{"a comment on a pull request", "issue_comment", `{"issue":{"number":8,"pull_request":{}},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Items: []task.Key{pull}}, ""},
-		{"transferred", "issues", `{"action":"transferred","issue":{"number":7},"changes":{"new_issue":{"number":1},"new_repository":{"full_name":"o/m"}},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Items: []task.Key{issue, moved}}, ""},
+		{"assigned", "issues", `{"action":"assigned","issue":{"number":7},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Enabled: "issues", Items: []task.Key{issue}}, ""},
+		{"a comment on a pull request", "issue_comment", `{"issue":{"number":8,"pull_request":{}},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Enabled: "issue_comment", Items: []task.Key{pull}}, ""},
+		{"a review", "pull_request_review", `{"pull_request":{"number":8},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Enabled: "pull_request_review", Items: []task.Key{pull}}, ""},
+		{"a thread resolved", "pull_request_review_thread", `{"pull_request":{"number":8},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Items: []task.Key{pull}}, ""},
+		{"transferred", "issues", `{"action":"transferred","issue":{"number":7},"changes":{"new_issue":{"number":1},"new_repository":{"full_name":"o/m"}},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Enabled: "issues", Items: []task.Key{issue, moved}}, ""},
 		{"pushed", "push", `{"ref":"refs/heads/a/b",` + repository + `}`, forge.Delivery{Kind: forge.Pushed, Branch: "a/b"}, ""},
 		{"a tag", "push", `{"ref":"refs/tags/v1",` + repository + `}`, forge.Delivery{Kind: forge.NothingChanged}, ""},
 		{"unknown", "quantum_fork", `{` + repository + `}`, forge.Delivery{Kind: forge.NothingChanged}, ""},

@@ -16,11 +16,26 @@ var (
 	_ forge.WebhookSigned = SignedWebhook
 )
 
+// WebhookEvents are the events of GitLab that tell of changes to items. Confidential
+// issues and comments have events of their own, which tell nothing of the others.
+var WebhookEvents = forge.WebhookEvents{
+	{Name: "issues_events", Title: "Issues events", Issue: []forge.ItemChange{forge.TextChanged, forge.AssigneesChanged, forge.LabelsChanged}},
+	{
+		Name: "note_events", Title: "Comments", Issue: []forge.ItemChange{forge.CommentsChanged},
+		Pull: []forge.ItemChange{forge.CommentsChanged, forge.ReviewsChanged, forge.ReviewCommentsChanged},
+	},
+	{
+		Name: "merge_requests_events", Title: "Merge request events",
+		Pull: []forge.ItemChange{forge.TextChanged, forge.AssigneesChanged, forge.LabelsChanged, forge.CommitsChanged},
+	},
+}
+
 // hookBody is what we read of a webhook. System hooks have an event name in place
 // of the kind, and for some events the project's path on the outside.
 type hookBody struct {
 	ObjectKind       string      `json:"object_kind"`
 	EventName        string      `json:"event_name"`
+	EventType        string      `json:"event_type"` // tells what is confidential
 	Ref              string      `json:"ref"`
 	Path             string      `json:"path_with_namespace"`
 	OldPath          string      `json:"old_path_with_namespace"`
@@ -28,6 +43,7 @@ type hookBody struct {
 	ObjectAttributes struct {
 		IID    int64       `json:"iid"`
 		Action string      `json:"action"`
+		Hidden bool        `json:"confidential"`
 		Target hookProject `json:"target"`
 	} `json:"object_attributes"`
 	User struct {
@@ -64,8 +80,29 @@ func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Deli
 		Repository: cmp.Or(hook.Project.Path, hook.OldPath, hook.Path),
 		Actor:      hook.User.Username,
 	}
+	if !strings.HasPrefix(header.Get("X-Gitlab-Event"), "Confidential ") { // all that old servers say about it
+		delivery.Enabled = hook.enabled(kind)
+	}
 	delivery.CommentEdited = kind == "note" && hook.ObjectAttributes.Action == "update"
 	return hook.tell(delivery, kind)
+}
+
+// enabled is the event that the webhook is enabled for. The test that people can send
+// on the page of a webhook has no action, and shows nothing.
+func (h hookBody) enabled(kind string) string {
+	switch {
+	case h.ObjectAttributes.Hidden, strings.HasPrefix(h.EventType, "confidential_"):
+		return ""
+	case kind == "note":
+		return "note_events"
+	case h.ObjectAttributes.Action == "":
+		return ""
+	case kind == "issue", kind == "work_item":
+		return "issues_events"
+	case kind == "merge_request":
+		return "merge_requests_events"
+	}
+	return ""
 }
 
 // SignedWebhook says whether the headers of a webhook have the secret, which is

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,33 +39,41 @@ func TestExamples(t *testing.T) {
 		file  string
 		kind  forge.DeliveryKind
 		items []task.Key
+		shows string // which event is enabled
 	}{
-		{"gitlab/issue.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23)},
-		{"gitlab/note_issue.json", forge.ItemsChanged, issue("gitlab-org/gitlab-test", 17)},
-		{"gitlab/note_merge_request.json", forge.ItemsChanged, pull("gitlab-org/gitlab-test", 1)},
-		{"gitlab/note_commit.json", forge.NothingChanged, nil},
-		{"gitlab/note_snippet.json", forge.NothingChanged, nil},
-		{"gitlab/merge_request.json", forge.ItemsChanged, pull("awesome_space/awesome_project", 1)},
-		{"gitlab/push.json", forge.Pushed, nil},
-		{"gitlab/tag_push.json", forge.NothingChanged, nil},
-		{"gitlab/pipeline.json", forge.NothingChanged, nil},
-		{"gitlab-older/issue-event.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23)},
-		{"gitlab-older/confidential-issue-event.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23)},
-		{"gitlab-older/comment-merge-request-event.json", forge.ItemsChanged, pull("gitlab-org/gitlab-test", 1)},
-		{"gitlab-older/merge-request-event.json", forge.ItemsChanged, pull("awesome_space/awesome_project", 1)},
-		{"gitlab-older/system-merge-request-event.json", forge.ItemsChanged, pull("awesome_space/awesome_project", 1)},
-		{"gitlab-older/system-push-event.json", forge.Pushed, nil},
-		{"gitlab-older/system-project-renamed.json", forge.RepositoryChanged, nil},
-		{"gitlab-older/system-user-created.json", forge.NothingChanged, nil},
+		{"gitlab/issue.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23), "issues_events"},
+		{"gitlab/note_issue.json", forge.ItemsChanged, issue("gitlab-org/gitlab-test", 17), "note_events"},
+		{"gitlab/note_merge_request.json", forge.ItemsChanged, pull("gitlab-org/gitlab-test", 1), "note_events"},
+		{"gitlab/note_commit.json", forge.NothingChanged, nil, "note_events"},
+		{"gitlab/note_snippet.json", forge.NothingChanged, nil, "note_events"},
+		{"gitlab/merge_request.json", forge.ItemsChanged, pull("awesome_space/awesome_project", 1), "merge_requests_events"},
+		{"gitlab/push.json", forge.Pushed, nil, ""},
+		{"gitlab/tag_push.json", forge.NothingChanged, nil, ""},
+		{"gitlab/pipeline.json", forge.NothingChanged, nil, ""},
+		{"gitlab-older/issue-event.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23), "issues_events"},
+		{"gitlab-older/confidential-issue-event.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23), ""},
+		{"gitlab-older/comment-merge-request-event.json", forge.ItemsChanged, pull("gitlab-org/gitlab-test", 1), "note_events"},
+		{"gitlab-older/merge-request-event.json", forge.ItemsChanged, pull("awesome_space/awesome_project", 1), "merge_requests_events"},
+		{"gitlab-older/system-merge-request-event.json", forge.ItemsChanged, pull("awesome_space/awesome_project", 1), ""},
+		{"gitlab-older/system-push-event.json", forge.Pushed, nil, ""},
+		{"gitlab-older/system-project-renamed.json", forge.RepositoryChanged, nil, ""},
+		{"gitlab-older/system-user-created.json", forge.NothingChanged, nil, ""},
 	}
 	for _, test := range tests {
 		body, err := os.ReadFile(testkit.Contracts(t, "webhooks", filepath.FromSlash(test.file)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := gitlab.ParseWebhook(hookSecret, hookHeader(), body)
+		header := hookHeader()
+		if strings.Contains(test.file, "confidential") {
+			header.Set("X-Gitlab-Event", "Confidential Issue Hook")
+		}
+		got, err := gitlab.ParseWebhook(hookSecret, header, body)
 		if err != nil || got.Kind != test.kind || got.ID == "" || got.Forge != task.GitLab {
 			t.Errorf("%s: %+v, %v, want %s", test.file, got, err, test.kind)
+		}
+		if got.Enabled != test.shows {
+			t.Errorf("%s shows that %q is enabled, want %q", test.file, got.Enabled, test.shows)
 		}
 		if diff := cmp.Diff(test.items, got.Items); diff != "" {
 			t.Errorf("%s: %s", test.file, diff)

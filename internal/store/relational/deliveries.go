@@ -17,17 +17,23 @@ func (s *Store) DeliverySeen(ctx context.Context, forge task.Forge, id string) (
 }
 
 // RecordDelivery implements store.Deliveries.
-func (s *Store) RecordDelivery(ctx context.Context, forge task.Forge, id string, at time.Time) (first bool, err error) {
-	if err := requireName("id of a delivery", id); err != nil {
+func (s *Store) RecordDelivery(ctx context.Context, d store.Delivery) (first bool, err error) {
+	if err := requireName("id of a delivery", d.ID); err != nil {
 		return false, err
 	}
 	err = s.write(ctx, func(q session) error {
-		added, err := q.exec(ctx, `INSERT INTO deliveries (forge, id, at) VALUES (?, ?, ?)
-			ON CONFLICT (forge, id) DO NOTHING`, string(forge), id, at.UnixMicro())
+		added, err := q.exec(ctx, `INSERT INTO deliveries (forge, id, at, subject, event) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (forge, id) DO NOTHING`, string(d.Forge), d.ID, d.At.UnixMicro(), clip(d.Subject), clip(d.Event))
 		first = added > 0
 		return err
 	})
 	return first, err
+}
+
+// DeliveredAbout implements store.Deliveries.
+func (s *Store) DeliveredAbout(ctx context.Context, subject string, since time.Time) ([]string, error) {
+	return all(ctx, s, scanText, `SELECT DISTINCT event FROM deliveries WHERE subject = ? AND at >= ? ORDER BY event`,
+		clip(subject), since.UnixMicro())
 }
 
 // PruneDeliveries implements store.Deliveries.

@@ -315,6 +315,11 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 		raw(t, path, `DROP INDEX `+table+`_of_process`)
 		raw(t, path, `ALTER TABLE `+table+` DROP COLUMN `+column)
 	}
+	raw(t, path, `DROP TABLE webhook_events`)
+	raw(t, path, `DROP TABLE webhook_repositories`)
+	raw(t, path, `DROP INDEX deliveries_by_subject`)
+	raw(t, path, `ALTER TABLE deliveries DROP COLUMN subject`)
+	raw(t, path, `ALTER TABLE deliveries DROP COLUMN event`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)

@@ -38,6 +38,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Coalescing":  coalesceChecks,
 		"ForgeCache":  cacheChecks,
 		"Deliveries":  deliveryChecks,
+		"Webhooks":    webhookChecks,
 		"Spending":    spendingChecks,
 		"Reviews":     reviewChecks,
 		"Threads":     threadChecks,

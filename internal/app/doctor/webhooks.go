@@ -1,0 +1,102 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/broker"
+)
+
+// maxRepositories is how many repositories are named; the page of webhooks shows all.
+const maxRepositories = 20
+
+// Webhooks says which repositories deliver which webhooks: one finding for each that
+// delivers any, and one for all others. Look may find nothing, if no webhooks are taken
+// or no server has run yet; then there are no findings.
+func Webhooks(ctx context.Context, look func(context.Context) ([]broker.WebhookReport, error)) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	reports, err := look(ctx)
+	if err != nil {
+		return []Finding{{Name: "webhooks", Status: Warning, Found: "what they deliver cannot be read: " + err.Error(), Mend: "see database in toryo.yaml"}}
+	}
+	var findings []Finding
+	var silent []string
+	var every time.Duration
+	more := 0
+	for _, report := range reports {
+		switch {
+		case !delivers(report):
+			silent, every = append(silent, string(report.Forge)+":"+report.Repository), report.IssuesEvery
+		case len(findings) == maxRepositories:
+			more++
+		default:
+			findings = append(findings, webhooksOf(report))
+		}
+	}
+	if more > 0 {
+		findings = append(findings, Finding{Name: "webhooks", Status: OK, Found: fmt.Sprintf("%d more repositories deliver some: see the page Webhooks in the settings", more)})
+	}
+	if len(silent) > 0 {
+		findings = append(findings, Finding{
+			Name: "webhooks", Status: OK, Found: fmt.Sprintf("none yet from %s, polled every %s", few(silent), every),
+			Mend: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
+		})
+	}
+	return findings
+}
+
+func delivers(report broker.WebhookReport) bool {
+	for _, event := range report.Events {
+		if event.State != broker.WebhookNone {
+			return true
+		}
+	}
+	return false
+}
+
+// webhooksOf says what one repository delivers. What never came may not have happened:
+// only what was missed is a warning.
+func webhooksOf(report broker.WebhookReport) Finding {
+	finding := Finding{Name: "webhooks", Status: OK}
+	parts := []string{fmt.Sprintf("%s:%s: issues are polled every %s, pull requests every %s",
+		report.Forge, report.Repository, report.IssuesEvery.Round(time.Second), report.PullsEvery.Round(time.Second))}
+	var none, missed []string
+	for _, event := range report.Events {
+		if event.State == broker.WebhookNone {
+			none = append(none, event.Title)
+			continue
+		}
+		part := fmt.Sprintf("%s: %d delivered, last %s, every %s", event.Event, event.Delivered, moment(event.LastAt), event.Every.Round(time.Second))
+		if event.Missed != "" {
+			part += fmt.Sprintf(", missed by webhook %s at %s", event.Missed, moment(event.MissedAt))
+		}
+		if event.State == broker.WebhookMissed {
+			missed = append(missed, event.Title)
+		}
+		parts = append(parts, part)
+	}
+	if len(none) > 0 {
+		parts = append(parts, "none yet: "+strings.Join(none, ", "))
+		finding.Mend = "enable " + strings.Join(none, ", ") + " in the webhook, unless they are"
+	}
+	if len(missed) > 0 {
+		finding.Status = Warning
+		finding.Mend = "enable " + strings.Join(append(missed, none...), ", ") + " in the webhook, and look there whether its deliveries arrive"
+	}
+	finding.Found = strings.Join(parts, "; ")
+	return finding
+}
+
+func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") + " UTC" }
+
+// few names the first of many.
+func few(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more repositories", strings.Join(names[:most], ", "), len(names)-most)
+}

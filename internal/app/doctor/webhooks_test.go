@@ -1,0 +1,68 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
+	known := []store.WebhookEvent{
+		{Forge: task.GitHub, Repository: "team/app", Event: "issue_comment", Delivered: 40, Trusted: 40, LastAt: now.Add(-time.Hour)},
+		{
+			Forge: task.GitHub, Repository: "team/app", Event: "issues", Delivered: 7, LastAt: now.Add(-2 * time.Hour),
+			MissedAt: now.Add(-time.Hour), Missed: "github:team/app#3",
+		},
+		{Forge: task.GitHub, Repository: "team/quiet"},
+		{Forge: task.Gitea, Repository: "team/without"}, // its webhooks are not taken
+	}
+	events := map[task.Forge]forge.WebhookEvents{task.GitHub: github.WebhookEvents}
+	look := func(context.Context) ([]broker.WebhookReport, error) {
+		return broker.ReportWebhooks(known, events, broker.DefaultAges, now), nil
+	}
+	want := []doctor.Finding{
+		{
+			Name: "webhooks", Status: doctor.Warning,
+			Found: "github:team/app: issues are polled every 30s, pull requests every 30s; " +
+				"issues: 7 delivered, last 2031-05-06 10:00 UTC, every 30s, missed by webhook github:team/app#3 at 2031-05-06 11:00 UTC; " +
+				"issue_comment: 40 delivered, last 2031-05-06 11:00 UTC, every 15m0s; " +
+				"none yet: Pull requests, Pull request reviews, Pull request review comments",
+			Mend: "enable Issues, Pull requests, Pull request reviews, Pull request review comments in the webhook, and look there whether its deliveries arrive",
+		},
+		{
+			Name: "webhooks", Status: doctor.OK, Found: "none yet from github:team/quiet, polled every 30s",
+			Mend: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
+		},
+	}
+	if diff := cmp.Diff(want, doctor.Webhooks(t.Context(), look)); diff != "" {
+		t.Error(diff)
+	}
+	known = nil
+	if got := doctor.Webhooks(t.Context(), look); got != nil {
+		t.Errorf("without repositories: %+v", got)
+	}
+	for i := range 1000 {
+		known = append(known, store.WebhookEvent{Forge: task.GitHub, Repository: fmt.Sprint("team/", i), Event: "issues", Delivered: 1, Trusted: 1, LastAt: now})
+	}
+	if got := doctor.Webhooks(t.Context(), look); len(got) != 21 || !strings.Contains(got[20].Found, "980 more") {
+		t.Errorf("of 1000 repositories there are %d findings", len(got))
+	}
+	broken := func(context.Context) ([]broker.WebhookReport, error) { return nil, errors.New("no connection") }
+	if got := doctor.Webhooks(t.Context(), broken); len(got) != 1 || got[0].Status != doctor.Warning || !strings.Contains(got[0].Found, "no connection") {
+		t.Errorf("without a database: %+v", got)
+	}
+}
