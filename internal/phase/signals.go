@@ -146,12 +146,12 @@ func describe(comment Comment) string {
 	quoted := func(text string, most int) string { return quoteBy(comment.source(), comment.Author, text, most) }
 	switch task.CommentChange(comment.Change) {
 	case task.CommentEdited:
-		was := ""
-		if comment.Before != "" {
-			was = " It said:\n" + quoted(comment.Before, longestWas) + "\n"
+		now := fmt.Sprintf("%s has changed a comment of theirs (%s)%s. It now says:\n%s",
+			author, oneLine(comment.ID), place, quoted(comment.Body, longestComment))
+		if comment.Before == "" {
+			return now
 		}
-		return fmt.Sprintf("%s has changed a comment of theirs (%s)%s.%s It now says:\n%s",
-			author, oneLine(comment.ID), place, was, quoted(comment.Body, longestComment))
+		return now + "\nWhat it said before does not hold any more:\n" + quoted(comment.Before, longestWas)
 	case task.CommentDeleted:
 		gone := fmt.Sprintf("%s has withdrawn a comment (%s). What it said does not hold any more", author, oneLine(comment.ID))
 		if comment.Body == "" {
