@@ -271,7 +271,7 @@ func TestCommentsAndProgress(t *testing.T) {
 			return wire.Result{}, err
 		}
 		server.set(func() {
-			server.signals.Comments = []wire.Comment{{Position: 2, ID: "c2", Body: "use tabs", Change: "new", Author: "ann", Access: "write"}, {Position: 3, ID: "c2", Body: "use spaces", Change: "edited"}}
+			server.signals.Comments = []wire.Comment{{Position: 2, ID: "c2", Body: "use tabs", Change: "new", Author: "ann", Access: "write"}, {Position: 3, ID: "c1", Body: "before all", Change: "edited"}}
 		})
 		var heard []phase.Comment
 		for after := int64(1); len(heard) < 2; {

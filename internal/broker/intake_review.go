@@ -212,15 +212,7 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		return err
 	}
 	newest := open[len(open)-1]
-	last, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
-	if err != nil && task.CodeOf(err) != task.NotFound {
-		return err
-	}
-	occasion := occasionOf(newest)
-	if last.State.Active() || occasion <= last.Occasion {
-		return nil
-	}
-	if dealtWith, err := i.dealtWith(ctx, last, newest); err != nil || dealtWith {
+	if dealtWith, err := i.dealtWith(ctx, pull, newest); err != nil || dealtWith {
 		return err
 	}
 	if rounds > i.options.Rules.ReviewRounds {
@@ -237,13 +229,21 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
-		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion,
+		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasionOf(newest),
 	})
 }
 
-// dealtWith reports whether the last task of a pull request was done after its run had
-// taken up a review that came meanwhile: then there is nothing left to do about it.
-func (i *Intake) dealtWith(ctx context.Context, last task.Task, review forge.Review) (bool, error) {
+// dealtWith reports whether there is nothing left to do about a review: the task of the
+// pull request goes on, or was for the review, or was done after its run had taken the
+// review up, which came meanwhile.
+func (i *Intake) dealtWith(ctx context.Context, pull forge.Item, review forge.Review) (bool, error) {
+	last, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
+	if task.CodeOf(err) == task.NotFound {
+		return false, nil
+	}
+	if err != nil || last.State.Active() || occasionOf(review) <= last.Occasion {
+		return err == nil, err
+	}
 	if i.options.TakenUp == nil || last.State != task.Done {
 		return false, nil
 	}

@@ -56,10 +56,11 @@ func (r *Runs) late(ctx context.Context, held Held) ([]notice.Late, error) {
 	}
 	var late []notice.Late
 	for _, one := range pending {
-		if change := task.Net(one.first, one.last.Change); change != "" && !(change == task.CommentEdited && one.same) {
-			comment := one.last.Comment
-			late = append(late, notice.Late{Author: comment.Author, Kind: comment.Kind, About: comment.About, Change: change})
+		change, comment := task.Net(one.first, one.last.Change), one.last.Comment
+		if change == "" || change == task.CommentEdited && one.same {
+			continue
 		}
+		late = append(late, notice.Late{Author: comment.Author, Kind: comment.Kind, About: comment.About, Change: change})
 	}
 	return late, nil
 }

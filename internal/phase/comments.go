@@ -244,11 +244,11 @@ func describe(comment Comment, most int) string {
 	quoted := func(text string, most int) string { return quoteBy(comment.source(), comment.Author, text, most) }
 	switch task.CommentChange(comment.Change) {
 	case task.CommentEdited:
-		was := ""
-		if comment.Before != "" {
-			was = " It said:\n" + quoted(comment.Before, min(longestWas, most)) + "\n"
+		now := fmt.Sprintf("%s has changed a comment of theirs (%s)%s. It now says:\n%s", author, id, place, quoteComment(comment.source(), comment, most))
+		if comment.Before == "" {
+			return now
 		}
-		return fmt.Sprintf("%s has changed a comment of theirs (%s)%s.%s It now says:\n%s", author, id, place, was, quoteComment(comment.source(), comment, most))
+		return now + "\nWhat it said before does not hold any more:\n" + quoted(comment.Before, min(longestWas, most))
 	case task.CommentDeleted:
 		gone := fmt.Sprintf("%s has withdrawn a comment (%s). What it said does not hold any more", author, id)
 		if comment.Body == "" {

@@ -123,7 +123,7 @@ func (p *post) start() {
 	readers := map[task.Forge]forge.Reader{task.Gitea: p.forge}
 	p.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, p.clock.now)
 	p.Cleanup(p.snapshots.Stop)
-	p.snapshots.ReadReviews(map[task.Forge]broker.ReviewReader{task.Gitea: p.forge})
+	p.snapshots.ReadReviews(map[task.Forge]broker.ReviewSource{task.Gitea: p.forge})
 	p.trust = broker.NewWebhookTrust(broker.TrustOptions{
 		Store: p.store, Events: map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}, Ages: broker.DefaultAges, Now: p.clock.now,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -46,10 +47,8 @@ func (f *Forge) timeline(ctx context.Context, key task.Key, hidden int, enough f
 		if len(page) == 0 {
 			empty++
 		}
-		for _, one := range page {
-			if enough(one) {
-				return nil
-			}
+		if slices.ContainsFunc(page, enough) {
+			return nil
 		}
 	}
 	return nil

@@ -196,3 +196,25 @@ func checkDelivery(t *testing.T, delivery forge.Delivery, err error) {
 		}
 	}
 }
+
+// TestWrittenTells has everything that people write, edit and delete tell of its item.
+func TestWrittenTells(t *testing.T) {
+	t.Parallel()
+	const about = `"pull_request":{"number":7},"issue":{"number":7,"pull_request":{}},"repository":{"full_name":"o/n"},"sender":{"login":"ann"}}`
+	for event, actions := range map[string][]string{
+		"issue_comment":               {"created", "edited", "deleted"},
+		"pull_request_review":         {"submitted", "edited", "dismissed"},
+		"pull_request_review_comment": {"created", "edited", "deleted"},
+		"pull_request_review_thread":  {"resolved", "unresolved"},
+	} {
+		for _, action := range actions {
+			body := []byte(`{"action":"` + action + `",` + about)
+			got, err := github.ParseWebhook(hookSecret, signed(event, body), body)
+			want := task.Key{Forge: task.GitHub, Repository: "o/n", Kind: task.Pull, Number: 7}
+			if err != nil || got.Kind != forge.ItemsChanged || len(got.Items) != 1 || got.Items[0] != want || got.Actor != "ann" ||
+				got.CommentEdited != (event == "issue_comment" && action == "edited") {
+				t.Errorf("%s %s: %+v, %v", event, action, got, err)
+			}
+		}
+	}
+}

@@ -148,3 +148,21 @@ func FuzzWebhook(f *testing.F) {
 		}
 	})
 }
+
+// TestWrittenTells has comments that are written and edited tell of their item, those on
+// lines too. GitLab tells nobody of one that is deleted.
+func TestWrittenTells(t *testing.T) {
+	t.Parallel()
+	for _, note := range []string{`"type":null`, `"type":"DiffNote"`, `"type":"DiscussionNote"`} {
+		for _, action := range []string{"create", "update"} {
+			body := []byte(`{"object_kind":"note","object_attributes":{"id":1,` + note + `,"action":"` + action + `"},"merge_request":{"iid":7},` +
+				`"project":{"path_with_namespace":"o/n"},"user":{"username":"ann"}}`)
+			got, err := gitlab.ParseWebhook(hookSecret, hookHeader(), body)
+			want := task.Key{Forge: task.GitLab, Repository: "o/n", Kind: task.Pull, Number: 7}
+			if err != nil || got.Kind != forge.ItemsChanged || len(got.Items) != 1 || got.Items[0] != want || got.Actor != "ann" ||
+				got.CommentEdited != (action == "update") {
+				t.Errorf("%s %s: %+v, %v", note, action, got, err)
+			}
+		}
+	}
+}

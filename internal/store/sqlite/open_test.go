@@ -320,6 +320,8 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `DROP INDEX deliveries_by_subject`)
 	raw(t, path, `ALTER TABLE deliveries DROP COLUMN subject`)
 	raw(t, path, `ALTER TABLE deliveries DROP COLUMN event`)
+	raw(t, path, `ALTER TABLE comment_log DROP COLUMN about`)
+	raw(t, path, `ALTER TABLE comment_log DROP COLUMN previous`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)
