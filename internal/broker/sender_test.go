@@ -662,7 +662,7 @@ func TestMoreActionsThanWorkers(t *testing.T) {
 	})
 }
 
-// Nothing to do costs nothing: the outbox is looked at at the start, when what a server
+// Nothing to do costs nothing: the outbox is read at the start, when what a server
 // was writing that was killed has settled, and twice a minute.
 func TestNoBusyPolling(t *testing.T) {
 	t.Parallel()

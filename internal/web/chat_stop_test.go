@@ -31,7 +31,7 @@ func TestStopInTheMiddleOfAnAnswer(t *testing.T) {
 	h := newHouse(t, withReviews(t))
 	model := silent{asked: make(chan struct{})}
 	h.pages.Reviews.Model = func(review.Purpose) (llm.Model, error) { return model, nil }
-	one := h.review(t, "alice", paper)
+	one := h.review(t, "alice", "$$[1] Oil the gate.\n")
 	pages := make(chan string, 2)
 	for _, accept := range []string{"text/event-stream", "text/html"} {
 		thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
