@@ -70,7 +70,7 @@ than --server.`,
 }
 
 func (o agentRun) run(ctx context.Context) (err error) {
-	c, err := o.settings.load(o.program)
+	c, err := o.settings.loadWarning(o.program)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (p commands) upCommand() *cobra.Command {
 
 // run reads the configuration and serves until the context ends.
 func (o serve) run(ctx context.Context, name string, ready whenReady) error {
-	loaded, err := o.settings.load(o.program)
+	loaded, err := o.settings.loadWarning(o.program)
 	if err != nil {
 		return err
 	}

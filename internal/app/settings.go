@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -41,6 +42,21 @@ func (s *settings) load(p program) (config.Config, error) {
 	loaded, report := config.Load(s.fileOrDefault(), p.environ, s.given())
 	if err := report.Err(); err != nil {
 		return config.Config{}, err
+	}
+	return loaded, nil
+}
+
+// loadWarning is load for a program that is started and goes on: what is odd about the
+// configuration is said once, at its start.
+func (s *settings) loadWarning(p program) (config.Config, error) {
+	loaded, report := config.Load(s.fileOrDefault(), p.environ, s.given())
+	if err := report.Err(); err != nil {
+		return config.Config{}, err
+	}
+	for _, warning := range report.Warnings {
+		if _, err := fmt.Fprintf(p.stderr, "warning: %s\n", warning); err != nil {
+			return config.Config{}, err
+		}
 	}
 	return loaded, nil
 }
