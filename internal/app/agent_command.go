@@ -70,7 +70,7 @@ than --server.`,
 }
 
 func (o agentRun) run(ctx context.Context) (err error) {
-	c, err := o.settings.loadWarning(o.program)
+	c, err := o.settings.load(o.program)
 	if err != nil {
 		return err
 	}
@@ -90,6 +90,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopTelemetry(ctx, report)) }()
+	o.settings.warn(ctx, report.Log)
 	client, err := agentClient(c.Agent.CAFile)
 	if err != nil {
 		return err

@@ -64,11 +64,17 @@ func (p commands) upCommand() *cobra.Command {
 
 // run reads the configuration and serves until the context ends.
 func (o serve) run(ctx context.Context, name string, ready whenReady) error {
-	loaded, err := o.settings.loadWarning(o.program)
+	loaded, err := o.settings.load(o.program)
 	if err != nil {
 		return err
 	}
-	return o.serve(ctx, loaded, name, ready)
+	return o.serve(ctx, loaded, name, func(ctx context.Context, running instance) error {
+		o.settings.warn(ctx, running.report.Log)
+		if ready == nil {
+			return nil
+		}
+		return ready(ctx, running)
+	})
 }
 
 // instance is a server that is listening.

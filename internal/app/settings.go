@@ -1,7 +1,7 @@
 package app
 
 import (
-	"fmt"
+	"context"
 	"log/slog"
 	"os"
 
@@ -17,8 +17,9 @@ const defaultFile = "toryo.yaml"
 
 // settings are the flags by which a command is told about its configuration.
 type settings struct {
-	file  string
-	flags map[string]*string // by configuration key
+	file     string
+	flags    map[string]*string // by configuration key
+	warnings []config.Problem   // of what was loaded
 }
 
 // dataFlag and addrFlag are flags that go over configuration keys.
@@ -43,22 +44,16 @@ func (s *settings) load(p program) (config.Config, error) {
 	if err := report.Err(); err != nil {
 		return config.Config{}, err
 	}
+	s.warnings = report.Warnings
 	return loaded, nil
 }
 
-// loadWarning is load for a program that is started and goes on: what is odd about the
-// configuration is said once, at its start.
-func (s *settings) loadWarning(p program) (config.Config, error) {
-	loaded, report := config.Load(s.fileOrDefault(), p.environ, s.given())
-	if err := report.Err(); err != nil {
-		return config.Config{}, err
+// warn logs what is odd about the configuration that was loaded: once, when a program
+// that goes on has started.
+func (s *settings) warn(ctx context.Context, log *slog.Logger) {
+	for _, warning := range s.warnings {
+		log.WarnContext(ctx, "the configuration: "+warning.String())
 	}
-	for _, warning := range report.Warnings {
-		if _, err := fmt.Fprintf(p.stderr, "warning: %s\n", warning); err != nil {
-			return config.Config{}, err
-		}
-	}
-	return loaded, nil
 }
 
 func (s *settings) fileOrDefault() string {
