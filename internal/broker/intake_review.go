@@ -100,9 +100,13 @@ func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, labele
 	if err != nil {
 		return err
 	}
+	on, err := i.assignedOn(ctx, pull, item.Key)
+	if err != nil {
+		return err
+	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
-		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: branchOf(pull), Author: author,
+		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: branchOf(pull), Author: author, AssignedOn: on,
 	})
 }
 
@@ -232,9 +236,13 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 	if err != nil {
 		return err
 	}
+	on, err := i.assignedOn(ctx, pull)
+	if err != nil {
+		return err
+	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
-		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion,
+		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion, AssignedOn: on,
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 
 // CommentChecks say how comments are looked for during a run.
 type CommentChecks struct {
-	Off   bool
-	Every int // loops of the model; 0 means 1
+	Off   bool // only the answer to a question of the run is taken up
+	Every int  // loops of the model; 0 means 1
 }
 
 const (
@@ -51,7 +51,7 @@ func (t *talk) checkpoint(ctx context.Context, point turn.Point) error {
 // goes wrong is logged; the comments are found at the next look, because the
 // journal does not have them as taken.
 func (t *talk) takeComments(ctx context.Context) {
-	if t.run.Comments.Off || t.deaf {
+	if t.deaf || t.run.Comments.Off && !t.run.state.asking {
 		return
 	}
 	comments, err := t.run.Desk.Comments(ctx, t.run.state.position)

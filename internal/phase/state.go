@@ -31,6 +31,7 @@ type state struct {
 	refused     map[string]bool // comments that were not taken up, by ID
 	heard       []string
 	waitedAt    int64 // the step at which the run paused for an answer
+	asking      bool  // it has not taken up an answer since
 	spoken      map[string]bool
 	summary     string
 	failed      *GivenUp
@@ -192,7 +193,10 @@ func (s *state) applySignal(entry Entry) {
 		}
 	}
 	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
-		s.waitedAt = entry.Step
+		s.waitedAt, s.asking = entry.Step, true
+	}
+	if entry.Signal.Position > 0 && slices.ContainsFunc(entry.Signal.Comments, func(c TakenComment) bool { return c.Refused == "" }) {
+		s.asking = false
 	}
 	if entry.Message != nil && entry.Message.Block != nil {
 		s.heard = append(s.heard, entry.Message.Block.Text)

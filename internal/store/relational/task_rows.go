@@ -16,14 +16,14 @@ type taskRow struct {
 const taskColumns = `id, forge, repository, item_kind, number, type, role, title, url,
 	state, generation, phase, reason, priority, attempts, ready_at, created_at, updated_at,
 	lease_agent, lease_token, lease_expires,
-	cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released`
+	cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released, assigned_on`
 
 func scanTaskRow(r row) (t taskRow, err error) {
 	err = r.Scan(&t.ID, &t.Key.Forge, &t.Key.Repository, &t.Key.Kind, &t.Key.Number, &t.Type, &t.Role, &t.Title, &t.URL,
 		&t.State, &t.Generation, &t.Phase, &t.Reason, &t.Priority, &t.Attempts,
 		micros{&t.ReadyAt}, micros{&t.CreatedAt}, micros{&t.UpdatedAt},
 		&t.Lease.Agent, &t.token, micros{&t.Lease.ExpiresAt},
-		&t.Cause, &t.Occasion, micros{&t.AssignedAt}, &t.Began, &t.Branch, &t.LastAgent, &t.Author, &t.BlockedBy, &t.Released)
+		&t.Cause, &t.Occasion, micros{&t.AssignedAt}, &t.Began, &t.Branch, &t.LastAgent, &t.Author, &t.BlockedBy, &t.Released, &t.AssignedOn)
 	return t, err
 }
 
@@ -33,12 +33,12 @@ func scanTask(r row) (task.Task, error) {
 }
 
 func insertTask(ctx context.Context, q session, t taskRow) error {
-	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(30)+`)`,
+	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(31)+`)`,
 		t.ID, t.Key.Forge, t.Key.Repository, t.Key.Kind, t.Key.Number, t.Type, t.Role, t.Title, t.URL,
 		t.State, t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 		t.ReadyAt.UnixMicro(), t.CreatedAt.UnixMicro(), t.UpdatedAt.UnixMicro(),
 		t.Lease.Agent, t.token, t.Lease.ExpiresAt.UnixMicro(),
-		t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.Began, t.Branch, t.LastAgent, t.Author, t.BlockedBy, truth(t.Released))
+		t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.Began, t.Branch, t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn)
 	return err
 }
 
@@ -48,23 +48,23 @@ const changedTask = `(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? 
 	CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT),
 	CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT),
 	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT),
-	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT))`
+	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT))`
 
 // saveTasks stores everything about tasks that can change, in one statement for
 // many. Their rows are locked.
 func saveTasks(ctx context.Context, q session, all []taskRow) error {
 	for _, rows := range chunks(all) {
-		args := make([]any, 0, 24*len(rows))
+		args := make([]any, 0, 25*len(rows))
 		for _, t := range rows {
 			args = append(args, t.ID, t.Role, t.Title, t.URL, t.State,
 				t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 				t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.Lease.ExpiresAt.UnixMicro(),
 				t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.Began, t.Branch,
-				t.LastAgent, t.Author, t.BlockedBy, truth(t.Released))
+				t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn)
 		}
 		_, err := q.exec(ctx, `WITH changed (id, role, title, url, state, generation, phase, reason, priority, attempts,
 				ready_at, updated_at, lease_agent, lease_token, lease_expires,
-				cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released)
+				cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released, assigned_on)
 			AS (VALUES `+rowsOf(len(rows), changedTask)+`)
 			UPDATE tasks SET role = changed.role, title = changed.title, url = changed.url, state = changed.state,
 				generation = changed.generation, phase = changed.phase, reason = changed.reason,
@@ -73,7 +73,7 @@ func saveTasks(ctx context.Context, q session, all []taskRow) error {
 				lease_agent = changed.lease_agent, lease_token = changed.lease_token, lease_expires = changed.lease_expires,
 				cause = changed.cause, occasion = changed.occasion, assigned_at = changed.assigned_at, began = changed.began,
 				branch = changed.branch, last_agent = changed.last_agent, author = changed.author,
-				blocked_by = changed.blocked_by, released = changed.released
+				blocked_by = changed.blocked_by, released = changed.released, assigned_on = changed.assigned_on
 			FROM changed WHERE tasks.id = changed.id`, args...)
 		if err != nil {
 			return err
