@@ -36,13 +36,33 @@ func NewAction(write Write, payload Payload) (store.Action, error) {
 	action := store.Action{
 		Item: write.Item, Task: write.Task, Generation: write.Generation,
 		IdempotencyKey: write.idempotencyKey(),
-		Kind:           payload.Kind(), Payload: encoded, DueAt: write.DueAt,
+		Lane:           laneOf(payload), Kind: payload.Kind(), Payload: encoded, DueAt: write.DueAt,
 	}
 	if progress, ok := payload.(Progress); ok {
 		// Not the generation: a run that goes on keeps its comment.
 		action.Coalesce = fmt.Sprintf("progress/%s/%s", write.Task, progress.Name)
 	}
 	return action, nil
+}
+
+// laneOf is what a write keeps its order with when the forge does not take it. What is said
+// and published is in one order. What is only nice to have beside it, such as labels, does
+// not hold it up, and the other way round.
+func laneOf(payload Payload) string {
+	switch payload.(type) {
+	case AddLabel, RemoveLabel, StateLabel, EnsureLabels:
+		return "labels"
+	case Progress:
+		return "progress"
+	case React, Unreact:
+		return "reactions"
+	case SetStatus:
+		return "statuses"
+	case Assign, Unassign:
+		return "assignees"
+	default:
+		return ""
+	}
 }
 
 func (w Write) idempotencyKey() string {

@@ -69,7 +69,8 @@ const (
 )
 
 // Sender performs the actions in the outbox on the forges: in order for each
-// item, until each is delivered or refused, and none twice.
+// item, until each is delivered or refused, and none twice. What the forge does not
+// take for now holds up only what has to come after it: see laneOf.
 //
 // An action is refused when its run is over, or when the forge says that it will
 // never take it. When the forge cannot be had, it is tried again for as long as

@@ -2,3 +2,6 @@
 
 -- The items on which the bot was seen since the task was assigned.
 ALTER TABLE tasks ADD COLUMN assigned_on TEXT NOT NULL DEFAULT '';
+
+-- What a write keeps its order with when it fails; empty for most.
+ALTER TABLE actions ADD COLUMN lane TEXT NOT NULL DEFAULT '';
