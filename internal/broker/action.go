@@ -25,6 +25,9 @@ type Write struct {
 	// "progress/7". The same what is the same write: it happens once.
 	What  string
 	DueAt time.Time // not before; zero means at once
+	// Lasting is for what is true whatever becomes of the run: it is written even if the
+	// run is over by then.
+	Lasting bool
 }
 
 // NewAction makes an action for the outbox.
@@ -34,7 +37,7 @@ func NewAction(write Write, payload Payload) (store.Action, error) {
 		return store.Action{}, task.Wrap(task.Invalid, err, "cannot write down the action "+write.What)
 	}
 	action := store.Action{
-		Item: write.Item, Task: write.Task, Generation: write.Generation,
+		Item: write.Item, Task: write.Task, Generation: write.Generation, Lasting: write.Lasting,
 		IdempotencyKey: write.idempotencyKey(),
 		Lane:           laneOf(payload), Kind: payload.Kind(), Payload: encoded, DueAt: write.DueAt,
 	}

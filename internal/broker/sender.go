@@ -377,7 +377,7 @@ func (s *Sender) taskOf(ctx context.Context, action store.Action) (task.Task, er
 	if err != nil {
 		return task.Task{}, fmt.Errorf("read the task of the action: %w", err)
 	}
-	if current.Generation != action.Generation {
+	if current.Generation != action.Generation && !action.Lasting {
 		return task.Task{}, task.Errorf(task.StaleGeneration, "the task is in generation %d, the write is of %d", current.Generation, action.Generation)
 	}
 	return current, nil

@@ -27,6 +27,9 @@ type Action struct {
 	// without a task is the server's own and is never stale.
 	Task       task.ID
 	Generation int64
+	// Lasting says that the write is made although the task is in a newer generation by
+	// then. Putting it there is refused all the same.
+	Lasting bool
 	// IdempotencyKey is unique: putting an action again changes nothing.
 	IdempotencyKey string
 	// Coalesce names what the action overwrites, for example the progress

@@ -99,7 +99,7 @@ func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]due
 	return list(ctx, q, func(r row) (a dueAction, err error) {
 		var current int64
 		a.Action, err = scanAction(with{r, &current})
-		a.stale = a.Generation < current
+		a.stale = a.Generation < current && !a.Lasting
 		return a, err
 	}, query+` `+q.dialect.SkipLocked, args...)
 }

@@ -26,6 +26,7 @@ var outboxChecks = []check{
 	{"delivering ends an action, once", deliver},
 	{"a retry waits and blocks what comes after", retry},
 	{"what has failed holds up only what has the same lane", lanes},
+	{"what is to last outlasts its run", lasting},
 	{"refusing ends an action", refuse},
 	{"what has ended stays so", ended},
 	{"an action that is not there is not found", missingAction},
@@ -387,4 +388,20 @@ func lanes(t *testing.T, s store.Store) {
 	equal(t, kinds(taken(t, s, noon.Add(time.Hour))), []string{"label 2"})
 	must(t, s.Deliver(t.Context(), second.ID, nil))
 	equal(t, kinds(taken(t, s, noon.Add(2*time.Hour))), []string{"comment 1"})
+}
+
+func lasting(t *testing.T, s store.Store) {
+	x := running(t, s)
+	said := actionOf(x, "said")
+	said.Lasting = true
+	waiting, _ := put(t, s, said)
+	equal(t, waiting.Lasting, true)
+	other, _ := put(t, s, actionOf(x, "label"))
+	moved(t, s, x, task.Withdrawn)
+	equal(t, actionNow(t, s, other).Status, store.Refused)
+	equal(t, kinds(taken(t, s, noon)), []string{"said"})
+	late := actionOf(x, "late")
+	late.Lasting = true
+	_, _, err := s.Put(t.Context(), late)
+	wantCode(t, err, task.StaleGeneration)
 }
