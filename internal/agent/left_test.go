@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -134,7 +135,7 @@ func TestFilesThatCannotBeMoved(t *testing.T) {
 			if err := a.PutAway(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if now, err := os.ReadFile(filepath.Join(inTheWay, "journal.jsonl")); err != nil || string(now) != string(said) {
+			if now, err := os.ReadFile(filepath.Join(inTheWay, "journal.jsonl")); err != nil || !bytes.Equal(now, said) {
 				t.Errorf("the journal is %q, %v; want %q", now, err, said)
 			}
 		})

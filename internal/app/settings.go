@@ -52,7 +52,7 @@ func (s *settings) load(p program) (config.Config, error) {
 // that goes on has started.
 func (s *settings) warn(ctx context.Context, log *slog.Logger) {
 	for _, warning := range s.warnings {
-		log.WarnContext(ctx, "the configuration: "+warning.String())
+		log.WarnContext(ctx, "something about the configuration is odd", "problem", warning.String())
 	}
 }
 

@@ -232,6 +232,12 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 	if ours {
 		otherwise = origin.Role
 	}
+	return i.assignFixUp(ctx, pull, otherwise, occasion)
+}
+
+// assignFixUp makes the task of a review that asks for changes, with a role unless the pull
+// request has another.
+func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise task.Role, occasion string) error {
 	as, err := i.description(ctx, pull, otherwise, "")
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -365,12 +366,20 @@ func TestAMinuteOfErrorsAtEveryCall(t *testing.T) {
 		})
 	}
 	healthy := &outage{}
-	t.Run("never", func(t *testing.T) { lifeWith(t, healthy) }) //nolint:paralleltest // the others need its result
+	t.Run("never", func(t *testing.T) { lifeWith(t, healthy) })
 	calls := healthy.calls[:healthy.part]
 	t.Logf("%d calls: %v", len(calls), calls)
 	if len(calls) < 20 || t.Failed() {
 		t.Fatal("a life without errors is not as it should be")
 	}
+	// Who reads first and who shares the reading is not the same in every life, so that
+	// some have fewer calls.
+	var happened atomic.Int64
+	t.Cleanup(func() {
+		if all := 3 * len(calls); happened.Load() < int64(all*3/4) {
+			t.Errorf("the forge failed in %d of %d lives only", happened.Load(), all)
+		}
+	})
 	for at, method := range calls {
 		for name, kind := range map[string]struct{ whole, lost bool }{
 			"this call":   {false, false},
@@ -381,8 +390,8 @@ func TestAMinuteOfErrorsAtEveryCall(t *testing.T) {
 				t.Parallel()
 				o := &outage{at: at + 1, whole: kind.whole, lost: kind.lost}
 				lifeWith(t, o)
-				if o.until.IsZero() {
-					t.Skip("this life had fewer calls")
+				if !o.until.IsZero() {
+					happened.Add(1)
 				}
 			})
 		}
