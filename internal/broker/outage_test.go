@@ -374,10 +374,10 @@ func TestAMinuteOfErrorsAtEveryCall(t *testing.T) {
 	}
 	// Who reads first and who shares the reading is not the same in every life, so that
 	// some have fewer calls.
-	var happened atomic.Int64
+	var happened, all atomic.Int64
 	t.Cleanup(func() {
-		if all := 3 * len(calls); happened.Load() < int64(all*3/4) {
-			t.Errorf("the forge failed in %d of %d lives only", happened.Load(), all)
+		if happened.Load() < all.Load()*3/4 {
+			t.Errorf("the forge failed in %d of %d lives only", happened.Load(), all.Load())
 		}
 	})
 	for at, method := range calls {
@@ -386,6 +386,10 @@ func TestAMinuteOfErrorsAtEveryCall(t *testing.T) {
 			"everything":  {true, false},
 			"answer lost": {true, true},
 		} {
+			if kind.lost && slices.Contains([]string{"Item", "Comments", "Access", "Dependencies", "Repository", "List", "Self"}, method) {
+				continue // nothing is done by a reading: the same as everything
+			}
+			all.Add(1)
 			t.Run(fmt.Sprintf("%s from call %d on, %s", name, at+1, method), func(t *testing.T) {
 				t.Parallel()
 				o := &outage{at: at + 1, whole: kind.whole, lost: kind.lost}
