@@ -69,6 +69,7 @@ type Agent struct {
 
 	mutex   sync.Mutex
 	holding map[runOf]bool
+	unmoved map[string]bool // runs of which the server was told that their files cannot be moved
 }
 
 // runOf names a run.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
@@ -9,32 +10,82 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// mostAsked is how many runs the server is asked at once.
-const mostAsked = 100
+const (
+	// mostAsked is how many runs the server is asked at once.
+	mostAsked = 100
+	// longestCause is how much the server is told of why files cannot be moved.
+	longestCause = 500
+)
 
 // PutAway puts away the context files of runs that will not go on: a task may be
-// stopped while it is paused, or end on another agent, and nobody holds it here.
+// stopped while it is paused, or end on another agent, and nobody holds it here. It also
+// moves the files of runs that could not be moved when they ended, and tells the server
+// once of each for which that does not succeed.
 func (a *Agent) PutAway(ctx context.Context) error {
 	if a.Contexts == nil {
 		return nil
 	}
+	unmoved, failed := a.moveAgain(ctx)
 	left, err := a.Contexts.Left()
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	for some := range slices.Chunk(left, mostAsked) {
-		if err := a.putAway(ctx, some); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, a.putAway(ctx, some, unmoved))
 	}
-	return nil
+	return failed
 }
 
-func (a *Agent) putAway(ctx context.Context, left []contexts.Left) error {
-	asked, files := make([]wire.RunRef, len(left)), map[wire.RunRef]contexts.Left{}
-	for i, run := range left {
-		asked[i] = wire.RunRef{TaskID: string(run.Task), Generation: run.Generation}
-		files[asked[i]] = run
+// moveAgain moves the files of runs that could not be moved, and returns those that still
+// cannot be and of which the server was not told.
+func (a *Agent) moveAgain(ctx context.Context) (tell map[wire.RunRef]wire.RunUnmoved, err error) {
+	tell = map[wire.RunRef]wire.RunUnmoved{}
+	moved, unmoved, err := a.Contexts.MoveAgain()
+	for _, run := range moved {
+		a.toldUnmoved(run.UUID, false)
+		a.Log.InfoContext(ctx, "the context files of a run that could not be moved are where they belong now", "task", run.Task, "state", run.State)
+	}
+	for _, run := range unmoved {
+		if !run.Known {
+			a.Log.ErrorContext(ctx, "the context files of a run cannot be moved; it is tried again", "task", run.Task, "folder", run.Folder, "error", run.Err)
+		}
+		if a.isToldUnmoved(run.UUID) {
+			continue
+		}
+		cause := []rune(run.Err.Error())
+		ref := wire.RunRef{TaskID: string(run.Task), Generation: run.Generation}
+		tell[ref] = wire.RunUnmoved{RunRef: ref, Folder: run.Folder, Cause: string(cause[:min(len(cause), longestCause)])}
+	}
+	return tell, err
+}
+
+func (a *Agent) isToldUnmoved(run string) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.unmoved[run]
+}
+
+// toldUnmoved notes whether the server was told that the files of a run cannot be moved.
+func (a *Agent) toldUnmoved(run string, told bool) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.unmoved == nil {
+		a.unmoved = make(map[string]bool)
+	}
+	if a.unmoved[run] = told; !told {
+		delete(a.unmoved, run)
+	}
+}
+
+func (a *Agent) putAway(ctx context.Context, left []contexts.Left, unmoved map[wire.RunRef]wire.RunUnmoved) error {
+	asked, files := wire.RunsAsked{}, map[wire.RunRef]contexts.Left{}
+	for _, run := range left {
+		ref := wire.RunRef{TaskID: string(run.Task), Generation: run.Generation}
+		asked.Runs = append(asked.Runs, ref)
+		files[ref] = run
+		if tell, is := unmoved[ref]; is {
+			asked.Unmoved = append(asked.Unmoved, tell)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -42,11 +93,20 @@ func (a *Agent) putAway(ctx context.Context, left []contexts.Left) error {
 	if err != nil {
 		return err
 	}
+	for _, run := range asked.Unmoved {
+		a.toldUnmoved(files[run.RunRef].UUID, true)
+	}
+	var failed error
 	for _, run := range over {
-		if err := a.Contexts.Close(files[run.RunRef].UUID, task.State(run.State), task.Reason(run.Reason)); err != nil {
-			return err
+		is := files[run.RunRef]
+		if a.isToldUnmoved(is.UUID) {
+			continue // see moveAgain
+		}
+		if err := a.Contexts.Close(is.UUID, task.State(run.State), task.Reason(run.Reason)); err != nil {
+			failed = errors.Join(failed, err)
+			continue
 		}
 		a.Log.InfoContext(ctx, "put away the context files of a run that is over", "task", run.TaskID, "state", run.State, "reason", run.Reason)
 	}
-	return nil
+	return failed
 }

@@ -82,7 +82,7 @@ func (h *hold) closeFiles(ctx context.Context, result wire.Result) {
 		err = h.files.Leave()
 	}
 	if err != nil {
-		h.log.ErrorContext(ctx, "the context files of the run are not where they belong", "error", err)
+		h.log.ErrorContext(ctx, "the context files of the run are not where they belong; what could not be moved is tried again", "error", err)
 	}
 }
 

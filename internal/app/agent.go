@@ -116,7 +116,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	}
 	// What was left for longer than a pause may last is not coming back.
 	if _, err := files.Sweep(p.now().AddDate(0, 0, -c.PauseResume.PausedTaskExpiryDays)); err != nil {
-		return nil, err
+		s.log.ErrorContext(ctx, "the context files of runs that were left cannot be put away; it is tried again", "error", err)
 	}
 	earlier, err := s.process.Ended()
 	if err != nil {

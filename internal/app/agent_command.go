@@ -90,6 +90,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopTelemetry(ctx, report)) }()
+	o.settings.warn(ctx, report.Log)
 	client, err := agentClient(c.Agent.CAFile)
 	if err != nil {
 		return err

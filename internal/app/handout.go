@@ -67,7 +67,7 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	})
 	h.intake = broker.NewIntake(broker.IntakeOptions{
 		Tasks: f.store, Notices: f.store, Forges: f.forges, Snapshots: f.snapshots, Trust: f.trust, Scope: scopeOf(c), Bot: bot, Steering: f.steering,
-		Labels: c.LabelNames, Rules: rulesOf(c), TakenUp: f.running.talk.TakenUp, Withdraw: f.running.withdraw(c), Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
+		Labels: c.LabelNames, Rules: rulesOf(c), TakenUp: f.running.talk.TakenUp, KeepUnassigned: !c.TaskStop.Enabled, Withdraw: f.running.halts.Unwanted, Now: h.clock.Now, Wrote: f.sender.Wake, Log: f.log,
 	})
 	f.running.watch(f, h.intake, c.PauseResume.AnswerWithin, h.clock.Now)
 	f.webhooks.Changes = f.running.watcher

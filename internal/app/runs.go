@@ -151,14 +151,6 @@ func (r *runSide) stop() {
 	r.halts.Stop()
 }
 
-// withdraw is what becomes of a task that its item no longer wants.
-func (r *runSide) withdraw(c config.Config) broker.Withdraw {
-	if c.TaskStop.Enabled {
-		return r.halts.Unwanted
-	}
-	return func(context.Context, task.Task, task.Reason) error { return nil }
-}
-
 // ownLogin tells whether a login on a forge is the bot's. The login of a GitHub
 // App has "[bot]" behind its name.
 func ownLogin(c config.Config) func(task.Forge, string) bool {

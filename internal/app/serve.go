@@ -67,7 +67,13 @@ func (o serve) run(ctx context.Context, name string, ready whenReady) error {
 	if err != nil {
 		return err
 	}
-	return o.serve(ctx, loaded, name, ready)
+	return o.serve(ctx, loaded, name, func(ctx context.Context, running instance) error {
+		o.settings.warn(ctx, running.report.Log)
+		if ready == nil {
+			return nil
+		}
+		return ready(ctx, running)
+	})
 }
 
 // instance is a server that is listening.

@@ -101,6 +101,22 @@ func (p process) client(token string) *wire.Client {
 	return &wire.Client{Server: p.url, Token: token, HTTP: new(http.Client)}
 }
 
+// A file with keys that were removed starts the server, which names each of them once.
+func TestRemovedKeysAreNamedAtTheStart(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "old.yaml")
+	if err := os.WriteFile(file, []byte("task_stop: {check_interval: 3}\npause_resume: {check_interval: 3}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := newPlace(t, "sqlite").start(t, "serve", "--config", file)
+	server.stop(t)
+	for _, key := range []string{"task_stop.check_interval: removed", "pause_resume.check_interval: removed"} {
+		if got := strings.Count(server.stderr.String(), key); got != 1 {
+			t.Errorf("%q is said %d times in\n%s", key, got, server.stderr)
+		}
+	}
+}
+
 // A token made on the command line opens the API of a server that runs already.
 // When it is revoked it opens it no more. What the server knew is there after a
 // restart.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"os"
 
@@ -16,8 +17,9 @@ const defaultFile = "toryo.yaml"
 
 // settings are the flags by which a command is told about its configuration.
 type settings struct {
-	file  string
-	flags map[string]*string // by configuration key
+	file     string
+	flags    map[string]*string // by configuration key
+	warnings []config.Problem   // of what was loaded
 }
 
 // dataFlag and addrFlag are flags that go over configuration keys.
@@ -42,7 +44,16 @@ func (s *settings) load(p program) (config.Config, error) {
 	if err := report.Err(); err != nil {
 		return config.Config{}, err
 	}
+	s.warnings = report.Warnings
 	return loaded, nil
+}
+
+// warn logs what is odd about the configuration that was loaded: once, when a program
+// that goes on has started.
+func (s *settings) warn(ctx context.Context, log *slog.Logger) {
+	for _, warning := range s.warnings {
+		log.WarnContext(ctx, "something about the configuration is odd", "problem", warning.String())
+	}
 }
 
 func (s *settings) fileOrDefault() string {

@@ -25,6 +25,9 @@ type Write struct {
 	// "progress/7". The same what is the same write: it happens once.
 	What  string
 	DueAt time.Time // not before; zero means at once
+	// Lasting is for what is true whatever becomes of the run: it is written even if the
+	// run is over by then.
+	Lasting bool
 }
 
 // NewAction makes an action for the outbox.
@@ -34,15 +37,35 @@ func NewAction(write Write, payload Payload) (store.Action, error) {
 		return store.Action{}, task.Wrap(task.Invalid, err, "cannot write down the action "+write.What)
 	}
 	action := store.Action{
-		Item: write.Item, Task: write.Task, Generation: write.Generation,
+		Item: write.Item, Task: write.Task, Generation: write.Generation, Lasting: write.Lasting,
 		IdempotencyKey: write.idempotencyKey(),
-		Kind:           payload.Kind(), Payload: encoded, DueAt: write.DueAt,
+		Lane:           laneOf(payload), Kind: payload.Kind(), Payload: encoded, DueAt: write.DueAt,
 	}
 	if progress, ok := payload.(Progress); ok {
 		// Not the generation: a run that goes on keeps its comment.
 		action.Coalesce = fmt.Sprintf("progress/%s/%s", write.Task, progress.Name)
 	}
 	return action, nil
+}
+
+// laneOf is what a write keeps its order with when the forge does not take it. What is said
+// and published is in one order. What is only nice to have beside it, such as labels, does
+// not hold it up, and the other way round.
+func laneOf(payload Payload) string {
+	switch payload.(type) {
+	case AddLabel, RemoveLabel, StateLabel, EnsureLabels:
+		return "labels"
+	case Progress:
+		return "progress"
+	case React, Unreact:
+		return "reactions"
+	case SetStatus:
+		return "statuses"
+	case Assign, Unassign:
+		return "assignees"
+	default:
+		return ""
+	}
 }
 
 func (w Write) idempotencyKey() string {

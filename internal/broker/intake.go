@@ -36,11 +36,13 @@ type IntakeOptions struct {
 	Rules    Rules
 	// TakenUp reports whether the last run of a task has taken a review up; see
 	// [Talk.TakenUp]. Nil means that no run takes up reviews.
-	TakenUp  func(ctx context.Context, t task.Task, review forge.Review) (bool, error)
-	Withdraw Withdraw // nil means that a task is stopped at once, whatever it does
-	Now      func() time.Time
-	Wrote    func() // is called when there is something in the outbox
-	Log      *slog.Logger
+	TakenUp func(ctx context.Context, t task.Task, review forge.Review) (bool, error)
+	// KeepUnassigned lets tasks go on when the bot is taken off their items.
+	KeepUnassigned bool
+	Withdraw       Withdraw // nil means that a task is stopped at once, whatever it does
+	Now            func() time.Time
+	Wrote          func() // is called when there is something in the outbox
+	Log            *slog.Logger
 }
 
 const (
@@ -228,6 +230,7 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 		return err
 	}
 	err = i.development(ctx, item, bot)
+	err = errors.Join(err, i.takenOff(ctx, item, bot, maxAge))
 	if item.State != forge.Open {
 		return errors.Join(err, i.ended(ctx, item))
 	}
@@ -277,10 +280,10 @@ func (i *Intake) ended(ctx context.Context, item forge.Item) error {
 
 // withdraw ends a task that is no longer wanted.
 func (i *Intake) withdraw(ctx context.Context, t task.Task, reason task.Reason) error {
-	i.options.Log.InfoContext(ctx, "a task is no longer wanted", "task", t.ID, "item", t.Key.String(), "state", t.State, "reason", reason)
 	if i.options.Withdraw != nil {
 		return i.options.Withdraw(ctx, t, reason)
 	}
+	i.options.Log.InfoContext(ctx, "a task is no longer wanted", "task", t.ID, "item", t.Key.String(), "state", t.State, "reason", reason)
 	_, err := i.options.Tasks.Move(ctx, store.Change{
 		Task: t.ID, Generation: t.Generation, Trigger: task.Withdrawn, Reason: reason, Effects: i.options.Labels.Effects,
 	})

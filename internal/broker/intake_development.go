@@ -33,8 +33,8 @@ func (i *Intake) development(ctx context.Context, item forge.Item, bot string) e
 		return err
 	case !t.State.Active():
 		return i.again(ctx, item, t, wanted, bot)
-	case wanted || item.State == forge.Open && t.Cause == task.ReasonChangesRequested:
-		// A reviewer's wish is carried out whether or not the bot is assigned.
+	case wanted || item.State == forge.Open && (i.options.KeepUnassigned || t.Cause == task.ReasonChangesRequested):
+		// A reviewer's wish is carried out whether or not the bot was ever assigned; see takenOff.
 		return i.describe(ctx, item, t)
 	default:
 		return i.unwanted(ctx, item, t, bot)
@@ -92,7 +92,8 @@ func (i *Intake) asked(ctx context.Context, item task.Key, actor, what string) (
 
 // again decides about an item whose task has ended.
 func (i *Intake) again(ctx context.Context, item forge.Item, t task.Task, wanted bool, bot string) error {
-	released := t.Released || t.State == task.Stopped && (t.Reason == task.ReasonUnassigned || t.Reason == task.ReasonItemClosed)
+	released := t.Released || t.State == task.Stopped &&
+		(t.Reason == task.ReasonUnassigned && t.Cause != task.ReasonChangesRequested || t.Reason == task.ReasonItemClosed)
 	switch {
 	case wanted && released:
 		return i.begin(ctx, item, bot)
@@ -113,7 +114,7 @@ func (i *Intake) unwanted(ctx context.Context, item forge.Item, t task.Task, bot
 	switch {
 	case again.State != forge.Open:
 		return i.withdraw(ctx, t, task.ReasonItemClosed)
-	case !again.AssignedTo(bot):
+	case !again.AssignedTo(bot) && !i.options.KeepUnassigned:
 		return i.withdraw(ctx, t, task.ReasonUnassigned)
 	default:
 		return nil

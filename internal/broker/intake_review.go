@@ -100,9 +100,13 @@ func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, labele
 	if err != nil {
 		return err
 	}
+	on, err := i.assignedOn(ctx, pull, item.Key)
+	if err != nil {
+		return err
+	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
-		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: branchOf(pull), Author: author,
+		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: branchOf(pull), Author: author, AssignedOn: on,
 	})
 }
 
@@ -223,13 +227,23 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 	if ours {
 		otherwise = origin.Role
 	}
+	return i.assignFixUp(ctx, pull, otherwise, occasionOf(newest))
+}
+
+// assignFixUp makes the task of a review that asks for changes, with a role unless the pull
+// request has another.
+func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise task.Role, occasion string) error {
 	as, err := i.description(ctx, pull, otherwise, "")
+	if err != nil {
+		return err
+	}
+	on, err := i.assignedOn(ctx, pull)
 	if err != nil {
 		return err
 	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
-		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasionOf(newest),
+		Branch: branchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion, AssignedOn: on,
 	})
 }
 

@@ -199,12 +199,16 @@ func (r *Runs) Progress(ctx context.Context, held Held, text string) error {
 func progressName(t task.Task) string { return "run/" + strconv.FormatInt(t.Began, 10) }
 
 // Say writes a comment, or an answer in a review thread if one is named. The same
-// name is the same comment.
+// name is the same comment. What a run has said while it was held is written, although the
+// forge may take it only when the run is over.
 func (r *Runs) Say(ctx context.Context, held Held, name, text, thread string) error {
+	write := held.write("say/" + name)
+	write.Lasting = true
 	if thread != "" {
-		return r.put(ctx, held.write("reply/"+name), Reply{Thread: thread, Text: text})
+		write.What = "reply/" + name
+		return r.put(ctx, write, Reply{Thread: thread, Text: text})
 	}
-	return r.put(ctx, held.write("say/"+name), Comment{Text: text})
+	return r.put(ctx, write, Comment{Text: text})
 }
 
 // SubmitReview writes a review of a pull request to the forge, once for each head

@@ -72,7 +72,8 @@ const (
 )
 
 // Sender performs the actions in the outbox on the forges: in order for each
-// item, until each is delivered or refused, and none twice.
+// item, until each is delivered or refused, and none twice. What the forge does not
+// take for now holds up only what has to come after it: see laneOf.
 //
 // An action is refused when its run is over, or when the forge says that it will
 // never take it. When the forge cannot be had, it is tried again for as long as
@@ -382,7 +383,7 @@ func (s *Sender) taskOf(ctx context.Context, action store.Action) (task.Task, er
 	if err != nil {
 		return task.Task{}, fmt.Errorf("read the task of the action: %w", err)
 	}
-	if current.Generation != action.Generation {
+	if current.Generation != action.Generation && !action.Lasting {
 		return task.Task{}, task.Errorf(task.StaleGeneration, "the task is in generation %d, the write is of %d", current.Generation, action.Generation)
 	}
 	return current, nil

@@ -223,8 +223,8 @@ func TestOrderAndRetry(t *testing.T) {
 		}
 		got := writes(d.forge.Calls())
 		want := []string{
-			"CreateComment first", "CreateComment first", "CreateComment first", "CreateComment first", "CreateComment first",
-			"CreateComment first", "AddLabel second", "CreateComment third",
+			"CreateComment first", "AddLabel second", "CreateComment first", "CreateComment first", "CreateComment first",
+			"CreateComment first", "CreateComment first", "CreateComment third",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)

@@ -24,9 +24,11 @@ type TalkOptions struct {
 	// news.
 	Own      func(of task.Forge, login string) bool
 	Steering *Steering
-	Off      bool // runs are told of no comments that come while they work
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Off means that runs are told of no comments that come while they work, except for
+	// answers to their questions.
+	Off bool
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Talk keeps the comment logs of tasks: what people said on the items, each
@@ -149,8 +151,15 @@ func presentIn(entries []store.CommentEntry) []store.CommentEntry {
 // Hear compares an item as it was read with the task's log and appends what is
 // new, edited or deleted.
 func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
+	var open question
 	if k.options.Off {
-		return nil
+		if !asks(t) {
+			return nil
+		}
+		var err error
+		if open, err = k.questionOf(ctx, t); err != nil || !open.asked {
+			return err
+		}
 	}
 	first := true
 	return k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {
@@ -164,6 +173,9 @@ func (k *Talk) Hear(ctx context.Context, t task.Task, seen Snapshot) error {
 	}, func(ctx context.Context, changes []change) ([]store.CommentEntry, error) {
 		entries := make([]store.CommentEntry, 0, len(changes))
 		for _, c := range changes {
+			if k.options.Off && !open.answeredBy(c, seen) {
+				continue
+			}
 			entry := store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
 			earlier := func() (bool, error) { return k.commentedBefore(ctx, t, c.comment.Author) }
 			if err := k.judge(ctx, seen.Item, c, &entry, earlier); err != nil {

@@ -12,6 +12,9 @@ import (
 // WIPRef is where the work in progress of a task is, in its namespace.
 const WIPRef = "refs/toryo/wip"
 
+// saidState begins the names of comments about the state of a task.
+const saidState = "said/"
+
 const (
 	// languageAge is how old the text may be by which the language is told, and
 	// languageWait how long we wait for it: the title will do.
@@ -55,7 +58,7 @@ func (w *Words) effects(comment string) store.Effects {
 	return func(before, after task.Task) []store.Action {
 		actions := w.Labels.Effects(before, after)
 		if comment != "" {
-			actions = append(actions, said(after, "said/"+string(after.State), comment))
+			actions = append(actions, said(after, saidState+string(after.State), comment))
 		}
 		return actions
 	}

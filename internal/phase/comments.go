@@ -62,7 +62,7 @@ func (t *talk) takeComments(ctx context.Context, look bool) {
 		t.run.Log.WarnContext(ctx, "comments could not be added to the conversation", "error", err)
 		return
 	}
-	if !look || t.run.Comments.Off {
+	if !look || t.run.Comments.Off && !t.run.state.asking {
 		return
 	}
 	comments, err := t.run.waiting(ctx)

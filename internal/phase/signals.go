@@ -10,8 +10,8 @@ import (
 
 // CommentChecks say how comments are looked for during a run.
 type CommentChecks struct {
-	Off   bool
-	Every int // loops of the model; 0 means 1
+	Off   bool // only the answer to a question of the run is taken up
+	Every int  // loops of the model; 0 means 1
 }
 
 // checkpoint looks for signals: stop and pause first, which end the context, then

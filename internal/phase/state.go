@@ -34,6 +34,7 @@ type state struct {
 	has         map[string]int64 // the position up to which a conversation has it
 	answered    map[string]int64 // the position up to which the model has answered there since
 	waitedAt    int64            // the step at which the run paused for an answer
+	asking      bool             // it has not taken up an answer since
 	spoken      map[string]bool
 	summary     string
 	failed      *GivenUp
@@ -219,7 +220,10 @@ func (s *state) applySignal(entry Entry) {
 		s.heard[len(s.heard)-1].Body = block.Block.Text
 	}
 	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
-		s.waitedAt = entry.Step
+		s.waitedAt, s.asking = entry.Step, true
+	}
+	if entry.Signal.Position > 0 && slices.ContainsFunc(entry.Signal.Comments, func(c TakenComment) bool { return c.Refused == "" }) {
+		s.asking = false
 	}
 }
 

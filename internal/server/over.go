@@ -1,8 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -25,6 +29,11 @@ func (s *Server) registerOver() {
 }
 
 func (s *Server) over(ctx context.Context, input *overInput) (*overOutput, error) {
+	for _, run := range input.Body.Unmoved {
+		if err := s.noteUnmoved(ctx, run); err != nil {
+			return nil, err
+		}
+	}
 	over := []wire.RunOver{}
 	for _, run := range input.Body.Runs {
 		t, err := s.store.Task(ctx, task.ID(run.TaskID))
@@ -42,4 +51,40 @@ func (s *Server) over(ctx context.Context, input *overInput) (*overOutput, error
 		}
 	}
 	return &overOutput{wire.RunsOver{Over: over}}, nil
+}
+
+// noteUnmoved writes into the journal of a task that its agent cannot move its context
+// files, where people see it. An agent can say so of its own runs only, and once.
+func (s *Server) noteUnmoved(ctx context.Context, run wire.RunUnmoved) error {
+	t, err := s.store.Task(ctx, task.ID(run.TaskID))
+	if task.CodeOf(err) == task.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if name := caller(ctx).Name; t.LastAgent != name && !strings.HasPrefix(t.LastAgent, name+"/") || run.Generation > t.Generation {
+		return task.Errorf(task.Forbidden, "the run %d of task %s was not this agent's", run.Generation, t.ID)
+	}
+	data, err := json.Marshal(map[string]string{
+		"text":   fmt.Sprintf("The context files of the run are not in %s/ on the agent %s, because they cannot be moved: %s. It is tried again.", run.Folder, t.LastAgent, run.Cause),
+		"status": "warning",
+	})
+	if err != nil {
+		return task.Wrap(task.Internal, err, "the note cannot be written down")
+	}
+	noted, err := s.store.EventsOf(ctx, t.ID, task.NoteTaken)
+	if err != nil {
+		return err
+	}
+	for _, event := range noted {
+		if event.Source == task.FromServer && bytes.Equal(event.Data, data) {
+			return nil
+		}
+	}
+	s.log.WarnContext(ctx, "an agent cannot move the context files of a run", "task", t.ID, "agent", t.LastAgent, "folder", run.Folder, "cause", run.Cause)
+	_, err = s.store.Append(ctx, []task.Event{{
+		Task: t.ID, Generation: t.Generation, Source: task.FromServer, Kind: task.NoteTaken, At: s.now(), Data: data,
+	}})
+	return err
 }

@@ -112,6 +112,7 @@ type setting struct {
 	patience time.Duration
 	limits   Limits
 	refuse   bool // what nobody asked for is not even published as a draft
+	silent   bool // comments are not taken up while runs work
 }
 
 // addressBook has the addresses of people.
@@ -181,7 +182,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		t.Fatal(err)
 	}
 	w.talk = broker.NewTalk(broker.TalkOptions{
-		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Now: w.now, Log: logger,
+		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Off: set.silent, Now: w.now, Log: logger,
 	})
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Receipts: receipts, Talk: w.talk,

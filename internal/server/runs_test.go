@@ -141,7 +141,7 @@ func TestWhatBecameOfRuns(t *testing.T) {
 			}
 		}
 		unknown := wire.RunRef{TaskID: "01a1de67-0000-7000-8000-000000000000", Generation: 1}
-		over, err := agent.Over(t.Context(), append(runs, unknown))
+		over, err := agent.Over(t.Context(), wire.RunsAsked{Runs: append(runs, unknown)})
 		want := []wire.RunOver{
 			{RunRef: runs[1], State: "stopped", Reason: string(task.ReasonUnassigned)},
 			{RunRef: runs[2], State: "stopped", Reason: string(task.ReasonAssigned)},
@@ -150,10 +150,42 @@ func TestWhatBecameOfRuns(t *testing.T) {
 			t.Errorf("over are %+v, %v, want %+v", over, err, want)
 		}
 		viewer := &wire.Client{Server: w.web.URL, HTTP: w.web.Client(), Token: w.token(t, access.Viewer)}
-		if _, err := viewer.Over(t.Context(), runs); task.CodeOf(err) != task.Forbidden {
+		if _, err := viewer.Over(t.Context(), wire.RunsAsked{Runs: runs}); task.CodeOf(err) != task.Forbidden {
 			t.Errorf("a viewer who asks is told %v", err)
 		}
 	})
+}
+
+// An agent that cannot move the context files of a run of its own says so, and people see it
+// once; of others' runs it can say nothing.
+func TestFilesThatCannotBeMovedAreNoted(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Repair the gate")
+	_, running := w.claim(t, made.ID)
+	say := func(name, cause string) error {
+		token, err := w.server.tokens.Create(t.Context(), access.Agent, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agent := &wire.Client{Server: w.web.URL, HTTP: w.web.Client(), Token: token}
+		_, err = agent.Over(t.Context(), wire.RunsAsked{Runs: []wire.RunRef{}, Unmoved: []wire.RunUnmoved{{
+			RunRef: wire.RunRef{TaskID: string(made.ID), Generation: running.Generation}, Folder: "completed", Cause: cause,
+		}}})
+		return err
+	}
+	if err := say("another", "<nothing> of yours"); task.CodeOf(err) != task.Forbidden {
+		t.Errorf("another agent is told %v", err)
+	}
+	for range 2 {
+		if err := say("a1", "no space left on device"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := w.store.EventsOf(t.Context(), made.ID, task.NoteTaken)
+	if err != nil || len(events) != 1 || !strings.Contains(string(events[0].Data), "not in completed/ on the agent a1, because they cannot be moved: no space left on device") {
+		t.Errorf("the journal has %+v, %v", events, err)
+	}
 }
 
 // A lease lets its holder publish the branch of its task, for the base of its task, and

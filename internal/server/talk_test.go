@@ -182,6 +182,61 @@ func TestAcceptFrom(t *testing.T) {
 	}
 }
 
+// Where comments are not taken up, the answer to a question still is, and nothing before or
+// after it.
+func TestAnAnswerIsHeardWhereCommentsAreNot(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database store.Store) {
+		t.Helper()
+		w := newWorkshop(t, database, setting{silent: true})
+		made := w.issue(t, "Repair the gate")
+		held, _ := w.claim(t, made.ID)
+		early := w.forge.Say(made.Key, "alice", "during the work")
+		w.look(t, made.ID)
+		if err := held.Say(t.Context(), wire.Say{Name: "1-question-3", Text: "Green or red?"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+			t.Fatal(err)
+		}
+		w.look(t, made.ID)
+		w.settle(t, made.Key)
+		w.look(t, made.ID)
+		w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer) // nobody has answered
+		w.forge.Say(made.Key, "alice", "paint it green")
+		w.look(t, made.ID)
+		w.wantState(t, made.ID, task.Queued, task.ReasonResumed)
+		held, _ = w.goOn(t, made.ID)
+		w.forge.Say(made.Key, "alice", "after the answer")
+		w.forge.Edit(made.Key, early.ID, "changed after the answer")
+		w.look(t, made.ID)
+		heard, _ := heardBy(t, held, 0)
+		if len(heard) != 1 || heard[0] != "new alice: paint it green" {
+			t.Errorf("the run hears %q", heard)
+		}
+	})
+}
+
+// Without a comment of the run's own, the one that says what it waits for is the question,
+// and what somebody changes afterwards is an answer too.
+func TestAnEditIsAnAnswerWhereCommentsAreNotHeard(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t, setting{silent: true})
+	made := w.issue(t, "Repair the gate")
+	held, _ := w.claim(t, made.ID)
+	said := w.forge.Say(made.Key, "alice", "during the work")
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.look(t, made.ID)
+	w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
+	w.forge.Later(time.Minute)
+	w.forge.Edit(made.Key, said.ID, "green")
+	w.look(t, made.ID)
+	w.wantState(t, made.ID, task.Queued, task.ReasonResumed)
+}
+
 // A task that waits for an answer goes on by itself when somebody answers whose word
 // counts, whether we are told of it or look.
 func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {

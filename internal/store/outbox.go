@@ -22,11 +22,14 @@ const (
 // Action is one write to a forge. It is stored before it is tried.
 type Action struct {
 	ID   string
-	Item task.Key // actions on one item are delivered in the order in which they were put
+	Item task.Key // actions on one item are delivered in the order in which they were put; see Lane
 	// Task and Generation are the run that the write belongs to. An action
 	// without a task is the server's own and is never stale.
 	Task       task.ID
 	Generation int64
+	// Lasting says that the write is made although the task is in a newer generation by
+	// then. Putting it there is refused all the same.
+	Lasting bool
 	// IdempotencyKey is unique: putting an action again changes nothing.
 	IdempotencyKey string
 	// Coalesce names what the action overwrites, for example the progress
@@ -36,9 +39,13 @@ type Action struct {
 	// is due no later than what is put behind it, which it would hold up. Empty
 	// means never.
 	Coalesce string
-	Kind     string
-	Payload  json.RawMessage
-	DueAt    time.Time
+	// Lane names the actions on the item with which the order is kept in any case. With
+	// others it is kept as long as nothing fails: an action that failed and is to be tried
+	// again holds up those of its own lane only, and these hold up nobody else either.
+	Lane    string
+	Kind    string
+	Payload json.RawMessage
+	DueAt   time.Time
 
 	Sequence  int64 // of the item's actions
 	Status    ActionStatus
@@ -57,7 +64,8 @@ type Outbox interface {
 	Put(ctx context.Context, action Action) (stored Action, put bool, err error)
 	// Take returns actions that are due, of each item only the first that is
 	// still pending, but for what overwrites something and was never tried: while
-	// that is not due, the next one comes first. It holds them for the
+	// that is not due, the next one comes first; and but for what has failed, which
+	// holds up its own lane only. It holds them for the
 	// caller until the given time: no other caller gets them before. Each Take counts as an attempt. An action
 	// whose task is in a newer generation by now is not returned but refused with
 	// ReasonStaleGeneration.

@@ -25,6 +25,8 @@ type NewTask struct {
 	Author   string
 	// BlockedBy are open items that have to be closed first.
 	BlockedBy task.Keys
+	// AssignedOn are items that the bot is on now; see [task.Task].
+	AssignedOn task.Keys
 }
 
 // Description is what an item says of its task and may say differently later.
@@ -68,6 +70,7 @@ type TaskFilter struct {
 	Repository   string
 	Type         task.Type
 	UpdatedSince time.Time // only tasks that changed at or after this moment
+	SeenOn       bool      // only those with items on which the bot was seen
 	Unreleased   bool      // only those whose item the bot was not seen off since
 	Limit        int       // 0 means all
 }
@@ -93,6 +96,8 @@ type Tasks interface {
 	Describe(ctx context.Context, id task.ID, as Description) error
 	// Release notes that the bot is not on the item of the task.
 	Release(ctx context.Context, id task.ID) error
+	// SeenOn notes on which items the bot was seen since the task was assigned.
+	SeenOn(ctx context.Context, id task.ID, items task.Keys) error
 	// SetPhase records the phase of the run; it fails with StaleGeneration if
 	// the run is over.
 	SetPhase(ctx context.Context, id task.ID, generation int64, phase task.Phase) error

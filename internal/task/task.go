@@ -61,6 +61,10 @@ type Task struct {
 	Author     string // the agent that wrote what is to be reviewed
 	// BlockedBy are the open items that have to be closed first.
 	BlockedBy Keys
+	// AssignedOn are the items on which the bot was seen since the task was assigned: taking
+	// it off one of them is a wish to stop. Only tasks that do not follow from the bot being
+	// on their own item have any: what reviewers ask for, and reviews.
+	AssignedOn Keys
 	// Released says that the bot was seen off the item since the assignment, so
 	// that it being on the item is a new assignment.
 	Released bool

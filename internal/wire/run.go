@@ -235,6 +235,15 @@ type Ended struct {
 // RunsAsked names runs whose files an agent has kept, to ask what became of them.
 type RunsAsked struct {
 	Runs []RunRef `json:"runs" maxItems:"100"`
+	// Unmoved are runs of the agent whose files it cannot put where they belong.
+	Unmoved []RunUnmoved `json:"unmoved,omitempty" maxItems:"100"`
+}
+
+// RunUnmoved is a run whose context files cannot be moved, which people are to know.
+type RunUnmoved struct {
+	RunRef
+	Folder string `json:"folder" enum:"paused,completed" doc:"Where they belong"`
+	Cause  string `json:"cause" maxLength:"2000" doc:"Why they cannot be moved"`
 }
 
 // RunRef names a run by its task and its last generation.

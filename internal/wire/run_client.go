@@ -25,10 +25,11 @@ func (c *Client) RequestTaskAs(ctx context.Context, asker TaskRequest, wait time
 	return &assigned, nil
 }
 
-// Over asks which of the runs will not go on.
-func (c *Client) Over(ctx context.Context, runs []RunRef) ([]RunOver, error) {
+// Over asks which of the runs will not go on, and tells of those whose files cannot be
+// moved.
+func (c *Client) Over(ctx context.Context, asked RunsAsked) ([]RunOver, error) {
 	var over RunsOver
-	_, err := c.send(ctx, http.MethodPost, "/v1/tasks/over", RunsAsked{Runs: runs}, &over)
+	_, err := c.send(ctx, http.MethodPost, "/v1/tasks/over", asked, &over)
 	return over.Over, err
 }
 

@@ -43,8 +43,9 @@ type Contexts struct {
 	dir     string
 	options Options
 
-	mu   sync.Mutex
-	open map[string]bool // runs whose journal is open here
+	mu      sync.Mutex
+	open    map[string]bool     // runs whose journal is open here
+	unmoved map[string]Metadata // runs that could not be moved, as they stand
 }
 
 // Open makes the folders. It fails with DataDir if they cannot be used.
@@ -60,7 +61,7 @@ func Open(dir string, options Options) (*Contexts, error) {
 			return nil, task.Wrap(task.DataDir, err, "the folder for contexts cannot be used")
 		}
 	}
-	return &Contexts{dir: dir, options: options, open: map[string]bool{}}, nil
+	return &Contexts{dir: dir, options: options, open: map[string]bool{}, unmoved: map[string]Metadata{}}, nil
 }
 
 // runSpace is the name space of the uuids of runs.
@@ -121,6 +122,7 @@ func (c *Contexts) Begin(ctx context.Context, work phase.Work, resumes int64, ne
 		return nil, errors.Join(err, j.closeFiles())
 	}
 	c.open[id] = true
+	delete(c.unmoved, id)
 	j.pass(ctx)
 	return j, nil
 }
@@ -207,7 +209,7 @@ func (c *Contexts) left() ([]Left, error) {
 
 // Sweep moves runs that were left and not written to since the moment to the
 // completed ones, marked as left: they went on elsewhere, or not at all. It
-// returns how many there were.
+// returns how many there were, and goes on when one cannot be moved.
 func (c *Contexts) Sweep(before time.Time) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,16 +218,18 @@ func (c *Contexts) Sweep(before time.Time) (int, error) {
 		return 0, err
 	}
 	count := 0
+	var failed error
 	for _, run := range left {
 		if !run.Changed.Before(before) {
 			continue
 		}
 		if err := c.complete(run, StateLeft, run.Reason); err != nil {
-			return count, err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		count++
 	}
-	return count, nil
+	return count, failed
 }
 
 // Close moves a run that was left to the completed ones, as what became of its task

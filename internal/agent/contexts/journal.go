@@ -135,12 +135,17 @@ func (j *Journal) goOn(lines []Line, known int) error {
 	return j.writeMetadata()
 }
 
-func (j *Journal) writeMetadata() error {
+// shown is the metadata as it may be written down.
+func (j *Journal) shown() Metadata {
 	meta := j.meta
 	if redactor := j.contexts.options.Redactor; redactor != nil {
 		meta.Title = redactor.String(meta.Title)
 	}
-	if err := replaceJSON(filepath.Join(j.dir, metadataFile), meta); err != nil {
+	return meta
+}
+
+func (j *Journal) writeMetadata() error {
+	if err := replaceJSON(filepath.Join(j.dir, metadataFile), j.shown()); err != nil {
 		return task.Wrap(task.DataDir, err, "cannot write the metadata of the run")
 	}
 	return nil
@@ -314,8 +319,8 @@ func (j *Journal) End(state task.State, reason task.Reason) error {
 // with it.
 func (j *Journal) Leave() error { return j.end("", "", Running) }
 
-// end closes the journal and moves the run. The run stays running when that
-// fails.
+// end closes the journal and moves the run. When that fails the run stays running, with
+// all of its files, and is moved by [Contexts.MoveAgain].
 func (j *Journal) end(state string, reason task.Reason, folder string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -341,7 +346,11 @@ func (j *Journal) end(state string, reason task.Reason, folder string) error {
 	if closeErr := j.closeFiles(); closeErr != nil {
 		err = errors.Join(err, task.Wrap(task.DataDir, closeErr, "cannot close the journal of the run"))
 	}
-	return errors.Join(err, c.move(j.id, Running, folder))
+	moved := c.move(j.id, Running, folder)
+	if moved != nil {
+		c.unmoved[j.id] = j.shown()
+	}
+	return errors.Join(err, moved)
 }
 
 func (j *Journal) closeFiles() error {

@@ -117,7 +117,7 @@ type CommandExecutor struct {
 
 // CommentDetection is the section "comment_detection".
 type CommentDetection struct {
-	Enabled        bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work."`
+	Enabled        bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work. The answer to a question of the bot is taken up either way."`
 	CheckInterval  int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
 	AcceptFrom     string `key:"accept_from" default:"write_or_author" enum:"write_or_author write participants all" usual:"true" about:"Who may steer the work by comments and reviews: people who may write to the repository and the author of the issue or pull request; only people who may write; those who take part too (assignees, and who had commented before the task began); or everyone who can comment. What others say is recorded with the reason and not taken up."`
 	ReviewComments bool   `key:"review_comments" default:"true" about:"Whether reviews of a pull request, their texts and the comments on lines, count too."`
@@ -143,14 +143,12 @@ type Git struct {
 
 // TaskStop is the section "task_stop".
 type TaskStop struct {
-	Enabled       bool `key:"enabled" default:"true" usual:"true" about:"Whether a task stops when the bot is unassigned."`
-	CheckInterval int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model. It changes nothing in how soon a task stops: besides these looks, a stop interrupts at once whatever is going on."`
+	Enabled bool `key:"enabled" default:"true" usual:"true" about:"Whether a task stops when the bot is unassigned. Closing the issue or pull request ends its tasks either way."`
 }
 
 // PauseResume is the section "pause_resume".
 type PauseResume struct {
 	Enabled              bool `key:"enabled" default:"true" usual:"true" about:"Whether tasks can be paused."`
-	CheckInterval        int  `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model. It changes nothing in how soon a task pauses: besides these looks, a pause interrupts at once whatever is going on."`
 	PausedTaskExpiryDays int  `key:"paused_task_expiry_days" default:"30" min:"1" max:"36500" usual:"true" about:"A task that is paused for longer is stopped."`
 
 	AnswerWithin time.Duration `key:"answer_within" default:"24h" min:"1m" max:"8760h" about:"How long a run that has asked a question waits, paused, for a comment with the answer; then it decides by itself."`

@@ -58,6 +58,10 @@ func (l *loader) readPair(doc *document, s *section, p pair) {
 		l.readEntry(doc, s, p)
 		return
 	}
+	if wrong := removed[join(s.path, p.key)]; !found && wrong != nil {
+		l.warning(l.inFile(p.at), join(s.path, p.key), wrong)
+		return
+	}
 	switch {
 	case !found:
 		l.problem(l.inFile(p.at), join(s.path, shortName(p.key)), complain(l.schema.suggest(s, p.key), "unknown key"))

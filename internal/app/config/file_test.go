@@ -51,8 +51,8 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			[]string{"toryo.yaml:3:1: comment_detectoin: unknown key; did you mean comment_detection?"},
 		},
 		"swapped letters and a dash": {
-			"pause_resume:\n  check-intevral: 1\n",
-			[]string{"toryo.yaml:2:3: pause_resume.check-intevral: unknown key; did you mean check_interval?"},
+			"comment_detection:\n  check-intevral: 1\n",
+			[]string{"toryo.yaml:2:3: comment_detection.check-intevral: unknown key; did you mean check_interval?"},
 		},
 		"key of another section": {
 			"gitlab:\n  owner: me\n",
@@ -83,20 +83,20 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			[]string{"toryo.yaml:2:12: task_stop.enabled: true or false is expected here, not text; remove the quotes"},
 		},
 		"text for a number": {
-			"task_stop:\n  check_interval: often\n",
-			[]string{`toryo.yaml:2:19: task_stop.check_interval: "often" is not a whole number; write it in plain digits, without quotes`},
+			"comment_detection:\n  check_interval: often\n",
+			[]string{`toryo.yaml:2:19: comment_detection.check_interval: "often" is not a whole number; write it in plain digits, without quotes`},
 		},
 		"fraction for a whole number": {
-			"task_stop: {check_interval: 1.5}\n",
-			[]string{`toryo.yaml:1:29: task_stop.check_interval: "1.5" is not a whole number; write it in plain digits, without quotes`},
+			"comment_detection: {check_interval: 1.5}\n",
+			[]string{`toryo.yaml:1:37: comment_detection.check_interval: "1.5" is not a whole number; write it in plain digits, without quotes`},
 		},
 		"octal or not": {
 			"pause_resume:\n  paused_task_expiry_days: 010\n",
 			[]string{`toryo.yaml:2:28: pause_resume.paused_task_expiry_days: "010" is not a whole number; write it in plain digits, without quotes`},
 		},
 		"too small": {
-			"task_stop:\n  check_interval: 0\n",
-			[]string{"toryo.yaml:2:19: task_stop.check_interval: 0 is too small; the least is 1"},
+			"comment_detection:\n  check_interval: 0\n",
+			[]string{"toryo.yaml:2:19: comment_detection.check_interval: 0 is too small; the least is 1"},
 		},
 		"too large": {
 			"llm:\n  temperature: 2.5\n",
@@ -317,7 +317,7 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 func TestAllProblemsAreFoundInOneRunInTheOrderOfTheLines(t *testing.T) {
 	t.Parallel()
 	text := `langage: ja
-task_stop:
+comment_detection:
   enabled: maybe
   check_interval: -1
 database:
@@ -330,8 +330,8 @@ log: {level: loud, fromat: json}
 	_, report := parse("toryo.yaml", []byte(text), []string{"TORYO_SERVER_ADDR=nowhere"}, map[string]string{"log.format": "xml"})
 	want := []string{
 		"toryo.yaml:1:1: langage: unknown key; did you mean language?",
-		`toryo.yaml:3:12: task_stop.enabled: "maybe" is not true or false; use true or false`,
-		"toryo.yaml:4:19: task_stop.check_interval: -1 is too small; the least is 1",
+		`toryo.yaml:3:12: comment_detection.enabled: "maybe" is not true or false; use true or false`,
+		"toryo.yaml:4:19: comment_detection.check_interval: -1 is too small; the least is 1",
 		"toryo.yaml:6:3: database.driver: postgres needs the URL of the database; set TORYO_DATABASE_URL or database.url_file",
 		"toryo.yaml:8:3: github.token: a secret must not stand in the configuration file; use token_file or the variable TORYO_GITHUB_TOKEN",
 		`toryo.yaml:9:3: github.done_label: bot_label and done_label have the same text "coding agent"; give every state a label of its own`,

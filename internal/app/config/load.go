@@ -168,6 +168,10 @@ func (l *loader) readEnvironment(environ []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := Origin{source: fromEnvironment, name: name}
+		if path, is := removedVariable(name); is {
+			l.warning(at, path, removed[path])
+			continue
+		}
 		k := known[name]
 		var wrong *complaint
 		if k == nil {

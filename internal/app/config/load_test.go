@@ -78,6 +78,7 @@ func TestEveryKindOfVariable(t *testing.T) {
 func TestBadVariablesAreNamed(t *testing.T) {
 	t.Parallel()
 	_, report := Load("", []string{
+		"TORYO_PAUSE_RESUME_PAUSED_TASK_EXPIRY_DAYS=often",
 		"TORYO_TASK_STOP_CHECK_INTERVAL=often",
 		"TORYO_COMMENT_DETECTION_ENABLED=on",
 		"TORYO_GITLAB_PROJECTS=a/b,,c/d",
@@ -93,10 +94,10 @@ func TestBadVariablesAreNamed(t *testing.T) {
 	wantProblems := []string{
 		`TORYO_COMMENT_DETECTION_ENABLED: comment_detection.enabled: "on" is not true or false; use true or false`,
 		"TORYO_GITLAB_PROJECTS: gitlab.projects: entry 2 is empty; remove it",
+		`TORYO_PAUSE_RESUME_PAUSED_TASK_EXPIRY_DAYS: pause_resume.paused_task_expiry_days: "often" is not a whole number; write it in plain digits, without quotes`,
 		`TORYO_SANDBOX_COMMAND_TIMEOUT: sandbox.command_timeout: "5" is not a duration; write it like 30s, 5m or 2h`,
 		`TORYO_SANDBOX_NETWORK_HOSTS: sandbox.network.hosts: "https://b.example" is not the name of a host; write it like example.com, *.example.com or example.com:8443`,
 		"TORYO_SANDBOX_OUTPUT_LIMIT: sandbox.output_limit: 2GiB is too large; the most is 1GiB",
-		`TORYO_TASK_STOP_CHECK_INTERVAL: task_stop.check_interval: "often" is not a whole number; write it in plain digits, without quotes`,
 	}
 	if diff := cmp.Diff(wantProblems, lines(report.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -107,6 +108,7 @@ func TestBadVariablesAreNamed(t *testing.T) {
 		"TORYO_MCP_SERVERS_X_URL: variables do not reach into mcp_servers; set it in the configuration file",
 		"TORYO_Q: unknown variable; remove it",
 		"TORYO_SERVER: unknown variable; did you mean TORYO_SERVER_ADDR?",
+		"TORYO_TASK_STOP_CHECK_INTERVAL: task_stop.check_interval: removed, it has no effect: a stop interrupts a run at once and waits for no look; remove it",
 	}
 	if diff := cmp.Diff(wantWarnings, lines(report.Warnings)); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
@@ -323,7 +325,7 @@ func TestTheListingSaysEveryValueAndItsOrigin(t *testing.T) {
 		`github.owner = ""  (default)`,
 		"llm.temperature = 0.25  (TORYO_LLM_TEMPERATURE)",
 		"command_executor.environments.zig = zig:1  (toryo.yaml:6)",
-		"task_stop.check_interval = 1  (default)",
+		"comment_detection.check_interval = 1  (default)",
 	} {
 		if !strings.Contains(out.String(), line+"\n") {
 			t.Errorf("%q is missing in\n%s", line, out.String())

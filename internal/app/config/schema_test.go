@@ -15,7 +15,7 @@ import (
 func TestTheSpecificationsDefaults(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	if c.CommentDetection != (CommentDetection{true, 1, "write_or_author", true}) || c.TaskStop != (TaskStop{true, 1}) || c.PauseResume != (PauseResume{true, 1, 30, 24 * time.Hour}) {
+	if c.CommentDetection != (CommentDetection{true, 1, "write_or_author", true}) || c.TaskStop != (TaskStop{true}) || c.PauseResume != (PauseResume{true, 30, 24 * time.Hour}) {
 		t.Errorf("signals: %+v %+v %+v", c.CommentDetection, c.TaskStop, c.PauseResume)
 	}
 	if c.Language != "auto" || c.ContextsDir != "contexts" || c.CommandExecutor.DefaultEnvironment != "python" {

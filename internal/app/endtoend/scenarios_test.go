@@ -70,6 +70,15 @@ func (h *house) tellAll(t *testing.T, at site, scenarios []*phasetest.Scenario) 
 	t.Logf("%d scenarios", len(told))
 }
 
+// TestSwitches has unassigning and comments switched off.
+func TestSwitches(t *testing.T) { //nolint:tparallel // as above
+	t.Parallel()
+	h := build(t, plan{agents: 2, settings: "task_stop: {enabled: false}\ncomment_detection: {enabled: false}\n"})
+	board, err := openBoard(t.Context(), h)
+	must(t, err)
+	h.tellAll(t, board, load(t, "testdata/switches/*.txtar"))
+}
+
 // TestTwoServers has two servers on one database: what people do goes through one, and
 // the agents work for the other.
 func TestTwoServers(t *testing.T) { //nolint:tparallel // as above

@@ -30,7 +30,8 @@ type story struct {
 	house *house
 	site  site
 	item  task.Key
-	main  string // the commit that main has to have
+	issue task.Key // that the item belongs to, if that is a pull request of the bot
+	main  string   // the commit that main has to have
 	model *script.Server
 
 	mutex   sync.Mutex // one thing happens at a time
@@ -345,6 +346,8 @@ func (s *story) signal(ctx context.Context, event phasetest.Event) error {
 		return errors.Join(os.MkdirAll(filepath.Dir(s.house.pauseFile()), 0o700), os.WriteFile(s.house.pauseFile(), nil, 0o600))
 	case event.By == "agent file":
 		return os.WriteFile(s.house.pauseFileOf(s.agent), nil, 0o600)
+	case event.By == "issue":
+		return s.site.assign(ctx, s.issue, false)
 	case event.By == "close":
 		return s.site.close(ctx, s.item)
 	case event.By == "command":

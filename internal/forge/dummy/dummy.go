@@ -151,6 +151,14 @@ func (f *Forge) Close(key task.Key) {
 	f.items[key].UpdatedAt = f.moment()
 }
 
+// Later lets time pass on the forge.
+func (f *Forge) Later(by time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.now
+	f.now = func() time.Time { return before().Add(by) }
+}
+
 // SetBranch puts a branch at a commit.
 func (f *Forge) SetBranch(repository, name, commit string) {
 	f.mu.Lock()

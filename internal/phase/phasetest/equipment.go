@@ -75,7 +75,7 @@ func (e Equipment) Equip(options *phase.Options) error {
 	options.Spec.Env = map[string]string{"CGO_ENABLED": "0", "GOCACHE": sandbox.WorkspacePath + "/" + goCache}
 	options.Spec.Image = e.Image
 	options.Language = e.Language
-	options.Comments = phase.CommentChecks{Every: e.Every}
+	options.Comments.Every = e.Every
 	options.Limits = phase.Limits{
 		Reflections: e.Limits.Reflections, ReflectEvery: e.Limits.ReflectEvery, ReflectAfter: e.Limits.ReflectAfter,
 		Repairs: e.Limits.Repairs, Turn: turn.Limits{Turns: e.Limits.Turns},

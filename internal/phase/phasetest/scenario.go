@@ -124,7 +124,7 @@ type Event struct {
 	Away     bool   `yaml:"away"`     // the agent that had the last run is away until the next begins
 	Late     bool   `yaml:"late"`     // the run does not wait for it
 	Hasty    bool   `yaml:"hasty"`    // a crash does not wait until the server has the journal
-	By       string `yaml:"by"`       // how a signal is given: close, file, agent file, command; else unassign and the API
+	By       string `yaml:"by"`       // how a signal is given: close, file, agent file, command, issue (taken off the issue of a pull request); else unassign and the API
 
 	// Do is what a test does itself, in whole installations only.
 	Do func(ctx context.Context) error `yaml:"-"`

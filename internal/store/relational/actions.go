@@ -10,14 +10,14 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const actionColumns = `id, item, sequence, task, generation, idempotency_key, coalesce_name, kind, payload,
+const actionColumns = `id, item, sequence, task, generation, lasting, idempotency_key, coalesce_name, lane, kind, payload,
 	due_at, status, attempts, last_error, reason, result`
 
 func scanAction(r row) (store.Action, error) {
 	var a store.Action
 	var item, payload, result string
 	var owner sql.NullString
-	err := r.Scan(&a.ID, &item, &a.Sequence, &owner, &a.Generation, &a.IdempotencyKey, &a.Coalesce, &a.Kind, &payload,
+	err := r.Scan(&a.ID, &item, &a.Sequence, &owner, &a.Generation, &a.Lasting, &a.IdempotencyKey, &a.Coalesce, &a.Lane, &a.Kind, &payload,
 		micros{&a.DueAt}, &a.Status, &a.Attempts, &a.LastError, &a.Reason, &result)
 	if err != nil {
 		return store.Action{}, err
@@ -35,7 +35,7 @@ func checkAction(a store.Action) error {
 	if err := requireName("idempotency key", a.IdempotencyKey); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkName("repository", a.Item.Repository), checkName("name of what the action overwrites", a.Coalesce)); err != nil {
+	if err := cmp.Or(checkName("repository", a.Item.Repository), checkName("name of what the action overwrites", a.Coalesce), checkName("lane", a.Lane)); err != nil {
 		return err
 	}
 	if a.Task != "" && a.Generation < 1 {
@@ -290,15 +290,15 @@ func untried(ctx context.Context, q session, all []placed, fresh []int) (map[ove
 
 func insertActions(ctx context.Context, q session, all []placed, fresh []int) error {
 	for _, some := range chunks(fresh) {
-		args := make([]any, 0, 16*len(some))
+		args := make([]any, 0, 18*len(some))
 		for _, i := range some {
 			a := all[i]
 			owner := sql.NullString{String: string(a.Task), Valid: a.Task != ""}
-			args = append(args, a.ID, a.Item.String(), a.Sequence, owner, a.Generation, a.IdempotencyKey, a.Coalesce, a.Kind, string(a.Payload),
+			args = append(args, a.ID, a.Item.String(), a.Sequence, owner, a.Generation, truth(a.Lasting), a.IdempotencyKey, a.Coalesce, a.Lane, a.Kind, string(a.Payload),
 				a.DueAt.UnixMicro(), a.Status, a.Attempts, a.LastError, a.Reason, string(a.Result), never)
 		}
 		_, err := q.exec(ctx, `INSERT INTO actions (`+actionColumns+`, held_until)
-			VALUES `+rowsOf(len(some), `(`+listOf(16)+`)`), args...)
+			VALUES `+rowsOf(len(some), `(`+listOf(18)+`)`), args...)
 		if q.dialect.Classify(err) == Duplicate {
 			return &againError{err} // someone else has just put one with the same key
 		}
@@ -314,7 +314,7 @@ func insertActions(ctx context.Context, q session, all []placed, fresh []int) er
 // or is refused when it would be taken again.
 func refuseOlder(ctx context.Context, q session, id task.ID, generation int64) error {
 	_, err := q.exec(ctx, `UPDATE actions SET status = 'refused', reason = ?
-		WHERE task = ? AND generation < ? AND status = 'pending' AND held_until = ?`,
+		WHERE task = ? AND generation < ? AND lasting = 0 AND status = 'pending' AND held_until = ?`,
 		task.ReasonStaleGeneration, id, generation, never)
 	return err
 }

@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -82,7 +83,7 @@ type dueAction struct {
 
 // dueActions locks the first pending action of each item, as far as it is due
 // and nobody has it. What overwrites something and is not due yet lets others pass:
-// it waits for a newer one.
+// it waits for a newer one. So does a lane in which one has failed.
 func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]dueAction, error) {
 	query, args := limited(`SELECT `+actionColumns+`,
 			COALESCE((SELECT tasks.generation FROM tasks WHERE tasks.id = actions.task), actions.generation)
@@ -90,12 +91,15 @@ func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]due
 		WHERE status = 'pending' AND due_at <= ? AND held_until <= ?
 			AND NOT EXISTS (SELECT 1 FROM actions earlier
 				WHERE earlier.item = actions.item AND earlier.status = 'pending' AND earlier.sequence < actions.sequence
+					AND (earlier.lane = actions.lane OR NOT EXISTS (SELECT 1 FROM actions failed
+						WHERE failed.item = earlier.item AND failed.status = 'pending' AND failed.sequence <= earlier.sequence
+							AND failed.lane = earlier.lane AND failed.last_error <> ''))
 					AND NOT (earlier.coalesce_name <> '' AND earlier.attempts = 0 AND earlier.due_at > ?))
 		ORDER BY due_at, id`, []any{now.UnixMicro(), now.UnixMicro(), now.UnixMicro()}, limit)
 	return list(ctx, q, func(r row) (a dueAction, err error) {
 		var current int64
 		a.Action, err = scanAction(with{r, &current})
-		a.stale = a.Generation < current
+		a.stale = a.Generation < current && !a.Lasting
 		return a, err
 	}, query+` `+q.dialect.SkipLocked, args...)
 }
@@ -171,7 +175,7 @@ func (s *Store) Retry(ctx context.Context, id string, at time.Time, cause string
 			return task.Errorf(task.Conflict, "action %s is %s and cannot be tried again", id, status)
 		}
 		_, err := q.exec(ctx, `UPDATE actions SET due_at = ?, held_until = ?, last_error = ? WHERE id = ?`,
-			at.UnixMicro(), never, cleanText(cause), id)
+			at.UnixMicro(), never, cmp.Or(cleanText(cause), "failed"), id)
 		return err
 	})
 }

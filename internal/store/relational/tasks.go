@@ -60,6 +60,7 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	m.after.Cause, m.after.Author = want.Reason, want.Author
 	m.after.Occasion = cmp.Or(want.Occasion, found.Occasion)
 	m.after.AssignedAt, m.after.Released, m.after.BlockedBy = at, false, want.BlockedBy
+	m.after.AssignedOn = want.AssignedOn
 	if m.after.Branch == "" {
 		m.after.Branch = want.Branch
 	}
@@ -113,6 +114,7 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	}
 	if change.Trigger == task.Assigned { // for the cause that it had
 		m.after.AssignedAt, m.after.Began, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
+		m.after.AssignedOn = ""
 	}
 	if m.after.State == task.Queued && !change.ReadyAt.IsZero() {
 		m.after.ReadyAt = moment(change.ReadyAt)
@@ -185,6 +187,17 @@ func (s *Store) Release(ctx context.Context, id task.ID) error {
 	})
 }
 
+// SeenOn implements store.Tasks.
+func (s *Store) SeenOn(ctx context.Context, id task.ID, items task.Keys) error {
+	return s.write(ctx, func(q session) error {
+		noted, err := q.exec(ctx, `UPDATE tasks SET assigned_on = ? WHERE id = ?`, items, id)
+		if err == nil && noted == 0 {
+			err = noTask(id)
+		}
+		return err
+	})
+}
+
 // TaskOfBranch implements store.Tasks.
 func (s *Store) TaskOfBranch(ctx context.Context, forge task.Forge, repository, branch string) (task.Task, error) {
 	missing := task.Errorf(task.NotFound, "no task works on the branch %q of %s:%s", branch, forge, repository)
@@ -220,6 +233,9 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	where.addText(`forge`, string(filter.Forge))
 	where.addText(`repository`, filter.Repository)
 	where.addText(`type`, string(filter.Type))
+	if filter.SeenOn {
+		where.add(`assigned_on <> ''`)
+	}
 	if filter.Unreleased {
 		where.add(`released = 0`)
 	}

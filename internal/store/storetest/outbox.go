@@ -25,6 +25,8 @@ var outboxChecks = []check{
 	{"a stale action is refused and the next one taken", takeStale},
 	{"delivering ends an action, once", deliver},
 	{"a retry waits and blocks what comes after", retry},
+	{"what has failed holds up only what has the same lane", lanes},
+	{"what is to last outlasts its run", lasting},
 	{"refusing ends an action", refuse},
 	{"what has ended stays so", ended},
 	{"an action that is not there is not found", missingAction},
@@ -361,4 +363,45 @@ func badCause(t *testing.T, s store.Store) {
 	equal(t, actionNow(t, s, a).LastError, "a\uFFFDb\uFFFDc")
 	must(t, s.Refuse(t.Context(), a.ID, task.ReasonRejectedByForge, "\x00"))
 	equal(t, actionNow(t, s, a).LastError, "\uFFFD")
+}
+
+func lanes(t *testing.T, s store.Store) {
+	item := newKey()
+	in := func(lane, kind string) store.Action {
+		a := own(item, kind)
+		a.Lane = lane
+		stored, _ := put(t, s, a)
+		equal(t, stored.Lane, lane)
+		return stored
+	}
+	label, comment := in("labels", "label 1"), in("", "comment 1")
+	second := in("labels", "label 2")
+	in("", "comment 2")
+	equal(t, kinds(taken(t, s, noon)), []string{"label 1"}) // in order while nothing fails
+	equal(t, kinds(taken(t, s, noon)), nil)
+	must(t, s.Retry(t.Context(), label.ID, noon.Add(time.Hour), "no answer"))
+	equal(t, kinds(taken(t, s, noon)), []string{"comment 1"})
+	must(t, s.Retry(t.Context(), comment.ID, noon.Add(2*time.Hour), "no answer"))
+	equal(t, kinds(taken(t, s, noon)), nil) // each waits for the one before it in its lane
+	equal(t, kinds(taken(t, s, noon.Add(time.Hour))), []string{"label 1"})
+	must(t, s.Deliver(t.Context(), label.ID, nil))
+	equal(t, kinds(taken(t, s, noon.Add(time.Hour))), []string{"label 2"})
+	must(t, s.Deliver(t.Context(), second.ID, nil))
+	equal(t, kinds(taken(t, s, noon.Add(2*time.Hour))), []string{"comment 1"})
+}
+
+func lasting(t *testing.T, s store.Store) {
+	x := running(t, s)
+	said := actionOf(x, "said")
+	said.Lasting = true
+	waiting, _ := put(t, s, said)
+	equal(t, waiting.Lasting, true)
+	other, _ := put(t, s, actionOf(x, "label"))
+	moved(t, s, x, task.Withdrawn)
+	equal(t, actionNow(t, s, other).Status, store.Refused)
+	equal(t, kinds(taken(t, s, noon)), []string{"said"})
+	late := actionOf(x, "late")
+	late.Lasting = true
+	_, _, err := s.Put(t.Context(), late)
+	wantCode(t, err, task.StaleGeneration)
 }

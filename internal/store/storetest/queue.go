@@ -18,6 +18,7 @@ var queueChecks = []check{
 	{"the same occasion does not queue a task twice", sameOccasion},
 	{"a branch stays, and leads to its task", taskOfBranch},
 	{"a description changes what has not ended", describe},
+	{"where the bot was seen is kept until the task is assigned again", seenOn},
 	{"a released task is not among the unreleased, until it is assigned again", release},
 	{"a lease that was renewed is not ended", leaseOver},
 	{"a task that goes back may be made to wait", readyLater},
@@ -189,6 +190,32 @@ func release(t *testing.T, s store.Store) {
 	equal(t, queued, true)
 	equal(t, unreleased(), []task.ID{x.ID})
 	wantCode(t, s.Release(t.Context(), "nobody"), task.NotFound)
+}
+
+func seenOn(t *testing.T, s store.Store) {
+	seen := func() []task.ID {
+		return ids(got[[]task.Task](t)(s.ListTasks(t.Context(), store.TaskFilter{SeenOn: true})))
+	}
+	first, second := newKey(), newKey()
+	want := wanted(newKey())
+	want.AssignedOn = task.KeysOf(first)
+	x, _, err := s.Assign(t.Context(), want, nil)
+	must(t, err)
+	other := assigned(t, s)
+	equal(t, x.AssignedOn, task.KeysOf(first))
+	equal(t, seen(), []task.ID{x.ID})
+	must(t, s.SeenOn(t.Context(), x.ID, task.KeysOf(first, second)))
+	moved(t, s, x, task.Withdrawn)
+	equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).AssignedOn, task.KeysOf(first, second))
+	equal(t, moved(t, s, x, task.Assigned).AssignedOn, "")
+	must(t, s.SeenOn(t.Context(), other.ID, task.KeysOf(second)))
+	equal(t, seen(), []task.ID{other.ID})
+	moved(t, s, other, task.Withdrawn)
+	want = wanted(other.Key)
+	_, _, err = s.Assign(t.Context(), want, nil)
+	must(t, err)
+	equal(t, len(seen()), 0)
+	wantCode(t, s.SeenOn(t.Context(), "nobody", ""), task.NotFound)
 }
 
 func leaseOver(t *testing.T, s store.Store) {
