@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -48,7 +49,8 @@ func (i *inbox) add(comments []wire.Comment) int64 {
 }
 
 // after returns what became of comments after a position: of each comment once, as it
-// is now, in the order of the first change.
+// is now, by the position of the last change. A run that has taken up some of them has
+// then taken up all that come before.
 func (i *inbox) after(position int64) []phase.Comment {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
@@ -73,7 +75,9 @@ func (i *inbox) after(position int64) []phase.Comment {
 		}
 		found[place] = since(first[place], comment)
 	}
-	return slices.DeleteFunc(found, func(c phase.Comment) bool { return c.Change == "" })
+	found = slices.DeleteFunc(found, func(c phase.Comment) bool { return c.Change == "" })
+	slices.SortFunc(found, func(a, b phase.Comment) int { return cmp.Compare(a.Position, b.Position) })
+	return found
 }
 
 // since is the last of several versions of a comment for a run that was told of none of

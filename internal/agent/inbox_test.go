@@ -28,7 +28,7 @@ func TestInboxFoldsVersions(t *testing.T) {
 		want  []string
 	}{
 		"apart":                       {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", "")}, 0, []string{"1 new x", "2 new y"}},
-		"written and edited":          {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 0, []string{"3 new z", "2 new y"}},
+		"written and edited":          {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 0, []string{"2 new y", "3 new z"}},
 		"the edit alone":              {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 2, []string{"3 edited z was x"}},
 		"written and deleted":         {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 0, nil},
 		"a known one deleted":         {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 1, []string{"2 deleted x"}},

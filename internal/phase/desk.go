@@ -88,8 +88,8 @@ type Thread struct {
 // Stop and pause do not come through it. They end the context of the run, with a
 // [Halt] as its cause, in the middle of whatever is going on.
 type Desk interface {
-	// Comments returns what people said after the position, oldest first, as far
-	// as this machine has heard. It asks nobody and does not wait.
+	// Comments returns what people said after the position, in the order of their
+	// positions, as far as this machine has heard. It asks nobody and does not wait.
 	Comments(ctx context.Context, after int64) ([]Comment, error)
 	// References returns the other items that the text of the task's own item
 	// names, as far as they can be read. Whoever keeps the items decides which
