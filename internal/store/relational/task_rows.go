@@ -35,7 +35,7 @@ func scanTask(r row) (task.Task, error) {
 }
 
 func insertTask(ctx context.Context, q session, t taskRow) error {
-	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(31)+`)`,
+	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(32)+`)`,
 		t.ID, t.Key.Forge, t.Key.Repository, t.Key.Kind, t.Key.Number, t.Type, t.Role, t.Title, t.URL,
 		t.State, t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 		t.ReadyAt.UnixMicro(), t.CreatedAt.UnixMicro(), t.UpdatedAt.UnixMicro(),
@@ -56,7 +56,7 @@ const changedTask = `(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? 
 // many. Their rows are locked.
 func saveTasks(ctx context.Context, q session, all []taskRow) error {
 	for _, rows := range chunks(all) {
-		args := make([]any, 0, 25*len(rows))
+		args := make([]any, 0, 26*len(rows))
 		for _, t := range rows {
 			args = append(args, t.ID, t.Role, t.Title, t.URL, t.State,
 				t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
