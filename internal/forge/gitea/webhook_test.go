@@ -72,9 +72,10 @@ func TestWebhookExamples(t *testing.T) {
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	const repository = `"repository":{"full_name":"o/n"}`
-	item := func(kind task.ItemKind) forge.Delivery {
-		return forge.Delivery{Kind: forge.ItemsChanged, Items: []task.Key{{Forge: task.Gitea, Repository: "o/n", Kind: kind, Number: 7}}}
+	enabled := func(event string, kind task.ItemKind) forge.Delivery {
+		return forge.Delivery{Kind: forge.ItemsChanged, Enabled: event, Items: []task.Key{{Forge: task.Gitea, Repository: "o/n", Kind: kind, Number: 7}}}
 	}
+	item := func(kind task.ItemKind) forge.Delivery { return enabled("", kind) }
 	tests := []struct {
 		name, event, body string
 		want              forge.Delivery
@@ -82,9 +83,9 @@ func TestWebhook(t *testing.T) {
 	}{
 		{"an issue", "issues", `{"issue":{"number":7,"pull_request":null},` + repository + `}`, item(task.Issue), ""},
 		{"a comment on a pull request", "issue_comment", `{"is_pull":true,"issue":{"number":7},` + repository + `}`, item(task.Pull), ""},
-		{"a comment that was deleted", "pull_request_comment", `{"action":"deleted","comment":{},"is_pull":true,"issue":{"number":7},` + repository + `}`, item(task.Pull), ""},
-		{"a review", "pull_request_comment", `{"action":"reviewed","review":{"type":"pull_request_review_comment"},"pull_request":{"number":7},` + repository + `}`, item(task.Pull), ""},
-		{"a refusal", "pull_request_rejected", `{"action":"reviewed","pull_request":{"number":7},` + repository + `}`, item(task.Pull), ""},
+		{"a comment that was deleted", "pull_request_comment", `{"action":"deleted","comment":{},"is_pull":true,"issue":{"number":7},` + repository + `}`, enabled("pull_request_comment", task.Pull), ""},
+		{"a review", "pull_request_comment", `{"action":"reviewed","review":{"type":"pull_request_review_comment"},"pull_request":{"number":7},` + repository + `}`, enabled("pull_request_review", task.Pull), ""},
+		{"a refusal", "pull_request_rejected", `{"action":"reviewed","pull_request":{"number":7},` + repository + `}`, enabled("pull_request_review", task.Pull), ""},
 		{"an approval", "pull_request_approved", `{"pull_request":{"number":7},` + repository + `}`, item(task.Pull), ""},
 		{"pushed", "push", `{"ref":"refs/heads/a/b",` + repository + `}`, forge.Delivery{Kind: forge.Pushed, Branch: "a/b"}, ""},
 		{"something else", "package", `{` + repository + `}`, forge.Delivery{Kind: forge.NothingChanged}, ""},
