@@ -75,6 +75,11 @@ func (i *inbox) after(position int64) []phase.Comment {
 		}
 		found[place] = since(first[place], comment)
 	}
+	// What was written and taken back is not told later either, when only a part is new.
+	i.comments = slices.DeleteFunc(i.comments, func(c phase.Comment) bool {
+		place, known := at[version{c.Kind, c.ID, c.Refused != ""}]
+		return known && c.Position > position && found[place].Change == ""
+	})
 	found = slices.DeleteFunc(found, func(c phase.Comment) bool { return c.Change == "" })
 	slices.SortFunc(found, func(a, b phase.Comment) int { return cmp.Compare(a.Position, b.Position) })
 	return found

@@ -57,4 +57,10 @@ func TestInboxFoldsVersions(t *testing.T) {
 			t.Errorf("%s: the run gets %q, want %q", name, got, test.want)
 		}
 	}
+	// What was taken back before the run was told of it is not told when another was taken up.
+	box := newInbox()
+	box.add([]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "deleted", "x", "")})
+	if first, then := box.after(0), box.after(2); len(first) != 1 || len(then) != 0 {
+		t.Errorf("the run gets %v and then %v", first, then)
+	}
 }

@@ -189,6 +189,9 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error) wire
 	cause := context.Cause(run)
 	halt := h.inbox.strongest()
 	switch {
+	case halt != nil && cause != nil && halt.Reason == task.ReasonAgentPaused && h.files == nil:
+		// Nothing here would let it go on when the pause file is gone.
+		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonAgentStopping)
 	case halt != nil && cause != nil:
 		result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
 		if result.CutAfter == 0 {

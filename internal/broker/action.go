@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -21,6 +22,9 @@ type Write struct {
 	Item       task.Key
 	Task       task.ID // empty for what the server does of its own accord
 	Generation int64
+	// Began, unless zero, is the generation in which the run began: a write that it makes
+	// again after a loss is the same one.
+	Began int64
 	// What tells the writes of one run apart, for example "started" or
 	// "progress/7". The same what is the same write: it happens once.
 	What  string
@@ -72,7 +76,7 @@ func (w Write) idempotencyKey() string {
 	if w.Task == "" {
 		return "server/" + w.Item.String() + "/" + w.What
 	}
-	return string(w.Task) + "/" + strconv.FormatInt(w.Generation, 10) + "/" + w.What
+	return string(w.Task) + "/" + strconv.FormatInt(cmp.Or(w.Began, w.Generation), 10) + "/" + w.What
 }
 
 // Comment writes a comment. Its result is a [Written].

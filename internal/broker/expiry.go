@@ -64,6 +64,10 @@ func (e *Expiry) Restarted(ctx context.Context, held []task.Task) (err error) {
 	return err
 }
 
+// restartPause is how long a task waits that was lost more than once with agents that
+// were started again.
+const restartPause = 30 * time.Second
+
 func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.Reason) error {
 	if e.Halted != nil {
 		if done, err := e.Halted(ctx, t); done || err != nil {
@@ -73,6 +77,10 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.R
 	change := store.Change{
 		Task: t.ID, Generation: t.Generation, Trigger: task.Lost, Reason: why,
 		Effects: e.Labels.Effects, LeaseOver: now,
+	}
+	if why == task.ReasonAgentRestarted && t.Attempts > 1 {
+		// A process that ends again and again does not use up all attempts in seconds.
+		change.ReadyAt = now.Add(restartPause)
 	}
 	if t.Attempts >= e.MaxAttempts {
 		change.Trigger, change.Reason, change.Effects = task.GaveUp, task.ReasonAttemptsExhausted, e.gaveUp

@@ -110,6 +110,9 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
 			found.add(t.Key)
 		}
+		if failed == nil && t.State.Active() && followsItem(t) && !listed[t.Key] {
+			i.options.Snapshots.Changed(t.Key) // the bot is off it, whoever was told of that
+		}
 		// Done, and the bot still there: nothing to do.
 		if t.Type == task.Development && !t.State.Active() && listed[t.Key] {
 			found.settle(t.Key)

@@ -156,7 +156,7 @@ const (
 func (i *Intake) assignedTo(ctx context.Context, key task.Key, known forge.Item, bot string, maxAge time.Duration) (presence, error) {
 	item := known
 	if key != known.Key {
-		snapshot, err := i.options.Snapshots.Get(ctx, key, maxAge)
+		snapshot, err := i.options.Snapshots.Get(ctx, key, min(maxAge, i.age(key)))
 		if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden {
 			return unknown, nil
 		}

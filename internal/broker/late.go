@@ -90,7 +90,7 @@ func (r *Runs) pendingComments(ctx context.Context, id task.ID, after int64) ([]
 				of[key] = one
 				all = append(all, one)
 			}
-			one.same = cutText(entry.Comment.Body, longestBefore) == one.was
+			one.same = len(entry.Comment.Body) <= longestBefore && entry.Comment.Body == one.was
 			entry.Comment.Body, entry.Before = "", ""
 			one.last = entry
 		}

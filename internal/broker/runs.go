@@ -203,7 +203,7 @@ func progressName(t task.Task) string { return "run/" + strconv.FormatInt(t.Bega
 // forge may take it only when the run is over.
 func (r *Runs) Say(ctx context.Context, held Held, name, text, thread string) error {
 	write := held.write("say/" + name)
-	write.Lasting = true
+	write.Lasting, write.Began = true, held.Began
 	if thread != "" {
 		write.What = "reply/" + name
 		return r.put(ctx, write, Reply{Thread: thread, Text: text})

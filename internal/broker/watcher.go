@@ -239,11 +239,15 @@ func (w *Watcher) lookAtEach(ctx context.Context, tasks []task.Task) []error {
 // comments. An item that cannot be read changes nothing.
 func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 	age := w.age(t)
-	if w.options.Wanted != nil {
-		if err := w.options.Wanted(ctx, t.Key, age); err != nil {
-			return err
-		}
+	if w.options.Wanted == nil {
+		return w.hear(ctx, t, age)
 	}
+	// It may fail because of another item, such as the issue of a pull request.
+	return errors.Join(w.options.Wanted(ctx, t.Key, age), w.hear(ctx, t, age))
+}
+
+// hear looks for what people said on the item of a task.
+func (w *Watcher) hear(ctx context.Context, t task.Task, age time.Duration) error {
 	seen, err := w.options.Snapshots.Get(ctx, t.Key, age)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ type Ages struct {
 
 // DefaultAges are used where a configuration does not say otherwise.
 var DefaultAges = Ages{
-	Shortest: 30 * time.Second, Longest: 15 * time.Minute, LongestAfter: 20, TrustFor: 12 * time.Hour, Grace: 30 * time.Second,
+	Shortest: 30 * time.Second, Longest: 15 * time.Minute, LongestAfter: 20, TrustFor: 72 * time.Hour, Grace: 30 * time.Second,
 }
 
 // With is how old a snapshot may become as far as one event is concerned.

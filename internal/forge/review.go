@@ -78,11 +78,11 @@ func ReviewComments(threads []ReviewThread) []task.Comment {
 }
 
 // ReviewTexts returns the texts of reviews as comments, in the same order. A review
-// without a text is none.
+// without a text is none, and a request for changes that was dismissed is withdrawn.
 func ReviewTexts(reviews []Review) []task.Comment {
 	var all []task.Comment
 	for _, review := range reviews {
-		if strings.TrimSpace(review.Body) == "" {
+		if strings.TrimSpace(review.Body) == "" || review.Dismissed && review.Verdict == RequestChanges {
 			continue
 		}
 		all = append(all, task.Comment{

@@ -174,7 +174,7 @@ func TestFilesThatCannotBeMovedAreNoted(t *testing.T) {
 		}}})
 		return err
 	}
-	if err := say("another", "<nothing> of yours"); task.CodeOf(err) != task.Forbidden {
+	if err := say("another", "<nothing> of yours"); err != nil { // it is passed over, or the agent could ask nothing more
 		t.Errorf("another agent is told %v", err)
 	}
 	for range 2 {

@@ -152,6 +152,6 @@ type Polling struct {
 	Shortest     time.Duration `key:"shortest" default:"30s" min:"1s" max:"24h" about:"How often, for what no webhook tells of."`
 	Longest      time.Duration `key:"longest" default:"15m" min:"1s" max:"24h" about:"How often, for what webhooks tell of that are trusted in full; it is how late a change can be seen whose webhook is lost."`
 	LongestAfter int           `key:"longest_after" default:"20" min:"1" max:"100000" about:"How many webhooks of an event a repository has to deliver to be trusted in full; fewer count in proportion. A change that is found without a webhook ends the trust, and counting begins again."`
-	TrustFor     time.Duration `key:"trust_for" default:"12h" min:"1m" max:"720h" about:"How long after the last webhook of an event it is trusted."`
+	TrustFor     time.Duration `key:"trust_for" default:"72h" min:"1m" max:"720h" about:"How long after the last webhook of an event it is trusted."`
 	WebhookGrace time.Duration `key:"webhook_grace" default:"30s" min:"1s" max:"1h" about:"How late a webhook may come after polling has found the change that it is about."`
 }

@@ -3,6 +3,7 @@ package processes
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -25,4 +26,22 @@ func identify(name string) (string, error) {
 		return "", nil
 	}
 	return fmt.Sprintf("boot %s device %d inode %d", strings.TrimSpace(string(boot)), stat.Dev, stat.Ino), nil
+}
+
+// giveToOwner gives a file to the owner of the folder that it is in. Commands of root work
+// in the folder of a server that runs as another user, which has to read and remove what
+// they leave.
+func giveToOwner(name string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	owner, is := info.Sys().(*syscall.Stat_t)
+	if !is {
+		return nil
+	}
+	return os.Lchown(name, int(owner.Uid), int(owner.Gid))
 }

@@ -37,6 +37,9 @@ func Start(folder string) (*Process, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of processes: %w", err)
 	}
+	if err := giveToOwner(folder); err != nil {
+		return nil, fmt.Errorf("make the folder of processes: %w", err)
+	}
 	id := uuid.NewString()
 	draft := filepath.Join(folder, making+id)
 	lock := flock.New(draft, flock.SetPermissions(0o600))
@@ -63,6 +66,9 @@ func register(lock *flock.Flock, draft, name string) error {
 	if err := os.WriteFile(draft, []byte(identity), 0o600); err != nil { // the file is there, and stays the same one
 		return err
 	}
+	if err := giveToOwner(draft); err != nil {
+		return err
+	}
 	return os.Rename(draft, name)
 }
 
@@ -87,6 +93,7 @@ func (p *Process) Ended() ([]string, error) {
 		}
 		free, proven, err := look(filepath.Join(p.folder, id))
 		switch {
+		case errors.Is(err, os.ErrPermission): // of another user: nothing can be known
 		case err != nil:
 			return nil, err
 		case free && proven:

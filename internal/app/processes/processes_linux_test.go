@@ -2,6 +2,7 @@ package processes_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/app/processes"
@@ -134,5 +136,29 @@ func TestOtherBoot(t *testing.T) {
 	want(t, start(t, folder))
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the file of a process of which nothing can be known is still there: %v", err)
+	}
+}
+
+// TestCommandsOfRoot registers a process of root in the folder of a server that is
+// another user.
+func TestCommandsOfRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // another user cannot give files away, and needs not to
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	if err := errors.Join(os.Mkdir(data, 0o700), os.Chown(data, 61000, 61001)); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(data, "processes")
+	process := start(t, folder)
+	for _, name := range []string{folder, filepath.Join(folder, process.ID())} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 61000 || owner.Gid != 61001 {
+			t.Errorf("%s is of %d:%d", name, owner.Uid, owner.Gid)
+		}
 	}
 }

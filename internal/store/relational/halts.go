@@ -29,8 +29,12 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 			return &task.IllegalMoveError{From: t.State, Trigger: trigger}
 		}
 		if t.State == task.Paused && halt.Signal == task.SignalPause {
-			noted = false
-			return nil
+			if t.Reason != task.ReasonAgentPaused || halt.Reason == t.Reason {
+				return nil
+			}
+			// It does not go on by itself any more when the agent's pause file is gone.
+			found.Reason, t.Reason = halt.Reason, halt.Reason
+			return saveTasks(ctx, q, []taskRow{found})
 		}
 		added, err := q.exec(ctx, `INSERT INTO halts (task, signal, reason, at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (task, signal) DO NOTHING`, halt.Task, halt.Signal, halt.Reason, made(halt.At).UnixMicro())
