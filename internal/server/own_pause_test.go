@@ -29,13 +29,17 @@ func TestPausedByItsAgent(t *testing.T) {
 			}
 			return made
 		}
-		own, both := pause("by the file", false), pause("by a person too", true)
+		own, both, later := pause("by the file", false), pause("by a person too", true), pause("by a person later", false)
+		if _, err := w.halts.Pause(t.Context(), later.ID, task.ReasonPauseRequested); err != nil {
+			t.Fatal(err)
+		}
+		w.wantState(t, later.ID, task.Paused, task.ReasonPauseRequested)
 		w.wantState(t, own.ID, task.Paused, task.ReasonAgentPaused)
 		w.wantState(t, both.ID, task.Paused, task.ReasonPauseRequested)
 		w.settle(t, own.Key)
 		w.wantComments(t, own.Key, "**Paused.** The work on this task was paused because a file pause_signal on the agent's machine")
 
-		tasks := []string{string(own.ID), string(both.ID), "unheard of"}
+		tasks := []string{string(own.ID), string(both.ID), string(later.ID), "unheard of"}
 		token := func(name string) *wire.Client {
 			made, err := access.Tokens{Store: database, Now: w.now}.Create(t.Context(), access.Agent, name)
 			if err != nil {
@@ -54,6 +58,7 @@ func TestPausedByItsAgent(t *testing.T) {
 		}
 		w.wantState(t, own.ID, task.Queued, task.ReasonResumed)
 		w.wantState(t, both.ID, task.Paused, task.ReasonPauseRequested)
+		w.wantState(t, later.ID, task.Paused, task.ReasonPauseRequested)
 
 		// An agent that is gone is done without.
 		gone := pause("by a file of an agent that is gone", false)

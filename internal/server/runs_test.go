@@ -244,3 +244,33 @@ func TestARoleWritesWhatIsItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// What a run has said is not said again when the run goes on after a loss, although its
+// journal does not know that it was said.
+func TestWhatWasSaidIsSaidOnceOverALoss(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Repair the gate")
+	held, _ := w.claim(t, made.ID)
+	say := wire.Say{Name: "1-question-7", Text: "Which gate?"}
+	if err := held.Say(t.Context(), say); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "returned", Reason: string(task.ReasonAgentStopping)}); err != nil {
+		t.Fatal(err)
+	}
+	held, _ = w.goOn(t, made.ID)
+	if err := held.Say(t.Context(), say); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	asked := 0
+	for _, comment := range w.comments(t, made.Key) {
+		if strings.Contains(comment.Body, "Which gate?") {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("people were asked %d times", asked)
+	}
+}
