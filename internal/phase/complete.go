@@ -141,14 +141,8 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if r.state.branch == "" {
-		commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)), verdict.Commit)
-		if err != nil {
-			return Outcome{}, fmt.Errorf("commit the work: %w", err)
-		}
-		if err := r.append(ctx, task.Saved, Entry{Step: r.state.step, Commit: commit, Status: SavedBranch}); err != nil {
-			return Outcome{}, err
-		}
+	if err := r.commitBranch(ctx, letter, verdict); err != nil {
+		return Outcome{}, err
 	}
 	if returned, err := r.goBack(ctx, Handed{Letter: letter}); err != nil || returned {
 		return Outcome{}, err
@@ -181,6 +175,18 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return r.handedOver()
+}
+
+// commitBranch makes the commit that is published, once.
+func (r *run) commitBranch(ctx context.Context, letter Letter, verdict Verdict) error {
+	if r.state.branch != "" {
+		return nil
+	}
+	commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)), verdict.Commit)
+	if err != nil {
+		return fmt.Errorf("commit the work: %w", err)
+	}
+	return r.append(ctx, task.Saved, Entry{Step: r.state.step, Commit: commit, Status: SavedBranch})
 }
 
 // goBack ends the phase if people have said something: the work goes on with it.
