@@ -259,6 +259,15 @@ func (o serve) runUp(ctx context.Context, running instance) error {
 	return group.Wait()
 }
 
+// unlessStopped makes nothing of the error of something that was stopped before it had
+// begun: a stop is no failure.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // lookForSandbox is how often an agent without a sandbox looks for one again.
 const lookForSandbox = 10 * time.Second
 
@@ -272,7 +281,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 	defer func() { err = errors.Join(err, unlock()) }()
 	settings, err := o.embeddedAgent(ctx, running)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	settings.engine, settings.process = o.engine, process
 	worker, err := o.newAgent(ctx, running.config, settings)
@@ -298,7 +307,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 		worker, err = o.newAgent(ctx, running.config, settings)
 	}
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	return work(ctx, worker, func(name string) error {
 		_, err := fmt.Fprintf(o.stdout, "the agent has checked in and asks for tasks as %s\n", name)
