@@ -135,7 +135,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 func work(ctx context.Context, worker *agent.Agent, announce func(name string) error) error {
 	me, err := worker.CheckIn(ctx)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	if worker.Name == "" {
 		worker.Name = me.Name
@@ -144,7 +144,7 @@ func work(ctx context.Context, worker *agent.Agent, announce func(name string) e
 		worker.Log.WarnContext(ctx, "the server does not note that this agent can take tasks", "error", err)
 	}
 	if err := worker.TakeOver(ctx); err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	if err := announce(worker.Name); err != nil {
 		return err
