@@ -185,6 +185,9 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 		made.Base, needs = made.Item.Base, needsOf(*made.Pull, made.Item)
 	} else {
 		repository, err := from.Repository(ctx, made.Item.Key.Repository)
+		if err == nil && repository.DefaultBranch == "" && wait(ctx, baseAgain) {
+			repository, err = from.Repository(ctx, made.Item.Key.Repository) // as below
+		}
 		if err != nil {
 			return fmt.Errorf("read the repository: %w", err)
 		}

@@ -49,6 +49,7 @@ func (s *Snapshots) compare(key task.Key, before, after *entry) {
 		switch {
 		case !there:
 			s.trust.found(key, commentChange(comment), earlier(before.commentsAt, comment.CreatedAt))
+		case comment.Kind != task.ItemComment: // forges tell of edits in reviews by different events, or not
 		case old.Body != comment.Body && comment.Edited():
 			s.trust.found(key, commentChange(comment), earlier(before.commentsAt, comment.UpdatedAt))
 		case old.Body != comment.Body:
