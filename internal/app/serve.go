@@ -293,7 +293,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 		}
 		// Each time, because an agent that is not heard of counts as silent.
 		if err := o.sayUnable(ctx, settings, unable); err != nil {
-			return err
+			return unlessStopped(ctx, err)
 		}
 		if text := unable.Error(); text != told {
 			if _, err := fmt.Fprintf(o.stdout, "the agent has checked in, but takes no tasks: %s\n", text); err != nil {

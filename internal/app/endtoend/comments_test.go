@@ -29,7 +29,7 @@ type tally struct {
 // says how many comments there are to be.
 func TestCommentsAtRandomMoments(t *testing.T) {
 	t.Parallel()
-	count := 100
+	count := 50
 	if text := os.Getenv("TORYO_TEST_COMMENTS"); text != "" {
 		var err error
 		count, err = strconv.Atoi(text)
