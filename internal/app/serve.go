@@ -262,10 +262,12 @@ func (o serve) runUp(ctx context.Context, running instance) error {
 // unlessStopped makes nothing of the error of something that was stopped before it had
 // begun: a stop is no failure.
 func unlessStopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // lookForSandbox is how often an agent without a sandbox looks for one again.
