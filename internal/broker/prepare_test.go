@@ -212,7 +212,7 @@ func TestPrepareTellsReviewsOnce(t *testing.T) {
 	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it first."})
 	o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.Remark, Body: "Paint it too."})
 	o.forge.AddThread(pull, "bob", "gate.txt", 7, "Not here.")
-	made, _, err := o.store.Assign(t.Context(), store.NewTask{Key: pull, Type: task.Development, Title: "Mend", Reason: task.ReasonAssigned}, nil)
+	made, _, err := o.store.Assign(t.Context(), store.NewTask{Key: pull, Type: task.Development, Title: "Fix", Reason: task.ReasonAssigned}, nil)
 	o.check(err)
 	assigned, err := preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: o.claim(made, "a")})
 	o.check(err)

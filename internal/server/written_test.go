@@ -18,11 +18,11 @@ import (
 func (w *workshop) pull(t *testing.T) task.Task {
 	t.Helper()
 	w.forge.SetBranch(repository, "fix", "c9")
-	key := w.forge.AddItem(repository, task.Pull, "alice", "Mend")
+	key := w.forge.AddItem(repository, task.Pull, "alice", "Fix")
 	if err := w.forge.Assign(t.Context(), key, bot); err != nil {
 		t.Fatal(err)
 	}
-	made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Mend", Reason: task.ReasonAssigned}, nil)
+	made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Fix", Reason: task.ReasonAssigned}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestStrangersReviewsAreRefused(t *testing.T) {
 func TestLongTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Repair the gate")
 	held, _ := w.claim(t, made.ID)
 	long := w.forge.Say(made.Key, "alice", strings.Repeat("長い", 5<<20))
 	w.look(t, made.ID)
@@ -263,7 +263,7 @@ func TestAReviewIsDealtWithOnce(t *testing.T) {
 func TestAThousandEditsAreOne(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Repair the gate")
 	held, running := w.claim(t, made.ID)
 	one := w.forge.Say(made.Key, "bob", "0")
 	for i := range 1000 {

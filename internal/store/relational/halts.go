@@ -29,10 +29,11 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 			return &task.IllegalMoveError{From: t.State, Trigger: trigger}
 		}
 		if t.State == task.Paused && halt.Signal == task.SignalPause {
-			if t.Reason != task.ReasonAgentPaused || halt.Reason == t.Reason {
+			if t.Reason != task.ReasonAgentPaused || halt.Reason != task.ReasonPauseRequested {
 				return nil
 			}
-			// It does not go on by itself any more when the agent's pause file is gone.
+			// A person wants it paused for its own sake: it does not go on any more
+			// when the agent's pause file is gone.
 			found.Reason, t.Reason = halt.Reason, halt.Reason
 			return saveTasks(ctx, q, []taskRow{found})
 		}
