@@ -46,8 +46,7 @@ func NewAction(write Write, payload Payload) (store.Action, error) {
 		Lane:           laneOf(payload), Kind: payload.Kind(), Payload: encoded, DueAt: write.DueAt,
 	}
 	if progress, ok := payload.(Progress); ok {
-		// Not the generation: a run that goes on keeps its comment.
-		action.Coalesce = fmt.Sprintf("progress/%s/%s", write.Task, progress.Name)
+		action.Coalesce = progressComment(write.Task, progress.Name)
 	}
 	return action, nil
 }
@@ -59,7 +58,7 @@ func laneOf(payload Payload) string {
 	switch payload.(type) {
 	case AddLabel, RemoveLabel, StateLabel, EnsureLabels:
 		return "labels"
-	case Progress:
+	case Progress, ProgressState:
 		return "progress"
 	case React, Unreact:
 		return "reactions"
@@ -96,6 +95,19 @@ type EditComment struct {
 type Progress struct {
 	Name string `json:"name"` // tells the progress comments of an item apart
 	Text string `json:"text"`
+}
+
+// ProgressState shows the state of the task in the heading of its progress comment and
+// leaves the rest of it as it is. Without such a comment it does nothing.
+type ProgressState struct {
+	Name  string     `json:"name"` // as in [Progress]
+	State task.State `json:"state"`
+}
+
+// progressComment names a progress comment. The generation is no part of it: a run that
+// goes on keeps its comment.
+func progressComment(of task.ID, name string) string {
+	return fmt.Sprintf("progress/%s/%s", of, name)
 }
 
 // AddLabel puts a label on the item.
@@ -232,6 +244,9 @@ func (EditComment) Kind() string { return "edit_comment" }
 
 // Kind implements Payload.
 func (Progress) Kind() string { return "progress" }
+
+// Kind implements Payload.
+func (ProgressState) Kind() string { return "progress_state" }
 
 // Kind implements Payload.
 func (AddLabel) Kind() string { return "add_label" }

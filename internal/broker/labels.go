@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -10,12 +11,13 @@ import (
 // Labels gives the texts of the state labels on a forge.
 type Labels func(of task.Forge) task.LabelNames
 
-// Effects shows the state that a move leads to as the item's one state label.
-// Reviews have none: the state labels of a pull request are those of the work on
-// it.
-func (l Labels) Effects(_, after task.Task) []store.Action {
+// Effects shows the state that a move leads to as the item's one state label, and in the
+// progress comment of a task that stops to be worked on. Reviews have no label: the state
+// labels of a pull request are those of the work on it.
+func (l Labels) Effects(before, after task.Task) []store.Action {
+	actions := progressState(before, after)
 	if after.Type == task.Review {
-		return nil
+		return actions
 	}
 	names := l(after.Key.Forge)
 	wanted := names[after.State.Label()]
@@ -25,7 +27,17 @@ func (l Labels) Effects(_, after task.Task) []store.Action {
 			label.Others = append(label.Others, other)
 		}
 	}
-	return []store.Action{written(after, "label/"+string(after.State), label)}
+	return append(actions, written(after, "label/"+string(after.State), label))
+}
+
+// progressState is for a task that is stopped, paused or given up. The run usually says so
+// itself in its last text. It cannot if its agent is gone, and does not know if the server
+// decides otherwise at the end.
+func progressState(before, after task.Task) []store.Action {
+	if _, shown := notice.Heading(after.State, task.English); !shown || before.LastAgent == "" {
+		return nil
+	}
+	return []store.Action{written(after, "progress/"+string(after.State), ProgressState{Name: progressName(after), State: after.State})}
 }
 
 // said is a comment about a move of a task. It is true whatever becomes of the

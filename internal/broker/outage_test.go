@@ -186,15 +186,21 @@ func (l *life) is(state task.State, reason task.Reason) func() error {
 // begin hands the task to the agent, which begins anew or goes on.
 func (l *life) begin(anew bool) {
 	l.Helper()
-	l.until("the task is queued", l.is(task.Queued, ""))
-	t, err := l.store.TaskOf(l.Context(), l.issue, task.Development)
-	l.check(err)
-	held, err := l.store.Claim(l.Context(), []store.Claim{{
-		Task: t.ID, Generation: t.Generation, Agent: "a", TokenHash: []byte("x"), ExpiresAt: time.Now().Add(24 * time.Hour),
-	}}, broker.Labels(labels).Effects)
-	if err != nil || len(held) != 1 {
-		l.Fatalf("claimed %v, %v", held, err)
-	}
+	var held []task.Task
+	// Whether something blocks it may have to be read first.
+	l.until("the task can be claimed", func() error {
+		t, err := l.store.TaskOf(l.Context(), l.issue, task.Development)
+		if err != nil {
+			return err
+		}
+		held, err = l.store.Claim(l.Context(), []store.Claim{{
+			Task: t.ID, Generation: t.Generation, Agent: "a", TokenHash: []byte("x"), ExpiresAt: time.Now().Add(24 * time.Hour),
+		}}, broker.Labels(labels).Effects)
+		if err == nil && len(held) != 1 {
+			err = fmt.Errorf("it is %s (%s)", t.State, t.Reason)
+		}
+		return err
+	})
 	l.sender.Wake()
 	l.held, l.count = broker.Held{Task: held[0], TokenHash: []byte("x")}, 0
 	if anew {

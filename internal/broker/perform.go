@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -69,6 +70,7 @@ var performers = func() map[string]performer {
 	add(as(performComment))
 	add(as(performEditComment))
 	add(as(performProgress))
+	add(as(performProgressState))
 	add(as(func(ctx context.Context, d delivery, p AddLabel) (any, error) {
 		return nil, d.on.AddLabel(ctx, d.Item, p.Label)
 	}))
@@ -118,7 +120,7 @@ func performEditComment(ctx context.Context, d delivery, p EditComment) (any, er
 // marker, which does not depend on the action.
 func performProgress(ctx context.Context, d delivery, p Progress) (any, error) {
 	name := d.Coalesce
-	post := forge.Post{Text: d.text.Text(p.Text), Marker: forge.MarkerOf(d.Item.String() + "/" + name), Repeat: true}
+	post := forge.Post{Text: d.text.Text(p.Text), Marker: progressMarker(d.Item, name), Repeat: true}
 	if id := d.sender.progress.get(name); id != "" {
 		_, err := d.on.EditComment(ctx, d.Item, id, post)
 		if task.CodeOf(err) != task.NotFound {
@@ -135,6 +137,28 @@ func performProgress(ctx context.Context, d delivery, p Progress) (any, error) {
 		_, err = d.on.EditComment(ctx, d.Item, comment.ID, post)
 	}
 	return Written{comment.ID}, err
+}
+
+// performProgressState replaces the first line of the progress comment, in the language
+// that it is written in.
+func performProgressState(ctx context.Context, d delivery, p ProgressState) (any, error) {
+	marker := progressMarker(d.Item, progressComment(d.Task, p.Name))
+	comment, found, err := d.on.FindComment(ctx, d.Item, marker)
+	if err != nil || !found {
+		return nil, err
+	}
+	before := forge.StripMarker(comment.Body)
+	after := notice.WithHeading(before, p.State)
+	if after == before {
+		return Written{comment.ID}, nil
+	}
+	_, err = d.on.EditComment(ctx, d.Item, comment.ID, forge.Post{Text: d.text.Text(after), Marker: marker})
+	return Written{comment.ID}, err
+}
+
+// progressMarker is how a progress comment is found again.
+func progressMarker(on task.Key, comment string) forge.Marker {
+	return forge.MarkerOf(on.String() + "/" + comment)
 }
 
 // performStateLabel adds before it removes, so that the item shows a state at

@@ -94,7 +94,7 @@ var importTable = map[string]row{
 	"phase/verdicts":     {imports: []string{}, tests: []string{"phase", "phase/phasetest", "sandbox", "sandbox/guest", "task"}, testing: true},
 	"phase/crashes":      {imports: []string{}, tests: []string{"phase", "phase/phasetest", "sandbox/guest", "task"}, testing: true},
 	"phase/phasetest":    {imports: []string{"phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
-	"phase/progress":     {imports: []string{"phase", "environment", "llm", "task"}},
+	"phase/progress":     {imports: []string{"phase", "environment", "llm", "notice", "task"}},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
 
 	"llm":           {imports: []string{"quote", "task"}},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -21,7 +22,7 @@ const (
 func (c *Comment) Text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	parts := []string{"## " + c.say(c.heading()), c.about(), c.phaseLine()}
+	parts := []string{"## " + c.heading(), c.about(), c.phaseLine()}
 	for _, part := range []string{c.planList(), c.list(warningsHeading, c.warnings), c.list(notesHeading, c.notes), c.counts(), c.ledgerTable()} {
 		if part != "" {
 			parts = append(parts, part)
@@ -45,18 +46,23 @@ func (c *Comment) cut(text string) string {
 }
 
 // heading says how the run stands.
-func (c *Comment) heading() phrase {
+func (c *Comment) heading() string {
+	state := task.Running
 	switch {
 	case c.halt != nil && c.halt.Signal == task.SignalStop:
-		return haltedText
+		state = task.Stopped
 	case c.halt != nil:
-		return waitingText
-	case c.ended == task.Failed:
-		return brokenText
-	case c.ended == task.Done:
-		return finishedText
+		state = task.Paused
+	case c.ended != "":
+		state = c.ended
 	}
-	return workingText
+	if heading, found := notice.Heading(state, c.language); found {
+		return heading
+	}
+	if state == task.Done {
+		return c.say(finishedText)
+	}
+	return c.say(workingText)
 }
 
 // about names the task.

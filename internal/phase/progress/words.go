@@ -22,9 +22,6 @@ func (c *Comment) say(p phrase, args ...any) string {
 var (
 	workingText  = phrase{"Toryo is at work", "Toryo が作業中です"}
 	finishedText = phrase{"Toryo has finished", "Toryo の作業が終わりました"}
-	brokenText   = phrase{"Toryo could not finish", "Toryo は作業を完了できませんでした"}
-	haltedText   = phrase{"Toryo was stopped", "Toryo は停止しました"}
-	waitingText  = phrase{"Toryo is paused", "Toryo は一時停止中です"}
 
 	taskText     = phrase{"**Task**: %s", "**タスク**: %s"}
 	roleText     = phrase{"**Role**: %s", "**役割**: %s"}
