@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -38,11 +39,7 @@ func TestFixUps(t *testing.T) { //nolint:tparallel // one after the other
 			h.mutex.Lock()
 			h.stories[s.item.Repository] = s
 			h.mutex.Unlock()
-			review := wire.NewBoardReview{Verdict: "request_changes", Body: "It should be tested."}
-			must(t, board.act(t.Context(), http.MethodPost, "carol", board.path(s.item)+"/reviews", review, nil))
-			if !offIssue(scenario) {
-				s.assignPull(t)
-			}
+			s.askForChanges(t, board)
 			s.seeThrough(t)
 			s.check(t)
 			s.checkProgress(t)
@@ -54,8 +51,17 @@ func TestFixUps(t *testing.T) { //nolint:tparallel // one after the other
 	}
 }
 
-func offIssue(scenario *phasetest.Scenario) bool {
-	return len(scenario.Events) > 0 && scenario.Events[0].By == "issue"
+// askForChanges lets a reviewer ask for changes, and puts the bot on the pull request if it
+// is to be taken off it. The run does not get to the event of the scenario before that.
+func (s *story) askForChanges(t *testing.T, on *boardSite) {
+	t.Helper()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	review := wire.NewBoardReview{Verdict: "request_changes", Body: "It should be tested."}
+	must(t, on.act(t.Context(), http.MethodPost, "carol", on.path(s.item)+"/reviews", review, nil))
+	if by := s.Events[0].By; by != "issue" {
+		s.assignPull(t)
+	}
 }
 
 // assignPull puts the bot on the pull request when its task is there, and waits until the
@@ -80,20 +86,42 @@ func (s *story) assignPull(t *testing.T) {
 	}
 }
 
-// checkKilled looks for the commands of the scenario among all processes.
+// checkKilled checks that no command of the events still runs.
 func (s *story) checkKilled(t *testing.T) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(t, err)
-	for _, rule := range s.Script.Rules {
-		for _, call := range rule.Answer.Calls {
-			command, _ := call.Arguments["command"].(string)
-			for _, file := range files {
-				text, err := os.ReadFile(file)
-				if err == nil && command != "" && strings.Contains(strings.ReplaceAll(string(text), "\x00", " "), command) {
-					t.Errorf("%q still runs: %s", command, file)
-				}
-			}
+	for _, event := range s.Events {
+		running, err := commandRuns(event.Running)
+		must(t, err)
+		if running {
+			t.Errorf("%q still runs", event.Running)
 		}
 	}
+}
+
+// awaitCommand waits until a process with this command line is there.
+func awaitCommand(ctx context.Context, command string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for command != "" {
+		running, err := commandRuns(command)
+		if err != nil || running {
+			return err
+		}
+		if !pause(ctx) {
+			return fmt.Errorf("%q does not run", command)
+		}
+	}
+	return nil
+}
+
+// commandRuns reports whether a process has this command line, and nothing else in it.
+func commandRuns(command string) (bool, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil && strings.ReplaceAll(strings.TrimRight(string(text), "\x00"), "\x00", " ") == command {
+			return true, nil
+		}
+	}
+	return false, err
 }

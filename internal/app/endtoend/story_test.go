@@ -208,6 +208,9 @@ func (s *story) fire(ctx context.Context, said *word, due func(phasetest.When) b
 
 // happen makes an event so.
 func (s *story) happen(ctx context.Context, event phasetest.Event, said *word) error {
+	if err := awaitCommand(ctx, event.Running); err != nil {
+		return err
+	}
 	s.site.mute(s.item.Repository, event.Mute)
 	for _, comment := range event.Comments {
 		for range max(comment.Times, 1) {

@@ -123,6 +123,7 @@ type Event struct {
 	Mute     int    `yaml:"mute"`     // the forge refuses so many requests
 	Away     bool   `yaml:"away"`     // the agent that had the last run is away until the next begins
 	Late     bool   `yaml:"late"`     // the run does not wait for it
+	Running  string `yaml:"running"`  // not before this command runs; with late
 	Hasty    bool   `yaml:"hasty"`    // a crash does not wait until the server has the journal
 	By       string `yaml:"by"`       // how a signal is given: close, file, agent file, command, issue (taken off the issue of a pull request); else unassign and the API
 
