@@ -16,7 +16,7 @@ func (h *Halts) ResumeOwn(ctx context.Context, ids []task.ID, may func(task.Task
 	for _, id := range ids {
 		t, err := h.options.Store.Task(ctx, id)
 		if err == nil && t.State == task.Paused && t.Reason == task.ReasonAgentPaused && may(t) {
-			_, err = h.Resume(ctx, id)
+			_, err = h.goOn(ctx, t, task.ReasonAgentPaused)
 		}
 		failed = append(failed, outrun(err))
 	}

@@ -64,8 +64,9 @@ func (e *Expiry) Restarted(ctx context.Context, held []task.Task) (err error) {
 	return err
 }
 
-// restartPause is how long a task waits that was lost more than once with agents that
-// were started again.
+// restartPause is how long a task waits that was lost again with an agent that was started
+// again, less than that after the task was handed out: such a process may end again and
+// again, and must not use up all attempts in seconds.
 const restartPause = 30 * time.Second
 
 func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.Reason) error {
@@ -78,8 +79,7 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.R
 		Task: t.ID, Generation: t.Generation, Trigger: task.Lost, Reason: why,
 		Effects: e.Labels.Effects, LeaseOver: now,
 	}
-	if why == task.ReasonAgentRestarted && t.Attempts > 1 {
-		// A process that ends again and again does not use up all attempts in seconds.
+	if why == task.ReasonAgentRestarted && t.Attempts > 1 && now.Sub(t.UpdatedAt) < restartPause {
 		change.ReadyAt = now.Add(restartPause)
 	}
 	if t.Attempts >= e.MaxAttempts {

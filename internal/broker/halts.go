@@ -115,9 +115,14 @@ func (h *Halts) Resume(ctx context.Context, id task.ID) (task.Task, error) {
 	if err != nil || cancelled && t.State != task.Paused {
 		return t, err
 	}
+	return h.goOn(ctx, t, "")
+}
+
+// goOn queues a paused task again, if it is still paused for the reason, unless that is empty.
+func (h *Halts) goOn(ctx context.Context, t task.Task, was task.Reason) (task.Task, error) {
 	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Words.language(ctx, t))
 	return h.move(ctx, store.Change{
-		Task: id, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed, Effects: h.options.Words.effects(text),
+		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed, Was: was, Effects: h.options.Words.effects(text),
 	})
 }
 
@@ -128,10 +133,7 @@ func (h *Halts) Answered(ctx context.Context, t task.Task) error {
 	if err != nil || len(pending) > 0 {
 		return err
 	}
-	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Words.language(ctx, t))
-	_, err = h.move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed, Effects: h.options.Words.effects(text),
-	})
+	_, err = h.goOn(ctx, t, task.ReasonAwaitingAnswer)
 	return outrun(err)
 }
 

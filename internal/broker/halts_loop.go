@@ -72,7 +72,7 @@ func (h *Halts) spread(ctx context.Context) error {
 		case len(wanted) > 0 && t.State == task.Running:
 			_, err = h.Pause(ctx, t.ID, task.ReasonAllPaused)
 		case len(wanted) == 0 && t.State == task.Paused && t.Reason == task.ReasonAllPaused:
-			_, err = h.Resume(ctx, t.ID)
+			_, err = h.goOn(ctx, t, task.ReasonAllPaused)
 		default:
 			continue
 		}

@@ -110,7 +110,7 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
 			found.add(t.Key)
 		}
-		if failed == nil && t.State.Active() && followsItem(t) && !listed[t.Key] {
+		if listed != nil && !i.options.KeepUnassigned && t.State.Active() && followsItem(t) && !listed[t.Key] {
 			i.options.Snapshots.Changed(t.Key) // the bot is off it, whoever was told of that
 		}
 		// Done, and the bot still there: nothing to do.
@@ -122,7 +122,7 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 }
 
 // listItems adds what the forge lists, and returns the items that the bot is
-// assigned to. Those without a task that were not there at the last sync are what a
+// assigned to, nil if the forge does not say. Those without a task that were not there at the last sync are what a
 // webhook should have told of.
 func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bot string, since time.Time, found *keySet, tasked map[task.Key]bool) (map[task.Key]bool, error) {
 	last := since
@@ -136,6 +136,7 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 	}
 	listed := map[task.Key]bool{}
 	assigned, failed := from.List(ctx, forge.Query{Repository: repository, Assignee: bot})
+	whole := failed == nil
 	for _, item := range assigned {
 		listed[item.Key] = true
 		isNew(item, forge.AssigneesChanged)
@@ -156,6 +157,9 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 	}
 	if failed != nil {
 		failed = fmt.Errorf("list the items of %s:%s: %w", from.Name(), repository, failed)
+	}
+	if !whole {
+		listed = nil
 	}
 	return listed, failed
 }

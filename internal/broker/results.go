@@ -232,6 +232,8 @@ func decide(result RunResult, pending []store.Halt, opened bool) (decision, erro
 // decideRest decides between a pause and the queue.
 func decideRest(result RunResult, pause *store.Halt) decision {
 	switch {
+	case pause != nil && pause.Reason == task.ReasonPauseRequested: // a person's pause ends by a person only
+		return decision{task.PauseSet, pause.Reason, pause}
 	case result.Outcome == RunPaused && ownPause[result.Reason]:
 		return decision{task.PauseSet, result.Reason, nil}
 	case pause != nil:

@@ -2,6 +2,7 @@ package phase
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -118,7 +119,10 @@ func (r *run) asksNothing(ctx context.Context) bool {
 
 // awaitAnswer asks people and ends the run until they have answered.
 func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
-	name := fmt.Sprintf("question-%d", r.state.step)
+	// The text is part of the name: after a loss the model may ask something else at the
+	// same step, which people have to see.
+	digest := sha256.Sum256([]byte(text))
+	name := fmt.Sprintf("question-%d-%x", r.state.step, digest[:4])
 	say := func(name string) error { return r.Desk.Say(ctx, name, r.words().question(text)) }
 	if err := r.tell(ctx, name, text, say); err != nil {
 		return Outcome{}, err

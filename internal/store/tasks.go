@@ -61,6 +61,9 @@ type Change struct {
 	// LeaseOver, unless zero, is the moment at which the task's lease must be over;
 	// Conflict if it is held, because it was renewed.
 	LeaseOver time.Time
+	// Was, unless empty, is the reason that the task must still have; Conflict if it
+	// has another.
+	Was task.Reason
 }
 
 // TaskFilter narrows a listing. Zero fields do not narrow.

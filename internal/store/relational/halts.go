@@ -29,16 +29,14 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 			return &task.IllegalMoveError{From: t.State, Trigger: trigger}
 		}
 		if t.State == task.Paused && halt.Signal == task.SignalPause {
-			if t.Reason != task.ReasonAgentPaused || halt.Reason != task.ReasonPauseRequested {
-				return nil
-			}
-			// A person wants it paused for its own sake: it does not go on any more
-			// when the agent's pause file is gone.
-			found.Reason, t.Reason = halt.Reason, halt.Reason
-			return saveTasks(ctx, q, []taskRow{found})
+			t, err = pausedByPerson(ctx, q, found, halt)
+			return err
 		}
+		// A person's pause takes the place of one that would end by itself.
 		added, err := q.exec(ctx, `INSERT INTO halts (task, signal, reason, at) VALUES (?, ?, ?, ?)
-			ON CONFLICT (task, signal) DO NOTHING`, halt.Task, halt.Signal, halt.Reason, made(halt.At).UnixMicro())
+			ON CONFLICT (task, signal) DO UPDATE SET reason = excluded.reason
+			WHERE halts.signal = ? AND excluded.reason = ? AND halts.reason <> excluded.reason`,
+			halt.Task, halt.Signal, halt.Reason, made(halt.At).UnixMicro(), task.SignalPause, task.ReasonPauseRequested)
 		if noted = added > 0; noted {
 			q.notify(store.BellRung, string(halt.Task))
 		}
@@ -48,6 +46,21 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 		return task.Task{}, false, err
 	}
 	return t, noted, nil
+}
+
+// pausedByPerson answers a pause of a task that is paused. If a person asks for it, the task
+// does not go on any more when the reason for its pause is gone, such as an agent's pause
+// file, a pause of everything or a question without an answer.
+func pausedByPerson(ctx context.Context, q session, found taskRow, halt store.Halt) (task.Task, error) {
+	if halt.Reason != task.ReasonPauseRequested || found.Reason == halt.Reason {
+		return found.Task, nil
+	}
+	m := move{before: found.Task, after: found, trigger: task.PauseSet}
+	m.after.Reason = halt.Reason
+	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
+		return task.Task{}, err
+	}
+	return m.after.Task, record(ctx, q, []move{m}, nil)
 }
 
 // CancelHalt implements store.Halts.

@@ -108,6 +108,9 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	if !change.LeaseOver.IsZero() && found.Lease.Held(change.LeaseOver) {
 		return task.Task{}, task.Errorf(task.Conflict, "the lease on task %s was renewed", found.ID)
 	}
+	if change.Was != "" && found.Reason != change.Was {
+		return task.Task{}, task.Errorf(task.Conflict, "task %s is %s for another reason by now", found.ID, found.State)
+	}
 	m := move{before: found.Task, after: found, trigger: change.Trigger}
 	if err := m.make(change.Reason, now()); err != nil {
 		return task.Task{}, err

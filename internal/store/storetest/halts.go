@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 var haltChecks = []check{
 	{"a halt is noted once, and a stop comes first", noteHalts},
+	{"a person's pause takes the place of one that ends by itself", personsPause},
 	{"a halt outlasts the loss of the agent", haltOutlastsLoss},
 	{"what ends the task or settles the halt removes it", settledHalts},
 	{"a task that has ended cannot be halted", haltEnded},
@@ -59,6 +61,47 @@ func noteHalts(t *testing.T, s store.Store) {
 	wantCode(t, err, task.Invalid)
 	_, _, err = s.RequestHalt(t.Context(), store.Halt{Task: "nothing", Signal: task.SignalStop})
 	wantCode(t, err, task.NotFound)
+}
+
+// personsPause has the pause of a person take the place of one that would end by itself.
+func personsPause(t *testing.T, s store.Store) {
+	byPerson := func(x task.Task) store.Halt {
+		return store.Halt{Task: x.ID, Signal: task.SignalPause, Reason: task.ReasonPauseRequested, At: noon}
+	}
+	ofAll := func(x task.Task) store.Halt {
+		return store.Halt{Task: x.ID, Signal: task.SignalPause, Reason: task.ReasonAllPaused, At: noon}
+	}
+	x := running(t, s)
+	for _, halt := range []store.Halt{ofAll(x), byPerson(x), ofAll(x)} {
+		_, _, err := s.RequestHalt(t.Context(), halt)
+		must(t, err)
+	}
+	equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{byPerson(x)})
+
+	for _, reason := range []task.Reason{task.ReasonAllPaused, task.ReasonAgentPaused, task.ReasonAwaitingAnswer} {
+		x := running(t, s)
+		paused := got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: reason}))
+		_, noted, err := s.RequestHalt(t.Context(), byPerson(x))
+		must(t, err)
+		equal(t, noted, false)
+		now := got[task.Task](t)(s.Task(t.Context(), x.ID))
+		equal(t, now.Reason, task.ReasonPauseRequested)
+		equal(t, now.Generation, paused.Generation)
+		equal(t, pendingOf(t, s, x), nil)
+		var change task.StateChange
+		must(t, json.Unmarshal(got[task.Event](t)(s.LastEvent(t.Context(), x.ID, task.StateChanged)).Data, &change))
+		equal(t, change, task.StateChange{Trigger: task.PauseSet, From: task.Paused, To: task.Paused, Reason: task.ReasonPauseRequested})
+		_, _, err = s.RequestHalt(t.Context(), ofAll(x))
+		must(t, err)
+		equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).Reason, task.ReasonPauseRequested)
+
+		// What would have let it go on does not any more.
+		_, err = s.Move(t.Context(), store.Change{Task: x.ID, Generation: paused.Generation, Trigger: task.Resumed, Was: reason})
+		wantCode(t, err, task.Conflict)
+		equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).State, task.Paused)
+		_, err = s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.Resumed, Was: task.ReasonPauseRequested})
+		must(t, err)
+	}
 }
 
 func haltOutlastsLoss(t *testing.T, s store.Store) {
