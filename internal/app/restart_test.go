@@ -97,6 +97,15 @@ func TestUpAfterAKill(t *testing.T) {
 	}
 }
 
+// enrolledWorker starts an agent with a data directory of its own.
+func enrolledWorker(b *testing.B, p place, server process) (place, *worker) {
+	b.Helper()
+	own := p
+	own.data = filepath.Join(b.TempDir(), "agent")
+	oneTime := strings.TrimSpace(p.output(b, "agent", "token", "create"))
+	return own, startWorker(b, own, "--server", server.url, "--enrol", oneTime)
+}
+
 // BenchmarkRestart kills processes in the middle of things, and measures how long it is
 // from the start of the next process until the work goes on: until the server has the
 // next entry of the run's journal, or a person the answer in a conversation.
@@ -118,10 +127,7 @@ func BenchmarkRestart(b *testing.B) {
 		server := p.start(b, "serve")
 		giveIssue(b, p)
 		database, _ := p.database(b)
-		own := p
-		own.data = filepath.Join(b.TempDir(), "agent")
-		oneTime := strings.TrimSpace(p.output(b, "agent", "token", "create"))
-		agent := startWorker(b, own, "--server", server.url, "--enrol", oneTime)
+		own, agent := enrolledWorker(b, p, server)
 		report(b, func() time.Duration {
 			awaitEntry(b, database, func(e task.Event) bool { return e.Kind == task.ToolCalled })
 			if err := agent.Process.Kill(); err != nil {
@@ -142,10 +148,7 @@ func BenchmarkRestart(b *testing.B) {
 		server := p.start(b, "serve")
 		giveIssue(b, p)
 		database, _ := p.database(b)
-		own := p
-		own.data = filepath.Join(b.TempDir(), "agent")
-		oneTime := strings.TrimSpace(p.output(b, "agent", "token", "create"))
-		agent := startWorker(b, own, "--server", server.url, "--enrol", oneTime)
+		_, agent := enrolledWorker(b, p, server)
 		address := strings.TrimPrefix(server.url, "http://")
 		report(b, func() time.Duration {
 			awaitEntry(b, database, func(e task.Event) bool { return e.Kind == task.ToolCalled })
