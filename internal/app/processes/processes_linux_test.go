@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/toryo-dev/toryo/internal/app/processes"
 )
@@ -139,26 +141,116 @@ func TestOtherBoot(t *testing.T) {
 	}
 }
 
-// TestCommandsOfRoot registers a process of root in the folder of a server that is
-// another user.
-func TestCommandsOfRoot(t *testing.T) {
-	t.Parallel()
+// folderOfServer is a folder in the data directory of a server that is another user, which
+// everybody may write to. Only root can make one.
+func folderOfServer(t *testing.T) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
-		return // another user cannot give files away, and needs not to
+		t.Skip("left out: only root works in the folders of other users; make test may run as any user")
 	}
 	data := filepath.Join(t.TempDir(), "data")
-	if err := errors.Join(os.Mkdir(data, 0o700), os.Chown(data, 61000, 61001)); err != nil {
+	err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(data, 0o777), os.Chown(data, server, server), os.Chmod(filepath.Dir(filepath.Dir(data)), 0o755))
+	if err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(data, "processes")
-	process := start(t, folder)
-	for _, name := range []string{folder, filepath.Join(folder, process.ID())} {
-		info, err := os.Stat(name)
+	return filepath.Join(data, "processes")
+}
+
+// server is the number of the user that the server is.
+const server = 61000
+
+// onThread does something in a thread of its own, with other rights, which ends with it.
+func onThread(t *testing.T, rights, do func() error) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		err := rights()
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func asServer() error { return errors.Join(unix.Setfsgid(server), unix.Setfsuid(server)) }
+
+// withoutChown takes the right to give files away from root.
+func withoutChown() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var rights [2]unix.CapUserData
+	if err := unix.Capget(&header, &rights[0]); err != nil {
+		return err
+	}
+	rights[0].Effective &^= 1 << unix.CAP_CHOWN
+	return unix.Capset(&header, &rights[0])
+}
+
+// withOwnUmask lets nobody else read what is written, unless that is asked for.
+func withOwnUmask() error {
+	err := unix.Unshare(unix.CLONE_FS) // other threads keep theirs
+	if err == nil {
+		unix.Umask(0o077)
+	}
+	return err
+}
+
+// A server that is another user sees that a command of root has ended that worked in its
+// folder, and removes what is left of it.
+func TestCommandsOfRoot(t *testing.T) {
+	t.Parallel()
+	folder := folderOfServer(t)
+	var command *processes.Process
+	onThread(t, withOwnUmask, func() (err error) {
+		command, err = processes.Start(folder)
+		return err
+	})
+	if err := command.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	onThread(t, asServer, func() error {
+		here, err := processes.Start(folder)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 61000 || owner.Gid != 61001 {
-			t.Errorf("%s is of %d:%d", name, owner.Uid, owner.Gid)
+		want(t, here, command.ID())
+		return errors.Join(here.Forget([]string{command.ID()}), here.Stop())
+	})
+	if _, err := os.Stat(filepath.Join(folder, command.ID())); !os.IsNotExist(err) {
+		t.Errorf("the file of the command is still there: %v", err)
+	}
+}
+
+// Root may lack the right to give files away, as in a container without capabilities.
+// It works all the same.
+func TestRootWithoutTheRightToGiveFilesAway(t *testing.T) {
+	t.Parallel()
+	folder := folderOfServer(t)
+	onThread(t, withoutChown, func() error {
+		process, err := processes.Start(folder)
+		if err != nil {
+			return err
 		}
+		want(t, process)
+		return process.Stop()
+	})
+}
+
+// A process registers in the folder that is in the data directory and in no other, so that
+// the server's user cannot have root write elsewhere.
+func TestFolderThatLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	folder, elsewhere := filepath.Join(t.TempDir(), "processes"), t.TempDir()
+	if err := os.Symlink(elsewhere, folder); err != nil {
+		t.Fatal(err)
+	}
+	if process, err := processes.Start(folder); err == nil {
+		t.Errorf("it was registered: %v", process.Stop())
+	}
+	if files, err := os.ReadDir(elsewhere); err != nil || len(files) > 0 {
+		t.Errorf("there is %v, %v", files, err)
 	}
 }
