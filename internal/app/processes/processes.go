@@ -11,12 +11,15 @@
 package processes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
@@ -28,6 +31,8 @@ type Process struct {
 	folder *os.Root
 	id     string
 	lock   *flock.Flock
+
+	unreadable sync.Map // ids of other processes that were logged
 }
 
 // making begins the names of files that are not registered yet.
@@ -119,8 +124,9 @@ func (p *Process) ID() string { return p.id }
 func (p *Process) Stop() error { return errors.Join(p.lock.Close(), p.folder.Close()) }
 
 // Ended returns the ids of processes that were registered in the folder and have
-// ended. What is there of processes of which nothing can be known is removed.
-func (p *Process) Ended() ([]string, error) {
+// ended. What is there of processes of which nothing can be known is removed, but for
+// what this user may not read: that stays, and is logged once.
+func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error) {
 	entries, err := fs.ReadDir(p.folder.FS(), ".")
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
@@ -134,7 +140,11 @@ func (p *Process) Ended() ([]string, error) {
 		free, proven, err := p.look(id)
 		switch {
 		case errors.Is(err, os.ErrNotExist): // somebody has forgotten it meanwhile
-		case errors.Is(err, os.ErrPermission): // of another user: nothing can be known
+		case errors.Is(err, os.ErrPermission):
+			if _, known := p.unreadable.LoadOrStore(id, true); !known {
+				log.WarnContext(ctx, "it cannot be seen whether a process of another user has ended; what it held is free when its lease has run out. "+
+					"If it has ended, remove the file", "file", filepath.Join(p.path, id), "error", err)
+			}
 		case err != nil:
 			return nil, err
 		case free && proven:

@@ -2,9 +2,11 @@ package processes_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,7 +73,7 @@ func start(t *testing.T, folder string) *processes.Process {
 
 func want(t *testing.T, of *processes.Process, ids ...string) {
 	t.Helper()
-	ended, err := of.Ended()
+	ended, err := of.Ended(t.Context(), slog.New(slog.DiscardHandler))
 	slices.Sort(ended)
 	slices.Sort(ids)
 	if err != nil || !slices.Equal(ended, ids) {
@@ -142,12 +144,9 @@ func TestOtherBoot(t *testing.T) {
 }
 
 // folderOfServer is a folder in the data directory of a server that is another user, which
-// everybody may write to. Only root can make one.
+// everybody may write to.
 func folderOfServer(t *testing.T) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("left out: only root works in the folders of other users; make test may run as any user")
-	}
 	data := filepath.Join(t.TempDir(), "data")
 	err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(data, 0o777), os.Chown(data, server, server), os.Chmod(filepath.Dir(filepath.Dir(data)), 0o755))
 	if err != nil {
@@ -198,9 +197,21 @@ func withOwnUmask() error {
 	return err
 }
 
-// A server that is another user sees that a command of root has ended that worked in its
-// folder, and removes what is left of it.
-func TestCommandsOfRoot(t *testing.T) {
+// TestRoot is about commands of root in the folder of a server that is another user. Other
+// users cannot work there. The tests are run by root too, see scripts/fresh.
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Log("nothing was tested: this is for root")
+		return
+	}
+	t.Run("the server sees that a command has ended", seesCommandsOfRoot)
+	t.Run("a file that cannot be read", keepsUnreadable)
+	t.Run("root that cannot give files away", startsWithoutChown)
+}
+
+// A server sees that a command of root has ended, and removes what is left of it.
+func seesCommandsOfRoot(t *testing.T) {
 	t.Parallel()
 	folder := folderOfServer(t)
 	var command *processes.Process
@@ -224,9 +235,38 @@ func TestCommandsOfRoot(t *testing.T) {
 	}
 }
 
+// A file that may not be read stays, since its process may live. That is logged once.
+func keepsUnreadable(t *testing.T) {
+	t.Parallel()
+	folder := folderOfServer(t)
+	command := start(t, folder)
+	if err := errors.Join(command.Stop(), os.Chmod(filepath.Join(folder, command.ID()), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	onThread(t, asServer, func() error {
+		here, err := processes.Start(folder)
+		if err != nil {
+			return err
+		}
+		var logged bytes.Buffer
+		for range 2 {
+			if ended, err := here.Ended(t.Context(), slog.New(slog.NewTextHandler(&logged, nil))); err != nil || len(ended) > 0 {
+				return fmt.Errorf("ended are %v, %w", ended, err)
+			}
+		}
+		if strings.Count(logged.String(), command.ID()) != 2 || strings.Count(logged.String(), "level=WARN") != 1 {
+			t.Errorf("logged is %q", logged.String())
+		}
+		return here.Stop()
+	})
+	if _, err := os.Stat(filepath.Join(folder, command.ID())); err != nil {
+		t.Error(err)
+	}
+}
+
 // Root may lack the right to give files away, as in a container without capabilities.
 // It works all the same.
-func TestRootWithoutTheRightToGiveFilesAway(t *testing.T) {
+func startsWithoutChown(t *testing.T) {
 	t.Parallel()
 	folder := folderOfServer(t)
 	onThread(t, withoutChown, func() error {
