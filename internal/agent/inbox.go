@@ -50,7 +50,7 @@ func (i *inbox) add(comments []wire.Comment) int64 {
 
 // after returns what became of comments after a position: of each comment once, as it
 // is now, by the position of the last change. A run that has taken up some of them has
-// then taken up all that come before.
+// then taken up all that come before, and with the last of them everything that there is.
 func (i *inbox) after(position int64) []phase.Comment {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
@@ -75,13 +75,12 @@ func (i *inbox) after(position int64) []phase.Comment {
 		}
 		found[place] = since(first[place], comment)
 	}
-	// What was written and taken back is not told later either, when only a part is new.
-	i.comments = slices.DeleteFunc(i.comments, func(c phase.Comment) bool {
-		place, known := at[version{c.Kind, c.ID, c.Refused != ""}]
-		return known && c.Position > position && found[place].Change == ""
-	})
 	found = slices.DeleteFunc(found, func(c phase.Comment) bool { return c.Change == "" })
 	slices.SortFunc(found, func(a, b phase.Comment) int { return cmp.Compare(a.Position, b.Position) })
+	if len(found) > 0 {
+		// What was written and taken back has nothing to tell, so the last one passes it.
+		found[len(found)-1].Position = i.comments[len(i.comments)-1].Position
+	}
 	return found
 }
 

@@ -57,10 +57,26 @@ func TestInboxFoldsVersions(t *testing.T) {
 			t.Errorf("%s: the run gets %q, want %q", name, got, test.want)
 		}
 	}
-	// What was taken back before the run was told of it is not told when another was taken up.
+}
+
+// To look changes nothing. Whoever takes up what is returned has passed what was taken back
+// too, and that does not turn up later, also when another machine goes on from there.
+func TestInboxPassesWhatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	told := []wire.Comment{
+		{Position: 1, ID: "a", Change: "new", Body: "x"}, {Position: 2, ID: "b", Change: "new", Body: "y"}, {Position: 3, ID: "a", Change: "deleted", Body: "x"},
+	}
 	box := newInbox()
-	box.add([]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "deleted", "x", "")})
-	if first, then := box.after(0), box.after(2); len(first) != 1 || len(then) != 0 {
-		t.Errorf("the run gets %v and then %v", first, then)
+	box.add(told)
+	for range 2 {
+		if got := box.after(0); len(got) != 1 || got[0].ID != "b" || got[0].Position != 3 {
+			t.Fatalf("the run gets %+v", got)
+		}
+	}
+	if got := box.after(1); len(got) != 2 || got[0].ID != "b" || got[1].Change != "deleted" {
+		t.Errorf("a run that knows the comment gets %+v", got)
+	}
+	if got := box.after(3); len(got) != 0 {
+		t.Errorf("the run then gets %+v", got)
 	}
 }

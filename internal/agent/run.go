@@ -191,7 +191,7 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error) wire
 	switch {
 	case halt != nil && cause != nil && halt.Reason == task.ReasonAgentPaused && h.files == nil:
 		// Nothing here would let it go on when the pause file is gone.
-		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonAgentStopping)
+		result.Outcome, result.Reason = outcomeReturned, string(halt.Reason)
 	case halt != nil && cause != nil:
 		result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
 		if result.CutAfter == 0 {

@@ -118,7 +118,7 @@ func (p program) newAgent(ctx context.Context, c config.Config, s agentSettings)
 	if _, err := files.Sweep(p.now().AddDate(0, 0, -c.PauseResume.PausedTaskExpiryDays)); err != nil {
 		s.log.ErrorContext(ctx, "the context files of runs that were left cannot be put away; it is tried again", "error", err)
 	}
-	earlier, err := s.process.Ended()
+	earlier, err := s.process.Ended(ctx, s.log)
 	if err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the agent's folder cannot be used")
 	}

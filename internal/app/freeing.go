@@ -22,7 +22,7 @@ type freeing struct {
 
 // free does so, and reports whether a conversation was among it.
 func (f freeing) free(ctx context.Context) (turns bool, err error) {
-	ended, err := f.process.Ended()
+	ended, err := f.process.Ended(ctx, f.log)
 	if err != nil || len(ended) == 0 {
 		return false, err
 	}

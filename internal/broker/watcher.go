@@ -236,11 +236,18 @@ func (w *Watcher) lookAtEach(ctx context.Context, tasks []task.Task) []error {
 }
 
 // Look looks at the item of one task: whether it is still wanted before the
-// comments. An item that cannot be read changes nothing.
+// comments. An item that cannot be read changes nothing; one that is gone is not wanted.
 func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 	age := w.age(t)
 	if w.options.Wanted == nil {
 		return w.hear(ctx, t, age)
+	}
+	// It is read here, and the others take what was read.
+	switch _, err := w.options.Snapshots.Get(ctx, t.Key, age); {
+	case task.CodeOf(err) == task.NotFound:
+		return errors.Join(w.options.Wanted(ctx, t.Key, age), err)
+	case err != nil:
+		return err
 	}
 	// It may fail because of another item, such as the issue of a pull request.
 	return errors.Join(w.options.Wanted(ctx, t.Key, age), w.hear(ctx, t, age))

@@ -89,7 +89,9 @@ type Thread struct {
 // [Halt] as its cause, in the middle of whatever is going on.
 type Desk interface {
 	// Comments returns what people said after the position, in the order of their
-	// positions, as far as this machine has heard. It asks nobody and does not wait.
+	// positions, as far as this machine has heard. It asks nobody, does not wait and
+	// changes nothing. The position of the last one is that of the last change that was
+	// heard of, also if that change took back what nobody has taken up.
 	Comments(ctx context.Context, after int64) ([]Comment, error)
 	// References returns the other items that the text of the task's own item
 	// names, as far as they can be read. Whoever keeps the items decides which

@@ -73,3 +73,20 @@ func TestPausedByItsAgent(t *testing.T) {
 		w.wantState(t, gone.ID, task.Queued, task.ReasonResumed)
 	})
 }
+
+// A task that its agent has handed back because of the file is in the queue again, with that
+// reason, for any agent. It does not wait until the file is gone.
+func TestHandedBackByAPausedAgent(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Repair the gate")
+	held, _ := w.claim(t, made.ID)
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "returned", Reason: string(task.ReasonAgentPaused)}); err != nil {
+		t.Fatal(err)
+	}
+	w.wantState(t, made.ID, task.Queued, task.ReasonAgentPaused)
+	w.settle(t, made.Key)
+	w.wantComments(t, made.Key)
+	w.goOn(t, made.ID)
+	w.wantState(t, made.ID, task.Running, task.ReasonClaimed)
+}

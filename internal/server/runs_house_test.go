@@ -265,6 +265,14 @@ func (w *workshop) claim(t *testing.T, id task.ID) (*wire.Held, task.Task) {
 // goOn hands a task to an agent that goes on where another was.
 func (w *workshop) goOn(t *testing.T, id task.ID) (*wire.Held, task.Task) {
 	t.Helper()
+	assigned, running := w.lease(t, id)
+	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
+	return client.Held(&assigned), running
+}
+
+// lease leases a task to an agent.
+func (w *workshop) lease(t *testing.T, id task.ID) (wire.Assignment, task.Task) {
+	t.Helper()
 	current, err := w.store.Task(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -276,8 +284,7 @@ func (w *workshop) goOn(t *testing.T, id task.ID) (*wire.Held, task.Task) {
 	if err != nil || len(held) != 1 {
 		t.Fatalf("claimed %v, %v", held, err)
 	}
-	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
-	return client.Held(&wire.Assignment{TaskID: string(id), Lease: wire.Lease{Token: token}}), held[0]
+	return wire.Assignment{TaskID: string(id), Generation: held[0].Generation, TaskType: string(held[0].Type), Lease: wire.Lease{Token: token}}, held[0]
 }
 
 // settle waits until the outbox of an item is empty.

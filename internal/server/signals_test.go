@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,16 +188,26 @@ func TestAgentThatDoesNotAnswerAStop(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// An item that cannot be read stops nothing, and is looked at again.
+// An item that cannot be read stops nothing, and is looked at again. A look asks the forge
+// for it once.
 func TestUnreadableItemStopsNothing(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
 	made := w.issue(t, "Mend the gate")
 	_, running := w.claim(t, made.ID)
-	w.forge.Misbehave(func(dummy.Call) dummy.Fault { return dummy.Refuse })
+	var asked atomic.Int32
+	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		if call.Method == "Item" {
+			asked.Add(1)
+		}
+		return dummy.Refuse
+	})
 	w.snapshots.Changed(made.Key)
 	if err := w.watcher.Look(t.Context(), running); err == nil {
 		t.Error("looking at an item that cannot be read succeeds")
+	}
+	if times := asked.Load(); times != 1 {
+		t.Errorf("the forge was asked %d times", times)
 	}
 	w.wantState(t, made.ID, task.Running, task.ReasonClaimed)
 	w.forge.Misbehave(nil)

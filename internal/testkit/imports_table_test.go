@@ -37,7 +37,7 @@ var importTable = map[string]row{
 	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":       {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "receipt", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm", "metrics"}, tests: []string{"inspect"}},
+	"server":          {imports: []string{"broker", "mirror", "receipt", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm", "metrics"}, tests: []string{"agent", "inspect", "phase"}},
 	"broker":          {imports: []string{"inspect", "notice", "quote", "receipt", "store", "forge", "forge/transport", "task"}},
 	"mirror":          {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"signing"}},
 	"review":          {imports: []string{"review/judge", "broker", "access", "store", "forge", "llm", "task"}, parts: true},

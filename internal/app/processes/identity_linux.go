@@ -3,7 +3,6 @@ package processes
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -12,36 +11,28 @@ import (
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
 // identify says which file this is, on which boot of the machine.
-func identify(name string) (string, error) {
+func identify(file os.FileInfo) string {
 	boot, err := os.ReadFile(bootFile)
-	if err != nil {
-		return "", nil //nolint:nilerr // nothing can be known then; see the package comment
+	stat, is := file.Sys().(*syscall.Stat_t)
+	if err != nil || !is {
+		return "" // nothing can be known then; see the package comment
 	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return "", err
-	}
-	stat, is := info.Sys().(*syscall.Stat_t)
-	if !is {
-		return "", nil
-	}
-	return fmt.Sprintf("boot %s device %d inode %d", strings.TrimSpace(string(boot)), stat.Dev, stat.Ino), nil
+	return fmt.Sprintf("boot %s device %d inode %d", strings.TrimSpace(string(boot)), stat.Dev, stat.Ino)
 }
 
-// giveToOwner gives a file to the owner of the folder that it is in. Commands of root work
-// in the folder of a server that runs as another user, which has to read and remove what
-// they leave.
-func giveToOwner(name string) error {
+// giveToOwner gives a folder that root has made to the owner of the one that it is in.
+// Commands of root work in the folder of a server that runs as another user, which has to
+// register there too. Root may lack the right to do so, as in a container without
+// capabilities: then the server says that it cannot use the folder.
+func giveToOwner(folder, parent *os.Root) {
 	if os.Geteuid() != 0 {
-		return nil
+		return
 	}
-	info, err := os.Stat(filepath.Dir(name))
+	info, err := parent.Stat(".")
 	if err != nil {
-		return err
+		return
 	}
-	owner, is := info.Sys().(*syscall.Stat_t)
-	if !is {
-		return nil
+	if owner, is := info.Sys().(*syscall.Stat_t); is {
+		_ = folder.Chown(".", int(owner.Uid), int(owner.Gid)) // see above
 	}
-	return os.Lchown(name, int(owner.Uid), int(owner.Gid))
 }

@@ -11,11 +11,15 @@
 package processes
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
@@ -23,9 +27,12 @@ import (
 
 // Process is this process as it is registered in a folder.
 type Process struct {
-	folder string
+	path   string
+	folder *os.Root
 	id     string
 	lock   *flock.Flock
+
+	unreadable sync.Map // ids of other processes that were logged
 }
 
 // making begins the names of files that are not registered yet.
@@ -33,55 +40,94 @@ const making = "."
 
 // Start registers this process in the folder, which it makes. The registration ends
 // with Stop, or with the process.
-func Start(folder string) (*Process, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+func Start(path string) (*Process, error) {
+	folder, err := openFolder(path)
+	if err != nil {
 		return nil, fmt.Errorf("make the folder of processes: %w", err)
 	}
-	if err := giveToOwner(folder); err != nil {
-		return nil, fmt.Errorf("make the folder of processes: %w", err)
+	p := &Process{path: path, folder: folder, id: uuid.NewString()}
+	if err := p.register(); err != nil {
+		return nil, errors.Join(fmt.Errorf("register the process: %w", err), folder.Close())
 	}
-	id := uuid.NewString()
-	draft := filepath.Join(folder, making+id)
-	lock := flock.New(draft, flock.SetPermissions(0o600))
-	if err := register(lock, draft, filepath.Join(folder, id)); err != nil {
-		return nil, errors.Join(fmt.Errorf("register the process: %w", err), lock.Close(), os.RemoveAll(draft))
+	return p, nil
+}
+
+// openFolder makes the folder and opens it. Root does that in a directory of another user,
+// who may put something else under that name at any time. So what is written is written
+// through what was opened, and not by name.
+func openFolder(path string) (*os.Root, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
 	}
-	return &Process{folder, id, lock}, nil
+	parent, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = parent.Close() }() // nothing was written through it
+	if err := parent.Mkdir(filepath.Base(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	folder, err := parent.OpenRoot(filepath.Base(path))
+	if err == nil {
+		giveToOwner(folder, parent)
+	}
+	return folder, err
 }
 
 // register locks the file before it has its name, so that nobody sees one that is
 // not locked while its process lives.
-func register(lock *flock.Flock, draft, name string) error {
-	locked, err := lock.TryLock()
+func (p *Process) register() error {
+	draft := making + p.id
+	file, err := p.folder.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	p.lock = flock.New(filepath.Join(p.path, draft), flock.SetFlag(os.O_RDONLY))
+	err = errors.Join(p.write(file), file.Close())
+	if err == nil {
+		err = p.folder.Rename(draft, p.id)
+	}
+	if err != nil {
+		return errors.Join(err, p.lock.Close(), p.folder.RemoveAll(draft))
+	}
+	return nil
+}
+
+// write locks the file, which is opened by name for that, and says in it which one it is.
+// The owner of the folder may be another user and has to read it; others cannot get into
+// the folder.
+func (p *Process) write(file *os.File) error {
+	locked, err := p.lock.TryLock()
 	if err == nil && !locked {
 		err = errors.New("another process has the lock")
 	}
 	if err != nil {
 		return err
 	}
-	identity, err := identify(draft)
+	written, err := file.Stat()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(draft, []byte(identity), 0o600); err != nil { // the file is there, and stays the same one
+	if is, err := p.lock.Stat(); err != nil || !os.SameFile(is, written) {
+		return errors.Join(errors.New("the file was replaced"), err)
+	}
+	if _, err := file.WriteString(identify(written)); err != nil {
 		return err
 	}
-	if err := giveToOwner(draft); err != nil {
-		return err
-	}
-	return os.Rename(draft, name)
+	return file.Chmod(0o644)
 }
 
 // ID names this process and no other.
 func (p *Process) ID() string { return p.id }
 
 // Stop ends the registration. Those who come later see that this process has ended.
-func (p *Process) Stop() error { return p.lock.Close() }
+func (p *Process) Stop() error { return errors.Join(p.lock.Close(), p.folder.Close()) }
 
 // Ended returns the ids of processes that were registered in the folder and have
-// ended. What is there of processes of which nothing can be known is removed.
-func (p *Process) Ended() ([]string, error) {
-	entries, err := os.ReadDir(p.folder)
+// ended. What is there of processes of which nothing can be known is removed, but for
+// what this user may not read: that stays, and is logged once.
+func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error) {
+	entries, err := fs.ReadDir(p.folder.FS(), ".")
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
 	}
@@ -91,9 +137,14 @@ func (p *Process) Ended() ([]string, error) {
 		if id == p.id || uuid.Validate(id) != nil {
 			continue
 		}
-		free, proven, err := look(filepath.Join(p.folder, id))
+		free, proven, err := p.look(id)
 		switch {
-		case errors.Is(err, os.ErrPermission): // of another user: nothing can be known
+		case errors.Is(err, os.ErrNotExist): // somebody has forgotten it meanwhile
+		case errors.Is(err, os.ErrPermission):
+			if _, known := p.unreadable.LoadOrStore(id, true); !known {
+				log.WarnContext(ctx, "it cannot be seen whether a process of another user has ended; what it held is free when its lease has run out. "+
+					"If it has ended, remove the file", "file", filepath.Join(p.path, id), "error", err)
+			}
 		case err != nil:
 			return nil, err
 		case free && proven:
@@ -107,29 +158,30 @@ func (p *Process) Ended() ([]string, error) {
 
 // look reports whether nobody has the file locked, and whether it is the very file
 // that the process made, on this boot of this machine.
-func look(name string) (free, proven bool, err error) {
-	lock := flock.New(name, flock.SetFlag(os.O_RDONLY))
+func (p *Process) look(id string) (free, proven bool, err error) {
+	lock := flock.New(filepath.Join(p.path, id), flock.SetFlag(os.O_RDONLY))
 	free, err = lock.TryLock()
-	if errors.Is(err, os.ErrNotExist) {
-		return false, false, lock.Close() // somebody has forgotten it meanwhile
-	}
 	if err != nil || !free {
 		return false, false, errors.Join(err, lock.Close())
 	}
-	text, err := os.ReadFile(name)
+	text, err := p.folder.ReadFile(id)
 	if err != nil {
 		return false, false, errors.Join(err, lock.Close())
 	}
-	identity, err := identify(name)
+	info, err := p.folder.Stat(id)
+	if err != nil {
+		return false, false, errors.Join(err, lock.Close())
+	}
+	identity := identify(info)
 	proven = identity != "" && strings.TrimSpace(string(text)) == identity
-	return true, proven, errors.Join(err, lock.Close())
+	return true, proven, lock.Close()
 }
 
 // Forget removes what is there of processes that have ended, when nothing of theirs is
 // left to free.
 func (p *Process) Forget(ids []string) error {
 	for _, id := range ids {
-		if err := os.Remove(filepath.Join(p.folder, id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := p.folder.Remove(id); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("forget a process: %w", err)
 		}
 	}

@@ -24,6 +24,7 @@ func TestConformance(t *testing.T) {
 		Without: map[string]string{
 			"Moved":          "repositories on the board are not renamed",
 			"WrittenChanges": "reviews on the board are not changed",
+			"Dismissed":      "nor dismissed",
 		},
 	})
 }

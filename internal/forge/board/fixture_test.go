@@ -232,6 +232,11 @@ func (f *fixture) EditReview(t testing.TB, _ task.Key, _, _, _ string) {
 	t.Fatal("reviews on the board are not changed")
 }
 
+func (f *fixture) Dismiss(t testing.TB, _ task.Key, _, _ string) {
+	t.Helper()
+	t.Fatal("reviews on the board are not dismissed")
+}
+
 func (f *fixture) Merge(t testing.TB, key task.Key, actor string) {
 	t.Helper()
 	_, err := f.board.As(actor).Merge(t.Context(), key)

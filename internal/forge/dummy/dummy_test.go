@@ -22,7 +22,7 @@ type fixture struct {
 // others make use.
 func TestWritten(t *testing.T) {
 	t.Parallel()
-	forgetest.Run(t, &fixture{dummy: dummy.New(task.Gitea, "bot")}, forgetest.Options{Only: []string{"Written", "WrittenChanges"}})
+	forgetest.Run(t, &fixture{dummy: dummy.New(task.Gitea, "bot")}, forgetest.Options{Only: []string{"Written", "WrittenChanges", "Dismissed"}})
 }
 
 func (f *fixture) Forge() forge.Forge { return f.dummy }
@@ -76,3 +76,5 @@ func (f *fixture) Answer(_ testing.TB, key task.Key, author string, thread forge
 func (f *fixture) EditReview(_ testing.TB, key task.Key, _, id, body string) {
 	f.dummy.EditReview(key, id, body)
 }
+
+func (f *fixture) Dismiss(_ testing.TB, key task.Key, _, id string) { f.dummy.Dismiss(key, id) }

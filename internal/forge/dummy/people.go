@@ -33,6 +33,17 @@ func (f *Forge) EditReview(key task.Key, id, body string) {
 	}
 }
 
+// Dismiss dismisses a review, as a person would.
+func (f *Forge) Dismiss(key task.Key, id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.items[key].reviews {
+		if review := &f.items[key].reviews[i]; review.ID == id {
+			review.Dismissed = true
+		}
+	}
+}
+
 // DeleteReview removes a review, as a person would.
 func (f *Forge) DeleteReview(key task.Key, id string) {
 	f.mu.Lock()

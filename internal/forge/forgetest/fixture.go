@@ -73,6 +73,8 @@ type Code interface {
 	// EditReview changes the text of a review. On forges where that is a comment like
 	// any other it is not called.
 	EditReview(t testing.TB, key task.Key, author, id, body string)
+	// Dismiss dismisses a review. The actor has AdminAccess.
+	Dismiss(t testing.TB, key task.Key, actor, id string)
 	// Merge merges a pull request.
 	Merge(t testing.TB, key task.Key, actor string)
 }

@@ -68,6 +68,7 @@ func Run(t *testing.T, fixture Fixture, options Options) {
 		{"Reply", (*suite).reply},
 		{"Written", (*suite).written},
 		{"WrittenChanges", (*suite).writtenChanges},
+		{"Dismissed", (*suite).dismissed},
 		{"Reactions", (*suite).reactions},
 		{"Statuses", (*suite).statuses},
 		{"Context", (*suite).context},

@@ -112,3 +112,21 @@ func (s *suite) writtenChanges(t *testing.T) {
 		}
 	}
 }
+
+// dismissed dismisses reviews. The text of a request for changes goes with it. That of
+// another review stays: forges dismiss approvals by themselves when commits are pushed.
+func (s *suite) dismissed(t *testing.T) {
+	key, ann, _, carl := s.review(t)
+	author := must[forge.Item](t)(s.Forge().Item(t.Context(), key)).Author
+	admin := s.Person(t, key.Repository, forge.AdminAccess)
+	s.Dismiss(t, key, admin, s.find(t, key, "Not yet.").ID)
+	s.Dismiss(t, key, admin, s.find(t, key, "Well done.").ID)
+	s.wantWritten(t, key, author+": In the conversation.", ann+": A remark.", ann+": On a line. (README.md:2)", carl+": Well done.")
+	dismissed := map[forge.Verdict]bool{}
+	for _, review := range must[[]forge.Review](t)(s.Forge().Reviews(t.Context(), key)) {
+		dismissed[review.Verdict] = review.Dismissed
+	}
+	if diff := difference(map[forge.Verdict]bool{forge.Remark: false, forge.RequestChanges: true, forge.Approve: true}, dismissed); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -232,6 +232,14 @@ func (f *fixture) EditReview(t testing.TB, key task.Key, author, id, body string
 	f.EditComment(t, key, author, f.textOf(t, key, id), body)
 }
 
+func (f *fixture) Dismiss(t testing.TB, key task.Key, actor, id string) {
+	t.Helper()
+	owner, name, index := split(key)
+	if _, err := f.server.Client(t, actor).DismissPullReview(owner, name, index, number(t, id), sdk.DismissPullReviewOptions{Message: "It is outdated."}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // textOf is the comment that has the text of a review: the one that people edit and
 // delete on the page.
 func (f *fixture) textOf(t testing.TB, key task.Key, review string) string {

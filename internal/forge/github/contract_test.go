@@ -30,6 +30,7 @@ var usedPaths = []string{
 	"/repos/{owner}/{repo}", "/repos/{owner}/{repo}/collaborators/{username}/permission",
 	"/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/issues/{issue_number}",
 	"/repos/{owner}/{repo}/issues/{issue_number}/comments", "/repos/{owner}/{repo}/issues/comments/{comment_id}",
+	"/repos/{owner}/{repo}/issues/{issue_number}/events",
 	"/repos/{owner}/{repo}/issues/{issue_number}/timeline", "/repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocked_by",
 	"/repos/{owner}/{repo}/labels", "/repos/{owner}/{repo}/issues/{issue_number}/labels",
 	"/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}",

@@ -32,14 +32,15 @@ func handlers() map[string]func(*call) reply {
 		"GET /issues/{issue_number}/comments":                func(c *call) reply { return page(c, c.item.Comments, c.comment) },
 		"POST /issues/{issue_number}/comments":               createComment,
 		"PATCH /issues/comments/{comment_id}":                editComment,
+		"GET /issues/{issue_number}/events":                  listEvents,
 		"GET /issues/{issue_number}/timeline":                func(c *call) reply { return page(c, c.item.Events, c.event) },
 		"GET /issues/{issue_number}/dependencies/blocked_by": func(c *call) reply { return page(c, c.item.WaitsFor, c.issue) },
-		"GET /labels":                                        listLabels,
-		"POST /labels":                                       createLabel,
-		"POST /issues/{issue_number}/labels":                 addLabels,
-		"DELETE /issues/{issue_number}/labels/{name}":        removeLabel,
-		"POST /issues/{issue_number}/assignees":              func(c *call) reply { return assign(c, true) },
-		"DELETE /issues/{issue_number}/assignees":            func(c *call) reply { return assign(c, false) },
+		"GET /labels":                                 listLabels,
+		"POST /labels":                                createLabel,
+		"POST /issues/{issue_number}/labels":          addLabels,
+		"DELETE /issues/{issue_number}/labels/{name}": removeLabel,
+		"POST /issues/{issue_number}/assignees":       func(c *call) reply { return assign(c, true) },
+		"DELETE /issues/{issue_number}/assignees":     func(c *call) reply { return assign(c, false) },
 
 		"GET /pulls":                                              listPulls,
 		"POST /pulls":                                             openPull,
@@ -134,6 +135,12 @@ func createComment(c *call) reply {
 		return refusal(422, "Validation Failed", object{"resource": "IssueComment", "field": "data", "code": "unprocessable", "message": "Body cannot be blank"})
 	}
 	return created(c.comment(c.item.Comment(c.user, post.Body)))
+}
+
+// listEvents leaves out what is in the timeline only.
+func listEvents(c *call) reply {
+	events := slices.DeleteFunc(slices.Clone(c.item.Events), func(e *forgeworld.Event) bool { return e.Source != nil })
+	return page(c, events, c.event)
 }
 
 func withComment(c *call, do func(*forgeworld.Comment) reply) reply {

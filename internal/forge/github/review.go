@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	gh "github.com/google/go-github/v92/github"
 
@@ -57,11 +59,37 @@ func (f *Forge) Reviews(ctx context.Context, key task.Key) ([]forge.Review, erro
 			reviews = append(reviews, reviewOf(review))
 		}
 	}
-	return reviews, nil
+	if !slices.ContainsFunc(reviews, func(r forge.Review) bool { return r.Dismissed }) {
+		return reviews, nil
+	}
+	were, err := f.beforeDismissal(ctx, key, at)
+	for i := range reviews {
+		if was, known := were[reviews[i].ID]; known && reviews[i].Dismissed {
+			reviews[i].Verdict = was
+		}
+	}
+	return reviews, err
 }
 
-// verdicts by GitHub's states. Of a review that was dismissed GitHub does not
-// tell what it had been.
+// beforeDismissal returns what reviews were, by their ids, when they were dismissed. Only
+// the events of the pull request say that.
+func (f *Forge) beforeDismissal(ctx context.Context, key task.Key, at place) (map[string]forge.Verdict, error) {
+	were := map[string]forge.Verdict{}
+	options := gh.ListOptions{PerPage: perPage}
+	for event, err := range f.client.Issues.ListIssueEventsIter(ctx, at.owner, at.name, at.number, &options) {
+		if err != nil {
+			return nil, reading(err, "read which reviews of %s were dismissed", key)
+		}
+		dismissed := event.GetDismissedReview()
+		if was, known := verdicts[strings.ToUpper(dismissed.GetState())]; known {
+			were[idOf(dismissed.GetReviewID())] = was
+		}
+	}
+	return were, nil
+}
+
+// verdicts by GitHub's states. What a review was that is dismissed now, its state does not
+// say; see beforeDismissal.
 var verdicts = map[string]forge.Verdict{
 	"APPROVED":          forge.Approve,
 	"CHANGES_REQUESTED": forge.RequestChanges,

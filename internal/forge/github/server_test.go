@@ -326,8 +326,12 @@ var reviewStates = map[forge.Verdict]string{
 }
 
 func (c *call) review(review *forgeworld.Review) object {
+	state := reviewStates[review.Verdict]
+	if review.Dismissed {
+		state = "DISMISSED"
+	}
 	return object{
-		"id": review.ID, "body": review.Body, "state": reviewStates[review.Verdict], "user": account(review.Author),
+		"id": review.ID, "body": review.Body, "state": state, "user": account(review.Author),
 		"commit_id": review.Commit, "submitted_at": stamp(review.At),
 	}
 }
@@ -345,6 +349,10 @@ func (c *call) event(event *forgeworld.Event) object {
 		delete(made, "id")
 		made["updated_at"] = stamp(event.At)
 		made["source"] = object{"type": "issue", "issue": c.issue(event.Source)}
+	case event.Review != nil:
+		made["dismissed_review"] = object{
+			"state": strings.ToLower(reviewStates[event.Review.Verdict]), "review_id": event.Review.ID, "dismissal_message": "It is outdated.",
+		}
 	}
 	return made
 }

@@ -235,6 +235,22 @@ func (f *Fixture) EditReview(t testing.TB, key task.Key, _, id, body string) {
 	t.Fatalf("%s has no review %s", key, id)
 }
 
+// Dismiss dismisses a review.
+func (f *Fixture) Dismiss(t testing.TB, key task.Key, actor, id string) {
+	t.Helper()
+	f.World.Lock()
+	defer f.World.Unlock()
+	item := f.World.item(t, key)
+	for _, review := range item.Reviews {
+		if strconv.FormatInt(review.ID, 10) == id {
+			review.Dismissed = true
+			item.note(&Event{Kind: "review_dismissed", Actor: f.World.must(t, actor), Review: review})
+			return
+		}
+	}
+	t.Fatalf("%s has no review %s", key, id)
+}
+
 // Merge merges a pull request: its head becomes the base.
 func (f *Fixture) Merge(t testing.TB, key task.Key, _ string) {
 	t.Helper()

@@ -104,11 +104,12 @@ type Comment struct {
 // Event is what the forge notes by itself.
 type Event struct {
 	ID     int64
-	Kind   string // labeled, unlabeled, assigned, unassigned, cross-referenced
+	Kind   string // labeled, unlabeled, assigned, unassigned, cross-referenced, review_dismissed
 	Actor  *User
 	Label  string
 	User   *User // who was assigned or unassigned
 	Source *Item
+	Review *Review // that was dismissed
 	At     time.Time
 }
 
@@ -122,12 +123,13 @@ type Reaction struct {
 
 // Review is a submitted review.
 type Review struct {
-	ID      int64
-	Author  *User
-	Verdict forge.Verdict
-	Body    string
-	Commit  string
-	At      time.Time
+	ID        int64
+	Author    *User
+	Verdict   forge.Verdict
+	Body      string
+	Commit    string
+	Dismissed bool
+	At        time.Time
 }
 
 // Thread is a conversation on a line.
