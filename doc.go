@@ -73,12 +73,6 @@
 // suite sandbox/sandboxtest, sandbox/guest is the program inside and
 // sandbox/egress the proxy that is its only way out.
 //
-// Package [github.com/toryo-dev/toryo/internal/sandbox] is where a repository's
-// code and a model's commands run, and package
-// [github.com/toryo-dev/toryo/internal/environment] finds out what a project
-// needs, sets it up there and proves that it works. Package
-// [github.com/toryo-dev/toryo/internal/llm] is the port to language models.
-//
 // # The program
 //
 // Package [github.com/toryo-dev/toryo/internal/app] holds the commands and wires
