@@ -209,7 +209,9 @@ func (a *Agent) takeTurns(ctx context.Context) error {
 			continue
 		}
 		// What kept the run from beginning would keep the next one too.
-		if !wait(ctx, unfit.NextBackOff()) {
+		pause := unfit.NextBackOff()
+		a.Log.WarnContext(ctx, "this machine could not begin the run; the next task is asked for later", "again", pause)
+		if !wait(ctx, pause) {
 			return nil
 		}
 	}

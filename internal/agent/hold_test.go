@@ -1,8 +1,10 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -208,11 +210,14 @@ func TestBadWayToTheServer(t *testing.T) {
 	}
 }
 
-// What is wrong with a machine is not the task's fault: the task goes back.
+// What is wrong with a machine is not the task's fault: the task goes back. The machine does
+// not take the next one at once: it would hand back everything, again and again.
 func TestUnfitMachineHandsBack(t *testing.T) {
 	t.Parallel()
 	server := newHouse(t, assignment())
 	s := newShop(t, server.URL, busy...)
+	var log bytes.Buffer // the handler writes one line after the other
+	s.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s.Prepare = func(context.Context, wire.Assignment) (phase.Repository, func() error, error) {
 		return nil, nil, task.Errorf(task.DataDir, "the disk is full")
 	}
@@ -223,6 +228,9 @@ func TestUnfitMachineHandsBack(t *testing.T) {
 	}
 	if server.results[0].Outcome != "returned" {
 		t.Errorf("the result is %+v", server.results[0])
+	}
+	if !strings.Contains(log.String(), "the next task is asked for later") || !strings.Contains(log.String(), "the disk is full") {
+		t.Errorf("the log is:\n%s", log.String())
 	}
 	// People are told, as they are of an environment that could not be set up.
 	if len(server.said) != 1 || !strings.Contains(server.said[0].Text, "could not be cloned") || !strings.Contains(server.said[0].Text, "the disk is full") {

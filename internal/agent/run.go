@@ -47,18 +47,22 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	defer a.ended(assignment)
 
 	result, err := a.execute(run, h)
+	fit = run.Err() != nil || !errors.Is(err, errNotPrepared)
 	if errors.Is(context.Cause(whole), ErrLeaseLost) || lost(err) {
 		log.WarnContext(ctx, "the task is no longer this agent's; the run was dropped", "error", err)
 		h.closeFiles(whole, wire.Result{})
 		return true
 	}
 	result = h.conclude(run, result, err)
-	if result, err = h.cleanResult(result); err != nil { // nothing is said rather than too much
-		result = wire.Result{Outcome: outcomeFailed, Reason: string(task.ReasonRunFailed)}
+	cleaned, unclean := h.cleanResult(result)
+	if unclean != nil { // nothing is said rather than too much
+		cleaned = wire.Result{Outcome: outcomeFailed, Reason: string(task.ReasonRunFailed)}
+		err = errors.Join(err, unclean)
 	}
+	result = cleaned
 	log.InfoContext(ctx, "the run has ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
 	h.closeFiles(whole, h.deliver(whole, result))
-	return !errors.Is(err, errNotPrepared)
+	return fit
 }
 
 // closeFiles puts the context files of the run where they belong after it. Of a

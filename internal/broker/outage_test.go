@@ -261,7 +261,7 @@ func (l *life) live() {
 	first := l.forge.Say(l.issue, "ann", "During the work.")
 	l.webhook()
 	l.hears("new: During the work.")
-	l.check(l.runs.Progress(l.Context(), l.held, "## Progress 10%"))
+	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is at work\n\n10%"))
 	l.check(l.runs.Say(l.Context(), l.held, "hello", "I begin.", ""))
 
 	_, err := l.halts.Pause(l.Context(), l.held.ID, task.ReasonPauseRequested)
@@ -287,12 +287,12 @@ func (l *life) live() {
 
 	wish := broker.PullWish{Branch: l.held.Branch, Commit: "c1", Base: "main", Title: "Repair the gate", Text: "It is repaired."}
 	l.until("the pull request is opened", func() error { _, err := l.runs.OpenPull(l.Context(), l.held, wish); return err })
-	l.check(l.runs.Progress(l.Context(), l.held, "## Progress 90%"))
+	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is at work\n\n90%"))
 
 	l.forge.Change(l.issue, func(i *forge.Item) { i.Assignees = nil })
 	l.webhook()
 	l.listen("the stop", func(s broker.Signals) bool { return s.Stop != nil && s.Stop.Reason == task.ReasonUnassigned })
-	l.finish(broker.RunResult{Outcome: broker.RunStopped, Kept: "wip2", Progress: "## Progress end"})
+	l.finish(broker.RunResult{Outcome: broker.RunStopped, Kept: "wip2", Progress: "## Toryo was stopped\n\nend"})
 	l.until("the task is stopped", l.is(task.Stopped, task.ReasonUnassigned))
 	pass(time.Second) // for what is written at once
 }
@@ -326,8 +326,8 @@ func (l *life) verify() {
 		text := forge.StripMarker(comment.Body)
 		switch first, _, _ := strings.Cut(text, "\n"); {
 		case !task.SameLogin(comment.Author, bot):
-		case strings.HasPrefix(text, "## Progress"):
-			progress = append(progress, first)
+		case strings.HasPrefix(text, "## Toryo"):
+			progress = append(progress, text)
 		default:
 			first, _, _ = strings.Cut(first, "** ")
 			said = append(said, strings.Trim(first, "*"))
@@ -336,7 +336,7 @@ func (l *life) verify() {
 	if diff := cmp.Diff([]string{"I begin.", "Paused.", "Resumed.", "Green or red?", "Paused.", "Resumed.", "Stopped."}, said); diff != "" {
 		l.Errorf("comments of the bot (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"## Progress end"}, progress); diff != "" {
+	if diff := cmp.Diff([]string{"## Toryo was stopped\n\nend"}, progress); diff != "" {
 		l.Errorf("progress comments (-want +got):\n%s", diff)
 	}
 	want := []string{"new: During the work.", "new: During the pause.", "new: Green.", "edited: During the work, changed."}

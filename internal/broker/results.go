@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/notice"
@@ -67,7 +66,7 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 			if t := decided.trigger; t == task.Finished || t == task.GaveUp {
 				text = joined(joined(text, attested), notice.Notice{Late: late}.TooLate(in))
 			}
-			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result)}, nil
+			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result.Progress)}, nil
 		},
 	}
 	if result.Summary != "" {
@@ -100,20 +99,16 @@ func joined(first, second string) string {
 
 // effects are the forge writes that go with the end of a run. The last text of the
 // progress comment is one of them: what the run has put before is refused when the
-// task is in its next generation. It comes first, so that the heading of a run that ended
-// otherwise than it knew is put over it.
-func (r *Runs) effects(held Held, comment string, result RunResult) store.Effects {
+// task is in its next generation. It comes first: the run may not know how it ended, and
+// then the heading that goes with the state is put over it.
+func (r *Runs) effects(held Held, comment, progress string) store.Effects {
 	usual := r.options.Words.effects(comment)
-	if result.Progress == "" {
+	if progress == "" {
 		return usual
 	}
 	return func(before, after task.Task) []store.Action {
-		actions := usual(before, after)
-		if string(after.State) == string(result.Outcome) {
-			actions = slices.DeleteFunc(actions, func(action store.Action) bool { return action.Kind == ProgressState{}.Kind() })
-		}
-		text := written(after, "progress/end", Progress{Name: progressName(held.Task), Text: result.Progress})
-		return append([]store.Action{text}, actions...)
+		text := written(after, "progress/end", Progress{Name: progressName(held.Task), Text: progress})
+		return append([]store.Action{text}, usual(before, after)...)
 	}
 }
 
