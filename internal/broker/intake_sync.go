@@ -110,8 +110,8 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
 			found.add(t.Key)
 		}
-		if listed != nil && !i.options.KeepUnassigned && t.State.Active() && followsItem(t) && !listed[t.Key] {
-			i.options.Snapshots.Changed(t.Key) // the bot is off it, whoever was told of that
+		if listed != nil && !listed[t.Key] {
+			i.seenOff(t)
 		}
 		// Done, and the bot still there: nothing to do.
 		if t.Type == task.Development && !t.State.Active() && listed[t.Key] {
@@ -119,6 +119,14 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 		}
 	}
 	return found.list(), failed
+}
+
+// seenOff has the item of a task read again that goes on although the forge does not list
+// the item as assigned to the bot.
+func (i *Intake) seenOff(t task.Task) {
+	if t.State.Active() && followsItem(t) && !i.options.KeepUnassigned {
+		i.options.Snapshots.Changed(t.Key)
+	}
 }
 
 // listItems adds what the forge lists, and returns the items that the bot is
