@@ -243,7 +243,7 @@ func answerThreads(ctx context.Context, in task.Language, run Run, commit string
 		return nil
 	}
 	for _, thread := range run.Work.Pull.Threads {
-		if err := run.Desk.Reply(ctx, "thread-"+thread.ID+"-"+commit, thread.ID, threadText.in(in, commit)); err != nil {
+		if err := run.Desk.Reply(ctx, "thread-"+thread.ID, thread.ID, threadText.in(in, commit)); err != nil {
 			return fmt.Errorf("answer a review thread: %w", err)
 		}
 	}

@@ -65,8 +65,8 @@ func (e *Expiry) Restarted(ctx context.Context, held []task.Task) (err error) {
 }
 
 // restartPause is how long a task waits that was lost again with an agent that was started
-// again, less than that after the task was handed out: such a process may end again and
-// again, and must not use up all attempts in seconds.
+// again, less than that after something was last heard of the run: such a process may end
+// again and again, and must not use up all attempts in seconds.
 const restartPause = 30 * time.Second
 
 func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.Reason) error {

@@ -107,7 +107,7 @@ func errNoPauses() error {
 // pending is taken back. It fails with an *task.IllegalMoveError if the task is
 // not paused.
 func (h *Halts) Resume(ctx context.Context, id task.ID) (task.Task, error) {
-	cancelled, err := h.options.Store.CancelHalt(ctx, id, task.SignalPause)
+	cancelled, err := h.options.Store.CancelHalt(ctx, id, task.SignalPause, "")
 	if err != nil {
 		return task.Task{}, err
 	}

@@ -94,7 +94,7 @@ func (h *Halts) cancelAll(ctx context.Context) error {
 		if halt.Signal != task.SignalPause || halt.Reason != task.ReasonAllPaused {
 			continue
 		}
-		if _, err := h.options.Store.CancelHalt(ctx, halt.Task, halt.Signal); err != nil {
+		if _, err := h.options.Store.CancelHalt(ctx, halt.Task, halt.Signal, halt.Reason); err != nil {
 			return err
 		}
 	}

@@ -15,9 +15,8 @@ type Labels func(of task.Forge) task.LabelNames
 // progress comment of a task that stops to be worked on. Reviews have no label: the state
 // labels of a pull request are those of the work on it.
 func (l Labels) Effects(before, after task.Task) []store.Action {
-	actions := progressState(before, after)
 	if after.Type == task.Review {
-		return actions
+		return progressState(before, after)
 	}
 	names := l(after.Key.Forge)
 	wanted := names[after.State.Label()]
@@ -27,7 +26,7 @@ func (l Labels) Effects(before, after task.Task) []store.Action {
 			label.Others = append(label.Others, other)
 		}
 	}
-	return append(actions, written(after, "label/"+string(after.State), label))
+	return append([]store.Action{written(after, "label/"+string(after.State), label)}, progressState(before, after)...)
 }
 
 // progressState is for a task that is stopped, paused or given up. The run usually says so
@@ -37,7 +36,9 @@ func progressState(before, after task.Task) []store.Action {
 	if _, shown := notice.Heading(after.State, task.English); !shown || before.LastAgent == "" {
 		return nil
 	}
-	return []store.Action{written(after, "progress/"+string(after.State), ProgressState{Name: progressName(after), State: after.State})}
+	action := written(after, "progress/"+string(after.State), ProgressState{Name: progressName(after), State: after.State})
+	action.Lasting = after.State.Terminal() // a task that is assigned again has another comment
+	return []store.Action{action}
 }
 
 // said is a comment about a move of a task. It is true whatever becomes of the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/notice"
@@ -99,16 +100,18 @@ func joined(first, second string) string {
 
 // effects are the forge writes that go with the end of a run. The last text of the
 // progress comment is one of them: what the run has put before is refused when the
-// task is in its next generation. It comes first: the run may not know how it ended, and
-// then the heading that goes with the state is put over it.
+// task is in its next generation. The run may not know how it ended, so the text gets the
+// heading of the state.
 func (r *Runs) effects(held Held, comment, progress string) store.Effects {
 	usual := r.options.Words.effects(comment)
 	if progress == "" {
 		return usual
 	}
 	return func(before, after task.Task) []store.Action {
-		text := written(after, "progress/end", Progress{Name: progressName(held.Task), Text: progress})
-		return append([]store.Action{text}, usual(before, after)...)
+		actions := slices.DeleteFunc(usual(before, after), func(action store.Action) bool { return action.Kind == ProgressState{}.Kind() })
+		text := written(after, "progress/end", Progress{Name: progressName(held.Task), Text: notice.WithHeading(progress, after.State)})
+		text.Lasting = after.State.Terminal()
+		return append(actions, text)
 	}
 }
 
@@ -227,8 +230,6 @@ func decide(result RunResult, pending []store.Halt, opened bool) (decision, erro
 // decideRest decides between a pause and the queue.
 func decideRest(result RunResult, pause *store.Halt) decision {
 	switch {
-	case pause != nil && pause.Reason == task.ReasonPauseRequested: // a person's pause ends by a person only
-		return decision{task.PauseSet, pause.Reason, pause}
 	case result.Outcome == RunPaused && ownPause[result.Reason]:
 		return decision{task.PauseSet, result.Reason, nil}
 	case pause != nil:

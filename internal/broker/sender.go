@@ -304,7 +304,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 		log.ErrorContext(ctx, "cannot record what became of a write", "error", err)
 		s.WakeAt(s.options.Now().Add(heldFor))
 	}
-	if s.options.Snapshots != nil && end.status == store.Delivered && action.Kind != (Progress{}).Kind() {
+	if s.options.Snapshots != nil && end.status == store.Delivered && action.Lane != laneOf(Progress{}) {
 		s.options.Snapshots.Changed(action.Item)
 	}
 }

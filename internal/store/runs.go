@@ -80,13 +80,14 @@ type GeneralPause struct {
 type Halts interface {
 	// RequestHalt notes that a halt is wanted and returns the task as it is. A
 	// halt with the same signal that is pending stays as it is: noted is false
-	// then. But a pause for ReasonPauseRequested takes the place of a pause for
-	// another reason, be it pending or the one that the task is in: others end by
-	// themselves, and this one only when a person says so. It fails with NotFound, and with an *task.IllegalMoveError if the
+	// then. But a pause for ReasonPauseRequested takes the place of a pause of
+	// everything or of an agent, be it pending or the one that the task is in: those
+	// end by themselves, and this one only when a person says so. It fails with NotFound, and with an *task.IllegalMoveError if the
 	// task has ended.
 	RequestHalt(ctx context.Context, halt Halt) (t task.Task, noted bool, err error)
-	// CancelHalt removes a halt and reports whether it was pending.
-	CancelHalt(ctx context.Context, id task.ID, signal task.Signal) (bool, error)
+	// CancelHalt removes a halt, if it is for the reason unless that is empty, and
+	// reports whether it was pending.
+	CancelHalt(ctx context.Context, id task.ID, signal task.Signal, reason task.Reason) (bool, error)
 	// HaltsOf returns what is pending for a task, a stop first.
 	HaltsOf(ctx context.Context, id task.ID) ([]Halt, error)
 	// ListHalts returns everything that is pending, oldest first.

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -112,6 +113,9 @@ func readDeclarations(t *testing.T) *declarations {
 	code := &declarations{packages: map[string]bool{}, names: map[string]bool{}, types: map[string]bool{}, tests: map[string]bool{}, texts: map[string]bool{}}
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another test has removed it
+		}
 		if err != nil || entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != root || entry.Name() == "dist") {
 			if err == nil {
 				err = filepath.SkipDir

@@ -10,6 +10,10 @@ import (
 // bootFile has an id that is made anew each time the machine starts.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
+// openAsFile neither follows a link nor waits for the other end of a pipe: another user may
+// have put one there.
+const openAsFile = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 // identify says which file this is, on which boot of the machine.
 func identify(file os.FileInfo) string {
 	boot, err := os.ReadFile(bootFile)

@@ -82,7 +82,7 @@ func (p *Process) register() error {
 	if err != nil {
 		return err
 	}
-	p.lock = flock.New(filepath.Join(p.path, draft), flock.SetFlag(os.O_RDONLY))
+	p.lock = flock.New(filepath.Join(p.path, draft), flock.SetFlag(os.O_RDONLY|openAsFile))
 	err = errors.Join(p.write(file), file.Close())
 	if err == nil {
 		err = p.folder.Rename(draft, p.id)
@@ -134,7 +134,7 @@ func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error)
 	var ended, unknown []string
 	for _, entry := range entries {
 		id := entry.Name()
-		if id == p.id || uuid.Validate(id) != nil {
+		if id == p.id || uuid.Validate(id) != nil || !entry.Type().IsRegular() {
 			continue
 		}
 		free, proven, err := p.look(id)
@@ -159,7 +159,7 @@ func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error)
 // look reports whether nobody has the file locked, and whether it is the very file
 // that the process made, on this boot of this machine.
 func (p *Process) look(id string) (free, proven bool, err error) {
-	lock := flock.New(filepath.Join(p.path, id), flock.SetFlag(os.O_RDONLY))
+	lock := flock.New(filepath.Join(p.path, id), flock.SetFlag(os.O_RDONLY|openAsFile))
 	free, err = lock.TryLock()
 	if err != nil || !free {
 		return false, false, errors.Join(err, lock.Close())

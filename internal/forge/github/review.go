@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	gh "github.com/google/go-github/v92/github"
@@ -59,33 +58,41 @@ func (f *Forge) Reviews(ctx context.Context, key task.Key) ([]forge.Review, erro
 			reviews = append(reviews, reviewOf(review))
 		}
 	}
-	if !slices.ContainsFunc(reviews, func(r forge.Review) bool { return r.Dismissed }) {
-		return reviews, nil
-	}
-	were, err := f.beforeDismissal(ctx, key, at)
-	for i := range reviews {
-		if was, known := were[reviews[i].ID]; known && reviews[i].Dismissed {
-			reviews[i].Verdict = was
-		}
+	err = f.beforeDismissal(ctx, key, at, reviews)
+	if code := task.CodeOf(err); code == task.Forbidden || code == task.NotFound {
+		err = nil // the token may not read events: what was dismissed stays a remark
 	}
 	return reviews, err
 }
 
-// beforeDismissal returns what reviews were, by their ids, when they were dismissed. Only
-// the events of the pull request say that.
-func (f *Forge) beforeDismissal(ctx context.Context, key task.Key, at place) (map[string]forge.Verdict, error) {
-	were := map[string]forge.Verdict{}
+// beforeDismissal gives reviews that were dismissed the verdict that they had. Only the
+// events of the pull request tell it, which are read until all is known.
+func (f *Forge) beforeDismissal(ctx context.Context, key task.Key, at place, reviews []forge.Review) error {
+	unknown := map[string]*forge.Review{}
+	for i := range reviews {
+		if reviews[i].Dismissed {
+			unknown[reviews[i].ID] = &reviews[i]
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
 	options := gh.ListOptions{PerPage: perPage}
 	for event, err := range f.client.Issues.ListIssueEventsIter(ctx, at.owner, at.name, at.number, &options) {
 		if err != nil {
-			return nil, reading(err, "read which reviews of %s were dismissed", key)
+			return reading(err, "read which reviews of %s were dismissed", key)
 		}
 		dismissed := event.GetDismissedReview()
-		if was, known := verdicts[strings.ToUpper(dismissed.GetState())]; known {
-			were[idOf(dismissed.GetReviewID())] = was
+		id := idOf(dismissed.GetReviewID())
+		if was, known := verdicts[strings.ToUpper(dismissed.GetState())]; known && unknown[id] != nil {
+			unknown[id].Verdict = was
+			delete(unknown, id)
+		}
+		if len(unknown) == 0 {
+			return nil
 		}
 	}
-	return were, nil
+	return nil
 }
 
 // verdicts by GitHub's states. What a review was that is dismissed now, its state does not

@@ -48,26 +48,38 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 	return t, noted, nil
 }
 
+// liftedByItself are the reasons for pauses that end when something else does: a pause of
+// everything, and the file of an agent. A pause for a question is none: the answer has to
+// reach the run.
+var liftedByItself = map[task.Reason]bool{task.ReasonAllPaused: true, task.ReasonAgentPaused: true}
+
 // pausedByPerson answers a pause of a task that is paused. If a person asks for it, the task
-// does not go on any more when the reason for its pause is gone, such as an agent's pause
-// file, a pause of everything or a question without an answer.
+// does not go on any more by itself. That is no move of the state machine, because the
+// state stays, but is in the journal like one.
 func pausedByPerson(ctx context.Context, q session, found taskRow, halt store.Halt) (task.Task, error) {
-	if halt.Reason != task.ReasonPauseRequested || found.Reason == halt.Reason {
+	if halt.Reason != task.ReasonPauseRequested || !liftedByItself[found.Reason] {
 		return found.Task, nil
 	}
 	m := move{before: found.Task, after: found, trigger: task.PauseSet}
-	m.after.Reason = halt.Reason
+	m.after.Reason, m.after.UpdatedAt = halt.Reason, now()
 	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
 		return task.Task{}, err
 	}
 	return m.after.Task, record(ctx, q, []move{m}, nil)
 }
 
+// personPauses reports whether a pause that a person asked for is pending.
+func personPauses(ctx context.Context, q session, id task.ID) (bool, error) {
+	_, found, err := first(ctx, q, scanHalt, `SELECT `+haltColumns+` FROM halts WHERE task = ? AND signal = ? AND reason = ?`,
+		id, task.SignalPause, task.ReasonPauseRequested)
+	return found, err
+}
+
 // CancelHalt implements store.Halts.
-func (s *Store) CancelHalt(ctx context.Context, id task.ID, signal task.Signal) (bool, error) {
+func (s *Store) CancelHalt(ctx context.Context, id task.ID, signal task.Signal, reason task.Reason) (bool, error) {
 	var removed int64
 	err := s.write(ctx, func(q session) (err error) {
-		if removed, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ?`, id, signal); removed > 0 {
+		if removed, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ? AND (reason = ? OR ? = '')`, id, signal, reason, reason); removed > 0 {
 			q.notify(store.BellRung, string(id))
 		}
 		return err

@@ -111,6 +111,14 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	if change.Was != "" && found.Reason != change.Was {
 		return task.Task{}, task.Errorf(task.Conflict, "task %s is %s for another reason by now", found.ID, found.State)
 	}
+	if change.Trigger == task.PauseSet && liftedByItself[change.Reason] {
+		// A person may have asked for it after whoever moves the task has looked.
+		if asked, err := personPauses(ctx, q, found.ID); err != nil {
+			return task.Task{}, err
+		} else if asked {
+			change.Reason = task.ReasonPauseRequested
+		}
+	}
 	m := move{before: found.Task, after: found, trigger: change.Trigger}
 	if err := m.make(change.Reason, now()); err != nil {
 		return task.Task{}, err

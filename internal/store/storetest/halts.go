@@ -54,8 +54,8 @@ func noteHalts(t *testing.T, s store.Store) {
 	equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{haltOf(x, task.SignalStop), haltOf(x, task.SignalPause)})
 	equal(t, pendingOf(t, s, other), nil)
 	equal(t, len(got[[]store.Halt](t)(s.ListHalts(t.Context()))), 2)
-	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause)), true)
-	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause)), false)
+	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause, "")), true)
+	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause, "")), false)
 	equal(t, pendingOf(t, s, x), []task.Signal{task.SignalStop})
 	_, _, err = s.RequestHalt(t.Context(), haltOf(x, task.SignalComments))
 	wantCode(t, err, task.Invalid)
@@ -77,8 +77,19 @@ func personsPause(t *testing.T, s store.Store) {
 		must(t, err)
 	}
 	equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{byPerson(x)})
+	// Whoever knows of the pause of everything only takes back that, and pauses for the person.
+	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause, task.ReasonAllPaused)), false)
+	equal(t, got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonAllPaused})).Reason, task.ReasonPauseRequested)
 
-	for _, reason := range []task.Reason{task.ReasonAllPaused, task.ReasonAgentPaused, task.ReasonAwaitingAnswer} {
+	// The answer to a question has to reach the run.
+	asks := running(t, s)
+	_, err := s.Move(t.Context(), store.Change{Task: asks.ID, Trigger: task.PauseSet, Reason: task.ReasonAwaitingAnswer})
+	must(t, err)
+	_, _, err = s.RequestHalt(t.Context(), byPerson(asks))
+	must(t, err)
+	equal(t, got[task.Task](t)(s.Task(t.Context(), asks.ID)).Reason, task.ReasonAwaitingAnswer)
+
+	for _, reason := range []task.Reason{task.ReasonAllPaused, task.ReasonAgentPaused} {
 		x := running(t, s)
 		paused := got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: reason}))
 		_, noted, err := s.RequestHalt(t.Context(), byPerson(x))
