@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -27,14 +26,10 @@ func TestLostWithRestartedAgents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tasks, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = tasks.Close() })
-			key := task.Key{Forge: task.Gitea, Repository: team, Kind: task.Issue, Number: 1}
+			tasks := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 			effects := broker.Labels(labels).Effects
-			is, _, err := tasks.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Reason: task.ReasonAssigned}, effects)
+			is := assignTask(t, tasks)
+			var err error
 			for claim := 1; err == nil && claim <= test.claims; claim++ {
 				if claim > 1 {
 					is, err = tasks.Move(t.Context(), store.Change{Task: is.ID, Trigger: task.Lost, Reason: task.ReasonLeaseExpired})
@@ -52,7 +47,7 @@ func TestLostWithRestartedAgents(t *testing.T) {
 				t.Fatalf("the task is %s: %v", is.State, err)
 			}
 			now := is.UpdatedAt.Add(test.after)
-			expiry := broker.Expiry{Tasks: tasks, MaxAttempts: 5, Labels: labels, Now: func() time.Time { return now }, Wrote: func() {}, Log: slog.New(slog.DiscardHandler)}
+			expiry := newExpiry(tasks, func() time.Time { return now })
 			if err := expiry.Restarted(t.Context(), []task.Task{is}); err != nil {
 				t.Fatal(err)
 			}
