@@ -76,14 +76,15 @@ type GeneralPause struct {
 
 // Halts keeps the halts that are pending. A halt belongs to a task, not to a run:
 // it outlasts the loss of an agent. Whatever ends the task, and a new assignment,
-// removes its halts; so does a pause, or the end of one, with a pending pause.
+// removes its halts; so does a pause, or the end of one, with a pending pause. Only a
+// person's pause stays pending while the task waits for an answer.
 type Halts interface {
 	// RequestHalt notes that a halt is wanted and returns the task as it is. A
 	// halt with the same signal that is pending stays as it is: noted is false
 	// then. But a pause for ReasonPauseRequested takes the place of a pause of
 	// everything or of an agent, be it pending or the one that the task is in: those
-	// end by themselves, and this one only when a person says so. It fails with NotFound, and with an *task.IllegalMoveError if the
-	// task has ended.
+	// end by themselves, and this one only when a person says so. It fails with NotFound,
+	// and with an *task.IllegalMoveError if the task has ended.
 	RequestHalt(ctx context.Context, halt Halt) (t task.Task, noted bool, err error)
 	// CancelHalt removes a halt, if it is for the reason unless that is empty, and
 	// reports whether it was pending.

@@ -95,6 +95,18 @@ func (o outcome) phases() (phases []string) {
 	return phases
 }
 
+// setup is what the journal has of the set-up of environments, a line for each entry.
+func (o outcome) setup() string {
+	var text strings.Builder
+	text.WriteString("the set-up of environments:")
+	for _, event := range o.events {
+		if entry := entryOf(event); entry.Setup != nil || entry.Phase == task.EnvironmentSetup {
+			fmt.Fprintf(&text, "\n%.1000s", event.Data)
+		}
+	}
+	return text.String()
+}
+
 // ledger is what became of comments, with positions that count from what was there
 // at the start.
 func (o outcome) ledger(present int64) (ledger []string) {
@@ -118,6 +130,11 @@ func (o outcome) ledger(present int64) (ledger []string) {
 func (s *story) check(t *testing.T) {
 	t.Helper()
 	o, expect := s.read(t), s.Expect
+	defer func() {
+		if t.Failed() {
+			t.Log(o.setup())
+		}
+	}()
 	if o.task.State != expect.State || o.task.Reason != expect.Reason {
 		t.Errorf("the task is %s/%s, want %s/%s; the bot says: %s", o.task.State, o.task.Reason, expect.State, expect.Reason, strings.Join(o.own, "\n---\n"))
 	}

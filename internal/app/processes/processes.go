@@ -14,12 +14,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
@@ -156,26 +158,44 @@ func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error)
 	return ended, p.Forget(unknown)
 }
 
+// errReplaced says that a file is not the one that was listed any more.
+var errReplaced = fmt.Errorf("the file was replaced: %w", os.ErrNotExist)
+
 // look reports whether nobody has the file locked, and whether it is the very file
-// that the process made, on this boot of this machine.
+// that the process made, on this boot of this machine. The owner of the folder may replace
+// the file at any moment, so what is read is what was locked.
 func (p *Process) look(id string) (free, proven bool, err error) {
 	lock := flock.New(filepath.Join(p.path, id), flock.SetFlag(os.O_RDONLY|openAsFile))
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	free, err = lock.TryLock()
+	if errors.Is(err, syscall.ELOOP) {
+		return false, false, errReplaced
+	}
 	if err != nil || !free {
-		return false, false, errors.Join(err, lock.Close())
+		return false, false, err
 	}
-	text, err := p.folder.ReadFile(id)
+	file, err := p.folder.OpenFile(id, os.O_RDONLY|openAsFile, 0)
 	if err != nil {
-		return false, false, errors.Join(err, lock.Close())
+		return false, false, err
 	}
-	info, err := p.folder.Stat(id)
+	defer func() { _ = file.Close() }() // nothing was written
+	info, err := file.Stat()
 	if err != nil {
-		return false, false, errors.Join(err, lock.Close())
+		return false, false, err
+	}
+	if locked, err := lock.Stat(); err != nil || !os.SameFile(locked, info) || !info.Mode().IsRegular() {
+		return false, false, errors.Join(errReplaced, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, longestIdentity))
+	if err != nil {
+		return false, false, err
 	}
 	identity := identify(info)
-	proven = identity != "" && strings.TrimSpace(string(text)) == identity
-	return true, proven, lock.Close()
+	return true, identity != "" && strings.TrimSpace(string(text)) == identity, nil
 }
+
+// longestIdentity is more than identify returns.
+const longestIdentity = 1 << 10
 
 // Forget removes what is there of processes that have ended, when nothing of theirs is
 // left to free.

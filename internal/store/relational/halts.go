@@ -28,7 +28,7 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 		if t.State.Terminal() {
 			return &task.IllegalMoveError{From: t.State, Trigger: trigger}
 		}
-		if t.State == task.Paused && halt.Signal == task.SignalPause {
+		if t.State == task.Paused && halt.Signal == task.SignalPause && !waitsBehind(t.Reason, halt.Reason) {
 			t, err = pausedByPerson(ctx, q, found, halt)
 			return err
 		}
@@ -52,6 +52,13 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 // everything, and the file of an agent. A pause for a question is none: the answer has to
 // reach the run.
 var liftedByItself = map[task.Reason]bool{task.ReasonAllPaused: true, task.ReasonAgentPaused: true}
+
+// waitsBehind reports whether a pause stays pending while the task is paused for another
+// reason. A task that waits for an answer has to know that it does, or the answer would not
+// reach its run; what a person has asked for holds when the answer is there.
+func waitsBehind(is, asked task.Reason) bool {
+	return is == task.ReasonAwaitingAnswer && asked == task.ReasonPauseRequested
+}
 
 // pausedByPerson answers a pause of a task that is paused. If a person asks for it, the task
 // does not go on any more by itself. That is no move of the state machine, because the
@@ -93,6 +100,9 @@ func endHalts(ctx context.Context, q session, m move) error {
 	switch {
 	case m.after.State.Terminal() || m.trigger == task.Assigned && m.before.Generation > 0:
 		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ?`, m.after.ID)
+	case m.after.State == task.Paused && m.after.Reason == task.ReasonAwaitingAnswer:
+		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ? AND reason <> ?`,
+			m.after.ID, task.SignalPause, task.ReasonPauseRequested) // see waitsBehind
 	case m.after.State == task.Paused || m.trigger == task.Resumed:
 		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ?`, m.after.ID, task.SignalPause)
 	}

@@ -116,7 +116,7 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 		if asked, err := personPauses(ctx, q, found.ID); err != nil {
 			return task.Task{}, err
 		} else if asked {
-			change.Reason = task.ReasonPauseRequested
+			return task.Task{}, task.Errorf(task.Conflict, "a person has asked for task %s to be paused", found.ID)
 		}
 	}
 	m := move{before: found.Task, after: found, trigger: change.Trigger}

@@ -13,6 +13,7 @@ import (
 var haltChecks = []check{
 	{"a halt is noted once, and a stop comes first", noteHalts},
 	{"a person's pause takes the place of one that ends by itself", personsPause},
+	{"a person's pause waits behind a question", pauseBehindQuestion},
 	{"a halt outlasts the loss of the agent", haltOutlastsLoss},
 	{"what ends the task or settles the halt removes it", settledHalts},
 	{"a task that has ended cannot be halted", haltEnded},
@@ -77,17 +78,11 @@ func personsPause(t *testing.T, s store.Store) {
 		must(t, err)
 	}
 	equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{byPerson(x)})
-	// Whoever knows of the pause of everything only takes back that, and pauses for the person.
+	// Whoever knows of the pause of everything only takes back that, and has to look again.
 	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause, task.ReasonAllPaused)), false)
-	equal(t, got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonAllPaused})).Reason, task.ReasonPauseRequested)
-
-	// The answer to a question has to reach the run.
-	asks := running(t, s)
-	_, err := s.Move(t.Context(), store.Change{Task: asks.ID, Trigger: task.PauseSet, Reason: task.ReasonAwaitingAnswer})
-	must(t, err)
-	_, _, err = s.RequestHalt(t.Context(), byPerson(asks))
-	must(t, err)
-	equal(t, got[task.Task](t)(s.Task(t.Context(), asks.ID)).Reason, task.ReasonAwaitingAnswer)
+	_, err := s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonAllPaused})
+	wantCode(t, err, task.Conflict)
+	equal(t, got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonPauseRequested})).Reason, task.ReasonPauseRequested)
 
 	for _, reason := range []task.Reason{task.ReasonAllPaused, task.ReasonAgentPaused} {
 		x := running(t, s)
@@ -113,6 +108,41 @@ func personsPause(t *testing.T, s store.Store) {
 		_, err = s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.Resumed, Was: task.ReasonPauseRequested})
 		must(t, err)
 	}
+}
+
+// pauseBehindQuestion has a person pause a task that waits for an answer, or is about to:
+// the answer has to reach the run, and the pause holds after it.
+func pauseBehindQuestion(t *testing.T, s store.Store) {
+	byPerson := func(x task.Task) store.Halt {
+		return store.Halt{Task: x.ID, Signal: task.SignalPause, Reason: task.ReasonPauseRequested, At: noon}
+	}
+	asks := func(x task.Task) {
+		_, err := s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonAwaitingAnswer})
+		must(t, err)
+	}
+	pauses := func(x task.Task) {
+		_, noted, err := s.RequestHalt(t.Context(), byPerson(x))
+		must(t, err)
+		equal(t, noted, true)
+	}
+	for _, inOrder := range [][]func(task.Task){{asks, pauses}, {pauses, asks}} {
+		x := running(t, s)
+		for _, do := range inOrder {
+			do(x)
+		}
+		is := got[task.Task](t)(s.Task(t.Context(), x.ID))
+		equal(t, is.State, task.Paused)
+		equal(t, is.Reason, task.ReasonAwaitingAnswer)
+		equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{byPerson(x)})
+		moved(t, s, x, task.Resumed)
+		equal(t, pendingOf(t, s, x), nil)
+	}
+	// A pause of everything does not: it keeps the task from being handed out anyway.
+	x := running(t, s)
+	_, _, err := s.RequestHalt(t.Context(), store.Halt{Task: x.ID, Signal: task.SignalPause, Reason: task.ReasonAllPaused, At: noon})
+	must(t, err)
+	asks(x)
+	equal(t, pendingOf(t, s, x), nil)
 }
 
 func haltOutlastsLoss(t *testing.T, s store.Store) {

@@ -127,18 +127,25 @@ function startJournal() {
   let following = true;
   let loading = false;
   let parts = 0;
-  const toEnd = () => { journal.scrollTop = journal.scrollHeight; };
 
   // Only a reader moves the journal up; it also moves when a step changes its
-  // height, and then the end is followed still.
+  // height, and then the end is followed still. The scroll event of a busy page comes
+  // late, so an entry that arrives looks too.
   let top = 0;
   let height = journal.clientHeight;
-  journal.addEventListener("scroll", () => {
+  function notice() {
     if (journal.clientHeight !== height) return; // the window changed its size; see below
     if (atEnd()) following = true;
     else if (journal.scrollTop < top) following = false;
     top = journal.scrollTop;
     if (following) follow.hidden = true;
+  }
+  const toEnd = () => {
+    journal.scrollTop = journal.scrollHeight;
+    top = journal.scrollTop;
+  };
+  journal.addEventListener("scroll", () => {
+    notice();
     if (journal.scrollTop < 300) older();
   });
   follow.addEventListener("click", () => {
@@ -169,6 +176,7 @@ function startJournal() {
   function add(data) {
     const entry = JSON.parse(data);
     if (entry.html) {
+      notice();
       const steps = [...journal.querySelectorAll(".steps")].at(-1);
       if (entry.call) journal.querySelector(`.entry[data-call="${CSS.escape(entry.call)}"][data-ended="false"]`)?.remove();
       if (entry.begins || !steps.lastElementChild) {

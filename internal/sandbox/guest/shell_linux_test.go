@@ -4,15 +4,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
 // Both scripts start a command in the folder that it names, and leave the session in
 // its own. An image may have no bash.
-// It is not parallel: tests of the guest kill all processes that come from this one.
+// It is not parallel: tests of the guest kill all processes that come from this one, and
+// their reaper takes the status of each.
 func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see above
 	for shell, script := range map[string]string{"sh": plainScript, "bash": bashScript} {
 		t.Run(shell, func(t *testing.T) {
+			program, err := exec.LookPath(shell)
+			if err != nil {
+				t.Fatal(err)
+			}
 			top := t.TempDir()
 			state, command := filepath.Join(top, "state"), filepath.Join(top, "command")
 			for _, name := range []string{"its own", "other's"} {
@@ -25,16 +31,14 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 				if err := os.WriteFile(command, []byte(text+"\n"), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				process := exec.CommandContext(t.Context(), shell, "-c", script, "toryo", state, command, "0", "0", folder)
-				process.Dir = top
-				output, err := process.Output()
-				if err != nil {
+				output, status := runBelowReaper(t, top, program, "-c", script, "toryo", state, command, "0", "0", folder)
+				if status != 0 {
 					return "failed"
 				}
 				if err := os.Rename(state+".new", state); err != nil {
 					t.Fatal(err)
 				}
-				return string(output)
+				return output
 			}
 			run("", "cd 'its own'; export A=1")
 			for range 2 {
@@ -50,4 +54,31 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 			}
 		})
 	}
+}
+
+// runBelowReaper runs a program and returns its output and its status.
+func runBelowReaper(t *testing.T, folder, program string, arguments ...string) (output string, status syscall.WaitStatus) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	ended, err := oneReaper().start(program, append([]string{program}, arguments...), &syscall.ProcAttr{
+		Dir: folder, Env: os.Environ(), Files: []uintptr{null.Fd(), file.Fd(), file.Fd()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status = <-ended
+	text, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), status
 }
