@@ -95,7 +95,9 @@ func (h *Halts) request(ctx context.Context, halt store.Halt) (task.Task, error)
 			return task.Task{}, err
 		}
 	}
-	signal(h.wake)
+	if noted {
+		signal(h.wake)
+	}
 	return h.options.Store.Task(ctx, halt.Task)
 }
 
@@ -104,15 +106,15 @@ func errNoPauses() error {
 }
 
 // Resume lets a paused task go on and returns it as it is then. A pause that is
-// pending is taken back. It fails with an *task.IllegalMoveError if the task is
-// not paused.
+// pending is taken back, and nothing else: a task that waits for an answer waits on. It
+// fails with an *task.IllegalMoveError if the task is not paused.
 func (h *Halts) Resume(ctx context.Context, id task.ID) (task.Task, error) {
 	cancelled, err := h.options.Store.CancelHalt(ctx, id, task.SignalPause, "")
 	if err != nil {
 		return task.Task{}, err
 	}
 	t, err := h.options.Store.Task(ctx, id)
-	if err != nil || cancelled && t.State != task.Paused {
+	if err != nil || cancelled && (t.State != task.Paused || asks(t)) {
 		return t, err
 	}
 	return h.goOn(ctx, t, "")
@@ -126,14 +128,10 @@ func (h *Halts) goOn(ctx context.Context, t task.Task, was task.Reason) (task.Ta
 	})
 }
 
-// Answered lets a task go on whose run has waited for an answer. One that somebody
-// wants to be paused or stopped besides does not.
+// Answered lets a task go on whose run has waited for an answer. One that a person has
+// paused meanwhile stays paused; see [store.Halts].
 func (h *Halts) Answered(ctx context.Context, t task.Task) error {
-	pending, err := h.options.Store.HaltsOf(ctx, t.ID)
-	if err != nil || len(pending) > 0 {
-		return err
-	}
-	_, err = h.goOn(ctx, t, task.ReasonAwaitingAnswer)
+	_, err := h.goOn(ctx, t, task.ReasonAwaitingAnswer)
 	return outrun(err)
 }
 

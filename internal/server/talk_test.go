@@ -296,8 +296,8 @@ func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
 	}
 }
 
-// A person's pause of a task that waits for an answer holds when the answer is there, and
-// when nobody has answered in time. The run that goes on has the answer.
+// A person's pause of a task that waits for an answer holds when the answer is there. The
+// run that goes on has the answer.
 func TestAPauseOfATaskThatAsks(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
@@ -310,17 +310,37 @@ func TestAPauseOfATaskThatAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)
-	w.forge.Say(made.Key, "alice", "paint it green")
-	w.look(t, made.ID)
-	w.pass(1000 * time.Hour)
 	w.look(t, made.ID)
 	w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
+	w.forge.Say(made.Key, "alice", "paint it green")
+	w.look(t, made.ID)
+	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
 	if _, err := w.halts.Resume(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	held, _ = w.goOn(t, made.ID)
 	if heard, _ := heardBy(t, held, 0); !slices.Contains(heard, "new alice: paint it green") {
 		t.Errorf("the run hears %q", heard)
+	}
+}
+
+// Resuming a task that a person has paused behind a question takes back the pause; the
+// question stays until it is answered, or somebody resumes again.
+func TestResumeBehindAQuestion(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Repair the gate")
+	held, _ := w.claim(t, made.ID)
+	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []task.State{task.Paused, task.Queued} {
+		if is, err := w.halts.Resume(t.Context(), made.ID); err != nil || is.State != want {
+			t.Errorf("the task is %s, %v; want %s", is.State, err, want)
+		}
 	}
 }
 

@@ -77,7 +77,8 @@ type GeneralPause struct {
 // Halts keeps the halts that are pending. A halt belongs to a task, not to a run:
 // it outlasts the loss of an agent. Whatever ends the task, and a new assignment,
 // removes its halts; so does a pause, or the end of one, with a pending pause. Only a
-// person's pause stays pending while the task waits for an answer.
+// person's pause stays pending while the task waits for an answer, and takes over when the
+// task would go on with the answer: it is paused for ReasonPauseRequested then.
 type Halts interface {
 	// RequestHalt notes that a halt is wanted and returns the task as it is. A
 	// halt with the same signal that is pending stays as it is: noted is false

@@ -127,7 +127,7 @@ func (p *Process) Stop() error { return errors.Join(p.lock.Close(), p.folder.Clo
 
 // Ended returns the ids of processes that were registered in the folder and have
 // ended. What is there of processes of which nothing can be known is removed, but for
-// what this user may not read: that stays, and is logged once.
+// what cannot be read, as that of another user: that stays, and is logged once.
 func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error) {
 	entries, err := fs.ReadDir(p.folder.FS(), ".")
 	if err != nil {
@@ -142,13 +142,11 @@ func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error)
 		free, proven, err := p.look(id)
 		switch {
 		case errors.Is(err, os.ErrNotExist): // somebody has forgotten it meanwhile
-		case errors.Is(err, os.ErrPermission):
+		case err != nil:
 			if _, known := p.unreadable.LoadOrStore(id, true); !known {
-				log.WarnContext(ctx, "it cannot be seen whether a process of another user has ended; what it held is free when its lease has run out. "+
+				log.WarnContext(ctx, "it cannot be seen whether a process has ended; what it held is free when its lease has run out. "+
 					"If it has ended, remove the file", "file", filepath.Join(p.path, id), "error", err)
 			}
-		case err != nil:
-			return nil, err
 		case free && proven:
 			ended = append(ended, id)
 		case free:

@@ -88,8 +88,13 @@ func (s *server) startProcess(program string, arguments []string, how *syscall.P
 // the runtime stops all threads, and would wait for that one with all others stopped.
 func (s *server) bounded(do func()) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	late := time.AfterFunc(startTime, s.killAll)
-	defer late.Stop()
+	killed := make(chan struct{})
+	late := time.AfterFunc(startTime, func() { defer close(killed); s.killAll() })
+	defer func() {
+		if !late.Stop() {
+			<-killed // or it would kill what is started next
+		}
+	}()
 	do()
 }
 

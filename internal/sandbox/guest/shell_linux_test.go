@@ -1,9 +1,11 @@
 package guest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -33,7 +35,7 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 				}
 				output, status := runBelowReaper(t, top, program, "-c", script, "toryo", state, command, "0", "0", folder)
 				if status != 0 {
-					return "failed"
+					return fmt.Sprintf("failed with %#x: %s", uint32(status), output)
 				}
 				if err := os.Rename(state+".new", state); err != nil {
 					t.Fatal(err)
@@ -49,7 +51,7 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 					t.Errorf("the session is in %q", got)
 				}
 			}
-			if got := run(filepath.Join(top, "nowhere"), "echo ran"); got != "failed" {
+			if got := run(filepath.Join(top, "nowhere"), "echo ran"); !strings.HasPrefix(got, "failed") {
 				t.Errorf("in a folder that is not there it printed %q", got)
 			}
 		})

@@ -55,20 +55,25 @@ var liftedByItself = map[task.Reason]bool{task.ReasonAllPaused: true, task.Reaso
 
 // waitsBehind reports whether a pause stays pending while the task is paused for another
 // reason. A task that waits for an answer has to know that it does, or the answer would not
-// reach its run; what a person has asked for holds when the answer is there.
+// reach its run. When the answer is there the pause takes over; see overtaken.
 func waitsBehind(is, asked task.Reason) bool {
 	return is == task.ReasonAwaitingAnswer && asked == task.ReasonPauseRequested
 }
 
 // pausedByPerson answers a pause of a task that is paused. If a person asks for it, the task
 // does not go on any more by itself. That is no move of the state machine, because the
-// state stays, but is in the journal like one.
+// state stays, but it is in the journal like one.
 func pausedByPerson(ctx context.Context, q session, found taskRow, halt store.Halt) (task.Task, error) {
 	if halt.Reason != task.ReasonPauseRequested || !liftedByItself[found.Reason] {
 		return found.Task, nil
 	}
+	return takeOver(ctx, q, found)
+}
+
+// takeOver makes the pause of a paused task that of a person.
+func takeOver(ctx context.Context, q session, found taskRow) (task.Task, error) {
 	m := move{before: found.Task, after: found, trigger: task.PauseSet}
-	m.after.Reason, m.after.UpdatedAt = halt.Reason, now()
+	m.after.Reason, m.after.UpdatedAt = task.ReasonPauseRequested, now()
 	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
 		return task.Task{}, err
 	}

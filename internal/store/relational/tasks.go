@@ -111,13 +111,8 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	if change.Was != "" && found.Reason != change.Was {
 		return task.Task{}, task.Errorf(task.Conflict, "task %s is %s for another reason by now", found.ID, found.State)
 	}
-	if change.Trigger == task.PauseSet && liftedByItself[change.Reason] {
-		// A person may have asked for it after whoever moves the task has looked.
-		if asked, err := personPauses(ctx, q, found.ID); err != nil {
-			return task.Task{}, err
-		} else if asked {
-			return task.Task{}, task.Errorf(task.Conflict, "a person has asked for task %s to be paused", found.ID)
-		}
+	if after, done, err := overtaken(ctx, q, found, change); err != nil || done {
+		return after, err
 	}
 	m := move{before: found.Task, after: found, trigger: change.Trigger}
 	if err := m.make(change.Reason, now()); err != nil {
@@ -134,6 +129,25 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 		return task.Task{}, err
 	}
 	return m.after.Task, record(ctx, q, []move{m}, change.Effects)
+}
+
+// overtaken is for a change that a person's pause comes before. The person may have asked
+// for it after whoever moves the task has looked. A pause that would end by itself is
+// refused, and the task that would go on with an answer stays paused for the person.
+func overtaken(ctx context.Context, q session, found taskRow, change store.Change) (after task.Task, done bool, err error) {
+	passing := change.Trigger == task.PauseSet && liftedByItself[change.Reason]
+	answered := change.Trigger == task.Resumed && change.Was == task.ReasonAwaitingAnswer
+	if !passing && !answered {
+		return task.Task{}, false, nil
+	}
+	if asked, err := personPauses(ctx, q, found.ID); err != nil || !asked {
+		return task.Task{}, false, err
+	}
+	if passing {
+		return task.Task{}, false, task.Errorf(task.Conflict, "a person has asked for task %s to be paused", found.ID)
+	}
+	after, err = takeOver(ctx, q, found)
+	return after, true, err
 }
 
 func lockTask(ctx context.Context, q session, id task.ID) (taskRow, error) {

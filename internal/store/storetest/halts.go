@@ -134,8 +134,12 @@ func pauseBehindQuestion(t *testing.T, s store.Store) {
 		equal(t, is.State, task.Paused)
 		equal(t, is.Reason, task.ReasonAwaitingAnswer)
 		equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{byPerson(x)})
-		moved(t, s, x, task.Resumed)
+		// The answer does not let it go on, but a person does.
+		is = got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Generation: is.Generation, Trigger: task.Resumed, Was: task.ReasonAwaitingAnswer}))
+		equal(t, is.State, task.Paused)
+		equal(t, is.Reason, task.ReasonPauseRequested)
 		equal(t, pendingOf(t, s, x), nil)
+		equal(t, moved(t, s, x, task.Resumed).State, task.Queued)
 	}
 	// A pause of everything does not: it keeps the task from being handed out anyway.
 	x := running(t, s)
@@ -143,6 +147,8 @@ func pauseBehindQuestion(t *testing.T, s store.Store) {
 	must(t, err)
 	asks(x)
 	equal(t, pendingOf(t, s, x), nil)
+	answered := store.Change{Task: x.ID, Trigger: task.Resumed, Was: task.ReasonAwaitingAnswer}
+	equal(t, got[task.Task](t)(s.Move(t.Context(), answered)).State, task.Queued)
 }
 
 func haltOutlastsLoss(t *testing.T, s store.Store) {

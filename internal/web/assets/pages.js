@@ -130,22 +130,21 @@ function startJournal() {
 
   // Only a reader moves the journal up; it also moves when a step changes its
   // height, and then the end is followed still. The scroll event of a busy page comes
-  // late, so an entry that arrives looks too.
+  // late, so whatever leads to the end looks first whether the reader has left it.
   let top = 0;
   let height = journal.clientHeight;
-  function notice() {
-    if (journal.clientHeight !== height) return; // the window changed its size; see below
-    if (atEnd()) following = true;
-    else if (journal.scrollTop < top) following = false;
-    top = journal.scrollTop;
-    if (following) follow.hidden = true;
-  }
+  const resized = () => journal.clientHeight !== height; // see below
+  const left = () => !resized() && !atEnd() && journal.scrollTop < top;
   const toEnd = () => {
     journal.scrollTop = journal.scrollHeight;
     top = journal.scrollTop;
   };
   journal.addEventListener("scroll", () => {
-    notice();
+    if (resized()) return;
+    if (atEnd()) following = true;
+    else if (left()) following = false;
+    top = journal.scrollTop;
+    if (following) follow.hidden = true;
     if (journal.scrollTop < 300) older();
   });
   follow.addEventListener("click", () => {
@@ -162,8 +161,9 @@ function startJournal() {
     try {
       const answer = await fetch(`${path}/journal?before=${before}`);
       if (!answer.ok) return;
+      const text = await answer.text();
       const height = journal.scrollHeight;
-      first.insertAdjacentHTML("beforebegin", await answer.text());
+      first.insertAdjacentHTML("beforebegin", text);
       localTimes(first.previousElementSibling);
       if (!following) journal.scrollTop += journal.scrollHeight - height;
     } catch {
@@ -176,7 +176,7 @@ function startJournal() {
   function add(data) {
     const entry = JSON.parse(data);
     if (entry.html) {
-      notice();
+      if (left()) following = false;
       const steps = [...journal.querySelectorAll(".steps")].at(-1);
       if (entry.call) journal.querySelector(`.entry[data-call="${CSS.escape(entry.call)}"][data-ended="false"]`)?.remove();
       if (entry.begins || !steps.lastElementChild) {
@@ -197,6 +197,7 @@ function startJournal() {
   }
 
   const sizes = new ResizeObserver(() => {
+    if (left()) following = false;
     height = journal.clientHeight;
     if (following) toEnd();
   });
