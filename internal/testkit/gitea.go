@@ -11,8 +11,8 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,6 +29,9 @@ const giteaFolder = "TORYO_TEST_GITEA"
 const giteaVersion = "1.26.0"
 
 const giteaAdmin = "root1"
+
+// giteaToken is a line with a token.
+var giteaToken = regexp.MustCompile(`(?m)^[0-9a-f]{40}$`)
 
 // GiteaPassword is the password of every account that [GiteaServer.User] makes.
 const GiteaPassword = "correct-Horse-1"
@@ -66,15 +69,17 @@ func Gitea(t testing.TB) *GiteaServer {
 			}
 			t.Fatalf("gitea %s: %v", args[0], err)
 		}
-		// Warnings may come before what was asked for.
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		return lines[len(lines)-1]
+		return string(out)
 	}
 	run("migrate")
 	run("admin", "user", "create", "--admin", "--username", giteaAdmin, "--password", GiteaPassword,
 		"--email", giteaAdmin+"@example.com", "--must-change-password=false")
-	server.Admin = run("admin", "user", "generate-access-token", "--username", giteaAdmin,
+	// Warnings may come before and after it: another goroutine writes them.
+	printed := run("admin", "user", "generate-access-token", "--username", giteaAdmin,
 		"--token-name", "boot", "--scopes", "all", "--raw")
+	if server.Admin = giteaToken.FindString(printed); server.Admin == "" {
+		t.Fatalf("Gitea prints no token: %s", printed)
+	}
 	server.start(t, program, config, folder)
 	return server
 }
