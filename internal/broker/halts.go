@@ -171,7 +171,7 @@ func (h *Halts) settle(ctx context.Context, halt store.Halt, t task.Task) error 
 		return err
 	}
 	n.Reason, n.Unanswered, n.Pull, n.Took = halt.Reason, t.State == task.Running, pull, h.options.Now().Sub(halt.At)
-	change := store.Change{Task: t.ID, Generation: t.Generation, Trigger: task.PauseSet, Reason: halt.Reason}
+	change := store.Change{Task: t.ID, Generation: t.Generation, Trigger: task.PauseSet, Reason: halt.Reason, Halt: halt.Signal}
 	text := n.PausedNow(in)
 	if stop {
 		change.Trigger, text = task.Withdrawn, n.Stopped(in)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -135,7 +134,7 @@ func (h *Halts) Look(ctx context.Context) (next time.Time, err error) {
 	for _, halt := range pending {
 		t, err := h.options.Store.Task(ctx, halt.Task)
 		if err == nil {
-			err = h.settleIfPending(ctx, halt, t)
+			err = h.settle(ctx, halt, t)
 		}
 		failed = append(failed, err)
 		due := halt.At.Add(h.options.Grace)
@@ -150,17 +149,6 @@ func (h *Halts) Look(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	return next, errors.Join(failed...)
-}
-
-// settleIfPending settles a halt that was listed before the task was read. It may have been
-// taken back in between. If it is taken back from now on, the task is in another generation
-// when it is moved.
-func (h *Halts) settleIfPending(ctx context.Context, halt store.Halt, t task.Task) error {
-	pending, err := h.options.Store.HaltsOf(ctx, t.ID)
-	if err != nil || !slices.ContainsFunc(pending, func(one store.Halt) bool { return one.Signal == halt.Signal && one.Reason == halt.Reason }) {
-		return err
-	}
-	return h.settle(ctx, halt, t)
 }
 
 // keepExpiring stops tasks that were paused for too long.

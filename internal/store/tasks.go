@@ -64,6 +64,10 @@ type Change struct {
 	// Was, unless empty, is the reason that the task must still have; Conflict if it
 	// has another.
 	Was task.Reason
+	// Halt, unless empty, says that the change is what a halt with this signal leads to:
+	// Conflict if it is not pending any more, because it was taken back, or, of a pause,
+	// because one for another reason has taken its place.
+	Halt task.Signal
 }
 
 // TaskFilter narrows a listing. Zero fields do not narrow.

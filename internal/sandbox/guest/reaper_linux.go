@@ -87,7 +87,6 @@ func (s *server) startProcess(program string, arguments []string, how *syscall.P
 // A thread that starts a process answers nobody before that has begun. To collect garbage
 // the runtime stops all threads, and would wait for that one with all others stopped.
 func (s *server) bounded(do func()) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	killed := make(chan struct{})
 	late := time.AfterFunc(startTime, func() { defer close(killed); s.killAll() })
 	defer func() {
@@ -95,6 +94,7 @@ func (s *server) bounded(do func()) {
 			<-killed // or it would kill what is started next
 		}
 	}()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	do()
 }
 

@@ -80,13 +80,6 @@ func takeOver(ctx context.Context, q session, found taskRow) (task.Task, error) 
 	return m.after.Task, record(ctx, q, []move{m}, nil)
 }
 
-// personPauses reports whether a pause that a person asked for is pending.
-func personPauses(ctx context.Context, q session, id task.ID) (bool, error) {
-	_, found, err := first(ctx, q, scanHalt, `SELECT `+haltColumns+` FROM halts WHERE task = ? AND signal = ? AND reason = ?`,
-		id, task.SignalPause, task.ReasonPauseRequested)
-	return found, err
-}
-
 // CancelHalt implements store.Halts.
 func (s *Store) CancelHalt(ctx context.Context, id task.ID, signal task.Signal, reason task.Reason) (bool, error) {
 	var removed int64

@@ -3,6 +3,7 @@ package relational
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -131,23 +132,32 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	return m.after.Task, record(ctx, q, []move{m}, change.Effects)
 }
 
-// overtaken is for a change that a person's pause comes before. The person may have asked
-// for it after whoever moves the task has looked. A pause that would end by itself is
-// refused, and the task that would go on with an answer stays paused for the person.
+// overtaken looks at the halts that are pending. The change of one that is not is refused. A
+// task that would go on with an answer stays paused if a person has asked for that, and
+// does not go on if it is to stop.
 func overtaken(ctx context.Context, q session, found taskRow, change store.Change) (after task.Task, done bool, err error) {
-	passing := change.Trigger == task.PauseSet && liftedByItself[change.Reason]
 	answered := change.Trigger == task.Resumed && change.Was == task.ReasonAwaitingAnswer
-	if !passing && !answered {
+	if change.Halt == "" && !answered {
 		return task.Task{}, false, nil
 	}
-	if asked, err := personPauses(ctx, q, found.ID); err != nil || !asked {
+	pending, err := list(ctx, q, scanHalt, haltsOf, found.ID)
+	if err != nil {
 		return task.Task{}, false, err
 	}
-	if passing {
-		return task.Task{}, false, task.Errorf(task.Conflict, "a person has asked for task %s to be paused", found.ID)
+	stops := slices.ContainsFunc(pending, func(h store.Halt) bool { return h.Signal == task.SignalStop })
+	pausesFor := func(reason task.Reason) bool {
+		return slices.ContainsFunc(pending, func(h store.Halt) bool { return h.Signal == task.SignalPause && h.Reason == reason })
 	}
-	after, err = takeOver(ctx, q, found)
-	return after, true, err
+	switch {
+	case change.Halt == task.SignalStop && !stops, change.Halt == task.SignalPause && !pausesFor(change.Reason):
+		return task.Task{}, false, task.Errorf(task.Conflict, "the %s of task %s was taken back, or another took its place", change.Halt, found.ID)
+	case answered && stops:
+		return task.Task{}, false, task.Errorf(task.Conflict, "task %s is about to stop", found.ID)
+	case answered && pausesFor(task.ReasonPauseRequested):
+		after, err = takeOver(ctx, q, found)
+		return after, true, err
+	}
+	return task.Task{}, false, nil
 }
 
 func lockTask(ctx context.Context, q session, id task.ID) (taskRow, error) {

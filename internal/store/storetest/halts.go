@@ -80,9 +80,21 @@ func personsPause(t *testing.T, s store.Store) {
 	equal(t, got[[]store.Halt](t)(s.HaltsOf(t.Context(), x.ID)), []store.Halt{byPerson(x)})
 	// Whoever knows of the pause of everything only takes back that, and has to look again.
 	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalPause, task.ReasonAllPaused)), false)
-	_, err := s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonAllPaused})
+	comesAbout := store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonAllPaused, Halt: task.SignalPause}
+	_, err := s.Move(t.Context(), comesAbout)
 	wantCode(t, err, task.Conflict)
-	equal(t, got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonPauseRequested})).Reason, task.ReasonPauseRequested)
+	comesAbout.Reason = task.ReasonPauseRequested
+	equal(t, got[task.Task](t)(s.Move(t.Context(), comesAbout)).Reason, task.ReasonPauseRequested)
+
+	// So does whoever knows of one that was taken back.
+	back := running(t, s)
+	_, _, err = s.RequestHalt(t.Context(), byPerson(back))
+	must(t, err)
+	equal(t, got[bool](t)(s.CancelHalt(t.Context(), back.ID, task.SignalPause, "")), true)
+	comesAbout.Task = back.ID
+	_, err = s.Move(t.Context(), comesAbout)
+	wantCode(t, err, task.Conflict)
+	equal(t, got[task.Task](t)(s.Task(t.Context(), back.ID)).State, task.Running)
 
 	for _, reason := range []task.Reason{task.ReasonAllPaused, task.ReasonAgentPaused} {
 		x := running(t, s)
@@ -148,6 +160,10 @@ func pauseBehindQuestion(t *testing.T, s store.Store) {
 	asks(x)
 	equal(t, pendingOf(t, s, x), nil)
 	answered := store.Change{Task: x.ID, Trigger: task.Resumed, Was: task.ReasonAwaitingAnswer}
+	halted(t, s, x, task.SignalStop)
+	_, err = s.Move(t.Context(), answered)
+	wantCode(t, err, task.Conflict)
+	equal(t, got[bool](t)(s.CancelHalt(t.Context(), x.ID, task.SignalStop, "")), true)
 	equal(t, got[task.Task](t)(s.Move(t.Context(), answered)).State, task.Queued)
 }
 
