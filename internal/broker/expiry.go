@@ -65,7 +65,7 @@ func (e *Expiry) Restarted(ctx context.Context, held []task.Task) (err error) {
 }
 
 // restartPause is how long a task waits that was lost again with an agent that was started
-// again, less than that after something was last heard of the run: such a process may end
+// again, less than that after it was handed out or came to its phase: such a process may end
 // again and again, and must not use up all attempts in seconds.
 const restartPause = 30 * time.Second
 

@@ -12,7 +12,7 @@ import (
 )
 
 // A task that is lost with an agent that was started again goes on at once. Only one that
-// is lost again shortly after something was heard of it waits a little.
+// is lost again shortly after it was handed out or came to its phase waits a little.
 func TestLostWithRestartedAgents(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -292,7 +292,7 @@ func (l *life) live() {
 	l.forge.Change(l.issue, func(i *forge.Item) { i.Assignees = nil })
 	l.webhook()
 	l.listen("the stop", func(s broker.Signals) bool { return s.Stop != nil && s.Stop.Reason == task.ReasonUnassigned })
-	l.finish(broker.RunResult{Outcome: broker.RunStopped, Kept: "wip2", Progress: "## Toryo was stopped\n\nend"})
+	l.finish(broker.RunResult{Outcome: broker.RunStopped, Kept: "wip2", Progress: "## Toryo is at work\n\nend"})
 	l.until("the task is stopped", l.is(task.Stopped, task.ReasonUnassigned))
 	pass(time.Second) // for what is written at once
 }

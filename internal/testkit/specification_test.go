@@ -19,7 +19,7 @@ import (
 // declaration or a file that is not there, or has the same row twice.
 func TestSpecificationNamesWhatExists(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/specification.md")
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "specification.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +42,9 @@ func TestSpecificationNamesWhatExists(t *testing.T) {
 			if !code.has(name, last) {
 				t.Errorf("line %d names %s, which does not exist", i+1, name)
 			}
+		}
+		if len(codeSpans(cells[len(cells)-1])) == 0 {
+			t.Errorf("line %d does not say what shows the rule", i+1)
 		}
 	}
 	if len(rows) < 100 {
@@ -71,9 +74,13 @@ type declarations struct {
 }
 
 var (
-	qualified = regexp.MustCompile(`^[a-z]\w*(\.\w+)+$`)
+	qualified = regexp.MustCompile(`^[A-Za-z]\w*(\.\w+)+$`)
+	scenario  = regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`) // of the test before
 	fileName  = regexp.MustCompile(`^[\w*./-]+\.(go|md|txt|txtar|yaml|json)$`)
 )
+
+// stateOfRun is a file that runs make.
+const stateOfRun = "comment_detection_state.json"
 
 // has reports whether something exists. What looks neither like a test nor like a
 // declaration nor like a file, such as a setting, is not looked for.
@@ -85,7 +92,9 @@ func (d *declarations) has(name, lastTest string) bool {
 	case strings.HasPrefix(name, "internal/"), strings.HasPrefix(name, "docs/"):
 		return d.packages[name] || d.hasFile(name)
 	case fileName.MatchString(name):
-		return d.hasFile(name) || d.names[name] || lastTest == ""
+		return d.hasFile(name) || d.names[name] || name == stateOfRun
+	case lastTest != "" && scenario.MatchString(name):
+		return d.hasPart(name)
 	case qualified.MatchString(name):
 		first, _, _ := strings.Cut(name, ".")
 		return d.names[name] || !d.packages[first] && !d.types[first]
@@ -97,8 +106,11 @@ func (d *declarations) has(name, lastTest string) bool {
 // in the code.
 func (d *declarations) hasPart(part string) bool {
 	part = path.Base(part)
-	return strings.Contains(part, "*") || d.texts[part] || d.texts[strings.ReplaceAll(part, "_", " ")] ||
-		slices.ContainsFunc(d.files, func(file string) bool { return strings.TrimSuffix(path.Base(file), path.Ext(file)) == part })
+	return d.texts[part] || d.texts[strings.ReplaceAll(part, "_", " ")] ||
+		slices.ContainsFunc(d.files, func(file string) bool {
+			matched, err := path.Match(part, strings.TrimSuffix(path.Base(file), path.Ext(file)))
+			return err == nil && matched
+		})
 }
 
 func (d *declarations) hasFile(name string) bool {
@@ -111,12 +123,12 @@ func (d *declarations) hasFile(name string) bool {
 func readDeclarations(t *testing.T) *declarations {
 	t.Helper()
 	code := &declarations{packages: map[string]bool{}, names: map[string]bool{}, types: map[string]bool{}, tests: map[string]bool{}, texts: map[string]bool{}}
-	root := filepath.Join("..", "..")
+	root := moduleRoot(t)
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // another test has removed it
 		}
-		if err != nil || entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != root || entry.Name() == "dist") {
+		if err != nil || entry.IsDir() && file != root && entry.Name() != "testdata" && (isOutside(file, entry.Name()) || entry.Name() == "dist") {
 			if err == nil {
 				err = filepath.SkipDir
 			}

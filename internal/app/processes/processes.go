@@ -144,8 +144,12 @@ func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error)
 		case errors.Is(err, os.ErrNotExist): // somebody has forgotten it meanwhile
 		case err != nil:
 			if _, known := p.unreadable.LoadOrStore(id, true); !known {
-				log.WarnContext(ctx, "it cannot be seen whether a process has ended; what it held is free when its lease has run out. "+
-					"If it has ended, remove the file", "file", filepath.Join(p.path, id), "error", err)
+				advice := "none; it is looked at again"
+				if errors.Is(err, os.ErrPermission) {
+					advice = "if it has ended, remove the file"
+				}
+				log.WarnContext(ctx, "it cannot be seen whether a process has ended; what it held is free when its lease has run out",
+					"file", filepath.Join(p.path, id), "error", err, "advice", advice)
 			}
 		case free && proven:
 			ended = append(ended, id)
@@ -181,8 +185,12 @@ func (p *Process) look(id string) (free, proven bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	if locked, err := lock.Stat(); err != nil || !os.SameFile(locked, info) || !info.Mode().IsRegular() {
-		return false, false, errors.Join(errReplaced, err)
+	locked, err := lock.Stat()
+	if err != nil {
+		return false, false, err
+	}
+	if !os.SameFile(locked, info) || !info.Mode().IsRegular() {
+		return false, false, errReplaced
 	}
 	text, err := io.ReadAll(io.LimitReader(file, longestIdentity))
 	if err != nil {

@@ -84,6 +84,10 @@ func takeOver(ctx context.Context, q session, found taskRow) (task.Task, error) 
 func (s *Store) CancelHalt(ctx context.Context, id task.ID, signal task.Signal, reason task.Reason) (bool, error) {
 	var removed int64
 	err := s.write(ctx, func(q session) (err error) {
+		// Whoever lets it come about has looked at it with the task locked.
+		if _, err := lockTask(ctx, q, id); err != nil {
+			return err
+		}
 		if removed, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ? AND (reason = ? OR ? = '')`, id, signal, reason, reason); removed > 0 {
 			q.notify(store.BellRung, string(id))
 		}
