@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -120,7 +121,7 @@ func (a *Agent) Work(ctx context.Context) error {
 	if a.Sandboxes != nil {
 		a.reap(ctx)
 		group.Go(func() error {
-			for wait(ctx, reapEvery) {
+			for lifecycle.Sleep(ctx, reapEvery) == nil {
 				a.reap(ctx)
 			}
 			return nil
@@ -165,7 +166,7 @@ func (a *Agent) TakeOver(ctx context.Context) error {
 // stayIn lets the server hear of the agent also while all of its hands are full,
 // and ends everything when it is no longer welcome.
 func (a *Agent) stayIn(ctx context.Context) error {
-	for wait(ctx, stayInEvery) {
+	for lifecycle.Sleep(ctx, stayInEvery) == nil {
 		once, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := a.Client.Me(once)
 		cancel()
@@ -211,7 +212,7 @@ func (a *Agent) takeTurns(ctx context.Context) error {
 		// What kept the run from beginning would keep the next one too.
 		pause := unfit.NextBackOff()
 		a.Log.WarnContext(ctx, "this machine could not begin the run; the next task is asked for later", "again", pause)
-		if !wait(ctx, pause) {
+		if lifecycle.Sleep(ctx, pause) != nil {
 			return nil
 		}
 	}
@@ -243,7 +244,7 @@ func (a *Agent) ask(ctx context.Context) (*wire.Assignment, error) {
 			growing.Reset()
 			continue
 		}
-		if !wait(ctx, growing.NextBackOff()) {
+		if lifecycle.Sleep(ctx, growing.NextBackOff()) != nil {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -112,7 +113,7 @@ func (h *hold) keepLease(ctx context.Context, renewed time.Time) {
 		every = defaultRenewal
 	}
 	lasts := leaseBeats * every
-	for pause := every; wait(ctx, pause); {
+	for pause := every; lifecycle.Sleep(ctx, pause) == nil; {
 		asked := time.Now()
 		once, cancel := context.WithTimeout(ctx, min(every, callTimeout))
 		_, err := h.held.Renew(once)
@@ -167,7 +168,7 @@ func (h *hold) listen(ctx context.Context) {
 				h.cutHold(ErrLeaseLost)
 				return
 			}
-			if !wait(ctx, growing.NextBackOff()) {
+			if lifecycle.Sleep(ctx, growing.NextBackOff()) != nil {
 				return
 			}
 			continue
@@ -183,7 +184,7 @@ func (h *hold) listen(ctx context.Context) {
 				h.halt(ctx, task.SignalPause, signals.Pause)
 			}
 			paused = true
-			if !wait(ctx, listenAgain) {
+			if lifecycle.Sleep(ctx, listenAgain) != nil {
 				return
 			}
 		}

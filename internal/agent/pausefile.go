@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -91,7 +92,7 @@ type pauseWatch struct {
 // of this agent are paused and no task is asked for; when it is gone, those go on that
 // were paused so. A file that cannot be looked at changes nothing.
 func (w *pauseWatch) run(ctx context.Context) error {
-	for wait(ctx, pauseFileEvery) {
+	for lifecycle.Sleep(ctx, pauseFileEvery) == nil {
 		w.look(ctx)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -120,7 +121,7 @@ func (r *reporter) run(ctx context.Context) error {
 		if err != nil {
 			return r.refuse(err)
 		}
-		if r.acknowledge(reported.Acknowledged) == 0 && !wait(ctx, firstPause) {
+		if r.acknowledge(reported.Acknowledged) == 0 && lifecycle.Sleep(ctx, firstPause) != nil {
 			return nil
 		}
 	}

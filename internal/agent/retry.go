@@ -79,15 +79,3 @@ func persistOn[T any](ctx context.Context, timeout time.Duration, again func(err
 // outside says whether the error is about something that is neither this run's
 // doing nor this machine's, and that passes.
 func outside(err error) bool { return passes(err) && task.CodeOf(err) != task.Internal }
-
-// wait waits, and reports whether the context did not end in the meantime.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

@@ -1,19 +1,18 @@
 package app
 
 import (
-	"context"
 	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
@@ -121,7 +120,7 @@ func modelsOfPhases(models func(names ...string) (llm.Model, error), role task.R
 func (b *builtIn) setup(run agent.Run) environment.Setup {
 	c := b.config.Sandbox
 	made := environment.Setup{
-		Table: b.table, Engine: b.engine, Wait: pauseFor, Log: run.Log,
+		Table: b.table, Engine: b.engine, Wait: lifecycle.Sleep, Log: run.Log,
 		CommandTimeout: c.CommandTimeout, OutputLimit: int(c.OutputLimit),
 		SetupNetwork: sandbox.Policy(c.Network.Setup), WorkNetwork: networkOf(b.config)(run.Work.Role),
 	}
@@ -174,16 +173,4 @@ func (b *builtIn) servers() []mcp.Server {
 
 func commentChecks(c config.CommentDetection) phase.CommentChecks {
 	return phase.CommentChecks{Off: !c.Enabled, Every: c.CheckInterval}
-}
-
-// pauseFor waits for a while, or until the context ends.
-func pauseFor(ctx context.Context, howLong time.Duration) error {
-	timer := time.NewTimer(howLong)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/github"
 	"github.com/toryo-dev/toryo/internal/forge/gitlab"
 	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/redact/rules"
@@ -59,7 +60,7 @@ type forgeSide struct {
 	webhooks  *server.Webhooks
 	bell      *broker.Bell // rings when something happens to a task
 	store     store.Store
-	clock     *broker.Clock // of the database
+	clock     *leader.Clock // of the database
 	log       *slog.Logger
 	heard     func(task.Key) // told of pull requests that changed; may be nil
 
@@ -77,7 +78,7 @@ type forgeSide struct {
 func startForges(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*forgeSide, error) {
 	f := &forgeSide{bell: new(broker.Bell), store: database, log: report.Log, url: url}
 	var err error
-	if f.clock, err = broker.NewClock(ctx, database); err != nil {
+	if f.clock, err = leader.NewClock(ctx, database); err != nil {
 		return nil, err
 	}
 	if f.board, err = openBoard(ctx, c, database, url); err != nil {

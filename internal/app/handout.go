@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -33,12 +33,10 @@ const (
 // handingOut is everything of the server that makes tasks and hands them out.
 type handingOut struct {
 	*broker.HandOut
-	clock  *broker.Clock // that of the database
-	intake *broker.Intake
-	duties *broker.Duties
+	clock      *leader.Clock // that of the database
+	intake     *broker.Intake
+	background *leader.Election
 
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
 	stopBell func()
 }
 
@@ -75,40 +73,38 @@ func (f *forgeSide) startHandOut(ctx context.Context, c config.Config) (*handing
 	if err != nil {
 		return nil, err
 	}
-	h.duties = &broker.Duties{Offices: f.store, Holder: server, Log: f.log, All: h.all(f, c, expiry)}
+	h.background = &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: h.jobs(f, c, expiry)}
 	h.Start(ctx)
 	h.intake.Start(ctx)
 	f.running.start(ctx)
-	h.duties.Start(ctx)
-	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.running.Go(func() { h.readClock(ctx, f) })
+	h.background.Start(ctx)
+	h.clock.Start(ctx, f.log)
 	h.stopBell = f.bell.Follow(f.store)
 	return h, nil
 }
 
 // stop ends everything in the order in which one uses the other.
 func (h *handingOut) stop(ctx context.Context) {
-	h.duties.Stop(ctx)
+	h.background.Stop(ctx)
 	h.intake.Stop()
 	h.Stop()
-	h.cancel()
-	h.running.Wait()
+	h.clock.Stop()
 	h.stopBell()
 }
 
-// all lists what one server of several does in the background.
-func (h *handingOut) all(f *forgeSide, c config.Config, expiry *broker.Expiry) []broker.Duty {
-	duties := []broker.Duty{
+// jobs lists what one server of several does in the background.
+func (h *handingOut) jobs(f *forgeSide, c config.Config, expiry *broker.Expiry) []leader.Job {
+	jobs := []leader.Job{
 		{Name: "end leases that have run out", Every: expireEvery, Do: expiry.Expire},
 		{Name: "look at the items of running tasks", Every: watchEvery, Do: f.running.watcher.GoThrough},
 		{Name: "look for what webhooks missed", Every: c.SyncInterval, Do: h.sync(c.ConfiguredForges())},
 		{Name: "remove what is no longer of use", Every: tidyEvery, Do: f.tidy},
 	}
-	board := broker.Duty{Name: "look at the board", Every: c.SyncInterval, Do: h.sync([]task.Forge{task.Board})}
+	board := leader.Job{Name: "look at the board", Every: c.SyncInterval, Do: h.sync([]task.Forge{task.Board})}
 	if c.Database.Driver == "sqlite" {
 		board.Every = min(board.Every, boardEvery)
 	}
-	return append(duties, board)
+	return append(jobs, board)
 }
 
 // sync looks at forges, each time at what has changed since the last.
@@ -121,21 +117,6 @@ func (h *handingOut) sync(forges []task.Forge) func(context.Context) error {
 			last = begun
 		}
 		return err
-	}
-}
-
-func (h *handingOut) readClock(ctx context.Context, f *forgeSide) {
-	ticker := time.NewTicker(broker.ClockEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := h.clock.Read(ctx); err != nil && ctx.Err() == nil {
-			f.log.WarnContext(ctx, "the database does not say what time it is; our clock goes on", "error", err)
-		}
 	}
 }
 

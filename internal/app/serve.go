@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/server"
@@ -303,7 +304,7 @@ func (o serve) runAgent(ctx context.Context, running instance) (err error) {
 			}
 			told = text
 		}
-		if pauseFor(ctx, lookForSandbox) != nil {
+		if lifecycle.Sleep(ctx, lookForSandbox) != nil {
 			return nil
 		}
 		worker, err = o.newAgent(ctx, running.config, settings)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/leader"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -123,12 +125,12 @@ func resumeTimes(ctx context.Context, database store.Store) (durations, error) {
 	expiry := &broker.Expiry{
 		Leases: database, Tasks: database, MaxAttempts: 1000, Labels: labels, Now: time.Now, Wrote: func() {}, Log: slog.New(slog.DiscardHandler),
 	}
-	duties := &broker.Duties{
-		Offices: database, Holder: fmt.Sprintf("bench %d resume", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler),
-		All: []broker.Duty{{Name: "end leases", Every: time.Second, Do: expiry.Expire}},
+	background := &leader.Election{
+		Elections: database, Server: fmt.Sprintf("bench %d resume", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler),
+		Jobs: []leader.Job{{Name: "end leases", Every: time.Second, Do: expiry.Expire}},
 	}
-	duties.Start(ctx)
-	defer duties.Stop(ctx)
+	background.Start(ctx)
+	defer background.Stop(ctx)
 	if _, err := queue(ctx, database, 1); err != nil {
 		return nil, err
 	}
@@ -229,7 +231,7 @@ func handOutLatency(ctx context.Context, stores []store.Store, servers []*broker
 	var waits []time.Duration
 	for i := range oneByOne {
 		for servers[0].Waiting()+servers[1].Waiting()+servers[2].Waiting() < benchAgents {
-			if err := rest(ctx, time.Millisecond); err != nil {
+			if err := lifecycle.Sleep(ctx, time.Millisecond); err != nil {
 				return nil, err
 			}
 		}
@@ -257,8 +259,8 @@ func takeOverTime(ctx context.Context, stores []store.Store) (time.Duration, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	begins := make(chan time.Time, 4)
-	duties := func(name string, offices store.Offices) *broker.Duties {
-		return &broker.Duties{Offices: offices, Holder: name, Log: slog.New(slog.DiscardHandler), All: []broker.Duty{{
+	takesPart := func(name string, elections store.Elections) *leader.Election {
+		return &leader.Election{Elections: elections, Server: name, Log: slog.New(slog.DiscardHandler), Jobs: []leader.Job{{
 			Name: "begin", Every: time.Hour, Do: func(context.Context) error {
 				begins <- time.Now()
 				return nil
@@ -266,15 +268,15 @@ func takeOverTime(ctx context.Context, stores []store.Store) (time.Duration, err
 		}}}
 	}
 	name := fmt.Sprintf("bench %d ", time.Now().UnixNano())
-	mortal := &mortal{Offices: stores[0]}
-	first := duties(name+"first", mortal)
+	mortal := &mortal{Elections: stores[0]}
+	first := takesPart(name+"first", mortal)
 	first.Start(ctx)
 	select {
 	case <-begins:
 	case <-time.After(time.Minute):
 		return 0, fmt.Errorf("nobody does the background work")
 	}
-	second := duties(name+"second", stores[1])
+	second := takesPart(name+"second", stores[1])
 	second.Start(ctx)
 	defer second.Stop(ctx)
 	died := time.Now()
@@ -286,14 +288,14 @@ func takeOverTime(ctx context.Context, stores []store.Store) (time.Duration, err
 
 // mortal is a connection to the database that can be cut off.
 type mortal struct {
-	store.Offices
+	store.Elections
 	dead atomic.Bool
 }
 
-// Hold fails once it is cut off.
-func (m *mortal) Hold(ctx context.Context, office, holder string, lasting time.Duration) (bool, error) {
+// Lead fails once it is cut off.
+func (m *mortal) Lead(ctx context.Context, election, server string, lasting time.Duration) (bool, error) {
 	if m.dead.Load() {
 		return false, fmt.Errorf("the server is dead")
 	}
-	return m.Offices.Hold(ctx, office, holder, lasting)
+	return m.Elections.Lead(ctx, election, server, lasting)
 }

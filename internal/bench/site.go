@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -253,7 +254,7 @@ func until(ctx context.Context, so func() (bool, error)) error {
 		if is, err := so(); is || err != nil {
 			return err
 		}
-		if err := rest(ctx, 2*time.Millisecond); err != nil {
+		if err := lifecycle.Sleep(ctx, 2*time.Millisecond); err != nil {
 			return errors.New("what was waited for did not happen")
 		}
 	}

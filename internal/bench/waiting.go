@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 )
 
@@ -70,7 +71,7 @@ func measureWaiting(ctx context.Context, folder string) ([]row, error) {
 		if failed.Load() > 0 {
 			return nil, fmt.Errorf("%d agents could not wait", failed.Load())
 		}
-		if err := rest(ctx, 50*time.Millisecond); err != nil {
+		if err := lifecycle.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -94,30 +95,18 @@ func measureWaiting(ctx context.Context, folder string) ([]row, error) {
 
 // usedWhile returns what a process uses of the processors while it is watched.
 func usedWhile(ctx context.Context, pid int) (time.Duration, error) {
-	if err := rest(ctx, 2*time.Second); err != nil { // the last ones are being let in
+	if err := lifecycle.Sleep(ctx, 2*time.Second); err != nil { // the last ones are being let in
 		return 0, err
 	}
 	before, err := processorTimeOf(pid)
 	if err != nil {
 		return 0, err
 	}
-	if err := rest(ctx, watched); err != nil {
+	if err := lifecycle.Sleep(ctx, watched); err != nil {
 		return 0, err
 	}
 	after, err := processorTimeOf(pid)
 	return after - before, err
-}
-
-// rest waits for a while.
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 func agentToken(ctx context.Context, path string) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -112,7 +113,7 @@ const headTries = 4
 // everything is read again.
 func (p *Preparer) Prepare(ctx context.Context, given Given) (made Assignment, err error) {
 	for try := range headTries {
-		if try > 0 && !wait(ctx, cmp.Or(p.Again, time.Second)) {
+		if try > 0 && lifecycle.Sleep(ctx, cmp.Or(p.Again, time.Second)) != nil {
 			return Assignment{}, context.Cause(ctx)
 		}
 		if made, err = p.prepare(ctx, given); task.CodeOf(err) != task.Conflict {
@@ -120,18 +121,6 @@ func (p *Preparer) Prepare(ctx context.Context, given Given) (made Assignment, e
 		}
 	}
 	return Assignment{}, &forge.Error{Err: task.Wrap(task.Unavailable, err, "the head of the pull request does not stay the same")}
-}
-
-// wait waits, unless the context ends first: then it is false.
-func wait(ctx context.Context, howLong time.Duration) bool {
-	timer := time.NewTimer(howLong)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // prepare does it once. It fails with Conflict if the item has changed meanwhile.
@@ -185,7 +174,7 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 		made.Base, needs = made.Item.Base, needsOf(*made.Pull, made.Item)
 	} else {
 		repository, err := from.Repository(ctx, made.Item.Key.Repository)
-		if err == nil && repository.DefaultBranch == "" && wait(ctx, baseAgain) {
+		if err == nil && repository.DefaultBranch == "" && lifecycle.Sleep(ctx, baseAgain) == nil {
 			repository, err = from.Repository(ctx, made.Item.Key.Repository) // as below
 		}
 		if err != nil {
@@ -203,7 +192,7 @@ func (p *Preparer) ground(ctx context.Context, from forge.Forge, made *Assignmen
 		needs.Branches = append(needs.Branches, made.Branch)
 	}
 	err := p.Ground.Prepare(ctx, made.Task, needs)
-	if task.CodeOf(err) == task.NotFound && wait(ctx, baseAgain) {
+	if task.CodeOf(err) == task.NotFound && lifecycle.Sleep(ctx, baseAgain) == nil {
 		err = p.Ground.Prepare(ctx, made.Task, needs) // a forge shows what was just pushed a moment later
 	}
 	if task.CodeOf(err) == task.NotFound {

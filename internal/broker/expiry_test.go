@@ -1,6 +1,9 @@
 package broker_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -10,6 +13,113 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
 )
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// expiry is an expiry whose clock can be set.
+func newExpiry(s store.Store, now func() time.Time) *broker.Expiry {
+	return &broker.Expiry{
+		Leases: s, Tasks: s, MaxAttempts: 3, Labels: labels, Now: now, Wrote: func() {}, Log: quiet,
+		GaveUp: func(t task.Task) string { return broker.AttemptsComment("auto", t) },
+	}
+}
+
+// A lease that runs out makes a new generation; after the last attempt the task
+// fails, with a comment.
+func TestLeasesRunOut(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
+		s := open()
+		x := assignTask(t, s, func(w *store.NewTask) { w.Title = "門を直す" })
+		now := time.Now()
+		e := newExpiry(s, func() time.Time { return now })
+		for attempt := 1; attempt <= 3; attempt++ {
+			h, _ := handsOut(t, s, func(o *broker.HandOutOptions) { o.Now = func() time.Time { return now } })
+			made := ask(t, h, fmt.Sprint("agent ", attempt)).get(t)
+			h.Stop()
+			if made.Task.Generation != int64(attempt) || made.Task.Attempts != attempt {
+				t.Fatalf("attempt %d is %+v", attempt, made.Task)
+			}
+			if err := e.Expire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if held, err := s.Task(t.Context(), x.ID); err != nil || held.State != task.Running {
+				t.Fatalf("it ended early: %+v, %v", held, err)
+			}
+			now = now.Add(time.Minute)
+			if err := e.Expire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Renew(t.Context(), x.ID, made.Task.Generation, []byte(made.Token), now.Add(time.Hour)); task.CodeOf(err) != task.LeaseLost {
+				t.Errorf("an agent that comes back late is told %v", err)
+			}
+		}
+		failed, err := s.Task(t.Context(), x.ID)
+		if err != nil || failed.State != task.Failed || failed.Reason != task.ReasonAttemptsExhausted {
+			t.Errorf("the task is %+v, %v", failed, err)
+		}
+		comment, err := s.Action(t.Context(), string(x.ID)+"/3/attempts")
+		if err != nil || comment.Kind != (broker.Comment{}).Kind() {
+			t.Errorf("the comment is %+v, %v", comment, err)
+		}
+	})
+}
+
+// renewing renews a lease at the last moment: after it was found to be over.
+type renewing struct {
+	store.Leases
+	last func(task.Task)
+}
+
+func (r renewing) Expired(ctx context.Context, now time.Time, limit int) ([]task.Task, error) {
+	found, err := r.Leases.Expired(ctx, now, limit)
+	for _, t := range found {
+		r.last(t)
+	}
+	return found, err
+}
+
+func TestALeaseRenewedAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
+	h, _ := handsOut(t, s)
+	assignTask(t, s)
+	made := ask(t, h, "a").get(t)
+	now := time.Now().Add(2 * time.Minute)
+	e := newExpiry(s, func() time.Time { return now })
+	e.Leases = renewing{s, func(x task.Task) {
+		if err := s.Renew(t.Context(), x.ID, x.Generation, []byte(made.Token), now.Add(time.Minute)); err != nil {
+			t.Error(err)
+		}
+	}}
+	if err := e.Expire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := s.Task(t.Context(), made.Task.ID); err != nil || is.State != task.Running || is.Generation != 1 {
+		t.Errorf("the task is %+v, %v", is, err)
+	}
+}
+
+// A halt that waits for the run is what happens when its lease is over.
+func TestAHaltComesBeforeTheQueue(t *testing.T) {
+	t.Parallel()
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
+	h, _ := handsOut(t, s)
+	assignTask(t, s)
+	made := ask(t, h, "a").get(t)
+	e := newExpiry(s, func() time.Time { return time.Now().Add(2 * time.Minute) })
+	e.Halted = func(ctx context.Context, x task.Task) (bool, error) {
+		_, err := s.Move(ctx, store.Change{Task: x.ID, Trigger: task.PauseSet, Reason: task.ReasonPauseRequested})
+		return true, err
+	}
+	if err := e.Expire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := s.Task(t.Context(), made.Task.ID); err != nil || is.State != task.Paused {
+		t.Errorf("the task is %+v, %v", is, err)
+	}
+}
 
 // A task that is lost with an agent that was started again goes on at once. Only one that
 // is lost again shortly after it was handed out or came to its phase waits a little.

@@ -29,12 +29,6 @@ type Gate struct {
 	Refuse bool
 }
 
-// ReviewSource reads what reviewers said.
-type ReviewSource interface {
-	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
-	Reviews(ctx context.Context, key task.Key) ([]forge.Review, error)
-}
-
 // pass decides whether the work may be published. The decision about a commit stays the
 // same when it is asked for again. Withheld is once for each assignment of the task, which
 // the journal shows: runs cannot write such entries.

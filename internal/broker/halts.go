@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -43,9 +44,9 @@ type HaltOptions struct {
 // Its methods may be called by any number of goroutines, on any number of
 // servers.
 type Halts struct {
-	options HaltOptions
-	owner
-	wake chan struct{} // has room for one: something was noted
+	options    HaltOptions
+	background lifecycle.Group
+	wake       chan struct{} // has room for one: something was noted
 }
 
 // NewHalts makes Halts. What needs time comes about after Start only.

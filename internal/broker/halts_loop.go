@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -20,11 +21,11 @@ const (
 
 // Start begins to see to it that halts come about.
 func (h *Halts) Start(ctx context.Context) {
-	h.start(ctx, h.keepLooking, h.keepExpiring, h.watchPauseFile)
+	h.background.Start(ctx, h.keepLooking, h.keepExpiring, h.watchPauseFile)
 }
 
 // Stop ends what Start began and waits for it.
-func (h *Halts) Stop() { h.stop() }
+func (h *Halts) Stop() { h.background.Stop() }
 
 // PauseAll pauses everything on behalf of a source: runs are halted, and nothing
 // is handed out, until every source has taken it back.
@@ -153,18 +154,11 @@ func (h *Halts) Look(ctx context.Context) (next time.Time, err error) {
 
 // keepExpiring stops tasks that were paused for too long.
 func (h *Halts) keepExpiring(ctx context.Context) {
-	ticker := time.NewTicker(expiryEvery)
-	defer ticker.Stop()
-	for {
+	lifecycle.Every(ctx, expiryEvery, func(ctx context.Context) {
 		if err := h.Expire(ctx); err != nil && ctx.Err() == nil {
 			h.options.Log.ErrorContext(ctx, "cannot stop tasks that were paused for too long; it is tried again", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	})
 }
 
 // Expire stops the tasks that were paused for too long.

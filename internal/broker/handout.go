@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -78,10 +79,9 @@ type HandOut struct {
 	served map[Repository]int64
 	turn   int64
 
-	drained chan struct{} // closed when nobody is to wait any more
-	drain   sync.Once
-	cancel  context.CancelFunc
-	stopped chan struct{}
+	drained    chan struct{} // closed when nobody is to wait any more
+	drain      sync.Once
+	background lifecycle.Group
 }
 
 // Asker is who asks for a task.
@@ -113,32 +113,24 @@ func NewHandOut(options HandOutOptions) *HandOut {
 	}
 }
 
-// Start begins to hand out. It must be called once only. It does not end with the
-// context, whose values are kept, but with Stop.
+// Start begins to hand out. It does not end with the context, whose values are kept, but
+// with Stop.
 func (h *HandOut) Start(ctx context.Context) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	h.cancel, h.stopped = cancel, make(chan struct{})
 	stop := h.options.Notices.Listen(func(notice store.Notice) {
 		if notice.Topic == store.TasksChanged || notice.Topic == store.Anything {
 			h.emptyAt.Store(0)
 			signal(h.wake)
 		}
 	})
-	go func() {
-		defer close(h.stopped)
+	h.background.Start(ctx, func(ctx context.Context) {
 		defer stop()
 		h.run(ctx)
-	}()
+	})
 }
 
 // Stop ends handing out and waits until that has ended. Agents that wait get
 // nothing more; their requests end with their own contexts.
-func (h *HandOut) Stop() {
-	if h.cancel != nil {
-		h.cancel()
-		<-h.stopped
-	}
-}
+func (h *HandOut) Stop() { h.background.Stop() }
 
 // Drain ends all waiting, for good.
 func (h *HandOut) Drain() { h.drain.Do(func() { close(h.drained) }) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -65,10 +66,10 @@ type Intake struct {
 	waiting map[task.Key]bool
 	due     map[task.Key]time.Time // when an item is worth another look
 
-	wake    chan struct{} // has room for one
-	soon    chan struct{} // has room for one: a due time has come in
-	cancel  context.CancelFunc
-	stopped sync.WaitGroup
+	wake chan struct{} // has room for one
+	soon chan struct{} // has room for one: a due time has come in
+
+	background lifecycle.Group
 }
 
 // NewIntake makes an intake. It does nothing until it is started or told to.
@@ -85,25 +86,22 @@ func NewIntake(options IntakeOptions) *Intake {
 	}
 }
 
-// Start begins to look at what hints name. It must be called once only. It does not
-// end with the context, whose values are kept, but with Stop.
+// Start begins to look at what hints name. It does not end with the
+// context, whose values are kept, but with Stop.
 func (i *Intake) Start(ctx context.Context) {
-	ctx, i.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	stop := i.options.Notices.Listen(i.heard)
-	context.AfterFunc(ctx, stop)
+	run := []func(context.Context){i.remind, func(ctx context.Context) {
+		<-ctx.Done()
+		stop()
+	}}
 	for range lookers {
-		i.stopped.Go(func() { i.lookOn(ctx) })
+		run = append(run, i.lookOn)
 	}
-	i.stopped.Go(func() { i.remind(ctx) })
+	i.background.Start(ctx, run...)
 }
 
 // Stop ends looking and waits until it has ended.
-func (i *Intake) Stop() {
-	if i.cancel != nil {
-		i.cancel()
-		i.stopped.Wait()
-	}
-}
+func (i *Intake) Stop() { i.background.Stop() }
 
 // heard takes in what happened on the board.
 func (i *Intake) heard(notice store.Notice) {

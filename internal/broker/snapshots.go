@@ -38,6 +38,12 @@ const (
 	maxEntries = 4096
 )
 
+// ReviewSource reads what reviewers said.
+type ReviewSource interface {
+	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
+	Reviews(ctx context.Context, key task.Key) ([]forge.Review, error)
+}
+
 // Snapshots reads items and remembers them. Its methods may be called by any
 // number of goroutines.
 //

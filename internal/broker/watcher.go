@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -38,9 +39,9 @@ type WatchOptions struct {
 // watcher looks for all of them, and at what others read too: it costs the forge
 // nothing extra. An item that cannot be read is looked at again the next time.
 type Watcher struct {
-	options WatchOptions
-	owner
-	hinted chan struct{} // has room for one: there are hints
+	options    WatchOptions
+	background lifecycle.Group
+	hinted     chan struct{} // has room for one: there are hints
 
 	mu     sync.Mutex
 	hints  map[task.Key]bool
@@ -78,14 +79,14 @@ func NewWatcher(options WatchOptions) *Watcher {
 // Start begins to look at what it is told of: every server does. What nobody tells
 // of is found by [Watcher.GoThrough], which one server calls.
 func (w *Watcher) Start(ctx context.Context) {
-	w.start(ctx, func(ctx context.Context) {
+	w.background.Start(ctx, func(ctx context.Context) {
 		defer w.options.Notices.Listen(w.heard)()
 		w.followHints(ctx)
 	})
 }
 
 // Stop ends what Start began and waits for it.
-func (w *Watcher) Stop() { w.stop() }
+func (w *Watcher) Stop() { w.background.Stop() }
 
 // heard takes in what happened on the board.
 func (w *Watcher) heard(notice store.Notice) {

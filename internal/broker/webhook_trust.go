@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -73,8 +74,8 @@ type TrustOptions struct {
 // is lost when a change is found that it should have told of. What it knows is in the
 // store, for all servers.
 type WebhookTrust struct {
-	options TrustOptions
-	owner
+	options    TrustOptions
+	background lifecycle.Group
 
 	mu       sync.Mutex
 	known    map[repository]map[string]store.WebhookEvent // by event, as last read
@@ -117,25 +118,18 @@ func NewWebhookTrust(options TrustOptions) *WebhookTrust {
 
 // Start begins to call Refresh now and then. Every server does.
 func (t *WebhookTrust) Start(ctx context.Context) {
-	t.start(ctx, func(ctx context.Context) {
-		ticker := time.NewTicker(trustEvery)
-		defer ticker.Stop()
-		for {
+	t.background.Start(ctx, func(ctx context.Context) {
+		lifecycle.Every(ctx, trustEvery, func(ctx context.Context) {
 			if err := t.Refresh(ctx); err != nil && ctx.Err() == nil {
 				t.options.Log.WarnContext(ctx, "what webhooks deliver cannot be kept or read; it is tried again", "error", err, "again", trustEvery)
 			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
+		})
 	})
 }
 
 // Stop ends what Start began, waits for it, and writes down what was delivered last.
 func (t *WebhookTrust) Stop(ctx context.Context) {
-	t.stop()
+	t.background.Stop()
 	if err := t.write(ctx); err != nil {
 		t.options.Log.WarnContext(ctx, "the last webhooks are not counted", "error", err)
 	}

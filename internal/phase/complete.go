@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
@@ -282,12 +283,8 @@ func (r *run) openPull(ctx context.Context, letter Letter, verdict Verdict) (Pul
 	pulled, err := r.Desk.OpenPull(ctx, open)
 	if task.CodeOf(err) == task.Conflict && ctx.Err() == nil {
 		// A stop is on its way: it has won, and will end the context.
-		timer := time.NewTimer(conflictWait)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return Pulled{}, context.Cause(ctx)
-		case <-timer.C:
+		if cut := lifecycle.Sleep(ctx, conflictWait); cut != nil {
+			return Pulled{}, cut
 		}
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -30,8 +31,8 @@ type watch struct {
 	wanted map[task.Key]bool
 	wake   chan struct{}
 	seen   map[task.Key]look // only the goroutine uses it
-	cancel context.CancelFunc
-	done   chan struct{}
+
+	background lifecycle.Group
 }
 
 // look is when the threads of a pull request were read, and how new it was then.
@@ -40,15 +41,11 @@ type look struct{ at, updated time.Time }
 // StartWatching looks at reviewed pull requests, every so often and when [Heard]
 // says so, until StopWatching.
 func (s *Service) StartWatching(ctx context.Context, every time.Duration) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w := &watch{
-		wanted: map[task.Key]bool{}, wake: make(chan struct{}, 1), seen: map[task.Key]look{}, cancel: cancel, done: make(chan struct{}),
-	}
+	w := &watch{wanted: map[task.Key]bool{}, wake: make(chan struct{}, 1), seen: map[task.Key]look{}}
 	s.mu.Lock()
 	s.watching = w
 	s.mu.Unlock()
-	go func() {
-		defer close(w.done)
+	w.background.Start(ctx, func(ctx context.Context) {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		for {
@@ -61,7 +58,7 @@ func (s *Service) StartWatching(ctx context.Context, every time.Duration) {
 				s.lookAtRecent(ctx, w)
 			}
 		}
-	}()
+	})
 }
 
 // StopWatching ends what StartWatching began and waits for it. What is being
@@ -72,8 +69,7 @@ func (s *Service) StopWatching() {
 	s.watching = nil
 	s.mu.Unlock()
 	if w != nil {
-		w.cancel()
-		<-w.done
+		w.background.Stop()
 	}
 }
 

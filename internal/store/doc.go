@@ -12,7 +12,7 @@
 //	BoardRepositories, BoardItems, BoardComments, BoardReviews,
 //	BoardUsers, BoardReactions, BoardStatuses   the built-in board
 //	Tokens            API tokens, hashed
-//	Notices, Offices, Clock   what several servers on one database need
+//	Notices, Elections, Clock what several servers on one database need
 //	Processes                 what is held by which process
 //	Users, Sessions   who may sign in to the pages, and who has
 //	Audit             what people have done

@@ -46,14 +46,14 @@ type Notices interface {
 	Listen(hear func(Notice)) (stop func())
 }
 
-// Offices are held by one server at a time.
-type Offices interface {
-	// Hold takes an office that is free or whose holder has not held it for too
-	// long, or keeps it, for the given time by the database's clock, and says
-	// whether the caller has it now.
-	Hold(ctx context.Context, office, holder string, lasting time.Duration) (held bool, err error)
-	// Resign gives the office up, if the caller has it.
-	Resign(ctx context.Context, office, holder string) error
+// Elections have one server at a time as their leader.
+type Elections interface {
+	// Lead makes the server the leader if there is none, or if the last one has not
+	// renewed its leadership in time, or renews its own, for the given time by the
+	// database's clock. It reports whether the server is the leader now.
+	Lead(ctx context.Context, election, server string, lasting time.Duration) (leads bool, err error)
+	// Resign gives the leadership up, if the server has it.
+	Resign(ctx context.Context, election, server string) error
 }
 
 // Processes tells what is held by which process, so that nobody has to wait for one

@@ -30,7 +30,7 @@ type Store interface {
 	BoardStatuses
 	Tokens
 	Notices
-	Offices
+	Elections
 	Processes
 	Clock
 	Agents

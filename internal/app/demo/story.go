@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -154,14 +155,7 @@ func (s *Story) pause(ctx context.Context, current task.Task) error {
 	if err := s.sayWhatIsWaitedFor(ctx, current); err != nil {
 		return err
 	}
-	timer := time.NewTimer(lookEvery)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return lifecycle.Sleep(ctx, lookEvery)
 }
 
 func (s *Story) sayWhatIsWaitedFor(ctx context.Context, current task.Task) error {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 )
 
 // line is an agent's way to the servers: each request goes to any of them, and
@@ -102,12 +104,7 @@ func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // linger holds a request back for a while.
 func (l *line) linger(r *http.Request) {
-	timer := time.NewTimer(time.Duration(rand.IntN(2000)) * time.Millisecond) //nolint:gosec // not for secrets
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.Context().Done():
-	}
+	_ = lifecycle.Sleep(r.Context(), time.Duration(rand.IntN(2000))*time.Millisecond) //nolint:gosec // not for secrets
 }
 
 // double sends a request a first time; nobody sees the answer. A request for a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -162,21 +163,10 @@ func (s Setup) sub(engine sandbox.Engine) *environment.Setup {
 		snapshots = 0
 	}
 	return &environment.Setup{
-		Table: s.Table, Engine: engine, Repairer: s.Repairer, Wait: wait, Tell: s.progress,
+		Table: s.Table, Engine: engine, Repairer: s.Repairer, Wait: lifecycle.Sleep, Tell: s.progress,
 		Log:            slog.New(slog.DiscardHandler), // its warnings are in the result too
 		CommandTimeout: c.CommandTimeout, OutputLimit: int(c.OutputLimit), Snapshots: snapshots,
 		SetupNetwork: sandbox.Policy(c.Network.Setup), WorkNetwork: sandbox.Policy(c.Network.Execution),
-	}
-}
-
-func wait(ctx context.Context, howLong time.Duration) error {
-	timer := time.NewTimer(howLong)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

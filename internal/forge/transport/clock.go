@@ -3,6 +3,8 @@ package transport
 import (
 	"context"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 )
 
 // Clock is the time as the transport sees it.
@@ -18,12 +20,5 @@ type realClock struct{}
 func (realClock) Now() time.Time { return time.Now() }
 
 func (realClock) Wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return lifecycle.Sleep(ctx, d)
 }

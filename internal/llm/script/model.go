@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
@@ -47,7 +48,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 	if err != nil {
 		return llm.Response{}, llm.StatusError(provider, http.StatusBadRequest, nil, "", err.Error(), err)
 	}
-	if err := wait(ctx, answer.plan.Delay); err != nil {
+	if err := lifecycle.Sleep(ctx, answer.plan.Delay); err != nil {
 		return llm.Response{}, err
 	}
 	if failure := answer.plan.Error; failure != nil && failure.After == 0 {
@@ -57,7 +58,7 @@ func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 		if err := m.breaks(answer, i); err != nil {
 			return llm.Response{}, err
 		}
-		if err := wait(ctx, answer.plan.Pace); err != nil {
+		if err := lifecycle.Sleep(ctx, answer.plan.Pace); err != nil {
 			return llm.Response{}, err
 		}
 		sink.Send(piece.delta())

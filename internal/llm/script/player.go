@@ -1,7 +1,6 @@
 package script
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -277,19 +276,4 @@ func CommonPrefix(a, b string) int {
 		}
 	}
 	return n
-}
-
-// wait waits, or returns the error of the context that ends first.
-func wait(ctx context.Context, duration time.Duration) error {
-	if duration <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

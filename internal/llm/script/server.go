@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -132,7 +133,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, format wire, str
 		refuse(w, format, err)
 		return
 	}
-	if wait(r.Context(), answer.plan.Delay) != nil {
+	if lifecycle.Sleep(r.Context(), answer.plan.Delay) != nil {
 		return // the client has gone
 	}
 	if failure := answer.plan.Error; failure != nil && failure.After == 0 {
@@ -175,7 +176,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, format wire, ans
 	out := format.open(w, s.script.Model, answer, ask)
 	out.begin()
 	for i, p := range pieces(answer.parts) {
-		if breaksOff(answer, i, out, flush) || wait(r.Context(), answer.plan.Pace) != nil {
+		if breaksOff(answer, i, out, flush) || lifecycle.Sleep(r.Context(), answer.plan.Pace) != nil {
 			return
 		}
 		out.piece(p)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/relational"
 )
@@ -79,12 +80,7 @@ func (s *listeningStore) listen(ctx context.Context) {
 		if heard {
 			pause = shortestPause
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = lifecycle.Sleep(ctx, pause) // the loop looks whether the context has ended
 		pause = min(2*pause, longestPause)
 	}
 }

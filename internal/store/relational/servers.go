@@ -106,29 +106,29 @@ func (s *Store) Listen(hear func(store.Notice)) (stop func()) {
 	}
 }
 
-// Hold implements store.Offices.
-func (s *Store) Hold(ctx context.Context, office, holder string, lasting time.Duration) (held bool, err error) {
-	if err := requireName("office", office); err != nil {
+// Lead implements store.Elections.
+func (s *Store) Lead(ctx context.Context, election, server string, lasting time.Duration) (leads bool, err error) {
+	if err := requireName("election", election); err != nil {
 		return false, err
 	}
-	if err := requireName("holder of the office", holder); err != nil {
+	if err := requireName("server", server); err != nil {
 		return false, err
 	}
 	err = s.write(ctx, func(q session) error {
 		now := q.dialect.Now
 		taken, err := q.exec(ctx, `INSERT INTO offices (name, holder, held_until) VALUES (?, ?, `+now+` + ?)
 			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
-			WHERE offices.holder = excluded.holder OR offices.held_until <= `+now, office, holder, lasting.Microseconds())
-		held = taken > 0
+			WHERE offices.holder = excluded.holder OR offices.held_until <= `+now, election, server, lasting.Microseconds())
+		leads = taken > 0
 		return err
 	})
-	return held && err == nil, err
+	return leads && err == nil, err
 }
 
-// Resign implements store.Offices.
-func (s *Store) Resign(ctx context.Context, office, holder string) error {
+// Resign implements store.Elections.
+func (s *Store) Resign(ctx context.Context, election, server string) error {
 	return s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `DELETE FROM offices WHERE name = ? AND holder = ?`, office, holder)
+		_, err := q.exec(ctx, `DELETE FROM offices WHERE name = ? AND holder = ?`, election, server)
 		return err
 	})
 }

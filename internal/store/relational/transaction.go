@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -104,14 +105,7 @@ func (s *Store) chance(err error) bool {
 // pause waits a little, longer each time and never the same for two callers that
 // met, and reports whether the context is still alive.
 func pause(ctx context.Context, n int) bool {
-	timer := time.NewTimer(rand.N(time.Millisecond << n)) //nolint:gosec // nobody gains by guessing it
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return lifecycle.Sleep(ctx, rand.N(time.Millisecond<<n)) == nil //nolint:gosec // nobody gains by guessing it
 }
 
 // explain gives an error its code. Errors that have one stay as they are.

@@ -13,9 +13,9 @@ import (
 )
 
 var serverChecks = []check{
-	{"an office has one holder, who keeps it", holdOffice},
-	{"an office is free when its holder gives it up or is silent for too long", loseOffice},
-	{"of many who want an office one gets it", officeTogether},
+	{"an election has one leader, who stays it", leadElection},
+	{"another one leads when the leader resigns or is silent for too long", loseElection},
+	{"of many who want to lead one does", leadTogether},
 	{"the clock goes on", clock},
 	{"whoever listens hears what is sent, and anything first", listen},
 	{"moves of tasks are heard, claims are not", hearMoves},
@@ -23,44 +23,44 @@ var serverChecks = []check{
 	{"a subject that is too long or is not text is refused", badNotice},
 }
 
-func hold(t *testing.T, s store.Store, office, holder string, lasting time.Duration) bool {
+func leads(t *testing.T, s store.Store, election, server string, lasting time.Duration) bool {
 	t.Helper()
-	return got[bool](t)(s.Hold(t.Context(), office, holder, lasting))
+	return got[bool](t)(s.Lead(t.Context(), election, server, lasting))
 }
 
-func holdOffice(t *testing.T, s store.Store) {
-	equal(t, hold(t, s, "sync", "a", time.Hour), true)
-	equal(t, hold(t, s, "sync", "b", time.Hour), false)
-	equal(t, hold(t, s, "sync", "a", time.Hour), true)
-	equal(t, hold(t, s, "other", "b", time.Hour), true)
+func leadElection(t *testing.T, s store.Store) {
+	equal(t, leads(t, s, "sync", "a", time.Hour), true)
+	equal(t, leads(t, s, "sync", "b", time.Hour), false)
+	equal(t, leads(t, s, "sync", "a", time.Hour), true)
+	equal(t, leads(t, s, "other", "b", time.Hour), true)
 	for _, bad := range [][2]string{{"", "a"}, {"sync", ""}} {
-		_, err := s.Hold(t.Context(), bad[0], bad[1], time.Hour)
+		_, err := s.Lead(t.Context(), bad[0], bad[1], time.Hour)
 		wantCode(t, err, task.Invalid)
 	}
 }
 
-func loseOffice(t *testing.T, s store.Store) {
-	equal(t, hold(t, s, "sync", "a", time.Hour), true)
+func loseElection(t *testing.T, s store.Store) {
+	equal(t, leads(t, s, "sync", "a", time.Hour), true)
 	must(t, s.Resign(t.Context(), "sync", "b"))
-	equal(t, hold(t, s, "sync", "b", time.Hour), false)
+	equal(t, leads(t, s, "sync", "b", time.Hour), false)
 	must(t, s.Resign(t.Context(), "sync", "a"))
-	equal(t, hold(t, s, "sync", "b", -time.Second), true) // its term is over as it begins
-	equal(t, hold(t, s, "sync", "c", time.Hour), true)
-	equal(t, hold(t, s, "sync", "b", time.Hour), false)
+	equal(t, leads(t, s, "sync", "b", -time.Second), true) // its term is over as it begins
+	equal(t, leads(t, s, "sync", "c", time.Hour), true)
+	equal(t, leads(t, s, "sync", "b", time.Hour), false)
 }
 
-func officeTogether(t *testing.T, s store.Store) {
-	var holders atomic.Int64
+func leadTogether(t *testing.T, s store.Store) {
+	var leaders atomic.Int64
 	together(8, func(i int) {
-		held, err := s.Hold(t.Context(), "sync", fmt.Sprint("server ", i), time.Hour)
+		leads, err := s.Lead(t.Context(), "sync", fmt.Sprint("server ", i), time.Hour)
 		if err != nil {
 			t.Error(err)
 		}
-		if held {
-			holders.Add(1)
+		if leads {
+			leaders.Add(1)
 		}
 	})
-	equal(t, holders.Load(), int64(1))
+	equal(t, leaders.Load(), int64(1))
 }
 
 func clock(t *testing.T, s store.Store) {

@@ -1,15 +1,17 @@
-package broker
+package leader
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
-// ClockEvery is how often the database is asked for the time.
-const ClockEvery = time.Minute
+// clockEvery is how often the database is asked for the time.
+const clockEvery = time.Minute
 
 // Clock is the time of the database on this machine, so that all servers on one
 // database agree on when a lease ends, whatever their own clocks say. Between two
@@ -18,6 +20,8 @@ const ClockEvery = time.Minute
 type Clock struct {
 	source store.Clock
 	last   atomic.Pointer[clockReading]
+
+	running lifecycle.Group
 }
 
 type clockReading struct {
@@ -32,7 +36,21 @@ func NewClock(ctx context.Context, source store.Clock) (*Clock, error) {
 	return c, err
 }
 
-// Read reads the time of the database anew. It is called now and then.
+// Start begins to read the time of the database every minute.
+func (c *Clock) Start(ctx context.Context, log *slog.Logger) {
+	c.running.Start(ctx, func(ctx context.Context) {
+		for lifecycle.Sleep(ctx, clockEvery) == nil {
+			if err := c.Read(ctx); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "the database does not say what time it is; our clock goes on", "error", err)
+			}
+		}
+	})
+}
+
+// Stop ends what Start began.
+func (c *Clock) Stop() { c.running.Stop() }
+
+// Read reads the time of the database once more.
 func (c *Clock) Read(ctx context.Context) error {
 	before := time.Now()
 	there, err := c.source.Time(ctx)

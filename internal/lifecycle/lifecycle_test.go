@@ -1,0 +1,75 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/lifecycle"
+)
+
+type key struct{}
+
+func TestGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var group lifecycle.Group
+		ended := 0
+		wait := func(ctx context.Context) {
+			if ctx.Value(key{}) != "kept" {
+				t.Error("the values of the context are lost")
+			}
+			<-ctx.Done()
+			time.Sleep(time.Minute) // of the bubble's clock: it takes its time
+			ended++
+		}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "kept"))
+		group.Start(ctx, wait)
+		group.Start(ctx, wait) // does nothing
+		cancel()
+		synctest.Wait()
+		if ended != 0 {
+			t.Error("it ended with the context of Start")
+		}
+		group.Stop()
+		if ended != 1 {
+			t.Errorf("%d functions have ended after Stop, want 1", ended)
+		}
+		group.Stop()
+		group.Start(t.Context(), func(context.Context) { t.Error("it was started after Stop") })
+	})
+	var unused lifecycle.Group
+	unused.Stop()
+}
+
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begun, calls := time.Now(), []time.Duration(nil)
+		lifecycle.Every(ctx, time.Minute, func(context.Context) {
+			if calls = append(calls, time.Since(begun)); len(calls) == 3 {
+				cancel()
+			}
+		})
+		if len(calls) != 3 || calls[0] != 0 || calls[2] != 2*time.Minute {
+			t.Errorf("it was called after %v", calls)
+		}
+	})
+}
+
+func TestSleep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begun := time.Now()
+		if err := lifecycle.Sleep(ctx, time.Hour); err != nil || time.Since(begun) != time.Hour {
+			t.Errorf("it slept for %s: %v", time.Since(begun), err)
+		}
+		cancel()
+		if err := lifecycle.Sleep(ctx, time.Hour); err == nil || time.Since(begun) != time.Hour {
+			t.Error("it slept although the context has ended")
+		}
+	})
+}
