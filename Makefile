@@ -1,6 +1,6 @@
 # The product needs no C compiler.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X github.com/toryo-dev/toryo/internal/app.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/toryo-dev/toryo/internal/app/site.version=$(VERSION)
 GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 # What to test and lint: make test PACKAGES=./internal/store/...
@@ -47,7 +47,7 @@ generate: ## Write the generated files anew
 
 bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, tests
 	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes
-	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./internal/bench
+	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./tools/bench
 	@echo "What make test took the last time:"
 	@scripts/test --times || true
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
@@ -57,11 +57,11 @@ bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, 
 	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
 	@go test -run '^$$' -bench BenchmarkVerdict -benchtime 1x ./internal/phase/verdicts
 	@echo "How soon a run ends when the bot is unassigned on a real Gitea, in the middle of sleep 600:"
-	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x -timeout 30m ./internal/app
+	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x -timeout 30m ./internal/endtoend/program
 	@echo "What becomes of 10,000 comments at random moments of runs:"
-	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run 'TestCommentsAtRandomMoments$$' -v ./internal/app/endtoend
+	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run 'TestCommentsAtRandomMoments$$' -v ./internal/endtoend
 	@echo "How soon work goes on when an agent, a server, both in one process, or a chat was killed and is started again:"
-	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/app
+	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/endtoend/program
 
 clean: ## Remove what was built
 	rm -rf bin dist

@@ -9,6 +9,25 @@
 // take tasks and become the role that each task needs; code runs in sandboxes
 // only.
 //
+// # Glossary
+//
+//	forge       GitHub, GitLab, Gitea/Forgejo or the built-in board
+//	item        an issue or a pull request on a forge
+//	task        work on one item: development or review; one row in the database
+//	generation  the number of a task's time in the queue; each is handed out once, and every
+//	            write for the task names it
+//	lease       an agent's right to a generation, for some seconds; the agent renews it
+//	run         what an agent does with a generation it has the lease on
+//	phase       a part of a run: planning, environment set-up, execution, verification, …
+//	journal     the entries that a run writes; another run continues from them
+//	signal      what reaches a run from outside: stop, pause, comments
+//	outbox      forge writes that are in the database before they are sent
+//	snapshot    an item as it was read last; in package sandbox, files of an environment
+//	mirror      the server's copy of a repository, from which agents fetch
+//	verdict     what build and tests in a fresh sandbox said about a commit
+//	receipt     a signed verdict
+//	role        what an agent is for a task, such as BACKENDCODER; labels name it
+//
 // # The words
 //
 // Package [github.com/toryo-dev/toryo/internal/task] holds the words that every
@@ -21,7 +40,8 @@
 // leaves the process, and package [github.com/toryo-dev/toryo/internal/quote] puts
 // text from outside into prompts. Package
 // [github.com/toryo-dev/toryo/internal/metrics] holds counters and histograms for
-// Prometheus.
+// Prometheus, package [github.com/toryo-dev/toryo/internal/textfmt] shortens texts, and
+// package [github.com/toryo-dev/toryo/internal/lifecycle] starts and stops services.
 //
 // # What lasts
 //
@@ -47,8 +67,13 @@
 //
 // # Who decides
 //
-// Package [github.com/toryo-dev/toryo/internal/broker] decides what is next.
-// Package [github.com/toryo-dev/toryo/internal/review] makes reviews and talks
+// Package [github.com/toryo-dev/toryo/internal/items] has what is known of issues and pull
+// requests, and the one feed of changes to them. Package
+// [github.com/toryo-dev/toryo/internal/broker] makes tasks of them and decides what is next;
+// broker/assignment is what an agent is given. Package
+// [github.com/toryo-dev/toryo/internal/outbox] writes to the forges. Package
+// [github.com/toryo-dev/toryo/internal/leader] chooses the server that does what only one
+// may do. Package [github.com/toryo-dev/toryo/internal/review] makes reviews and talks
 // about them. Package [github.com/toryo-dev/toryo/internal/server] offers all of
 // that over HTTP, and package [github.com/toryo-dev/toryo/internal/web] as
 // pages.
@@ -75,8 +100,11 @@
 //
 // # The program
 //
-// Package [github.com/toryo-dev/toryo/internal/app] holds the commands and wires
-// everything by configuration; cmd/toryo only calls it.
+// Package [github.com/toryo-dev/toryo/internal/app] reads the command line; cmd/toryo
+// only calls it. The commands are in app/command, and app/site turns a configuration into
+// a running server or agent. Package [github.com/toryo-dev/toryo/internal/endtoend] tests
+// whole installations, and endtoend/program the program as it is typed. tools/bench
+// measures what Toryo costs.
 //
 // Which package may import which is a table in internal/testkit, and a test
 // fails when the code does not keep to it.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
@@ -92,5 +93,19 @@ func TestSecretsDiffer(t *testing.T) {
 			t.Fatalf("%q is short or was made before", secret)
 		}
 		seen[secret] = true
+	}
+}
+
+// An agent cannot be known by the name of one with another token.
+func TestAgentNames(t *testing.T) {
+	t.Parallel()
+	one, two := store.Token{Name: "one"}, store.Token{Name: "two"}
+	for _, name := range []struct {
+		token    store.Token
+		id, want string
+	}{{one, "one", "one"}, {one, "builder", "one/builder"}, {two, "one", "two/one"}, {one, "", "one/"}} {
+		if got := access.AgentName(name.token, name.id); got != name.want {
+			t.Errorf("%q with the token of %q is known as %q", name.id, name.token.Name, got)
+		}
 	}
 }

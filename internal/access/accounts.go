@@ -45,7 +45,7 @@ func CheckPersonRole(role Role) error {
 	if slices.Contains(PersonRoles, role) {
 		return nil
 	}
-	return task.Errorf(task.Usage, "there is no role %q for a person", string(role)).WithMend("use one of viewer, operator, admin")
+	return task.Errorf(task.Usage, "there is no role %q for a person", string(role)).WithHint("use one of viewer, operator, admin")
 }
 
 // Create makes an account. Without a password it can only be entered by a link

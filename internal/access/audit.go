@@ -3,11 +3,11 @@ package access
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Auditor notes who did what.
@@ -23,7 +23,7 @@ const OutcomeDone = "done"
 // Do does something that is in the audit log before it is done: what cannot be
 // noted is not done. How it ended is added. The error is that of the deed.
 func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func() error) error {
-	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: clip(actor), Action: clip(action), Subject: clip(subject)})
+	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: textfmt.Clip(actor, maxNoted), Action: textfmt.Clip(action, maxNoted), Subject: textfmt.Clip(subject, maxNoted)})
 	if err != nil {
 		return err
 	}
@@ -34,17 +34,10 @@ func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func(
 	}
 	// The deed is done, whether or not the caller has gone away meanwhile.
 	if failed := a.Store.EndAudit(context.WithoutCancel(ctx), entry.ID, outcome); failed != nil {
-		a.Log.ErrorContext(ctx, "the outcome of an action could not be noted", "action", action, "outcome", outcome, "error", failed)
+		a.Log.ErrorContext(ctx, "failed to record the result of an action", "action", action, "outcome", outcome, "error", failed)
 	}
 	return err
 }
 
-// maxNoted is how many bytes of who, what and on what an entry has.
+// maxNoted is how many characters of who, what and on what an entry has.
 const maxNoted = 500
-
-func clip(text string) string {
-	if len(text) <= maxNoted {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxNoted], "") + "…"
-}

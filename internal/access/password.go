@@ -88,7 +88,7 @@ func derive(ctx context.Context, password string, salt []byte, memory, passes ui
 	case waiting <- struct{}{}:
 		defer func() { <-waiting }()
 	default:
-		return nil, task.Errorf(task.Unavailable, "too many passwords are being checked").WithMend("try again in a moment")
+		return nil, task.Errorf(task.Unavailable, "too many passwords are being checked").WithHint("try again in a moment")
 	}
 	select {
 	case checkers <- struct{}{}:

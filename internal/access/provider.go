@@ -77,5 +77,5 @@ func (a Accounts) welcome(ctx context.Context, who Identity) (store.User, error)
 		return user, err
 	}
 	return store.User{}, task.Errorf(task.Conflict, "there is another account %q here, which is not yours", who.Login).
-		WithMend("ask an admin to remove it with toryo user remove")
+		WithHint("ask an admin to remove it with toryo user remove")
 }

@@ -33,7 +33,7 @@ var rank = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
 func ParseRole(name string) (Role, error) {
 	if !slices.Contains(Roles, Role(name)) {
 		return "", task.Errorf(task.Usage, "there is no role %q", name).
-			WithMend("use one of %s", strings.Join(RoleNames(), ", "))
+			WithHint("use one of %s", strings.Join(RoleNames(), ", "))
 	}
 	return Role(name), nil
 }

@@ -82,7 +82,7 @@ func (t Tokens) Check(ctx context.Context, secret string) (store.Token, error) {
 
 func errUnauthorized() error {
 	return task.Errorf(task.Unauthorized, "no valid token was given").
-		WithMend("make one with toryo token create and send it as Authorization: Bearer TOKEN")
+		WithHint("make one with toryo token create and send it as Authorization: Bearer TOKEN")
 }
 
 // NewSecret makes a random token.
@@ -97,4 +97,14 @@ func NewSecret() string {
 func Hash(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]
+}
+
+// AgentName is the name by which an agent is known: the name that it gives itself,
+// below the name of its token. So no agent can use the name of one with another
+// token. An agent that gives itself its token's name is known by that alone.
+func AgentName(token store.Token, id string) string {
+	if id == token.Name {
+		return id
+	}
+	return token.Name + "/" + id
 }

@@ -70,7 +70,7 @@ type Agent struct {
 
 	mutex   sync.Mutex
 	holding map[runOf]bool
-	unmoved map[string]bool // runs of which the server was told that their files cannot be moved
+	unmoved map[string]bool // runs of which it was reported that their files cannot be moved
 }
 
 // runOf names a run.
@@ -86,7 +86,7 @@ func (a *Agent) CheckIn(ctx context.Context) (wire.Me, error) {
 	me, err := persist(ctx, callTimeout, func(ctx context.Context) (wire.Me, error) {
 		me, err := a.Client.Me(ctx)
 		if err != nil && passes(err) && !away {
-			a.Log.WarnContext(ctx, "the server does not answer yet; this is tried again and again", "error", err)
+			a.Log.WarnContext(ctx, "the server does not respond yet; retrying", "error", err)
 			away = true
 		}
 		return me, err
@@ -96,7 +96,7 @@ func (a *Agent) CheckIn(ctx context.Context) (wire.Me, error) {
 	}
 	if me.Role != agentRole {
 		return wire.Me{}, task.Errorf(task.Forbidden, "the token is one of a %s, not of an agent", me.Role).
-			WithMend("make one with toryo agent token create")
+			WithHint("make one with toryo agent token create")
 	}
 	a.Log.InfoContext(ctx, "checked in", "server", a.Client.Server, "name", me.Name, "server_version", me.Version)
 	return me, nil
@@ -153,11 +153,11 @@ func (a *Agent) TakeOver(ctx context.Context) error {
 		case code == task.Unauthorized, code == task.Forbidden:
 			return err
 		case err != nil:
-			a.Log.WarnContext(ctx, "the tasks of an earlier process of this agent are not free before their leases have run out", "error", err)
+			a.Log.WarnContext(ctx, "the tasks of an earlier process of this agent are released when their leases expire", "error", err)
 			continue
 		}
 		if err := a.Forget(some); err != nil { // they are named again at the next start, which changes nothing
-			a.Log.WarnContext(ctx, "what is left of earlier processes cannot be removed", "error", err)
+			a.Log.WarnContext(ctx, "failed to remove leftovers of earlier processes", "error", err)
 		}
 	}
 	return nil
@@ -177,7 +177,7 @@ func (a *Agent) stayIn(ctx context.Context) error {
 			err = a.PutAway(ctx)
 		}
 		if err != nil && !passes(err) && ctx.Err() == nil {
-			a.Log.WarnContext(ctx, "the files of earlier runs cannot be put away; it is tried again", "error", err)
+			a.Log.WarnContext(ctx, "failed to move the files of earlier runs; retrying", "error", err)
 		}
 	}
 	return nil
@@ -211,9 +211,9 @@ func (a *Agent) takeTurns(ctx context.Context) error {
 		}
 		// What kept the run from beginning would keep the next one too.
 		pause := unfit.NextBackOff()
-		a.Log.WarnContext(ctx, "this machine could not begin the run; the next task is asked for later", "again", pause)
+		a.Log.WarnContext(ctx, "failed to start the run on this machine; waiting before the next task", "again", pause)
 		if lifecycle.Sleep(ctx, pause) != nil {
-			return nil
+			return nil //nolint:nilerr // the context ended, which is how the agent is stopped
 		}
 	}
 }
@@ -234,10 +234,10 @@ func (a *Agent) ask(ctx context.Context) (*wire.Assignment, error) {
 		case err != nil && !passes(err):
 			return nil, err
 		case err != nil && !away:
-			a.Log.WarnContext(ctx, "the server cannot be asked; this is tried again and again", "error", err)
+			a.Log.WarnContext(ctx, "failed to reach the server; retrying", "error", err)
 			away = true
 		case err == nil && away:
-			a.Log.InfoContext(ctx, "the server answers again")
+			a.Log.InfoContext(ctx, "server reachable again")
 			away = false
 		}
 		if err == nil && time.Since(begun) > firstPause {
@@ -273,9 +273,9 @@ func (a *Agent) reap(ctx context.Context) {
 		return a.holding[runOf{info.Task, info.Generation}]
 	})
 	if err != nil {
-		a.Log.WarnContext(ctx, "sandboxes that are left over cannot be removed; it is tried again later", "error", err)
+		a.Log.WarnContext(ctx, "failed to remove leftover sandboxes; retrying later", "error", err)
 	}
 	if count > 0 {
-		a.Log.InfoContext(ctx, "removed sandboxes that were left over", "count", count)
+		a.Log.InfoContext(ctx, "removed leftover sandboxes", "count", count)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	progresscomment "github.com/toryo-dev/toryo/internal/agent/progress"
 	"github.com/toryo-dev/toryo/internal/phase"
-	progresscomment "github.com/toryo-dev/toryo/internal/phase/progress"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -50,7 +50,7 @@ func (b BuiltIn) Execute(ctx context.Context, run Run) (wire.Result, error) {
 // resultOf is the outcome of a run as the server is told of it.
 func resultOf(outcome phase.Outcome) wire.Result {
 	result := wire.Result{
-		Outcome: string(outcome.State), Reason: string(outcome.Reason), Comment: strings.TrimSpace(outcome.Comment),
+		Outcome: task.Outcome(outcome.State), Reason: string(outcome.Reason), Comment: strings.TrimSpace(outcome.Comment),
 		Summary: outcome.Summary, Kept: outcome.Kept, CutAfter: outcome.CutAfter.Milliseconds(),
 	}
 	if outcome.Pull != nil {

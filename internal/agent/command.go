@@ -72,7 +72,7 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if task.CodeOf(err) == task.Unsafe {
 		in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
 		return wire.Result{
-			Outcome: outcomeFailed, Reason: string(task.ReasonUnsafeChange),
+			Outcome: task.OutcomeFailed, Reason: string(task.ReasonUnsafeChange),
 			Comment: notice.Notice{Reason: task.ReasonUnsafeChange}.Failed(in) + "\n\n" + quoted(err.Error()),
 		}, nil
 	}
@@ -93,7 +93,7 @@ func (c Command) work(ctx context.Context, run Run) (ended sandbox.Result, err e
 	for _, word := range words {
 		if len(word) > longestWord {
 			return ended, task.Errorf(task.TooLarge, "a word of the command has %d bytes; %d are allowed", len(word), longestWord).
-				WithMend("give the prompt as a file with {{.PromptFile}}")
+				WithHint("give the prompt as a file with {{.PromptFile}}")
 		}
 	}
 	if err := enter(ctx, run, phase.PhaseActive); err != nil {
@@ -111,7 +111,7 @@ func (c Command) work(ctx context.Context, run Run) (ended sandbox.Result, err e
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 		defer cancel()
 		if failed := box.Stop(stopping); failed != nil {
-			run.Log.WarnContext(ctx, "the sandbox did not end as it should", "error", failed)
+			run.Log.WarnContext(ctx, "failed to stop the sandbox", "error", failed)
 		}
 	}()
 	if err := c.givePrompt(ctx, box, run.Assignment); err != nil {
@@ -178,7 +178,7 @@ func failed(in task.Language, text, output string) wire.Result {
 	if shown := ending(output, shownOutput); strings.TrimSpace(shown) != "" {
 		text += "\n\n" + outputText.in(in) + "\n\n" + quoted(shown)
 	}
-	return wire.Result{Outcome: outcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text}
+	return wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text}
 }
 
 // handOver makes the branch and the pull request of what was changed.
@@ -222,7 +222,7 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 	}
 	sent := wire.Pulled(pulled)
 	return wire.Result{
-		Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Comment: notice.Notice{Pull: pulled.URL}.Handed(in),
+		Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Comment: notice.Notice{Pull: pulled.URL}.Handed(in),
 		Summary: ending(output, shownOutput), Kept: commit, Pull: &sent,
 	}, nil
 }
@@ -264,12 +264,12 @@ func (c Command) cut(ctx context.Context, run Run) (wire.Result, error) {
 	defer cancel()
 	commit, err := run.Repository.Save(saving, "Work in progress")
 	if err != nil {
-		run.Log.WarnContext(ctx, "the work in progress could not be saved", "error", err)
+		run.Log.WarnContext(ctx, "failed to save the work in progress", "error", err)
 		return result, cause
 	}
 	result.Kept = commit
 	if err := run.Journal.Append(saving, task.Saved, phase.Entry{Commit: commit}); err != nil {
-		run.Log.WarnContext(ctx, "the journal could not be continued", "error", err)
+		run.Log.WarnContext(ctx, "failed to continue the journal", "error", err)
 	}
 	return result, cause
 }

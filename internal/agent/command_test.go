@@ -238,7 +238,7 @@ func TestWithheldWorkOfACommand(t *testing.T) {
 			if len(server.pulls) != 2 || server.pulls[0].Again || !server.pulls[1].Again {
 				t.Errorf("it was offered as %+v", server.pulls)
 			}
-			if result := server.results[0]; result.Outcome != want.outcome || result.Reason != want.reason {
+			if result := server.results[0]; string(result.Outcome) != want.outcome || result.Reason != want.reason {
 				t.Errorf("the result is %+v", result)
 			}
 			s.await(t, 1)

@@ -107,6 +107,14 @@ func (h *hold) end(err error) {
 // keepLease renews the lease. The interval counts on this machine's own clock,
 // and from when a renewal was sent rather than answered, so that the lease is
 // never believed to last longer than the server does.
+//
+// An example with a renewal every 10 s, which makes a lease of 30 s. A renewal is sent at
+// 12:00:00 and answered at 12:00:04. The server counts 30 s from when it handled it, some
+// time in between; we count them from 12:00:00. If nothing gets through from then on, the
+// run is cut here at 12:00:30, or when the renewal that is on its way then has failed, at most
+// callTimeout later. What it still writes after the server has handed the task to another
+// agent names an older generation and is refused. The two machines compare durations and
+// never times of day, so wrong clocks do no harm.
 func (h *hold) keepLease(ctx context.Context, renewed time.Time) {
 	every := time.Duration(h.assignment.Lease.Every) * time.Millisecond
 	if every <= 0 {
@@ -125,13 +133,13 @@ func (h *hold) keepLease(ctx context.Context, renewed time.Time) {
 		case ctx.Err() != nil:
 			return
 		case !passes(err):
-			h.log.WarnContext(ctx, "the lease is over", "error", err)
+			h.log.WarnContext(ctx, "lease lost", "error", err)
 			h.cutHold(ErrLeaseLost)
 			return
 		}
 		left := lasts - time.Since(renewed)
 		if left <= 0 {
-			h.log.WarnContext(ctx, "the lease ran out: the server could not be reached", "error", err)
+			h.log.WarnContext(ctx, "lease expired: the server could not be reached", "error", err)
 			h.cutHold(ErrLeaseLost)
 			return
 		}
@@ -193,7 +201,7 @@ func (h *hold) listen(ctx context.Context) {
 
 // halt cuts the run because of a signal.
 func (h *hold) halt(ctx context.Context, signal task.Signal, asked *wire.Halt) {
-	h.log.InfoContext(ctx, "the run is asked to end", "signal", signal, "reason", asked.Reason)
+	h.log.InfoContext(ctx, "run asked to end", "signal", signal, "reason", asked.Reason)
 	halt := &phase.Halt{Signal: signal, Reason: task.Reason(asked.Reason), Since: time.Now()}
 	h.inbox.halted(halt)
 	h.cutRun(halt)

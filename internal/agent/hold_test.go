@@ -60,7 +60,7 @@ func TestSignalsCutTheRun(t *testing.T) {
 				t.Errorf("at its end: %v", err)
 			}
 			result := server.results[0]
-			if result.Outcome != signal || result.Kept != "wip" || result.CutAfter < 1 || len(server.pulls) > 0 {
+			if string(result.Outcome) != signal || result.Kept != "wip" || result.CutAfter < 1 || len(server.pulls) > 0 {
 				t.Errorf("the result is %+v, with %d pull requests", result, len(server.pulls))
 			}
 			if s.folder.saved != 1 || !strings.Contains(server.text(task.Saved), "wip") {
@@ -229,7 +229,7 @@ func TestUnfitMachineHandsBack(t *testing.T) {
 	if server.results[0].Outcome != "returned" {
 		t.Errorf("the result is %+v", server.results[0])
 	}
-	if !strings.Contains(log.String(), "the next task is asked for later") || !strings.Contains(log.String(), "the disk is full") {
+	if !strings.Contains(log.String(), "waiting before the next task") || !strings.Contains(log.String(), "the disk is full") {
 		t.Errorf("the log is:\n%s", log.String())
 	}
 	// People are told, as they are of an environment that could not be set up.

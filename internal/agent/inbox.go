@@ -12,14 +12,14 @@ import (
 
 // inbox is what a run was told and has not asked for yet.
 type inbox struct {
-	mutex    sync.Mutex
-	comments []phase.Comment // by position
-	last     int64
-	halt     *phase.Halt
-	told     chan struct{} // closed with the first halt
+	mutex     sync.Mutex
+	comments  []phase.Comment // by position
+	last      int64
+	halt      *phase.Halt
+	signalled chan struct{} // closed with the first halt
 }
 
-func newInbox() *inbox { return &inbox{told: make(chan struct{})} }
+func newInbox() *inbox { return &inbox{signalled: make(chan struct{})} }
 
 // begin says from which position on comments are new to the run.
 func (i *inbox) begin(a wire.Assignment) int64 {
@@ -110,7 +110,7 @@ func (i *inbox) halted(halt *phase.Halt) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	if i.halt == nil {
-		close(i.told)
+		close(i.signalled)
 	} else if task.FirstSignal(i.halt.Signal, halt.Signal) == i.halt.Signal {
 		return
 	}

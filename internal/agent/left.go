@@ -38,41 +38,41 @@ func (a *Agent) PutAway(ctx context.Context) error {
 
 // moveAgain moves the files of runs that could not be moved, and returns those that still
 // cannot be and of which the server was not told.
-func (a *Agent) moveAgain(ctx context.Context) (tell map[wire.RunRef]wire.RunUnmoved, err error) {
-	tell = map[wire.RunRef]wire.RunUnmoved{}
+func (a *Agent) moveAgain(ctx context.Context) (report map[wire.RunRef]wire.RunUnmoved, err error) {
+	report = map[wire.RunRef]wire.RunUnmoved{}
 	moved, unmoved, err := a.Contexts.MoveAgain()
 	for _, run := range moved {
-		a.toldUnmoved(run.UUID, false)
-		a.Log.InfoContext(ctx, "the context files of a run that could not be moved are where they belong now", "task", run.Task, "state", run.State)
+		a.setUnmovedReported(run.UUID, false)
+		a.Log.InfoContext(ctx, "moved the context files of a run after an earlier failure", "task", run.Task, "state", run.State)
 	}
 	for _, run := range unmoved {
 		if !run.Known {
-			a.Log.ErrorContext(ctx, "the context files of a run cannot be moved; it is tried again", "task", run.Task, "folder", run.Folder, "error", run.Err)
+			a.Log.ErrorContext(ctx, "failed to move the context files of a run; retrying", "task", run.Task, "folder", run.Folder, "error", run.Err)
 		}
-		if a.isToldUnmoved(run.UUID) {
+		if a.unmovedReported(run.UUID) {
 			continue
 		}
 		cause := []rune(run.Err.Error())
 		ref := wire.RunRef{TaskID: string(run.Task), Generation: run.Generation}
-		tell[ref] = wire.RunUnmoved{RunRef: ref, Folder: run.Folder, Cause: string(cause[:min(len(cause), longestCause)])}
+		report[ref] = wire.RunUnmoved{RunRef: ref, Folder: run.Folder, Cause: string(cause[:min(len(cause), longestCause)])}
 	}
-	return tell, err
+	return report, err
 }
 
-func (a *Agent) isToldUnmoved(run string) bool {
+func (a *Agent) unmovedReported(run string) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return a.unmoved[run]
 }
 
-// toldUnmoved notes whether the server was told that the files of a run cannot be moved.
-func (a *Agent) toldUnmoved(run string, told bool) {
+// setUnmovedReported records whether it was reported to the server that the files of a run cannot be moved.
+func (a *Agent) setUnmovedReported(run string, reported bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.unmoved == nil {
 		a.unmoved = make(map[string]bool)
 	}
-	if a.unmoved[run] = told; !told {
+	if a.unmoved[run] = reported; !reported {
 		delete(a.unmoved, run)
 	}
 }
@@ -83,8 +83,8 @@ func (a *Agent) putAway(ctx context.Context, left []contexts.Left, unmoved map[w
 		ref := wire.RunRef{TaskID: string(run.Task), Generation: run.Generation}
 		asked.Runs = append(asked.Runs, ref)
 		files[ref] = run
-		if tell, is := unmoved[ref]; is {
-			asked.Unmoved = append(asked.Unmoved, tell)
+		if report, is := unmoved[ref]; is {
+			asked.Unmoved = append(asked.Unmoved, report)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -94,19 +94,19 @@ func (a *Agent) putAway(ctx context.Context, left []contexts.Left, unmoved map[w
 		return err
 	}
 	for _, run := range asked.Unmoved {
-		a.toldUnmoved(files[run.RunRef].UUID, true)
+		a.setUnmovedReported(files[run.RunRef].UUID, true)
 	}
 	var failed error
 	for _, run := range over {
 		is := files[run.RunRef]
-		if a.isToldUnmoved(is.UUID) {
+		if a.unmovedReported(is.UUID) {
 			continue // see moveAgain
 		}
 		if err := a.Contexts.Close(is.UUID, task.State(run.State), task.Reason(run.Reason)); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		a.Log.InfoContext(ctx, "put away the context files of a run that is over", "task", run.TaskID, "state", run.State, "reason", run.Reason)
+		a.Log.InfoContext(ctx, "moved the context files of a run that has ended", "task", run.TaskID, "state", run.State, "reason", run.Reason)
 	}
 	return failed
 }

@@ -102,19 +102,19 @@ func (w *pauseWatch) run(ctx context.Context) error {
 func (w *pauseWatch) look(ctx context.Context) {
 	there, err := exists(w.PauseFile)
 	if err != nil {
-		w.Log.ErrorContext(ctx, "the pause file cannot be looked at; it is tried again", "file", w.PauseFile, "error", err)
+		w.Log.ErrorContext(ctx, "failed to check the pause file; retrying", "file", w.PauseFile, "error", err)
 		return
 	}
 	if w.pause.set(there) {
-		w.Log.InfoContext(ctx, "the pause file has appeared or is gone", "file", w.PauseFile, "paused", there)
+		w.Log.InfoContext(ctx, "pause file changed", "file", w.PauseFile, "paused", there)
 		w.told = false
 	}
 	if !w.told {
-		err = w.tell(ctx, there)
+		err = w.reportPause(ctx, there)
 		w.told = err == nil
 	}
 	if err = errors.Join(err, w.resume(ctx, there)); err != nil && ctx.Err() == nil {
-		w.Log.WarnContext(ctx, "the server does not know of the pause file yet; it is tried again", "file", w.PauseFile, "error", err)
+		w.Log.WarnContext(ctx, "failed to report the pause file to the server; retrying", "file", w.PauseFile, "error", err)
 	}
 }
 
@@ -126,8 +126,8 @@ func exists(file string) (bool, error) {
 	return err == nil, err
 }
 
-// tell tells the server why this agent takes no tasks, or that it does.
-func (w *pauseWatch) tell(ctx context.Context, paused bool) error {
+// reportPause reports to the server why this agent takes no tasks, or that it does.
+func (w *pauseWatch) reportPause(ctx context.Context, paused bool) error {
 	if !paused {
 		return w.Report(ctx, "", "")
 	}

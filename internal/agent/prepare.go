@@ -14,9 +14,9 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
 	"github.com/toryo-dev/toryo/internal/phase"
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Workspaces makes the workspaces of runs, each in a folder of its own.
@@ -37,7 +37,7 @@ func (w Workspaces) Sweep() error {
 		return nil
 	}
 	for _, entry := range left {
-		err = errors.Join(err, sandbox.RemoveTree(filepath.Join(w.Dir, entry.Name())))
+		err = errors.Join(err, workdir.Remove(filepath.Join(w.Dir, entry.Name())))
 	}
 	if err != nil {
 		return task.Wrap(task.DataDir, err, "workspaces of earlier runs cannot be removed")

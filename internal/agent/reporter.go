@@ -122,7 +122,7 @@ func (r *reporter) run(ctx context.Context) error {
 			return r.refuse(err)
 		}
 		if r.acknowledge(reported.Acknowledged) == 0 && lifecycle.Sleep(ctx, firstPause) != nil {
-			return nil
+			return nil //nolint:nilerr // the hold is over, and says why itself
 		}
 	}
 }

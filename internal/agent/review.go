@@ -41,7 +41,7 @@ func (c Command) review(in task.Language, run Run, output string) (wire.Result, 
 	if err != nil {
 		return wire.Result{}, err
 	}
-	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Review: reviewResult(report)}, nil
+	return wire.Result{Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Review: reviewResult(report)}, nil
 }
 
 // readReview reads what a command wrote: JSON of the right shape, also in a code

@@ -59,7 +59,7 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if err := enter(ctx, run, phase.PhaseCompleted); err != nil {
 		return wire.Result{}, err
 	}
-	return wire.Result{Outcome: outcomeDone, Reason: string(task.ReasonCompleted), Summary: report.Text, Review: reviewResult(report)}, nil
+	return wire.Result{Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Summary: report.Text, Review: reviewResult(report)}, nil
 }
 
 // reasonOf is why a judgement failed: the end of the run, the budget, or the model.

@@ -19,15 +19,6 @@ const journalPage = 500
 // flushWithin is how long the end of a run waits for its journal to be taken.
 const flushWithin = time.Minute
 
-// The outcomes of a run, as wire.Result names them.
-const (
-	outcomeDone     = "done"
-	outcomeFailed   = "failed"
-	outcomePaused   = "paused"
-	outcomeReturned = "returned"
-	outcomeStopped  = "stopped"
-)
-
 // errNotPrepared marks a failure that is this machine's or the server's and not
 // the task's: the task goes back for someone else to try.
 var errNotPrepared = errors.New("the run could not be prepared")
@@ -37,7 +28,7 @@ var errNotPrepared = errors.New("the run could not be prepared")
 func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bool) {
 	log := a.Log.With("task", assignment.TaskID, "generation", assignment.Generation)
 	// The agent has no role of its own: it is what the task asks for.
-	log.InfoContext(ctx, "took a task and became its role", "role", assignment.RequiredRole, "type", assignment.TaskType,
+	log.InfoContext(ctx, "task accepted", "role", assignment.RequiredRole, "type", assignment.TaskType,
 		"item", fmt.Sprintf("%s:%s#%d", assignment.Forge, assignment.Repository, assignment.Number))
 	h, run, whole := take(ctx, a.Client, assignment, log)
 	defer h.release()
@@ -49,18 +40,18 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	result, err := a.execute(run, h)
 	fit = run.Err() != nil || !errors.Is(err, errNotPrepared)
 	if errors.Is(context.Cause(whole), ErrLeaseLost) || lost(err) {
-		log.WarnContext(ctx, "the task is no longer this agent's; the run was dropped", "error", err)
+		log.WarnContext(ctx, "lease lost; the run was discarded", "error", err)
 		h.closeFiles(whole, wire.Result{})
 		return true
 	}
 	result = h.conclude(run, result, err)
 	cleaned, unclean := h.cleanResult(result)
 	if unclean != nil { // nothing is said rather than too much
-		cleaned = wire.Result{Outcome: outcomeFailed, Reason: string(task.ReasonRunFailed)}
+		cleaned = wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed)}
 		err = errors.Join(err, unclean)
 	}
 	result = cleaned
-	log.InfoContext(ctx, "the run has ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
+	log.InfoContext(ctx, "run ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
 	h.closeFiles(whole, h.deliver(whole, result))
 	return fit
 }
@@ -74,19 +65,19 @@ func (h *hold) closeFiles(ctx context.Context, result wire.Result) {
 	var err error
 	reason := task.Reason(result.Reason)
 	switch result.Outcome {
-	case outcomeDone:
+	case task.OutcomeDone:
 		err = h.files.End(task.Done, reason)
-	case outcomeFailed:
+	case task.OutcomeFailed:
 		err = h.files.End(task.Failed, reason)
-	case outcomeStopped:
+	case task.OutcomeStopped:
 		err = h.files.End(task.Stopped, reason)
-	case outcomePaused:
+	case task.OutcomePaused:
 		err = h.files.Pause(reason)
 	default:
 		err = h.files.Leave()
 	}
 	if err != nil {
-		h.log.ErrorContext(ctx, "the context files of the run are not where they belong; what could not be moved is tried again", "error", err)
+		h.log.ErrorContext(ctx, "failed to move some context files of the run; retrying", "error", err)
 	}
 }
 
@@ -95,8 +86,8 @@ func (h *hold) closeFiles(ctx context.Context, result wire.Result) {
 func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			h.log.ErrorContext(ctx, "the run caused a panic", "panic", fault, "stack", string(debug.Stack()))
-			err = task.Errorf(task.Internal, "the run caused a panic")
+			h.log.ErrorContext(ctx, "panic in a run", "panic", fault, "stack", string(debug.Stack()))
+			err = task.Errorf(task.Internal, "panic in a run")
 		}
 	}()
 	executor, found := a.Executors[task.Type(h.assignment.TaskType)]
@@ -119,7 +110,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	}
 	defer func() {
 		if failed := tidy(); failed != nil {
-			h.log.WarnContext(ctx, "the workspace cannot be removed", "error", failed)
+			h.log.WarnContext(ctx, "failed to remove the workspace", "error", failed)
 		}
 	}()
 	return executor.Execute(ctx, Run{
@@ -136,7 +127,7 @@ func (h *hold) reportCloneFailure(ctx context.Context, err error) {
 	}
 	comment := environment.CloneComment(h.language, failureDetail(err))
 	if err := (desk{h}).Say(ctx, "clone-failed", comment); err != nil {
-		h.log.WarnContext(ctx, "the comment about the failed clone could not be posted", "error", err)
+		h.log.WarnContext(ctx, "failed to post the comment about the failed clone", "error", err)
 	}
 }
 
@@ -195,21 +186,21 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error) wire
 	switch {
 	case halt != nil && cause != nil && halt.Reason == task.ReasonAgentPaused && h.files == nil:
 		// Nothing here would let it go on when the pause file is gone.
-		result.Outcome, result.Reason = outcomeReturned, string(halt.Reason)
+		result.Outcome, result.Reason = task.OutcomeReturned, string(halt.Reason)
 	case halt != nil && cause != nil:
 		result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
 		if result.CutAfter == 0 {
 			result.CutAfter = max(time.Since(halt.Since).Milliseconds(), 1)
 		}
 	case errors.Is(cause, ErrStopping):
-		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonAgentStopping)
+		result.Outcome, result.Reason = task.OutcomeReturned, string(task.ReasonAgentStopping)
 	case errors.Is(err, errNotPrepared), outside(err):
-		result.Outcome, result.Reason = outcomeReturned, string(task.ReasonRunFailed)
+		result.Outcome, result.Reason = task.OutcomeReturned, string(task.ReasonRunFailed)
 	case task.CodeOf(err) == task.OverBudget:
-		result.Outcome, result.Reason = outcomePaused, string(task.ReasonBudgetExhausted)
+		result.Outcome, result.Reason = task.OutcomePaused, string(task.ReasonBudgetExhausted)
 	default:
 		if result.Outcome == "" {
-			result.Outcome, result.Reason = outcomeFailed, string(task.ReasonRunFailed)
+			result.Outcome, result.Reason = task.OutcomeFailed, string(task.ReasonRunFailed)
 		}
 		if result.Comment == "" {
 			result.Comment = h.clean(failureText(h.language, err))
@@ -223,11 +214,11 @@ func fails(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !outside(err) && task.CodeOf(err) != task.OverBudget && !lost(err)
 }
 
-func outcomeOf(halt *phase.Halt) string {
+func outcomeOf(halt *phase.Halt) task.Outcome {
 	if halt.Signal == task.SignalStop {
-		return outcomeStopped
+		return task.OutcomeStopped
 	}
-	return outcomePaused
+	return task.OutcomePaused
 }
 
 // deliver hands the result over, after the journal, and repeats that until the
@@ -239,7 +230,7 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) wire.Result {
 		h.files.Pass(flushing)
 	}
 	if err := h.reporter.flush(flushing); err != nil {
-		h.log.WarnContext(ctx, "the end of the journal did not reach the server", "error", err)
+		h.log.WarnContext(ctx, "failed to send the end of the journal to the server", "error", err)
 	}
 	cancel()
 	result.Progress = h.progress.last()
@@ -247,7 +238,7 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) wire.Result {
 		ended, err := persist(ctx, callTimeout, func(ctx context.Context) (wire.Ended, error) {
 			return h.held.End(ctx, result)
 		})
-		if task.CodeOf(err) == task.Conflict && (result.Outcome == outcomeDone || result.Outcome == outcomeFailed) && h.toldToHalt(ctx) {
+		if task.CodeOf(err) == task.Conflict && (result.Outcome == task.OutcomeDone || result.Outcome == task.OutcomeFailed) && h.waitForSignal(ctx) {
 			// The run had ended when it was asked to stop.
 			halt := h.inbox.strongest()
 			result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
@@ -258,7 +249,7 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) wire.Result {
 			ended, err = h.finishLate(ctx, result)
 		}
 		if err != nil {
-			h.log.WarnContext(ctx, "the result was not taken", "outcome", result.Outcome, "error", err)
+			h.log.WarnContext(ctx, "the server rejected the result", "outcome", result.Outcome, "error", err)
 			return wire.Result{}
 		}
 		return decided(result, ended)
@@ -270,9 +261,9 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) wire.Result {
 func decided(result wire.Result, ended wire.Ended) wire.Result {
 	switch state := task.State(ended.State); {
 	case state.Terminal(), state == task.Paused:
-		result.Outcome, result.Reason = ended.State, ended.Reason
+		result.Outcome, result.Reason = task.Outcome(ended.State), ended.Reason
 	case state == task.Queued: // here or elsewhere
-		result.Outcome, result.Reason = outcomeReturned, ended.Reason
+		result.Outcome, result.Reason = task.OutcomeReturned, ended.Reason
 	}
 	return result
 }
@@ -285,13 +276,13 @@ func (h *hold) finishLate(ctx context.Context, result wire.Result) (wire.Ended, 
 	return h.held.End(once, result)
 }
 
-// toldToHalt waits until the run is told why the server refuses its result, and
-// reports whether it was.
-func (h *hold) toldToHalt(ctx context.Context) bool {
+// waitForSignal waits for the signal because of which the server refuses the result, and
+// reports whether it came.
+func (h *hold) waitForSignal(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, haltWithin)
 	defer cancel()
 	select {
-	case <-h.inbox.told:
+	case <-h.inbox.signalled:
 		return true
 	case <-ctx.Done():
 		return false

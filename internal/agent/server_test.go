@@ -151,7 +151,7 @@ func (h *house) checked(r *http.Request, do func(*http.Request) (any, error)) (a
 	holds := r.Header.Get("Authorization") == "Bearer "+leaseToken(h.assigned.TaskID, h.generation)
 	again := strings.HasSuffix(r.URL.Path, "/result") && h.generation == 0 && r.Header.Get("Authorization") == "Bearer "+h.assigned.Lease.Token
 	if !holds && !again || r.PathValue("id") != h.assigned.TaskID {
-		return nil, task.Errorf(task.LeaseLost, "the lease is over")
+		return nil, task.Errorf(task.LeaseLost, "lease lost")
 	}
 	defer h.change()
 	return do(r)
@@ -232,7 +232,7 @@ func (h *house) wait(r *http.Request) (any, error) {
 			}
 		}
 		if h.generation != generation {
-			return nil, task.Errorf(task.LeaseLost, "the lease is over")
+			return nil, task.Errorf(task.LeaseLost, "lease lost")
 		}
 		if found.Stop != nil || found.Pause != nil || len(found.Comments) > 0 {
 			return found, nil

@@ -47,7 +47,7 @@ func steadily(prepare Prepare, log *slog.Logger) Prepare {
 		all, err := persistOn(ctx, gitTimeout, outside, func(ctx context.Context) (made, error) {
 			repository, tidy, err := prepare(ctx, a)
 			if err != nil {
-				log.WarnContext(ctx, "the workspace cannot be prepared", "again", outside(err), "error", err)
+				log.WarnContext(ctx, "failed to prepare the workspace", "again", outside(err), "error", err)
 			}
 			return made{repository, tidy}, err
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // phrase is a text in both languages, with places to fill in as in fmt.
@@ -54,7 +55,7 @@ var (
 )
 
 // failureText is what people are told of a run that ended with an error: what
-// happened and how to mend it. What is behind the error is for the log.
+// happened and how to fix it. What is behind the error is for the log.
 func failureText(in task.Language, err error) string {
 	return notice.Notice{Detail: failedText.in(in, failureDetail(err))}.Broke(in)
 }
@@ -64,8 +65,8 @@ func failureDetail(err error) string {
 	message := task.CodeOf(err).Info().Meaning
 	if coded, found := task.AsError(err); found && coded.Code != task.Internal {
 		message = coded.Message
-		if coded.Mend != "" {
-			message += " (" + coded.Mend + ")"
+		if coded.Hint != "" {
+			message += " (" + coded.Hint + ")"
 		}
 	}
 	return message
@@ -73,10 +74,7 @@ func failureDetail(err error) string {
 
 // quoted is output in a block of its own, which nothing in it can leave.
 func quoted(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := textfmt.Fence(text)
 	return fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// People are told what happened and how to mend it, in the one form of all that is
+// People are told what happened and how to fix it, in the one form of all that is
 // said at the end of a run; what is a fault of our own is for the log.
 func TestWhatPeopleAreToldOfAnError(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestWhatPeopleAreToldOfAnError(t *testing.T) {
 			[]string{"fault of Toryo"},
 		},
 		"in Japanese": {
-			task.Errorf(task.NotFound, "nothing there").WithMend("look elsewhere"), task.Japanese,
+			task.Errorf(task.NotFound, "nothing there").WithHint("look elsewhere"), task.Japanese,
 			[]string{"**失敗しました。** ", "nothing there (look elsewhere)"}, nil,
 		},
 		"a fault of our own": {

@@ -49,7 +49,7 @@ func CheckWords(words []string) error {
 		for _, found := range place.FindAllStringSubmatch(word, -1) {
 			if places[found[1]] == nil || found[0] != "{{."+found[1]+"}}" {
 				return task.Errorf(task.BadConfig, "%s cannot be filled in", found[0]).
-					WithMend("use one of {{.%s}}", strings.Join(slices.Sorted(maps.Keys(places)), "}}, {{."))
+					WithHint("use one of {{.%s}}", strings.Join(slices.Sorted(maps.Keys(places)), "}}, {{."))
 			}
 		}
 	}

@@ -1,16 +1,12 @@
-// Package app is the program around everything else: the commands, the choice of
-// adapters by configuration, start and stop.
-//
-// Each command is a struct of options with a run method, so that reading the
-// command line and doing the work can be tested apart. A command returns its
-// error; Main prints it in one line and turns its code into the exit code.
+// Package app is the program: Main reads the command line, runs a command of package
+// command, prints its error in one line and turns the code of the error into the exit
+// code. Package site puts the parts of an installation together.
 package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -20,24 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/agent"
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/command"
+	"github.com/toryo-dev/toryo/internal/app/command/board"
+	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// program is what a command has of the world.
-type program struct {
-	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
-	environ []string
-	now     func() time.Time
-	// around puts something around the executors of agents; nil means nothing.
-	around func(agent.Executor) agent.Executor
-}
-
-// commands makes the commands of the program. They are no methods of program itself,
-// because the options of each command embed that: the compiler writes every method of
-// it again for each of them.
-type commands struct{ program }
 
 // Main runs the command that the process was called with and returns its exit
 // code. The first interrupt or termination signal asks the command to stop; the
@@ -48,31 +32,27 @@ func Main() int { return MainAround(nil) }
 // MainAround is Main with something around the executors of its agents: tests of
 // whole installations have to know where a run is, and to cut it there.
 func MainAround(around func(agent.Executor) agent.Executor) int {
-	serveAsGuest()
+	site.ServeAsGuest()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now, around: around}
-	return p.run(ctx, os.Args[1:])
+	p := site.Program{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Now: time.Now, Around: around}
+	return run(ctx, p, os.Args[1:])
 }
 
-func (p program) run(ctx context.Context, args []string) int {
-	root := commands{p}.rootCommand()
+func run(ctx context.Context, p site.Program, args []string) int {
+	root := rootCommand(p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
 	err = coded(err)
-	if !errors.Is(err, errReported) {
-		_, _ = fmt.Fprintf(p.stderr, "toryo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // nowhere else to say it
+	if !errors.Is(err, cli.ErrReported) {
+		_, _ = fmt.Fprintf(p.Stderr, "toryo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // nowhere else to say it
 	}
 	return task.CodeOf(err).Info().Exit
 }
-
-// errReported is the cause of an error whose command has printed everything that
-// there is to say.
-var errReported = errors.New("already printed")
 
 // usageError marks what the command-line library finds wrong.
 type usageError struct{ error }
@@ -82,7 +62,7 @@ func coded(err error) error {
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
-		return task.Errorf(task.Usage, "%v", usage.error).WithMend("see toryo --help")
+		return task.Errorf(task.Usage, "%v", usage.error).WithHint("see toryo --help")
 	case errors.Is(err, context.Canceled) && task.CodeOf(err) == task.Internal:
 		return task.Errorf(task.Interrupted, "interrupted")
 	default:
@@ -90,7 +70,7 @@ func coded(err error) error {
 	}
 }
 
-func (p commands) rootCommand() *cobra.Command {
+func rootCommand(p site.Program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toryo",
 		Short: "A self-hosted coding agent: from an assigned issue to a reviewed pull request",
@@ -104,33 +84,33 @@ Start with:
   toryo up             server and agent in one process`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          commandsOnly,
+		Args:          cli.CommandsOnly,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		p.upCommand(),
-		p.serveCommand(),
-		p.agentCommand(),
-		p.egressCommand(),
-		p.demoCommand(),
-		p.runCommand(),
-		p.configCommand(),
-		p.doctorCommand(),
-		p.tokenCommand(),
-		p.userCommand(),
-		p.boardCommand(),
-		p.tasksCommand(), p.pauseCommand(), p.resumeCommand(),
-		p.receiptCommand(),
-		p.reviewCommand(),
-		p.chatCommand(),
-		p.envCommand(),
-		p.llmCommand(),
-		p.scriptCommand(), p.drillCommand(),
-		p.replayCommand(),
-		p.versionCommand(),
+		command.Up(p),
+		command.Serve(p),
+		command.Agent(p),
+		command.Egress(p),
+		command.Demo(p),
+		command.Run(p),
+		command.Config(p),
+		command.Doctor(p),
+		command.Token(p),
+		command.User(p),
+		board.Command(p),
+		command.Tasks(p), command.Pause(p), command.Resume(p),
+		command.Receipt(p),
+		command.Review(p),
+		command.Chat(p),
+		command.Env(p),
+		command.LLM(p),
+		command.Script(p), command.Drill(p),
+		command.Replay(p),
+		command.Version(p),
 		exitCodesTopic(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -154,32 +134,6 @@ func nameUsageErrors(c *cobra.Command) {
 	}
 }
 
-// group makes a command that only holds others.
-func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	parent := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  commandsOnly,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	parent.AddCommand(commands...)
-	return parent
-}
-
-// commandsOnly is for commands that only hold others: what reaches them as an
-// argument is a command that does not exist.
-func commandsOnly(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	c.SuggestionsMinimumDistance = 2 // letters that may be wrong
-	err := fmt.Errorf("%s has no command %q", c.CommandPath(), args[0])
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
-	}
-	return err
-}
-
 // exitCodesTopic is help on the exit codes, from the table of package task.
 func exitCodesTopic() *cobra.Command {
 	var text strings.Builder
@@ -187,5 +141,5 @@ func exitCodesTopic() *cobra.Command {
 	for _, info := range task.Codes {
 		fmt.Fprintf(&text, "  %3d  %s (%s)\n", info.Exit, info.Meaning, info.Code)
 	}
-	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: text.String()}
+	return &cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: text.String()}
 }

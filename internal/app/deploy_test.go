@@ -22,6 +22,7 @@ import (
 	sigs "sigs.k8s.io/yaml"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
@@ -31,8 +32,8 @@ func deployed(name string) string { return filepath.Join("..", "..", "deploy", n
 // so is every flag.
 func takesCommand(t *testing.T, words []string) {
 	t.Helper()
-	p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, now: time.Now}
-	command, rest, err := commands{p}.rootCommand().Find(words)
+	p := site.Program{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Now: time.Now}
+	command, rest, err := rootCommand(p).Find(words)
 	if err != nil {
 		t.Errorf("toryo %v: %v", words, err)
 		return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
@@ -36,7 +37,7 @@ func recorded(t *testing.T, data string) string {
 		entry phase.Entry
 	}{
 		{task.PhaseChanged, phase.Entry{Phase: task.EnvironmentSetup, Status: phase.PhaseActive}},
-		{task.Planned, phase.Entry{Plan: &phase.Plan{Revision: 1, GoalUnderstanding: phase.Goal{Goal: "mend"}, ActionPlan: phase.Actions{Actions: []phase.Action{{ID: "a1", What: "look", Done: true}}}}}},
+		{task.Planned, phase.Entry{Plan: &phase.Plan{Revision: 1, GoalUnderstanding: phase.Goal{Goal: "fix"}, ActionPlan: phase.Actions{Actions: []phase.Action{{ID: "a1", What: "look", Done: true}}}}}},
 		{task.MessageSent, phase.Entry{Conversation: "execution", Message: &conversation.Entry{Kind: conversation.MessageEntry, Message: &answer}}},
 		{task.ModelUsed, phase.Entry{Step: 1, Usage: &phase.Usage{Model: "demo", Scripted: true, Usage: llm.Usage{Input: 10, Output: 2}, Cost: 1500}}},
 		{task.ToolCalled, phase.Entry{Call: &llm.Call{ID: "1", Name: "run", Arguments: `{"line":"ls"}`}, Result: &phase.CallResult{Text: "bad\x1b]0;x\x07\n" + strings.Repeat("line\n", 40), Failed: true}}},
@@ -57,8 +58,8 @@ func recorded(t *testing.T, data string) string {
 func replayed(t *testing.T, input string, args ...string) (output string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	p := program{stdin: strings.NewReader(input), stdout: &stdout, stderr: &stderr, now: time.Now}
-	code = p.run(t.Context(), append([]string{"replay"}, args...))
+	p := site.Program{Stdin: strings.NewReader(input), Stdout: &stdout, Stderr: &stderr, Now: time.Now}
+	code = run(t.Context(), p, append([]string{"replay"}, args...))
 	return stdout.String() + stderr.String(), code
 }
 
@@ -71,7 +72,7 @@ func TestReplay(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, output)
 	}
 	for _, want := range []string{
-		id, "board:o/n#3", "BACKENDCODER", "Environment Setup: active", "plan 1: mend", "[x] a1 look", "I look.", `wants run {"line":"ls"}`,
+		id, "board:o/n#3", "BACKENDCODER", "Environment Setup: active", "plan 1: fix", "[x] a1 look", "I look.", `wants run {"line":"ls"}`,
 		"demo (scripted), 10 tokens in, 2 out, cost 0.0015", "result of run (failed)", "more lines (--full)", "comment 7 by ann (new), refused: no write access",
 		"commit abc123", "That is all.", "8 entries; stopped: the bot was unassigned",
 	} {

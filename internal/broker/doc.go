@@ -1,16 +1,19 @@
-// Package broker decides what is next: it takes in work from the forges, hands tasks
-// to agents with leases and generations, delivers signals, sends what is in the
-// outbox and lets runs go on that were cut off.
+// Package broker decides what is next. It makes tasks of what people ask for on the forges,
+// hands them to agents with leases and generations, brings stops, pauses and comments to the
+// runs, and takes in what runs come to.
 //
-// What stands here so far, bottom-up:
-//
-//	Snapshots   items as they were read last, with their age: one reading for all
-//	Action…     what can be written to a forge, as entries of the outbox
-//	Sender      takes entries out of the outbox and performs them on the forges
-//	Clock       the one time that all servers agree on
-//	Intake      makes tasks of what people and reviewers ask for on the forges
 //	Order       what is next: the one function that decides it
-//	HandOut     gives tasks to the agents that wait, and Preparer what they need
-//	Expiry      ends the runs of agents that are not heard of
-//	Duties      what one server of several does in the background
+//	HandOut     gives tasks to the agents that wait
+//	Expiry      ends the leases of agents that do not renew them
+//	Runs        what an agent that holds a task may do: report, open a pull request, end
+//	Gate        what work passes before it is published
+//	Controller  stop, pause and resume
+//	Watcher     looks at the items of running tasks when they change
+//	Notifier    tells who waits that something happened to a task
+//	StatusText  labels and comments about the state of a task
+//
+// What is to be done is found by broker/intake, what an agent is given is in
+// broker/assignment, and the log of comments in broker/comments. What is known of items is
+// in package items, writes to forges are in package outbox, and which server does the
+// background work is decided in package leader.
 package broker

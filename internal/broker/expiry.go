@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -19,15 +20,15 @@ type Expiry struct {
 	Leases      store.Leases
 	Tasks       store.Tasks
 	MaxAttempts int
-	Labels      Labels
+	Labels      outbox.Labels
 	// Halted is asked first, with a task whose lease is over: a stop or a pause may
 	// be waiting for it, which then is what happens. Nil means never.
 	Halted func(ctx context.Context, t task.Task) (done bool, err error)
 	// GaveUp is the comment for people when the attempts are used up.
-	GaveUp func(t task.Task) string
-	Now    func() time.Time
-	Wrote  func() // is called when there is something in the outbox
-	Log    *slog.Logger
+	GaveUp        func(t task.Task) string
+	Now           func() time.Time
+	OutboxChanged func() // is called when there is something in the outbox
+	Log           *slog.Logger
 }
 
 // Expire puts tasks whose lease is over back into the queue, in a new generation,
@@ -45,7 +46,7 @@ func (e *Expiry) Expire(ctx context.Context) error {
 		}
 	}
 	if len(expired) > 0 {
-		e.Wrote()
+		e.OutboxChanged()
 	}
 	return err
 }
@@ -59,7 +60,7 @@ func (e *Expiry) Restarted(ctx context.Context, held []task.Task) (err error) {
 		}
 	}
 	if len(held) > 0 {
-		e.Wrote()
+		e.OutboxChanged()
 	}
 	return err
 }
@@ -88,7 +89,7 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.R
 	_, err := e.Tasks.Move(ctx, change)
 	switch task.CodeOf(err) {
 	case "":
-		e.Log.WarnContext(ctx, "a run was lost with its agent", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
+		e.Log.WarnContext(ctx, "run lost with its agent", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
 			"attempt", t.Attempts, "reason", change.Reason)
 		return nil
 	case task.Conflict, task.StaleGeneration, task.IllegalMove:
@@ -100,5 +101,5 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.R
 
 // gaveUp tells people that there will be no further attempt.
 func (e *Expiry) gaveUp(before, after task.Task) []store.Action {
-	return append(e.Labels.Effects(before, after), said(after, "attempts", e.GaveUp(after)))
+	return append(e.Labels.Effects(before, after), outbox.CommentAction(after, "attempts", e.GaveUp(after)))
 }

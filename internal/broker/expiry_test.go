@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -19,7 +20,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // expiry is an expiry whose clock can be set.
 func newExpiry(s store.Store, now func() time.Time) *broker.Expiry {
 	return &broker.Expiry{
-		Leases: s, Tasks: s, MaxAttempts: 3, Labels: labels, Now: now, Wrote: func() {}, Log: quiet,
+		Leases: s, Tasks: s, MaxAttempts: 3, Labels: labels, Now: now, OutboxChanged: func() {}, Log: quiet,
 		GaveUp: func(t task.Task) string { return broker.AttemptsComment("auto", t) },
 	}
 }
@@ -60,7 +61,7 @@ func TestLeasesRunOut(t *testing.T) {
 			t.Errorf("the task is %+v, %v", failed, err)
 		}
 		comment, err := s.Action(t.Context(), string(x.ID)+"/3/attempts")
-		if err != nil || comment.Kind != (broker.Comment{}).Kind() {
+		if err != nil || comment.Kind != (outbox.Comment{}).Kind() {
 			t.Errorf("the comment is %+v, %v", comment, err)
 		}
 	})
@@ -137,7 +138,7 @@ func TestLostWithRestartedAgents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tasks := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
-			effects := broker.Labels(labels).Effects
+			effects := outbox.Labels(labels).Effects
 			is := assignTask(t, tasks)
 			var err error
 			for claim := 1; err == nil && claim <= test.claims; claim++ {

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
 	"github.com/toryo-dev/toryo/internal/inspect"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -21,10 +23,10 @@ import (
 type Gate struct {
 	// Inspect looks at what a publication would bring to the forge; see package
 	// inspect.
-	Inspect func(ctx context.Context, p Publication) ([]inspect.Found, error)
+	Inspect func(ctx context.Context, p outbox.Publication) ([]inspect.Found, error)
 	// Retract takes the task's branch back to what the forge has, if it is at the
 	// commit.
-	Retract func(ctx context.Context, p Publication) error
+	Retract func(ctx context.Context, p outbox.Publication) error
 	// Refuse says that what nobody asked for is not even published as a draft.
 	Refuse bool
 }
@@ -32,12 +34,12 @@ type Gate struct {
 // pass decides whether the work may be published. The decision about a commit stays the
 // same when it is asked for again. Withheld is once for each assignment of the task, which
 // the journal shows: runs cannot write such entries.
-func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspection, error) {
+func (r *Runs) pass(ctx context.Context, held Lease, wish PullWish) (task.Inspection, error) {
 	earlier, err := r.inspections(ctx, held)
 	if err != nil {
 		return task.Inspection{}, err
 	}
-	publication := Publication{Item: held.Key, Task: held.ID, Generation: held.Generation, Branch: held.Branch, Commit: wish.Commit}
+	publication := outbox.Publication{Item: held.Key, Task: held.ID, Generation: held.Generation, Branch: held.Branch, Commit: wish.Commit}
 	for _, one := range earlier {
 		if one.Commit == wish.Commit && (one.Outcome != task.Withheld || !wish.Again) {
 			return one, r.conclude(ctx, publication, one)
@@ -62,14 +64,14 @@ func (r *Runs) pass(ctx context.Context, held Held, wish PullWish) (task.Inspect
 	if err := r.note(ctx, held, decided); err != nil {
 		return task.Inspection{}, err
 	}
-	r.options.Log.WarnContext(ctx, "something was found in what was to be published", "task", held.ID, "commit", wish.Commit,
+	r.options.Log.WarnContext(ctx, "findings in what was to be published", "task", held.ID, "commit", wish.Commit,
 		"outcome", decided.Outcome, "findings", places(findings))
 	return decided, r.conclude(ctx, publication, decided)
 }
 
 // conclude does what follows from a decision. It is nil unless the work is not published
 // at all.
-func (r *Runs) conclude(ctx context.Context, publication Publication, decided task.Inspection) error {
+func (r *Runs) conclude(ctx context.Context, publication outbox.Publication, decided task.Inspection) error {
 	if slices.ContainsFunc(decided.Findings, task.Finding.Blocks) {
 		// A later run that began with it could never publish anything.
 		if err := r.options.Gate.Retract(ctx, publication); err != nil {
@@ -92,14 +94,14 @@ func places(findings []task.Finding) string {
 }
 
 // inspections are what was decided since the task was last assigned, oldest first.
-func (r *Runs) inspections(ctx context.Context, held Held) ([]task.Inspection, error) {
+func (r *Runs) inspections(ctx context.Context, held Lease) ([]task.Inspection, error) {
 	events, err := r.options.Store.EventsOf(ctx, held.ID, task.Inspected)
 	if err != nil {
 		return nil, err
 	}
 	var all []task.Inspection
 	for _, event := range events {
-		if event.Source != task.FromServer || event.Generation < held.Began {
+		if event.Source != task.FromServer || event.Generation < held.FirstGeneration {
 			continue
 		}
 		var one task.Inspection
@@ -112,7 +114,7 @@ func (r *Runs) inspections(ctx context.Context, held Held) ([]task.Inspection, e
 }
 
 // note writes a decision to the journal before anybody is told of it.
-func (r *Runs) note(ctx context.Context, held Held, decided task.Inspection) error {
+func (r *Runs) note(ctx context.Context, held Lease, decided task.Inspection) error {
 	data, err := json.Marshal(decided)
 	if err != nil {
 		return task.Wrap(task.Internal, err, "what was found cannot be written down")
@@ -124,7 +126,7 @@ func (r *Runs) note(ctx context.Context, held Held, decided task.Inspection) err
 }
 
 // unasked is what the work has in it that the request does not ask for.
-func (r *Runs) unasked(ctx context.Context, held Held, publication Publication) ([]task.Finding, error) {
+func (r *Runs) unasked(ctx context.Context, held Lease, publication outbox.Publication) ([]task.Finding, error) {
 	found, err := r.options.Gate.Inspect(ctx, publication)
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -158,11 +160,11 @@ func (r *Runs) request(ctx context.Context, t task.Task) (inspect.Request, error
 
 // addItem adds the text of a task's item and the comments that count.
 func (r *Runs) addItem(ctx context.Context, t task.Task, to *inspect.Request) error {
-	snapshot, err := r.options.Snapshots.Get(ctx, t.Key, participantsAge)
+	snapshot, err := r.options.Snapshots.Get(ctx, t.Key, items.ParticipantsAge)
 	if err != nil {
 		return err
 	}
-	said, found, err := requested(ctx, r.options.Store, t.ID)
+	said, found, err := comments.Requested(ctx, r.options.Store, t.ID)
 	if err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (r *Runs) addReviews(ctx context.Context, t task.Task, to *inspect.Request)
 	if !found {
 		return nil
 	}
-	snapshot, err := r.options.Snapshots.Get(ctx, t.Key, participantsAge)
+	snapshot, err := r.options.Snapshots.Get(ctx, t.Key, items.ParticipantsAge)
 	if err != nil {
 		return err
 	}
@@ -227,16 +229,16 @@ func (r *Runs) addReviews(ctx context.Context, t task.Task, to *inspect.Request)
 }
 
 // asDraft is the wish for work that has something in it that nobody asked for.
-func (r *Runs) asDraft(ctx context.Context, held Held, wish PullWish, findings []task.Finding) PullWish {
-	in := r.options.Words.language(ctx, held.Task)
+func (r *Runs) asDraft(ctx context.Context, held Lease, wish PullWish, findings []task.Finding) PullWish {
+	in := r.options.Status.language(ctx, held.Task)
 	wish.Draft, wish.unasked = true, true
 	wish.Text = notice.Notice{Findings: findings}.Unasked(in) + "\n\n" + wish.Text
 	return wish
 }
 
 // sayDraft tells people on the item why the pull request is a draft.
-func (r *Runs) sayDraft(ctx context.Context, held Held, wish PullWish, pulled Pulled, findings []task.Finding) error {
-	in := r.options.Words.language(ctx, held.Task)
+func (r *Runs) sayDraft(ctx context.Context, held Lease, wish PullWish, pulled outbox.Pulled, findings []task.Finding) error {
+	in := r.options.Status.language(ctx, held.Task)
 	text := notice.Notice{Findings: findings, Pull: pulled.URL}.Drafted(in)
-	return r.put(ctx, held.write("unasked/"+wish.Commit), Comment{Text: text})
+	return r.put(ctx, held.write("unasked/"+wish.Commit), outbox.Comment{Text: text})
 }

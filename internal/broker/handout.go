@@ -9,12 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// HandOutOptions is what handing out needs. All but Log and Wrote have to be set.
+// HandOutOptions is what handing out needs. All but Log and OutboxChanged have to be set.
 type HandOutOptions struct {
 	Leases  store.Leases
 	Known   WaitStore // is asked why nobody takes tasks
@@ -23,20 +25,20 @@ type HandOutOptions struct {
 	Limits  Limits
 	Lease   time.Duration // how long a lease lasts unless it is renewed
 	Renew   time.Duration // how often it is to be renewed
-	Labels  Labels
+	Labels  outbox.Labels
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
 	Hash  func(token string) []byte
 	// Language of what people are told: auto, ja or en.
 	Language task.Language
 	// Prepare makes what the agent is told, and its repository.
-	Prepare func(ctx context.Context, given Given) (Assignment, error)
+	Prepare func(ctx context.Context, given assignment.Assignment) (assignment.Assignment, error)
 	// Ended puts tasks back whose agent's process has ended; see [Expiry.Restarted].
 	// Nil means that this is left to whoever looks for leases that have run out.
-	Ended func(ctx context.Context, held []task.Task) error
-	Now   func() time.Time // the database's; see Clock
-	Wrote func()           // is called when there is something in the outbox
-	Log   *slog.Logger
+	Ended         func(ctx context.Context, held []task.Task) error
+	Now           func() time.Time // the database's; see Clock
+	OutboxChanged func()           // is called when there is something in the outbox
+	Log           *slog.Logger
 }
 
 const (
@@ -54,14 +56,6 @@ const (
 	longestDispatch = 30 * time.Second
 )
 
-// Given is a task in the hands of an agent.
-type Given struct {
-	Task  task.Task
-	Token string
-	// Was is the reason for which the task was in the queue.
-	Was task.Reason
-}
-
 // HandOut hands tasks to the agents that wait for one. One goroutine does it for
 // all of them: it looks into the database when an agent comes, unless the queue was
 // just seen to be empty, when something has happened to a task, anywhere, and when
@@ -76,7 +70,7 @@ type HandOut struct {
 	waiting *list.List // of *waiter, longest waiting first
 
 	// What follows is the goroutine's alone.
-	served map[Repository]int64
+	served map[task.Repository]int64
 	turn   int64
 
 	drained    chan struct{} // closed when nobody is to wait any more
@@ -94,7 +88,7 @@ type Asker struct {
 // waiter is an agent that waits for a task.
 type waiter struct {
 	Asker
-	given chan Given // has room for one
+	given chan assignment.Assignment // has room for one
 	at    *list.Element
 	gone  bool
 }
@@ -104,22 +98,22 @@ func NewHandOut(options HandOutOptions) *HandOut {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	if options.Wrote == nil {
-		options.Wrote = func() {}
+	if options.OutboxChanged == nil {
+		options.OutboxChanged = func() {}
 	}
 	return &HandOut{
 		options: options, wake: make(chan struct{}, 1), made: time.Now(),
-		drained: make(chan struct{}), waiting: list.New(), served: map[Repository]int64{},
+		drained: make(chan struct{}), waiting: list.New(), served: map[task.Repository]int64{},
 	}
 }
 
 // Start begins to hand out. It does not end with the context, whose values are kept, but
-// with Stop.
+// with Stop. It is called once.
 func (h *HandOut) Start(ctx context.Context) {
 	stop := h.options.Notices.Listen(func(notice store.Notice) {
 		if notice.Topic == store.TasksChanged || notice.Topic == store.Anything {
 			h.emptyAt.Store(0)
-			signal(h.wake)
+			lifecycle.Signal(h.wake)
 		}
 	})
 	h.background.Start(ctx, func(ctx context.Context) {
@@ -185,13 +179,13 @@ func (h *HandOut) Waiting() int {
 
 // next waits until there is a task for the agent or the context ends; then found
 // is false. A task that it returns is the agent's.
-func (h *HandOut) next(ctx context.Context, asker Asker) (given Given, found bool) {
-	w := &waiter{Asker: asker, given: make(chan Given, 1)}
+func (h *HandOut) next(ctx context.Context, asker Asker) (given assignment.Assignment, found bool) {
+	w := &waiter{Asker: asker, given: make(chan assignment.Assignment, 1)}
 	h.mu.Lock()
 	w.at = h.waiting.PushBack(w)
 	h.mu.Unlock()
 	if !h.knownEmpty() {
-		signal(h.wake)
+		lifecycle.Signal(h.wake)
 	}
 	select {
 	case given = <-w.given:
@@ -207,7 +201,7 @@ func (h *HandOut) next(ctx context.Context, asker Asker) (given Given, found boo
 	case given = <-w.given: // it was chosen at the last moment
 		return given, true
 	default:
-		return Given{}, false
+		return assignment.Assignment{}, false
 	}
 }
 
@@ -220,7 +214,7 @@ func (h *HandOut) knownEmpty() bool {
 
 // run dispatches whenever there may be something to hand out.
 func (h *HandOut) run(ctx context.Context) {
-	trouble := newBackoff()
+	trouble := lifecycle.NewBackoff(longestDispatch)
 	for {
 		next, err := h.dispatch(ctx)
 		pause := time.Duration(-1)
@@ -229,7 +223,7 @@ func (h *HandOut) run(ctx context.Context) {
 			return
 		case err != nil:
 			pause = min(trouble.NextBackOff(), longestDispatch)
-			h.options.Log.ErrorContext(ctx, "cannot hand out tasks", "error", err, "again", pause)
+			h.options.Log.ErrorContext(ctx, "failed to hand out tasks", "error", err, "again", pause)
 		default:
 			trouble.Reset()
 			if !next.IsZero() {
@@ -331,9 +325,9 @@ func (h *HandOut) choose(queue store.Queue) round {
 
 // windowFull reports whether some repository has more tasks than were looked at.
 func windowFull(queue store.Queue) bool {
-	count := map[Repository]int{}
+	count := map[task.Repository]int{}
 	for _, t := range queue.Ready {
-		in := repositoryOf(t.Key)
+		in := t.Key.Repo()
 		if count[in]++; count[in] == windowPerRepository {
 			return true
 		}
@@ -367,16 +361,16 @@ func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
 	for _, t := range held {
 		promised := decided.given[t.ID]
 		h.turn++
-		h.served[repositoryOf(t.Key)] = h.turn
-		if !promised.to.accept(h, Given{Task: t, Token: promised.token, Was: promised.was}) {
+		h.served[t.Key.Repo()] = h.turn
+		if !promised.to.accept(h, assignment.Assignment{Task: t, Token: promised.token, Was: promised.was}) {
 			left = append(left, t)
 			continue
 		}
-		h.options.Log.InfoContext(ctx, "handed out a task", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
+		h.options.Log.InfoContext(ctx, "task handed out", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
 			"type", t.Type, "role", t.Role, "generation", t.Generation)
 	}
 	if len(held) > 0 {
-		h.options.Wrote()
+		h.options.OutboxChanged()
 	}
 	for _, t := range left {
 		h.takeBack(ctx, t, task.ReasonAgentGone, 0)
@@ -384,7 +378,7 @@ func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
 }
 
 // accept gives the waiter a task, unless it has left.
-func (w *waiter) accept(h *HandOut, given Given) bool {
+func (w *waiter) accept(h *HandOut, given assignment.Assignment) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w.gone {

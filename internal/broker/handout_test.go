@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -65,8 +67,8 @@ func handsOut(t *testing.T, s store.Store, change ...func(*broker.HandOutOptions
 		Leases: counted, Known: s, Tasks: s, Notices: s, Lease: time.Minute, Renew: 15 * time.Second, Labels: labels,
 		Token: func(id task.ID, generation int64) string { return fmt.Sprint(id, "/", generation) },
 		Hash:  func(token string) []byte { return []byte(token) },
-		Prepare: func(_ context.Context, given broker.Given) (broker.Assignment, error) {
-			return broker.Assignment{Given: given}, nil
+		Prepare: func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
+			return given, nil
 		},
 		Now: time.Now,
 	}
@@ -101,7 +103,7 @@ func assignTask(t *testing.T, s store.Store, change ...func(*store.NewTask)) tas
 const long = 5 * time.Minute
 
 // asked is an agent that waits for a task.
-type asked chan broker.Assignment
+type asked chan assignment.Assignment
 
 func ask(t *testing.T, h *broker.HandOut, agent string) asked {
 	t.Helper()
@@ -118,14 +120,14 @@ func ask(t *testing.T, h *broker.HandOut, agent string) asked {
 	return given
 }
 
-func (a asked) get(t *testing.T) broker.Assignment {
+func (a asked) get(t *testing.T) assignment.Assignment {
 	t.Helper()
 	select {
 	case made := <-a:
 		return made
 	case <-time.After(time.Minute):
 		t.Fatal("the agent was given nothing")
-		return broker.Assignment{}
+		return assignment.Assignment{}
 	}
 }
 
@@ -156,7 +158,7 @@ func TestATaskReachesWhoWaits(t *testing.T) {
 		x := assignTask(t, s)
 		made := waiting.get(t)
 		if made.Task.ID != x.ID || made.Task.Generation != 1 || made.Task.Lease.Agent != "a" || made.Was != task.ReasonAssigned {
-			t.Errorf("given %+v", made.Given)
+			t.Errorf("given %+v", made)
 		}
 		held, err := s.Task(t.Context(), x.ID)
 		if err != nil || held.State != task.Running {
@@ -166,7 +168,7 @@ func TestATaskReachesWhoWaits(t *testing.T) {
 			t.Errorf("the token does not hold it: %v", err)
 		}
 		pending, err := s.PendingActions(t.Context(), x.Key)
-		if err != nil || len(pending) != 1 || pending[0].Kind != (broker.StateLabel{}).Kind() {
+		if err != nil || len(pending) != 1 || pending[0].Kind != (outbox.StateLabel{}).Kind() {
 			t.Errorf("the label is %+v, %v", pending, err)
 		}
 		// Without anything that happens nobody looks: the only looks are those of
@@ -260,7 +262,7 @@ func TestNothingToDoCostsNothing(t *testing.T) {
 		h, looks := handsOut(t, s)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		given := make(chan broker.Assignment, agents)
+		given := make(chan assignment.Assignment, agents)
 		var all sync.WaitGroup
 		wait := func() {
 			before := h.Waiting()
@@ -344,14 +346,14 @@ func TestWhatCannotBePreparedGoesBack(t *testing.T) {
 	down := assignTask(t, s, func(w *store.NewTask) { w.Priority = 4 })
 	good := assignTask(t, s)
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
-		o.Prepare = func(_ context.Context, given broker.Given) (broker.Assignment, error) {
+		o.Prepare = func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
 			switch given.Task.ID {
 			case bad.ID:
-				return broker.Assignment{}, task.Errorf(task.Forbidden, "no")
+				return assignment.Assignment{}, task.Errorf(task.Forbidden, "no")
 			case down.ID:
-				return broker.Assignment{}, &forge.Error{Err: task.Errorf(task.Unavailable, "down")}
+				return assignment.Assignment{}, &forge.Error{Err: task.Errorf(task.Unavailable, "down")}
 			}
-			return broker.Assignment{Given: given}, nil
+			return given, nil
 		}
 	})
 	if made := ask(t, h, "a").get(t); made.Task.ID != good.ID {
@@ -375,13 +377,13 @@ func TestAnAgentThatIsGone(t *testing.T) {
 	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	ctx, gone := context.WithCancel(t.Context())
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
-		o.Prepare = func(ctx context.Context, given broker.Given) (broker.Assignment, error) {
+		o.Prepare = func(ctx context.Context, given assignment.Assignment) (assignment.Assignment, error) {
 			if given.Task.Lease.Agent == "gone" {
 				gone()
 				<-ctx.Done()
-				return broker.Assignment{}, ctx.Err()
+				return assignment.Assignment{}, ctx.Err()
 			}
-			return broker.Assignment{Given: given}, nil
+			return given, nil
 		}
 	})
 	x := assignTask(t, s)
@@ -391,7 +393,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 	made := ask(t, h, "there").get(t)
 	// The one that is gone may be given the task once more before it is known to be.
 	if made.Task.ID != x.ID || made.Task.Generation < 2 || made.Task.Generation > 3 || made.Was != task.ReasonAgentGone || made.Task.Attempts != 1 {
-		t.Errorf("given %+v", made.Given)
+		t.Errorf("given %+v", made)
 	}
 }
 
@@ -401,16 +403,16 @@ func TestTheLeaseIsKeptDuringPreparation(t *testing.T) {
 	t.Parallel()
 	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	const lease = 300 * time.Millisecond
-	prepare := make(chan func(broker.Given) error, 1)
+	prepare := make(chan func(assignment.Assignment) error, 1)
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
 		o.Lease = lease
-		o.Prepare = func(_ context.Context, given broker.Given) (broker.Assignment, error) {
-			return broker.Assignment{Given: given}, (<-prepare)(given)
+		o.Prepare = func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
+			return given, (<-prepare)(given)
 		}
 	})
 	x := assignTask(t, s)
 	waiting := ask(t, h, "a")
-	prepare <- func(broker.Given) error {
+	prepare <- func(assignment.Assignment) error {
 		first, err := s.Task(t.Context(), x.ID)
 		until(t, "the lease is renewed twice", func() bool {
 			now, failed := s.Task(t.Context(), x.ID)
@@ -419,17 +421,17 @@ func TestTheLeaseIsKeptDuringPreparation(t *testing.T) {
 		return err
 	}
 	if made := waiting.get(t); made.Task.ID != x.ID || time.Until(made.Task.Lease.ExpiresAt) <= 0 {
-		t.Errorf("given %+v", made.Given)
+		t.Errorf("given %+v", made)
 	}
 
 	y := assignTask(t, s)
 	other := ask(t, h, "b")
-	prepare <- func(broker.Given) error {
+	prepare <- func(assignment.Assignment) error {
 		_, err := s.Move(t.Context(), store.Change{Task: y.ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned})
 		return err
 	}
 	z := assignTask(t, s)
-	prepare <- func(broker.Given) error { return nil }
+	prepare <- func(assignment.Assignment) error { return nil }
 	if made := other.get(t); made.Task.ID != z.ID {
 		t.Errorf("given %s, which was taken away", made.Task.ID)
 	}

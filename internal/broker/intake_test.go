@@ -12,9 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -31,8 +32,9 @@ type office struct {
 	*testing.T
 	store    store.Store
 	forge    *dummy.Forge
-	steering *broker.Steering
-	intake   *broker.Intake
+	steering *items.Steering
+	intake   *intake.Intake
+	changes  *items.Feed
 	log      *safeBuffer
 
 	mu    sync.Mutex
@@ -56,7 +58,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-func newOffice(t *testing.T, change ...func(*broker.IntakeOptions)) *office {
+func newOffice(t *testing.T, change ...func(*intake.Options)) *office {
 	t.Helper()
 	o := &office{
 		T: t, store: opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open)), forge: dummy.New(task.GitHub, bot), log: &safeBuffer{},
@@ -65,16 +67,16 @@ func newOffice(t *testing.T, change ...func(*broker.IntakeOptions)) *office {
 	for _, colleague := range []string{"ann", "bob"} {
 		o.forge.SetAccess(team, colleague, forge.WriteAccess)
 	}
-	rights := broker.NewRights(map[task.Forge]forge.Reader{task.GitHub: o.forge}, o.now)
-	o.steering = &broker.Steering{Access: rights.Access, Log: slog.New(slog.NewTextHandler(o.log, nil))}
-	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, broker.DefaultAges, o.now)
+	rights := items.NewRights(map[task.Forge]forge.Reader{task.GitHub: o.forge}, o.now)
+	o.steering = &items.Steering{Access: rights.Access, Log: slog.New(slog.NewTextHandler(o.log, nil))}
+	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, items.DefaultAges, o.now)
 	t.Cleanup(snapshots.Stop)
-	options := broker.IntakeOptions{
-		Tasks: o.store, Notices: o.store, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
+	options := intake.Options{
+		Tasks: o.store, Changes: items.NewFeed(snapshots), Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
 		Scope:    func(_ task.Forge, repository string) bool { return strings.HasPrefix(repository, "team/") },
 		Bot:      func(context.Context, task.Forge) (string, error) { return bot, nil },
 		Steering: o.steering, Labels: labels, Now: o.now, Log: slog.New(slog.NewTextHandler(o.log, nil)),
-		Rules: broker.Rules{
+		Rules: intake.Rules{
 			Roles: []task.Role{"BACKENDCODER", "FRONTENDCODER"}, DefaultRole: task.DefaultRole,
 			Priorities:  map[string]int{"priority:high": 2, "priority:low": -1},
 			ReviewLabel: "needs-review", ReviewDelay: 30 * time.Minute, ReviewRounds: 2,
@@ -83,7 +85,7 @@ func newOffice(t *testing.T, change ...func(*broker.IntakeOptions)) *office {
 	for _, c := range change {
 		c(&options)
 	}
-	o.intake = broker.NewIntake(options)
+	o.intake, o.changes = intake.New(options), options.Changes
 	return o
 }
 
@@ -175,11 +177,11 @@ func (o *office) pull(head, text string) task.Key {
 func TestAnAssignmentIsATask(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	key := o.issue("Mend the gate, please", "FRONTENDCODER", "priority:high")
+	key := o.issue("Fix the gate, please", "FRONTENDCODER", "priority:high")
 	o.look(key)
 	made := o.task(key, task.Development)
 	if made.State != task.Queued || made.Reason != task.ReasonAssigned || made.Cause != task.ReasonAssigned || made.Role != "FRONTENDCODER" ||
-		made.Priority != 2 || made.Branch != "toryo/1-mend-the-gate-please" || made.Title != "Mend the gate, please" || made.URL == "" {
+		made.Priority != 2 || made.Branch != "toryo/1-fix-the-gate-please" || made.Title != "Fix the gate, please" || made.URL == "" {
 		t.Errorf("the task is %+v", made)
 	}
 	pending, err := o.store.PendingActions(t.Context(), key)
@@ -214,7 +216,7 @@ func TestWhatIsNoTask(t *testing.T) {
 func TestTheSameAssignmentIsOneTask(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	key := o.issue("Mend the gate")
+	key := o.issue("Fix the gate")
 	o.sync()
 	done := o.finish(o.task(key, task.Development), "a")
 	for range 3 {
@@ -246,7 +248,7 @@ func TestWithdrawal(t *testing.T) {
 			t.Run(name+" while "+string(state), func(t *testing.T) {
 				t.Parallel()
 				o := newOffice(t)
-				key := o.issue("Mend the gate")
+				key := o.issue("Fix the gate")
 				o.look(key)
 				is := o.task(key, task.Development)
 				if state == task.Running {
@@ -267,17 +269,17 @@ func TestWithdrawal(t *testing.T) {
 	}
 }
 
-// Withdraw is asked in place of stopping, if there is one.
+// Stop is called in place of stopping, if there is one.
 func TestWithdrawIsAsked(t *testing.T) {
 	t.Parallel()
 	var told []string
-	o := newOffice(t, func(options *broker.IntakeOptions) {
-		options.Withdraw = func(_ context.Context, t task.Task, reason task.Reason) error {
+	o := newOffice(t, func(options *intake.Options) {
+		options.Stop = func(_ context.Context, t task.Task, reason task.Reason) error {
 			told = append(told, t.Key.String()+" "+string(reason))
 			return nil
 		}
 	})
-	key := o.issue("Mend the gate")
+	key := o.issue("Fix the gate")
 	o.look(key)
 	o.claim(o.task(key, task.Development), "a")
 	o.forge.Close(key)
@@ -290,11 +292,11 @@ func TestWithdrawIsAsked(t *testing.T) {
 // What cannot be read stops nothing: the item, what is said on it, who we are.
 func TestWhatCannotBeReadStopsNothing(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(options *broker.IntakeOptions) {
+	o := newOffice(t, func(options *intake.Options) {
 		from := options.Forges[task.GitHub]
 		options.Bot = func(ctx context.Context, _ task.Forge) (string, error) { return from.Self(ctx) }
 	})
-	key := o.issue("Mend the gate")
+	key := o.issue("Fix the gate")
 	o.look(key)
 	is := o.task(key, task.Development)
 	o.check(o.forge.Unassign(t.Context(), key, bot))
@@ -339,14 +341,14 @@ func (f *flickering) Item(ctx context.Context, key task.Key) (forge.Item, error)
 func TestAForgeThatShowsTwoStates(t *testing.T) {
 	t.Parallel()
 	between := &flickering{}
-	o := newOffice(t, func(options *broker.IntakeOptions) {
+	o := newOffice(t, func(options *intake.Options) {
 		between.Forge = options.Forges[task.GitHub]
 		options.Forges[task.GitHub] = between
-		snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: between}, broker.DefaultAges, nil)
+		snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: between}, items.DefaultAges, nil)
 		t.Cleanup(snapshots.Stop)
-		options.Snapshots = snapshots
+		options.Snapshots, options.Changes = snapshots, items.NewFeed(snapshots)
 	})
-	key := o.issue("Mend the gate")
+	key := o.issue("Fix the gate")
 	o.look(key)
 	is := o.task(key, task.Development)
 	stale := func(i *forge.Item) { i.Assignees = nil }
@@ -369,14 +371,14 @@ func TestAForgeThatShowsTwoStates(t *testing.T) {
 func TestAnItemThatIsGone(t *testing.T) {
 	t.Parallel()
 	gone := &missing{}
-	o := newOffice(t, func(options *broker.IntakeOptions) {
+	o := newOffice(t, func(options *intake.Options) {
 		gone.Forge = options.Forges[task.GitHub]
 		options.Forges[task.GitHub] = gone
-		snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: gone}, broker.DefaultAges, nil)
+		snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: gone}, items.DefaultAges, nil)
 		t.Cleanup(snapshots.Stop)
-		options.Snapshots = snapshots
+		options.Snapshots, options.Changes = snapshots, items.NewFeed(snapshots)
 	})
-	key := o.issue("Mend the gate")
+	key := o.issue("Fix the gate")
 	o.look(key)
 	gone.item, gone.repository = true, true
 	if err := o.intake.Look(t.Context(), key, 0); task.CodeOf(err) != task.NotFound {
@@ -444,14 +446,14 @@ func TestRoles(t *testing.T) {
 func TestAQueuedTaskFollowsItsItem(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	key := o.issue("Mend the gate")
+	key := o.issue("Fix the gate")
 	o.look(key)
 	o.forge.Change(key, func(i *forge.Item) { i.Title = "Paint the gate" })
 	o.check(o.forge.AddLabel(t.Context(), key, "BACKENDCODER"))
 	o.check(o.forge.AddLabel(t.Context(), key, "priority:low"))
 	o.look(key)
 	is := o.task(key, task.Development)
-	if is.Title != "Paint the gate" || is.Role != "BACKENDCODER" || is.Priority != -1 || is.Branch != "toryo/1-mend-the-gate" || is.Generation != 1 {
+	if is.Title != "Paint the gate" || is.Role != "BACKENDCODER" || is.Priority != -1 || is.Branch != "toryo/1-fix-the-gate" || is.Generation != 1 {
 		t.Errorf("the task is %+v", is)
 	}
 }
@@ -479,7 +481,7 @@ func TestBlockedItemsWait(t *testing.T) {
 	defer o.intake.Stop()
 	o.forge.Close(second)
 	o.later(2 * time.Minute)
-	o.intake.Deliver(forge.Delivery{Items: []task.Key{second}})
+	o.changes.Publish(items.Change{Items: []task.Key{second}})
 	until(t, "nothing blocks it", func() bool { return o.task(key, task.Development).BlockedBy == "" })
 }
 
@@ -522,7 +524,7 @@ func TestReviewsAreDueAfterTheDelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
-			issue := o.issue("Mend the gate", "BACKENDCODER")
+			issue := o.issue("Fix the gate", "BACKENDCODER")
 			o.look(issue)
 			done := o.finish(o.task(issue, task.Development), "writer")
 			pull := o.pull(done.Branch, "Closes #1")
@@ -641,7 +643,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 func TestFixUps(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	issue := o.issue("Mend the gate", "BACKENDCODER")
+	issue := o.issue("Fix the gate", "BACKENDCODER")
 	o.look(issue)
 	done := o.finish(o.task(issue, task.Development), "writer")
 	pull := o.pull(done.Branch, "Closes #1")
@@ -736,7 +738,7 @@ func TestHints(t *testing.T) {
 	defer o.intake.Stop()
 	keys := []task.Key{o.issue("One"), o.issue("Two"), o.issue("Three")}
 	for range 5 {
-		o.intake.Deliver(forge.Delivery{Forge: task.GitHub, Repository: team, Kind: forge.ItemsChanged, Items: keys})
+		o.changes.Publish(items.Change{Repository: task.Repository{Forge: task.GitHub, Name: team}, Items: keys})
 	}
 	until(t, "there are three tasks", func() bool {
 		all, err := o.store.ListTasks(t.Context(), store.TaskFilter{States: []task.State{task.Queued}})
@@ -752,12 +754,12 @@ func TestHints(t *testing.T) {
 // A review falls due while nobody says anything.
 func TestAReviewFallsDueByItself(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(options *broker.IntakeOptions) { options.Rules.ReviewDelay = 2 * time.Second })
+	o := newOffice(t, func(options *intake.Options) { options.Rules.ReviewDelay = 2 * time.Second })
 	o.intake.Start(t.Context())
 	defer o.intake.Stop()
 	pull := o.pull("feature", "")
 	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
-	o.intake.Hint(pull)
+	o.changes.Publish(items.Change{Items: []task.Key{pull}})
 	until(t, "the review is due", func() bool {
 		_, err := o.store.TaskOf(t.Context(), pull, task.Review)
 		return err == nil

@@ -8,14 +8,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Repository names a repository on a forge.
-type Repository struct {
-	Forge task.Forge
-	Name  string
-}
-
-func repositoryOf(key task.Key) Repository { return Repository{key.Forge, key.Repository} }
-
 // Limits says how many tasks may run at the same time. 0 means no limit.
 type Limits struct {
 	PerRepository int
@@ -33,7 +25,7 @@ type Situation struct {
 	Limits Limits
 	// Served says for each repository when a task of it was handed out last: any
 	// numbers that grow. What is not in it was never served.
-	Served map[Repository]int64
+	Served map[task.Repository]int64
 }
 
 // Verdict is what the order says of one queued task.
@@ -123,10 +115,10 @@ func sameRank(sorted []task.Task) int {
 	return len(sorted)
 }
 
-func byRepository(sorted []task.Task) map[Repository][]task.Task {
-	lines := map[Repository][]task.Task{}
+func byRepository(sorted []task.Task) map[task.Repository][]task.Task {
+	lines := map[task.Repository][]task.Task{}
 	for _, t := range sorted {
-		in := repositoryOf(t.Key)
+		in := t.Key.Repo()
 		lines[in] = append(lines[in], t)
 	}
 	return lines
@@ -137,23 +129,23 @@ type ordering struct {
 	Situation
 	items     map[task.Key]bool
 	branches  map[branch]bool
-	running   map[Repository]int
+	running   map[task.Repository]int
 	held      map[string]int
-	served    map[Repository]int64
+	served    map[task.Repository]int64
 	nextTurn  int64
 	agentUsed []bool
 	agentFrom int // those before are used
 }
 
 type branch struct {
-	in   Repository
+	in   task.Repository
 	name string
 }
 
 func newOrdering(s Situation) *ordering {
 	o := &ordering{
-		Situation: s, items: map[task.Key]bool{}, branches: map[branch]bool{}, running: map[Repository]int{},
-		held: map[string]int{}, served: make(map[Repository]int64, len(s.Served)),
+		Situation: s, items: map[task.Key]bool{}, branches: map[branch]bool{}, running: map[task.Repository]int{},
+		held: map[string]int{}, served: make(map[task.Repository]int64, len(s.Served)),
 		agentUsed: make([]bool, len(s.Agents)),
 	}
 	for repository, turn := range s.Served {
@@ -168,7 +160,7 @@ func newOrdering(s Situation) *ordering {
 
 // begin counts a task as running.
 func (o *ordering) begin(t task.Task, agent string) {
-	in := repositoryOf(t.Key)
+	in := t.Key.Repo()
 	o.items[t.Key] = true
 	if t.Branch != "" {
 		o.branches[branch{in, t.Branch}] = true
@@ -178,7 +170,7 @@ func (o *ordering) begin(t task.Task, agent string) {
 }
 
 // nextRepository returns the repository whose turn it is.
-func (o *ordering) nextRepository(lines map[Repository][]task.Task) (next Repository) {
+func (o *ordering) nextRepository(lines map[task.Repository][]task.Task) (next task.Repository) {
 	found := false
 	for in, line := range lines {
 		if !found || cmp.Or(
@@ -194,7 +186,7 @@ func (o *ordering) nextRepository(lines map[Repository][]task.Task) (next Reposi
 
 // judge decides on one task, and if it is handed out counts it as running.
 func (o *ordering) judge(t task.Task) Verdict {
-	in := repositoryOf(t.Key)
+	in := t.Key.Repo()
 	verdict := Verdict{Task: t, Agent: -1}
 	switch {
 	case t.ReadyAt.After(o.Now):

@@ -140,7 +140,7 @@ func TestOrder(t *testing.T) {
 		}, []string{"a1 next 1", "b1 next 2", "c1 next 3", "a2 next 4", "b2 next 5", "a3 no_agent_left"}},
 		{"a repository that was served goes behind one that was not, also with one agent", broker.Situation{
 			Queued: []task.Task{queued("a1", 90, in("team/a")), queued("b1", 3, in("team/b")), queued("c1", 2, in("team/c"))},
-			Agents: []string{"1"}, Served: map[broker.Repository]int64{{Forge: task.GitHub, Name: "team/a"}: 7, {Forge: task.GitHub, Name: "team/b"}: 3},
+			Agents: []string{"1"}, Served: map[task.Repository]int64{{Forge: task.GitHub, Name: "team/a"}: 7, {Forge: task.GitHub, Name: "team/b"}: 3},
 		}, []string{"c1 next 1", "b1 no_agent_left", "a1 no_agent_left"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestNoRepositoryStarves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		waiting := map[string]int{}
-		served := map[broker.Repository]int64{}
+		served := map[task.Repository]int64{}
 		var all []task.Task
 		for n := range rapid.IntRange(3, 30).Draw(r, "tasks") {
 			repository := rapid.SampledFrom([]string{"team/a", "team/a", "team/a", "team/b", "team/c"}).Draw(r, "repository")
@@ -248,7 +248,7 @@ func TestNoRepositoryStarves(t *testing.T) {
 		for turn := int64(1); len(all) > 0; turn++ {
 			verdicts := broker.Order(broker.Situation{Now: noon, Queued: all, Agents: []string{"only"}, Served: served})
 			given := verdicts[0].Task
-			served[broker.Repository{Forge: given.Key.Forge, Name: given.Key.Repository}] = turn
+			served[task.Repository{Forge: given.Key.Forge, Name: given.Key.Repository}] = turn
 			left := map[string]bool{}
 			var rest []task.Task
 			for _, x := range all {

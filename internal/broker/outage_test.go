@@ -15,9 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/inspect"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -66,17 +70,18 @@ func (o *outage) fault(call dummy.Call) dummy.Fault {
 // its agent does, the test does.
 type life struct {
 	*testing.T
-	store   store.Store
-	forge   *dummy.Forge
-	sender  *broker.Sender
-	halts   *broker.Halts
-	talk    *broker.Talk
-	runs    *broker.Runs
-	intake  *broker.Intake
-	watcher *broker.Watcher
+	store      store.Store
+	forge      *dummy.Forge
+	sender     *outbox.Sender
+	controller *broker.Controller
+	talk       *comments.Log
+	runs       *broker.Runs
+	intake     *intake.Intake
+	changes    *items.Feed
+	watcher    *broker.Watcher
 
 	issue task.Key
-	held  broker.Held
+	held  broker.Lease
 	after int64 // position of the last comment that the run has taken up
 	heard []string
 	count int64 // entries of the run's journal
@@ -90,35 +95,36 @@ func newLife(t *testing.T, path string) *life {
 	l.forge.SetAccess(team, "ann", forge.WriteAccess)
 	readers := map[task.Forge]forge.Reader{task.Gitea: l.forge}
 	forges := map[task.Forge]forge.Forge{task.Gitea: l.forge}
-	bell := new(broker.Bell)
-	t.Cleanup(bell.Follow(l.store))
-	snapshots := broker.NewSnapshots(readers, broker.DefaultAges, nil)
+	notifier := new(broker.Notifier)
+	t.Cleanup(notifier.Follow(l.store))
+	snapshots := items.NewSnapshots(readers, items.DefaultAges, nil)
+	l.changes = items.NewFeed(snapshots)
 	t.Cleanup(snapshots.Stop)
 	own := func(_ task.Forge, login string) bool { return task.SameLogin(login, bot) }
-	steering := &broker.Steering{Accept: broker.FromWriters, Access: broker.NewRights(readers, time.Now).Access}
-	words := &broker.Words{Labels: labels, Language: "en", Snapshots: snapshots}
-	l.sender = broker.NewSender(broker.SenderOptions{
+	steering := &items.Steering{Accept: items.FromWriters, Access: items.NewRights(readers, time.Now).Access}
+	words := &broker.StatusText{Labels: labels, Language: "en", Snapshots: snapshots}
+	l.sender = outbox.NewSender(outbox.SenderOptions{
 		Outbox: l.store, Tasks: l.store, Forges: forges, Snapshots: snapshots,
-		Publish: func(_ context.Context, p broker.Publication) (broker.Published, error) {
+		Publish: func(_ context.Context, p outbox.Publication) (outbox.Published, error) {
 			l.forge.SetBranch(team, p.Branch, p.Commit)
-			return broker.Published{Commit: p.Commit}, nil
+			return outbox.Published{Commit: p.Commit}, nil
 		},
 	})
-	l.halts = broker.NewHalts(broker.HaltOptions{Store: l.store, Sender: l.sender, Words: words})
-	l.talk = broker.NewTalk(broker.TalkOptions{Store: l.store, Snapshots: snapshots, Own: own, Steering: steering})
+	l.controller = broker.NewController(broker.ControllerOptions{Store: l.store, Sender: l.sender, Status: words})
+	l.talk = comments.New(comments.Options{Store: l.store, Snapshots: snapshots, Own: own, Steering: steering})
 	l.runs = broker.NewRuns(broker.RunOptions{
-		Store: l.store, Sender: l.sender, Snapshots: snapshots, Bell: bell, Words: words, Own: own, Forges: readers, Steering: steering,
+		Store: l.store, Sender: l.sender, Snapshots: snapshots, Notifier: notifier, Status: words, Own: own, Forges: readers, Steering: steering,
 		Base:    func(context.Context, task.Task) (string, error) { return "main", nil },
-		Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: l.forge},
-		Gate:    broker.Gate{Inspect: func(context.Context, broker.Publication) ([]inspect.Found, error) { return nil, nil }},
+		Reviews: map[task.Forge]items.ReviewSource{task.Gitea: l.forge},
+		Gate:    broker.Gate{Inspect: func(context.Context, outbox.Publication) ([]inspect.Found, error) { return nil, nil }},
 	})
-	l.intake = broker.NewIntake(broker.IntakeOptions{
-		Tasks: l.store, Notices: l.store, Forges: forges, Snapshots: snapshots, Steering: steering, Labels: labels,
+	l.intake = intake.New(intake.Options{
+		Tasks: l.store, Changes: l.changes, Forges: forges, Snapshots: snapshots, Steering: steering, Labels: labels,
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
-		Rules: broker.Rules{DefaultRole: task.DefaultRole, ReviewLabel: "needs-review"}, Withdraw: l.halts.Unwanted, Now: time.Now, Wrote: l.sender.Wake,
+		Rules: intake.Rules{DefaultRole: task.DefaultRole, ReviewLabel: "needs-review"}, Stop: l.controller.Unwanted, Now: time.Now, OutboxChanged: l.sender.Wake,
 	})
 	l.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: l.store, Notices: l.store, Snapshots: snapshots, Talk: l.talk, Wanted: l.intake.Look, Answered: l.halts.Answered,
+		Tasks: l.store, Changes: l.changes, Snapshots: snapshots, Comments: l.talk, Wanted: l.intake.Look, Answered: l.controller.Answered,
 	})
 	l.start()
 	return l
@@ -129,8 +135,8 @@ func (l *life) start() {
 	l.Helper()
 	l.sender.Start(l.Context())
 	l.Cleanup(func() { l.sender.Stop(context.WithoutCancel(l.Context())) })
-	l.halts.Start(l.Context())
-	l.Cleanup(l.halts.Stop)
+	l.controller.Start(l.Context())
+	l.Cleanup(l.controller.Stop)
 	l.intake.Start(l.Context())
 	l.Cleanup(l.intake.Stop)
 	l.watcher.Start(l.Context())
@@ -162,15 +168,14 @@ func (l *life) until(what string, try func() error) {
 		if err = try(); err == nil {
 			return
 		}
-		pass(time.Second)
+		<-time.After(time.Second)
 	}
 	l.Fatalf("%s: %v", what, err)
 }
 
 // webhook says that something happened to the issue.
 func (l *life) webhook() {
-	l.watcher.Changed(l.issue)
-	l.intake.Hint(l.issue)
+	l.changes.Publish(items.Change{Items: []task.Key{l.issue}})
 }
 
 func (l *life) is(state task.State, reason task.Reason) func() error {
@@ -195,14 +200,14 @@ func (l *life) begin(anew bool) {
 		}
 		held, err = l.store.Claim(l.Context(), []store.Claim{{
 			Task: t.ID, Generation: t.Generation, Agent: "a", TokenHash: []byte("x"), ExpiresAt: time.Now().Add(24 * time.Hour),
-		}}, broker.Labels(labels).Effects)
+		}}, outbox.Labels(labels).Effects)
 		if err == nil && len(held) != 1 {
 			err = fmt.Errorf("it is %s (%s)", t.State, t.Reason)
 		}
 		return err
 	})
 	l.sender.Wake()
-	l.held, l.count = broker.Held{Task: held[0], TokenHash: []byte("x")}, 0
+	l.held, l.count = broker.Lease{Task: held[0], TokenHash: []byte("x")}, 0
 	if anew {
 		l.until("the comments that are there are read", func() error { _, err := l.talk.Begin(l.Context(), held[0]); return err })
 	}
@@ -264,18 +269,18 @@ func (l *life) live() {
 	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is at work\n\n10%"))
 	l.check(l.runs.Say(l.Context(), l.held, "hello", "I begin.", ""))
 
-	_, err := l.halts.Pause(l.Context(), l.held.ID, task.ReasonPauseRequested)
+	_, err := l.controller.Pause(l.Context(), l.held.ID, task.ReasonPauseRequested)
 	l.check(err)
 	l.listen("the pause", func(s broker.Signals) bool { return s.Pause != nil })
-	l.finish(broker.RunResult{Outcome: broker.RunPaused, Kept: "wip1"})
+	l.finish(broker.RunResult{Outcome: task.OutcomePaused, Kept: "wip1"})
 	l.forge.Say(l.issue, "ann", "During the pause.")
-	_, err = l.halts.Resume(l.Context(), l.held.ID)
+	_, err = l.controller.Resume(l.Context(), l.held.ID)
 	l.check(err)
 	l.begin(false)
 	l.hears("new: During the pause.")
 
 	l.check(l.runs.Say(l.Context(), l.held, "1-question-7", "Green or red?", ""))
-	l.finish(broker.RunResult{Outcome: broker.RunPaused, Reason: task.ReasonAwaitingAnswer})
+	l.finish(broker.RunResult{Outcome: task.OutcomePaused, Reason: task.ReasonAwaitingAnswer})
 	l.until("the task waits for an answer", l.is(task.Paused, task.ReasonAwaitingAnswer))
 	l.forge.Say(l.issue, "ann", "Green.")
 	l.webhook()
@@ -292,9 +297,9 @@ func (l *life) live() {
 	l.forge.Change(l.issue, func(i *forge.Item) { i.Assignees = nil })
 	l.webhook()
 	l.listen("the stop", func(s broker.Signals) bool { return s.Stop != nil && s.Stop.Reason == task.ReasonUnassigned })
-	l.finish(broker.RunResult{Outcome: broker.RunStopped, Kept: "wip2", Progress: "## Toryo is at work\n\nend"})
+	l.finish(broker.RunResult{Outcome: task.OutcomeStopped, Kept: "wip2", Progress: "## Toryo is at work\n\nend"})
 	l.until("the task is stopped", l.is(task.Stopped, task.ReasonUnassigned))
-	pass(time.Second) // for what is written at once
+	<-time.After(time.Second) // for what is written at once
 }
 
 // rest waits until everything is written, and a while longer in which nothing may happen.
@@ -307,7 +312,7 @@ func (l *life) rest() {
 		}
 		return err
 	})
-	pass(2 * time.Minute)
+	<-time.After(2 * time.Minute)
 	synctest.Wait()
 }
 

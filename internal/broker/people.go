@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -16,7 +17,7 @@ const mostCoAuthors = 10
 // coAuthors are the people who asked for the work, as far as the forge tells an address
 // under which commits are theirs: the author of the item, and those whose comments and
 // reviews the run was given. No address is made up, and nobody holds up the work.
-func (r *Runs) coAuthors(ctx context.Context, held Held) []string {
+func (r *Runs) coAuthors(ctx context.Context, held Lease) []string {
 	from, found := r.options.Addresses[held.Key.Forge]
 	if !found {
 		return nil
@@ -28,7 +29,7 @@ func (r *Runs) coAuthors(ctx context.Context, held Held) []string {
 		}
 		address, err := from.Address(ctx, login)
 		if err != nil {
-			r.options.Log.WarnContext(ctx, "the address of somebody for a commit is not known", "login", login, "error", err)
+			r.options.Log.WarnContext(ctx, "failed to find the email address of a person for a commit", "login", login, "error", err)
 			continue
 		}
 		if person := personOf(address, login); person != "" && !slices.Contains(named, person) {
@@ -60,9 +61,9 @@ func personOf(address forge.Address, login string) string {
 
 // askers are the logins of those who asked for the work, the author of the item first.
 func (r *Runs) askers(ctx context.Context, t task.Task) []string {
-	snapshot, err := r.options.Snapshots.Get(ctx, t.Key, participantsAge)
+	snapshot, err := r.options.Snapshots.Get(ctx, t.Key, items.ParticipantsAge)
 	if err != nil {
-		r.options.Log.WarnContext(ctx, "who asked for the work is not known", "task", t.ID, "error", err)
+		r.options.Log.WarnContext(ctx, "failed to find out who requested the work", "task", t.ID, "error", err)
 		return nil
 	}
 	var logins []string
@@ -77,7 +78,7 @@ func (r *Runs) askers(ctx context.Context, t task.Task) []string {
 	}
 	known, _, err := r.options.Store.KnownComments(ctx, t.ID)
 	if err != nil {
-		r.options.Log.WarnContext(ctx, "who commented is not known", "task", t.ID, "error", err)
+		r.options.Log.WarnContext(ctx, "failed to find out who commented", "task", t.ID, "error", err)
 	}
 	for _, entry := range known {
 		if entry.Refused == "" && entry.Change != store.CommentDeleted {
@@ -104,7 +105,7 @@ func (r *Runs) reviewers(ctx context.Context, t task.Task, pull forge.Item) []st
 		return nil
 	}
 	var logins []string
-	for _, review := range openRequests(reviews) {
+	for _, review := range forge.OpenRequests(reviews) {
 		if standing, err := r.options.Steering.Of(ctx, pull, review.Author, nil); err == nil && standing.MaySteer() {
 			logins = append(logins, review.Author)
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -29,7 +31,7 @@ type PullWish struct {
 
 // PullAnswer is what became of a [PullWish].
 type PullAnswer struct {
-	Pulled
+	outbox.Pulled
 	Commit string // that was published
 	// Withheld says that nothing was published: the model is to be told of the
 	// findings, once. Otherwise it was published as a draft that lists them.
@@ -52,7 +54,7 @@ type PullAnswer struct {
 // being opened already: then it is told how that went. When the forge takes its
 // time it fails with Unavailable and has to be asked again; when the forge will
 // not have it, with Conflict.
-func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (PullAnswer, error) {
+func (r *Runs) OpenPull(ctx context.Context, held Lease, wish PullWish) (PullAnswer, error) {
 	base, err := r.checkWish(ctx, held, wish)
 	if err != nil {
 		return PullAnswer{}, err
@@ -77,15 +79,15 @@ func (r *Runs) OpenPull(ctx context.Context, held Held, wish PullWish) (PullAnsw
 }
 
 // publish publishes the branch and opens the pull request.
-func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base string, open Write) (PullAnswer, error) {
+func (r *Runs) publish(ctx context.Context, held Lease, wish PullWish, base string, open outbox.Write) (PullAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.PullWait)
 	defer cancel()
-	publish := PublishBranch{Branch: held.Branch, Commit: wish.Commit, Draft: wish.unasked, CoAuthors: r.coAuthors(ctx, held)}
+	publish := outbox.PublishBranch{Branch: held.Branch, Commit: wish.Commit, Draft: wish.unasked, CoAuthors: r.coAuthors(ctx, held)}
 	sent, err := r.deliver(ctx, held.write("publish/"+wish.Branch+"/"+wish.Commit), publish)
 	if err != nil {
 		return PullAnswer{}, err
 	}
-	var published Published
+	var published outbox.Published
 	if err := json.Unmarshal(sent.Result, &published); err != nil {
 		return PullAnswer{}, task.Wrap(task.Internal, err, "what was published cannot be read")
 	}
@@ -95,11 +97,11 @@ func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base strin
 	if wish.Text, err = r.attest(ctx, held, wish, base, published); err != nil {
 		return PullAnswer{}, err
 	}
-	done, err := r.deliver(ctx, open, OpenPull{Title: wish.Title, Text: wish.Text, Head: held.Branch, Base: base, Draft: wish.Draft})
+	done, err := r.deliver(ctx, open, outbox.OpenPull{Title: wish.Title, Text: wish.Text, Head: held.Branch, Base: base, Draft: wish.Draft})
 	if err != nil {
 		return PullAnswer{}, err
 	}
-	var pulled Pulled
+	var pulled outbox.Pulled
 	if err := json.Unmarshal(done.Result, &pulled); err != nil {
 		return PullAnswer{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
 	}
@@ -108,8 +110,8 @@ func (r *Runs) publish(ctx context.Context, held Held, wish PullWish, base strin
 
 // checkWish refuses what is not the task's own, and returns the branch that the work is
 // to be merged into.
-func (r *Runs) checkWish(ctx context.Context, held Held, wish PullWish) (base string, err error) {
-	if err := ownBranch(held.Task, wish.Branch); err != nil {
+func (r *Runs) checkWish(ctx context.Context, held Lease, wish PullWish) (base string, err error) {
+	if err := held.CheckBranch(wish.Branch); err != nil {
 		return "", err
 	}
 	if wish.Verdict != nil {
@@ -124,25 +126,13 @@ func (r *Runs) checkWish(ctx context.Context, held Held, wish PullWish) (base st
 	return base, err
 }
 
-// ownBranch refuses every branch but the one that the task was given: a development
-// task has one, and others have none.
-func ownBranch(t task.Task, branch string) error {
-	if t.Type != task.Development {
-		return task.Errorf(task.Forbidden, "a %s publishes nothing", t.Type)
-	}
-	if branch == "" || branch != t.Branch {
-		return task.Errorf(task.Forbidden, "the branch of the task is %q, not %q", t.Branch, branch)
-	}
-	return nil
-}
-
 // refuseWhenStopping refuses what a pending stop prevents.
-func (r *Runs) refuseWhenStopping(ctx context.Context, held Held, open Write) error {
+func (r *Runs) refuseWhenStopping(ctx context.Context, held Lease, open outbox.Write) error {
 	halts, err := r.options.Store.HaltsOf(ctx, held.ID)
 	if err != nil || len(halts) == 0 || halts[0].Signal != task.SignalStop {
 		return err
 	}
-	opening, err := r.options.Store.Action(ctx, open.idempotencyKey())
+	opening, err := r.options.Store.Action(ctx, open.IdempotencyKey())
 	if task.CodeOf(err) == task.NotFound || err == nil && opening.Attempts == 0 {
 		return errStopPending()
 	}
@@ -150,29 +140,29 @@ func (r *Runs) refuseWhenStopping(ctx context.Context, held Held, open Write) er
 }
 
 func errStopPending() error {
-	return task.Errorf(task.Conflict, "the task is being stopped").WithMend("save the work and end the run as stopped")
+	return task.Errorf(task.Conflict, "the task is being stopped").WithHint("save the work and end the run as stopped")
 }
 
 // follow does what comes after a pull request is there: one that was there before
 // is given the new text, one that is ready is labelled as waiting for a review, and
 // the author of the item is made its assignee, which is how every forge can ask
 // someone to look. None of it holds up the run.
-func (r *Runs) follow(ctx context.Context, held Held, wish PullWish, pulled Pulled) error {
+func (r *Runs) follow(ctx context.Context, held Lease, wish PullWish, pulled outbox.Pulled) error {
 	pull := task.Key{Forge: held.Key.Forge, Repository: held.Key.Repository, Kind: task.Pull, Number: pulled.Number}
-	write := Write{Item: pull, Task: held.ID, Generation: held.Generation}
+	write := outbox.Write{Item: pull, Task: held.ID, Generation: held.Generation}
 	if !pulled.Opened && held.Key.Kind == task.Issue {
 		write.What = "edit_pull/" + wish.Commit
-		if err := r.put(ctx, write, EditPull{Title: &wish.Title, Text: &wish.Text}); err != nil {
+		if err := r.put(ctx, write, outbox.EditPull{Title: &wish.Title, Text: &wish.Text}); err != nil {
 			return err
 		}
 	}
 	if r.options.ReviewLabel != "" && !wish.Draft {
 		write.What = "wait_for_review/" + wish.Commit
-		if err := r.put(ctx, write, AddLabel{Label: r.options.ReviewLabel}); err != nil {
+		if err := r.put(ctx, write, outbox.AddLabel{Label: r.options.ReviewLabel}); err != nil {
 			return err
 		}
 	}
-	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, participantsAge)
+	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, items.ParticipantsAge)
 	if err != nil {
 		r.options.Log.WarnContext(ctx, "who to ask for a review is not known", "task", held.ID, "error", err)
 		return nil
@@ -182,12 +172,12 @@ func (r *Runs) follow(ctx context.Context, held Held, wish PullWish, pulled Pull
 		return nil
 	}
 	write.What = "ask_for_review/" + strconv.FormatInt(pulled.Number, 10)
-	return r.put(ctx, write, Assign{Login: author})
+	return r.put(ctx, write, outbox.Assign{Login: author})
 }
 
 // deliver puts an action into the outbox and waits until it is delivered.
-func (r *Runs) deliver(ctx context.Context, write Write, payload Payload) (store.Action, error) {
-	rung, stop := r.options.Bell.Listen(write.Task)
+func (r *Runs) deliver(ctx context.Context, write outbox.Write, payload outbox.Payload) (store.Action, error) {
+	rung, stop := r.options.Notifier.Listen(write.Task)
 	defer stop()
 	if err := r.put(ctx, write, payload); err != nil {
 		return store.Action{}, err
@@ -196,7 +186,7 @@ func (r *Runs) deliver(ctx context.Context, write Write, payload Payload) (store
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
-		action, err := r.options.Store.Action(ctx, write.idempotencyKey())
+		action, err := r.options.Store.Action(ctx, write.IdempotencyKey())
 		if err != nil {
 			return store.Action{}, err
 		}
@@ -208,7 +198,7 @@ func (r *Runs) deliver(ctx context.Context, write Write, payload Payload) (store
 		}
 		select {
 		case <-ctx.Done():
-			return store.Action{}, task.Errorf(task.Unavailable, "the forge has not taken the write %s yet", action.Kind).WithMend("ask again")
+			return store.Action{}, task.Errorf(task.Unavailable, "the forge has not taken the write %s yet", action.Kind).WithHint("ask again")
 		case <-rung:
 		case <-look.C:
 		}
@@ -221,5 +211,5 @@ func refusal(action store.Action) error {
 		return task.Errorf(task.StaleGeneration, "the run is over: a newer one has begun")
 	}
 	return task.Errorf(task.Conflict, "the write %s was refused: %s", action.Kind, action.Reason.Text()).
-		WithMend("the log of the server has what the forge said")
+		WithHint("the log of the server has what the forge said")
 }

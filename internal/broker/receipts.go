@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -92,12 +93,12 @@ func (r *Receipts) notice(kept store.Receipt, in task.Language) string {
 // returns the description of the pull request. A run can publish a commit of somebody
 // else, such as the base, and gets no receipt for it. A pull request that the work was about
 // keeps its own description: there the last comment has the link.
-func (r *Runs) attest(ctx context.Context, held Held, wish PullWish, base string, published Published) (text string, err error) {
+func (r *Runs) attest(ctx context.Context, held Lease, wish PullWish, base string, published outbox.Published) (text string, err error) {
 	if r.options.Receipts == nil || wish.Verdict == nil {
 		return wish.Text, nil
 	}
 	if !published.Own {
-		r.options.Log.WarnContext(ctx, "there is no receipt: the commit was not made for the task", "task", held.ID, "commit", published.Commit)
+		r.options.Log.WarnContext(ctx, "no receipt: the commit was not made for the task", "task", held.ID, "commit", published.Commit)
 		return wish.Text, nil
 	}
 	kept, err := r.options.Receipts.sign(ctx, receipt.Facts{
@@ -108,11 +109,11 @@ func (r *Runs) attest(ctx context.Context, held Held, wish PullWish, base string
 	if err != nil || held.Key.Kind == task.Pull {
 		return wish.Text, err
 	}
-	return joined(wish.Text, r.options.Receipts.notice(kept, r.options.Words.language(ctx, held.Task))), nil
+	return joined(wish.Text, r.options.Receipts.notice(kept, r.options.Status.language(ctx, held.Task))), nil
 }
 
 // attested says where the receipt of a run on a pull request is, for its last comment.
-func (r *Runs) attested(ctx context.Context, held Held, in task.Language) (string, error) {
+func (r *Runs) attested(ctx context.Context, held Lease, in task.Language) (string, error) {
 	if r.options.Receipts == nil || held.Key.Kind != task.Pull {
 		return "", nil
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -29,13 +31,13 @@ const (
 // prepares it; without one found is false. The context is the caller's: when it
 // ends before the agent has the task, the task goes back. A task that cannot be
 // prepared goes back too, and the agent waits on.
-func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) (made Assignment, found bool, err error) {
+func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) (made assignment.Assignment, found bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
 		given, found := h.next(waiting, asker)
 		if !found {
-			return Assignment{}, false, nil
+			return assignment.Assignment{}, false, nil
 		}
 		made, err := h.prepare(ctx, given)
 		if err == nil {
@@ -48,9 +50,9 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 		case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
 			after = soonAgain
 		}
-		h.options.Log.WarnContext(ctx, "a task could not be prepared", "task", given.Task.ID, "item", given.Task.Key.String(),
+		h.options.Log.WarnContext(ctx, "failed to prepare a task", "task", given.Task.ID, "item", given.Task.Key.String(),
 			"agent", asker.Agent, "error", err, "again", after)
-		if _, baseless := errors.AsType[*baselessError](err); baseless && ctx.Err() == nil {
+		if _, baseless := errors.AsType[*assignment.NoBaseError](err); baseless && ctx.Err() == nil {
 			h.giveUp(ctx, given.Task)
 			continue
 		}
@@ -61,7 +63,7 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 // prepare prepares a task, and keeps its lease meanwhile. The agent gets the whole
 // of a lease, or nearly: what a preparation that was quick has used of it is not
 // worth another write.
-func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) {
+func (h *HandOut) prepare(ctx context.Context, given assignment.Assignment) (assignment.Assignment, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestPreparation, task.Errorf(task.Unavailable, "the preparation took too long"))
 	defer cancel()
 	lost := make(chan error, 1)
@@ -72,10 +74,10 @@ func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) 
 	}
 	cancel()
 	if failed := <-lost; failed != nil {
-		return Assignment{}, failed
+		return assignment.Assignment{}, failed
 	}
 	if err != nil {
-		return Assignment{}, err
+		return assignment.Assignment{}, err
 	}
 	until := h.options.Now().Add(h.options.Lease)
 	renewing, done := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
@@ -85,7 +87,7 @@ func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) 
 		return made, h.options.Leases.Holds(renewing, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), h.options.Now())
 	}
 	if err := h.renew(renewing, given, until); err != nil {
-		return Assignment{}, err
+		return assignment.Assignment{}, err
 	}
 	made.Task.Lease.ExpiresAt = until
 	return made, nil
@@ -93,7 +95,7 @@ func (h *HandOut) prepare(ctx context.Context, given Given) (Assignment, error) 
 
 // keep renews the lease until the context ends. When the lease is lost it ends the
 // context.
-func (h *HandOut) keep(ctx context.Context, given Given, cancel context.CancelFunc) error {
+func (h *HandOut) keep(ctx context.Context, given assignment.Assignment, cancel context.CancelFunc) error {
 	ticker := time.NewTicker(h.options.Lease / 3)
 	defer ticker.Stop()
 	for {
@@ -110,7 +112,7 @@ func (h *HandOut) keep(ctx context.Context, given Given, cancel context.CancelFu
 	}
 }
 
-func (h *HandOut) renew(ctx context.Context, given Given, until time.Time) error {
+func (h *HandOut) renew(ctx context.Context, given assignment.Assignment, until time.Time) error {
 	return h.options.Leases.Renew(ctx, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), until)
 }
 
@@ -122,12 +124,12 @@ func (h *HandOut) giveUp(ctx context.Context, t task.Task) {
 	_, err := h.options.Tasks.Move(ctx, store.Change{
 		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: task.ReasonNoBase,
 		Effects: func(before, after task.Task) []store.Action {
-			return append(h.options.Labels.Effects(before, after), said(after, "unable", text))
+			return append(h.options.Labels.Effects(before, after), outbox.CommentAction(after, "unable", text))
 		},
 	})
-	h.options.Wrote()
+	h.options.OutboxChanged()
 	if err != nil {
-		h.options.Log.WarnContext(ctx, "cannot let a task fail that cannot be begun; its lease will run out", "task", t.ID, "error", err)
+		h.options.Log.WarnContext(ctx, "failed to end a task that cannot be started; its lease will expire", "task", t.ID, "error", err)
 	}
 }
 
@@ -140,8 +142,8 @@ func (h *HandOut) takeBack(ctx context.Context, t task.Task, reason task.Reason,
 		Task: t.ID, Generation: t.Generation, Trigger: task.Returned, Reason: reason,
 		Effects: h.options.Labels.Effects, ReadyAt: h.options.Now().Add(after),
 	})
-	h.options.Wrote()
+	h.options.OutboxChanged()
 	if err != nil {
-		h.options.Log.WarnContext(ctx, "cannot take a task back; its lease will run out", "task", t.ID, "error", err)
+		h.options.Log.WarnContext(ctx, "failed to return a task to the queue; its lease will expire", "task", t.ID, "error", err)
 	}
 }

@@ -7,26 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/broker/comments"
 	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Outcome is how an agent ends its run.
-type Outcome string
-
-// The outcomes.
-const (
-	RunDone     Outcome = "done"
-	RunFailed   Outcome = "failed"
-	RunPaused   Outcome = "paused"   // as it was asked to, or for a reason of its own
-	RunReturned Outcome = "returned" // the agent hands the task back
-	RunStopped  Outcome = "stopped"  // as it was asked to
-)
-
 // RunResult is what an agent says at the end of its run.
 type RunResult struct {
-	Outcome  Outcome
+	Outcome  task.Outcome
 	Reason   task.Reason
 	Comment  string        // what people are told; "" leaves it to the server
 	Summary  string        // for a later run
@@ -39,19 +29,19 @@ type RunResult struct {
 // change it: see docs/signals.md. A run that has ended this way already is told
 // so again; otherwise it fails with LeaseLost when the run is over, and with
 // Conflict when a pending stop does not allow the outcome.
-func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Task, error) {
+func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.Task, error) {
 	pull, opened, err := r.awaitOpening(ctx, held)
 	if err != nil {
 		return task.Task{}, err
 	}
-	if result.Outcome == RunDone || result.Outcome == RunFailed {
-		r.lookOnce(ctx, held)
+	if r.options.Comments != nil && (result.Outcome == task.OutcomeDone || result.Outcome == task.OutcomeFailed) {
+		r.options.Comments.LookOnce(ctx, held.Task)
 	}
-	late, err := r.late(ctx, held)
+	late, err := comments.Late(ctx, r.options.Store, held.Task)
 	if err != nil {
 		return task.Task{}, err
 	}
-	in := r.options.Words.language(ctx, held.Task)
+	in := r.options.Status.language(ctx, held.Task)
 	attested, err := r.attested(ctx, held, in)
 	if err != nil {
 		return task.Task{}, err
@@ -85,7 +75,7 @@ func (r *Runs) Finish(ctx context.Context, held Held, result RunResult) (task.Ta
 		return task.Task{}, err
 	}
 	r.options.Sender.Wake()
-	r.options.Log.InfoContext(ctx, "a run has ended", "task", held.ID, "generation", held.Generation,
+	r.options.Log.InfoContext(ctx, "run ended", "task", held.ID, "generation", held.Generation,
 		"outcome", result.Outcome, "state", after.State, "reason", after.Reason)
 	return after, nil
 }
@@ -102,21 +92,21 @@ func joined(first, second string) string {
 // progress comment is one of them: what the run has put before is refused when the
 // task is in its next generation. The run may not know how it ended, so the text gets the
 // heading of the state.
-func (r *Runs) effects(held Held, comment, progress string) store.Effects {
-	usual := r.options.Words.effects(comment)
+func (r *Runs) effects(held Lease, comment, progress string) store.Effects {
+	usual := r.options.Status.effects(comment)
 	if progress == "" {
 		return usual
 	}
 	return func(before, after task.Task) []store.Action {
-		actions := slices.DeleteFunc(usual(before, after), func(action store.Action) bool { return action.Kind == ProgressState{}.Kind() })
-		text := written(after, "progress/end", Progress{Name: progressName(held.Task), Text: notice.WithHeading(progress, after.State)})
+		actions := slices.DeleteFunc(usual(before, after), func(action store.Action) bool { return action.Kind == outbox.ProgressState{}.Kind() })
+		text := outbox.TaskAction(after, "progress/end", outbox.Progress{Name: outbox.ProgressName(held.Task), Text: notice.WithHeading(progress, after.State)})
 		text.Lasting = after.State.Terminal()
 		return append(actions, text)
 	}
 }
 
 // MayFinish fails with Conflict if a pending stop keeps the run from ending well.
-func (r *Runs) MayFinish(ctx context.Context, held Held) error {
+func (r *Runs) MayFinish(ctx context.Context, held Lease) error {
 	_, opened, err := openedPull(ctx, r.options.Store, held.ID, held.Generation)
 	if err != nil {
 		return err
@@ -125,13 +115,13 @@ func (r *Runs) MayFinish(ctx context.Context, held Held) error {
 	if err != nil {
 		return err
 	}
-	_, err = decide(RunResult{Outcome: RunDone}, pending, opened)
+	_, err = decide(RunResult{Outcome: task.OutcomeDone}, pending, opened)
 	return err
 }
 
 // endedAlready answers an agent whose run is over: well if it ended it that way
 // itself.
-func (r *Runs) endedAlready(ctx context.Context, held Held, outcome Outcome, lost error) (task.Task, error) {
+func (r *Runs) endedAlready(ctx context.Context, held Lease, outcome task.Outcome, lost error) (task.Task, error) {
 	ended, err := r.options.Store.EndedRun(ctx, held.ID, held.Generation, held.TokenHash)
 	if task.CodeOf(err) == task.NotFound {
 		return task.Task{}, lost
@@ -150,8 +140,8 @@ func (r *Runs) endedAlready(ctx context.Context, held Held, outcome Outcome, los
 const openingWait = 10 * time.Second
 
 // awaitOpening is openedPull when nobody is opening the pull request any more.
-func (r *Runs) awaitOpening(ctx context.Context, held Held) (address string, opened bool, err error) {
-	rung, stop := r.options.Bell.Listen(held.ID)
+func (r *Runs) awaitOpening(ctx context.Context, held Lease) (address string, opened bool, err error) {
+	rung, stop := r.options.Notifier.Listen(held.ID)
 	defer stop()
 	patience := time.NewTimer(openingWait)
 	defer patience.Stop()
@@ -174,7 +164,7 @@ func (r *Runs) awaitOpening(ctx context.Context, held Held) (address string, ope
 // without anyone being able to prevent it, and its address as soon as there is
 // one.
 func openedPull(ctx context.Context, from store.Runs, id task.ID, generation int64) (address string, opened bool, err error) {
-	actions, err := from.RunActions(ctx, id, generation, OpenPull{}.Kind())
+	actions, err := from.RunActions(ctx, id, generation, outbox.OpenPull{}.Kind())
 	if err != nil {
 		return "", false, err
 	}
@@ -183,7 +173,7 @@ func openedPull(ctx context.Context, from store.Runs, id task.ID, generation int
 			opened = true
 		}
 		if action.Status == store.Delivered {
-			var pulled Pulled
+			var pulled outbox.Pulled
 			if err := json.Unmarshal(action.Result, &pulled); err != nil {
 				return "", false, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
 			}
@@ -205,22 +195,22 @@ type decision struct {
 func decide(result RunResult, pending []store.Halt, opened bool) (decision, error) {
 	stop, pause := haltsIn(pending)
 	if stop != nil {
-		if result.Outcome == RunDone && opened {
+		if result.Outcome == task.OutcomeDone && opened {
 			return decision{task.Finished, task.ReasonCompleted, nil}, nil
 		}
-		if result.Outcome == RunDone {
+		if result.Outcome == task.OutcomeDone {
 			return decision{}, errStopPending()
 		}
 		return decision{task.Withdrawn, stop.Reason, stop}, nil
 	}
 	switch result.Outcome {
-	case RunDone:
+	case task.OutcomeDone:
 		return decision{task.Finished, task.ReasonCompleted, nil}, nil
-	case RunFailed:
+	case task.OutcomeFailed:
 		return decision{task.GaveUp, knownReason(result.Reason, task.ReasonRunFailed), nil}, nil
-	case RunPaused, RunReturned:
+	case task.OutcomePaused, task.OutcomeReturned:
 		return decideRest(result, pause), nil
-	case RunStopped:
+	case task.OutcomeStopped:
 		return decision{}, task.Errorf(task.Conflict, "nobody has asked for the task to be stopped")
 	default:
 		return decision{}, task.Errorf(task.Invalid, "a run cannot end as %q", string(result.Outcome))
@@ -230,13 +220,13 @@ func decide(result RunResult, pending []store.Halt, opened bool) (decision, erro
 // decideRest decides between a pause and the queue.
 func decideRest(result RunResult, pause *store.Halt) decision {
 	switch {
-	case result.Outcome == RunPaused && ownPause[result.Reason]:
+	case result.Outcome == task.OutcomePaused && ownPause[result.Reason]:
 		return decision{task.PauseSet, result.Reason, nil}
 	case pause != nil:
 		return decision{task.PauseSet, pause.Reason, pause}
-	case result.Outcome == RunPaused && result.Reason == task.ReasonAgentPaused: // by a file on its machine
+	case result.Outcome == task.OutcomePaused && result.Reason == task.ReasonAgentPaused: // by a file on its machine
 		return decision{task.PauseSet, result.Reason, nil}
-	case result.Outcome == RunPaused: // the pause was lifted while the agent was at it
+	case result.Outcome == task.OutcomePaused: // the pause was lifted while the agent was at it
 		return decision{task.Returned, task.ReasonResumed, nil}
 	default:
 		return decision{task.Returned, knownReason(result.Reason, task.ReasonAgentStopping), nil}
@@ -268,7 +258,7 @@ func knownReason(given, otherwise task.Reason) task.Reason {
 
 // comment is what people are told about the end of a run.
 func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull string, in task.Language) string {
-	n := r.options.Words.about(t, result.Kept)
+	n := r.options.Status.about(t, result.Kept)
 	n.Reason = decided.reason
 	switch decided.trigger {
 	case task.Finished:

@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -25,14 +28,14 @@ type RunStore interface {
 	store.Outbox
 }
 
-// RunOptions is what Runs needs. Store, Sender, Snapshots, Bell, Words, Own, Base,
+// RunOptions is what Runs needs. Store, Sender, Snapshots, Notifier, Status, Own, Base,
 // Steering and Gate have to be set.
 type RunOptions struct {
 	Store     RunStore
-	Sender    *Sender
-	Snapshots *Snapshots
-	Bell      *Bell
-	Words     *Words
+	Sender    *outbox.Sender
+	Snapshots *items.Snapshots
+	Notifier  *Notifier
+	Status    *StatusText
 	// Own tells whether a login on a forge is ours.
 	Own func(of task.Forge, login string) bool
 	// Base is the branch that the work of a task that is held started from.
@@ -41,12 +44,12 @@ type RunOptions struct {
 	// that is not supported.
 	Forges map[task.Forge]forge.Reader
 	// Steering says whose words are a request.
-	Steering *Steering
-	// Talk keeps what people write. It is looked once more at the end of a run, so that
+	Steering *items.Steering
+	// Comments keeps what people write. It is looked once more at the end of a run, so that
 	// what came too late is named; nil means that it is not.
-	Talk *Talk
+	Comments *comments.Log
 	// Reviews are where the reviews of pull requests are read.
-	Reviews map[task.Forge]ReviewSource
+	Reviews map[task.Forge]items.ReviewSource
 	Gate    Gate
 	// Addresses are where it is asked under which address a person's commits are
 	// theirs; without one nobody is named in commits.
@@ -87,18 +90,18 @@ func NewRuns(options RunOptions) *Runs {
 	return &Runs{options}
 }
 
-// Held is a task in the hands of an agent.
-type Held struct {
+// Lease is a task in the hands of an agent.
+type Lease struct {
 	task.Task
 	TokenHash []byte // of the lease's token
 }
 
-func (h Held) write(what string) Write {
-	return Write{Item: h.Key, Task: h.ID, Generation: h.Generation, What: what}
+func (h Lease) write(what string) outbox.Write {
+	return outbox.Write{Item: h.Key, Task: h.ID, Generation: h.Generation, What: what}
 }
 
 // Renew extends the lease and returns until when.
-func (r *Runs) Renew(ctx context.Context, held Held) (time.Time, error) {
+func (r *Runs) Renew(ctx context.Context, held Lease) (time.Time, error) {
 	until := r.options.Now().Add(r.options.Lease)
 	return until, r.options.Store.Renew(ctx, held.ID, held.Generation, held.TokenHash, until)
 }
@@ -120,7 +123,7 @@ var reportable = map[task.EventKind]bool{
 
 // Report stores entries of the journal, which the agent has numbered, and returns
 // the sequence up to which all are stored. See [store.Runs].
-func (r *Runs) Report(ctx context.Context, held Held, entries []task.Event) (int64, error) {
+func (r *Runs) Report(ctx context.Context, held Lease, entries []task.Event) (int64, error) {
 	if len(entries) > maxReport {
 		return 0, task.Errorf(task.TooLarge, "a report has %d entries; %d are allowed", len(entries), maxReport)
 	}
@@ -161,16 +164,13 @@ func phaseOf(data json.RawMessage) (task.Phase, error) {
 	if !entry.Phase.Valid() {
 		return "", task.Errorf(task.Invalid, "there is no phase %q", string(entry.Phase))
 	}
-	return entry.Phase.Now(entry.Status == phaseActive), nil
+	return entry.Phase.Now(entry.Status == task.PhaseActive), nil
 }
-
-// phaseActive is the status of a phase that has begun, as runs write it.
-const phaseActive = "active"
 
 // Journal returns entries of the task's journal after a position, since it was last
 // assigned: at least one if there is one, and no more than fit into one answer.
 // What came before that was other work, which no run goes on with.
-func (r *Runs) Journal(ctx context.Context, held Held, after int64, limit int) ([]task.Event, error) {
+func (r *Runs) Journal(ctx context.Context, held Lease, after int64, limit int) ([]task.Event, error) {
 	var events []task.Event
 	for len(events) == 0 {
 		page, err := r.options.Store.EventsAfter(ctx, held.ID, after, limit)
@@ -178,7 +178,7 @@ func (r *Runs) Journal(ctx context.Context, held Held, after int64, limit int) (
 			return nil, err
 		}
 		after = page[len(page)-1].Position
-		events = slices.DeleteFunc(page, func(e task.Event) bool { return e.Generation < held.Began })
+		events = slices.DeleteFunc(page, func(e task.Event) bool { return e.Generation < held.FirstGeneration })
 	}
 	size := 0
 	for i, e := range events {
@@ -191,37 +191,33 @@ func (r *Runs) Journal(ctx context.Context, held Held, after int64, limit int) (
 
 // Progress brings the run's progress comment up to date. A run that goes on after
 // a pause or a loss keeps the comment that it had.
-func (r *Runs) Progress(ctx context.Context, held Held, text string) error {
-	return r.put(ctx, held.write("progress/"+rand.Text()), Progress{Name: progressName(held.Task), Text: text})
+func (r *Runs) Progress(ctx context.Context, held Lease, text string) error {
+	return r.put(ctx, held.write("progress/"+rand.Text()), outbox.Progress{Name: outbox.ProgressName(held.Task), Text: text})
 }
-
-// progressName tells the progress comments of a task's lives apart.
-func progressName(t task.Task) string { return "run/" + strconv.FormatInt(t.Began, 10) }
 
 // Say writes a comment, or an answer in a review thread if one is named. The same
 // name is the same comment. What a run has said while it was held is written, although the
 // forge may take it only when the run is over.
-func (r *Runs) Say(ctx context.Context, held Held, name, text, thread string) error {
+func (r *Runs) Say(ctx context.Context, held Lease, name, text, thread string) error {
 	write := held.write("say/" + name)
-	write.Lasting, write.Began = true, held.Began
+	write.Lasting, write.Began = true, held.FirstGeneration
 	if thread != "" {
 		write.What = "reply/" + name
-		return r.put(ctx, write, Reply{Thread: thread, Text: text})
+		return r.put(ctx, write, outbox.Reply{Thread: thread, Text: text})
 	}
-	return r.put(ctx, write, Comment{Text: text})
+	return r.put(ctx, write, outbox.Comment{Text: text})
 }
 
-// SubmitReview writes a review of a pull request to the forge, once for each head
-// commit, in whichever run.
-func (r *Runs) SubmitReview(ctx context.Context, pull task.Key, review SubmitReview) error {
-	return r.put(ctx, Write{Item: pull, What: "review/" + review.Commit}, review)
-}
-
-func (r *Runs) put(ctx context.Context, write Write, payload Payload) error {
-	action, err := NewAction(write, payload)
+func (r *Runs) put(ctx context.Context, write outbox.Write, payload outbox.Payload) error {
+	action, err := outbox.NewAction(write, payload)
 	if err != nil {
 		return err
 	}
 	_, err = r.options.Sender.Put(ctx, action)
 	return err
+}
+
+// References returns the items that the text of the task's own item names.
+func (r *Runs) References(ctx context.Context, held Lease) ([]forge.Item, error) {
+	return assignment.References(ctx, r.options.Snapshots, r.options.Forges, held.Key)
 }

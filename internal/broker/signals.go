@@ -20,11 +20,11 @@ func (s Signals) any() bool { return s.Stop != nil || s.Pause != nil || len(s.Co
 const maxComments = 200
 
 // Signals returns what a run has to know, as soon as there is something, or
-// nothing when the wait is over. The database is looked at when the bell rings,
+// nothing when the wait is over. The database is looked at when the notifier rings,
 // not in between. When the wait ends because the lease is over, it fails with
 // LeaseLost.
-func (r *Runs) Signals(ctx context.Context, held Held, after int64, wait time.Duration) (Signals, error) {
-	rung, stop := r.options.Bell.Listen(held.ID)
+func (r *Runs) Signals(ctx context.Context, held Lease, after int64, wait time.Duration) (Signals, error) {
+	rung, stop := r.options.Notifier.Listen(held.ID)
 	defer stop()
 	end := time.NewTimer(wait)
 	defer end.Stop()
@@ -47,7 +47,7 @@ func (r *Runs) Signals(ctx context.Context, held Held, after int64, wait time.Du
 }
 
 // pending reads what a run has to know now.
-func (r *Runs) pending(ctx context.Context, held Held, after int64) (Signals, error) {
+func (r *Runs) pending(ctx context.Context, held Lease, after int64) (Signals, error) {
 	halts, err := r.options.Store.HaltsOf(ctx, held.ID)
 	if err != nil {
 		return Signals{}, err

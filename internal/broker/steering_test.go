@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -27,21 +29,21 @@ func TestWhoMaySteer(t *testing.T) {
 	} {
 		f.SetAccess(team, login, access)
 	}
-	key := f.AddItem(team, task.Issue, "author", "Mend the gate")
+	key := f.AddItem(team, task.Issue, "author", "Fix the gate")
 	item := forge.Item{Key: key, Author: "author", Assignees: []string{"assignee"}}
 	everyone := []string{"writer", "WRITER", "admin", "author", "reader", "assignee", "early", "nobody", forge.Ghost, "", kelvin + "im"}
-	for accept, want := range map[broker.Accept][]string{
-		"":                          {"writer", "WRITER", "admin", "author"},
-		broker.FromWritersAndAuthor: {"writer", "WRITER", "admin", "author"},
-		broker.FromWriters:          {"writer", "WRITER", "admin"},
-		broker.FromParticipants:     {"writer", "WRITER", "admin", "author", "assignee", "early"},
-		broker.FromAll:              everyone,
+	for accept, want := range map[items.Accept][]string{
+		"":                         {"writer", "WRITER", "admin", "author"},
+		items.FromWritersAndAuthor: {"writer", "WRITER", "admin", "author"},
+		items.FromWriters:          {"writer", "WRITER", "admin"},
+		items.FromParticipants:     {"writer", "WRITER", "admin", "author", "assignee", "early"},
+		items.FromAll:              everyone,
 	} {
-		rights := broker.NewRights(map[task.Forge]forge.Reader{task.GitHub: f}, nil)
+		rights := items.NewRights(map[task.Forge]forge.Reader{task.GitHub: f}, nil)
 		if _, err := rights.Access(t.Context(), key, "kim"); err != nil { // is remembered
 			t.Fatal(err)
 		}
-		steering := &broker.Steering{Accept: accept, Access: rights.Access, Log: slog.New(slog.DiscardHandler)}
+		steering := &items.Steering{Accept: accept, Access: rights.Access, Log: slog.New(slog.DiscardHandler)}
 		var may []string
 		for _, login := range everyone {
 			standing, err := steering.Of(t.Context(), item, login, func() (bool, error) { return login == "early", nil })
@@ -65,10 +67,10 @@ func TestWhoMaySteerNoMore(t *testing.T) {
 	t.Parallel()
 	f := dummy.New(task.GitHub, bot)
 	f.AddRepository(team, forge.Remote{})
-	key := f.AddItem(team, task.Issue, "author", "Mend the gate")
+	key := f.AddItem(team, task.Issue, "author", "Fix the gate")
 	at := time.Now()
-	rights := broker.NewRights(map[task.Forge]forge.Reader{task.GitHub: f}, func() time.Time { return at })
-	steering := &broker.Steering{Access: rights.Access, Log: slog.New(slog.DiscardHandler)}
+	rights := items.NewRights(map[task.Forge]forge.Reader{task.GitHub: f}, func() time.Time { return at })
+	steering := &items.Steering{Access: rights.Access, Log: slog.New(slog.DiscardHandler)}
 	check := func(author, login string, want bool) {
 		t.Helper()
 		standing, err := steering.Of(t.Context(), forge.Item{Key: key, Author: author}, login, nil)
@@ -96,7 +98,7 @@ func TestAStrangersReviewCommandsNothing(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.forge.SetAccess(team, "mallory", forge.ReadAccess)
-	issue := o.issue("Mend the gate")
+	issue := o.issue("Fix the gate")
 	o.look(issue)
 	done := o.finish(o.task(issue, task.Development), "writer")
 	pull := o.pull(done.Branch, "Closes #1")
@@ -175,7 +177,7 @@ func TestPrepareLeavesOutStrangers(t *testing.T) {
 	o.forge.Say(pull, "mallory", "Secret three.")
 	o.look(pull)
 	held := o.claim(o.task(pull, task.Development), "a")
-	made, err := preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: held})
+	made, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held})
 	o.check(err)
 	for _, part := range []string{"Oil it.", "Here.", "Since Monday."} {
 		if !strings.Contains(made.Prompt, part) {
@@ -204,7 +206,7 @@ func TestPrepareLeavesOutStrangers(t *testing.T) {
 		return dummy.None
 	})
 	o.later(time.Hour)
-	if _, err := preparer(o, &seeds{}).Prepare(t.Context(), broker.Given{Task: held}); err == nil {
+	if _, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held}); err == nil {
 		t.Error("a task is handed out with comments of nobody knows whom")
 	}
 }
@@ -226,7 +228,7 @@ func (f *openForge) MayTriage(_ context.Context, _, login string) (bool, error) 
 func TestWhoMayAsk(t *testing.T) {
 	t.Parallel()
 	open := &openForge{by: "mallory", entitled: []string{"ann"}}
-	o := newOffice(t, func(options *broker.IntakeOptions) {
+	o := newOffice(t, func(options *intake.Options) {
 		open.Forge, _ = options.Forges[task.GitHub].(*dummy.Forge)
 		options.Forges = map[task.Forge]forge.Forge{task.GitHub: open}
 	})
@@ -250,7 +252,7 @@ func TestWhoMayAsk(t *testing.T) {
 	// With everyone's word, everyone's assignment counts.
 	open.by = "mallory"
 	other := o.issue("Do as I say")
-	o.steering.Accept = broker.FromAll
+	o.steering.Accept = items.FromAll
 	o.look(other)
 	o.task(other, task.Development)
 }
@@ -261,7 +263,7 @@ func TestALabelOnAnIssueIsNotForStrangers(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.forge.SetAccess(team, "mallory", forge.ReadAccess)
-	issue := o.issue("Mend the gate")
+	issue := o.issue("Fix the gate")
 	pulls := map[string]task.Key{}
 	for _, author := range []string{bot, "ann", "mallory"} {
 		pulls[author] = o.pull("of-"+author, "Closes #1")
@@ -284,7 +286,7 @@ func TestALabelOnAnIssueIsNotForStrangers(t *testing.T) {
 // called as the configuration calls the bot is a stranger's.
 func TestANameIsNotTheBot(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(options *broker.IntakeOptions) {
+	o := newOffice(t, func(options *intake.Options) {
 		options.Bot = func(context.Context, task.Forge) (string, error) { return "toryo", nil } // and we are toryo-bot
 	})
 	o.forge.SetAccess(team, "toryo", forge.ReadAccess)
@@ -303,7 +305,7 @@ func TestANameIsNotTheBot(t *testing.T) {
 func TestStrangersReviewsHaveAnEnd(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	o.steering.Accept = broker.FromAll
+	o.steering.Accept = items.FromAll
 	pull := o.pull("feature", "")
 	at := o.now()
 	rounds := 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -173,7 +173,7 @@ func TestAnUnreadableIssueStopsNoFixUp(t *testing.T) {
 // still does, and looks are not logged.
 func TestUnassigningCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
-	off := func(options *broker.IntakeOptions) { options.KeepUnassigned = true }
+	off := func(options *intake.Options) { options.KeepUnassigned = true }
 	t.Run("development", func(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t, off)

@@ -9,23 +9,25 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/toryo-dev/toryo/internal/broker/comments"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// WatchOptions is what a watcher needs. Tasks, Snapshots, Talk and Notices have to
+// WatchOptions is what a watcher needs. Tasks, Snapshots, Comments and Changes have to
 // be set.
 type WatchOptions struct {
 	Tasks     store.Tasks
-	Notices   store.Notices
-	Snapshots *Snapshots
-	Talk      *Talk
+	Changes   *items.Feed
+	Snapshots *items.Snapshots
+	Comments  *comments.Log
 	// Wanted looks whether an item still wants its task, and withdraws it if not;
-	// see [Intake.Look]. Nil means that someone else does.
+	// see Intake.Look in package intake. Nil means that someone else does.
 	Wanted func(ctx context.Context, item task.Key, maxAge time.Duration) error
 	// Answered lets a task go on whose run has asked a person something, when there
-	// is an answer or there was none for AnswerWithin; see [Halts.Answered]. Nil
+	// is an answer or there was none for AnswerWithin; see [Controller.Answered]. Nil
 	// means that someone else does; zero that there is all the time in the world.
 	Answered     func(ctx context.Context, t task.Task) error
 	AnswerWithin time.Duration
@@ -41,10 +43,9 @@ type WatchOptions struct {
 type Watcher struct {
 	options    WatchOptions
 	background lifecycle.Group
-	hinted     chan struct{} // has room for one: there are hints
+	queue      *items.Queue // of items that changed
 
 	mu     sync.Mutex
-	hints  map[task.Key]bool
 	looked map[run]time.Time
 }
 
@@ -73,102 +74,80 @@ func NewWatcher(options WatchOptions) *Watcher {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Watcher{options: options, hinted: make(chan struct{}, 1), hints: map[task.Key]bool{}, looked: map[run]time.Time{}}
+	return &Watcher{options: options, queue: items.NewQueue(), looked: map[run]time.Time{}}
 }
 
-// Start begins to look at what it is told of: every server does. What nobody tells
-// of is found by [Watcher.GoThrough], which one server calls.
+// Start begins to look at the items that change: every server does. What nobody tells
+// of is found by [Watcher.GoThrough], which one server calls. It is called once.
 func (w *Watcher) Start(ctx context.Context) {
+	unsubscribe := w.options.Changes.Subscribe(w.changed)
 	w.background.Start(ctx, func(ctx context.Context) {
-		defer w.options.Notices.Listen(w.heard)()
-		w.followHints(ctx)
+		defer unsubscribe()
+		w.follow(ctx)
 	})
 }
 
 // Stop ends what Start began and waits for it.
 func (w *Watcher) Stop() { w.background.Stop() }
 
-// heard takes in what happened on the board.
-func (w *Watcher) heard(notice store.Notice) {
-	if notice.Topic != store.BoardChanged {
-		return
+// changed puts the items that changed into the queue. Where any item of a repository may
+// have changed, all tasks are looked at when they are gone through the next time.
+func (w *Watcher) changed(change items.Change) {
+	w.queue.Add(change.Items...)
+	if change.All {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		clear(w.looked)
 	}
-	if key, err := task.ParseKey(notice.Subject); err == nil {
-		w.Changed(key)
-	}
 }
 
-// Changed says that something happened to an item, which is looked at right away.
-func (w *Watcher) Changed(key task.Key) {
-	w.options.Snapshots.Changed(key)
-	w.mu.Lock()
-	w.hints[key] = true
-	w.mu.Unlock()
-	signal(w.hinted)
-}
-
-// ChangedAll says that something happened in a repository. Its tasks are looked
-// at when they are gone through the next time.
-func (w *Watcher) ChangedAll(of task.Forge, name string) {
-	w.options.Snapshots.ChangedAll(of, name)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.looked)
-}
-
-// followHints looks at what we are told of. What cannot be read is looked at again
+// follow looks at the items that changed. What cannot be read is looked at again
 // soon: nobody may tell us of it a second time.
-func (w *Watcher) followHints(ctx context.Context) {
+func (w *Watcher) follow(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()
-	trouble := newBackoff()
+	trouble := lifecycle.NewBackoff(longestHint)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.hinted:
+		case <-w.queue.Ready():
 		case <-again.C:
 		}
-		err := w.lookAtHints(ctx)
+		err := w.lookAtChanged(ctx)
 		if err == nil || ctx.Err() != nil {
 			trouble.Reset()
 			continue
 		}
 		pause := min(trouble.NextBackOff(), longestHint)
-		w.options.Log.WarnContext(ctx, "an item that changed cannot be looked at; it is tried again", "error", err, "again", pause)
+		w.options.Log.WarnContext(ctx, "failed to read an item that changed; retrying", "error", err, "again", pause)
 		again.Reset(pause)
 	}
 }
 
-// lookAtHints looks at what there are hints of, and keeps those that it cannot read.
-func (w *Watcher) lookAtHints(ctx context.Context) error {
-	w.mu.Lock()
-	hints := w.hints
-	w.hints = map[task.Key]bool{}
-	w.mu.Unlock()
-	tasks := w.running(ctx, hints)
+// lookAtChanged looks at what is in the queue, and puts back what cannot be read.
+func (w *Watcher) lookAtChanged(ctx context.Context) error {
+	tasks := w.running(ctx, w.queue.Take())
 	failed := w.lookAtEach(ctx, tasks)
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for i, t := range tasks {
 		if failed[i] != nil {
-			w.hints[t.Key] = true
+			w.queue.Return(t.Key)
 		}
 	}
 	return errors.Join(failed...)
 }
 
 // running returns the tasks of the items that are running or wait for an answer.
-func (w *Watcher) running(ctx context.Context, items map[task.Key]bool) []task.Task {
+func (w *Watcher) running(ctx context.Context, changed []task.Key) []task.Task {
 	var tasks []task.Task
-	for key := range items {
+	for _, key := range changed {
 		for _, kind := range []task.Type{task.Development, task.Review} {
 			t, err := w.options.Tasks.TaskOf(ctx, key, kind)
 			switch {
-			case err == nil && (t.State == task.Running || asks(t)):
+			case err == nil && (t.State == task.Running || t.AwaitsAnswer()):
 				tasks = append(tasks, t)
 			case err != nil && task.CodeOf(err) != task.NotFound && ctx.Err() == nil:
-				w.options.Log.ErrorContext(ctx, "cannot see whether an item that changed has a task; it is looked at later", "item", key.String(), "error", err)
+				w.options.Log.ErrorContext(ctx, "failed to look up the task of an item that changed; retrying later", "item", key.String(), "error", err)
 			}
 		}
 	}
@@ -186,7 +165,7 @@ func (w *Watcher) GoThrough(ctx context.Context) error {
 	w.mu.Lock()
 	still := make(map[run]time.Time, len(running))
 	for _, t := range running {
-		if t.State == task.Paused && !asks(t) {
+		if t.State == task.Paused && !t.AwaitsAnswer() {
 			continue
 		}
 		is := run{t.ID, t.Generation}
@@ -260,17 +239,13 @@ func (w *Watcher) hear(ctx context.Context, t task.Task, age time.Duration) erro
 	if err != nil {
 		return err
 	}
-	if err := w.options.Talk.Hear(ctx, t, seen); err != nil || !asks(t) || w.options.Answered == nil {
+	if err := w.options.Comments.Update(ctx, t, seen); err != nil || !t.AwaitsAnswer() || w.options.Answered == nil {
 		return err
 	}
-	answered, err := w.options.Talk.answered(ctx, t)
+	answered, err := w.options.Comments.Answered(ctx, t)
 	inVain := w.options.AnswerWithin > 0 && w.options.Now().Sub(t.UpdatedAt) >= w.options.AnswerWithin
 	if err != nil || !answered && !inVain {
 		return err
 	}
 	return w.options.Answered(ctx, t)
 }
-
-// asks reports whether the run of a task has asked a person something and waits for
-// the answer.
-func asks(t task.Task) bool { return t.State == task.Paused && t.Reason == task.ReasonAwaitingAnswer }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 const commentErrorLength = 4000
@@ -73,7 +74,7 @@ func (r Result) Comment(language task.Language) string {
 		message = strings.ToValidUTF8(message[:cut]+"\n...\n"+message[len(message)-cut:], "")
 	}
 	message = strings.TrimRight(message, "\n")
-	fence := fenceFor(message)
+	fence := textfmt.Fence(message)
 	return fmt.Sprintf(form, r.environmentText(language), fence, message, fence, r.SetupResult.NetworkRetries,
 		r.SetupResult.Regenerations, mostRegenerations, fmt.Sprintf("%s (%s)", last.Classification.Class, last.Classification.Kind))
 }
@@ -115,7 +116,7 @@ func CloneComment(language task.Language, message string) string {
 	if !known {
 		form = cloneTexts[task.English]
 	}
-	fence := fenceFor(message)
+	fence := textfmt.Fence(message)
 	return fmt.Sprintf(form, fence, strings.TrimRight(message, "\n"), fence, fmt.Sprintf("%s (%s)", Fatal, Container))
 }
 
@@ -124,7 +125,7 @@ var guessTexts = map[task.Language]string{task.Japanese: "%s（推測: %s）", t
 
 // environmentText is the environment on one line.
 func (r Result) environmentText(language task.Language) string {
-	name := oneLine(r.SetupResult.Environment)
+	name := textfmt.OneLine(r.SetupResult.Environment)
 	if r.SetupResult.Guess == "" {
 		return name
 	}
@@ -132,16 +133,5 @@ func (r Result) environmentText(language task.Language) string {
 	if !known {
 		form = guessTexts[task.English]
 	}
-	return fmt.Sprintf(form, name, oneLine(r.SetupResult.Guess))
+	return fmt.Sprintf(form, name, textfmt.OneLine(r.SetupResult.Guess))
 }
-
-// fenceFor is a code fence that nothing in the text can close.
-func fenceFor(text string) string {
-	longest := 2
-	for run := range strings.FieldsFuncSeq(text, func(letter rune) bool { return letter != '`' }) {
-		longest = max(longest, len(run))
-	}
-	return strings.Repeat("`", longest+1)
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

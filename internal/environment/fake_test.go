@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // engine is a sandbox engine that does as it is told: each command has the
@@ -34,7 +35,9 @@ type engine struct {
 
 func (e *engine) Name() string { return "fake" }
 
-func (e *engine) Images() bool { return e.images }
+func (e *engine) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{Images: e.images, Network: true, Snapshots: true}
+}
 
 func (e *engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	e.starts = append(e.starts, spec)
@@ -74,7 +77,7 @@ func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
 	return nil
 }
 
-func (b *box) Snapshot(_ context.Context, key string, _ sandbox.Listing) (sandbox.Snapshot, error) {
+func (b *box) Snapshot(_ context.Context, key string, _ workdir.Listing) (sandbox.Snapshot, error) {
 	b.engine.kept = append(b.engine.kept, key)
 	return sandbox.Snapshot{Key: key}, nil
 }

@@ -4,14 +4,14 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // onlyListed is the part of a file system that a listing names: the project as it
 // was, without what set-up added.
 type onlyListed struct {
 	fs.FS
-	listing sandbox.Listing
+	listing workdir.Listing
 }
 
 // ReadDir leaves out what is not listed.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // mostRegenerations is how often the model is asked in one run of the sub-phase.
@@ -49,7 +51,7 @@ func (r *setupRun) leaveSnapshot(ctx context.Context) error {
 	if err := r.removeSnapshot(ctx, key); err != nil {
 		return r.fatal("the snapshot could not be removed", err)
 	}
-	if err := sandbox.RemoveAdded(r.request.Spec.Workspace, r.before); err != nil {
+	if err := workdir.RemoveAdded(r.request.Spec.Workspace, r.before); err != nil {
 		return r.fatal("the workspace could not be cleaned", err)
 	}
 	r.result.SetupResult.FromSnapshot, r.cold = "", true
@@ -149,18 +151,18 @@ func (r *setupRun) try(ctx context.Context, p *ProjectSetup, folder, command str
 // failed says what a command's end means.
 func (r *setupRun) failed(folder, command string, ran sandbox.Result) Failure {
 	failure := Failure{Command: command, Directory: folder, ExitCode: ran.ExitCode, Log: ending(ran.Log),
-		Message: fmt.Sprintf("the command %q ended with exit code %d", shortened(command), ran.ExitCode)}
+		Message: fmt.Sprintf("the command %q ended with exit code %d", textfmt.Shorten(command, longestShown), ran.ExitCode)}
 	switch ran.Exceeded {
 	case sandbox.NoLimit:
 		failure.Classification = Classify(ran.Log, ran.ExitCode)
 	case sandbox.TimeLimit:
-		failure.Message = fmt.Sprintf("the command %q did not end within its time limit", shortened(command))
+		failure.Message = fmt.Sprintf("the command %q did not end within its time limit", textfmt.Shorten(command, longestShown))
 		failure.Classification = Classify(ran.Log, 0)
 		if failure.Classification.Class == Fatal {
 			failure.Classification = Classification{Kind: Unknown, Class: Fixable, Line: failure.Classification.Line}
 		}
 	default:
-		failure.Message = fmt.Sprintf("the command %q exceeded the sandbox's limit of %s", shortened(command), ran.Exceeded)
+		failure.Message = fmt.Sprintf("the command %q exceeded the sandbox's limit of %s", textfmt.Shorten(command, longestShown), ran.Exceeded)
 		failure.Classification = Classification{Class: Fatal, Kind: Resource, Line: "limit exceeded: " + string(ran.Exceeded)}
 	}
 	return failure
@@ -172,12 +174,12 @@ func (r *setupRun) notRun(ctx context.Context, command string, err error) (*Fail
 		return nil, ctx.Err()
 	}
 	if code := task.CodeOf(err); code == task.TooLarge || code == task.Invalid {
-		failure := Failure{Message: err.Error(), Command: shortened(command), ExitCode: -1,
+		failure := Failure{Message: err.Error(), Command: textfmt.Shorten(command, longestShown), ExitCode: -1,
 			Classification: Classification{Class: Fixable, Kind: Unknown, Line: err.Error()}}
 		r.result.Errors = append(r.result.Errors, failure)
 		return &failure, nil
 	}
-	fatal := r.fatal("the sandbox failed while the command "+shortened(command)+" ran", err)
+	fatal := r.fatal("the sandbox failed while the command "+textfmt.Shorten(command, longestShown)+" ran", err)
 	_ = r.stop(ctx) // it is dead; what is left of it is reaped later
 	return nil, fatal
 }
@@ -223,7 +225,7 @@ func (r *setupRun) verify(ctx context.Context, p *ProjectSetup) error {
 func mismatch(check Check, ran sandbox.Result, actual []byte) *Failure {
 	return &Failure{Command: check.Command, ExitCode: ran.ExitCode, Log: ending(ran.Log),
 		Message: fmt.Sprintf("verification failed: %q printed %q with exit code %d; expected were %q and 0",
-			shortened(check.Command), shortened(string(actual)), ran.ExitCode, shortened(check.ExpectedOutput)),
+			textfmt.Shorten(check.Command, longestShown), textfmt.Shorten(string(actual), longestShown), ran.ExitCode, textfmt.Shorten(check.ExpectedOutput, longestShown)),
 		Classification: Classification{Class: Fixable, Kind: Classify(ran.Log, ran.ExitCode).fixableKind()}}
 }
 
@@ -275,11 +277,5 @@ func (r *setupRun) repair(ctx context.Context, p *ProjectSetup, err error) error
 	return failed
 }
 
-// shortened is a text for a message.
-func shortened(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "..."
-}
+// longestShown is how many characters of a command or an output a message has.
+const longestShown = 200

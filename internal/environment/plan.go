@@ -11,6 +11,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Selection is the environment that a plan selected, with the commands that make
@@ -95,7 +96,7 @@ func (t *Table) Named(name string) (entry Environment, warning string) {
 	if name == "" {
 		return entry, fmt.Sprintf("the plan names no environment; %s is taken", entry.Name)
 	}
-	return entry, fmt.Sprintf("the plan names the environment %s, which is not known; %s is taken", code(shortened(name)), entry.Name)
+	return entry, fmt.Sprintf("the plan names the environment %s, which is not known; %s is taken", code(textfmt.Shorten(name, longestShown)), entry.Name)
 }
 
 // Complete fills in what a plan left out: an unknown or missing environment becomes

@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Project is one project of a repository: a folder with the manifests of one
@@ -49,7 +51,7 @@ func (p Project) name() string {
 // code is a text of somebody else's in a sentence for people: one line that no markup
 // can break out of.
 func code(text string) string {
-	return "`" + strings.ReplaceAll(oneLine(text), "`", "'") + "`"
+	return "`" + strings.ReplaceAll(textfmt.OneLine(text), "`", "'") + "`"
 }
 
 // holds reports whether the file or folder lies in the folder.

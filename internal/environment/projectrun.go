@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // ProjectSetup is a project as set-up left it.
@@ -59,7 +60,7 @@ func (r *setupRun) needed(files fs.FS) []*ProjectSetup {
 // imageHas reports whether projects of the environment can be set up in the sandbox of
 // the selected one: where sandboxes are made from images, its image has to be the same.
 func (r *setupRun) imageHas(environment string) bool {
-	if environment == r.entry.Name || !r.Engine.Images() {
+	if environment == r.entry.Name || !r.Engine.Capabilities().Images {
 		return true
 	}
 	entry, known := r.Table.Find(environment)
@@ -124,7 +125,7 @@ func (r *setupRun) setUpAll(ctx context.Context) error {
 // firstOf is the first line of an error, shortened.
 func firstOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return shortened(line)
+	return textfmt.Shorten(line, longestShown)
 }
 
 // setUpProject sets up and verifies one project until that succeeds or nothing more can
@@ -224,7 +225,7 @@ func (r *setupRun) runBaselines(ctx context.Context) {
 		command.Timeout, command.OutputLimit = r.CommandTimeout, r.OutputLimit
 		baseline, err := RunTests(ctx, r.box, command, nil)
 		if err != nil {
-			r.Log.WarnContext(ctx, "environment set-up: the tests could not be run", "project", p.name(), "error", err)
+			r.Log.WarnContext(ctx, "environment set-up: failed to run the tests", "project", p.name(), "error", err)
 			return
 		}
 		spent += baseline.Milliseconds

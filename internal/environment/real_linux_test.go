@@ -24,6 +24,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox/egress"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 func TestMain(m *testing.M) {
@@ -157,7 +158,7 @@ func realEngine(t testing.TB, newEngine func(testing.TB, string, sandbox.NewGate
 	}
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(dir); err != nil {
+		if err := workdir.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	})
@@ -242,7 +243,7 @@ func runForReal(t testing.TB, setup *environment.Setup, project realProject, pla
 		t.Fatalf("no sandbox: %+v", outcome.Result)
 	}
 	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(workspace); err != nil {
+		if err := workdir.Remove(workspace); err != nil {
 			t.Error(err)
 		}
 	})
@@ -260,7 +261,7 @@ func copyCompiled(to string) error {
 	if err := os.Mkdir(to, 0o755); err != nil {
 		return err
 	}
-	_, err = sandbox.CopyTree(from, to, sandbox.Copying{})
+	_, err = workdir.CopyTree(from, to, workdir.CopyOptions{})
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Status is how set-up ended.
@@ -102,7 +103,7 @@ func (f Failure) oneLine() string {
 	if f.Classification.Line != "" {
 		text += ": " + f.Classification.Line
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return textfmt.OneLine(text)
 }
 
 // Handover is what the execution phase gets to know.
@@ -118,7 +119,7 @@ type Handover struct {
 }
 
 // Handover is the result for the execution phase. An environment that is ready
-// has no errors: those on the way were mended.
+// has no errors: those on the way were fixed.
 func (r Result) Handover() Handover {
 	handover := Handover{EnvironmentReady: r.OverallStatus == Succeeded, EnvironmentName: r.SetupResult.Environment,
 		SetupStatus: r.OverallStatus, Errors: []Failure{}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -154,7 +155,7 @@ type setupRun struct {
 	projects []*ProjectSetup // the main one first
 	folders  folders
 	identity string
-	before   sandbox.Listing
+	before   workdir.Listing
 	box      sandbox.Sandbox
 	result   Result
 	began    time.Time
@@ -202,9 +203,9 @@ func (r *setupRun) prepare(ctx context.Context) error {
 	warnings := r.choose(files.FS())
 	r.result.SetupResult.Environment = r.selected.Name
 	for _, warning := range warnings {
-		r.Log.WarnContext(ctx, "environment set-up: the plan was filled in", "warning", warning)
+		r.Log.WarnContext(ctx, "environment set-up: completed the plan", "warning", warning)
 	}
-	if r.before, err = sandbox.List(r.request.Spec.Workspace); err != nil {
+	if r.before, err = workdir.List(r.request.Spec.Workspace); err != nil {
 		return &requestError{err}
 	}
 	return r.start(ctx)
@@ -215,7 +216,7 @@ func (r *setupRun) prepare(ctx context.Context) error {
 func (r *setupRun) choose(files fs.FS) []string {
 	plan := r.request.Plan
 	if plan.Directory != "" && !r.folders.has(plan.Directory) {
-		r.remark(fmt.Sprintf("the plan names the folder %s, which is not there", code(shortened(plan.Directory))))
+		r.remark(fmt.Sprintf("the plan names the folder %s, which is not there", code(textfmt.Shorten(plan.Directory, longestShown))))
 		plan.Directory = ""
 	}
 	// What the plan selects may be something else than all that was detected.
@@ -291,7 +292,7 @@ func (r *setupRun) nameSnapshot(ctx context.Context, image string) {
 	}
 	var err error
 	if r.keepAs, err = r.key(ctx, image, r.request.Source); err != nil {
-		r.Log.WarnContext(ctx, "environment set-up: no snapshot can be kept", "error", err)
+		r.Log.WarnContext(ctx, "environment set-up: failed to name the snapshot; none is kept", "error", err)
 	}
 }
 
@@ -303,14 +304,14 @@ func (r *setupRun) warm(ctx context.Context, image string) []sandbox.Snapshot {
 	}
 	kept, err := r.Engine.Snapshots(ctx)
 	if err != nil {
-		r.Log.WarnContext(ctx, "environment set-up: snapshots cannot be listed", "error", err)
+		r.Log.WarnContext(ctx, "environment set-up: failed to list snapshots", "error", err)
 		return nil
 	}
 	var found []sandbox.Snapshot
 	for _, source := range slices.Compact([]Source{{Project: r.request.Source.Project}, r.request.Source}) {
 		key, err := r.key(ctx, image, source)
 		if err != nil {
-			r.Log.WarnContext(ctx, "environment set-up: no snapshot can be looked for", "error", err)
+			r.Log.WarnContext(ctx, "environment set-up: failed to look for a snapshot", "error", err)
 			return nil
 		}
 		for _, snapshot := range kept {
@@ -399,7 +400,7 @@ func (r *setupRun) post(ctx context.Context) {
 	}
 	if err := r.Post(ctx, r.result.Comment(language)); err != nil {
 		r.result.Warnings = append(r.result.Warnings, "the comment about the failure could not be posted: "+err.Error())
-		r.Log.WarnContext(ctx, "environment set-up: the comment could not be posted", "error", err)
+		r.Log.WarnContext(ctx, "environment set-up: failed to post the comment", "error", err)
 	}
 }
 
@@ -416,11 +417,11 @@ func (r *setupRun) keep(ctx context.Context) {
 	r.kept = made.Kept
 	if err == nil {
 		r.result.SetupResult.SnapshotKey = r.keepAs
-		_, err = sandbox.Prune(ctx, r.Engine, r.Snapshots)
+		err = prune(ctx, r.Engine, r.Snapshots)
 	}
 	if err != nil {
 		r.result.Warnings = append(r.result.Warnings, "no snapshot could be kept: "+err.Error())
-		r.Log.WarnContext(ctx, "environment set-up: no snapshot could be kept", "error", err)
+		r.Log.WarnContext(ctx, "environment set-up: failed to save a snapshot", "error", err)
 	}
 }
 
@@ -435,7 +436,7 @@ func (r *setupRun) fillCaches(ctx context.Context) {
 			command.Timeout = r.CommandTimeout
 			ran, err := r.box.Run(ctx, command)
 			if err != nil {
-				r.Log.WarnContext(ctx, "environment set-up: the caches were not filled", "command", text, "error", err)
+				r.Log.WarnContext(ctx, "environment set-up: failed to fill the caches", "command", text, "error", err)
 				return
 			}
 			r.tell(Step{Kind: CommandEnded, Command: text, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})

@@ -10,6 +10,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Two projects with a virtual environment each do not get into each other's, neither
@@ -53,7 +54,7 @@ func TestProjectsKeepTheirEnvironmentsApart(t *testing.T) {
 		if err := outcome.Sandbox.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := sandbox.RemoveTree(workspace); err != nil {
+		if err := workdir.Remove(workspace); err != nil {
 			t.Error(err)
 		}
 	}

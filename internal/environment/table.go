@@ -114,7 +114,7 @@ func (t *Table) WithImages(images map[string]string) *Table {
 func (t *Table) WithDefault(name string) (*Table, error) {
 	if _, known := t.Find(name); !known {
 		return nil, task.Errorf(task.NotFound, "there is no environment %q", name).
-			WithMend("use one of %s", strings.Join(t.Names(), ", "))
+			WithHint("use one of %s", strings.Join(t.Names(), ", "))
 	}
 	return &Table{entries: t.entries, fallback: name}, nil
 }
@@ -125,7 +125,7 @@ func (t *Table) Only(names []string) (*Table, error) {
 	for _, name := range names {
 		if _, known := t.Find(name); !known {
 			return nil, task.Errorf(task.NotFound, "there is no environment %q", name).
-				WithMend("use some of %s", strings.Join(t.Names(), ", "))
+				WithHint("use some of %s", strings.Join(t.Names(), ", "))
 		}
 	}
 	kept := slices.DeleteFunc(slices.Clone(t.entries), func(e Environment) bool { return len(names) > 0 && !slices.Contains(names, e.Name) })

@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // MaxAnswer is how many bytes an answer of a forge has at most. A comment with a
@@ -23,11 +21,10 @@ const MaxAnswer = 64 << 20
 // windows longer than an hour, and a wrong clock must not stop us for days.
 const longestWait = time.Hour
 
-// Call is a request to a forge whose failure is to be told.
+// Call is a request to a forge; [Call.Failure] makes the error of one that failed.
 type Call struct {
-	What  string // for people: "comment on github:owner/name#12"
-	Write bool   // whether it changes anything
-	Now   time.Time
+	What string // for people: "comment on github:owner/name#12"
+	Now  time.Time
 }
 
 // Failure makes the error of a failed call from the forge's answer, which may be
@@ -38,62 +35,61 @@ func (c Call) Failure(answer *http.Response, err error) error {
 		err = errors.New("the forge's answer was not what was asked for")
 	}
 	err = shorten(redact(err))
-	_, tooLarge := errors.AsType[*tooLargeError](err)
-	switch {
-	case tooLarge:
-		return c.failure(task.TooLarge, answer, err, c.Write)
-	case answer == nil:
-		return c.failure(task.Unavailable, nil, err, c.Write && !neverSent(err))
-	case answer.StatusCode < 300:
-		// It said yes, but the rest was cut off or is not what it should be.
-		return c.failure(task.Unavailable, answer, err, c.Write)
+	if answer == nil {
+		code := task.Unavailable
+		if isTooLarge(err) {
+			code = task.TooLarge
+		}
+		return &Error{Err: task.Wrap(code, err, "cannot "+c.What)}
+	}
+	code := codeOf(answer)
+	if isTooLarge(err) {
+		code = task.TooLarge
+	}
+	failure := &Error{Err: task.Wrap(code, err, "cannot "+c.What), Status: answer.StatusCode}
+	if code == task.Unavailable && answer.StatusCode >= 300 {
+		failure.RetryAfter = c.wait(answer.Header)
+	}
+	return failure
+}
+
+// codeOf gives the code of an answer with which a call failed.
+func codeOf(answer *http.Response) task.Code {
+	switch status := answer.StatusCode; {
+	case status < 300: // it said yes, but the rest was cut off or is not what it should be
+		return task.Unavailable
 	case limited(answer):
-		failure := c.failure(task.Unavailable, answer, err, false)
-		failure.RetryAfter = c.wait(answer.Header)
-		return failure
+		return task.Unavailable
+	default:
+		return codeOfStatus(status)
 	}
-	code, unknown := codeOf(answer.StatusCode)
-	failure := c.failure(code, answer, err, c.Write && unknown)
-	if code == task.Unavailable {
-		failure.RetryAfter = c.wait(answer.Header)
-	}
-	return failure
 }
 
-func (c Call) failure(code task.Code, answer *http.Response, err error, unknown bool) *Error {
-	failure := &Error{Err: task.Wrap(code, err, "cannot "+c.What), OutcomeUnknown: unknown}
-	if answer != nil {
-		failure.Status = answer.StatusCode
-	}
-	return failure
-}
-
-// codeOf gives the code of a refusal, and whether a write may have happened.
-func codeOf(status int) (code task.Code, unknown bool) {
+func codeOfStatus(status int) task.Code {
 	switch status {
 	case http.StatusUnauthorized:
-		return task.Unauthorized, false
+		return task.Unauthorized
 	case http.StatusForbidden:
-		return task.Forbidden, false
+		return task.Forbidden
 	case http.StatusNotFound, http.StatusGone, http.StatusUnavailableForLegalReasons:
-		return task.NotFound, false
+		return task.NotFound
 	case http.StatusConflict, http.StatusLocked, http.StatusMethodNotAllowed,
 		http.StatusNotAcceptable, http.StatusPreconditionFailed:
-		return task.Conflict, false
+		return task.Conflict
 	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong:
-		return task.TooLarge, false
+		return task.TooLarge
 	case http.StatusNotImplemented:
-		return task.Unsupported, false
+		return task.Unsupported
 	case http.StatusRequestTimeout:
-		return task.Unavailable, true
+		return task.Unavailable
 	}
 	switch {
 	case status >= 500:
-		return task.Unavailable, true
+		return task.Unavailable
 	case status >= 400:
-		return task.Invalid, false
+		return task.Invalid
 	default: // a redirection that was not followed: it is somewhere else
-		return task.NotFound, false
+		return task.NotFound
 	}
 }
 
@@ -132,15 +128,6 @@ func (c Call) wait(header http.Header) time.Duration {
 
 func clampWait(wait time.Duration) time.Duration { return max(0, min(wait, longestWait)) }
 
-// neverSent reports whether the request cannot have reached the forge.
-func neverSent(err error) bool {
-	if _, lookup := errors.AsType[*net.DNSError](err); lookup || errors.Is(err, syscall.ECONNREFUSED) {
-		return true
-	}
-	operation, ok := errors.AsType[*net.OpError](err)
-	return ok && operation.Op == "dial"
-}
-
 // redact takes out of a URL in an error what could be a credential.
 func redact(err error) error {
 	request, ok := errors.AsType[*url.Error](err)
@@ -170,12 +157,7 @@ func (e *shortenedError) Error() string { return e.text }
 func (e *shortenedError) Unwrap() error { return e.err }
 
 func shorten(err error) error {
-	text := err.Error()
-	if len(text) > maxReason {
-		text = text[:maxReason] + "..."
-	}
-	text = strings.Join(strings.Fields(Clean(text)), " ")
-	return &shortenedError{text, err}
+	return &shortenedError{textfmt.Shorten(textfmt.OneLine(Clean(textfmt.Clip(err.Error(), 4*maxReason))), maxReason), err}
 }
 
 // tooLargeError says that an answer passed its limit.
@@ -183,6 +165,11 @@ type tooLargeError struct{ limit int64 }
 
 func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the answer is larger than %d MB", e.limit>>20)
+}
+
+func isTooLarge(err error) bool {
+	_, is := errors.AsType[*tooLargeError](err)
+	return is
 }
 
 // LimitAnswers returns a transport that fails when an answer is larger than the
@@ -231,10 +218,10 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stay is the redirection policy of a forge's client: none is followed. A forge
+// noRedirects is the redirection policy of a forge's client: none is followed. A forge
 // redirects when an item or repository was moved, which is NotFound; and a
 // credential goes to its forge only.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // HTTPClient returns the client that an adapter uses by default: with a limit on
 // answers, a time limit on each request, and no redirections followed. next
@@ -245,7 +232,7 @@ func HTTPClient(next http.RoundTripper) *http.Client {
 	}
 	return &http.Client{
 		Transport:     LimitAnswers(next, MaxAnswer),
-		CheckRedirect: stay,
+		CheckRedirect: noRedirects,
 		Timeout:       2 * time.Minute,
 	}
 }

@@ -21,40 +21,39 @@ func TestFailure(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	type header = map[string]string
 	tests := []struct {
-		name    string
-		status  int
-		header  header
-		code    task.Code
-		wait    time.Duration
-		unknown bool // for a write
+		name   string
+		status int
+		header header
+		code   task.Code
+		wait   time.Duration
 	}{
-		{"bad credential", 401, nil, task.Unauthorized, 0, false},
-		{"not allowed", 403, nil, task.Forbidden, 0, false},
-		{"not allowed, quota left", 403, header{"X-RateLimit-Remaining": "12"}, task.Forbidden, 0, false},
-		{"quota used up", 403, header{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1893553505"}, task.Unavailable, time.Minute, false},
-		{"secondary limit", 403, header{"Retry-After": "30"}, task.Unavailable, 30 * time.Second, false},
-		{"too many requests", 429, header{"RateLimit-Reset": "1893553455"}, task.Unavailable, 10 * time.Second, false},
-		{"too many requests, no hint", 429, nil, task.Unavailable, 0, false},
-		{"a date to wait for", 429, header{"Retry-After": "Wed, 02 Jan 2030 03:04:35 GMT"}, task.Unavailable, 30 * time.Second, false},
-		{"a wait in the past", 429, header{"X-RateLimit-Reset": "1"}, task.Unavailable, 0, false},
-		{"an absurd wait", 429, header{"Retry-After": "99999999999"}, task.Unavailable, time.Hour, false},
-		{"a negative wait", 429, header{"Retry-After": "-5"}, task.Unavailable, 0, false},
-		{"a wait that is no number", 429, header{"Retry-After": "soon"}, task.Unavailable, 0, false},
-		{"not there", 404, nil, task.NotFound, 0, false},
-		{"gone", 410, nil, task.NotFound, 0, false},
-		{"moved elsewhere", 301, nil, task.NotFound, 0, false},
-		{"conflict", 409, nil, task.Conflict, 0, false},
-		{"locked", 423, nil, task.Conflict, 0, false},
-		{"not mergeable", 405, nil, task.Conflict, 0, false},
-		{"invalid", 422, nil, task.Invalid, 0, false},
-		{"bad request", 400, nil, task.Invalid, 0, false},
-		{"too large", 413, nil, task.TooLarge, 0, false},
-		{"fault", 500, nil, task.Unavailable, 0, true},
-		{"not implemented", 501, nil, task.Unsupported, 0, false},
-		{"bad gateway", 502, nil, task.Unavailable, 0, true},
-		{"maintenance", 503, header{"Retry-After": "120"}, task.Unavailable, 2 * time.Minute, true},
-		{"timeout", 504, nil, task.Unavailable, 0, true},
-		{"a yes that cannot be read", 200, nil, task.Unavailable, 0, true},
+		{"bad credential", 401, nil, task.Unauthorized, 0},
+		{"not allowed", 403, nil, task.Forbidden, 0},
+		{"not allowed, quota left", 403, header{"X-RateLimit-Remaining": "12"}, task.Forbidden, 0},
+		{"quota used up", 403, header{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1893553505"}, task.Unavailable, time.Minute},
+		{"secondary limit", 403, header{"Retry-After": "30"}, task.Unavailable, 30 * time.Second},
+		{"too many requests", 429, header{"RateLimit-Reset": "1893553455"}, task.Unavailable, 10 * time.Second},
+		{"too many requests, no hint", 429, nil, task.Unavailable, 0},
+		{"a date to wait for", 429, header{"Retry-After": "Wed, 02 Jan 2030 03:04:35 GMT"}, task.Unavailable, 30 * time.Second},
+		{"a wait in the past", 429, header{"X-RateLimit-Reset": "1"}, task.Unavailable, 0},
+		{"an absurd wait", 429, header{"Retry-After": "99999999999"}, task.Unavailable, time.Hour},
+		{"a negative wait", 429, header{"Retry-After": "-5"}, task.Unavailable, 0},
+		{"a wait that is no number", 429, header{"Retry-After": "soon"}, task.Unavailable, 0},
+		{"not there", 404, nil, task.NotFound, 0},
+		{"gone", 410, nil, task.NotFound, 0},
+		{"moved elsewhere", 301, nil, task.NotFound, 0},
+		{"conflict", 409, nil, task.Conflict, 0},
+		{"locked", 423, nil, task.Conflict, 0},
+		{"not mergeable", 405, nil, task.Conflict, 0},
+		{"invalid", 422, nil, task.Invalid, 0},
+		{"bad request", 400, nil, task.Invalid, 0},
+		{"too large", 413, nil, task.TooLarge, 0},
+		{"fault", 500, nil, task.Unavailable, 0},
+		{"not implemented", 501, nil, task.Unsupported, 0},
+		{"bad gateway", 502, nil, task.Unavailable, 0},
+		{"maintenance", 503, header{"Retry-After": "120"}, task.Unavailable, 2 * time.Minute},
+		{"timeout", 504, nil, task.Unavailable, 0},
+		{"a yes that cannot be read", 200, nil, task.Unavailable, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -63,17 +62,12 @@ func TestFailure(t *testing.T) {
 			for name, value := range test.header {
 				answer.Header.Set(name, value)
 			}
-			for _, write := range []bool{false, true} {
-				err := forge.Call{What: "do it", Write: write, Now: now}.Failure(answer, errors.New("why"))
-				if got := task.CodeOf(err); got != test.code {
-					t.Errorf("code %s, want %s", got, test.code)
-				}
-				if got := forge.RetryAfter(err); got != test.wait {
-					t.Errorf("wait %s, want %s", got, test.wait)
-				}
-				if got := forge.OutcomeUnknown(err); got != (write && test.unknown) {
-					t.Errorf("write %v: outcome unknown is %v", write, got)
-				}
+			err := forge.Call{What: "do it", Now: now}.Failure(answer, errors.New("why"))
+			if got := task.CodeOf(err); got != test.code {
+				t.Errorf("code %s, want %s", got, test.code)
+			}
+			if got := forge.RetryAfter(err); got != test.wait {
+				t.Errorf("wait %s, want %s", got, test.wait)
 			}
 		})
 	}
@@ -93,12 +87,11 @@ func TestFailureOfTheNetwork(t *testing.T) {
 		name    string
 		ctx     context.Context //nolint:containedctx // the table is about contexts
 		address string
-		unknown bool
 		is      error
 	}{
-		{"the connection is cut", t.Context(), cut.URL, true, io.EOF},
-		{"nobody listens", t.Context(), dead.URL, false, nil},
-		{"the context ends", ended, cut.URL, true, context.Canceled},
+		{"the connection is cut", t.Context(), cut.URL, io.EOF},
+		{"nobody listens", t.Context(), dead.URL, nil},
+		{"the context ends", ended, cut.URL, context.Canceled},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -108,9 +101,9 @@ func TestFailureOfTheNetwork(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, cause := forge.HTTPClient(nil).Do(request) //nolint:bodyclose // it fails
-			err = forge.Call{What: "do it", Write: true}.Failure(nil, cause)
-			if task.CodeOf(err) != task.Unavailable || forge.OutcomeUnknown(err) != test.unknown {
-				t.Errorf("code %s, unknown %v: %v", task.CodeOf(err), forge.OutcomeUnknown(err), err)
+			err = forge.Call{What: "do it"}.Failure(nil, cause)
+			if task.CodeOf(err) != task.Unavailable {
+				t.Errorf("code %s: %v", task.CodeOf(err), err)
 			}
 			if test.is != nil && !errors.Is(err, test.is) {
 				t.Errorf("%v is not %v", err, test.is)

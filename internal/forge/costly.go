@@ -32,7 +32,7 @@ func nesting(line string) int {
 			indent++
 			continue
 		}
-		size := begins(line)
+		size := markerLength(line)
 		if size == 0 {
 			return count
 		}
@@ -44,8 +44,9 @@ func nesting(line string) int {
 	return count
 }
 
-// begins is how many bytes begin a quote or an entry of a list, 0 if none do.
-func begins(line string) int {
+// markerLength returns the length of the marker that begins a quote or an entry of a
+// list, 0 if there is none.
+func markerLength(line string) int {
 	if strings.IndexByte(">-+*", line[0]) >= 0 {
 		return 1
 	}

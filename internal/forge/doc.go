@@ -5,12 +5,12 @@
 //	Reader      repositories, items, comments, labels' history, who may write
 //	Commenter   comments in an item's conversation
 //	Labeler     single labels
-//	Assigner    single assignees
+//	Assigner    new assignees
 //	Pulls       pull (merge) requests
 //	Reviewer    diffs, reviews and review threads
 //	Reactor     reactions
 //	Statuses    the state of a commit
-//	Git         branches, and how git reaches a repository
+//	Git         how git reaches a repository
 //
 // [Forge] is all of them together, and is what an adapter implements. Callers
 // ask for the small interface that they need.
@@ -36,13 +36,12 @@
 //   - No call is repeated by the adapter. Whether and when to try again is the
 //     caller's decision, by the error:
 //
-// Errors carry a code of package task, and more by [RetryAfter],
-// [OutcomeUnknown] and [MovedTo]:
+// Errors carry a code of package task, and how long to wait by [RetryAfter]:
 //
 //	Unauthorized  the credential is missing, wrong or expired: try again with another
 //	Forbidden     the credential does not allow this: do not try again
-//	NotFound      it is gone, was never there, or may not be known to us; if it was
-//	              moved to another repository and the forge says where, MovedTo has it
+//	NotFound      it is gone, was moved to another repository, was never there, or may
+//	              not be known to us
 //	Conflict      it contradicts what is there (a locked conversation, a branch that
 //	              has another commit, a head that moved): read, then decide
 //	Invalid       the forge will never take it as it is
@@ -51,8 +50,7 @@
 //	Unavailable   the forge could not be reached, failed, answered nonsense or asked
 //	              us to slow down: try again, not before RetryAfter
 //
-// An error of a write for which [OutcomeUnknown] is true may come from a write
-// that happened: the answer was lost. Whoever repeats it sets Repeat, and the
-// adapter looks first: for the hidden [Marker] in a comment or review of ours,
-// for the head branch of a pull request.
+// A write that fails with Unavailable may have happened: the answer was lost.
+// Whoever repeats it sets Repeat, and the adapter looks first: for the hidden
+// [Marker] in a comment or review of ours, for the head branch of a pull request.
 package forge

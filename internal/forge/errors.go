@@ -7,15 +7,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Error is an error of a forge. Its chain has a [*task.Error] with the code; read
-// the rest by [RetryAfter], [OutcomeUnknown] and [MovedTo], which work on any
-// error.
+// Error is an error of a forge. Its chain has a [*task.Error] with the code.
+// [RetryAfter] reads the wait from any error.
 type Error struct {
-	Err            *task.Error
-	Status         int           // of the HTTP answer; 0 if there was none
-	RetryAfter     time.Duration // how long the forge asked us to wait, 0 if it did not
-	OutcomeUnknown bool          // a write that may have happened
-	MovedTo        task.Key      // where the item is now, if the forge said so
+	Err        *task.Error
+	Status     int           // of the HTTP answer; 0 if there was none
+	RetryAfter time.Duration // how long the forge asked us to wait, 0 if it did not
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -32,22 +29,6 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// OutcomeUnknown reports whether the error is of a write that may have happened
-// all the same, because the answer to it was lost or unreadable.
-func OutcomeUnknown(err error) bool {
-	failure, ok := errors.AsType[*Error](err)
-	return ok && failure.OutcomeUnknown
-}
-
-// MovedTo returns the key under which an item is found now, if it was moved and
-// the forge said where.
-func MovedTo(err error) (task.Key, bool) {
-	if failure, ok := errors.AsType[*Error](err); ok && failure.MovedTo != (task.Key{}) {
-		return failure.MovedTo, true
-	}
-	return task.Key{}, false
-}
-
-// Temporary reports whether the same call may succeed later: the forge was not to
-// be had, or asked us to slow down.
+// Temporary reports whether the same call may succeed later: the forge could not be
+// reached, or asked us to slow down.
 func Temporary(err error) bool { return task.CodeOf(err) == task.Unavailable }

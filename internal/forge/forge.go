@@ -33,7 +33,7 @@ type Reader interface {
 	// Repository returns one repository. If the forge has renamed it, that is
 	// NotFound.
 	Repository(ctx context.Context, name string) (Repository, error)
-	// Access says what a login may do in a repository, by whatever way it was
+	// Access says what a login may do in a repository, however it was
 	// given the right. A login that does not exist has NoAccess and is no error.
 	Access(ctx context.Context, repository, login string) (Access, error)
 	// List returns the open items that pass the query, by creation and then by
@@ -64,7 +64,7 @@ type Commenter interface {
 	// CreateComment writes a comment and returns it with its id. See [Post].
 	CreateComment(ctx context.Context, key task.Key, post Post) (task.Comment, error)
 	// EditComment replaces the text of a comment of ours, marker included. The
-	// post's Repeat is of no account: an edit can be repeated. A comment that is
+	// post's Repeat is ignored: an edit can be repeated. A comment that is
 	// gone is NotFound; one that is not ours is Forbidden where the forge says so.
 	EditComment(ctx context.Context, key task.Key, id string, post Post) (task.Comment, error)
 	// FindComment returns the oldest comment that we wrote on the item with the
@@ -76,10 +76,6 @@ type Commenter interface {
 // person puts on at the same moment stays. (A forge may itself take off another
 // label of the same exclusive scope, such as "priority::low".)
 type Labeler interface {
-	// EnsureLabels creates those of the labels that the repository can not use
-	// yet. Labels that are there, also by inheritance from an organisation, stay
-	// as they are: neither colour nor description changes.
-	EnsureLabels(ctx context.Context, repository string, labels []Label) error
 	// AddLabel puts a label on the item, and creates it if it is missing. A name
 	// that the forge cannot hold, such as one with a comma on GitLab, is Invalid.
 	AddLabel(ctx context.Context, key task.Key, name string) error
@@ -88,14 +84,12 @@ type Labeler interface {
 	RemoveLabel(ctx context.Context, key task.Key, name string) error
 }
 
-// Assigner changes assignees one by one. On forges that can only replace the
-// set, the adapter reads and writes it, and keeps everyone else as it read them.
+// Assigner adds assignees. On forges that can only replace the set, the adapter
+// reads and writes it, and keeps everyone else as it read them.
 type Assigner interface {
 	// Assign adds a login to the assignees; Invalid if the forge does not let it
 	// be assigned there.
 	Assign(ctx context.Context, key task.Key, login string) error
-	// Unassign removes a login from the assignees.
-	Unassign(ctx context.Context, key task.Key, login string) error
 }
 
 // Pulls opens pull (merge) requests between branches of one repository.
@@ -125,7 +119,7 @@ type Reviewer interface {
 	// reviewer last decided, that is one per reviewer.
 	Reviews(ctx context.Context, key task.Key) ([]Review, error)
 	// ReviewThreads returns the conversations on lines, resolved ones too, by
-	// their first comment. [ReviewComments] gives all comments in one row.
+	// their first comment. [ReviewComments] gives all comments in one list.
 	ReviewThreads(ctx context.Context, key task.Key) ([]ReviewThread, error)
 	// SubmitReview submits a review with its comments on lines and returns it.
 	// Where the forge can, it appears whole or not at all; an adapter that has to
@@ -161,15 +155,9 @@ type Statuses interface {
 	Statuses(ctx context.Context, repository, commit string) ([]CommitStatus, error)
 }
 
-// Git is about branches, and about how the git program reaches a repository.
+// Git is about how the git program reaches a repository.
 type Git interface {
 	// Remote returns where git fetches and pushes, with a credential that is good
 	// for some minutes at least. Ask again for each use; never store it.
 	Remote(ctx context.Context, repository string) (Remote, error)
-	// Branch returns one branch, or NotFound.
-	Branch(ctx context.Context, repository, name string) (Branch, error)
-	// CreateBranch makes a branch at a commit and returns it. If it is there at
-	// that commit already, nothing changes; at another commit it is a Conflict.
-	// A commit that the repository does not have is NotFound or Invalid.
-	CreateBranch(ctx context.Context, repository, name, commit string) (Branch, error)
 }

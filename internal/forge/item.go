@@ -30,8 +30,7 @@ const (
 	Merged ItemState = "merged"
 )
 
-// Item is an issue or a pull (merge) request. [ReadDetails] reads what belongs to
-// it besides.
+// Item is an issue or a pull (merge) request.
 type Item struct {
 	Key       task.Key
 	Title     string // without the prefix by which some forges mark a draft
@@ -141,13 +140,3 @@ func LabeledBy(events []LabelEvent, label string) string {
 	}
 	return actor
 }
-
-// Label is a label that a repository has.
-type Label struct {
-	Name        string
-	Color       string // six hexadecimal digits; empty means [DefaultColor]
-	Description string
-}
-
-// DefaultColor is the colour of labels that are created without one.
-const DefaultColor = "1d76db"

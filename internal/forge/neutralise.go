@@ -12,6 +12,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Neutraliser makes text that a model or a stranger wrote safe to post, so that
@@ -53,7 +54,7 @@ func (n Neutraliser) Text(raw string) Text {
 
 // Title makes a title safe: one line, and not longer than every forge takes.
 func (n Neutraliser) Title(raw string) Text {
-	line := n.masked(strings.Join(strings.Fields(Clean(raw)), " "))
+	line := n.masked(textfmt.OneLine(Clean(raw)))
 	if len(line) > maxTitle {
 		line = strings.ToValidUTF8(line[:maxTitle-len("…")], "") + "…"
 	}
@@ -82,7 +83,7 @@ var quickAction = regexp.MustCompile(`(?m)^([\s\p{Z}\p{Cf}>*+-]*)/([\p{L}\p{N}_-
 
 const (
 	closingWord = `\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?|reopen(?:s|ed|ing)?)`
-	// closingGap is what may stand between the word and the reference.
+	// closingGap is what may be between the word and the reference.
 	closingGap = "[\\s\\p{Z}:*_~`\"'(\\[<]+(?:issues?[\\s\\p{Z}]+)?"
 	reference  = `(?:(?:[\w.-]+(?:/[\w.-]+)+)?[#!]\d+|https?://\S+/(?:issues|pulls?|merge_requests|work_items)/\d+|[a-z][a-z0-9_]*-\d+)`
 	nextInList = `[\s\p{Z},;&]+(?:(?:and|or)[\s\p{Z}]+)?`

@@ -3,6 +3,7 @@ package forge
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Verdict is what a review comes to.
+// Verdict is the decision of a review.
 type Verdict string
 
 // The verdicts.
@@ -30,7 +31,7 @@ type Review struct {
 	Verdict   Verdict
 	Body      string
 	Commit    string // the head that was reviewed; empty if the forge does not say
-	Dismissed bool   // taken back, or made void by a later push
+	Dismissed bool   // withdrawn, or no longer valid after a push
 	At        time.Time
 }
 
@@ -43,7 +44,7 @@ const (
 	OldSide Side = "old"
 )
 
-// Anchor is a line of a diff that a comment can stand on. Lines count from 1.
+// Anchor is a line of a diff that can be commented on. Lines count from 1.
 // For a line of OldSide, Path is still the file's path in the head, unless the
 // file was deleted.
 type Anchor struct {
@@ -63,8 +64,8 @@ type ReviewThread struct {
 	Comments []task.Comment // one at least, of kind [task.ReviewComment]
 }
 
-// ReviewComments returns the comments of all threads in one row, oldest first. Each says
-// on which line it is.
+// ReviewComments returns the comments of all threads in one list, oldest first. Each
+// says on which line it is.
 func ReviewComments(threads []ReviewThread) []task.Comment {
 	var all []task.Comment
 	for _, thread := range threads {
@@ -120,7 +121,7 @@ type Diff struct {
 	Patch string // as git diff writes it
 }
 
-// Anchors returns every line that a comment can stand on: those that the patch
+// Anchors returns every line that can be commented on: those that the patch
 // shows. It fails with Invalid if the patch cannot be read.
 func (d Diff) Anchors() (map[Anchor]bool, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(d.Patch))
@@ -162,4 +163,25 @@ func (a Anchor) String() string {
 		text += " (old)"
 	}
 	return text
+}
+
+// OpenRequests returns the reviews that ask for changes and still stand: of each
+// reviewer the last one that decided anything, oldest first.
+func OpenRequests(reviews []Review) []Review {
+	last := map[string]int{}
+	for i, review := range reviews {
+		author := strings.ToLower(review.Author)
+		before, known := last[author]
+		if review.Verdict != Remark && (!known || !review.At.Before(reviews[before].At)) {
+			last[author] = i
+		}
+	}
+	var open []Review
+	for _, i := range slices.Sorted(maps.Values(last)) {
+		if review := reviews[i]; review.Verdict == RequestChanges && !review.Dismissed {
+			open = append(open, review)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b Review) int { return a.At.Compare(b.At) })
+	return open
 }

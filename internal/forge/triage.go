@@ -6,8 +6,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Triage is implemented by adapters of forges on which somebody whom nobody has given a
-// right can put assignees and labels on an item. GitLab is one: everyone may do so on an
+// Triage is implemented by adapters of forges on which somebody without any access to the
+// repository can put assignees and labels on an item. GitLab is one: everyone may do so on an
 // issue that they open. The other forges themselves refuse that to everyone who may not
 // label and assign in the repository, so that there is nothing to ask. Ask by a type
 // assertion.

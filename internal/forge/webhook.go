@@ -24,8 +24,8 @@ const (
 	NothingChanged    DeliveryKind = "nothing"    // a test, or what we have no use for
 )
 
-// Delivery is what a webhook tells. It is a hint that something is worth reading
-// again, and no more: what there is now, the forge is asked.
+// Delivery is what a webhook is about. It is only a hint that something has changed:
+// what there is now is read from the forge.
 type Delivery struct {
 	// ID is the same when the forge sends the delivery again, so that a replay
 	// can be dropped; empty if the forge sent none.
@@ -105,7 +105,7 @@ func CheckToken(secret, token string) error {
 
 func errBadSignature() error {
 	return task.Errorf(task.Unauthorized, "the webhook is not signed with our secret").
-		WithMend("set the same secret on the forge and here")
+		WithHint("set the same secret on the forge and here")
 }
 
 // IsForm says whether the body of a webhook is a form.

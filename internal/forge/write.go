@@ -2,9 +2,9 @@ package forge
 
 import (
 	"log/slog"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Post is a text to be written.
@@ -68,7 +68,7 @@ type ReactionBy struct {
 	Login    string
 }
 
-// StatusState is how a commit fares.
+// StatusState is the state of a commit, such as the result of its tests.
 type StatusState string
 
 // The states of a commit status.
@@ -79,7 +79,7 @@ const (
 	StatusError   StatusState = "error"
 )
 
-// CommitStatus is what someone says about a commit, under a context such as
+// CommitStatus is the state of a commit under a context such as
 // "toryo/review".
 type CommitStatus struct {
 	Commit      string // full hash
@@ -87,13 +87,6 @@ type CommitStatus struct {
 	State       StatusState
 	Description string // one line; cut to 140 characters
 	URL         string // for people; may be empty
-}
-
-// Branch is a branch of a repository.
-type Branch struct {
-	Name      string
-	Commit    string
-	Protected bool
 }
 
 // Remote is where git finds a repository. Its password never shows in a log.
@@ -118,9 +111,5 @@ const maxDescription = 140
 
 // ShortDescription is the description as one line that is not too long.
 func (s CommitStatus) ShortDescription() string {
-	line := []rune(strings.Join(strings.Fields(Clean(s.Description)), " "))
-	if len(line) > maxDescription {
-		line = append(line[:maxDescription-1], '…')
-	}
-	return string(line)
+	return textfmt.Shorten(textfmt.OneLine(Clean(s.Description)), maxDescription)
 }

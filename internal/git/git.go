@@ -3,7 +3,6 @@ package git
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -35,7 +34,7 @@ type Program struct {
 func Find() (*Program, error) {
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return nil, task.Wrap(task.NotReady, err, "the git program is missing").WithMend("install git 2.38 or newer")
+		return nil, task.Wrap(task.NotReady, err, "the git program is missing").WithHint("install git 2.38 or newer")
 	}
 	return &Program{path: path}, nil
 }
@@ -153,13 +152,13 @@ func (p *Program) Run(ctx context.Context, c Command) (string, error) {
 		}
 	}
 	EndGently(cmd)
-	var output, trouble bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &tail{Buffer: &trouble}
+	var output, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &tail{Buffer: &stderr}
 	if c.Output != nil {
 		cmd.Stdout = c.Output
 	}
 	if err := cmd.Run(); err != nil {
-		failed := &RunError{What: c.Args[0], Trouble: hide(trouble.String(), c.Remote), Err: err}
+		failed := &RunError{What: c.Args[0], Stderr: hide(stderr.String(), c.Remote), Err: err}
 		if ctx.Err() != nil {
 			failed.Err, failed.Ended = context.Cause(ctx), true
 		}
@@ -289,39 +288,4 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 	_, err := t.Buffer.Write(p)
 	return n, err
-}
-
-// RunError is what git said when it failed.
-type RunError struct {
-	What    string
-	Trouble string
-	Err     error
-	Ended   bool // the context ended it
-}
-
-func (f *RunError) Error() string {
-	text := fmt.Sprintf("git %s: %v", f.What, f.Err)
-	if said := strings.Join(strings.Fields(clean(f.Trouble)), " "); said != "" {
-		text += ": " + said
-	}
-	return text
-}
-
-// Unwrap returns the cause, which is that of the context when it ended.
-func (f *RunError) Unwrap() error { return f.Err }
-
-// Said reports whether git said something with the text in it. Git speaks English
-// here.
-func (f *RunError) Said(text string) bool {
-	return strings.Contains(f.Trouble, text) || strings.Contains(f.Err.Error(), text)
-}
-
-// clean removes control characters: what git says may quote what others wrote.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
 }

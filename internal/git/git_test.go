@@ -49,7 +49,7 @@ func TestTheCredentialIsNotShown(t *testing.T) {
 		t.Errorf("%v\n%s", err, output)
 	}
 	_, err = find(t).Run(t.Context(), git.Command{Remote: &remote, Args: []string{"no-such-command-" + remote.Password}})
-	if failed, is := errors.AsType[*git.RunError](err); !is || strings.Contains(failed.Trouble, remote.Password) {
+	if failed, is := errors.AsType[*git.RunError](err); !is || strings.Contains(failed.Stderr, remote.Password) {
 		t.Errorf("the error says %v", err)
 	}
 }
@@ -110,5 +110,26 @@ func TestTheEndOfTheContextIsTheCause(t *testing.T) {
 	_, err := find(t).Run(ctx, git.Command{Args: []string{"-c", "alias.wait=!echo > " + started + "; sleep 600", "wait"}})
 	if failed, is := errors.AsType[*git.RunError](err); !is || !failed.Ended || !errors.Is(err, cause) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Only a line of the remote has the server's code: what else git writes may quote
+// names that others chose.
+func TestTheCodeThatTheServerGives(t *testing.T) {
+	t.Parallel()
+	line := git.ErrorLine(task.LeaseLost, "the run\nis over")
+	for stderr, want := range map[string]task.Code{
+		"remote: " + line + "        \nTo http://server/git\n ! [remote rejected]": task.LeaseLost,
+		"warning: x\nremote: toryo-error: too_large: it is large":                  task.TooLarge,
+		"fatal: bad name '" + line + "'":                                           "",
+		"remote: the name is toryo-error: too_large: x":                            "",
+		"remote: toryo-error: from_a_newer_server: x":                              "",
+		"remote: toryo-error: too_large":                                           "",
+		"":                                                                         "",
+	} {
+		failed := &git.RunError{What: "push", Stderr: stderr, Err: errors.New("exit status 1")}
+		if code, given := failed.ServerCode(); code != want || given != (want != "") {
+			t.Errorf("%q: %q, %v", stderr, code, given)
+		}
 	}
 }

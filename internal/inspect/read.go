@@ -50,7 +50,7 @@ func (l *look) readFor(ctx context.Context, limit int64, input string, args []st
 		cancel()
 	}
 	ran := <-ended
-	if failed, is := errors.AsType[*git.RunError](ran); is && !failed.Ended && failed.Said("emory") { // out of it, or it cannot be allocated
+	if failed, is := errors.AsType[*git.RunError](ran); is && !failed.Ended && failed.Contains("emory") { // out of it, or it cannot be allocated
 		return errTooLarge
 	}
 	if err == nil {

@@ -41,7 +41,7 @@ func (c *Clock) Start(ctx context.Context, log *slog.Logger) {
 	c.running.Start(ctx, func(ctx context.Context) {
 		for lifecycle.Sleep(ctx, clockEvery) == nil {
 			if err := c.Read(ctx); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "the database does not say what time it is; our clock goes on", "error", err)
+				log.WarnContext(ctx, "failed to read the clock of the database; continuing with the local clock", "error", err)
 			}
 		}
 	})

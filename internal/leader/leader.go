@@ -58,7 +58,7 @@ func (e *Election) Start(ctx context.Context) { e.running.Start(ctx, e.run) }
 func (e *Election) Stop(ctx context.Context) {
 	e.running.Stop()
 	if err := e.Elections.Resign(ctx, background, e.Server); err != nil {
-		e.Log.WarnContext(ctx, "cannot give up the background work; another server takes it over in some seconds", "error", err)
+		e.Log.WarnContext(ctx, "failed to resign as leader; another server takes over in some seconds", "error", err)
 	}
 }
 
@@ -71,14 +71,14 @@ func (e *Election) run(ctx context.Context) {
 		leads, err := e.lead(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			e.Log.WarnContext(ctx, "it is not known who does the background work", "error", err)
+			e.Log.WarnContext(ctx, "failed to find out which server is the leader", "error", err)
 		case leads && current.renew(asked.Add(ownLasting)):
 		case leads:
 			current.end()
-			e.Log.InfoContext(ctx, "this server does the background work now", "server", e.Server)
+			e.Log.InfoContext(ctx, "this server is the leader now", "server", e.Server)
 			current = e.begin(ctx, asked.Add(ownLasting))
 		case err == nil && current != nil:
-			e.Log.WarnContext(ctx, "another server does the background work now", "server", e.Server)
+			e.Log.WarnContext(ctx, "another server is the leader now", "server", e.Server)
 			current.end()
 			current = nil
 		}
@@ -104,7 +104,7 @@ type term struct {
 func (e *Election) begin(ctx context.Context, until time.Time) *term {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &term{cancel: cancel, over: time.AfterFunc(time.Until(until), func() {
-		e.Log.WarnContext(ctx, "this server does not do the background work any more: it could not say that it is there", "server", e.Server)
+		e.Log.WarnContext(ctx, "this server is no longer the leader: it could not renew its term", "server", e.Server)
 		cancel()
 	})}
 	for _, job := range e.Jobs {
@@ -134,6 +134,6 @@ func (t *term) end() {
 
 func (e *Election) do(ctx context.Context, job Job) {
 	if err := job.Do(ctx); err != nil && ctx.Err() == nil {
-		e.Log.WarnContext(ctx, "a part of the background work failed; it is tried again", "what", job.Name, "error", err, "again", job.Every)
+		e.Log.WarnContext(ctx, "background job failed; retrying", "what", job.Name, "error", err, "again", job.Every)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // Group runs functions in the background until it is stopped. The zero value is ready to
@@ -70,4 +72,23 @@ func Sleep(ctx context.Context, howLong time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Signal puts something into a channel with room for one, unless there is something in it
+// already. Whoever receives it has not missed what was signalled before.
+func Signal(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+// NewBackoff returns random pauses that begin at about a second and double, up to about
+// the longest: each is between half and one and a half times as long.
+func NewBackoff(longest time.Duration) *backoff.ExponentialBackOff {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval = time.Second
+	pauses.Multiplier = 2
+	pauses.MaxInterval = longest
+	return pauses
 }

@@ -21,7 +21,7 @@ func TestGroup(t *testing.T) {
 				t.Error("the values of the context are lost")
 			}
 			<-ctx.Done()
-			time.Sleep(time.Minute) // of the bubble's clock: it takes its time
+			<-time.After(time.Minute) // of the bubble's clock: it takes its time
 			ended++
 		}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "kept"))

@@ -182,7 +182,7 @@ func (b *budgeted) settle(ctx context.Context, reservation Reservation, used Amo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	if err := b.ledger.Settle(ctx, reservation, used); err != nil {
-		b.logger.ErrorContext(ctx, "a call to the model could not be settled and counts in full",
+		b.logger.ErrorContext(ctx, "failed to settle a model call; its full reservation counts",
 			"reservation", reservation, "tokens", used.Tokens, "error", err)
 	}
 }

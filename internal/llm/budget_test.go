@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -91,7 +92,7 @@ func (s *spender) Chat(context.Context, llm.Request, llm.Sink) (llm.Response, er
 	if err != nil {
 		return llm.Response{}, &llm.Error{Kind: llm.CutStream, Provider: "test", Usage: usage, Err: err}
 	}
-	return llm.Response{Message: llm.AssistantText("ok"), Usage: usage}, nil
+	return llm.Response{Message: llmtest.AssistantText("ok"), Usage: usage}, nil
 }
 
 // TestNothingOverspendsByMoreThanOneCall lets many agents spend at once. A call

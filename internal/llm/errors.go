@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Kind is what went wrong with a call to a model.
@@ -40,7 +41,7 @@ type kindInfo struct {
 	retry bool
 	code  task.Code
 	words string
-	mend  string
+	hint  string
 }
 
 var kinds = map[Kind]kindInfo{
@@ -59,15 +60,6 @@ var kinds = map[Kind]kindInfo{
 	QuotaUsedUp:     {false, task.Unavailable, "says that the account's credit is used up", "add credit to the account"},
 	BudgetExhausted: {false, task.OverBudget, "was not called: the budget is used up", "raise the budget"},
 	CannotCount:     {false, task.Unsupported, "does not count tokens", ""},
-}
-
-// Kinds returns every kind, in no particular order.
-func Kinds() []Kind {
-	all := make([]Kind, 0, len(kinds))
-	for kind := range kinds {
-		all = append(all, kind)
-	}
-	return all
 }
 
 // Retry reports whether another try may go better.
@@ -109,7 +101,7 @@ func (e *Error) coded() *task.Error {
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
-	return &task.Error{Code: info.code, Message: text, Mend: info.mend}
+	return &task.Error{Code: info.code, Message: text, Hint: info.hint}
 }
 
 // KindOf returns the kind of the first [*Error] in the chain, or "".
@@ -131,14 +123,6 @@ func WithUsage(err error, usage Usage) error {
 
 const longestDetail = 500
 
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > longestDetail {
-		text = strings.ToValidUTF8(text[:longestDetail], "") + "…"
-	}
-	return text
-}
-
 // StatusError makes the error for an HTTP answer that is not a success. Detail is
 // what the provider says, type the provider's name for it.
 func StatusError(provider string, status int, header http.Header, errorType, detail string, err error) *Error {
@@ -146,7 +130,7 @@ func StatusError(provider string, status int, header http.Header, errorType, det
 		Kind:       kindOfStatus(status, errorType, detail),
 		Provider:   provider,
 		Status:     status,
-		Detail:     oneLine(detail),
+		Detail:     textfmt.Shorten(textfmt.OneLine(detail), longestDetail),
 		RetryAfter: retryAfter(header, time.Now()),
 		Err:        err,
 	}
@@ -234,9 +218,9 @@ func ConnectionError(ctx context.Context, provider string, begun bool, err error
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errSilent), errors.As(err, &timeout) && timeout.Timeout():
-		return &Error{Kind: TimedOut, Provider: provider, Detail: oneLine(err.Error()), Err: err}
+		return &Error{Kind: TimedOut, Provider: provider, Detail: textfmt.Shorten(textfmt.OneLine(err.Error()), longestDetail), Err: err}
 	case begun || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return &Error{Kind: CutStream, Provider: provider, Detail: oneLine(err.Error()), Err: err}
+		return &Error{Kind: CutStream, Provider: provider, Detail: textfmt.Shorten(textfmt.OneLine(err.Error()), longestDetail), Err: err}
 	}
-	return &Error{Kind: Unreachable, Provider: provider, Detail: oneLine(err.Error()), Err: err}
+	return &Error{Kind: Unreachable, Provider: provider, Detail: textfmt.Shorten(textfmt.OneLine(err.Error()), longestDetail), Err: err}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"iter"
+
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // longestEvent is the size above which an event is not read. Providers send calls
@@ -34,7 +36,9 @@ type UnreadableError struct {
 }
 
 // Error says what is wrong, and shows the beginning of what came.
-func (e *UnreadableError) Error() string { return e.Err.Error() + ": " + oneLine(e.Text) }
+func (e *UnreadableError) Error() string {
+	return e.Err.Error() + ": " + textfmt.Shorten(textfmt.OneLine(e.Text), longestDetail)
+}
 
 // Unwrap returns the cause.
 func (e *UnreadableError) Unwrap() error { return e.Err }

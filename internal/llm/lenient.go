@@ -6,7 +6,7 @@ import (
 )
 
 // LenientObject reads a JSON object that a model wrote, with the usual slips
-// mended: comments, commas before a closing bracket, line breaks inside strings,
+// repaired: comments, commas before a closing bracket, line breaks inside strings,
 // single quotes, and Python's True, False and None. It reports whether that gave
 // an object.
 func LenientObject(text string) (map[string]any, bool) { return lenientObject(text) }
@@ -23,7 +23,7 @@ func lenientValue(text string) (any, bool) {
 	if json.Unmarshal([]byte(text), &value) == nil {
 		return value, true
 	}
-	if json.Unmarshal([]byte(mend(text)), &value) == nil {
+	if json.Unmarshal([]byte(repair(text)), &value) == nil {
 		return value, true
 	}
 	return nil, false
@@ -66,8 +66,8 @@ func stringEnd(text string, start int) int {
 
 var pythonWords = map[string]string{"True": "true", "False": "false", "None": "null"}
 
-// mend rewrites text that is almost JSON.
-func mend(text string) string {
+// repair rewrites text that is almost JSON.
+func repair(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
@@ -76,7 +76,7 @@ func mend(text string) string {
 			if end < 0 {
 				return text
 			}
-			b.WriteString(mendString(text[i+1:end], c))
+			b.WriteString(repairString(text[i+1:end], c))
 			i = end + 1
 		case strings.HasPrefix(text[i:], "//"):
 			i = skipTo(text, i, "\n")
@@ -122,8 +122,8 @@ func wordAt(text string) string {
 	return text
 }
 
-// mendString returns the inside of a string as a JSON string.
-func mendString(inside string, quote byte) string {
+// repairString returns the inside of a string as a JSON string.
+func repairString(inside string, quote byte) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i := 0; i < len(inside); i++ {

@@ -73,11 +73,6 @@ func ResultPart(result Result) Part { return Part{Result: &result} }
 // UserText returns a user message with one text.
 func UserText(text string) Message { return Message{Role: User, Parts: []Part{TextPart(text)}} }
 
-// AssistantText returns an assistant message with one text.
-func AssistantText(text string) Message {
-	return Message{Role: Assistant, Parts: []Part{TextPart(text)}}
-}
-
 // Text is all text of the message, without calls, results and thinking.
 func (m Message) Text() string {
 	var texts []string

@@ -3,7 +3,6 @@ package llm
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"strings"
 )
 
@@ -29,22 +28,6 @@ func (m Money) String() string {
 // MoneyOf turns a number of whole units, as a configuration has it, into an
 // amount, rounded to the nearest millionth.
 func MoneyOf(units float64) Money { return Money(math.Round(units * float64(Unit))) }
-
-// ParseMoney reads an amount such as "3", "0.30" or "1.25".
-func ParseMoney(text string) (Money, error) {
-	amount, ok := new(big.Rat).SetString(strings.TrimSpace(text))
-	if !ok || strings.ContainsAny(text, "/eEpPxX_") {
-		return 0, fmt.Errorf("%q is not an amount such as 1.25", text)
-	}
-	amount.Mul(amount, new(big.Rat).SetInt64(int64(Unit)))
-	if !amount.IsInt() {
-		return 0, fmt.Errorf("%q has more than six decimals", text)
-	}
-	if !amount.Num().IsInt64() {
-		return 0, fmt.Errorf("%q is too large an amount", text)
-	}
-	return Money(amount.Num().Int64()), nil
-}
 
 // Usage is what a call used, in tokens. Input is all of the input; Cached and
 // CacheWrite are the parts of it that were read from and written to the

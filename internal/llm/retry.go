@@ -78,7 +78,7 @@ func retry[T any](ctx context.Context, r *retrying, call func() (T, error)) (T, 
 		backoff.WithMaxTries(r.policy.Tries),
 		backoff.WithMaxElapsedTime(r.policy.Whole),
 		backoff.WithNotify(func(err error, wait time.Duration) {
-			r.logger.WarnContext(ctx, "the model is asked again", "wait", wait, "kind", KindOf(err), "error", plain(err))
+			r.logger.WarnContext(ctx, "retrying the model call", "wait", wait, "kind", KindOf(err), "error", plain(err))
 		}))
 	return result, plain(err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 )
 
 // failing is a model that gives one error after the other, and then an answer.
@@ -27,7 +28,7 @@ func (f *failing) Chat(_ context.Context, _ llm.Request, sink llm.Sink) (llm.Res
 	if n := len(f.calls); n <= len(f.errors) {
 		return llm.Response{}, f.errors[n-1]
 	}
-	return llm.Response{Message: llm.AssistantText("ok"), Usage: llm.Usage{Input: 10, Output: 5}}, nil
+	return llm.Response{Message: llmtest.AssistantText("ok"), Usage: llm.Usage{Input: 10, Output: 5}}, nil
 }
 
 func kind(k llm.Kind) error { return llm.NewError(k, "test", errors.New("cause")) }

@@ -31,7 +31,7 @@ func TestFindCalls(t *testing.T) {
 		"unknown tool, marked":       {"```tool_calls\n{\"name\":\"fly\"}\n```", "", []string{`fly {}`}},
 		"unknown tool, not marked":   {"the config is {\"name\": \"fly\", \"arguments\": {}}", "the config is {\"name\": \"fly\", \"arguments\": {}}", nil},
 		"an answer in JSON":          {"```json\n{\"goal\": \"x\", \"plan\": [1, 2]}\n```", "```json\n{\"goal\": \"x\", \"plan\": [1, 2]}\n```", nil},
-		"broken beyond mending":      {"```tool_calls\n{\"name\": \"read\", \"argu\n```", "```tool_calls\n{\"name\": \"read\", \"argu\n```", nil},
+		"broken beyond fixing":       {"```tool_calls\n{\"name\": \"read\", \"argu\n```", "```tool_calls\n{\"name\": \"read\", \"argu\n```", nil},
 		"code with braces":           {"func main() { fmt.Println(map[string]int{}) }", "func main() { fmt.Println(map[string]int{}) }", nil},
 		"nothing":                    {"All done.", "All done.", nil},
 	} {

@@ -15,7 +15,7 @@ import (
 // maxAge ago and nothing was said to have changed since. Those who ask for one
 // repository at the same time share one fetch. When it fails the mirror is as it
 // was.
-func (m *Mirrors) Fetch(ctx context.Context, r Repository, maxAge time.Duration) error {
+func (m *Mirrors) Fetch(ctx context.Context, r task.Repository, maxAge time.Duration) error {
 	oldest := time.Now().Add(-maxAge)
 	e := m.entry(r)
 	m.mu.Lock()
@@ -44,7 +44,7 @@ func (m *Mirrors) Fetch(ctx context.Context, r Repository, maxAge time.Duration)
 
 // fetch fetches for everyone who waits for it. It does not end with the context
 // of the one caller who happened to be first.
-func (m *Mirrors) fetch(ctx context.Context, r Repository, e *entry) error {
+func (m *Mirrors) fetch(ctx context.Context, r task.Repository, e *entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFetch)
 	defer cancel()
 	if !m.begin(ctx, cancel) {
@@ -69,7 +69,7 @@ func (m *Mirrors) fetch(ctx context.Context, r Repository, e *entry) error {
 }
 
 // fetchRefs fetches by refspecs. Flags come before them.
-func (m *Mirrors) fetchRefs(ctx context.Context, r Repository, dir string, specs ...string) error {
+func (m *Mirrors) fetchRefs(ctx context.Context, r task.Repository, dir string, specs ...string) error {
 	remote, err := m.options.Remote(ctx, r)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func removeUnfinishedPacks(dir string) error {
 
 // Seed is what the namespace of a task begins with.
 type Seed struct {
-	Repository Repository
+	Repository task.Repository
 	Task       task.ID
 	Generation int64    // of the run that it is for
 	Base       string   // the branch that the work starts from
@@ -321,7 +321,7 @@ func (m *Mirrors) update(ctx context.Context, dir, updates string) error {
 }
 
 // Drop removes the namespace of a task that is over for good.
-func (m *Mirrors) Drop(ctx context.Context, r Repository, id task.ID) error {
+func (m *Mirrors) Drop(ctx context.Context, r task.Repository, id task.ID) error {
 	p, err := m.placeOf(ctx, r, id)
 	if err != nil {
 		return err
@@ -342,7 +342,7 @@ func (m *Mirrors) Drop(ctx context.Context, r Repository, id task.ID) error {
 
 // Maintain packs the mirror and removes what nobody can reach any more, if there
 // is enough to gain. It is called now and then.
-func (m *Mirrors) Maintain(ctx context.Context, r Repository) error {
+func (m *Mirrors) Maintain(ctx context.Context, r task.Repository) error {
 	dir, err := m.ensure(ctx, r)
 	if err != nil {
 		return err

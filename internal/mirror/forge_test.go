@@ -68,7 +68,7 @@ func gitPath(t testing.TB) string {
 	return path
 }
 
-func (o *origin) remote(_ context.Context, r mirror.Repository) (forge.Remote, error) {
+func (o *origin) remote(_ context.Context, r task.Repository) (forge.Remote, error) {
 	return forge.Remote{URL: o.URL + "/" + r.Name + ".git", Username: "bot", Password: password}, nil
 }
 
@@ -176,7 +176,7 @@ type site struct {
 	url    string
 }
 
-var repository = mirror.Repository{Forge: task.Gitea, Name: "owner/name"}
+var repository = task.Repository{Forge: task.Gitea, Name: "owner/name"}
 
 func newSite(t testing.TB, change func(*mirror.Options)) *site {
 	t.Helper()

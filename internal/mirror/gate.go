@@ -8,40 +8,42 @@ import (
 	"strings"
 	"sync"
 
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // preReceive is run by git when it has all objects of a push and before it moves
-// any ref. It tells us where these objects are and which refs are to be moved,
-// over descriptor 3, and waits on descriptor 4 for what we say. It uses what is built
-// into the shell only: the search path may have nothing but git.
-const preReceive = `#!/bin/sh
+// any ref. It writes where these objects are and which refs are to be moved to
+// descriptor 3, and reads the decision from descriptor 4: "yes", or the line that
+// the agent is shown. It uses what is built into the shell only: the search path
+// may have nothing but git.
+var preReceive = `#!/bin/sh
 answer=
-say() { printf '%s\n' "$1" >&3; }
-say "objects $GIT_QUARANTINE_PATH" && while IFS= read -r move; do say "$move" || exit 1; done && say end && IFS= read -r answer <&4
+send() { printf '%s\n' "$1" >&3; }
+send "objects $GIT_QUARANTINE_PATH" && while IFS= read -r move; do send "$move" || exit 1; done && send end && IFS= read -r answer <&4
 [ "$answer" = yes ] && exit 0
-echo "the push is refused: ${answer:-the server has trouble of its own}" >&2
+printf '%s\n' "${answer:-` + refusedPush(task.Errorf(task.Unavailable, "no answer")) + `}" >&2
 exit 1
 `
 
-// What agents are told of a push that is refused. They tell by it whether they
-// may try again.
-const (
-	refusedOver    = "the run is over, or it moves refs that are not its own"
-	refusedTrouble = "the server has trouble of its own"
-	refusedLarge   = "it is larger than what is kept for other servers"
-)
-
-// refusal is what an agent is told of an error.
-func refusal(err error) string {
+// refusal is what an agent is shown of an error: the code by which it decides
+// whether to try again, and a text for people. It does not have the text of the
+// error, which may have something in it that is not the agent's business.
+func refusal(err error) (code task.Code, text string) {
 	switch task.CodeOf(err) {
 	case task.LeaseLost, task.StaleGeneration, task.Forbidden, task.Unauthorized, task.NotFound, task.Invalid:
-		return refusedOver
+		return task.LeaseLost, "the run is over, or it moves refs that are not its own"
 	case task.TooLarge:
-		return refusedLarge
+		return task.TooLarge, "it is larger than what is kept for other servers"
 	default:
-		return refusedTrouble
+		return task.Unavailable, "the server has trouble of its own"
 	}
+}
+
+// refusedPush is the line that an agent is shown when its push is refused.
+func refusedPush(err error) string {
+	code, text := refusal(err)
+	return program.ErrorLine(code, "the push is refused: "+text)
 }
 
 // refMove is a ref that a push is to move. Hashes of zeros stand for no commit.
@@ -92,7 +94,7 @@ func (g *gate) watch(ctx context.Context, decide func(context.Context, asked) er
 			err = decide(ctx, push)
 		}
 		if err != nil {
-			answer = refusal(err)
+			answer = refusedPush(err)
 		}
 		_, _ = g.answers.WriteString(answer + "\n") // a hook that hears nothing refuses
 	})

@@ -23,7 +23,7 @@ func (m *Mirrors) Inspect(ctx context.Context, p Publication, by *inspect.Inspec
 		return nil, errStopped
 	}
 	defer m.running.Done()
-	at, err := m.placeOf(ctx, Repository{p.Item.Forge, p.Item.Repository}, p.Task)
+	at, err := m.placeOf(ctx, p.Item.Repo(), p.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (m *Mirrors) forkOf(ctx context.Context, at place, commit string) (string, 
 // Retract takes the branch of a task back to what the forge has, if it is at the commit:
 // a later run must not build on what may not be published.
 func (m *Mirrors) Retract(ctx context.Context, p Publication) error {
-	at, err := m.placeOf(ctx, Repository{p.Item.Forge, p.Item.Repository}, p.Task)
+	at, err := m.placeOf(ctx, p.Item.Repo(), p.Task)
 	if err != nil {
 		return err
 	}

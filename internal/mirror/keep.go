@@ -37,13 +37,13 @@ func (s state) is(kept store.KeptRefs) bool {
 
 // place is where one task is in one mirror.
 type place struct {
-	Repository
+	task.Repository
 	id  task.ID
 	dir string
 }
 
 // placeOf is where a task is. The mirror is made if there is none.
-func (m *Mirrors) placeOf(ctx context.Context, r Repository, id task.ID) (place, error) {
+func (m *Mirrors) placeOf(ctx context.Context, r task.Repository, id task.ID) (place, error) {
 	if !taskName.MatchString(string(id)) {
 		return place{}, task.Errorf(task.Invalid, "the task id %q cannot be a git namespace", id)
 	}

@@ -148,7 +148,7 @@ func TestAnotherServerHasWhatWasPushed(t *testing.T) {
 // server.
 func TestBaseMovesOnEveryServer(t *testing.T) {
 	t.Parallel()
-	now := func(o *mirror.Options) { o.BaseAge = func(mirror.Repository) time.Duration { return 0 } }
+	now := func(o *mirror.Options) { o.BaseAge = func(task.Repository) time.Duration { return 0 } }
 	s := newServers(t, now)
 	s.seed(t, s.one)
 	work := t.TempDir()

@@ -21,20 +21,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Repository names a repository on a forge.
-type Repository struct {
-	Forge task.Forge
-	Name  string // as in [task.Key]
-}
-
-func (r Repository) String() string { return string(r.Forge) + ":" + r.Name }
-
 // Options is what mirrors need. Root and Remote have to be set.
 type Options struct {
 	// Root is the directory that the mirrors are in. One process only uses it.
 	Root string
 	// Remote returns where git finds a repository, with a fresh credential.
-	Remote func(ctx context.Context, r Repository) (forge.Remote, error)
+	Remote func(ctx context.Context, r task.Repository) (forge.Remote, error)
 	// MaxFetch is how large a single file that is fetched may be, which is how
 	// large a pack may be; 0 means 8 GB.
 	MaxFetch int64
@@ -51,7 +43,7 @@ type Options struct {
 	Identity Identity
 	// BaseAge is how old the base of a task may be when its agent fetches; nil
 	// means ten seconds.
-	BaseAge func(r Repository) time.Duration
+	BaseAge func(r task.Repository) time.Duration
 	Log     *slog.Logger
 }
 
@@ -72,7 +64,7 @@ type Mirrors struct {
 	refused rate.Sometimes // logs: anyone can be refused, and the log is not for everyone to fill
 
 	mu      sync.Mutex
-	entries map[Repository]*entry
+	entries map[task.Repository]*entry
 	turns   map[task.ID]*turn
 	fetches int64
 	stopped bool
@@ -109,7 +101,7 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 		options.Identity.Name, options.Identity.Email = "Toryo", "toryo@localhost"
 	}
 	if options.BaseAge == nil {
-		options.BaseAge = func(Repository) time.Duration { return 10 * time.Second }
+		options.BaseAge = func(task.Repository) time.Duration { return 10 * time.Second }
 	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
@@ -136,7 +128,7 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 		options: options, git: git{Program: found, hooks: hooks},
 		serving: make(chan struct{}, options.MaxServed),
 		refused: rate.Sometimes{First: 10, Interval: time.Second},
-		entries: map[Repository]*entry{}, turns: map[task.ID]*turn{}, stop: make(chan struct{}),
+		entries: map[task.Repository]*entry{}, turns: map[task.ID]*turn{}, stop: make(chan struct{}),
 	}
 	if _, err := m.git.run(ctx, command{args: []string{"version"}}); err != nil {
 		return nil, task.Wrap(task.NotReady, err, "the git program does not run")
@@ -164,7 +156,7 @@ func (m *Mirrors) Fetches() int64 {
 }
 
 // Changed says that something was pushed to the repository on the forge.
-func (m *Mirrors) Changed(r Repository) {
+func (m *Mirrors) Changed(r task.Repository) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e, found := m.entries[r]; found {
@@ -172,7 +164,7 @@ func (m *Mirrors) Changed(r Repository) {
 	}
 }
 
-func (m *Mirrors) entry(r Repository) *entry {
+func (m *Mirrors) entry(r task.Repository) *entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, found := m.entries[r]
@@ -184,7 +176,7 @@ func (m *Mirrors) entry(r Repository) *entry {
 }
 
 // dir is where the mirror of a repository is.
-func (m *Mirrors) dir(r Repository) string {
+func (m *Mirrors) dir(r task.Repository) string {
 	return filepath.Join(m.options.Root, string(r.Forge), url.PathEscape(r.Name)+".git")
 }
 
@@ -201,7 +193,7 @@ var settings = [][2]string{
 
 // ensure makes the mirror, empty, if there is none, and sees to it that one that
 // was left in the middle of something can be used.
-func (m *Mirrors) ensure(ctx context.Context, r Repository) (string, error) {
+func (m *Mirrors) ensure(ctx context.Context, r task.Repository) (string, error) {
 	key := task.Key{Forge: r.Forge, Repository: r.Name, Kind: task.Issue, Number: 1}
 	if err := key.Validate(); err != nil {
 		return "", err

@@ -386,7 +386,7 @@ func TestTroubleWithTheForge(t *testing.T) {
 	}
 	for _, test := range tests {
 		elsewhere := func(o *mirror.Options) {
-			o.Remote = func(context.Context, mirror.Repository) (forge.Remote, error) { return test.remote, nil }
+			o.Remote = func(context.Context, task.Repository) (forge.Remote, error) { return test.remote, nil }
 		}
 		other := &site{origin: s.origin, leases: s.leases, root: t.TempDir()}
 		other.open(t, elsewhere)
@@ -568,7 +568,7 @@ func TestBoardIsAPathOnThisMachine(t *testing.T) {
 	s := newSite(t, nil)
 	local := &site{origin: s.origin, leases: s.leases, root: t.TempDir()}
 	local.open(t, func(o *mirror.Options) {
-		o.Remote = func(context.Context, mirror.Repository) (forge.Remote, error) {
+		o.Remote = func(context.Context, task.Repository) (forge.Remote, error) {
 			return forge.Remote{URL: s.origin.path(repository.Name)}, nil
 		}
 	})

@@ -44,7 +44,7 @@ func (m *Mirrors) Publish(ctx context.Context, p Publication) (commit string, er
 		return "", errStopped
 	}
 	defer m.running.Done()
-	at, err := m.placeOf(ctx, Repository{p.Item.Forge, p.Item.Repository}, p.Task)
+	at, err := m.placeOf(ctx, p.Item.Repo(), p.Task)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func (m *Mirrors) Publish(ctx context.Context, p Publication) (commit string, er
 	m.Changed(at.Repository) // whoever needs the branch gets it from the forge, however young the mirror is
 	err = m.change(ctx, at, p.Generation, func() (string, error) { return "", m.notePublished(ctx, at, p, commit) })
 	if task.CodeOf(err) == task.StaleGeneration { // it was published nevertheless
-		m.options.Log.WarnContext(ctx, "what was published is not noted: the run is over", "task", p.Task, "error", err)
+		m.options.Log.WarnContext(ctx, "publication not recorded: the run is over", "task", p.Task, "error", err)
 		return commit, nil
 	}
 	return commit, err
@@ -123,7 +123,7 @@ func (m *Mirrors) checkPublication(ctx context.Context, at place, p Publication)
 }
 
 // Base is the branch that a task started from, by its last Seed. No push can change it.
-func (m *Mirrors) Base(ctx context.Context, r Repository, id task.ID) (string, error) {
+func (m *Mirrors) Base(ctx context.Context, r task.Repository, id task.ID) (string, error) {
 	at, err := m.placeOf(ctx, r, id)
 	if err != nil {
 		return "", err

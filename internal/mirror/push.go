@@ -42,7 +42,7 @@ func (p *pushing) decide(ctx context.Context, push asked) (err error) {
 	}
 	err = m.keep(ctx, p.place, keeping{generation: p.holder.Generation, objects: push.objects, before: before, after: after})
 	if err != nil {
-		m.options.Log.WarnContext(ctx, "a push cannot be kept for other servers", "task", p.id, "error", err)
+		m.options.Log.WarnContext(ctx, "failed to store a push for other servers", "task", p.id, "error", err)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ import (
 type Holder struct {
 	Task       task.ID
 	Generation int64
-	Repository Repository
+	Repository task.Repository
 	ReadOnly   bool // it is a person, who may fetch what the task has made
 }
 
@@ -57,6 +57,9 @@ const (
 	receivePack = "git-receive-pack" // and pushes with
 )
 
+// noRepository is the response when git cannot be run on the repository.
+var noRepository = program.ErrorLine(task.Unavailable, "the repository is not to be had")
+
 // answer serves one request.
 func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string, authenticate Authenticate) {
 	if service != uploadPack && service != receivePack {
@@ -77,11 +80,11 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 	if err != nil {
 		log := m.options.Log.With("task", id[:min(len(id), maxTaskID)], "error", err)
 		m.refused.Do(func() { log.Warn("an agent's git is refused") })
-		if refusal(err) == refusedTrouble {
-			http.Error(w, refusedTrouble, http.StatusServiceUnavailable)
+		if code, text := refusal(err); code == task.Unavailable {
+			http.Error(w, program.ErrorLine(code, text), http.StatusServiceUnavailable)
 			return
 		}
-		http.Error(w, "the run is over, or the token is not of this task", http.StatusForbidden)
+		http.Error(w, program.ErrorLine(task.LeaseLost, "the run is over, or the token is not of this task"), http.StatusForbidden)
 		return
 	}
 	select {
@@ -111,7 +114,7 @@ func (m *Mirrors) offerFresh(ctx context.Context, holder Holder) {
 		return
 	}
 	if err := m.freshen(ctx, holder); err != nil {
-		m.options.Log.WarnContext(ctx, "a task's base cannot be brought up to date; its agent gets what is here", "task", holder.Task, "error", err)
+		m.options.Log.WarnContext(ctx, "failed to update the base of a task; its agent gets the local copy", "task", holder.Task, "error", err)
 	}
 }
 
@@ -134,7 +137,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		err = m.bringIn(r.Context(), at)
 	}
 	if err != nil {
-		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		http.Error(w, noRepository, http.StatusInternalServerError)
 		return err
 	}
 	limit := int64(maxRequest)
@@ -148,12 +151,12 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		// Not told of the writer, which the copying of the answer is using.
 		cmd.Stdin = http.MaxBytesReader(nil, r.Body, limit)
 	}
-	var trouble strings.Builder
-	cmd.Stderr = &shortText{to: &trouble}
+	var stderr strings.Builder
+	cmd.Stderr = &shortText{to: &stderr}
 	program.EndGently(cmd)
 	gate, err := openGate(cmd)
 	if err != nil {
-		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		http.Error(w, noRepository, http.StatusInternalServerError)
 		return err
 	}
 	push := &pushing{mirrors: m, place: at, holder: holder, again: again}
@@ -164,7 +167,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		http.Error(w, noRepository, http.StatusInternalServerError)
 		return err
 	}
 	gate.watch(r.Context(), push.decide)
@@ -174,7 +177,7 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 	}
 	err = errors.Join(copyErr, cmd.Wait())
 	if err != nil {
-		return &program.RunError{What: "http-backend", Trouble: trouble.String(), Err: err}
+		return &program.RunError{What: "http-backend", Stderr: stderr.String(), Err: err}
 	}
 	return nil
 }
@@ -223,7 +226,7 @@ func copyAnswer(w http.ResponseWriter, output io.Reader) error {
 	reader := bufio.NewReaderSize(output, 64<<10)
 	header, err := textproto.NewReader(reader).ReadMIMEHeader()
 	if err != nil {
-		http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+		http.Error(w, noRepository, http.StatusInternalServerError)
 		return err
 	}
 	status := http.StatusOK
@@ -231,7 +234,7 @@ func copyAnswer(w http.ResponseWriter, output io.Reader) error {
 		header.Del("Status")
 		code, _, _ := strings.Cut(text, " ")
 		if status, err = strconv.Atoi(code); err != nil || status < 200 || status > 599 {
-			http.Error(w, "the repository is not to be had", http.StatusInternalServerError)
+			http.Error(w, noRepository, http.StatusInternalServerError)
 			return errors.New("git answers the status " + strconv.Quote(text))
 		}
 	}

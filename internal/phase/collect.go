@@ -16,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -59,7 +60,7 @@ func (r *run) collect(ctx context.Context) error {
 	if p.detection, err = r.Setup.Table.Detect(files.FS(), ""); err != nil {
 		return err
 	}
-	if r.state.over(task.Planning) == 0 { // they are for understanding and planning
+	if r.state.timesEnded(task.Planning) == 0 { // they are for understanding and planning
 		p.references = r.references(ctx, p.files)
 	}
 	r.project = p
@@ -150,7 +151,7 @@ func (r *run) namedItems(ctx context.Context, text string) []string {
 	}
 	items, err := r.Desk.References(ctx)
 	if err != nil {
-		r.Log.WarnContext(ctx, "items that the request names could not be read", "error", err)
+		r.Log.WarnContext(ctx, "failed to read items that the request names", "error", err)
 	}
 	var parts []string
 	for _, item := range items[:min(len(items), mostReferences)] {
@@ -158,7 +159,7 @@ func (r *run) namedItems(ctx context.Context, text string) []string {
 		if item.Kind == task.Pull {
 			kind = "pull request"
 		}
-		source := fmt.Sprintf("%s %d (%s), which the request names", kind, item.Number, oneLine(item.State))
+		source := fmt.Sprintf("%s %d (%s), which the request names", kind, item.Number, textfmt.OneLine(item.State))
 		parts = append(parts, llm.Quote(llm.Origin{Source: source, Author: item.Author},
 			tool.Shorten(tool.Printable(item.Title+"\n\n"+item.Body), shownReference)))
 		names = slices.DeleteFunc(names, func(name string) bool { return numberOf(name) == item.Number })
@@ -304,8 +305,8 @@ func (p *project) withoutContents() environment.Detection {
 func (r *run) blocks(of task.Phase, more ...conversation.Block) []conversation.Block {
 	in := r.commentRoom(of)
 	all := []conversation.Block{{Name: "request", Text: r.requestText(in)}}
-	if len(r.state.heard) > 0 {
-		all = append(all, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + in.describeAll(r.state.heard)})
+	if len(r.state.newComments) > 0 {
+		all = append(all, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + in.describeAll(r.state.newComments)})
 	}
 	all = append(all, conversation.Block{Name: "rules", Text: r.project.rules})
 	return slices.DeleteFunc(append(all, more...), func(b conversation.Block) bool { return strings.TrimSpace(b.Text) == "" })

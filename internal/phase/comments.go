@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 const (
@@ -54,32 +55,32 @@ func (r *run) commentRoom(of task.Phase) room {
 // a reflection, and if it is to look for more, what they have said since the last look. What
 // goes wrong is logged; the comments are found at the next look, because the journal does
 // not have them as taken.
-func (t *talk) takeComments(ctx context.Context, look bool) {
-	if t.deaf {
+func (t *chat) takeComments(ctx context.Context, look bool) {
+	if t.ignoreComments {
 		return
 	}
 	if err := t.catchUp(ctx); err != nil {
-		t.run.Log.WarnContext(ctx, "comments could not be added to the conversation", "error", err)
+		t.run.Log.WarnContext(ctx, "failed to add comments to the conversation", "error", err)
 		return
 	}
-	if !look || t.run.Comments.Off && !t.run.state.asking {
+	if !look || t.run.Comments.Disabled && !t.run.state.asking {
 		return
 	}
 	comments, err := t.run.waiting(ctx)
 	if err != nil {
-		t.run.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
+		t.run.Log.WarnContext(ctx, "failed to look for new comments", "error", err)
 		return
 	}
 	for part := range inParts(comments) {
 		if err := t.take(ctx, part); err != nil {
-			t.run.Log.WarnContext(ctx, "new comments could not be added to the conversation", "error", err)
+			t.run.Log.WarnContext(ctx, "failed to add new comments to the conversation", "error", err)
 			return
 		}
 	}
 }
 
 // catchUp gives the model what was taken up elsewhere.
-func (t *talk) catchUp(ctx context.Context) error {
+func (t *chat) catchUp(ctx context.Context) error {
 	for part := range inParts(t.run.state.missing(t.name)) {
 		if err := t.pinComments(ctx, part); err != nil {
 			return err
@@ -95,7 +96,7 @@ func (r *run) waiting(ctx context.Context) ([]Comment, error) {
 }
 
 // take takes comments up: they are in the journal as taken when the model has them.
-func (t *talk) take(ctx context.Context, comments []Comment) error {
+func (t *chat) take(ctx context.Context, comments []Comment) error {
 	signal := judge(comments)
 	counting := counted(comments)
 	if len(counting) == 0 {
@@ -108,7 +109,7 @@ func (t *talk) take(ctx context.Context, comments []Comment) error {
 
 // pinComments pins comments that the conversation does not have. Past the room that there
 // is for comments, those that it has are shortened.
-func (t *talk) pinComments(ctx context.Context, comments []Comment) error {
+func (t *chat) pinComments(ctx context.Context, comments []Comment) error {
 	room := t.run.commentRoom(t.phase)
 	added := conversation.Block{
 		Name: fmt.Sprint(commentsBlock, comments[len(comments)-1].Position),
@@ -123,7 +124,7 @@ func (t *talk) pinComments(ctx context.Context, comments []Comment) error {
 
 // shorten makes the blocks with comments before the position into one with less text, when
 // there is no room for all of them. It leaves room for some more, so that this is seldom.
-func (t *talk) shorten(ctx context.Context, in room, added conversation.Block, before int64) error {
+func (t *chat) shorten(ctx context.Context, in room, added conversation.Block, before int64) error {
 	size := len(added.Text)
 	var others []string
 	for _, block := range t.conversation.Blocks() {
@@ -135,7 +136,7 @@ func (t *talk) shorten(ctx context.Context, in room, added conversation.Block, b
 	if size <= in.whole+in.shortened || len(others) == 0 {
 		return nil
 	}
-	earlier := slices.DeleteFunc(slices.Clone(t.run.state.heard), func(c Comment) bool { return c.Position >= before })
+	earlier := slices.DeleteFunc(slices.Clone(t.run.state.newComments), func(c Comment) bool { return c.Position >= before })
 	left := room{in.whole/2 - len(added.Text), in.shortened}
 	return t.conversation.Replace(ctx, others, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + left.describeAll(earlier)})
 }
@@ -234,7 +235,7 @@ func quoteComment(source string, comment Comment, most int) string {
 
 // describe is a comment as the model is told of it, with at most so many bytes of its text.
 func describe(comment Comment, most int) string {
-	author, id, place := oneLine(comment.Author.Login), oneLine(comment.ID), ""
+	author, id, place := textfmt.OneLine(comment.Author.Login), textfmt.OneLine(comment.ID), ""
 	switch {
 	case comment.Kind == task.SummaryComment:
 		place = " in a review" + verdicts[comment.About]
@@ -263,9 +264,9 @@ func describe(comment Comment, most int) string {
 // apart.
 func (c Comment) reference() string {
 	if c.Kind == "" || c.Kind == task.ItemComment {
-		return oneLine(c.ID)
+		return textfmt.OneLine(c.ID)
 	}
-	return string(c.Kind) + "/" + oneLine(c.ID)
+	return string(c.Kind) + "/" + textfmt.OneLine(c.ID)
 }
 
 // source is what the model is told that a comment is.
@@ -297,7 +298,7 @@ type commentsInput struct {
 // readComments is the tool of a phase that reads comments whole, in parts.
 func (r *run) readComments(of task.Phase) tool.Tool {
 	return tool.Define(commentsTool, commentsDescription, true, func(_ context.Context, _ llm.Call, in commentsInput) (tool.Output, error) {
-		all := slices.Concat(r.Work.said(), r.state.heard)
+		all := slices.Concat(r.Work.initialComments(), r.state.newComments)
 		if in.Offset < 0 {
 			return tool.Output{}, tool.Mistake("the offset has to be 0 or more")
 		}
@@ -317,8 +318,8 @@ func (r *run) readComments(of task.Phase) tool.Tool {
 	})
 }
 
-// said are the comments that were there when the run began.
-func (w Work) said() []Comment {
+// initialComments are the comments that were there when the run began.
+func (w Work) initialComments() []Comment {
 	all := slices.Clone(w.Comments)
 	if w.Pull != nil {
 		all = append(all, w.Pull.Summaries...)
@@ -338,7 +339,7 @@ func listed(comments []Comment, from int) string {
 	from = min(from, len(comments))
 	lines := []string{fmt.Sprintf("There are %d comments, oldest first.", len(comments))}
 	for _, comment := range comments[from:min(from+most, len(comments))] {
-		text := oneLine(tool.Printable(comment.Body))
+		text := textfmt.OneLine(tool.Printable(comment.Body))
 		if len(text) > words {
 			text = strings.ToValidUTF8(text[:words], "") + "…"
 		}
@@ -346,7 +347,7 @@ func listed(comments []Comment, from int) string {
 		if comment.Kind == task.ReviewComment && comment.About != "" {
 			place = " on " + plainName(comment.About)
 		}
-		lines = append(lines, fmt.Sprintf("- %s by %s%s, %d bytes: %s", llm.QuoteLine(comment.reference()), llm.QuoteLine(oneLine(comment.Author.Login)),
+		lines = append(lines, fmt.Sprintf("- %s by %s%s, %d bytes: %s", llm.QuoteLine(comment.reference()), llm.QuoteLine(textfmt.OneLine(comment.Author.Login)),
 			place, len(comment.Body), llm.QuoteLine(text)))
 	}
 	if left := len(comments) - from - most; left > 0 {
@@ -375,16 +376,16 @@ func part(comment Comment, from, most int) string {
 }
 
 // missing are the comments that were taken up and that a conversation does not have.
-func (s *state) missing(talk string) []Comment {
-	has := s.has[talk]
-	return slices.DeleteFunc(slices.Clone(s.heard), func(c Comment) bool { return c.Position <= has })
+func (s *state) missing(name string) []Comment {
+	has := s.has[name]
+	return slices.DeleteFunc(slices.Clone(s.newComments), func(c Comment) bool { return c.Position <= has })
 }
 
 // unanswered are the comments that were taken up and that the model that does the work has
 // not answered since.
 func (s *state) unanswered() []Comment {
 	until := s.answered[string(task.Execution)]
-	return slices.DeleteFunc(slices.Clone(s.heard), func(c Comment) bool { return c.Position <= until })
+	return slices.DeleteFunc(slices.Clone(s.newComments), func(c Comment) bool { return c.Position <= until })
 }
 
 // tooLate says which comments were taken up and could not be dealt with any more.
@@ -400,10 +401,10 @@ func (r *run) tooLate() string {
 	return "\n\n" + notice.Notice{Late: late}.TooLate(r.language)
 }
 
-// heardText is all that people said while the run went on.
-func (s *state) heardText() []string {
-	texts := make([]string, len(s.heard))
-	for i, comment := range s.heard {
+// newCommentTexts is all that people said while the run went on.
+func (s *state) newCommentTexts() []string {
+	texts := make([]string, len(s.newComments))
+	for i, comment := range s.newComments {
 		texts[i] = describe(comment, longestComment)
 	}
 	return texts

@@ -14,14 +14,15 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
-// Handed is what the last phase comes to.
-type Handed struct {
-	State  task.State  `json:"state"`
-	Reason task.Reason `json:"reason"`
-	Pull   *Pulled     `json:"pull,omitempty"`
-	Letter Letter      `json:"letter"`
+// completion is the outcome of the last phase, as the journal has it.
+type completion struct {
+	State  task.State      `json:"state"`
+	Reason task.Reason     `json:"reason"`
+	Pull   *Pulled         `json:"pull,omitempty"`
+	Text   pullRequestText `json:"letter"`
 	// Withheld is what was found in work that was not published. The model is told,
 	// and the work goes on.
 	Withheld []task.Finding `json:"withheld,omitempty"`
@@ -30,16 +31,16 @@ type Handed struct {
 	Returned bool `json:"returned,omitempty"`
 }
 
-// Letter is what a model writes for the people who review the work.
-type Letter struct {
+// pullRequestText is what a model writes for the people who review the work.
+type pullRequestText struct {
 	CommitMessage string        `json:"commit_message"`
 	Title         string        `json:"title"`
 	Summary       string        `json:"summary"`
-	Replies       []ThreadReply `json:"replies,omitempty"`
+	Replies       []threadReply `json:"replies,omitempty"`
 }
 
-// ThreadReply answers a review thread.
-type ThreadReply struct {
+// threadReply answers a review thread.
+type threadReply struct {
 	Thread string `json:"thread"`
 	Text   string `json:"text"`
 }
@@ -89,7 +90,7 @@ const mostRounds = 12
 
 // mayGoBack reports whether execution may go on once more for comments.
 func (r *run) mayGoBack() bool {
-	t := talk{run: r, name: string(task.Execution)}
+	t := chat{run: r, name: string(task.Execution)}
 	return r.state.phase(task.Execution).begun < mostRounds && t.turnsLeft() > 0
 }
 
@@ -100,7 +101,7 @@ const lastLooks = 5
 // reports whether there are any that count and execution is to take up. Those that it is
 // not are left for the server, which names them at the end as too late.
 func (r *run) lastComments(ctx context.Context) (bool, error) {
-	if r.Comments.Off || !r.mayGoBack() {
+	if r.Comments.Disabled || !r.mayGoBack() {
 		return false, nil
 	}
 	var waiting []Comment
@@ -111,7 +112,7 @@ func (r *run) lastComments(ctx context.Context) (bool, error) {
 		}
 	}
 	if err != nil {
-		r.Log.WarnContext(ctx, "new comments could not be looked for", "error", err)
+		r.Log.WarnContext(ctx, "failed to look for new comments", "error", err)
 		return false, nil
 	}
 	if len(waiting) == 0 {
@@ -127,7 +128,7 @@ func (r *run) lastComments(ctx context.Context) (bool, error) {
 
 // lastWords is the model's own summary.
 func (r *run) lastWords() string {
-	var executed Executed
+	var executed execution
 	if r.state.outcome(task.Execution, &executed) != nil {
 		return ""
 	}
@@ -138,17 +139,17 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 	if err := r.begin(ctx, task.Complete); err != nil {
 		return Outcome{}, err
 	}
-	letter, err := r.askLetter(ctx, verdict)
+	text, err := r.askPullRequestText(ctx, verdict)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := r.commitBranch(ctx, letter, verdict); err != nil {
+	if err := r.commitBranch(ctx, text, verdict); err != nil {
 		return Outcome{}, err
 	}
-	if returned, err := r.goBack(ctx, Handed{Letter: letter}); err != nil || returned {
+	if returned, err := r.goBack(ctx, completion{Text: text}); err != nil || returned {
 		return Outcome{}, err
 	}
-	pull, err := r.openPull(ctx, letter, verdict)
+	pull, err := r.openPull(ctx, text, verdict)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -156,12 +157,12 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 		if r.state.withheld != nil {
 			return Outcome{}, task.Errorf(task.Unsafe, "the work was withheld a second time")
 		}
-		return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, Handed{Letter: letter, Withheld: pull.Findings})
+		return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, completion{Text: text, Withheld: pull.Findings})
 	}
-	if err := r.reply(ctx, letter); err != nil {
+	if err := r.reply(ctx, text); err != nil {
 		return Outcome{}, err
 	}
-	handed := Handed{State: task.Done, Reason: task.ReasonCompleted, Pull: &pull, Letter: letter}
+	handed := completion{State: task.Done, Reason: task.ReasonCompleted, Pull: &pull, Text: text}
 	if !verdict.Passed {
 		handed.State, handed.Reason = task.Failed, task.ReasonNotVerified
 	}
@@ -179,11 +180,11 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 }
 
 // commitBranch makes the commit that is published, once.
-func (r *run) commitBranch(ctx context.Context, letter Letter, verdict Verdict) error {
+func (r *run) commitBranch(ctx context.Context, text pullRequestText, verdict Verdict) error {
 	if r.state.branch != "" {
 		return nil
 	}
-	commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(letter.CommitMessage)), verdict.Commit)
+	commit, _, err := r.Repository.Commit(ctx, r.clean(tool.Printable(text.CommitMessage)), verdict.Commit)
 	if err != nil {
 		return fmt.Errorf("commit the work: %w", err)
 	}
@@ -191,7 +192,7 @@ func (r *run) commitBranch(ctx context.Context, letter Letter, verdict Verdict) 
 }
 
 // goBack ends the phase if people have said something: the work goes on with it.
-func (r *run) goBack(ctx context.Context, handed Handed) (bool, error) {
+func (r *run) goBack(ctx context.Context, handed completion) (bool, error) {
 	waiting, err := r.lastComments(ctx)
 	if err != nil || !waiting {
 		return false, err
@@ -202,7 +203,7 @@ func (r *run) goBack(ctx context.Context, handed Handed) (bool, error) {
 
 // handedOver is the outcome of a run whose journal is complete.
 func (r *run) handedOver() (Outcome, error) {
-	var handed Handed
+	var handed completion
 	if err := r.state.outcome(task.Complete, &handed); err != nil {
 		return Outcome{}, err
 	}
@@ -214,20 +215,20 @@ func (r *run) handedOver() (Outcome, error) {
 		Comment: r.doneComment(handed, verdict) + r.tooLate(), Summary: r.state.summary}, nil
 }
 
-// askLetter has the model write to the reviewers. Without an answer that can be
+// askPullRequestText has the model write to the reviewers. Without an answer that can be
 // used, what is known has to do.
-func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
+func (r *run) askPullRequestText(ctx context.Context, verdict Verdict) (pullRequestText, error) {
 	system, err := r.system(task.Complete)
 	if err != nil {
-		return Letter{}, err
+		return pullRequestText{}, err
 	}
 	diff, err := r.Repository.Diff(ctx, verdict.Commit)
 	if err != nil {
-		return Letter{}, err
+		return pullRequestText{}, err
 	}
 	const longestDiff = 40_000
 	name := string(task.Complete)
-	if begun := r.state.phase(task.Complete).begun; begun > 1 { // it is other work, and another letter
+	if begun := r.state.phase(task.Complete).begun; begun > 1 { // it is other work, and another text
 		name += fmt.Sprint("-", begun)
 	}
 	t, err := r.open(ctx, opening{name: name, phase: task.Complete, system: system, tools: []tool.Tool{r.readComments(task.Complete)}, pinned: r.blocks(task.Complete,
@@ -237,31 +238,31 @@ func (r *run) askLetter(ctx context.Context, verdict Verdict) (Letter, error) {
 		conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},
 	)})
 	if err != nil {
-		return Letter{}, err
+		return pullRequestText{}, err
 	}
-	var letter Letter
-	t.deaf = true // what people say now is for the model that does the work
+	var text pullRequestText
+	t.ignoreComments = true // what people say now is for the model that does the work
 	err = t.object(ctx, func(object map[string]any) error {
-		letter = Letter{}
-		if err := into(object, &letter); err != nil {
+		text = pullRequestText{}
+		if err := into(object, &text); err != nil {
 			return err
 		}
-		if strings.TrimSpace(letter.CommitMessage) == "" || strings.TrimSpace(letter.Title) == "" || strings.TrimSpace(letter.Summary) == "" {
+		if strings.TrimSpace(text.CommitMessage) == "" || strings.TrimSpace(text.Title) == "" || strings.TrimSpace(text.Summary) == "" {
 			return errors.New(`"commit_message", "title" and "summary" must not be empty`)
 		}
 		return nil
 	})
 	var over *overError
 	if errors.Is(err, errNoAnswer) || errors.As(err, &over) {
-		letter = Letter{CommitMessage: r.plainTitle(), Title: r.plainTitle(), Summary: r.lastWords()}
+		text = pullRequestText{CommitMessage: r.plainTitle(), Title: r.plainTitle(), Summary: r.lastWords()}
 		err = nil
 	}
-	letter.Title = tool.Shorten(oneLine(letter.Title), 200)
-	return letter, err
+	text.Title = tool.Shorten(textfmt.OneLine(text.Title), 200)
+	return text, err
 }
 
 func (r *run) plainTitle() string {
-	if title := oneLine(r.Work.Title); title != "" {
+	if title := textfmt.OneLine(r.Work.Title); title != "" {
 		return tool.Shorten(title, 72)
 	}
 	return "Work on " + cmp.Or(r.Work.ItemName(), "the project")
@@ -273,9 +274,9 @@ const conflictWait = 5 * time.Second
 
 // openPull publishes the work. A pull request that the work was about keeps its
 // own words.
-func (r *run) openPull(ctx context.Context, letter Letter, verdict Verdict) (Pulled, error) {
-	open := OpenPull{Branch: r.Work.Branch, Commit: r.state.branch, Base: r.Work.Base, Title: letter.Title,
-		Body: r.pullBody(letter, verdict), Again: r.state.withheld != nil, Verdict: r.attestation(verdict),
+func (r *run) openPull(ctx context.Context, text pullRequestText, verdict Verdict) (Pulled, error) {
+	open := OpenPull{Branch: r.Work.Branch, Commit: r.state.branch, Base: r.Work.Base, Title: text.Title,
+		Body: r.pullBody(text, verdict), Again: r.state.withheld != nil, Verdict: r.attestation(verdict),
 		Draft: r.Draft || !verdict.Passed || !r.state.setup.Handover.EnvironmentReady || r.state.setup.Unrepeatable != ""}
 	if pull := r.Work.Pull; pull != nil {
 		open.Title, open.Body, open.Draft = pull.Title, pull.Body, false
@@ -294,17 +295,17 @@ func (r *run) openPull(ctx context.Context, letter Letter, verdict Verdict) (Pul
 }
 
 // reply answers the review threads that the change deals with.
-func (r *run) reply(ctx context.Context, letter Letter) error {
+func (r *run) reply(ctx context.Context, text pullRequestText) error {
 	if r.Work.Pull == nil {
 		return nil
 	}
-	for _, reply := range letter.Replies {
+	for _, reply := range text.Replies {
 		known := slices.ContainsFunc(r.Work.Pull.Threads, func(thread Thread) bool { return thread.ID == reply.Thread })
 		if !known || strings.TrimSpace(reply.Text) == "" {
 			continue
 		}
 		text := tool.Shorten(reply.Text, longestComment) + r.scriptedLine()
-		err := r.tell(ctx, "reply-"+reply.Thread, text, func(name string) error { return r.Desk.Reply(ctx, name, reply.Thread, text) })
+		err := r.notifyOnce(ctx, "reply-"+reply.Thread, text, func(name string) error { return r.Desk.Reply(ctx, name, reply.Thread, text) })
 		if err != nil {
 			return err
 		}

@@ -13,10 +13,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/phase/turn"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
-// Executed is what execution comes to.
-type Executed struct {
+// execution is the outcome of the phase of that name.
+type execution struct {
 	Reason  task.Reason `json:"reason"`
 	Summary string      `json:"summary,omitempty"` // the model's own
 	Proof   []string    `json:"proof,omitempty"`   // the tests that show it, as the model says
@@ -34,10 +35,10 @@ func (r *run) execute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.tellFindings(ctx, t); err != nil {
+	if err := r.sendFindings(ctx, t); err != nil {
 		return err
 	}
-	if err := r.tellWithheld(ctx, t); err != nil {
+	if err := r.sendWithheld(ctx, t); err != nil {
 		return err
 	}
 	outcome, err := r.work(ctx, t)
@@ -50,7 +51,7 @@ func (r *run) execute(ctx context.Context) error {
 	if outcome.Reason == task.ReasonAwaitingAnswer {
 		return &askedError{outcome.End.Question}
 	}
-	executed := Executed{Reason: outcome.Reason, Summary: outcome.Text}
+	executed := execution{Reason: outcome.Reason, Summary: outcome.Text}
 	if outcome.End != nil {
 		executed.Summary, executed.Proof = outcome.End.Summary, outcome.End.Proof[:min(len(outcome.End.Proof), mostNamed)]
 	}
@@ -65,7 +66,7 @@ func (r *run) execute(ctx context.Context) error {
 }
 
 // work goes on with the conversation, if it is not over.
-func (r *run) work(ctx context.Context, t *talk) (turn.Outcome, error) {
+func (r *run) work(ctx context.Context, t *chat) (turn.Outcome, error) {
 	if err := r.reflect(ctx, t); err != nil { // one that was cut off is finished first
 		return turn.Outcome{}, err
 	}
@@ -75,27 +76,27 @@ func (r *run) work(ctx context.Context, t *talk) (turn.Outcome, error) {
 			return *ended, nil
 		}
 		// The run has waited for the answer. Had one come, it would be a comment.
-		if err := t.say(ctx, fmt.Sprintf("Nobody has answered the question of step %d. Decide by yourself what is most likely wanted, say so in your summary, and go on.", r.state.step)); err != nil {
+		if err := t.send(ctx, fmt.Sprintf("Nobody has answered the question of step %d. Decide by yourself what is most likely wanted, say so in your summary, and go on.", r.state.step)); err != nil {
 			return turn.Outcome{}, err
 		}
 	} else if r.resumed && r.state.turns(t.name) > 0 {
 		r.resumed = false
-		if err := t.say(ctx, fmt.Sprintf("The run was interrupted after step %d and goes on now, perhaps on another machine. The files are as they were last saved: look at the diff before you rely on them.", r.state.step)); err != nil {
+		if err := t.send(ctx, fmt.Sprintf("The run was interrupted after step %d and goes on now, perhaps on another machine. The files are as they were last saved: look at the diff before you rely on them.", r.state.step)); err != nil {
 			return turn.Outcome{}, err
 		}
 	}
 	return t.goOn(ctx)
 }
 
-func (r *run) openExecution(ctx context.Context) (*talk, error) {
+func (r *run) openExecution(ctx context.Context) (*chat, error) {
 	system, err := r.system(task.Execution, r.state.setup.Handover.Prompt())
 	if err != nil {
 		return nil, err
 	}
-	if err := r.bench.connect(ctx); err != nil {
+	if err := r.workbench.connect(ctx); err != nil {
 		return nil, err
 	}
-	var t *talk
+	var t *chat
 	pin := func(ctx context.Context, name, text string) error {
 		return t.conversation.Pin(ctx, conversation.Block{Name: name, Text: text})
 	}
@@ -113,12 +114,12 @@ func (r *run) openExecution(ctx context.Context) (*talk, error) {
 
 // tools are what the model works with. The role may allow only some.
 func (r *run) tools(pin func(ctx context.Context, name, text string) error) []tool.Tool {
-	w := r.bench.workspace()
+	w := r.workbench.workspace()
 	options := tool.RunOptions{}
-	all := append(r.bench.lookers(),
+	all := append(r.workbench.lookers(),
 		tool.Run(w, options), tool.Edit(w), tool.Patch(w), tool.Diff(w, r.diffText),
 		tool.Test(r.tests(), options), tool.TaskList(pin), r.tick(pin))
-	all = append(all, r.bench.servers.Tools()...)
+	all = append(all, r.workbench.servers.Tools()...)
 	if len(r.Role.Tools) > 0 {
 		all = slices.DeleteFunc(all, func(one tool.Tool) bool { return !slices.Contains(r.Role.Tools, one.Definition().Name) })
 	}
@@ -142,11 +143,11 @@ func (r *run) diffText(ctx context.Context) (string, error) {
 // tests are the tests of the main project against the baseline.
 func (r *run) tests() projectTests {
 	main := r.state.setup.Receipt.Main()
-	return projectTests{bench: r.bench, command: main.Command(main.TestCommand), baseline: r.state.setup.Receipt.Baseline}
+	return projectTests{workbench: r.workbench, command: main.Command(main.TestCommand), baseline: r.state.setup.Receipt.Baseline}
 }
 
 // connect starts the MCP servers, once. One that cannot be had is a warning.
-func (b *bench) connect(ctx context.Context) error {
+func (b *workbench) connect(ctx context.Context) error {
 	if b.servers != nil {
 		return nil
 	}
@@ -156,7 +157,7 @@ func (b *bench) connect(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return b.run.warn(ctx, "MCP servers that cannot be used: "+oneLine(err.Error()))
+		return b.run.warn(ctx, "MCP servers that cannot be used: "+textfmt.OneLine(err.Error()))
 	}
 	return nil
 }

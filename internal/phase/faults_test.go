@@ -218,7 +218,7 @@ func TestALongConversationIsMadeShorter(t *testing.T) {
 	}
 	requests := world.Requests(task.Execution)
 	last := requests[len(requests)-1].Messages[0].Text()
-	for _, pinned := range []string{"It should add, and mind the gap.", "Mind the zero too.", "a1: mend add.sh"} {
+	for _, pinned := range []string{"It should add, and mind the gap.", "Mind the zero too.", "a1: fix add.sh"} {
 		if !strings.Contains(last, pinned) {
 			t.Errorf("%q is not in the head any more:\n%s", pinned, last)
 		}

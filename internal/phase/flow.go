@@ -57,8 +57,8 @@ func (r *run) flow(ctx context.Context) (Outcome, error) {
 // next is the phase that comes after set-up, as the journal has it: execution and
 // verification take turns until the work passes or every round is used up.
 func (r *run) next(ctx context.Context) (task.Phase, error) {
-	executed, verified := r.state.over(task.Execution), r.state.over(task.Verification)
-	var last Executed
+	executed, verified := r.state.timesEnded(task.Execution), r.state.timesEnded(task.Verification)
+	var last execution
 	if executed > 0 {
 		if err := r.state.outcome(task.Execution, &last); err != nil {
 			return "", err
@@ -110,7 +110,7 @@ func (r *run) asksNothing(ctx context.Context) bool {
 			said = append(said, comment.Body)
 		}
 	}
-	if strings.TrimSpace(strings.Join(said, "")) != "" || len(r.state.heard) > 0 {
+	if strings.TrimSpace(strings.Join(said, "")) != "" || len(r.state.newComments) > 0 {
 		return false
 	}
 	comments, err := r.Desk.Comments(ctx, r.state.position)
@@ -124,7 +124,7 @@ func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
 	digest := sha256.Sum256([]byte(text))
 	name := fmt.Sprintf("question-%d-%x", r.state.step, digest[:4])
 	say := func(name string) error { return r.Desk.Say(ctx, name, r.words().question(text)) }
-	if err := r.tell(ctx, name, text, say); err != nil {
+	if err := r.notifyOnce(ctx, name, text, say); err != nil {
 		return Outcome{}, err
 	}
 	if err := r.save(ctx); err != nil {
@@ -137,8 +137,8 @@ func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
 	return Outcome{State: task.Paused, Reason: task.ReasonAwaitingAnswer}, nil
 }
 
-// GivenUp is the outcome of a phase that ended the run.
-type GivenUp struct {
+// givenUp is the outcome of a phase that ended the run.
+type givenUp struct {
 	Reason task.Reason `json:"failed_reason"`
 	Detail string      `json:"detail,omitempty"`
 }
@@ -147,7 +147,7 @@ type GivenUp struct {
 func (r *run) fail(ctx context.Context, reason task.Reason, detail string) (Outcome, error) {
 	for _, phase := range task.Phases {
 		if r.state.active(phase) {
-			if err := r.end(ctx, phase, PhaseFailed, GivenUp{reason, detail}); err != nil {
+			if err := r.end(ctx, phase, PhaseFailed, givenUp{reason, detail}); err != nil {
 				return Outcome{}, err
 			}
 		}

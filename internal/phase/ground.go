@@ -53,7 +53,7 @@ func (r *run) newGround(ctx context.Context, commit string, receipt environment.
 var outages = []environment.Kind{environment.Network, environment.Server, environment.Lock, environment.Container, environment.Resource}
 
 func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error {
-	if err := sandbox.Give(g.files.Dir()); err != nil {
+	if err := g.of.giveToSandbox(g.files.Dir()); err != nil {
 		return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 	}
 	setup := g.of.setupOf(ctx)
@@ -84,7 +84,7 @@ func (g *ground) restore(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("restore the files to verify: %w", err)
 	}
 	if len(restored) > 0 {
-		if err := sandbox.Give(g.files.Dir()); err != nil {
+		if err := g.of.giveToSandbox(g.files.Dir()); err != nil {
 			return nil, fmt.Errorf("give the files to verify to the sandbox: %w", err)
 		}
 	}
@@ -118,7 +118,7 @@ func (g *ground) close(ctx context.Context) {
 		err = g.box.Stop(context.WithoutCancel(ctx))
 	}
 	if err = errors.Join(err, g.files.Remove()); err != nil {
-		g.of.Log.WarnContext(ctx, "what was made for a verdict cannot be removed", "error", err)
+		g.of.Log.WarnContext(ctx, "failed to remove the sandbox of a verdict", "error", err)
 	}
 }
 
@@ -289,7 +289,7 @@ func (t *trial) runner(command sandbox.Command, workspace *workdir.Dir) (testrep
 func (r *run) runTests(ctx context.Context, verdict *Verdict) error {
 	err := r.testOnce(ctx, verdict)
 	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
-		r.Log.WarnContext(ctx, "the sandbox of the verification was lost", "error", err)
+		r.Log.WarnContext(ctx, "lost the sandbox of the verification", "error", err)
 		err = r.testOnce(ctx, verdict)
 	}
 	if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {

@@ -23,7 +23,7 @@ const pipesFolder = ".toryo"
 // Launch implements [mcp.Launcher] in the sandbox. A sandbox runs one command at a
 // time and gives it no input, so that the program is left running in the
 // background with two named pipes in the workspace, which both sides see.
-func (b *bench) Launch(ctx context.Context, command []string, environment map[string]string) (mcp.Process, error) {
+func (b *workbench) Launch(ctx context.Context, command []string, environment map[string]string) (mcp.Process, error) {
 	if err := b.run.Repository.Exclude(ctx, []string{pipesFolder}); err != nil {
 		return mcp.Process{}, err
 	}
@@ -81,7 +81,7 @@ func startLine(pipes, mount string, command []string, environment map[string]str
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // shell runs a command of our own in the sandbox and returns what it printed.
-func (b *bench) shell(ctx context.Context, line string) (string, error) {
+func (b *workbench) shell(ctx context.Context, line string) (string, error) {
 	var output bytes.Buffer
 	exit, err := b.Run(ctx, tool.Command{Line: line}, &output)
 	text := strings.TrimSpace(output.String())

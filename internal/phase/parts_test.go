@@ -202,10 +202,9 @@ func fieldsOf(w words) []string {
 
 func TestPromptsAreThere(t *testing.T) {
 	t.Parallel()
-	names := strings.Join(PromptNames(), " ")
 	for _, phase := range task.Phases {
-		if !strings.Contains(names, string(phase)+".md") {
-			t.Errorf("there is no prompt for %s", phase)
+		if _, err := embedded.ReadFile("prompts/" + string(phase) + ".md"); err != nil {
+			t.Errorf("there is no prompt for %s: %v", phase, err)
 		}
 	}
 }
@@ -235,5 +234,18 @@ func TestRemarksOnACommand(t *testing.T) {
 		if text := remarks(test.ran); !strings.Contains(text, test.has) || strings.Contains(text, test.hasNo) {
 			t.Errorf("%+v gives %q", test.ran, text)
 		}
+	}
+}
+
+// A run that goes on reads what another version has written.
+func TestTheCompletionInTheJournal(t *testing.T) {
+	t.Parallel()
+	written, err := json.Marshal(completion{
+		State: task.Done, Reason: task.ReasonCompleted,
+		Text: pullRequestText{CommitMessage: "m", Title: "t", Summary: "s", Replies: []threadReply{{Thread: "1", Text: "r"}}},
+	})
+	const want = `{"state":"done","reason":"completed","letter":{"commit_message":"m","title":"t","summary":"s","replies":[{"thread":"1","text":"r"}]}}`
+	if err != nil || string(written) != want {
+		t.Errorf("it is %s, %v, want %s", written, err, want)
 	}
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // makePlan has the model plan the work.
 func (r *run) makePlan(ctx context.Context) error {
-	if r.state.over(task.Planning) > 0 {
+	if r.state.timesEnded(task.Planning) > 0 {
 		return nil
 	}
 	if err := r.begin(ctx, task.Planning); err != nil {
@@ -34,7 +35,7 @@ func (r *run) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var understood Understanding
+	var understood understanding
 	if err := r.state.outcome(task.PrePlanning, &understood); err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (r *run) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := r.open(ctx, opening{name: string(task.Planning), phase: task.Planning, system: system, tools: append(r.bench.lookers(), r.readComments(task.Planning)),
+	t, err := r.open(ctx, opening{name: string(task.Planning), phase: task.Planning, system: system, tools: append(r.workbench.lookers(), r.readComments(task.Planning)),
 		pinned: r.blocks(task.Planning,
 			conversation.Block{Name: "understanding", Text: string(goal)},
 			conversation.Block{Name: "files", Text: r.project.fileList()},
@@ -59,7 +60,7 @@ func (r *run) plan(ctx context.Context) error {
 		return wrong
 	})
 	if errors.Is(err, errNoAnswer) {
-		return &overError{task.ReasonInvalidPlan, firstLine(err.Error())}
+		return &overError{task.ReasonInvalidPlan, textfmt.FirstLine(err.Error())}
 	}
 	if err != nil {
 		return err

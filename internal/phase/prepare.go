@@ -31,10 +31,10 @@ func (r *run) prepare(ctx context.Context) error {
 		if err := r.setUp(ctx); err != nil {
 			return err
 		}
-	} else if err := r.bench.restore(ctx); err != nil {
+	} else if err := r.workbench.restore(ctx); err != nil {
 		return err
 	}
-	if r.state.over(task.EnvironmentSetup) > 0 {
+	if r.state.timesEnded(task.EnvironmentSetup) > 0 {
 		return nil
 	}
 	status := PhaseCompleted
@@ -51,7 +51,7 @@ func (r *run) prepare(ctx context.Context) error {
 func (r *run) setUp(ctx context.Context) error {
 	setup := r.setupOf(ctx)
 	setup.Post = func(ctx context.Context, comment string) error {
-		return r.tell(ctx, "environment-setup-failed", comment, func(name string) error { return r.Desk.Say(ctx, name, comment) })
+		return r.notifyOnce(ctx, "environment-setup-failed", comment, func(name string) error { return r.Desk.Say(ctx, name, comment) })
 	}
 	source, err := r.source(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *run) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.bench.box = outcome.Sandbox
+	r.workbench.box = outcome.Sandbox
 	entry.Handover, entry.Receipt, entry.Result = outcome.Handover, outcome.Receipt, outcome.Result
 	for _, remark := range outcome.Result.Remarks {
 		if err := r.warn(ctx, sentence(remark)); err != nil {
@@ -110,7 +110,7 @@ func (r *run) setUpKeeping(ctx context.Context, setup *environment.Setup, reques
 // sandbox.
 func (r *run) leaveOut(ctx context.Context, preserved *Preserved) error {
 	if len(preserved.Restored) > 0 {
-		if err := sandbox.Give(r.Repository.Workspace()); err != nil {
+		if err := r.giveToSandbox(r.Repository.Workspace()); err != nil {
 			return fmt.Errorf("give the restored files to the sandbox: %w", err)
 		}
 	}
@@ -161,7 +161,7 @@ func foldMade(made map[string]string, project []string) map[string]string {
 // baseline builds and tests the projects once before anything is changed, where verdicts
 // are made too.
 func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
-	if r.bench.box == nil || !entry.Handover.EnvironmentReady || len(testable(entry.Receipt)) == 0 && entry.Receipt.Main().BuildCommand == "" {
+	if r.workbench.box == nil || !entry.Handover.EnvironmentReady || len(testable(entry.Receipt)) == 0 && entry.Receipt.Main().BuildCommand == "" {
 		return nil
 	}
 	var err error
@@ -175,7 +175,7 @@ func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 		if task.CodeOf(err) != task.Unavailable || ctx.Err() != nil {
 			return err
 		}
-		r.Log.WarnContext(ctx, "the sandbox for the tests before the work was lost", "error", err)
+		r.Log.WarnContext(ctx, "lost the sandbox of the tests before the change", "error", err)
 		entry.Unrepeatable = err.Error()
 	}
 	return nil
@@ -191,14 +191,14 @@ func (r *run) baselineOnce(ctx context.Context, entry *SetupEntry) error {
 		entry.Unrepeatable = on.problem
 		return nil
 	}
-	before, err := sandbox.List(on.files.Dir())
+	before, err := workdir.List(on.files.Dir())
 	if err != nil {
 		return err
 	}
 	if err := r.runBaseline(ctx, on, entry); err != nil {
 		return err
 	}
-	made, err := sandbox.Added(on.files.Dir(), before)
+	made, err := workdir.Added(on.files.Dir(), before)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (e
 			continue
 		}
 		if time.Since(begun) > baselineTime {
-			r.Log.WarnContext(ctx, "the tests of a project were not run before the change: those of the others took too long", "folder", project.Directory)
+			r.Log.WarnContext(ctx, "skipped the tests of a project before the change: those of the others took too long", "folder", project.Directory)
 			continue
 		}
 		if project.Baseline, err = on.test(ctx, project.Command(project.TestCommand)); err != nil {
@@ -333,7 +333,7 @@ func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := fmt.Sprintf("%s-%d", task.EnvironmentSetup, 1+r.state.countTalks(string(task.EnvironmentSetup)+"-"))
+	name := fmt.Sprintf("%s-%d", task.EnvironmentSetup, 1+r.state.countConversations(string(task.EnvironmentSetup)+"-"))
 	t, err := r.open(ctx, opening{name: name, phase: task.EnvironmentSetup, system: system, tools: []tool.Tool{r.readComments(task.EnvironmentSetup)}})
 	if err != nil {
 		return "", err
@@ -348,9 +348,9 @@ func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
 	return outcome.Text, err
 }
 
-func (s *state) countTalks(prefix string) int {
+func (s *state) countConversations(prefix string) int {
 	count := 0
-	for name := range s.talks {
+	for name := range s.conversations {
 		if strings.HasPrefix(name, prefix) {
 			count++
 		}
@@ -388,9 +388,9 @@ func (r *run) exclude(ctx context.Context) error {
 	return r.Repository.Exclude(ctx, found)
 }
 
-// restore prepares the bench for a run that goes on. The sandbox is made again
+// restore prepares the workbench for a run that goes on. The sandbox is made again
 // when it is first used: a run that only has to hand its work over needs none.
-func (b *bench) restore(ctx context.Context) error {
+func (b *workbench) restore(ctx context.Context) error {
 	setup := b.run.state.setup
 	if err := b.run.Repository.ExcludeUnchanged(ctx, setup.Made); err != nil {
 		return err
@@ -406,7 +406,7 @@ func (b *bench) restore(ctx context.Context) error {
 
 // rebuild makes the sandbox again from what the receipt says, and from its
 // snapshot where there is one. The caller holds the lock.
-func (b *bench) rebuild(ctx context.Context) error {
+func (b *workbench) rebuild(ctx context.Context) error {
 	if b.box != nil {
 		_ = b.box.Stop(context.WithoutCancel(ctx)) // it is dead
 		b.box = nil
@@ -422,7 +422,7 @@ func (b *bench) rebuild(ctx context.Context) error {
 	}
 	if b.box == nil {
 		lost := fmt.Sprintf(b.run.words().sandboxLost, tool.Shorten(lastFailure(outcome.Result), 500))
-		if err := b.run.tell(ctx, "sandbox-lost", lost, func(name string) error { return b.run.Desk.Say(ctx, name, lost) }); err != nil {
+		if err := b.run.notifyOnce(ctx, "sandbox-lost", lost, func(name string) error { return b.run.Desk.Say(ctx, name, lost) }); err != nil {
 			return err
 		}
 		return b.run.warn(ctx, lost)

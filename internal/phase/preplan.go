@@ -9,16 +9,17 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
-// Understanding is what pre-planning comes to.
-type Understanding struct {
+// understanding is the outcome of pre-planning.
+type understanding struct {
 	Goal Goal `json:"goal"`
 }
 
 // prePlan has the model understand the request.
 func (r *run) prePlan(ctx context.Context) error {
-	if r.state.over(task.PrePlanning) > 0 {
+	if r.state.timesEnded(task.PrePlanning) > 0 {
 		return nil
 	}
 	if err := r.begin(ctx, task.PrePlanning); err != nil {
@@ -32,7 +33,7 @@ func (r *run) prePlan(ctx context.Context) error {
 	if earlier != "" {
 		earlier = "The summary of an earlier run on the same item:\n" + llm.Quote(llm.Origin{Source: "summary of an earlier run"}, tool.Shorten(tool.Printable(earlier), longestEarlier))
 	}
-	t, err := r.open(ctx, opening{name: string(task.PrePlanning), phase: task.PrePlanning, system: system, tools: append(r.bench.lookers(), r.readComments(task.PrePlanning)),
+	t, err := r.open(ctx, opening{name: string(task.PrePlanning), phase: task.PrePlanning, system: system, tools: append(r.workbench.lookers(), r.readComments(task.PrePlanning)),
 		pinned: r.blocks(task.PrePlanning,
 			conversation.Block{Name: "earlier", Text: earlier},
 			conversation.Block{Name: "files", Text: r.project.fileList()},
@@ -42,7 +43,7 @@ func (r *run) prePlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var understood Understanding
+	var understood understanding
 	err = t.object(ctx, func(object map[string]any) error {
 		understood.Goal = Goal{}
 		if err := into(object, &understood.Goal); err != nil {
@@ -53,7 +54,7 @@ func (r *run) prePlan(ctx context.Context) error {
 	if errors.Is(err, errNoAnswer) {
 		// The plan has to understand the request again anyway.
 		understood.Goal = Goal{}
-		if err := r.warn(ctx, "The model did not say how it understands the request: "+firstLine(err.Error())); err != nil {
+		if err := r.warn(ctx, "The model did not say how it understands the request: "+textfmt.FirstLine(err.Error())); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -73,9 +74,4 @@ func (g Goal) check() error {
 		}
 	}
 	return nil
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
 }

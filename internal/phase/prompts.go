@@ -13,19 +13,6 @@ import (
 //go:embed prompts/*.md
 var embedded embed.FS
 
-// PromptNames are the names of the prompt files that can be replaced.
-func PromptNames() []string {
-	entries, err := embedded.ReadDir("prompts")
-	if err != nil {
-		panic(err) // the folder is embedded, which a test would show
-	}
-	names := make([]string, len(entries))
-	for i, entry := range entries {
-		names[i] = entry.Name()
-	}
-	return names
-}
-
 // prompt is the text of a prompt: that of the configuration, or the embedded one.
 func (r *run) prompt(name string, values map[string]string) (string, error) {
 	data, err := fs.ReadFile(embedded, "prompts/"+name)

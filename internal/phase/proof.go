@@ -92,7 +92,7 @@ func stillFailing(runs []tested) bool {
 // named are the tests that the model names at the end, or else those that the plan names.
 // Those of the plan that fail are never left out.
 func (r *run) named(runs []tested) ([]string, error) {
-	var executed Executed
+	var executed execution
 	if err := r.state.outcome(task.Execution, &executed); err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (r *run) requestWords() string {
 			}
 		}
 	}
-	return strings.Join(append(said, r.state.heardText()...), "\n")
+	return strings.Join(append(said, r.state.newCommentTexts()...), "\n")
 }
 
 // requested finds tests that the request names, that failed before and still fail.

@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 //go:embed plan.schema.json
@@ -105,7 +106,7 @@ func checkActions(actions []Action, parts Decomposition) error {
 func (p *Plan) fingerprint() string {
 	var b strings.Builder
 	for _, action := range p.ActionPlan.Actions {
-		b.WriteString(oneLine(action.What) + "\n")
+		b.WriteString(textfmt.OneLine(action.What) + "\n")
 	}
 	return b.String()
 }
@@ -123,7 +124,7 @@ func (p *Plan) checklist() string {
 		case next == "":
 			next = action.ID
 		}
-		fmt.Fprintf(&b, "%s %s: %s\n", mark, action.ID, oneLine(action.What))
+		fmt.Fprintf(&b, "%s %s: %s\n", mark, action.ID, textfmt.OneLine(action.What))
 	}
 	if next == "" {
 		next = "everything is done: check it and call finish"

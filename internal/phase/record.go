@@ -35,7 +35,7 @@ func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) erro
 	}
 	if r.Progress != nil && shown[kind] {
 		if err := r.Desk.Progress(ctx, r.Progress()); err != nil {
-			r.Log.WarnContext(ctx, "the progress comment could not be brought up to date", "error", err)
+			r.Log.WarnContext(ctx, "failed to update the progress comment", "error", err)
 		}
 	}
 	return nil
@@ -79,9 +79,9 @@ func (r *run) warn(ctx context.Context, text string) error {
 	return r.append(ctx, task.NoteTaken, Entry{Text: text, Status: noteWarning})
 }
 
-// tell makes sure that people were told something, by do, once for each name.
-func (r *run) tell(ctx context.Context, name, what string, do func(name string) error) error {
-	if r.state.spoken[name] {
+// notifyOnce calls do, which writes something for people, once for each name.
+func (r *run) notifyOnce(ctx context.Context, name, what string, do func(name string) error) error {
+	if r.state.notified[name] {
 		return nil
 	}
 	if err := do(fmt.Sprintf("%d-%s", r.state.first, name)); err != nil {
@@ -94,7 +94,7 @@ func (r *run) tell(ctx context.Context, name, what string, do func(name string) 
 func (r *run) save(ctx context.Context) error {
 	// Before set-up there is no work. After a verdict the work is what that is about,
 	// whatever still goes on in the workspace.
-	if r.state.setup == nil || r.state.over(task.Verification) > 0 && !r.state.active(task.Execution) && !r.state.active(task.Verification) {
+	if r.state.setup == nil || r.state.timesEnded(task.Verification) > 0 && !r.state.active(task.Execution) && !r.state.active(task.Verification) {
 		return nil
 	}
 	if err := r.exclude(ctx); err != nil {
@@ -125,16 +125,16 @@ func (r *run) remark(ctx context.Context) error {
 
 // journal is the run's journal as a conversation sees it.
 type journal struct {
-	run   *run
-	talk  string
-	phase task.Phase
+	run          *run
+	conversation string
+	phase        task.Phase
 	// signal goes with the next entry, in one.
 	signal *SignalEntry
 }
 
 // Append implements [conversation.Journal].
 func (j *journal) Append(ctx context.Context, entry conversation.Entry) error {
-	kind, written := task.MessageSent, Entry{Phase: j.phase, Conversation: j.talk, Message: &entry}
+	kind, written := task.MessageSent, Entry{Phase: j.phase, Conversation: j.conversation, Message: &entry}
 	if j.signal != nil {
 		kind, written.Signal, written.Step = task.SignalTaken, j.signal, j.run.step()
 	}
@@ -157,7 +157,7 @@ func (j *journal) Done(ctx context.Context, done tool.Done) error {
 		whole = ""
 	}
 	return j.run.append(ctx, task.ToolCalled, Entry{
-		Phase: j.phase, Conversation: j.talk, Step: j.run.step(), Call: &done.Call,
+		Phase: j.phase, Conversation: j.conversation, Step: j.run.step(), Call: &done.Call,
 		Result: &CallResult{Text: done.Result.Text, Whole: whole, Failed: done.Result.Error},
 	})
 }
@@ -183,7 +183,7 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 	if n.journal.run.Redactor != nil {
 		kept.Arguments = n.journal.run.Redactor.String(call.Arguments)
 	}
-	entry := Entry{Phase: n.journal.phase, Conversation: n.journal.talk, Step: n.journal.run.step(), Call: &kept}
+	entry := Entry{Phase: n.journal.phase, Conversation: n.journal.conversation, Step: n.journal.run.step(), Call: &kept}
 	if err := n.journal.run.append(ctx, task.ToolCalled, entry); err != nil {
 		return tool.Output{}, err
 	}
@@ -201,7 +201,7 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 func (r *run) saveNow(ctx context.Context) {
 	if step := r.step(); step-r.savedAt >= int64(r.Limits.SaveEvery) {
 		if err := r.save(ctx); err != nil {
-			r.Log.WarnContext(ctx, "the work in progress could not be saved", "error", err)
+			r.Log.WarnContext(ctx, "failed to save the work in progress", "error", err)
 			return
 		}
 		r.savedAt = step

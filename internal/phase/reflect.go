@@ -11,10 +11,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
-// Reflected is what a reflection comes to.
-type Reflected struct {
+// reflection is the outcome of the phase of that name.
+type reflection struct {
 	Assessment string   `json:"assessment"`
 	Decision   string   `json:"decision"` // continue or revise
 	Advice     string   `json:"advice"`
@@ -50,7 +51,7 @@ func (r *run) reflectionDue() bool {
 }
 
 // reflect has the model look at the plan again when that is due, and revises it.
-func (r *run) reflect(ctx context.Context, working *talk) error {
+func (r *run) reflect(ctx context.Context, working *chat) error {
 	if r.reflectionDue() && working.ended() == nil {
 		if err := r.begin(ctx, task.Reflection); err != nil {
 			return err
@@ -63,7 +64,7 @@ func (r *run) reflect(ctx context.Context, working *talk) error {
 			return err
 		}
 	}
-	if r.state.over(task.Reflection) == 0 {
+	if r.state.timesEnded(task.Reflection) == 0 {
 		return nil
 	}
 	return r.takeReflection(ctx, working)
@@ -71,9 +72,9 @@ func (r *run) reflect(ctx context.Context, working *talk) error {
 
 // takeReflection makes what the last reflection decided so. It is in the journal;
 // doing it again changes nothing.
-func (r *run) takeReflection(ctx context.Context, working *talk) error {
-	number := r.state.over(task.Reflection)
-	var reflected Reflected
+func (r *run) takeReflection(ctx context.Context, working *chat) error {
+	number := r.state.timesEnded(task.Reflection)
+	var reflected reflection
 	if err := r.state.outcome(task.Reflection, &reflected); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (r *run) takeReflection(ctx context.Context, working *talk) error {
 	if reflected.Repeats {
 		text += "\nThe plan was not changed: the new one was a plan that there was before, and it did not work."
 	}
-	if err := working.say(ctx, text); err != nil {
+	if err := working.send(ctx, text); err != nil {
 		return err
 	}
 	if err := working.catchUp(ctx); err != nil {
@@ -118,10 +119,10 @@ func (r *run) repeats() int {
 	return count
 }
 
-func (r *run) askReflection(ctx context.Context, working *talk) (Reflected, error) {
+func (r *run) askReflection(ctx context.Context, working *chat) (reflection, error) {
 	system, err := r.system(task.Reflection)
 	if err != nil {
-		return Reflected{}, err
+		return reflection{}, err
 	}
 	name := fmt.Sprintf("%s-%d", task.Reflection, r.state.phase(task.Reflection).begun)
 	t, err := r.open(ctx, opening{name: name, phase: task.Reflection, system: system, tools: []tool.Tool{r.readComments(task.Reflection)}, pinned: r.blocks(task.Reflection,
@@ -129,23 +130,23 @@ func (r *run) askReflection(ctx context.Context, working *talk) (Reflected, erro
 		conversation.Block{Name: "last_steps", Text: lastSteps(working)},
 	)})
 	if err != nil {
-		return Reflected{}, err
+		return reflection{}, err
 	}
-	var reflected Reflected
+	var reflected reflection
 	err = t.object(ctx, func(object map[string]any) (wrong error) {
 		reflected, wrong = r.readReflection(object)
 		return wrong
 	})
 	if errors.Is(err, errNoAnswer) {
-		return Reflected{Assessment: "no reflection that can be used was made", Decision: decisionContinue}, nil
+		return reflection{Assessment: "no reflection that can be used was made", Decision: decisionContinue}, nil
 	}
 	return reflected, err
 }
 
 // readReflection reads what a model decided. Ticks stay with the actions whose
 // ids and words stay.
-func (r *run) readReflection(object map[string]any) (Reflected, error) {
-	var reflected Reflected
+func (r *run) readReflection(object map[string]any) (reflection, error) {
+	var reflected reflection
 	if err := into(object, &reflected); err != nil {
 		return reflected, err
 	}
@@ -167,7 +168,7 @@ func (r *run) readReflection(object map[string]any) (Reflected, error) {
 	for i := range reflected.Actions {
 		action := &reflected.Actions[i]
 		action.Done = slices.ContainsFunc(r.state.plan.ActionPlan.Actions, func(old Action) bool {
-			return old.Done && old.ID == action.ID && oneLine(old.What) == oneLine(action.What)
+			return old.Done && old.ID == action.ID && textfmt.OneLine(old.What) == textfmt.OneLine(action.What)
 		})
 	}
 	revised := Plan{ActionPlan: Actions{reflected.Actions}}
@@ -184,7 +185,7 @@ func (r *run) readReflection(object map[string]any) (Reflected, error) {
 }
 
 // lastSteps shows the end of a conversation.
-func lastSteps(working *talk) string {
+func lastSteps(working *chat) string {
 	const most, messages = 12_000, 8
 	all := working.conversation.Request().Messages
 	var parts []string

@@ -31,8 +31,8 @@ type Options struct {
 	Spec sandbox.Spec
 	// Language of what people read: auto, ja or en; see [task.Language].
 	Language string
-	// Prompts has files that replace embedded prompts, by their names; see
-	// [PromptNames]. May be nil.
+	// Prompts has files that replace the embedded prompts of the same names, which
+	// are in the folder prompts. May be nil.
 	Prompts fs.FS
 	Role    Role
 	// Servers are MCP servers whose tools the model can use. OnHost starts those
@@ -182,7 +182,7 @@ type run struct {
 	refused    []Comment  // what people said before it began and that does not count
 	writing    sync.Mutex // the order of the journal
 	state      *state
-	bench      *bench
+	workbench  *workbench
 	project    *project
 	rebased    *SetupEntry // the tests before the change, on what the base has got since
 }
@@ -196,12 +196,12 @@ func (r *run) sink(phase task.Phase) llm.Sink {
 
 // carry opens what the run works with, and closes it in any case.
 func (r *run) carry(ctx context.Context) (outcome Outcome, err error) {
-	if r.bench, err = newBench(r); err != nil {
+	if r.workbench, err = newWorkbench(r); err != nil {
 		return Outcome{}, err
 	}
 	defer func() {
 		// The sandbox has to go even if the run was cut off.
-		err = errors.Join(err, r.bench.close(context.WithoutCancel(ctx)))
+		err = errors.Join(err, r.workbench.close(context.WithoutCancel(ctx)))
 	}()
 	return r.flow(ctx)
 }
@@ -231,13 +231,13 @@ func (r *run) halt(ctx context.Context, halt *Halt) (Outcome, error) {
 	}
 	if err := r.keep(ctx); err != nil {
 		// The signal is answered all the same: what was saved before is there.
-		r.Log.ErrorContext(ctx, "the work in progress could not be saved", "error", err)
+		r.Log.ErrorContext(ctx, "failed to save the work in progress", "error", err)
 	}
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
 	err := r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: &SignalEntry{Signal: halt.Signal, Reason: halt.Reason}})
 	if err != nil {
-		r.Log.ErrorContext(ctx, "the signal could not be written to the journal", "error", err)
+		r.Log.ErrorContext(ctx, "failed to write the signal to the journal", "error", err)
 	}
 	return outcome, nil
 }

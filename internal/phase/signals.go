@@ -2,7 +2,6 @@ package phase
 
 import (
 	"context"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/phase/turn"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -10,13 +9,13 @@ import (
 
 // CommentChecks say how comments are looked for during a run.
 type CommentChecks struct {
-	Off   bool // only the answer to a question of the run is taken up
-	Every int  // loops of the model; 0 means 1
+	Disabled bool // only the answer to a question of the run is taken up
+	Every    int  // loops of the model; 0 means 1
 }
 
 // checkpoint looks for signals: stop and pause first, which end the context, then
 // comments.
-func (t *talk) checkpoint(ctx context.Context, point turn.Point) error {
+func (t *chat) checkpoint(ctx context.Context, point turn.Point) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -65,5 +64,3 @@ func (r *run) noteRefused(ctx context.Context) error {
 	}
 	return r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: signal})
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

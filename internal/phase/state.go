@@ -16,38 +16,53 @@ import (
 // entries of the past into it, and then each entry that it writes itself. Every
 // decision about what comes next is made from it, so that a run that was cut off
 // anywhere decides as the other would have.
+//
+// An example. The journal of a run ends with
+//
+//	phase    execution active
+//	message  the model calls shell, call c7
+//	tool     call c7 began
+//
+// and then the machine was lost. The run that goes on folds these: phases[execution] is
+// active, the conversation has the model's message, and calls[c7] has no result. So it does
+// not ask the model again. It answers c7 with [tool.Interrupted], because the
+// command may have run, and goes on with the next turn. Had the journal ended after the
+// result of c7, the result would be in the fold, and the command would not run twice.
+//
+// This is why an entry is written before its effect counts, and why nothing is decided from
+// variables that the fold does not have.
 type state struct {
-	first       int64 // the generation in which the run began
-	entries     int
-	step        int64
-	phases      map[task.Phase]*phaseState
-	talks       map[string][]conversation.Entry
-	calls       map[string]*callState // by conversation and ID
-	plan        *Plan
-	plans       []string // the actions of every plan so far, to see when one comes again
-	setup       *SetupEntry
-	saved       string           // the last commit of work in progress
-	branch      string           // the commit of the finished work
-	position    int64            // of the last comment that was taken up
-	refused     map[string]bool  // comments that were not taken up, by ID
-	heard       []Comment        // what people said while the run went on, by position
-	has         map[string]int64 // the position up to which a conversation has it
-	answered    map[string]int64 // the position up to which the model has answered there since
-	waitedAt    int64            // the step at which the run paused for an answer
-	asking      bool             // it has not taken up an answer since
-	spoken      map[string]bool
-	summary     string
-	failed      *GivenUp
-	handed      bool           // the work is handed over
-	withheld    []task.Finding // what was found in it before it was published
-	returned    bool           // the last phase went back, and execution has not gone on since
-	warnings    []string
-	usage       llm.Usage
-	cost        llm.Money
-	scripted    bool
-	actions     int // calls that ended since the last reflection
-	failures    int // of which failed
-	reflectedAt int64
+	first         int64 // the generation in which the run began
+	entries       int
+	step          int64
+	phases        map[task.Phase]*phaseState
+	conversations map[string][]conversation.Entry
+	calls         map[string]*callState // by conversation and ID
+	plan          *Plan
+	plans         []string // the actions of every plan so far, to see when one comes again
+	setup         *SetupEntry
+	saved         string           // the last commit of work in progress
+	branch        string           // the commit of the finished work
+	position      int64            // of the last comment that was taken up
+	refused       map[string]bool  // comments that were not taken up, by ID
+	newComments   []Comment        // what people said while the run went on, by position
+	has           map[string]int64 // the position up to which a conversation has it
+	answered      map[string]int64 // the position up to which the model has answered there since
+	waitedAt      int64            // the step at which the run paused for an answer
+	asking        bool             // it has not taken up an answer since
+	notified      map[string]bool
+	summary       string
+	failed        *givenUp
+	handed        bool           // the work is handed over
+	withheld      []task.Finding // what was found in it before it was published
+	returned      bool           // the last phase went back, and execution has not gone on since
+	warnings      []string
+	usage         llm.Usage
+	cost          llm.Money
+	scripted      bool
+	actions       int // calls that ended since the last reflection
+	failures      int // of which failed
+	reflectedAt   int64
 }
 
 type phaseState struct {
@@ -62,8 +77,8 @@ type callState struct {
 
 func newState(work Work) *state {
 	s := &state{
-		first: work.Generation, phases: map[task.Phase]*phaseState{}, talks: map[string][]conversation.Entry{},
-		has: map[string]int64{}, answered: map[string]int64{}, calls: map[string]*callState{}, spoken: map[string]bool{}, refused: map[string]bool{},
+		first: work.Generation, phases: map[task.Phase]*phaseState{}, conversations: map[string][]conversation.Entry{},
+		has: map[string]int64{}, answered: map[string]int64{}, calls: map[string]*callState{}, notified: map[string]bool{}, refused: map[string]bool{},
 	}
 	if len(work.Past) > 0 {
 		s.first = work.Past[0].Generation
@@ -141,19 +156,19 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 	}
 }
 
-func (s *state) applyMessage(talk string, entry conversation.Entry) {
-	s.talks[talk] = append(s.talks[talk], entry)
+func (s *state) applyMessage(name string, entry conversation.Entry) {
+	s.conversations[name] = append(s.conversations[name], entry)
 	switch {
 	case entry.Kind == conversation.BeginEntry:
-		s.has[talk] = s.position // it begins with all that was taken up
+		s.has[name] = s.position // it begins with all that was taken up
 	case entry.Kind == conversation.PinEntry && entry.Block != nil:
 		if after, is := strings.CutPrefix(entry.Block.Name, commentsBlock); is {
 			if position, err := strconv.ParseInt(after, 10, 64); err == nil {
-				s.has[talk] = max(s.has[talk], position)
+				s.has[name] = max(s.has[name], position)
 			}
 		}
 	case entry.Message != nil && entry.Message.Role == llm.Assistant:
-		s.answered[talk] = s.has[talk]
+		s.answered[name] = s.has[name]
 	}
 }
 
@@ -175,7 +190,7 @@ func (s *state) applyPhase(entry Entry) {
 	if entry.Phase == task.Complete {
 		s.applyHanded(entry)
 	}
-	var given GivenUp
+	var given givenUp
 	if entry.Status == PhaseFailed && json.Unmarshal(entry.Outcome, &given) == nil && given.Reason != "" {
 		s.failed = &given
 	}
@@ -183,7 +198,7 @@ func (s *state) applyPhase(entry Entry) {
 
 // applyHanded takes in how the last phase ended.
 func (s *state) applyHanded(entry Entry) {
-	var handed Handed
+	var handed completion
 	if json.Unmarshal(entry.Outcome, &handed) != nil {
 		return
 	}
@@ -212,12 +227,12 @@ func (s *state) applySignal(entry Entry) {
 		if comment.Refused != "" {
 			s.refused[comment.ID] = true
 		} else {
-			s.heard = append(s.heard, comment.comment())
+			s.newComments = append(s.newComments, comment.comment())
 			whole = whole || comment.Body != "" || comment.Change == "deleted"
 		}
 	}
-	if block := entry.Message; !whole && block != nil && block.Block != nil && len(s.heard) > 0 {
-		s.heard[len(s.heard)-1].Body = block.Block.Text
+	if block := entry.Message; !whole && block != nil && block.Block != nil && len(s.newComments) > 0 {
+		s.newComments[len(s.newComments)-1].Body = block.Block.Text
 	}
 	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
 		s.waitedAt, s.asking = entry.Step, true
@@ -246,7 +261,7 @@ func (s *state) applyText(kind task.EventKind, entry Entry) {
 		return
 	}
 	if entry.Name != "" {
-		s.spoken[entry.Name] = true
+		s.notified[entry.Name] = true
 	}
 	if entry.Status == noteWarning {
 		s.warnings = append(s.warnings, entry.Text)
@@ -265,8 +280,8 @@ func (s *state) phase(name task.Phase) *phaseState {
 	return s.phases[name]
 }
 
-// over reports how often the phase has ended.
-func (s *state) over(name task.Phase) int { return len(s.phase(name).outcomes) }
+// timesEnded is how often the phase has ended.
+func (s *state) timesEnded(name task.Phase) int { return len(s.phase(name).outcomes) }
 
 // active reports whether the phase has begun and not ended.
 func (s *state) active(name task.Phase) bool { return s.phase(name).status == PhaseActive }
@@ -280,17 +295,17 @@ func (s *state) outcome(name task.Phase, into any) error {
 	return json.Unmarshal(outcomes[len(outcomes)-1], into)
 }
 
-// said reports whether the text was said in a conversation, ever.
-func (s *state) said(talk, text string) bool {
-	return slices.ContainsFunc(s.talks[talk], func(entry conversation.Entry) bool {
+// wasSent reports whether the text was ever sent in a conversation.
+func (s *state) wasSent(name, text string) bool {
+	return slices.ContainsFunc(s.conversations[name], func(entry conversation.Entry) bool {
 		return entry.Message != nil && entry.Message.Role == llm.User && strings.Contains(entry.Message.Text(), text)
 	})
 }
 
 // turns is how often the model has answered in a conversation.
-func (s *state) turns(talk string) int {
+func (s *state) turns(name string) int {
 	turns := 0
-	for _, entry := range s.talks[talk] {
+	for _, entry := range s.conversations[name] {
 		if entry.Message != nil && entry.Message.Role == llm.Assistant {
 			turns++
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/testfiles"
 	"github.com/toryo-dev/toryo/internal/testreport"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // tested is a run of the tests of one project with the commit's files.
@@ -81,10 +82,10 @@ const shortestQuote = 8
 
 // explain takes over which findings the request asks for: in words that it has.
 func (v *Verdict) explain(request string) {
-	request = oneLine(request)
+	request = textfmt.OneLine(request)
 	for i := range v.Findings {
 		for _, given := range v.Judgement.Explained {
-			quote := oneLine(given.Quote)
+			quote := textfmt.OneLine(given.Quote)
 			if given.Finding == v.Findings[i].ID && len(quote) >= shortestQuote && v.Findings[i].explicable() && strings.Contains(request, quote) {
 				v.Findings[i].Because = strings.TrimSpace(given.Because + " “" + quote + "”")
 			}

@@ -101,7 +101,7 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.begin(ctx, task.Verification); err != nil {
 		return err
 	}
-	verdict := Verdict{Round: r.state.over(task.Verification) + 1}
+	verdict := Verdict{Round: r.state.timesEnded(task.Verification) + 1}
 	if err := r.facts(ctx, &verdict); err != nil {
 		return err
 	}
@@ -112,11 +112,11 @@ func (r *run) verify(ctx context.Context) error {
 	}
 	verdict.explain(r.requestWords())
 	verdict.Passed = verdict.passed()
-	var last Executed
+	var last execution
 	if err := r.state.outcome(task.Execution, &last); err != nil {
 		return err
 	}
-	verdict.Again = !verdict.Passed && !verdict.Untested && r.repairs() < r.Limits.Repairs && last.Reason == task.ReasonCompleted && !r.toldOf(verdict)
+	verdict.Again = !verdict.Passed && !verdict.Untested && r.repairs() < r.Limits.Repairs && last.Reason == task.ReasonCompleted && !r.failsAgainOnTests(verdict)
 	status := PhaseCompleted
 	if !verdict.Passed {
 		status = PhaseFailed
@@ -139,10 +139,10 @@ func (r *run) repairs() int {
 	return count
 }
 
-// toldOf reports whether all that is wrong are findings about tests, and the model was
+// failsAgainOnTests reports whether all that is wrong are findings about tests, and the model was
 // told of some before: they go back to it once.
-func (r *run) toldOf(verdict Verdict) bool {
-	if r.state.over(task.Verification) == 0 || !verdict.unexplained(nil) {
+func (r *run) failsAgainOnTests(verdict Verdict) bool {
+	if r.state.timesEnded(task.Verification) == 0 || !verdict.unexplained(nil) {
 		return false
 	}
 	var before Verdict
@@ -169,7 +169,7 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 	if _, err := r.Repository.Merge(ctx); err != nil {
 		return fmt.Errorf("bring in what the base has got: %w", err)
 	}
-	if err := sandbox.Give(r.Repository.Workspace()); err != nil {
+	if err := r.giveToSandbox(r.Repository.Workspace()); err != nil {
 		return fmt.Errorf("give the merged files to the sandbox: %w", err)
 	}
 	if err := r.save(ctx); err != nil {
@@ -263,7 +263,7 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 	}
 	defer func() {
 		if err := files.Remove(); err != nil {
-			r.Log.WarnContext(ctx, "the files of the comparison cannot be removed", "error", err)
+			r.Log.WarnContext(ctx, "failed to remove the files of the comparison", "error", err)
 		}
 	}()
 	looking, err := tool.OpenDirectory(files.Dir())
@@ -394,12 +394,12 @@ func quoted(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// tellWithheld gives the model what was found in the work before it was published.
-func (r *run) tellWithheld(ctx context.Context, t *talk) error {
+// sendWithheld gives the model what was found in the work before it was published.
+func (r *run) sendWithheld(ctx context.Context, t *chat) error {
 	if len(r.state.withheld) == 0 {
 		return nil
 	}
-	return t.say(ctx, WithheldText(r.state.withheld))
+	return t.send(ctx, WithheldText(r.state.withheld))
 }
 
 // WithheldText is what a model is told of work that was not published.
@@ -418,10 +418,10 @@ func WithheldText(findings []task.Finding) string {
 //go:embed withheld.md
 var withheldText string
 
-// tellFindings gives the model what the last verification has found, if there is
+// sendFindings gives the model what the last verification has found, if there is
 // something for it to fix.
-func (r *run) tellFindings(ctx context.Context, t *talk) error {
-	if r.state.over(task.Verification) == 0 {
+func (r *run) sendFindings(ctx context.Context, t *chat) error {
+	if r.state.timesEnded(task.Verification) == 0 {
 		return nil
 	}
 	var verdict Verdict
@@ -431,5 +431,5 @@ func (r *run) tellFindings(ctx context.Context, t *talk) error {
 	if verdict.Passed {
 		return nil
 	}
-	return t.say(ctx, fmt.Sprintf("Verification %d has found what is not good yet:\n%s\n\nFix it, then call finish again.", verdict.Round, verdict.describe()))
+	return t.send(ctx, fmt.Sprintf("Verification %d has found what is not good yet:\n%s\n\nFix it, then call finish again.", verdict.Round, verdict.describe()))
 }

@@ -176,7 +176,8 @@ var (
 
 const closing = "\n</" + tag + ">"
 
-// Parse reads a prompt by its marks.
+// Parse reads a prompt by its marks. Tests use it to see what a model is shown as
+// quoted.
 func Parse(prompt string) []Block {
 	var blocks []Block
 	for {

@@ -129,13 +129,13 @@ func ParsePEM(text []byte) ([]PublicKey, error) {
 		}
 		if block.Type != publicBlock {
 			return nil, task.Errorf(task.Invalid, "there is a %.40q where public keys are expected", block.Type).
-				WithMend("give the public key, as toryo receipt key prints it")
+				WithHint("give the public key, as toryo receipt key prints it")
 		}
 		parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
 		key, is := parsed.(ed25519.PublicKey)
 		if err != nil || !is {
 			return nil, task.Errorf(task.Invalid, "there is a key that is not an ed25519 public key").
-				WithMend("give the public key, as toryo receipt key prints it")
+				WithHint("give the public key, as toryo receipt key prints it")
 		}
 		one, err := public(key)
 		if err != nil {
@@ -144,7 +144,7 @@ func ParsePEM(text []byte) ([]PublicKey, error) {
 		keys = append(keys, one)
 	}
 	if len(keys) == 0 {
-		return nil, task.Errorf(task.Invalid, "there is no public key").WithMend("give the public key, as toryo receipt key prints it")
+		return nil, task.Errorf(task.Invalid, "there is no public key").WithHint("give the public key, as toryo receipt key prints it")
 	}
 	return keys, nil
 }

@@ -44,7 +44,7 @@ func (s *Service) Ask(ctx context.Context, who, threadID string, said Message) (
 	}
 	if thread.Owner == "" {
 		return nil, task.Errorf(task.Forbidden, "this conversation is held on the forge").
-			WithMend("reply there under the review, or begin a thread of your own")
+			WithHint("reply there under the review, or begin a thread of your own")
 	}
 	if err := checkMessage(said); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (a *answering) run(ctx context.Context) {
 	a.service.summarise(ctx, a.begun.Thread.ID)
 }
 
-var errTooSlow = task.Errorf(task.Unavailable, "the answer took longer than %s", answerWithin).WithMend("send the message again")
+var errTooSlow = task.Errorf(task.Unavailable, "the answer took longer than %s", answerWithin).WithHint("send the message again")
 
 // hold keeps the turn ours until release is called. Its context ends when the turn
 // is lost or the service stops.
@@ -206,7 +206,7 @@ func (a *answering) answer(ctx context.Context) (string, Composition, error) {
 	}
 	answer := strings.TrimSpace(forge.Clean(response.Message.Text()))
 	if answer == "" {
-		return "", composed, task.Errorf(task.Unavailable, "the model answered nothing").WithMend("send the message again")
+		return "", composed, task.Errorf(task.Unavailable, "the model answered nothing").WithHint("send the message again")
 	}
 	if response.Stop == llm.StopMaxTokens {
 		answer += "\n\n" + wordingIn(a.begun.Thread.Language).cut
@@ -251,12 +251,12 @@ func (a *answering) fail(ctx context.Context, err error) {
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = cause
 	}
-	a.service.Log.WarnContext(ctx, "a message in a thread was not answered", "thread", a.begun.Thread.ID, "error", err)
+	a.service.Log.WarnContext(ctx, "failed to answer a message in a thread", "thread", a.begun.Thread.ID, "error", err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
 	failed := a.service.Store.FailTurn(ctx, a.begun.Message.ID, a.claim, causeOf(err))
 	if code := task.CodeOf(failed); failed != nil && code != task.LeaseLost && code != task.NotFound {
-		a.service.Log.ErrorContext(ctx, "a message could not be marked as unanswered; it is when its time is over", "error", failed)
+		a.service.Log.ErrorContext(ctx, "failed to mark a message as unanswered; it expires by itself", "error", failed)
 	}
 	a.turn.finish(store.Message{}, err)
 }

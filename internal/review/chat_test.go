@@ -17,6 +17,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
+	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
@@ -46,7 +47,7 @@ func (m *model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 		return llm.Response{}, err
 	}
 	sink.Send(llm.Delta{Text: text})
-	return llm.Response{Message: llm.AssistantText(text), Stop: llm.StopEnd, Usage: llm.Usage{Input: 10, Output: 5}}, nil
+	return llm.Response{Message: llmtest.AssistantText(text), Stop: llm.StopEnd, Usage: llm.Usage{Input: 10, Output: 5}}, nil
 }
 
 func (m *model) requests() []llm.Request {

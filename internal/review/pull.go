@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -71,20 +71,20 @@ func submission(pull task.Key, report judge.Report) (store.Action, error) {
 	if !slices.Contains([]forge.Verdict{forge.Approve, forge.Remark, forge.RequestChanges}, verdict) {
 		return store.Action{}, task.Errorf(task.Invalid, "there is no verdict %q; it is approve, comment or request_changes", report.Verdict)
 	}
-	payload := broker.SubmitReview{Verdict: verdict, Text: report.Text, Commit: report.Commit}
+	payload := outbox.SubmitReview{Verdict: verdict, Text: report.Text, Commit: report.Commit}
 	for _, comment := range report.Comments {
 		side := forge.NewSide
 		if comment.Old {
 			side = forge.OldSide
 		}
-		payload.Comments = append(payload.Comments, broker.LineComment{Path: comment.Path, Side: side, Line: comment.Line, Text: comment.Text})
+		payload.Comments = append(payload.Comments, outbox.LineComment{Path: comment.Path, Side: side, Line: comment.Line, Text: comment.Text})
 	}
-	return broker.NewAction(broker.Write{Item: pull, What: "review/" + report.Commit}, payload)
+	return outbox.NewAction(outbox.Write{Item: pull, What: "review/" + report.Commit}, payload)
 }
 
 // replyTo is the write that answers a comment in a review thread.
 func replyTo(pull task.Key, asked store.Message, text string) (store.Action, error) {
-	return broker.NewAction(broker.Write{Item: pull, What: "reply/" + asked.Origin}, broker.Reply{Thread: asked.Place, Text: text})
+	return outbox.NewAction(outbox.Write{Item: pull, What: "reply/" + asked.Origin}, outbox.Reply{Thread: asked.Place, Text: text})
 }
 
 // diffs remembers the sections of the newest diff of pull requests that moved on.
@@ -112,7 +112,7 @@ func (s *Service) newerSections(ctx context.Context, r store.Review) (sections [
 	}
 	snapshot, err := s.Pulls.Get(ctx, r.Pull, s.Pulls.MaxAge(r.Pull))
 	if err != nil {
-		s.Log.DebugContext(ctx, "whether citations are stale is not known", "pull", r.Pull.String(), "error", err)
+		s.Log.DebugContext(ctx, "failed to check whether citations are stale", "pull", r.Pull.String(), "error", err)
 		return nil, false
 	}
 	head := snapshot.Item.HeadCommit
@@ -124,12 +124,12 @@ func (s *Service) newerSections(ctx context.Context, r store.Review) (sections [
 	}
 	diff, err := source.Diff(ctx, r.Pull)
 	if err != nil {
-		s.Log.DebugContext(ctx, "the newer diff cannot be read: what was cited counts as stale", "pull", r.Pull.String(), "error", err)
+		s.Log.DebugContext(ctx, "failed to read the newer diff; citations count as stale", "pull", r.Pull.String(), "error", err)
 		return nil, true
 	}
 	paper, err := judge.PullPaper(judge.Pull{Commit: head, Diff: diff.Patch, MaxDiff: maxAnswer})
 	if err != nil {
-		s.Log.DebugContext(ctx, "the newer diff cannot be understood: what was cited counts as stale", "pull", r.Pull.String(), "error", err)
+		s.Log.DebugContext(ctx, "failed to parse the newer diff; citations count as stale", "pull", r.Pull.String(), "error", err)
 		return nil, true
 	}
 	s.diffs.keep(r.Pull, newest{head, paper.Sections})

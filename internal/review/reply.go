@@ -102,7 +102,7 @@ func (s *Service) Replied(ctx context.Context, pull task.Key, reply Reply) error
 		return fmt.Errorf("read what %s may do: %w", reply.Comment.Author, err)
 	}
 	if !standing.MaySteer() {
-		s.Log.DebugContext(ctx, "a reply under a review is not answered", "pull", pull.String(),
+		s.Log.DebugContext(ctx, "ignored a reply to a review: its author may not steer", "pull", pull.String(),
 			"author", reply.Comment.Author, "access", standing.Access, "reason", standing.Refused)
 		return nil
 	}
@@ -158,7 +158,7 @@ func (s *Service) answerReply(ctx context.Context, record store.Review, reply Re
 		return err
 	}
 	if len(said) >= 2*maxReplies {
-		s.Log.InfoContext(ctx, "a conversation on a forge is too long to go on", "thread", thread.ID, "pull", record.Pull.String())
+		s.Log.InfoContext(ctx, "a conversation on a forge is too long to continue", "thread", thread.ID, "pull", record.Pull.String())
 		return nil
 	}
 	content := forge.Clean(replyText(record, reply))

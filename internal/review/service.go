@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -34,9 +34,9 @@ const (
 	ForReview  Purpose = "review"
 )
 
-// Pulls reads pull requests as they were last seen; [broker.Snapshots] does.
+// Pulls reads pull requests as they were last seen; [items.Snapshots] does.
 type Pulls interface {
-	Get(ctx context.Context, key task.Key, maxAge time.Duration) (broker.Snapshot, error)
+	Get(ctx context.Context, key task.Key, maxAge time.Duration) (items.Snapshot, error)
 	MaxAge(key task.Key) time.Duration
 }
 
@@ -51,7 +51,7 @@ type Options struct {
 	// Forges, Pulls and Steering are nil where there are no pull requests to look at.
 	Forges   map[task.Forge]forge.Forge
 	Pulls    Pulls
-	Steering *broker.Steering // says whose replies are answered
+	Steering *items.Steering // says whose replies are answered
 	// Free frees what processes held that have ended for certain, and reports whether
 	// there was a turn among it. It is called while a thread waits for another
 	// process; nil means that nothing is known of other processes.
@@ -130,7 +130,7 @@ func (s *Service) Wait(ctx context.Context) {
 	}
 }
 
-var errStopping = task.Errorf(task.Interrupted, "the server is stopping").WithMend("send the message again")
+var errStopping = task.Errorf(task.Interrupted, "the server is stopping").WithHint("send the message again")
 
 const (
 	// maxMessage, maxText and maxAnswer bound what people give, in bytes.
@@ -203,7 +203,7 @@ func (s *Service) wake() {
 func named(who string) error {
 	if who == "" {
 		return task.Errorf(task.Forbidden, "reviews belong to a name, and this token has none").
-			WithMend("make a token with toryo token create --name NAME")
+			WithHint("make a token with toryo token create --name NAME")
 	}
 	return nil
 }

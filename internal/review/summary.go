@@ -25,7 +25,7 @@ func (s *Service) summarise(ctx context.Context, threadID string) {
 	for {
 		more, err := s.summariseNext(ctx, threadID)
 		if err != nil && task.CodeOf(err) != task.NotFound { // the review may be gone by now
-			s.Log.WarnContext(ctx, "a conversation could not be summarised; it is tried again after the next turn", "thread", threadID, "error", err)
+			s.Log.WarnContext(ctx, "failed to summarize a conversation; retrying after the next turn", "thread", threadID, "error", err)
 		}
 		if err != nil || !more {
 			return

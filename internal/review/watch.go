@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -27,10 +28,8 @@ const (
 
 // watch is the goroutine that answers replies on forges.
 type watch struct {
-	mu     sync.Mutex
-	wanted map[task.Key]bool
-	wake   chan struct{}
-	seen   map[task.Key]look // only the goroutine uses it
+	queue *items.Queue
+	seen  map[task.Key]look // only the goroutine uses it
 
 	background lifecycle.Group
 }
@@ -38,22 +37,24 @@ type watch struct {
 // look is when the threads of a pull request were read, and how new it was then.
 type look struct{ at, updated time.Time }
 
-// StartWatching looks at reviewed pull requests, every so often and when [Heard]
-// says so, until StopWatching.
-func (s *Service) StartWatching(ctx context.Context, every time.Duration) {
-	w := &watch{wanted: map[task.Key]bool{}, wake: make(chan struct{}, 1), seen: map[task.Key]look{}}
+// StartWatching looks at reviewed pull requests, every so often and when they change,
+// until StopWatching.
+func (s *Service) StartWatching(ctx context.Context, changes *items.Feed, every time.Duration) {
+	w := &watch{queue: items.NewQueue(), seen: map[task.Key]look{}}
 	s.mu.Lock()
 	s.watching = w
 	s.mu.Unlock()
+	unsubscribe := changes.Subscribe(w.changed)
 	w.background.Start(ctx, func(ctx context.Context) {
+		defer unsubscribe()
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-w.wake:
-				s.lookAtWanted(ctx, w)
+			case <-w.queue.Ready():
+				s.lookAtChanged(ctx, w)
 			case <-ticker.C:
 				s.lookAtRecent(ctx, w)
 			}
@@ -73,31 +74,19 @@ func (s *Service) StopWatching() {
 	}
 }
 
-// Heard says that something happened to a pull request. It does not wait.
-func (s *Service) Heard(pull task.Key) {
-	s.mu.Lock()
-	w := s.watching
-	s.mu.Unlock()
-	if w == nil || pull.Kind != task.Pull {
-		return
-	}
-	w.mu.Lock()
-	w.wanted[pull] = true
-	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default: // it is awake already
+// changed puts the pull requests that changed into the queue.
+func (w *watch) changed(change items.Change) {
+	for _, key := range change.Items {
+		if key.Kind == task.Pull {
+			w.queue.Add(key)
+		}
 	}
 }
 
-func (s *Service) lookAtWanted(ctx context.Context, w *watch) {
-	w.mu.Lock()
-	wanted := w.wanted
-	w.wanted = map[task.Key]bool{}
-	w.mu.Unlock()
+func (s *Service) lookAtChanged(ctx context.Context, w *watch) {
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for pull := range wanted {
+	for _, pull := range w.queue.Take() {
 		group.Go(func() error { s.lookAt(ctx, pull); return nil })
 	}
 	_ = group.Wait() // none returns an error
@@ -110,7 +99,7 @@ func (s *Service) lookAt(ctx context.Context, pull task.Key) bool {
 	}
 	err := s.LookAtPull(ctx, pull)
 	if err != nil && ctx.Err() == nil {
-		s.Log.WarnContext(ctx, "replies under a review could not all be answered; they are looked at again", "pull", pull.String(), "error", err)
+		s.Log.WarnContext(ctx, "failed to answer all replies to a review; retrying", "pull", pull.String(), "error", err)
 	}
 	return err == nil
 }
@@ -120,7 +109,7 @@ func (s *Service) lookAt(ctx context.Context, pull task.Key) bool {
 func (s *Service) lookAtRecent(ctx context.Context, w *watch) {
 	pulls, err := s.Store.ReviewedPulls(ctx, s.Now().Add(-watchFor))
 	if err != nil {
-		s.Log.WarnContext(ctx, "reviewed pull requests cannot be listed", "error", err)
+		s.Log.WarnContext(ctx, "failed to list reviewed pull requests", "error", err)
 		return
 	}
 	var mu sync.Mutex

@@ -35,9 +35,9 @@
 //     for what an adapter cannot do. A command that fails is not an error: it has
 //     a result with its exit code.
 //
-// The adapters are docker (the Engine API), bubblewrap (no daemon, no root) and
-// landlock (a confined process, where there is nothing better). Every one passes
+// The adapters are docker (the Engine API), kubernetes (pods), bubblewrap (no daemon, no
+// root) and landlock (a confined process, where there is nothing better). Every one passes
 // the suite in package sandboxtest. Package guest is the program inside, package
-// egress the proxy outside, and package cgroup has the kernel keep the limits of
-// sandboxes that are processes of this machine.
+// egress the proxy outside, package local what engines on this machine share, and
+// package cgroup has the kernel keep the limits of sandboxes that are processes of it.
 package sandbox

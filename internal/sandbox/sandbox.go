@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Engine starts sandboxes of one kind. Its methods may be called from any number
@@ -10,9 +12,8 @@ import (
 type Engine interface {
 	// Name is the adapter's name in configuration and records.
 	Name() string
-	// Images reports whether sandboxes are made from images, which have the programs
-	// of one environment. Without them there are the programs of this machine.
-	Images() bool
+	// Capabilities says what sandboxes of this kind have. It never changes.
+	Capabilities() Capabilities
 	// Check says whether sandboxes can be started here. NotReady says what is
 	// missing and what to do about it.
 	Check(ctx context.Context) error
@@ -35,10 +36,28 @@ type Engine interface {
 	RemoveSnapshot(ctx context.Context, key string) error
 }
 
+// Capabilities are how the sandboxes of an engine differ for who uses them. Ask for
+// these, and not for the engine's name.
+type Capabilities struct {
+	// Images: sandboxes are made from images, which have the programs of one
+	// environment. Without them there are the programs of this machine.
+	Images bool
+	// Network: policies other than [NoNetwork] can be had.
+	Network bool
+	// Snapshots: an environment can be kept and started from.
+	Snapshots bool
+	// HostPaths: workspace and home have the same paths inside as on the host. Otherwise
+	// they are at [WorkspacePath] and [HomePath].
+	HostPaths bool
+	// FileOwner is the user who has to own files that are put into a workspace, or 0
+	// when whoever runs this program does already.
+	FileOwner int
+}
+
 // Sandbox is one running sandbox. Run is called by one goroutine at a time; Stop
 // and SetNetwork may be called at any time.
 type Sandbox interface {
-	// Info says what it is.
+	// Info identifies it.
 	Info() Info
 	// Workspace is the folder on the host that the sandbox sees as
 	// [WorkspacePath]. An adapter may keep a copy of it inside: then what changes
@@ -56,14 +75,14 @@ type Sandbox interface {
 	SetNetwork(ctx context.Context, policy Policy) error
 	// Snapshot keeps the home and what was added to the workspace since before
 	// was listed, under the key. An older snapshot of that key is replaced.
-	Snapshot(ctx context.Context, key string, before Listing) (Snapshot, error)
+	Snapshot(ctx context.Context, key string, before workdir.Listing) (Snapshot, error)
 	// Stop kills everything inside and removes what is not the caller's: the
 	// workspace stays. It can be called more than once.
 	Stop(ctx context.Context) error
 }
 
-// WorkspacePath is where the workspace is inside, unless the adapter cannot move
-// it (landlock).
+// WorkspacePath is where the workspace is inside, unless [Capabilities] say that it has
+// the path that it has on the host.
 const WorkspacePath = "/workspace"
 
 // HomePath is the home folder inside, with the same exception.
@@ -193,9 +212,6 @@ const (
 	ProcessesLimit Limit = "processes"
 	DiskLimit      Limit = "disk"
 )
-
-// OutOfMemory is in the error of a sandbox that the kernel ended with its programs.
-const OutOfMemory = "the programs in the sandbox took more memory than they may, and the kernel ended it with them"
 
 // Result is how a command ended.
 type Result struct {

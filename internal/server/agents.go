@@ -41,7 +41,7 @@ func (s *Server) registerAgents(now func() time.Time) {
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
-		s.log.InfoContext(ctx, "an agent has enrolled", "name", input.Body.Name)
+		s.log.InfoContext(ctx, "agent enrolled", "name", input.Body.Name)
 		return &enrolOutput{wire.Enrolled{Token: token, Name: input.Body.Name}}, nil
 	})
 	register(s, access.Viewer, huma.Operation{
@@ -137,8 +137,8 @@ func RevokeAgent(ctx context.Context, in store.Store, idOrName string, at time.T
 	case 1:
 		return in.RevokeToken(ctx, named[0], at)
 	case 0:
-		return task.Errorf(task.NotFound, "there is no agent %s", idOrName).WithMend("see toryo agent list for the ids")
+		return task.Errorf(task.NotFound, "there is no agent %s", idOrName).WithHint("see toryo agent list for the ids")
 	default:
-		return task.Errorf(task.Conflict, "%d agents are called %s", len(named), idOrName).WithMend("give the id from toryo agent list")
+		return task.Errorf(task.Conflict, "%d agents are called %s", len(named), idOrName).WithHint("give the id from toryo agent list")
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestTokensAreAudited(t *testing.T) {
 	t.Parallel()
 	h := newBoardHouse(t)
-	h.issue(t, "alice", "Mend the gate")
+	h.issue(t, "alice", "Fix the gate")
 	call[wire.BoardItem](t, h, 200, request{who: "alice", method: get, path: "/team/app/issues/1"})
 	h.do(t, request{who: "alice", method: post, path: "/team/app/issues", body: wire.NewBoardIssue{}})
 	h.do(t, request{who: "root", as: "alice", method: post, path: "/team/app/issues/1/comments", body: wire.BoardText{Body: "Oil it."}})

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -15,7 +15,7 @@ import (
 // steer.
 func TestWhoIsNamedInCommits(t *testing.T) {
 	t.Parallel()
-	w := onSQLite(t, setting{accept: broker.FromWriters})
+	w := onSQLite(t, setting{accept: items.FromWriters})
 	for _, login := range []string{"alice", "bob", "eve", "ill"} {
 		w.forge.SetAccess(repository, login, forge.WriteAccess)
 	}

@@ -9,79 +9,10 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// Board is the built-in board, as the API shows it under /api/board.
-type Board interface {
-	// LoginOf makes a login of the name of a token. It is false if nothing in the
-	// name could be one, or if the login is not for people.
-	LoginOf(name string) (login string, ok bool)
-	// Welcome makes an account with the given access unless there is one;
-	// Forbidden if it was removed. Many may call it at the same time.
-	Welcome(ctx context.Context, login string, access forge.Access) (made bool, err error)
-	// HasUser reports whether someone has an account.
-	HasUser(ctx context.Context, login string) (bool, error)
-	// Person is the board in the hands of someone with an account.
-	Person(login string) BoardPerson
-}
-
-// BoardPerson is the board in the hands of one person. Who may do what is for the
-// board to say: Forbidden, or NotFound for those who may not even read.
-type BoardPerson interface {
-	forge.Reader
-	forge.Labeler
-	forge.Assigner
-	BoardTalk
-	BoardPulls
-
-	// Import makes a repository from a folder or a URL; Conflict if the name is
-	// taken, Invalid if git cannot clone it.
-	Import(ctx context.Context, name, source string) (forge.Repository, error)
-}
-
-// BoardTalk is about issues and pull requests alike. Text is kept as the person
-// wrote it, but for control characters.
-type BoardTalk interface {
-	// Browse returns items, by number within a repository.
-	Browse(ctx context.Context, listing forge.Listing) ([]forge.Item, error)
-	// CreateIssue opens an issue; Invalid without a title, or with a label or an
-	// assignee that cannot be.
-	CreateIssue(ctx context.Context, repository string, issue forge.NewIssue) (forge.Item, error)
-	// SetState closes an item or opens it again; Conflict if it is merged.
-	SetState(ctx context.Context, key task.Key, state forge.ItemState) error
-	// Say writes a comment; Invalid if it is empty.
-	Say(ctx context.Context, key task.Key, body string) (task.Comment, error)
-	// Rephrase replaces the text of the person's own comment.
-	Rephrase(ctx context.Context, key task.Key, id, body string) (task.Comment, error)
-	// DeleteComment removes the person's own comment; administrators of the board
-	// remove those of others too.
-	DeleteComment(ctx context.Context, key task.Key, id string) error
-	// Timeline returns what happened to an item, oldest first.
-	Timeline(ctx context.Context, key task.Key) ([]store.BoardEvent, error)
-}
-
-// BoardPulls is about pull requests. For the key of an issue every method that
-// takes one is Invalid.
-type BoardPulls interface {
-	// Propose opens a pull request, or returns the one that is open for the same
-	// branches: then opened is false and nothing changes.
-	Propose(ctx context.Context, repository string, proposal forge.Proposal) (item forge.Item, opened bool, err error)
-	// Branches returns the names of a repository's branches, the newest first.
-	Branches(ctx context.Context, repository string) ([]string, error)
-	// Diff returns what it changes; NotFound if its branch is gone.
-	Diff(ctx context.Context, key task.Key) (forge.Diff, error)
-	// Merge merges it; Conflict if it is not open or git cannot merge it.
-	Merge(ctx context.Context, key task.Key) (forge.Item, error)
-	// Reviews returns the reviews, and ReviewThreads the conversations on lines.
-	Reviews(ctx context.Context, key task.Key) ([]forge.Review, error)
-	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
-	// Judge submits a review.
-	Judge(ctx context.Context, key task.Key, judgement forge.Judgement) (forge.Review, error)
-	// Answer writes into a review thread.
-	Answer(ctx context.Context, key task.Key, thread, body string) (task.Comment, error)
-}
 
 // boardPath is where the board is in the API.
 const boardPath = "/api/board/repositories"
@@ -114,7 +45,7 @@ func (i OnItem) key(kind task.ItemKind) task.Key {
 }
 
 // registerBoard adds the operations on the board.
-func (s *Server) registerBoard(board Board) {
+func (s *Server) registerBoard(board *board.Board) {
 	a := boardAPI{Server: s, board: board}
 	a.registerRepositories()
 	a.registerIssues()
@@ -126,12 +57,12 @@ func (s *Server) registerBoard(board Board) {
 
 type boardAPI struct {
 	*Server
-	board Board
+	board *board.Board
 }
 
 // onBoard adds an operation that a person does on the board.
 func onBoard[Input interface{ actor() string }, Output any](
-	a boardAPI, role access.Role, operation huma.Operation, do func(context.Context, BoardPerson, *Input) (*Output, error),
+	a boardAPI, role access.Role, operation huma.Operation, do func(context.Context, *board.Forge, *Input) (*Output, error),
 ) {
 	operation.Tags = []string{"board"}
 	operation.Errors = append(operation.Errors, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge)
@@ -140,7 +71,7 @@ func onBoard[Input interface{ actor() string }, Output any](
 		if err != nil {
 			return nil, err
 		}
-		return do(ctx, a.board.Person(login), input)
+		return do(ctx, a.board.As(login), input)
 	})
 }
 
@@ -167,7 +98,7 @@ func (a boardAPI) actor(ctx context.Context, named string) (string, error) {
 func (a boardAPI) named(ctx context.Context, login string, token store.Token) (string, error) {
 	if access.Role(token.Role) != access.Admin {
 		return "", task.Errorf(task.Forbidden, "only a token with the role admin may act as someone else").
-			WithMend("leave X-Toryo-As away")
+			WithHint("leave X-Toryo-As away")
 	}
 	found, err := a.board.HasUser(ctx, login)
 	if err == nil && !found {
@@ -189,6 +120,6 @@ func sourceOf(source string, role access.Role) error {
 		return task.Errorf(task.Forbidden, "only a token with the role admin may import a folder of the server's machine")
 	default:
 		return task.Errorf(task.Invalid, "the source cannot be imported over the API").
-			WithMend("give a URL with https, http or git, or use toryo board import on the server's machine")
+			WithHint("give a URL with https, http or git, or use toryo board import on the server's machine")
 	}
 }

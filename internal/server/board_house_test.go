@@ -17,12 +17,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// builtIn is the real board, as the program gives it to the server.
-type builtIn struct{ *board.Board }
-
-func (b builtIn) LoginOf(name string) (string, bool) { return board.LoginOf(name) }
-func (b builtIn) Person(login string) BoardPerson    { return b.As(login) }
-
 // boardHouse is a server with a board, a repository on it and people with tokens.
 type boardHouse struct {
 	house
@@ -37,7 +31,7 @@ func newBoardHouse(t *testing.T) boardHouse {
 	opened, err := board.Open(board.Options{Store: h.store, Folder: filepath.Join(t.TempDir(), "board")})
 	must(t, err)
 	h.board = opened
-	h.server.registerBoard(builtIn{opened})
+	h.server.registerBoard(opened)
 	must(t, os.Mkdir(h.source, 0o700))
 	h.git(t, h.source, "init", "-q", "-b", "main")
 	h.write(t, h.source, "README.md", "one\ntwo\nthree\n")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -72,7 +73,7 @@ func itemsPath(kind task.ItemKind) string { return boardPath + "/{owner}/{name}/
 
 func (a boardAPI) registerIssues() {
 	onBoard(a, access.Operator, huma.Operation{
-		OperationID: "create-board-issue", Method: http.MethodPost, Path: itemsPath(task.Issue), Summary: "Open an issue",
+		OperationID: "create-board-issue", Method: http.MethodPost, Path: itemsPath(task.Issue), Summary: "Create an issue",
 		DefaultStatus: http.StatusCreated,
 	}, createIssue)
 }
@@ -86,28 +87,28 @@ func (a boardAPI) registerItems(kind task.ItemKind) {
 	}
 	onBoard(a, access.Viewer, operation("list", http.MethodGet, "", "Items, by number"), listItems(kind))
 	onBoard(a, access.Viewer, operation("get", http.MethodGet, "/{number}", "One item with all that belongs to it"),
-		func(ctx context.Context, person BoardPerson, input *OnItem) (*boardDetailsOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *OnItem) (*boardDetailsOutput, error) {
 			details, err := ReadBoardItem(ctx, person, input.key(kind))
 			return &boardDetailsOutput{details}, err
 		})
 	onBoard(a, access.Operator, operation("change", http.MethodPatch, "/{number}", "Close an item or open it again"),
-		changed(kind, func(ctx context.Context, person BoardPerson, key task.Key, input *changeInput) error {
+		changed(kind, func(ctx context.Context, person *board.Forge, key task.Key, input *changeInput) error {
 			return person.SetState(ctx, key, forge.ItemState(input.Body.State))
 		}))
 	onBoard(a, access.Operator, operation("label", http.MethodPost, "/{number}/labels", "Put a label on an item"),
-		changed(kind, func(ctx context.Context, person BoardPerson, key task.Key, input *labelInput) error {
+		changed(kind, func(ctx context.Context, person *board.Forge, key task.Key, input *labelInput) error {
 			return person.AddLabel(ctx, key, input.Body.Label)
 		}))
 	onBoard(a, access.Operator, operation("unlabel", http.MethodDelete, "/{number}/labels", "Take a label off an item"),
-		changed(kind, func(ctx context.Context, person BoardPerson, key task.Key, input *unlabelInput) error {
+		changed(kind, func(ctx context.Context, person *board.Forge, key task.Key, input *unlabelInput) error {
 			return person.RemoveLabel(ctx, key, input.Label)
 		}))
 	onBoard(a, access.Operator, operation("assign", http.MethodPost, "/{number}/assignees", "Assign someone to an item"),
-		changed(kind, func(ctx context.Context, person BoardPerson, key task.Key, input *assignInput) error {
+		changed(kind, func(ctx context.Context, person *board.Forge, key task.Key, input *assignInput) error {
 			return person.Assign(ctx, key, input.Body.Login)
 		}))
 	onBoard(a, access.Operator, operation("unassign", http.MethodDelete, "/{number}/assignees", "Unassign someone from an item"),
-		changed(kind, func(ctx context.Context, person BoardPerson, key task.Key, input *unassignInput) error {
+		changed(kind, func(ctx context.Context, person *board.Forge, key task.Key, input *unassignInput) error {
 			return person.Unassign(ctx, key, input.Login)
 		}))
 	a.registerTalk(kind, operation)
@@ -115,19 +116,19 @@ func (a boardAPI) registerItems(kind task.ItemKind) {
 
 func (a boardAPI) registerTalk(kind task.ItemKind, operation func(verb, method, below, summary string) huma.Operation) {
 	onBoard(a, access.Viewer, operation("timeline-of", http.MethodGet, "/{number}/timeline", "What happened to an item"),
-		func(ctx context.Context, person BoardPerson, input *OnItem) (*timelineOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *OnItem) (*timelineOutput, error) {
 			found, err := person.Timeline(ctx, input.key(kind))
 			return &timelineOutput{wire.BoardTimeline{Timeline: eachOf(found, boardEventOf)}}, err
 		})
 	onBoard(a, access.Viewer, operation("comments-on", http.MethodGet, "/{number}/comments", "The comments on an item"),
-		func(ctx context.Context, person BoardPerson, input *OnItem) (*boardCommentsOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *OnItem) (*boardCommentsOutput, error) {
 			found, err := person.Comments(ctx, input.key(kind))
 			return &boardCommentsOutput{wire.BoardComments{Comments: eachOf(found, BoardCommentOf)}}, err
 		})
 	comment := operation("comment-on", http.MethodPost, "/{number}/comments", "Comment on an item")
 	comment.DefaultStatus = http.StatusCreated
 	onBoard(a, access.Operator, comment,
-		func(ctx context.Context, person BoardPerson, input *textInput) (*boardCommentOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *textInput) (*boardCommentOutput, error) {
 			if err := wire.CheckText(input.Body.Body); err != nil {
 				return nil, err
 			}
@@ -135,7 +136,7 @@ func (a boardAPI) registerTalk(kind task.ItemKind, operation func(verb, method, 
 			return &boardCommentOutput{BoardCommentOf(made)}, err
 		})
 	onBoard(a, access.Operator, operation("edit-comment-on", http.MethodPatch, "/{number}/comments/{comment}", "Edit a comment of your own on an item"),
-		func(ctx context.Context, person BoardPerson, input *editInput) (*boardCommentOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *editInput) (*boardCommentOutput, error) {
 			if err := wire.CheckText(input.Body.Body); err != nil {
 				return nil, err
 			}
@@ -146,14 +147,14 @@ func (a boardAPI) registerTalk(kind task.ItemKind, operation func(verb, method, 
 		removeComment(kind))
 }
 
-func removeComment(kind task.ItemKind) func(context.Context, BoardPerson, *removeInput) (*struct{}, error) {
-	return func(ctx context.Context, person BoardPerson, input *removeInput) (*struct{}, error) {
+func removeComment(kind task.ItemKind) func(context.Context, *board.Forge, *removeInput) (*struct{}, error) {
+	return func(ctx context.Context, person *board.Forge, input *removeInput) (*struct{}, error) {
 		return nil, person.DeleteComment(ctx, input.key(kind), input.Comment)
 	}
 }
 
-func listItems(kind task.ItemKind) func(context.Context, BoardPerson, *listingInput) (*boardItemsOutput, error) {
-	return func(ctx context.Context, person BoardPerson, input *listingInput) (*boardItemsOutput, error) {
+func listItems(kind task.ItemKind) func(context.Context, *board.Forge, *listingInput) (*boardItemsOutput, error) {
+	return func(ctx context.Context, person *board.Forge, input *listingInput) (*boardItemsOutput, error) {
 		listing := forge.Listing{Repository: input.repository(), Kind: kind, Labels: input.Label, Assignee: input.Assignee}
 		if input.State != "all" {
 			listing.State = forge.ItemState(input.State)
@@ -172,7 +173,7 @@ func listItems(kind task.ItemKind) func(context.Context, BoardPerson, *listingIn
 	}
 }
 
-func createIssue(ctx context.Context, person BoardPerson, input *issueInput) (*boardItemOutput, error) {
+func createIssue(ctx context.Context, person *board.Forge, input *issueInput) (*boardItemOutput, error) {
 	if err := wire.CheckText(input.Body.Body); err != nil {
 		return nil, err
 	}
@@ -183,9 +184,9 @@ func createIssue(ctx context.Context, person BoardPerson, input *issueInput) (*b
 // changed is an operation that changes an item and answers with the item as it
 // is then.
 func changed[Input interface{ key(task.ItemKind) task.Key }](
-	kind task.ItemKind, do func(context.Context, BoardPerson, task.Key, *Input) error,
-) func(context.Context, BoardPerson, *Input) (*boardItemOutput, error) {
-	return func(ctx context.Context, person BoardPerson, input *Input) (*boardItemOutput, error) {
+	kind task.ItemKind, do func(context.Context, *board.Forge, task.Key, *Input) error,
+) func(context.Context, *board.Forge, *Input) (*boardItemOutput, error) {
+	return func(ctx context.Context, person *board.Forge, input *Input) (*boardItemOutput, error) {
 		key := (*input).key(kind)
 		if err := do(ctx, person, key, input); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -44,17 +45,17 @@ func (a boardAPI) registerPulls() {
 	open.DefaultStatus = http.StatusCreated
 	onBoard(a, access.Operator, open, openPull)
 	onBoard(a, access.Viewer, operation("diff-board-pull", http.MethodGet, "/{number}/diff", "What a pull request changes"),
-		func(ctx context.Context, person BoardPerson, input *OnItem) (*diffOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *OnItem) (*diffOutput, error) {
 			diff, err := person.Diff(ctx, input.key(task.Pull))
 			return &diffOutput{wire.BoardDiff(diff)}, err
 		})
 	onBoard(a, access.Operator, operation("merge-board-pull", http.MethodPost, "/{number}/merge", "Merge a pull request"),
-		func(ctx context.Context, person BoardPerson, input *OnItem) (*boardItemOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *OnItem) (*boardItemOutput, error) {
 			merged, err := person.Merge(ctx, input.key(task.Pull))
 			return &boardItemOutput{BoardItemOf(merged)}, err
 		})
 	onBoard(a, access.Viewer, operation("list-board-reviews", http.MethodGet, "/{number}/reviews", "Reviews and the conversations on lines"),
-		func(ctx context.Context, person BoardPerson, input *OnItem) (*boardReviewsOutput, error) {
+		func(ctx context.Context, person *board.Forge, input *OnItem) (*boardReviewsOutput, error) {
 			reviews, err := readReviews(ctx, person, input.key(task.Pull))
 			return &boardReviewsOutput{reviews}, err
 		})
@@ -66,7 +67,7 @@ func (a boardAPI) registerPulls() {
 	onBoard(a, access.Operator, answer, answerThread)
 }
 
-func openPull(ctx context.Context, person BoardPerson, input *pullInput) (*pullOutput, error) {
+func openPull(ctx context.Context, person *board.Forge, input *pullInput) (*pullOutput, error) {
 	if err := wire.CheckText(input.Body.Body); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func openPull(ctx context.Context, person BoardPerson, input *pullInput) (*pullO
 	return &pullOutput{status, BoardItemOf(item)}, err
 }
 
-func reviewPull(ctx context.Context, person BoardPerson, input *reviewInput) (*boardReviewOutput, error) {
+func reviewPull(ctx context.Context, person *board.Forge, input *reviewInput) (*boardReviewOutput, error) {
 	judgement := forge.Judgement{Verdict: forge.Verdict(input.Body.Verdict), Body: input.Body.Body, Commit: input.Body.Commit}
 	if err := wire.CheckText(judgement.Body); err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func reviewPull(ctx context.Context, person BoardPerson, input *reviewInput) (*b
 	return &boardReviewOutput{boardReviewOf(made)}, err
 }
 
-func answerThread(ctx context.Context, person BoardPerson, input *answerInput) (*boardCommentOutput, error) {
+func answerThread(ctx context.Context, person *board.Forge, input *answerInput) (*boardCommentOutput, error) {
 	if err := wire.CheckText(input.Body.Body); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -22,7 +23,7 @@ type (
 func (a boardAPI) registerRepositories() {
 	onBoard(a, access.Viewer, huma.Operation{
 		OperationID: "list-board-repositories", Method: http.MethodGet, Path: boardPath, Summary: "The repositories on the board",
-	}, func(ctx context.Context, person BoardPerson, _ *ByActor) (*repositoriesOutput, error) {
+	}, func(ctx context.Context, person *board.Forge, _ *ByActor) (*repositoriesOutput, error) {
 		found, err := person.Repositories(ctx)
 		return &repositoriesOutput{wire.BoardRepositories{Repositories: eachOf(found, BoardRepositoryOf)}}, err
 	})
@@ -32,13 +33,13 @@ func (a boardAPI) registerRepositories() {
 	}, importRepository)
 	onBoard(a, access.Viewer, huma.Operation{
 		OperationID: "get-board-repository", Method: http.MethodGet, Path: boardPath + "/{owner}/{name}", Summary: "One repository",
-	}, func(ctx context.Context, person BoardPerson, input *InRepository) (*repositoryOutput, error) {
+	}, func(ctx context.Context, person *board.Forge, input *InRepository) (*repositoryOutput, error) {
 		found, err := person.Repository(ctx, input.repository())
 		return &repositoryOutput{BoardRepositoryOf(found)}, err
 	})
 }
 
-func importRepository(ctx context.Context, person BoardPerson, input *importInput) (*repositoryOutput, error) {
+func importRepository(ctx context.Context, person *board.Forge, input *importInput) (*repositoryOutput, error) {
 	if err := sourceOf(input.Body.Source, access.Role(caller(ctx).Role)); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -62,7 +63,7 @@ func boardThreadOf(t forge.ReviewThread) wire.BoardThread {
 }
 
 // ReadBoardItem reads an item with all that belongs to it.
-func ReadBoardItem(ctx context.Context, person BoardPerson, key task.Key) (wire.BoardDetails, error) {
+func ReadBoardItem(ctx context.Context, person *board.Forge, key task.Key) (wire.BoardDetails, error) {
 	item, err := person.Item(ctx, key)
 	if err != nil {
 		return wire.BoardDetails{}, err
@@ -90,7 +91,7 @@ func ReadBoardItem(ctx context.Context, person BoardPerson, key task.Key) (wire.
 	return details, err
 }
 
-func readReviews(ctx context.Context, person BoardPerson, key task.Key) (wire.BoardReviews, error) {
+func readReviews(ctx context.Context, person *board.Forge, key task.Key) (wire.BoardReviews, error) {
 	reviews, err := person.Reviews(ctx, key)
 	if err != nil {
 		return wire.BoardReviews{}, err

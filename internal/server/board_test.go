@@ -29,7 +29,7 @@ func TestBoardIssue(t *testing.T) {
 		t.Errorf("the repository is %+v", got)
 	}
 	made := call[wire.BoardItem](t, h, 201, request{who: "Bob Builder", method: post, path: "/team/app/issues", body: wire.NewBoardIssue{
-		Title: "Mend the gate", Body: "It\r\nsqueaks\u0000.", Labels: []string{"bug"}, Assignees: []string{"bob-builder"},
+		Title: "Fix the gate", Body: "It\r\nsqueaks\u0000.", Labels: []string{"bug"}, Assignees: []string{"bob-builder"},
 	}})
 	if made.Item != "team/app#1" || made.Author != "Bob-Builder" || made.Body != "It\nsqueaks." || made.State != "open" || made.Kind != "issue" {
 		t.Errorf("opened %+v", made)
@@ -312,7 +312,7 @@ func TestBoardAccess(t *testing.T) {
 	}
 	for who, want := range map[string]forge.Access{"vera": forge.ReadAccess, "Bob Builder": forge.WriteAccess, "root": forge.AdminAccess} {
 		call[wire.BoardItems](t, h, 200, request{who: who, method: get, path: "/team/app/issues"})
-		login, _ := board.LoginOf(who)
+		login, _ := h.board.LoginOf(who)
 		users, err := h.board.Users(t.Context())
 		if err != nil || !slices.Contains(users, board.User{Login: login, Access: want}) {
 			t.Errorf("%s is not among %+v with %s access, %v", login, users, want, err)

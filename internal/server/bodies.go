@@ -31,7 +31,7 @@ const bodyDeadlineIsOurs = -1
 func (s *Server) meet(w http.ResponseWriter, r *http.Request) (met *http.Request, leave func(), err error) {
 	client := access.Network(r.RemoteAddr)
 	if !s.strangers.take(client, 1) {
-		return r, func() {}, task.Errorf(task.TooMany, "there are too many requests at once").WithMend("wait a second")
+		return r, func() {}, task.Errorf(task.TooMany, "there are too many requests at once").WithHint("wait a second")
 	}
 	leave = sync.OnceFunc(func() { s.strangers.release(client, 1) })
 	proved := new(atomic.Bool)
@@ -154,7 +154,7 @@ func (h *heldBody) close() {
 func (h *heldBody) read(from io.Reader) (pieces [][]byte, err error) {
 	for {
 		if !h.in.take(h.client, pieceSize*h.copies) {
-			return nil, task.Errorf(task.Unavailable, "too much is being sent at once").WithMend("send it again later")
+			return nil, task.Errorf(task.Unavailable, "too much is being sent at once").WithHint("send it again later")
 		}
 		h.size += pieceSize * h.copies
 		piece := make([]byte, pieceSize)

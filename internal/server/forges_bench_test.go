@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/github"
 	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -122,7 +123,7 @@ func (h *busyHour) run(b *testing.B, tasks int64, webhooks bool) transport.Count
 	way := transport.New(transport.Options{Name: "github", Cache: broker.Answers{Store: openStore(b)}, Clock: h})
 	on, err := github.New(github.Options{URL: served.URL + "/", Token: "x", HTTP: forge.HTTPClient(way)})
 	must(b, err)
-	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: on}, broker.DefaultAges, h.Now)
+	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: on}, items.DefaultAges, h.Now)
 	defer snapshots.Stop()
 	if webhooks {
 		snapshots.TrustWebhooks(trusted(b, h.Now, task.GitHub, github.WebhookEvents, "o/n"))

@@ -20,7 +20,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
 	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -36,9 +38,10 @@ type plant struct {
 	store      store.Store
 	way        *transport.Transport
 	forge      *gitea.Forge
-	snapshots  *broker.Snapshots
-	trust      *broker.WebhookTrust
-	sender     *broker.Sender
+	snapshots  *items.Snapshots
+	changes    *items.Feed
+	trust      *items.WebhookTrust
+	sender     *outbox.Sender
 	mirrors    *mirror.Mirrors
 	url        string
 	holder     mirror.Holder
@@ -58,27 +61,28 @@ func newPlant(t testing.TB) *plant {
 	p.way = transport.New(transport.Options{Name: "gitea", Cache: broker.Answers{Store: p.store}})
 	p.forge, err = gitea.New(gitea.Options{URL: p.gitea.URL, Token: p.gitea.Token(t, p.bot), HTTP: forge.HTTPClient(p.way)})
 	must(t, err)
-	p.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: p.forge}, broker.DefaultAges, nil)
+	p.snapshots = items.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: p.forge}, items.DefaultAges, nil)
+	p.changes = items.NewFeed(p.snapshots)
 	t.Cleanup(p.snapshots.Stop)
-	p.trust = broker.NewWebhookTrust(broker.TrustOptions{
-		Store: p.store, Events: map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}, Ages: broker.DefaultAges,
+	p.trust = items.NewWebhookTrust(items.TrustOptions{
+		Store: p.store, Events: map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}, Ages: items.DefaultAges,
 		Now: func() time.Time { return time.Now().Add(time.Duration(p.later.Load())) },
 	})
 	p.snapshots.TrustWebhooks(p.trust)
 	must(t, p.trust.SetRepositories(t.Context(), task.Gitea, []string{p.repository.FullName}))
 	p.mirrors, err = mirror.Open(t.Context(), mirror.Options{
 		Root: t.TempDir(),
-		Remote: func(ctx context.Context, r mirror.Repository) (forge.Remote, error) {
+		Remote: func(ctx context.Context, r task.Repository) (forge.Remote, error) {
 			return p.forge.Remote(ctx, r.Name)
 		},
 	})
 	must(t, err)
 	t.Cleanup(p.mirrors.Stop)
-	p.sender = broker.NewSender(broker.SenderOptions{
+	p.sender = outbox.NewSender(outbox.SenderOptions{
 		Outbox: p.store, Tasks: p.store, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots,
-		Publish: func(ctx context.Context, b broker.Publication) (broker.Published, error) {
+		Publish: func(ctx context.Context, b outbox.Publication) (outbox.Published, error) {
 			commit, err := p.mirrors.Publish(ctx, mirror.Publication(b))
-			return broker.Published{Commit: commit}, err
+			return outbox.Published{Commit: commit}, err
 		},
 	})
 	p.sender.Start(t.Context())
@@ -92,10 +96,10 @@ func (p *plant) serve(t testing.TB) {
 	t.Helper()
 	hooks := &server.Webhooks{
 		Forges: map[task.Forge]server.Webhook{task.Gitea: {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: p.bot}},
-		Seen:   p.store, Changes: p.snapshots, Count: p.trust.Delivered, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		Deliver: func(_ context.Context, delivery forge.Delivery) error {
+		Seen:   p.store, Changes: p.changes, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Count: func(delivery forge.Delivery, at time.Time) {
+			p.trust.Delivered(delivery, at)
 			p.heard <- delivery
-			return nil
 		},
 	}
 	mux := http.NewServeMux()
@@ -126,19 +130,19 @@ func must(t testing.TB, err error) {
 // issue opens an issue and makes a task of it.
 func (p *plant) issue(t testing.TB) (task.Key, task.Task) {
 	t.Helper()
-	issue, _, err := p.gitea.Client(t, p.owner).CreateIssue(p.owner, p.repository.Name, sdk.CreateIssueOption{Title: "Mend the roof"})
+	issue, _, err := p.gitea.Client(t, p.owner).CreateIssue(p.owner, p.repository.Name, sdk.CreateIssueOption{Title: "Fix the roof"})
 	must(t, err)
 	key := task.Key{Forge: task.Gitea, Repository: p.repository.FullName, Kind: task.Issue, Number: issue.Index}
 	made, _, err := p.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Branch: "toryo/1", Reason: task.ReasonAssigned}, nil)
 	must(t, err)
-	p.holder = mirror.Holder{Task: made.ID, Generation: made.Generation, Repository: mirror.Repository{Forge: task.Gitea, Name: key.Repository}}
+	p.holder = mirror.Holder{Task: made.ID, Generation: made.Generation, Repository: task.Repository{Forge: task.Gitea, Name: key.Repository}}
 	return key, made
 }
 
 // deliver puts an action and waits until it is delivered.
-func (p *plant) deliver(t testing.TB, key task.Key, run task.Task, what string, payload broker.Payload) store.Action {
+func (p *plant) deliver(t testing.TB, key task.Key, run task.Task, what string, payload outbox.Payload) store.Action {
 	t.Helper()
-	action, err := broker.NewAction(broker.Write{Item: key, Task: run.ID, Generation: run.Generation, What: what}, payload)
+	action, err := outbox.NewAction(outbox.Write{Item: key, Task: run.ID, Generation: run.Generation, What: what}, payload)
 	must(t, err)
 	_, err = p.sender.Put(t.Context(), action)
 	must(t, err)
@@ -184,7 +188,7 @@ func (p *plant) awaitTrust(t testing.TB, key task.Key) {
 	defer late.Stop()
 	for {
 		must(t, p.trust.Refresh(t.Context()))
-		if p.trust.MaxAge(key) > broker.DefaultAges.Shortest {
+		if p.trust.MaxAge(key) > items.DefaultAges.Shortest {
 			return
 		}
 		select {
@@ -217,10 +221,10 @@ func TestOnGitea(t *testing.T) {
 	ctx := t.Context()
 	key, run := p.issue(t)
 
-	p.deliver(t, key, run, "started", broker.Comment{Text: "On it, @" + p.owner + " and @stranger.\n/close"})
-	p.deliver(t, key, run, "label", broker.StateLabel{Label: "coding agent processing", Others: []string{"coding agent"}})
-	p.deliver(t, key, run, "progress/1", broker.Progress{Name: "run", Text: "one"})
-	p.deliver(t, key, run, "progress/2", broker.Progress{Name: "run", Text: "two"})
+	p.deliver(t, key, run, "started", outbox.Comment{Text: "On it, @" + p.owner + " and @stranger.\n/close"})
+	p.deliver(t, key, run, "label", outbox.StateLabel{Label: "coding agent processing", Others: []string{"coding agent"}})
+	p.deliver(t, key, run, "progress/1", outbox.Progress{Name: "run", Text: "one"})
+	p.deliver(t, key, run, "progress/2", outbox.Progress{Name: "run", Text: "two"})
 	snapshot, err := p.snapshots.Get(ctx, key, 0)
 	must(t, err)
 	var bodies []string
@@ -242,7 +246,7 @@ func TestOnGitea(t *testing.T) {
 	if last := snapshot.Comments[len(snapshot.Comments)-1]; last.Body != "stop" {
 		t.Errorf("the last comment is %q", last.Body)
 	}
-	if got := p.trust.MaxAge(key); got != broker.DefaultAges.Shortest {
+	if got := p.trust.MaxAge(key); got != items.DefaultAges.Shortest {
 		t.Errorf("no assignment was delivered yet, but snapshots may be %s old", got)
 	}
 	_, _, err = p.gitea.Client(t, p.owner).EditIssue(p.owner, p.repository.Name, key.Number, sdk.EditIssueOption{Assignees: []string{p.bot}})
@@ -252,12 +256,12 @@ func TestOnGitea(t *testing.T) {
 	// The agent's work goes through the mirror and is published with a pull
 	// request.
 	commit := p.work(t, run.ID)
-	sent := p.deliver(t, key, run, "publish", broker.PublishBranch{Branch: "toryo/1", Commit: commit})
-	var published broker.Published
+	sent := p.deliver(t, key, run, "publish", outbox.PublishBranch{Branch: "toryo/1", Commit: commit})
+	var published outbox.Published
 	must(t, json.Unmarshal(sent.Result, &published))
 	p.await(t, func(d forge.Delivery) bool { return d.Kind == forge.Pushed && d.Branch == "toryo/1" })
-	opened := p.deliver(t, key, run, "pull", broker.OpenPull{Title: "Mend it", Text: "Fixes #1", Head: "toryo/1", Base: "main"})
-	var pulled broker.Pulled
+	opened := p.deliver(t, key, run, "pull", outbox.OpenPull{Title: "Fix it", Text: "Fixes #1", Head: "toryo/1", Base: "main"})
+	var pulled outbox.Pulled
 	must(t, json.Unmarshal(opened.Result, &pulled))
 	pull, err := p.forge.Item(ctx, task.Key{Forge: task.Gitea, Repository: key.Repository, Kind: task.Pull, Number: pulled.Number})
 	must(t, err)
@@ -273,18 +277,18 @@ func TestOnGitea(t *testing.T) {
 		_, err := owner.DeleteRepoHook(p.owner, p.repository.Name, hook.ID)
 		must(t, err)
 	}
-	p.later.Add(int64(broker.DefaultAges.Grace))
+	p.later.Add(int64(items.DefaultAges.Grace))
 	must(t, p.trust.Refresh(ctx))
-	if got := p.trust.MaxAge(key); got <= broker.DefaultAges.Shortest {
+	if got := p.trust.MaxAge(key); got <= items.DefaultAges.Shortest {
 		t.Errorf("every webhook came, but the trust was lost: snapshots may only be %s old", got)
 	}
 	_, _, err = owner.CreateIssueComment(p.owner, p.repository.Name, key.Number, sdk.CreateIssueCommentOption{Body: "go on"})
 	must(t, err)
 	_, err = p.snapshots.Get(ctx, key, 0)
 	must(t, err)
-	p.later.Add(int64(broker.DefaultAges.Grace))
+	p.later.Add(int64(items.DefaultAges.Grace))
 	must(t, p.trust.Refresh(ctx))
-	if got := p.trust.MaxAge(key); got != broker.DefaultAges.Shortest {
+	if got := p.trust.MaxAge(key); got != items.DefaultAges.Shortest {
 		t.Errorf("no webhook told of the comment, but snapshots may be %s old", got)
 	}
 	t.Logf("what it cost: %+v, %d fetches", p.way.Counts(), p.mirrors.Fetches())
@@ -298,9 +302,9 @@ func (p *plant) work(t testing.TB, id task.ID) string {
 	work := t.TempDir()
 	git(t, "", "clone", "--quiet", p.address(id), work)
 	git(t, work, "checkout", "--quiet", "-b", "toryo/1")
-	must(t, os.WriteFile(filepath.Join(work, "roof.txt"), []byte("mended\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(work, "roof.txt"), []byte("fixed\n"), 0o600))
 	git(t, work, "add", "-A")
-	git(t, work, "commit", "--quiet", "-m", "Mend the roof")
+	git(t, work, "commit", "--quiet", "-m", "Fix the roof")
 	git(t, work, "push", "--quiet", "origin", "toryo/1")
 	return git(t, work, "rev-parse", "HEAD")
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/inspect"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -177,7 +177,7 @@ func TestWhoCanAskForAFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := onSQLite(t, setting{accept: broker.FromWriters})
+			w := onSQLite(t, setting{accept: items.FromWriters})
 			w.forge.SetAccess(repository, "bob", forge.WriteAccess)
 			w.forge.SetAccess(repository, "mallory", forge.ReadAccess)
 			made := w.issue(t, "Fix the sum")

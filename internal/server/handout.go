@@ -11,8 +11,9 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -20,7 +21,7 @@ import (
 // HandOut hands tasks to agents; see [broker.HandOut].
 type HandOut interface {
 	// Request waits for a task for the agent; without one found is false.
-	Request(ctx context.Context, asker broker.Asker, wait time.Duration) (made broker.Assignment, found bool, err error)
+	Request(ctx context.Context, asker broker.Asker, wait time.Duration) (made assignment.Assignment, found bool, err error)
 	// Restarted takes the tasks from processes of agents that have ended.
 	Restarted(ctx context.Context, processes []string) error
 	// Explain says of everything that is queued why it is or is not next.
@@ -90,12 +91,12 @@ func (h handsOut) register() {
 func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOutput, error) {
 	wait, err := time.ParseDuration(input.Wait)
 	if err != nil || wait < 0 {
-		return nil, task.Errorf(task.Invalid, "%q is not how long to wait", input.Wait).WithMend("write it like 30s")
+		return nil, task.Errorf(task.Invalid, "%q is not how long to wait", input.Wait).WithHint("write it like 30s")
 	}
 	if input.Body.AgentRole != nil {
-		h.log.WarnContext(ctx, "an agent names a role; it is ignored, as the task decides", "agent", input.Body.AgentID)
+		h.log.WarnContext(ctx, "ignored the role that an agent named: the task decides", "agent", input.Body.AgentID)
 	}
-	asker := broker.Asker{Agent: agentName(caller(ctx), input.Body.AgentID), Process: processName(input.Body.Process)}
+	asker := broker.Asker{Agent: access.AgentName(caller(ctx), input.Body.AgentID), Process: processName(input.Body.Process)}
 	made, found, err := h.Request(ctx, asker, min(wait, longestWait))
 	if err != nil {
 		return nil, err
@@ -143,16 +144,7 @@ func (h handsOut) stillWelcome(ctx context.Context) error {
 	return task.Errorf(task.Unauthorized, "the agent's token was revoked")
 }
 
-// agentName is the name by which an agent is known: its own for itself, within
-// what its token says. So no agent can pass for one with another token.
-func agentName(token store.Token, id string) string {
-	if id == token.Name {
-		return id
-	}
-	return token.Name + "/" + id
-}
-
-func (h handsOut) assignment(a broker.Assignment, at string) wire.Assignment {
+func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment {
 	key := a.Item.Key
 	assigned := wire.Assignment{
 		TaskID: string(a.Task.ID), Generation: a.Task.Generation, TaskType: string(a.Task.Type), RequiredRole: string(a.Task.Role),
@@ -185,7 +177,7 @@ func plainComment(c task.Comment) wire.Comment {
 
 // judged adds what the author of a comment counts for. What one says whose comments do
 // not count is not for the run.
-func judged(c wire.Comment, author broker.Standing) wire.Comment {
+func judged(c wire.Comment, author items.Standing) wire.Comment {
 	c.Access, c.Refused = author.Access, string(author.Refused)
 	if !author.MaySteer() {
 		c.Body = ""
@@ -193,7 +185,7 @@ func judged(c wire.Comment, author broker.Standing) wire.Comment {
 	return c
 }
 
-func pullOf(p broker.PullBrief) *wire.PullRequest {
+func pullOf(p assignment.PullBrief) *wire.PullRequest {
 	pull := &wire.PullRequest{
 		Number: p.Item.Key.Number, URL: p.Item.URL, Title: p.Item.Title, Body: p.Item.Body, Author: p.Item.Author,
 		Head: p.Item.Head, HeadRef: p.HeadRef, Base: p.Item.Base, Commit: p.Item.HeadCommit, Diff: p.Diff, CutFiles: p.CutFiles,

@@ -20,10 +20,15 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -33,7 +38,7 @@ import (
 // counter is a server that hands out, with everything that this takes, on a forge.
 type counter struct {
 	store  store.Store
-	intake *broker.Intake
+	intake *intake.Intake
 	hands  *broker.HandOut
 	url    string
 	token  string // of an agent named "smith"
@@ -77,8 +82,8 @@ var patient = &http.Client{Timeout: 2 * time.Minute}
 
 type mirrored struct{ *mirror.Mirrors }
 
-func (m mirrored) Prepare(ctx context.Context, t task.Task, needs broker.Needs) error {
-	repository := mirror.Repository{Forge: t.Key.Forge, Name: t.Key.Repository}
+func (m mirrored) Prepare(ctx context.Context, t task.Task, needs assignment.Needs) error {
+	repository := t.Key.Repo()
 	if err := m.Fetch(ctx, repository, 0); err != nil {
 		return err
 	}
@@ -87,7 +92,7 @@ func (m mirrored) Prepare(ctx context.Context, t task.Task, needs broker.Needs) 
 	})
 }
 
-func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, snapshots *broker.Snapshots, sender *broker.Sender, mirrors *mirror.Mirrors) *counter {
+func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, snapshots *items.Snapshots, changes *items.Feed, sender *outbox.Sender, mirrors *mirror.Mirrors) *counter {
 	t.Helper()
 	c := &counter{store: database, log: &lockedLog{}}
 	t.Cleanup(func() {
@@ -99,23 +104,23 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 	forges := map[task.Forge]forge.Forge{on.Name(): on}
 	names := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
 	self := func(context.Context, task.Forge) (string, error) { return bot, nil }
-	steering := &broker.Steering{Access: broker.NewRights(map[task.Forge]forge.Reader{on.Name(): on}, c.now).Access, Log: log}
-	talk := broker.NewTalk(broker.TalkOptions{
+	steering := &items.Steering{Access: items.NewRights(map[task.Forge]forge.Reader{on.Name(): on}, c.now).Access, Log: log}
+	talk := comments.New(comments.Options{
 		Store: database, Snapshots: snapshots, Own: func(_ task.Forge, login string) bool { return task.SameLogin(login, bot) },
 		Steering: steering, Now: c.now, Log: log,
 	})
-	preparer := &broker.Preparer{
-		Snapshots: snapshots, Forges: forges, Tasks: database, Events: database, Ground: mirrored{mirrors}, Comments: talk.Present,
+	preparer := &assignment.Preparer{
+		Snapshots: snapshots, Forges: forges, Tasks: database, Events: database, Repositories: mirrored{mirrors}, Comments: talk.Present,
 		Steering: steering, Now: c.now,
 	}
 	c.hands = broker.NewHandOut(broker.HandOutOptions{
 		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, Labels: names,
-		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: c.now, Wrote: sender.Wake, Log: log,
+		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: c.now, OutboxChanged: sender.Wake, Log: log,
 	})
-	c.intake = broker.NewIntake(broker.IntakeOptions{
-		Tasks: database, Notices: database, Forges: forges, Snapshots: snapshots, Scope: func(task.Forge, string) bool { return true },
-		Bot: self, Steering: steering, Labels: names, Now: c.now, Wrote: sender.Wake, Log: log,
-		Rules: broker.Rules{
+	c.intake = intake.New(intake.Options{
+		Tasks: database, Changes: changes, Forges: forges, Snapshots: snapshots, Scope: func(task.Forge, string) bool { return true },
+		Bot: self, Steering: steering, Labels: names, Now: c.now, OutboxChanged: sender.Wake, Log: log,
+		Rules: intake.Rules{
 			Roles: []task.Role{"BACKENDCODER"}, DefaultRole: task.DefaultRole, ReviewLabel: "needs-review", ReviewDelay: 30 * time.Minute, ReviewRounds: 3,
 		},
 	})
@@ -123,14 +128,9 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 	t.Cleanup(c.hands.Stop)
 	c.intake.Start(t.Context())
 	t.Cleanup(c.intake.Stop)
-	leases := access.Leases{Store: database, Now: c.now}
 	answering := server.New(server.Options{
 		Store: database, Log: log, Metrics: new(metrics.Registry), Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
-		HandOut: c.hands,
-		Git: mirrors.Handler(func(ctx context.Context, _ task.ID, token string) (mirror.Holder, error) {
-			held, err := leases.Check(ctx, token)
-			return mirror.Holder{Task: held.ID, Generation: held.Generation, Repository: mirror.Repository{Forge: held.Key.Forge, Name: held.Key.Repository}}, err
-		}),
+		HandOut: c.hands, Git: server.Git(mirrors, database, c.now),
 	})
 	web := httptest.NewServer(answering)
 	t.Cleanup(web.Close)
@@ -176,17 +176,19 @@ func boardCounter(t *testing.T) (*counter, *board.Forge) {
 	_, err = opened.Import(t.Context(), "team/app", source)
 	must(t, err)
 	on := opened.As("toryo")
-	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.Board: on}, broker.DefaultAges, nil)
+	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.Board: on}, items.DefaultAges, nil)
 	t.Cleanup(snapshots.Stop)
-	mirrors, err := mirror.Open(t.Context(), mirror.Options{Root: t.TempDir(), Remote: func(ctx context.Context, r mirror.Repository) (forge.Remote, error) {
+	changes := items.NewFeed(snapshots)
+	t.Cleanup(changes.Follow(database))
+	mirrors, err := mirror.Open(t.Context(), mirror.Options{Root: t.TempDir(), Remote: func(ctx context.Context, r task.Repository) (forge.Remote, error) {
 		return on.Remote(ctx, r.Name)
 	}})
 	must(t, err)
 	t.Cleanup(mirrors.Stop)
-	sender := broker.NewSender(broker.SenderOptions{Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Board: on}, Snapshots: snapshots})
+	sender := outbox.NewSender(outbox.SenderOptions{Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Board: on}, Snapshots: snapshots})
 	sender.Start(t.Context())
 	t.Cleanup(func() { sender.Stop(context.WithoutCancel(t.Context())) })
-	return newCounter(t, database, on, "toryo", snapshots, sender, mirrors), opened.As("ann")
+	return newCounter(t, database, on, "toryo", snapshots, changes, sender, mirrors), opened.As("ann")
 }
 
 // A person's write on the board reaches an agent that waits, with everything that
@@ -202,7 +204,7 @@ func TestFromTheBoardToTheAgent(t *testing.T) {
 		}
 		given <- assigned
 	}()
-	issue, err := ann.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Mend the gate", Body: "It squeaks.", Labels: []string{"BACKENDCODER"}})
+	issue, err := ann.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Fix the gate", Body: "It squeaks.", Labels: []string{"BACKENDCODER"}})
 	must(t, err)
 	_, err = ann.Say(t.Context(), issue.Key, "Since Monday.")
 	must(t, err)
@@ -212,8 +214,8 @@ func TestFromTheBoardToTheAgent(t *testing.T) {
 		t.Fatal("the agent was given nothing")
 	}
 	if a.TaskType != "development" || a.RequiredRole != "BACKENDCODER" || a.Forge != "board" || a.Repository != "team/app" || a.Kind != "issue" ||
-		a.Number != 1 || a.Title != "Mend the gate" || a.Body != "It squeaks." || a.Author != "ann" || a.AuthorAccess != "admin" ||
-		a.Branch != "toryo/1-mend-the-gate" || a.Base != "main" || a.Generation != 1 || len(a.Comments) != 1 || a.PullRequest != nil || a.Resume != nil ||
+		a.Number != 1 || a.Title != "Fix the gate" || a.Body != "It squeaks." || a.Author != "ann" || a.AuthorAccess != "admin" ||
+		a.Branch != "toryo/1-fix-the-gate" || a.Base != "main" || a.Generation != 1 || len(a.Comments) != 1 || a.PullRequest != nil || a.Resume != nil ||
 		a.Lease.Every != 15_000 || time.Until(a.Lease.ExpiresAt) < 30*time.Second || a.CloneURL != c.url+"/git/"+a.TaskID+".git" {
 		t.Errorf("given %+v", a)
 	}
@@ -263,7 +265,7 @@ func TestRequestForATask(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if !strings.Contains(c.log.String(), "an agent names a role") {
+		if !strings.Contains(c.log.String(), "ignored the role that an agent named") {
 			t.Error("nobody was warned of the role")
 		}
 	})
@@ -402,24 +404,23 @@ func eventually(t testing.TB, is func() bool) {
 func TestOnGiteaHandOut(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
-	c := newCounter(t, p.store, p.forge, p.bot, p.snapshots, p.sender, p.mirrors)
+	c := newCounter(t, p.store, p.forge, p.bot, p.snapshots, p.changes, p.sender, p.mirrors)
 	go func() {
 		for {
 			select {
-			case delivery := <-p.heard:
-				c.intake.Deliver(delivery)
+			case <-p.heard: // the feed of changes has it
 			case <-t.Context().Done():
 				return
 			}
 		}
 	}()
 	owner := p.gitea.Client(t, p.owner)
-	issue, _, err := owner.CreateIssue(p.owner, p.repository.Name, sdk.CreateIssueOption{Title: "Mend the roof", Body: "It leaks.", Assignees: []string{p.bot}})
+	issue, _, err := owner.CreateIssue(p.owner, p.repository.Name, sdk.CreateIssueOption{Title: "Fix the roof", Body: "It leaks.", Assignees: []string{p.bot}})
 	must(t, err)
 	key := task.Key{Forge: task.Gitea, Repository: p.repository.FullName, Kind: task.Issue, Number: issue.Index}
 	a, err := c.agent().RequestTask(t.Context(), "smith", time.Minute) // the webhook brings it
 	must(t, err)
-	if a == nil || a.Number != issue.Index || a.Branch != "toryo/1-mend-the-roof" {
+	if a == nil || a.Number != issue.Index || a.Branch != "toryo/1-fix-the-roof" {
 		t.Fatalf("given %+v", a)
 	}
 	shows := func(key task.Key, label string) func() bool {
@@ -436,12 +437,12 @@ func TestOnGiteaHandOut(t *testing.T) {
 	git(t, clone, "switch", "-qc", a.Branch)
 	must(t, os.WriteFile(filepath.Join(clone, "roof.txt"), []byte("tight\n"), 0o600))
 	git(t, clone, "add", ".")
-	git(t, clone, "commit", "-qm", "Mend the roof")
+	git(t, clone, "commit", "-qm", "Fix the roof")
 	git(t, clone, "push", "-q", "origin", a.Branch)
 	held, err := p.store.Task(t.Context(), task.ID(a.TaskID))
 	must(t, err)
-	p.deliver(t, key, held, "publish", broker.PublishBranch{Branch: a.Branch, Commit: git(t, clone, "rev-parse", "HEAD")})
-	p.deliver(t, key, held, "pull", broker.OpenPull{Title: "Mend the roof", Text: "Closes #1", Head: a.Branch, Base: "main"})
+	p.deliver(t, key, held, "publish", outbox.PublishBranch{Branch: a.Branch, Commit: git(t, clone, "rev-parse", "HEAD")})
+	p.deliver(t, key, held, "pull", outbox.OpenPull{Title: "Fix the roof", Text: "Closes #1", Head: a.Branch, Base: "main"})
 	_, err = p.store.Move(t.Context(), store.Change{Task: held.ID, Trigger: task.Finished, Reason: task.ReasonCompleted})
 	must(t, err)
 	pull := task.Key{Forge: task.Gitea, Repository: key.Repository, Kind: task.Pull, Number: 2}

@@ -37,6 +37,6 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 func (s *Server) writeOK(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if _, err := io.WriteString(w, "ok\n"); err != nil {
-		s.log.DebugContext(r.Context(), "the caller went away", "error", err)
+		s.log.DebugContext(r.Context(), "client disconnected", "error", err)
 	}
 }

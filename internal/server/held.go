@@ -16,44 +16,42 @@ type OfTask struct {
 	ID string `path:"id" doc:"The task" maxLength:"200"`
 }
 
-func (i OfTask) task() task.ID { return task.ID(i.ID) }
-
 type heldKey struct{}
 
 // registerHeld adds an operation of an agent on a task that it holds. Only the
 // token of the task's lease gets through to the handler.
-func registerHeld[Input interface{ task() task.ID }, Output any](
-	s *Server, operation huma.Operation, handler func(context.Context, broker.Held, *Input) (*Output, error),
+func registerHeld[Input, Output any](
+	s *Server, operation huma.Operation, handler func(context.Context, broker.Lease, *Input) (*Output, error),
 ) {
-	demandHeld(s, operation, func(ctx context.Context, token string) (broker.Held, error) {
+	demandHeld(s, operation, func(ctx context.Context, token string) (broker.Lease, error) {
 		held, err := s.leases.Check(ctx, token)
-		return broker.Held{Task: held, TokenHash: access.Hash(token)}, err
+		return broker.Lease{Task: held, TokenHash: access.Hash(token)}, err
 	}, handler)
 }
 
 // registerEnding is registerHeld for the operation that ends a run: a token whose
 // lease is over gets through too, so that whoever asks again is told the same.
 // The handler decides.
-func registerEnding[Input interface{ task() task.ID }, Output any](
-	s *Server, operation huma.Operation, handler func(context.Context, broker.Held, *Input) (*Output, error),
+func registerEnding[Input, Output any](
+	s *Server, operation huma.Operation, handler func(context.Context, broker.Lease, *Input) (*Output, error),
 ) {
-	demandHeld(s, operation, func(ctx context.Context, token string) (broker.Held, error) {
+	demandHeld(s, operation, func(ctx context.Context, token string) (broker.Lease, error) {
 		id, generation, good := access.ParseLeaseToken(token)
 		if !good {
-			return broker.Held{}, task.Errorf(task.LeaseLost, "this is not the token of a lease")
+			return broker.Lease{}, task.Errorf(task.LeaseLost, "this is not the token of a lease")
 		}
 		found, err := s.store.Task(ctx, id)
 		if task.CodeOf(err) == task.NotFound {
 			err = task.Errorf(task.LeaseLost, "this is not the token of a lease")
 		}
 		found.Generation = generation
-		return broker.Held{Task: found, TokenHash: access.Hash(token)}, err
+		return broker.Lease{Task: found, TokenHash: access.Hash(token)}, err
 	}, handler)
 }
 
-func demandHeld[Input interface{ task() task.ID }, Output any](
-	s *Server, operation huma.Operation, check func(context.Context, string) (broker.Held, error),
-	handler func(context.Context, broker.Held, *Input) (*Output, error),
+func demandHeld[Input, Output any](
+	s *Server, operation huma.Operation, check func(context.Context, string) (broker.Lease, error),
+	handler func(context.Context, broker.Lease, *Input) (*Output, error),
 ) {
 	operation.Tags = []string{"runs"}
 	operation.Security = []map[string][]string{{leaseBearer: {}}}
@@ -69,7 +67,7 @@ func demandHeld[Input interface{ task() task.ID }, Output any](
 		next(huma.WithValue(ctx, heldKey{}, held))
 	})
 	huma.Register(s.api, operation, func(ctx context.Context, input *Input) (*Output, error) {
-		held, _ := ctx.Value(heldKey{}).(broker.Held) // the middleware has set it
+		held, _ := ctx.Value(heldKey{}).(broker.Lease) // the middleware has set it
 		output, err := handler(ctx, held, input)
 		if err != nil {
 			return nil, s.problem(ctx, err)
@@ -79,14 +77,14 @@ func demandHeld[Input interface{ task() task.ID }, Output any](
 }
 
 // holder is whoever holds the task that the request is about.
-func (s *Server) holder(ctx huma.Context, check func(context.Context, string) (broker.Held, error)) (broker.Held, error) {
+func (s *Server) holder(ctx huma.Context, check func(context.Context, string) (broker.Lease, error)) (broker.Lease, error) {
 	token := bearerToken(ctx.Header("Authorization"))
 	if token == "" {
-		return broker.Held{}, task.Errorf(task.Unauthorized, "no token was given").
-			WithMend("send the token of the task's lease as Authorization: Bearer TOKEN")
+		return broker.Lease{}, task.Errorf(task.Unauthorized, "no token was given").
+			WithHint("send the token of the task's lease as Authorization: Bearer TOKEN")
 	}
 	if id, _, good := access.ParseLeaseToken(token); good && string(id) != ctx.Param("id") {
-		return broker.Held{}, task.Errorf(task.Forbidden, "the lease is one of another task")
+		return broker.Lease{}, task.Errorf(task.Forbidden, "the lease is one of another task")
 	}
 	return check(ctx.Context(), token)
 }

@@ -147,7 +147,7 @@ func TestRevokedAgentIsNotHeard(t *testing.T) {
 		}
 		expiry := &broker.Expiry{
 			Leases: database, Tasks: database, MaxAttempts: 3, Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() },
-			Now: w.now, Wrote: func() {}, Log: slog.New(slog.DiscardHandler),
+			Now: w.now, OutboxChanged: func() {}, Log: slog.New(slog.DiscardHandler),
 		}
 		if err := expiry.Expire(t.Context()); err != nil {
 			t.Fatal(err)
@@ -248,7 +248,7 @@ func TestReportsOutOfOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		held, _ := w.claim(t, made.ID)
 		note := func(sequence int64) wire.Entry {
 			return entry(sequence, task.NoteTaken, fmt.Sprintf(`{"text":"%d"}`, sequence))
@@ -306,7 +306,7 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestTooMuch(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	token := w.hold(t, made.ID)
 	body := &endless{}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.web.URL+"/v1/tasks/"+string(made.ID)+"/events", io.MultiReader(strings.NewReader(`{"entries":[{"data":"`), body))
@@ -351,7 +351,7 @@ func TestTooMuch(t *testing.T) {
 func TestCallerWhoNeverReads(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t, setting{patience: 200 * time.Millisecond})
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	token := w.hold(t, made.ID)
 	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
 	held := client.Held(&wire.Assignment{TaskID: string(made.ID), Lease: wire.Lease{Token: token}})
@@ -400,7 +400,7 @@ func TestFollowingAJournal(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		held, _ := w.claim(t, made.ID)
 		viewer := w.client(w.token(t, access.Viewer))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -445,7 +445,7 @@ func TestFollowingAJournal(t *testing.T) {
 func TestStreamAsBrowsersReadIt(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.web.URL+"/v1/tasks/"+string(made.ID)+"/events/stream", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func (s *Server) limit(next http.Handler) http.Handler {
 		}
 		if !allowed {
 			w.Header().Set("Retry-After", "1")
-			s.writeProblem(w, r, task.Errorf(task.TooMany, "there were too many requests").WithMend("wait a second"))
+			s.writeProblem(w, r, task.Errorf(task.TooMany, "there were too many requests").WithHint("wait a second"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -120,7 +120,7 @@ func (s *Server) limit(next http.Handler) http.Handler {
 func (s *Server) tightly(ctx huma.Context, next func(huma.Context)) {
 	if !s.limits.signIns.take(access.Network(ctx.RemoteAddr()), s.limits.now()) {
 		ctx.SetHeader("Retry-After", strconv.Itoa(60/signInsPerMinute))
-		s.refuse(ctx, task.Errorf(task.TooMany, "there were too many attempts").WithMend("wait a minute"))
+		s.refuse(ctx, task.Errorf(task.TooMany, "there were too many attempts").WithHint("wait a minute"))
 		return
 	}
 	next(ctx)

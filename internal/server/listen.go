@@ -25,13 +25,13 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		return listener, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, task.Errorf(task.AddressInUse, "the address %s is in use", address).
-			WithMend("stop what listens there, or choose another with --addr")
+			WithHint("stop what listens there, or choose another with --addr")
 	case errors.Is(err, syscall.EACCES):
 		return nil, task.Errorf(task.AddressInUse, "this user may not listen on %s", address).
-			WithMend("choose a port above 1023 with --addr")
+			WithHint("choose a port above 1023 with --addr")
 	default:
 		return nil, task.Wrap(task.AddressInUse, err, "cannot listen on "+address).
-			WithMend("give --addr as HOST:PORT, for example 127.0.0.1:8750")
+			WithHint("give --addr as HOST:PORT, for example 127.0.0.1:8750")
 	}
 }
 
@@ -76,7 +76,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer cancel()
 	err := web.Shutdown(grace)
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.log.WarnContext(ctx, "some requests did not finish in time and were cut off", "after", stopTimeout)
+		s.log.WarnContext(ctx, "some requests did not finish in time and were canceled", "after", stopTimeout)
 		err = web.Close()
 	}
 	for range listeners {

@@ -74,7 +74,7 @@ func (s *Server) demand(role access.Role) func(huma.Context, func(huma.Context))
 		token, err := s.tokens.Check(ctx.Context(), bearerToken(ctx.Header("Authorization")))
 		if err == nil && !access.Role(token.Role).Includes(role) {
 			err = task.Errorf(task.Forbidden, "a token with the role %s does not allow this", token.Role).
-				WithMend("use a token with the role %s", role)
+				WithHint("use a token with the role %s", role)
 		}
 		if err != nil {
 			s.refuse(ctx, err)
@@ -103,6 +103,6 @@ func (s *Server) refuse(ctx huma.Context, err error) {
 	ctx.SetHeader("Content-Type", answer.ContentType(""))
 	ctx.SetStatus(answer.Status)
 	if err := answer.write(ctx.BodyWriter()); err != nil {
-		s.log.DebugContext(ctx.Context(), "the caller went away", "error", err)
+		s.log.DebugContext(ctx.Context(), "client disconnected", "error", err)
 	}
 }

@@ -44,7 +44,7 @@ func (s *Server) over(ctx context.Context, input *overInput) (*overOutput, error
 			return nil, err
 		}
 		switch {
-		case t.Began > run.Generation: // the task has begun anew since
+		case t.FirstGeneration > run.Generation: // the task has begun anew since
 			over = append(over, wire.RunOver{RunRef: run, State: string(task.Stopped), Reason: string(task.ReasonAssigned)})
 		case t.State.Terminal():
 			over = append(over, wire.RunOver{RunRef: run, State: string(t.State), Reason: string(t.Reason)})
@@ -82,7 +82,7 @@ func (s *Server) noteUnmoved(ctx context.Context, run wire.RunUnmoved) error {
 			return nil
 		}
 	}
-	s.log.WarnContext(ctx, "an agent cannot move the context files of a run", "task", t.ID, "agent", t.LastAgent, "folder", run.Folder, "cause", run.Cause)
+	s.log.WarnContext(ctx, "an agent failed to move the context files of a run", "task", t.ID, "agent", t.LastAgent, "folder", run.Folder, "cause", run.Cause)
 	_, err = s.store.Append(ctx, []task.Event{{
 		Task: t.ID, Generation: t.Generation, Source: task.FromServer, Kind: task.NoteTaken, At: s.now(), Data: data,
 	}})

@@ -20,7 +20,7 @@ func TestPausedByItsAgent(t *testing.T) {
 			made := w.issue(t, title)
 			held, _ := w.claim(t, made.ID)
 			if besides {
-				if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+				if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -30,7 +30,7 @@ func TestPausedByItsAgent(t *testing.T) {
 			return made
 		}
 		own, both, later := pause("by the file", false), pause("by a person too", true), pause("by a person later", false)
-		if _, err := w.halts.Pause(t.Context(), later.ID, task.ReasonPauseRequested); err != nil {
+		if _, err := w.controller.Pause(t.Context(), later.ID, task.ReasonPauseRequested); err != nil {
 			t.Fatal(err)
 		}
 		w.wantState(t, later.ID, task.Paused, task.ReasonPauseRequested)

@@ -30,7 +30,7 @@ func (p *problem) write(to io.Writer) error { return json.NewEncoder(to).Encode(
 func (s *Server) problem(ctx context.Context, err error) *problem {
 	answer := &problem{wire.ProblemOf(err)}
 	if answer.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
-		s.log.ErrorContext(ctx, "a request failed", "code", answer.Code, "error", err)
+		s.log.ErrorContext(ctx, "request failed", "code", answer.Code, "error", err)
 	}
 	return answer
 }
@@ -118,6 +118,6 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 	w.Header().Set("Content-Type", wire.ProblemType)
 	w.WriteHeader(answer.Status)
 	if err := answer.write(w); err != nil {
-		s.log.DebugContext(r.Context(), "the caller went away", "error", err)
+		s.log.DebugContext(r.Context(), "client disconnected", "error", err)
 	}
 }

@@ -80,6 +80,6 @@ func (s *Server) receiptKeys(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-pem-file")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if _, err := w.Write(all.Bytes()); err != nil {
-		s.log.DebugContext(r.Context(), "the caller went away", "error", err)
+		s.log.DebugContext(r.Context(), "client disconnected", "error", err)
 	}
 }

@@ -215,7 +215,7 @@ func TestReceiptOfWorkOnAPullRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := held.Finish(t.Context(), wire.Result{Outcome: string(broker.RunDone), Comment: "It is done."}); err != nil {
+	if err := held.Finish(t.Context(), wire.Result{Outcome: task.OutcomeDone, Comment: "It is done."}); err != nil {
 		t.Fatal(err)
 	}
 	said := w.said(t, pull.Key)

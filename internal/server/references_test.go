@@ -47,7 +47,7 @@ func TestReferencedItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			made := w.issue(t, "Mend "+name)
+			made := w.issue(t, "Fix "+name)
 			w.forge.Change(made.Key, func(i *forge.Item) {
 				i.Body, i.URL = test.text, fmt.Sprintf("https://forge.test/%s/issues/%d", repository, made.Key.Number)
 			})
@@ -70,7 +70,7 @@ func TestReferencedItems(t *testing.T) {
 	}
 	t.Run("many and long", func(t *testing.T) {
 		t.Parallel()
-		made := w.issue(t, "Mend all of "+strings.Join(many, " "))
+		made := w.issue(t, "Fix all of "+strings.Join(many, " "))
 		held, _ := w.claim(t, made.ID)
 		items, err := held.References(t.Context())
 		if err != nil || len(items) != 8 {

@@ -195,8 +195,8 @@ func ReviewOf(one store.Review, question store.Question, threads []store.Thread)
 	return shown
 }
 
-// ReportOf is what a review task handed in, as [review.Service.Reviewed] takes it.
-func ReportOf(r wire.ReviewResult) judge.Report {
+// reportOf is the result of a review task as [review.Service.Reviewed] takes it.
+func reportOf(r wire.ReviewResult) judge.Report {
 	report := judge.Report{
 		Commit: r.Commit, Question: r.Question, Answer: r.Answer, Judgement: r.Judgement, Verdict: r.Verdict, Text: r.Text,
 	}

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -69,7 +70,7 @@ type pullHouse struct {
 	forge     loud
 	service   *review.Service
 	model     *script.Model
-	snapshots *broker.Snapshots
+	snapshots *items.Snapshots
 	pull      task.Key
 }
 
@@ -79,9 +80,9 @@ func newPullHouse(t *testing.T) *pullHouse {
 	must(t, h.board.AddUser(t.Context(), "toryo", forge.WriteAccess))
 	h.forge = loud{h.board.As("toryo"), make(chan string, 100)}
 	forges := map[task.Forge]forge.Forge{task.Board: h.forge}
-	h.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Board: h.forge}, broker.DefaultAges, nil)
+	h.snapshots = items.NewSnapshots(map[task.Forge]forge.Reader{task.Board: h.forge}, items.DefaultAges, nil)
 	t.Cleanup(h.snapshots.Stop)
-	sender := broker.NewSender(broker.SenderOptions{Outbox: h.store, Tasks: h.store, Forges: forges, Snapshots: h.snapshots, Log: slog.New(slog.DiscardHandler)})
+	sender := outbox.NewSender(outbox.SenderOptions{Outbox: h.store, Tasks: h.store, Forges: forges, Snapshots: h.snapshots, Log: slog.New(slog.DiscardHandler)})
 	sender.Start(t.Context())
 	t.Cleanup(func() { sender.Stop(context.WithoutCancel(t.Context())) })
 	parsed, err := script.Parse("pull.yaml", []byte(pullScript))
@@ -102,7 +103,7 @@ func (h *pullHouse) newService(t *testing.T, forges map[task.Forge]forge.Forge, 
 	for name, one := range forges {
 		readers[name] = one
 	}
-	steering := &broker.Steering{Access: broker.NewRights(readers, time.Now).Access, Log: slog.New(slog.DiscardHandler)}
+	steering := &items.Steering{Access: items.NewRights(readers, time.Now).Access, Log: slog.New(slog.DiscardHandler)}
 	service := review.New(review.Options{
 		Store: h.store, Forges: forges, Pulls: h.snapshots, Steering: steering, Wake: wake, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Model: func(review.Purpose) (llm.Model, error) { return h.model, nil },
@@ -127,7 +128,7 @@ func (h *pullHouse) review(t *testing.T) store.Review {
 	for _, c := range report.Comments {
 		handedIn.Comments = append(handedIn.Comments, wire.LineComment{Path: c.Path, Line: c.Line, Old: c.Old, Text: c.Text})
 	}
-	stored, err := h.service.Reviewed(t.Context(), h.pull, ReportOf(handedIn))
+	stored, err := h.service.Reviewed(t.Context(), h.pull, reportOf(handedIn))
 	must(t, err)
 	return stored
 }
@@ -230,12 +231,13 @@ func TestRepliesAreAnsweredOnTheForge(t *testing.T) {
 	threads, err := h.forge.ReviewThreads(t.Context(), h.pull)
 	must(t, err)
 	must(t, h.service.LookAtPull(t.Context(), h.pull)) // nothing to answer yet
-	h.service.StartWatching(t.Context(), time.Hour)
+	changes := items.NewFeed(h.snapshots)
+	t.Cleanup(changes.Follow(h.store))
+	h.service.StartWatching(t.Context(), changes, time.Hour)
 	t.Cleanup(h.service.StopWatching)
 	call[wire.BoardComment](t, h.boardHouse, 201, request{
 		who: "alice", method: post, path: fmt.Sprintf("/team/app/pulls/%d/threads/%s", h.pull.Number, threads[0].ID), body: wire.BoardText{Body: "Why is it too loud?"},
 	})
-	h.service.Heard(h.pull)
 	h.wrote(t, "reply <nil>")
 	other := h.newService(t, h.service.Forges, nil)
 	var group sync.WaitGroup
@@ -304,7 +306,7 @@ func TestRepliesAreFoundByLooking(t *testing.T) {
 	h.review(t)
 	h.wrote(t, "review <nil>")
 	h.reply(t, "alice", "Why?")
-	h.service.StartWatching(t.Context(), 10*time.Millisecond)
+	h.service.StartWatching(t.Context(), items.NewFeed(h.snapshots), 10*time.Millisecond)
 	t.Cleanup(h.service.StopWatching)
 	h.wrote(t, "reply <nil>")
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/toryo-dev/toryo/internal/broker"
-	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -18,14 +19,6 @@ import (
 
 // longestWait is the longest that a request waits for something to happen.
 const longestWait = time.Minute
-
-// Judged takes what review tasks come to.
-type Judged interface {
-	// Reviewed is given the result of a review task before its run ends. It may be
-	// given the same one again, and takes it once for each head commit. If it
-	// fails the run does not end.
-	Reviewed(ctx context.Context, t task.Task, result wire.ReviewResult) error
-}
 
 type (
 	heldInput struct{ OfTask }
@@ -85,9 +78,9 @@ type (
 // runsAPI is what agents ask about the tasks that they hold.
 type runsAPI struct {
 	*Server
-	runs   *broker.Runs
-	judged Judged
-	ledger llm.Ledger
+	runs    *broker.Runs
+	reviews *review.Service
+	ledger  llm.Ledger
 }
 
 func operationOnRun(id, method, path, summary string) huma.Operation {
@@ -108,12 +101,12 @@ func (a runsAPI) register() {
 	registerHeld(a.Server, operationOnRun("settle-spend", http.MethodPut, "spend", "Say what a call to a model used"), a.settle)
 }
 
-func (a runsAPI) renew(ctx context.Context, held broker.Held, _ *heldInput) (*heartbeatOutput, error) {
+func (a runsAPI) renew(ctx context.Context, held broker.Lease, _ *heldInput) (*heartbeatOutput, error) {
 	until, err := a.runs.Renew(ctx, held)
 	return &heartbeatOutput{wire.Heartbeat{ExpiresAt: until}}, err
 }
 
-func (a runsAPI) report(ctx context.Context, held broker.Held, input *reportInput) (*reportOutput, error) {
+func (a runsAPI) report(ctx context.Context, held broker.Lease, input *reportInput) (*reportOutput, error) {
 	entries := make([]task.Event, 0, len(input.Body.Entries))
 	for _, e := range input.Body.Entries {
 		entries = append(entries, task.Event{Sequence: e.Sequence, Kind: task.EventKind(e.Kind), At: e.At, Data: e.Data})
@@ -122,7 +115,7 @@ func (a runsAPI) report(ctx context.Context, held broker.Held, input *reportInpu
 	return &reportOutput{wire.Reported{Acknowledged: acknowledged}}, err
 }
 
-func (a runsAPI) journal(ctx context.Context, held broker.Held, input *journalInput) (*eventsOutput, error) {
+func (a runsAPI) journal(ctx context.Context, held broker.Lease, input *journalInput) (*eventsOutput, error) {
 	found, err := a.runs.Journal(ctx, held, input.After, input.Limit)
 	if err != nil {
 		return nil, err
@@ -130,7 +123,7 @@ func (a runsAPI) journal(ctx context.Context, held broker.Held, input *journalIn
 	return eventsOf(found), nil
 }
 
-func (a runsAPI) signals(ctx context.Context, held broker.Held, input *signalsInput) (*signalsOutput, error) {
+func (a runsAPI) signals(ctx context.Context, held broker.Lease, input *signalsInput) (*signalsOutput, error) {
 	wait, err := time.ParseDuration(input.Wait)
 	if err != nil || wait < 0 {
 		return nil, task.Errorf(task.Invalid, "wait is a duration such as 30s, not %q", input.Wait)
@@ -170,11 +163,11 @@ func commentOf(e store.CommentEntry) wire.Comment {
 	if e.Change != store.CommentPresent {
 		shown.Change = string(e.Change)
 	}
-	return judged(shown, broker.Standing{Access: e.Access, Refused: e.Refused})
+	return judged(shown, items.Standing{Access: e.Access, Refused: e.Refused})
 }
 
-func (a runsAPI) references(ctx context.Context, held broker.Held, _ *heldInput) (*referencesOutput, error) {
-	items, err := a.runs.Referenced(ctx, held)
+func (a runsAPI) references(ctx context.Context, held broker.Lease, _ *heldInput) (*referencesOutput, error) {
+	items, err := a.runs.References(ctx, held)
 	if err != nil {
 		return nil, err
 	}
@@ -188,15 +181,15 @@ func (a runsAPI) references(ctx context.Context, held broker.Held, _ *heldInput)
 	return &referencesOutput{named}, nil
 }
 
-func (a runsAPI) progress(ctx context.Context, held broker.Held, input *progressInput) (*struct{}, error) {
+func (a runsAPI) progress(ctx context.Context, held broker.Lease, input *progressInput) (*struct{}, error) {
 	return nil, a.runs.Progress(ctx, held, input.Body.Text)
 }
 
-func (a runsAPI) say(ctx context.Context, held broker.Held, input *sayInput) (*struct{}, error) {
+func (a runsAPI) say(ctx context.Context, held broker.Lease, input *sayInput) (*struct{}, error) {
 	return nil, a.runs.Say(ctx, held, input.Body.Name, input.Body.Text, input.Body.Thread)
 }
 
-func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPullInput) (*openPullOutput, error) {
+func (a runsAPI) openPull(ctx context.Context, held broker.Lease, input *openPullInput) (*openPullOutput, error) {
 	open := input.Body
 	answer, err := a.runs.OpenPull(ctx, held, broker.PullWish{
 		Branch: open.Branch, Commit: open.Commit, Base: open.Base, Title: open.Title, Text: open.Body, Draft: open.Draft, Again: open.Again,
@@ -207,58 +200,40 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Held, input *openPull
 	}}, err
 }
 
-func (a runsAPI) end(ctx context.Context, held broker.Held, input *resultInput) (*resultOutput, error) {
+func (a runsAPI) end(ctx context.Context, held broker.Lease, input *resultInput) (*resultOutput, error) {
 	result := input.Body
 	if result.Review != nil && held.Type != task.Review {
 		return nil, task.Errorf(task.Forbidden, "a %s task reviews nothing", held.Type)
 	}
-	if result.Review != nil && result.Outcome == string(broker.RunDone) && held.State == task.Running {
+	if result.Review != nil && result.Outcome == task.OutcomeDone && held.State == task.Running {
 		if err := a.reviewed(ctx, held, result); err != nil {
 			return nil, err
 		}
 	}
 	after, err := a.runs.Finish(ctx, held, broker.RunResult{
-		Outcome: broker.Outcome(result.Outcome), Reason: task.Reason(result.Reason), Comment: result.Comment, Summary: result.Summary,
+		Outcome: result.Outcome, Reason: task.Reason(result.Reason), Comment: result.Comment, Summary: result.Summary,
 		Progress: result.Progress, Kept: result.Kept, CutAfter: time.Duration(result.CutAfter) * time.Millisecond,
 	})
 	return &resultOutput{wire.Ended{State: string(after.State), Reason: string(after.Reason)}}, err
 }
 
-// reviewed passes on what a review came to, while the lease is held.
-func (a runsAPI) reviewed(ctx context.Context, held broker.Held, result wire.Result) error {
+// reviewed stores the result of a review task while the lease is held, before the run
+// ends. If it fails, the run does not end.
+func (a runsAPI) reviewed(ctx context.Context, held broker.Lease, result wire.Result) error {
 	if err := a.store.Holds(ctx, held.ID, held.Generation, held.TokenHash, a.now()); err != nil {
 		return err
 	}
 	if err := a.runs.MayFinish(ctx, held); err != nil {
 		return err
 	}
-	if a.judged != nil {
-		return a.judged.Reviewed(ctx, held.Task, *result.Review)
+	if a.reviews == nil {
+		return task.Errorf(task.Unsupported, "this server stores no reviews")
 	}
-	pull := held.Key
-	if pull.Kind != task.Pull {
-		if result.Pull == nil || result.Pull.Number < 1 {
-			return task.Errorf(task.Invalid, "a review has to name the pull request that it is of")
-		}
-		pull.Kind, pull.Number = task.Pull, result.Pull.Number
-	}
-	return a.runs.SubmitReview(ctx, pull, reviewOf(*result.Review))
+	_, err := a.reviews.Reviewed(ctx, held.Key, reportOf(*result.Review))
+	return err
 }
 
-// reviewOf is a review as the forge is given it.
-func reviewOf(result wire.ReviewResult) broker.SubmitReview {
-	review := broker.SubmitReview{Verdict: forge.Verdict(result.Verdict), Text: result.Text, Commit: result.Commit}
-	for _, c := range result.Comments {
-		side := forge.NewSide
-		if c.Old {
-			side = forge.OldSide
-		}
-		review.Comments = append(review.Comments, broker.LineComment{Path: c.Path, Side: side, Line: c.Line, Text: c.Text})
-	}
-	return review
-}
-
-func (a runsAPI) reserve(ctx context.Context, held broker.Held, input *spendInput) (*spendOutput, error) {
+func (a runsAPI) reserve(ctx context.Context, held broker.Lease, input *spendInput) (*spendOutput, error) {
 	account := llm.Account{Task: held.ID, Generation: held.Generation}
 	id, err := a.ledger.Reserve(ctx, account, llm.Amount{Tokens: input.Body.Tokens, Money: llm.Money(input.Body.Money)})
 	if over, is := errors.AsType[*llm.BudgetError](err); is {
@@ -267,7 +242,7 @@ func (a runsAPI) reserve(ctx context.Context, held broker.Held, input *spendInpu
 	return &spendOutput{wire.Reservation{ID: string(id)}}, err
 }
 
-func (a runsAPI) settle(ctx context.Context, held broker.Held, input *settleInput) (*struct{}, error) {
+func (a runsAPI) settle(ctx context.Context, held broker.Lease, input *settleInput) (*struct{}, error) {
 	owner, err := a.store.SpentFor(ctx, input.Body.Reservation)
 	if err == nil && owner != held.ID {
 		err = task.Errorf(task.NotFound, "there is no reservation %s", input.Body.Reservation)

@@ -18,12 +18,17 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/inspect"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/metrics"
+	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -79,24 +84,25 @@ const maskedSecret = "correct-horse-battery"
 // workshop is a server with everything that runs need, on a forge in memory.
 type workshop struct {
 	house
-	forge     *dummy.Forge
-	sender    *broker.Sender
-	snapshots *broker.Snapshots
-	bell      *broker.Bell
-	runs      *broker.Runs
-	halts     *broker.Halts
-	talk      *broker.Talk
-	steering  *broker.Steering
-	watcher   *broker.Watcher
-	intake    *broker.Intake
-	pauseFile string
-	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
-	published sync.Map     // branch to commit
-	findings  sync.Map     // by the commit in which they are: []inspect.Found, or an error
-	retracted sync.Map     // commits
-	coAuthors sync.Map     // by the commit that was published: []string
-	drafts    sync.Map     // whether the pull request was a draft when that was pushed
-	logged    *lockedBuffer
+	forge      *dummy.Forge
+	sender     *outbox.Sender
+	snapshots  *items.Snapshots
+	changes    *items.Feed
+	notifier   *broker.Notifier
+	runs       *broker.Runs
+	controller *broker.Controller
+	talk       *comments.Log
+	steering   *items.Steering
+	watcher    *broker.Watcher
+	intake     *intake.Intake
+	pauseFile  string
+	later      atomic.Int64 // how far the clock is ahead, in nanoseconds
+	published  sync.Map     // branch to commit
+	findings   sync.Map     // by the commit in which they are: []inspect.Found, or an error
+	retracted  sync.Map     // commits
+	coAuthors  sync.Map     // by the commit that was published: []string
+	drafts     sync.Map     // whether the pull request was a draft when that was pushed
+	logged     *lockedBuffer
 }
 
 func (w *workshop) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
@@ -106,7 +112,7 @@ func (w *workshop) pass(d time.Duration) { w.later.Add(int64(d)) }
 
 // setting is what a workshop can be told.
 type setting struct {
-	accept  broker.Accept
+	accept  items.Accept
 	reviews bool
 	// patience is how long a caller may take to read.
 	patience time.Duration
@@ -137,8 +143,8 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	if len(settings) > 0 {
 		set = settings[0]
 	}
-	w := &workshop{forge: dummy.New(task.Gitea, bot), bell: new(broker.Bell)}
-	t.Cleanup(w.bell.Follow(database))
+	w := &workshop{forge: dummy.New(task.Gitea, bot), notifier: new(broker.Notifier)}
+	t.Cleanup(w.notifier.Follow(database))
 	w.forge.AddRepository(repository, forge.Remote{})
 	w.forge.SetBranch(repository, "main", "c0")
 	log := new(lockedBuffer)
@@ -149,16 +155,17 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 			t.Log(log.String())
 		}
 	})
-	w.snapshots = broker.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: w.forge}, broker.DefaultAges, nil)
+	w.snapshots = items.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: w.forge}, items.DefaultAges, nil)
+	w.changes = items.NewFeed(w.snapshots)
 	t.Cleanup(w.snapshots.Stop)
 	if set.reviews {
-		w.snapshots.ReadReviews(map[task.Forge]broker.ReviewSource{task.Gitea: w.forge})
+		w.snapshots.ReadReviews(map[task.Forge]items.ReviewSource{task.Gitea: w.forge})
 	}
-	w.sender = broker.NewSender(broker.SenderOptions{
+	w.sender = outbox.NewSender(outbox.SenderOptions{
 		Mask:   strings.NewReplacer(maskedSecret, "[masked]").Replace,
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
-		Publish: func(ctx context.Context, p broker.Publication) (broker.Published, error) {
+		Publish: func(ctx context.Context, p outbox.Publication) (outbox.Published, error) {
 			if pull, found, err := w.forge.FindPull(ctx, repository, p.Branch, ""); err == nil && found {
 				w.drafts.Store(p.Commit, pull.Draft)
 			}
@@ -171,31 +178,31 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.sender.Start(t.Context())
 	t.Cleanup(func() { w.sender.Stop(context.WithoutCancel(t.Context())) })
 	own := func(_ task.Forge, login string) bool { return task.SameLogin(strings.TrimSuffix(login, "[bot]"), bot) }
-	words := &broker.Words{
+	words := &broker.StatusText{
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
 		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
 	}
-	rights := broker.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
-	w.steering = &broker.Steering{Accept: cmp.Or(set.accept, broker.FromAll), Access: rights.Access, Log: logger}
+	rights := items.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
+	w.steering = &items.Steering{Accept: cmp.Or(set.accept, items.FromAll), Access: rights.Access, Log: logger}
 	receipts := &broker.Receipts{Store: database, URL: "https://toryo.example", Mask: strings.NewReplacer(maskedSecret, "[masked]").Replace}
 	if err := receipts.MakeKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.talk = broker.NewTalk(broker.TalkOptions{
-		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Off: set.silent, Now: w.now, Log: logger,
+	w.talk = comments.New(comments.Options{
+		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Disabled: set.silent, Now: w.now, Log: logger,
 	})
 	w.runs = broker.NewRuns(broker.RunOptions{
-		Receipts: receipts, Talk: w.talk,
-		Store: database, Sender: w.sender, Snapshots: w.snapshots, Bell: w.bell, Words: words, Own: own, Now: w.now, Log: logger,
+		Receipts: receipts, Comments: w.talk,
+		Store: database, Sender: w.sender, Snapshots: w.snapshots, Notifier: w.notifier, Status: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
-		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]broker.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
+		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]items.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
 		Addresses: map[task.Forge]forge.Addresses{task.Gitea: addressBook{
 			"alice": {Name: "Alice <A>\nX-By: x", Email: "1+alice@users.example.org"}, "bob": {Email: "bob@example.org"}, "eve": {Name: "Eve", Email: "no address"},
 			"mallory": {Email: "mallory@example.org"}, bot: {Email: "bot@example.org"},
 		}},
 		Gate: broker.Gate{
 			Refuse: set.refuse,
-			Inspect: func(_ context.Context, p broker.Publication) ([]inspect.Found, error) {
+			Inspect: func(_ context.Context, p outbox.Publication) ([]inspect.Found, error) {
 				found, _ := w.findings.Load(p.Commit)
 				if wrong, is := found.(error); is {
 					return nil, wrong
@@ -203,32 +210,34 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 				all, _ := found.([]inspect.Found)
 				return all, nil
 			},
-			Retract: func(_ context.Context, p broker.Publication) error {
+			Retract: func(_ context.Context, p outbox.Publication) error {
 				w.retracted.Store(p.Commit, true)
 				return nil
 			},
 		},
 	})
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
-	w.halts = broker.NewHalts(broker.HaltOptions{
-		Store: database, Sender: w.sender, Words: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
+	w.controller = broker.NewController(broker.ControllerOptions{
+		Store: database, Sender: w.sender, Status: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
 		PauseFile: w.pauseFile, PauseSource: "file",
 	})
 	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
-	w.intake = broker.NewIntake(broker.IntakeOptions{
-		Tasks: database, Notices: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
+	w.intake = intake.New(intake.Options{
+		Tasks: database, Changes: w.changes, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
-		Steering: w.steering, Labels: labels, TakenUp: w.talk.TakenUp, Withdraw: w.halts.Unwanted, Now: w.now, Wrote: w.sender.Wake, Log: logger,
+		Steering: w.steering, Labels: labels, TakenUp: w.talk.TakenUp, Stop: w.controller.Unwanted, Now: w.now, OutboxChanged: w.sender.Wake, Log: logger,
 	})
 	w.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: database, Notices: database, Snapshots: w.snapshots, Talk: w.talk, Wanted: w.intake.Look, Answered: w.halts.Answered, Now: w.now, Log: logger,
+		Tasks: database, Changes: w.changes, Snapshots: w.snapshots, Comments: w.talk, Wanted: w.intake.Look, Answered: w.controller.Answered, Now: w.now, Log: logger,
 	})
 	w.watcher.Start(t.Context())
 	t.Cleanup(w.watcher.Stop)
 	books := ledger.Ledger{Store: database, Limits: llm.Limits{Task: llm.Amount{Tokens: 1000}}, Now: time.Now}
+	reviews := review.New(review.Options{Store: database, Wake: w.sender.Wake, Now: w.now, Log: logger})
+	t.Cleanup(reviews.Stop)
 	s := New(Options{
 		Store: database, Log: logger, Metrics: new(metrics.Registry), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
-		Runs: w.runs, Ledger: books, Halts: w.halts, Bell: w.bell, WriteTimeout: set.patience, Limits: set.limits,
+		Runs: w.runs, Reviews: reviews, Ledger: books, Controller: w.controller, Notifier: w.notifier, WriteTimeout: set.patience, Limits: set.limits,
 	})
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
@@ -290,7 +299,7 @@ func (w *workshop) lease(t *testing.T, id task.ID) (wire.Assignment, task.Task) 
 // settle waits until the outbox of an item is empty.
 func (w *workshop) settle(t *testing.T, key task.Key) {
 	t.Helper()
-	rung, stop := w.bell.ListenAll()
+	rung, stop := w.notifier.ListenAll()
 	defer stop()
 	for {
 		waiting, err := w.store.PendingActions(t.Context(), key)
@@ -311,14 +320,14 @@ func (w *workshop) settle(t *testing.T, key task.Key) {
 
 // madeOf is the commit that is published in place of one. Names that are no hashes have
 // one that can be read.
-func madeOf(p broker.Publication) broker.Published {
+func madeOf(p outbox.Publication) outbox.Published {
 	if len(p.Commit) != 40 {
-		return broker.Published{Commit: "made-of-" + p.Commit}
+		return outbox.Published{Commit: "made-of-" + p.Commit}
 	}
 	if p.Commit == foreignCommit {
-		return broker.Published{Commit: p.Commit, Tree: strings.Repeat("7", 40)}
+		return outbox.Published{Commit: p.Commit, Tree: strings.Repeat("7", 40)}
 	}
-	return broker.Published{Commit: publishedHash(p.Commit), Own: true, Tree: strings.Repeat("7", 40), Base: strings.Repeat("8", 40)}
+	return outbox.Published{Commit: publishedHash(p.Commit), Own: true, Tree: strings.Repeat("7", 40), Base: strings.Repeat("8", 40)}
 }
 
 // foreignCommit is one that the forge has from somebody else.

@@ -24,7 +24,7 @@ func TestRunFromStartToEnd(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		held, running := w.claim(t, made.ID)
 
 		beat, err := held.Renew(t.Context())
@@ -50,11 +50,11 @@ func TestRunFromStartToEnd(t *testing.T) {
 		if err := held.Say(t.Context(), wire.Say{Name: "hello", Text: "I begin."}); err != nil {
 			t.Fatal(err)
 		}
-		pulled, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Mend it", Body: "Mended."})
+		pulled, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Fix it", Body: "Fixed."})
 		if err != nil || !pulled.Opened || pulled.Number == 0 {
 			t.Fatalf("the pull request is %+v, %v", pulled, err)
 		}
-		if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "See the pull request.", Summary: "mended", Pull: &pulled}); err != nil {
+		if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "See the pull request.", Summary: "fixed", Pull: &pulled}); err != nil {
 			t.Fatal(err)
 		}
 		if err := held.Finish(t.Context(), wire.Result{Outcome: "done"}); err != nil {
@@ -127,15 +127,15 @@ func TestWhatBecameOfRuns(t *testing.T) {
 			if title == "goes on" {
 				continue
 			}
-			if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonUnassigned); err != nil {
+			if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonUnassigned); err != nil {
 				t.Fatal(err)
 			}
 			w.pass(11e9)
-			if _, err := w.halts.Look(t.Context()); err != nil {
+			if _, err := w.controller.Look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if title == "begins anew" {
-				if _, err := w.halts.Retry(t.Context(), made.ID); err != nil {
+				if _, err := w.controller.Retry(t.Context(), made.ID); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -194,7 +194,7 @@ func TestALeasePublishesItsOwnBranchOnly(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
 	w.forge.SetBranch(repository, "production", "p1")
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	held, _ := w.claim(t, made.ID)
 	for what, open := range map[string]wire.OpenPull{
 		"another branch":          {Branch: "production", Commit: "c1", Base: "main", Title: "t"},
@@ -227,7 +227,7 @@ func TestARoleWritesWhatIsItsOwn(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
 	w.forge.SetBranch(repository, "feature", "c1")
-	key := w.forge.AddItem(repository, task.Pull, "alice", "Mend")
+	key := w.forge.AddItem(repository, task.Pull, "alice", "Fix")
 	for _, kind := range []task.Type{task.Review, task.Development} {
 		made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: kind, Branch: "feature", Reason: task.ReasonAssigned}, nil)
 		if err != nil {
@@ -242,6 +242,33 @@ func TestARoleWritesWhatIsItsOwn(t *testing.T) {
 		if task.CodeOf(err) != task.Forbidden {
 			t.Errorf("%s: %v", kind, err)
 		}
+	}
+}
+
+// The review that a review task makes is stored with the other reviews and submitted
+// to the forge.
+func TestTheReviewOfATask(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	w.forge.SetBranch(repository, "feature", "c1")
+	key := w.forge.AddItem(repository, task.Pull, "alice", "Fix")
+	made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Review, Branch: "feature", Reason: task.ReasonAssigned}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, _ := w.claim(t, made.ID)
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Review: &wire.ReviewResult{
+		Commit: "c1", Verdict: "comment", Text: "Fine.", Question: "Is it right?", Answer: "a diff", Judgement: json.RawMessage(`{"overall_review": "Fine."}`),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := w.store.ListReviews(t.Context(), store.ReviewFilter{Pull: key})
+	if err != nil || len(stored) != 1 || stored[0].HeadCommit != "c1" || stored[0].CustomQuestionText != "Is it right?" {
+		t.Errorf("stored are %+v, %v", stored, err)
+	}
+	w.settle(t, key)
+	if written, err := w.forge.Reviews(t.Context(), key); err != nil || len(written) != 1 || !strings.Contains(written[0].Body, "Fine.") {
+		t.Errorf("the forge has %+v, %v", written, err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -115,7 +115,7 @@ func (l *life) claim() {
 	if l.begun {
 		return
 	}
-	told, err := l.w.talk.Present(l.t.Context(), running, broker.Snapshot{})
+	told, err := l.w.talk.Present(l.t.Context(), running, items.Snapshot{})
 	if err != nil {
 		l.r.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func (l *life) checkpoint(crash bool) {
 	}
 }
 
-func (l *life) finish(outcome string) {
+func (l *life) finish(outcome task.Outcome) {
 	err := l.held.Finish(l.t.Context(), wire.Result{Outcome: outcome})
 	if err != nil && task.CodeOf(err) != task.LeaseLost && task.CodeOf(err) != task.Conflict {
 		l.r.Fatalf("%s: %v", outcome, err)
@@ -188,7 +188,7 @@ func (l *life) finish(outcome string) {
 func (l *life) lose() {
 	l.w.pass(2 * time.Minute)
 	if is := l.is(); is.State == task.Running {
-		done, err := l.w.halts.Halted(l.t.Context(), is)
+		done, err := l.w.controller.Halted(l.t.Context(), is)
 		if err == nil && !done {
 			_, err = l.w.store.Move(l.t.Context(), store.Change{Task: is.ID, Generation: is.Generation, Trigger: task.Lost, Reason: task.ReasonLeaseExpired})
 		}
@@ -233,11 +233,11 @@ func (l *life) step() {
 	case "lose":
 		l.lose()
 	case "pause":
-		l.steer(func() (task.Task, error) { return l.w.halts.Pause(ctx, id, task.ReasonPauseRequested) })
+		l.steer(func() (task.Task, error) { return l.w.controller.Pause(ctx, id, task.ReasonPauseRequested) })
 	case "resume":
-		l.steer(func() (task.Task, error) { return l.w.halts.Resume(ctx, id) })
+		l.steer(func() (task.Task, error) { return l.w.controller.Resume(ctx, id) })
 	case "grace":
-		if _, err := l.w.halts.Look(ctx); err != nil {
+		if _, err := l.w.controller.Look(ctx); err != nil {
 			l.r.Fatal(err)
 		}
 	case "done":
@@ -280,7 +280,7 @@ func (l *life) carryOn() {
 		if rounds > 20 {
 			l.r.Fatalf("the task does not go on: %+v", l.is())
 		}
-		l.steer(func() (task.Task, error) { return l.w.halts.Resume(l.t.Context(), l.task.ID) })
+		l.steer(func() (task.Task, error) { return l.w.controller.Resume(l.t.Context(), l.task.ID) })
 		l.claim()
 		l.look(dummy.None)
 		before := len(l.heard)
@@ -331,7 +331,7 @@ func TestSchedules(t *testing.T) {
 		t.Helper()
 		w := newWorkshop(t, database)
 		rapid.Check(t, func(r *rapid.T) {
-			l := &life{w: w, t: t, r: r, task: w.issue(t, "Mend the gate")}
+			l := &life{w: w, t: t, r: r, task: w.issue(t, "Fix the gate")}
 			for range rapid.IntRange(5, 40).Draw(r, "steps") {
 				l.step()
 			}
@@ -344,7 +344,7 @@ func TestSchedules(t *testing.T) {
 			if l.is().State.Active() {
 				l.check()
 				w.settle(t, l.task.Key)
-				if _, err := w.halts.Withdraw(t.Context(), l.task.ID, task.ReasonStopRequested); err != nil {
+				if _, err := w.controller.StopTask(t.Context(), l.task.ID, task.ReasonStopRequested); err != nil {
 					r.Fatal(err)
 				}
 				l.checkpoint(false)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
@@ -38,19 +39,18 @@ type Options struct {
 	Webhooks *Webhooks
 	Git      http.Handler
 	// Runs is what agents may do with the tasks that they hold, Ledger what they
-	// may spend; nil means that there are no agents. Judged is given what review
-	// tasks come to; nil means that it is written to the forge and nothing else.
+	// may spend; nil means that there are no agents.
 	Runs   *broker.Runs
 	Ledger llm.Ledger
-	Judged Judged
-	// Reviews keeps reviews and talks about them; nil means that there are none.
+	// Reviews stores reviews, also those that review tasks make, and the threads
+	// about them; nil means that there are none.
 	Reviews *review.Service
-	// Halts stops, pauses and resumes tasks, and Bell rings when something
+	// Controller stops, pauses and resumes tasks, and Notifier tells when something
 	// happens to one; nil means that this server does neither.
-	Halts *broker.Halts
-	Bell  *broker.Bell
+	Controller *broker.Controller
+	Notifier   *broker.Notifier
 	// Board is shown under /api/board; nil means that there is none.
-	Board Board
+	Board *board.Board
 	// HandOut hands tasks to agents; nil means that none are.
 	HandOut HandOut
 	// Limits bound how many requests are answered.
@@ -131,13 +131,13 @@ func New(options Options) *Server {
 		handsOut{s, options.HandOut}.register()
 	}
 	if options.Runs != nil {
-		runsAPI{Server: s, runs: options.Runs, judged: options.Judged, ledger: options.Ledger}.register()
+		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()
 	}
-	if options.Halts != nil {
-		s.registerHalts(options.Halts)
+	if options.Controller != nil {
+		s.registerSteering(options.Controller)
 	}
-	if options.Bell != nil {
-		s.registerStream(options.Bell)
+	if options.Notifier != nil {
+		s.registerStream(options.Notifier)
 	}
 	if options.Board != nil {
 		s.registerBoard(options.Board)

@@ -94,7 +94,7 @@ func (h house) assign(t *testing.T) task.Task {
 	t.Helper()
 	made, _, err := h.store.Assign(t.Context(), store.NewTask{
 		Key:  task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 7},
-		Type: task.Development, Title: "Mend the gate", Reason: task.ReasonAssigned,
+		Type: task.Development, Title: "Fix the gate", Reason: task.ReasonAssigned,
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestListenSaysWhatToDo(t *testing.T) {
 	for _, address := range []string{taken.Addr().String(), "nonsense", "127.0.0.1:99999"} {
 		_, err := Listen(t.Context(), address)
 		coded, _ := task.AsError(err)
-		if task.CodeOf(err) != task.AddressInUse || coded.Mend == "" {
+		if task.CodeOf(err) != task.AddressInUse || coded.Hint == "" {
 			t.Errorf("listening on %s gives %v", address, err)
 		}
 	}

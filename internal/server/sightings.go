@@ -59,6 +59,6 @@ func (s *sightings) write(ctx context.Context) {
 		return
 	}
 	if err := s.store.AgentsSeen(ctx, seen); err != nil {
-		s.log.WarnContext(ctx, "when agents were seen last could not be written down", "error", err)
+		s.log.WarnContext(ctx, "failed to record when agents were last seen", "error", err)
 	}
 }

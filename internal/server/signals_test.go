@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -42,7 +42,7 @@ func (w *workshop) unassign(t *testing.T, key task.Key) {
 	if err := w.forge.Unassign(t.Context(), key, bot); err != nil {
 		t.Fatal(err)
 	}
-	w.watcher.Changed(key) // as a webhook says
+	w.changes.Publish(items.Change{Items: []task.Key{key}}) // as a webhook says
 }
 
 func (w *workshop) wantState(t *testing.T, id task.ID, state task.State, reason task.Reason) task.Task {
@@ -61,7 +61,7 @@ func TestUnassigningStopsARun(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		held, _ := w.claim(t, made.ID)
 		arrived := await(t, held)
 		w.unassign(t, made.Key)
@@ -79,7 +79,7 @@ func TestUnassigningStopsARun(t *testing.T) {
 		w.wantLabel(t, made.Key, task.Stopped)
 		w.wantComments(t, made.Key, "Stopped.")
 		said := w.comments(t, made.Key)[0].Body
-		for _, part := range []string{"the bot was unassigned", "2.", "`abc123`", "git fetch https://toryo.example/git/" + string(made.ID) + ".git " + broker.WIPRef} {
+		for _, part := range []string{"the bot was unassigned", "2.", "`abc123`", "git fetch https://toryo.example/git/" + string(made.ID) + ".git " + task.WIPRef} {
 			if !strings.Contains(said, part) {
 				t.Errorf("%q is not said in\n%s", part, said)
 			}
@@ -125,7 +125,7 @@ func TestStopWithoutAnAgent(t *testing.T) {
 		} {
 			made := w.issue(t, name)
 			if c.paused {
-				if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+				if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 					t.Fatal(err)
 				}
 				w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
@@ -148,21 +148,21 @@ func TestAgentThatDoesNotAnswerAStop(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		held, _ := w.claim(t, made.ID)
 		if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.Saved, `{"step":1,"commit":"wip77"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+		if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
 			t.Fatal(err)
 		}
 		w.pass(9 * time.Second)
-		if _, err := w.halts.Look(t.Context()); err != nil {
+		if _, err := w.controller.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.wantState(t, made.ID, task.Running, task.ReasonClaimed)
 		w.pass(2 * time.Second)
-		if _, err := w.halts.Look(t.Context()); err != nil {
+		if _, err := w.controller.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.wantState(t, made.ID, task.Stopped, task.ReasonStopRequested)
@@ -193,7 +193,7 @@ func second[T any](_ T, err error) error { return err }
 func TestUnreadableItemStopsNothing(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	_, running := w.claim(t, made.ID)
 	var asked atomic.Int32
 	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
@@ -228,10 +228,10 @@ func TestStopAndFinishEndInOne(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		open := wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Mend it", Body: "Mended."}
+		open := wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Fix it", Body: "Fixed."}
 		made := w.issue(t, "before the pull request")
 		held, _ := w.claim(t, made.ID)
-		if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonUnassigned); err != nil {
+		if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonUnassigned); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := held.OpenPull(t.Context(), open); task.CodeOf(err) != task.Conflict {
@@ -255,7 +255,7 @@ func TestStopAndFinishEndInOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonUnassigned); err != nil {
+		if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonUnassigned); err != nil {
 			t.Fatal(err)
 		}
 		if again, err := held.OpenPull(t.Context(), open); err != nil || again.Number != pulled.Number {
@@ -288,7 +288,7 @@ func TestRaceOfFinishAndStop(t *testing.T) {
 			var all sync.WaitGroup
 			all.Go(func() { finish = held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "Done."}) })
 			all.Go(func() {
-				_, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonUnassigned)
+				_, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonUnassigned)
 				if err != nil && task.CodeOf(err) != task.IllegalMove {
 					t.Error(err)
 				}
@@ -316,7 +316,7 @@ func TestPauseAndResume(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		w.forge.Say(made.Key, "alice", "it squeaks")
 		held, _ := w.claim(t, made.ID)
 		if err := held.Progress(t.Context(), "half-way"); err != nil {
@@ -363,7 +363,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestQuickMovesAreAllTold(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	held, _ := w.claim(t, made.ID)
 	w.settle(t, made.Key)
 	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
@@ -373,17 +373,17 @@ func TestQuickMovesAreAllTold(t *testing.T) {
 		return dummy.None
 	})
 	arrived := await(t, held)
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
 	<-arrived
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.halts.Resume(t.Context(), made.ID); err != nil {
+	if _, err := w.controller.Resume(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+	if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
 		t.Fatal(err)
 	}
 	w.forge.Misbehave(nil)
@@ -399,10 +399,10 @@ func TestHaltsMeet(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "lifted")
 	held, _ := w.claim(t, made.ID)
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
-	if is, err := w.halts.Resume(t.Context(), made.ID); err != nil || is.State != task.Running {
+	if is, err := w.controller.Resume(t.Context(), made.ID); err != nil || is.State != task.Running {
 		t.Fatalf("%s, %v", is.State, err)
 	}
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonPauseRequested)}); err != nil {
@@ -413,8 +413,8 @@ func TestHaltsMeet(t *testing.T) {
 	made = w.issue(t, "both")
 	held, _ = w.claim(t, made.ID)
 	for _, ask := range []func() (task.Task, error){
-		func() (task.Task, error) { return w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested) },
-		func() (task.Task, error) { return w.halts.Withdraw(t.Context(), made.ID, task.ReasonUnassigned) },
+		func() (task.Task, error) { return w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested) },
+		func() (task.Task, error) { return w.controller.StopTask(t.Context(), made.ID, task.ReasonUnassigned) },
 	} {
 		if _, err := ask(); err != nil {
 			t.Fatal(err)
@@ -430,7 +430,7 @@ func TestHaltsMeet(t *testing.T) {
 
 	made = w.issue(t, "returned while a pause is pending")
 	held, _ = w.claim(t, made.ID)
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "returned"}); err != nil {
@@ -453,17 +453,17 @@ func TestHaltsMeet(t *testing.T) {
 func TestPauseOfALostAgent(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	w.claim(t, made.ID)
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.halts.Look(t.Context()); err != nil {
+	if _, err := w.controller.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	running := w.wantState(t, made.ID, task.Running, task.ReasonClaimed)
 	w.pass(2 * time.Minute)
-	if done, err := w.halts.Halted(t.Context(), running); err != nil || !done {
+	if done, err := w.controller.Halted(t.Context(), running); err != nil || !done {
 		t.Fatalf("%v, %v", done, err)
 	}
 	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
@@ -477,12 +477,12 @@ func TestPauseFile(t *testing.T) {
 		t.Helper()
 		w := newWorkshop(t, database)
 		running, alone, queued := w.issue(t, "running"), w.issue(t, "paused alone"), w.issue(t, "queued")
-		if _, err := w.halts.Pause(t.Context(), alone.ID, task.ReasonPauseRequested); err != nil {
+		if _, err := w.controller.Pause(t.Context(), alone.ID, task.ReasonPauseRequested); err != nil {
 			t.Fatal(err)
 		}
 		held, _ := w.claim(t, running.ID)
-		w.halts.Start(t.Context())
-		t.Cleanup(w.halts.Stop)
+		w.controller.Start(t.Context())
+		t.Cleanup(w.controller.Stop)
 		arrived := await(t, held)
 		if err := os.WriteFile(w.pauseFile, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -497,7 +497,7 @@ func TestPauseFile(t *testing.T) {
 		if found, err := database.Queue(t.Context(), time.Now().Add(time.Hour), 0); err != nil || len(found.Ready) != 0 {
 			t.Errorf("%d tasks would be handed out, %v", len(found.Ready), err)
 		}
-		rung, stop := w.bell.Listen(running.ID)
+		rung, stop := w.notifier.Listen(running.ID)
 		defer stop()
 		if err := os.Remove(w.pauseFile); err != nil {
 			t.Fatal(err)
@@ -523,18 +523,18 @@ func TestPauseFile(t *testing.T) {
 func TestPausedForTooLong(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	made := w.issue(t, "Fix the gate")
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)
 	w.pass(30*24*time.Hour - time.Minute)
-	if err := w.halts.Expire(t.Context()); err != nil {
+	if err := w.controller.Expire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
 	w.pass(2 * time.Minute)
-	if err := w.halts.Expire(t.Context()); err != nil {
+	if err := w.controller.Expire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.wantState(t, made.ID, task.Stopped, task.ReasonPausedTooLong)
@@ -547,7 +547,7 @@ func TestPausedForTooLong(t *testing.T) {
 func TestOperatorsSteer(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	viewer, operator := w.client(w.token(t, access.Viewer)), w.client(w.token(t, access.Operator))
 	for _, do := range []func(*wire.Client) error{
 		func(c *wire.Client) error { return second(c.StopTask(t.Context(), made.ID)) },

@@ -35,7 +35,7 @@ type streamInput struct {
 
 // registerStream adds the journal of a task as server-sent events. The id of an
 // event is its position, and its type the kind of the entry.
-func (s *Server) registerStream(bell *broker.Bell) {
+func (s *Server) registerStream(notifier *broker.Notifier) {
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: "/v1/tasks/{id}/events/stream",
 		Summary: "The journal of a task as it grows, as server-sent events", Errors: []int{http.StatusNotFound},
@@ -56,7 +56,7 @@ func (s *Server) registerStream(bell *broker.Bell) {
 			return nil, err
 		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
-			err := s.stream(ctx, bell, id, after)
+			err := s.stream(ctx, notifier, id, after)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				s.log.DebugContext(ctx.Context(), "a stream of events broke off", "task", id, "error", err)
 			}
@@ -65,10 +65,10 @@ func (s *Server) registerStream(bell *broker.Bell) {
 }
 
 // stream sends entries until the caller goes away or the server stops.
-func (s *Server) stream(to huma.Context, bell *broker.Bell, id task.ID, after int64) error {
+func (s *Server) stream(to huma.Context, notifier *broker.Notifier, id task.ID, after int64) error {
 	ctx, cancel := s.untilStop(to.Context())
 	defer cancel()
-	rung, stop := bell.Listen(id)
+	rung, stop := notifier.Listen(id)
 	defer stop()
 	to.SetHeader("Content-Type", "text/event-stream")
 	to.SetHeader("Cache-Control", "no-store")

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -55,7 +55,7 @@ func TestCommentsAreHeardOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		early := w.forge.Say(made.Key, "alice", "it squeaks")
 		w.forge.Say(made.Key, "bob", "since May")
 		held, _ := w.claim(t, made.ID)
@@ -69,7 +69,7 @@ func TestCommentsAreHeardOnce(t *testing.T) {
 			w.forge.Say(made.Key, own, "I am at it")
 		}
 		w.forge.Say(made.Key, "bob", "green, please")
-		w.watcher.Changed(made.Key)
+		w.changes.Publish(items.Change{Items: []task.Key{made.Key}})
 		signals := <-arrived
 		if len(signals.Comments) != 2 || signals.Comments[0].Body != "paint it" || signals.Comments[1].Author != "bob" {
 			t.Fatalf("the waiting agent hears %+v", signals)
@@ -96,7 +96,7 @@ func TestCommentsAreHeardOnce(t *testing.T) {
 func TestOldSnapshotChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	held, running := w.claim(t, made.ID)
 	edited, deleted := w.forge.Say(made.Key, "alice", "one"), w.forge.Say(made.Key, "alice", "two")
 	old, err := w.snapshots.Get(t.Context(), made.Key, 0)
@@ -109,7 +109,7 @@ func TestOldSnapshotChangesNothing(t *testing.T) {
 	w.forge.Say(made.Key, "alice", "three")
 	w.look(t, made.ID)
 	before, _ := heardBy(t, held, 0)
-	if err := w.talk.Hear(t.Context(), running, old); err != nil {
+	if err := w.talk.Update(t.Context(), running, old); err != nil {
 		t.Fatal(err)
 	}
 	if after, _ := heardBy(t, held, 0); !slices.Equal(before, after) || len(after) != 5 {
@@ -123,7 +123,7 @@ func TestManyComments(t *testing.T) {
 	onBoth(t, func(t *testing.T, database store.Store) {
 		t.Helper()
 		w := newWorkshop(t, database)
-		made := w.issue(t, "Mend the gate")
+		made := w.issue(t, "Fix the gate")
 		held, _ := w.claim(t, made.ID)
 		var want []string
 		for i := range 1000 {
@@ -142,11 +142,11 @@ func TestManyComments(t *testing.T) {
 func TestAcceptFrom(t *testing.T) {
 	t.Parallel()
 	const noWriter, noPart = "no_write_access", "not_a_participant"
-	for accept, want := range map[broker.Accept][]string{
-		broker.FromAll:              {"alice: a", "early: b", "writer: c", "stranger: d"},
-		broker.FromParticipants:     {"alice: a", "early: b", "writer: c", "stranger refused " + noPart},
-		broker.FromWritersAndAuthor: {"alice: a", "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
-		broker.FromWriters:          {"alice refused " + noWriter, "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
+	for accept, want := range map[items.Accept][]string{
+		items.FromAll:              {"alice: a", "early: b", "writer: c", "stranger: d"},
+		items.FromParticipants:     {"alice: a", "early: b", "writer: c", "stranger refused " + noPart},
+		items.FromWritersAndAuthor: {"alice: a", "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
+		items.FromWriters:          {"alice refused " + noWriter, "early refused " + noWriter, "writer: c", "stranger refused " + noWriter},
 	} {
 		t.Run(string(accept), func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +155,7 @@ func TestAcceptFrom(t *testing.T) {
 			for _, reader := range []string{"alice", "early", "stranger"} {
 				w.forge.SetAccess(repository, reader, forge.ReadAccess)
 			}
-			made := w.issue(t, "Mend the gate")
+			made := w.issue(t, "Fix the gate")
 			w.forge.Say(made.Key, "early", "hello")
 			held, _ := w.claim(t, made.ID)
 			for i, author := range []string{"alice", "early", "writer", "stranger"} {
@@ -244,9 +244,9 @@ func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
 			t.Parallel()
-			w := onSQLite(t, setting{accept: broker.FromWriters})
+			w := onSQLite(t, setting{accept: items.FromWriters})
 			w.forge.SetAccess(repository, "writer", forge.WriteAccess)
-			made := w.issue(t, "Mend the gate")
+			made := w.issue(t, "Fix the gate")
 			held, _ := w.claim(t, made.ID)
 			w.forge.Say(made.Key, "writer", "before the question")
 			w.look(t, made.ID)
@@ -261,11 +261,11 @@ func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
 			w.forge.Say(made.Key, "stranger", "whatever")
 			w.look(t, made.ID)
 			w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
-			rung, stop := w.bell.ListenAll()
+			rung, stop := w.notifier.ListenAll()
 			defer stop()
 			w.forge.Say(made.Key, "writer", "paint it green")
 			if told {
-				w.watcher.Changed(made.Key)
+				w.changes.Publish(items.Change{Items: []task.Key{made.Key}})
 			} else {
 				w.snapshots.Changed(made.Key)
 				w.pass(time.Hour)
@@ -306,7 +306,7 @@ func TestAPauseOfATaskThatAsks(t *testing.T) {
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)
@@ -315,7 +315,7 @@ func TestAPauseOfATaskThatAsks(t *testing.T) {
 	w.forge.Say(made.Key, "alice", "paint it green")
 	w.look(t, made.ID)
 	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
-	if _, err := w.halts.Resume(t.Context(), made.ID); err != nil {
+	if _, err := w.controller.Resume(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	held, _ = w.goOn(t, made.ID)
@@ -331,14 +331,14 @@ func TestResumeBehindAQuestion(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "Repair the gate")
 	held, _ := w.claim(t, made.ID)
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []task.State{task.Paused, task.Queued} {
-		if is, err := w.halts.Resume(t.Context(), made.ID); err != nil || is.State != want {
+		if is, err := w.controller.Resume(t.Context(), made.ID); err != nil || is.State != want {
 			t.Errorf("the task is %s, %v; want %s", is.State, err, want)
 		}
 	}
@@ -348,9 +348,9 @@ func TestResumeBehindAQuestion(t *testing.T) {
 func TestACommentDoesNotLiftAPause(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	held, _ := w.claim(t, made.ID)
-	if _, err := w.halts.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
+	if _, err := w.controller.Pause(t.Context(), made.ID, task.ReasonPauseRequested); err != nil {
 		t.Fatal(err)
 	}
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused"}); err != nil {
@@ -365,9 +365,9 @@ func TestACommentDoesNotLiftAPause(t *testing.T) {
 // lost.
 func TestUnknownAccessIsLookedUpAgain(t *testing.T) {
 	t.Parallel()
-	w := onSQLite(t, setting{accept: broker.FromWriters})
+	w := onSQLite(t, setting{accept: items.FromWriters})
 	w.forge.SetAccess(repository, "writer", forge.WriteAccess)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	held, running := w.claim(t, made.ID)
 	w.forge.Say(made.Key, "writer", "paint it")
 	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
@@ -393,11 +393,11 @@ func TestReviewComments(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		w := onSQLite(t, setting{reviews: read})
 		w.forge.SetBranch(repository, "fix", "c9")
-		key := w.forge.AddItem(repository, task.Pull, "alice", "Mend")
+		key := w.forge.AddItem(repository, task.Pull, "alice", "Fix")
 		if err := w.forge.Assign(t.Context(), key, bot); err != nil {
 			t.Fatal(err)
 		}
-		made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Mend", Reason: task.ReasonAssigned}, nil)
+		made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Fix", Reason: task.ReasonAssigned}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,24 +416,24 @@ func TestReviewComments(t *testing.T) {
 func TestNewLifeBeginsWithWhatIsThere(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	w.claim(t, made.ID)
 	gone := w.forge.Say(made.Key, "alice", "never taken up")
 	w.forge.Say(made.Key, "alice", "nor this")
 	w.look(t, made.ID)
 	w.forge.DeleteComment(made.Key, gone.ID)
-	if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+	if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(11e9)
-	if _, err := w.halts.Look(t.Context()); err != nil {
+	if _, err := w.controller.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.halts.Retry(t.Context(), made.ID); err != nil {
+	if _, err := w.controller.Retry(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	held, running := w.goOn(t, made.ID)
-	told, err := w.talk.Present(t.Context(), running, broker.Snapshot{})
+	told, err := w.talk.Present(t.Context(), running, items.Snapshot{})
 	if err != nil || len(told) != 1 || told[0].Body != "nor this" {
 		t.Errorf("with the assignment the run is told %+v, %v", told, err)
 	}
@@ -447,19 +447,19 @@ func TestNewLifeBeginsWithWhatIsThere(t *testing.T) {
 func TestNewLifeHasAJournalOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	held, _ := w.claim(t, made.ID)
 	if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.NoteTaken, `{"text":"before"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.halts.Withdraw(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+	if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(11e9)
-	if _, err := w.halts.Look(t.Context()); err != nil {
+	if _, err := w.controller.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.halts.Retry(t.Context(), made.ID); err != nil {
+	if _, err := w.controller.Retry(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	again, _ := w.goOn(t, made.ID)
@@ -491,7 +491,7 @@ func TestNewLifeHasAJournalOfItsOwn(t *testing.T) {
 func TestCommentsThatCameTooLate(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
-	made := w.issue(t, "Mend the gate")
+	made := w.issue(t, "Fix the gate")
 	held, _ := w.claim(t, made.ID)
 	w.forge.Say(made.Key, "alice", "paint it")
 	w.look(t, made.ID)

@@ -153,7 +153,7 @@ func (r reviews) addMessage(ctx context.Context, input *newMessage) (*huma.Strea
 	return &huma.StreamResponse{Body: func(to huma.Context) {
 		to.SetHeader("Content-Type", "application/json")
 		if _, err := to.BodyWriter().Write(body); err != nil {
-			r.server.log.DebugContext(ctx, "the caller went away", "error", err)
+			r.server.log.DebugContext(ctx, "client disconnected", "error", err)
 		}
 	}}, nil
 }

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
@@ -23,14 +26,14 @@ import (
 )
 
 // trusted is a trust in everything that the events of a repository tell of.
-func trusted(t testing.TB, now func() time.Time, of task.Forge, events forge.WebhookEvents, name string) *broker.WebhookTrust {
+func trusted(t testing.TB, now func() time.Time, of task.Forge, events forge.WebhookEvents, name string) *items.WebhookTrust {
 	t.Helper()
-	trust := broker.NewWebhookTrust(broker.TrustOptions{
-		Store: openStore(t), Events: map[task.Forge]forge.WebhookEvents{of: events}, Ages: broker.DefaultAges, Now: now,
+	trust := items.NewWebhookTrust(items.TrustOptions{
+		Store: openStore(t), Events: map[task.Forge]forge.WebhookEvents{of: events}, Ages: items.DefaultAges, Now: now,
 	})
 	must(t, trust.SetRepositories(t.Context(), of, []string{name}))
 	for _, event := range events {
-		for range broker.DefaultAges.LongestAfter {
+		for range items.DefaultAges.LongestAfter {
 			trust.Delivered(forge.Delivery{Forge: of, Repository: name, Enabled: event.Name}, now())
 		}
 	}
@@ -76,9 +79,9 @@ type post struct {
 	clock     *pollClock
 	store     *countingStore
 	forge     *dummy.Forge
-	snapshots *broker.Snapshots
-	trust     *broker.WebhookTrust
-	intake    *broker.Intake
+	snapshots *items.Snapshots
+	trust     *items.WebhookTrust
+	intake    *intake.Intake
 	watcher   *broker.Watcher
 	handler   http.Handler
 	sent      *atomic.Int64 // webhooks
@@ -121,29 +124,30 @@ func (p *post) another(database store.Store) *post {
 func (p *post) start() {
 	p.Helper()
 	readers := map[task.Forge]forge.Reader{task.Gitea: p.forge}
-	p.snapshots = broker.NewSnapshots(readers, broker.DefaultAges, p.clock.now)
+	p.snapshots = items.NewSnapshots(readers, items.DefaultAges, p.clock.now)
 	p.Cleanup(p.snapshots.Stop)
-	p.snapshots.ReadReviews(map[task.Forge]broker.ReviewSource{task.Gitea: p.forge})
-	p.trust = broker.NewWebhookTrust(broker.TrustOptions{
-		Store: p.store, Events: map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}, Ages: broker.DefaultAges, Now: p.clock.now,
+	p.snapshots.ReadReviews(map[task.Forge]items.ReviewSource{task.Gitea: p.forge})
+	p.trust = items.NewWebhookTrust(items.TrustOptions{
+		Store: p.store, Events: map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}, Ages: items.DefaultAges, Now: p.clock.now,
 	})
 	p.snapshots.TrustWebhooks(p.trust)
-	steering := &broker.Steering{Access: broker.NewRights(readers, p.clock.now).Access, Log: slog.New(slog.DiscardHandler)}
-	p.intake = broker.NewIntake(broker.IntakeOptions{
-		Tasks: p.store, Notices: p.store, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots, Trust: p.trust,
+	changes := items.NewFeed(p.snapshots)
+	steering := &items.Steering{Access: items.NewRights(readers, p.clock.now).Access, Log: slog.New(slog.DiscardHandler)}
+	p.intake = intake.New(intake.Options{
+		Tasks: p.store, Changes: changes, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots, Trust: p.trust,
 		Scope:    func(_ task.Forge, name string) bool { return name == postRepository },
 		Bot:      func(context.Context, task.Forge) (string, error) { return postBot, nil },
 		Steering: steering, Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Now: p.clock.now,
-		Rules: broker.Rules{DefaultRole: task.DefaultRole, ReviewLabel: "needs-review"},
+		Rules: intake.Rules{DefaultRole: task.DefaultRole, ReviewLabel: "needs-review"},
 	})
 	own := func(_ task.Forge, login string) bool { return task.SameLogin(login, postBot) }
-	talk := broker.NewTalk(broker.TalkOptions{Store: p.store, Snapshots: p.snapshots, Own: own, Steering: steering, Now: p.clock.now})
+	talk := comments.New(comments.Options{Store: p.store, Snapshots: p.snapshots, Own: own, Steering: steering, Now: p.clock.now})
 	p.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: p.store, Notices: p.store, Snapshots: p.snapshots, Talk: talk, Wanted: p.intake.Look, Now: p.clock.now,
+		Tasks: p.store, Changes: changes, Snapshots: p.snapshots, Comments: talk, Wanted: p.intake.Look, Now: p.clock.now,
 	})
 	hooks := &server.Webhooks{
 		Forges: map[task.Forge]server.Webhook{task.Gitea: {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: postBot}},
-		Seen:   p.store, Changes: p.watcher, Count: p.trust.Delivered, Log: slog.New(slog.DiscardHandler), Now: p.clock.now,
+		Seen:   p.store, Changes: changes, Count: p.trust.Delivered, Log: slog.New(slog.DiscardHandler), Now: p.clock.now,
 	}
 	mux := http.NewServeMux()
 	hooks.Register(mux)
@@ -244,16 +248,16 @@ func TestAWebhookForCommentsOnly(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
 	key := p.running()
-	p.deliver(key, 2*broker.DefaultAges.LongestAfter, "commented")
-	p.wantAge("only comments are delivered", key, broker.DefaultAges.Shortest)
+	p.deliver(key, 2*items.DefaultAges.LongestAfter, "commented")
+	p.wantAge("only comments are delivered", key, items.DefaultAges.Shortest)
 	must(t, p.forge.Unassign(t.Context(), key, postBot))
-	p.poll(broker.DefaultAges.Shortest - time.Second)
+	p.poll(items.DefaultAges.Shortest - time.Second)
 	if got := p.state(key); got != task.Running {
 		t.Fatalf("the task is %s before the item is read again", got)
 	}
 	p.poll(time.Second)
 	if got := p.state(key); got != task.Stopped {
-		t.Errorf("the bot was taken off, and after %s the task is %s", broker.DefaultAges.Shortest, got)
+		t.Errorf("the bot was taken off, and after %s the task is %s", items.DefaultAges.Shortest, got)
 	}
 }
 
@@ -262,7 +266,7 @@ func TestAWebhookForCommentsOnly(t *testing.T) {
 func TestWebhooksEarnTrust(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
-	ages := broker.DefaultAges
+	ages := items.DefaultAges
 	key := p.running()
 	p.wantAge("nothing was delivered", key, ages.Shortest)
 	p.deliver(key, 1, everyAction[:3]...)
@@ -295,7 +299,7 @@ func TestWebhooksEarnTrust(t *testing.T) {
 // and in no other. One whose webhook comes late does not.
 func TestAMissedWebhookEndsTrust(t *testing.T) {
 	t.Parallel()
-	ages := broker.DefaultAges
+	ages := items.DefaultAges
 	tests := []struct {
 		name, event, action string
 		change              func(p *post, key task.Key)
@@ -369,7 +373,7 @@ func undo(p *post, key task.Key, event string) {
 func TestAWebhookIsMissedRightAfterAnother(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
-	ages := broker.DefaultAges
+	ages := items.DefaultAges
 	key := p.running()
 	p.deliver(key, ages.LongestAfter, everyAction...)
 	p.poll(time.Minute)
@@ -389,7 +393,7 @@ func TestAWebhookIsMissedRightAfterAnother(t *testing.T) {
 // A new issue that only the listing shows is something that no webhook told of.
 func TestAnAssignmentThatOnlyTheListingShows(t *testing.T) {
 	t.Parallel()
-	ages := broker.DefaultAges
+	ages := items.DefaultAges
 	for _, told := range []bool{false, true} {
 		p := newPost(t)
 		key := p.running()
@@ -423,7 +427,7 @@ func TestServersShareTrust(t *testing.T) {
 		t.Cleanup(func() { _ = opened.Close() })
 		return opened
 	}
-	ages := broker.DefaultAges
+	ages := items.DefaultAges
 	one := newPostOn(t, connect())
 	key := one.running()
 	two := one.another(connect())

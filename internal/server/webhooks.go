@@ -12,6 +12,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -32,14 +33,6 @@ type Webhook struct {
 	Self   string // the login that we write as; empty if it is not known yet
 }
 
-// Changes is told what webhooks say. Each call is a hint and may be made twice.
-type Changes interface {
-	// Changed says that something happened to the item.
-	Changed(key task.Key)
-	// ChangedAll says that something happened in the repository.
-	ChangedAll(of task.Forge, repository string)
-}
-
 // Webhooks takes in webhooks: POST /webhooks/github, /webhooks/gitlab and
 // /webhooks/gitea. A delivery that is not signed with the forge's secret is
 // answered 401 and has no effect; one that was dealt with before is answered as
@@ -47,11 +40,7 @@ type Changes interface {
 type Webhooks struct {
 	Forges  map[task.Forge]Webhook
 	Seen    store.Deliveries
-	Changes Changes
-	// Deliver is given every new delivery that is about something, for those who
-	// look for new work; nil means nobody. If it fails the forge is told so, and
-	// may send the delivery again.
-	Deliver func(ctx context.Context, delivery forge.Delivery) error
+	Changes *items.Feed
 	// Count is given every delivery that was dealt with, once; nil means nobody. It does
 	// not wait.
 	Count func(delivery forge.Delivery, at time.Time)
@@ -84,10 +73,10 @@ func (w *Webhooks) note(ctx context.Context, of task.Forge, delivery forge.Deliv
 		if !w.mayNote(of, received.At) {
 			return
 		}
-		w.Log.WarnContext(ctx, "a webhook was not taken", "forge", of, "event", delivery.Event, "status", status, "error", err)
+		w.Log.WarnContext(ctx, "webhook delivery rejected", "forge", of, "event", delivery.Event, "status", status, "error", err)
 	}
 	if err := w.Seen.AddReceived(context.WithoutCancel(ctx), received, keepReceived); err != nil {
-		w.Log.WarnContext(ctx, "a webhook could not be noted", "forge", of, "error", err)
+		w.Log.WarnContext(ctx, "failed to record a webhook delivery", "forge", of, "error", err)
 	}
 }
 
@@ -174,13 +163,11 @@ func (w *Webhooks) handle(ctx context.Context, delivery forge.Delivery, digest s
 			return err
 		}
 		if seen {
-			w.Log.InfoContext(ctx, "a webhook was sent again and is dropped", "forge", delivery.Forge, "event", delivery.Event)
+			w.Log.InfoContext(ctx, "duplicate webhook delivery ignored", "forge", delivery.Forge, "event", delivery.Event)
 			return nil
 		}
 	}
-	if err := w.tell(ctx, delivery); err != nil {
-		return err
-	}
+	w.publish(delivery)
 	dealt := store.Delivery{
 		Forge: delivery.Forge, ID: cmp.Or(delivery.ID, digest), At: at, Subject: deliverySubject(delivery), Event: delivery.Enabled,
 	}
@@ -203,23 +190,17 @@ func deliverySubject(delivery forge.Delivery) string {
 	return ""
 }
 
-// tell passes on what the delivery is about. Our own edits of comments are not
+// publish tells of what the delivery is about. Our own edits of comments are not
 // worth reading again: they are the progress that we have just written.
-func (w *Webhooks) tell(ctx context.Context, delivery forge.Delivery) error {
+func (w *Webhooks) publish(delivery forge.Delivery) {
 	own := task.SameLogin(delivery.Actor, w.Forges[delivery.Forge].Self)
 	if delivery.Kind == forge.NothingChanged || delivery.CommentEdited && own {
-		return nil
+		return
 	}
-	for _, item := range delivery.Items {
-		w.Changes.Changed(item)
-	}
-	if delivery.Kind == forge.RepositoryChanged {
-		w.Changes.ChangedAll(delivery.Forge, delivery.Repository)
-	}
-	if w.Deliver == nil {
-		return nil
-	}
-	return w.Deliver(ctx, delivery)
+	w.Changes.Publish(items.Change{
+		Repository: task.Repository{Forge: delivery.Forge, Name: delivery.Repository}, Items: delivery.Items,
+		All: delivery.Kind == forge.RepositoryChanged, Pushed: delivery.Kind == forge.Pushed,
+	})
 }
 
 // Prune forgets deliveries that nobody will send again. It is called now and

@@ -23,6 +23,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
 	"github.com/toryo-dev/toryo/internal/forge/github"
 	"github.com/toryo-dev/toryo/internal/forge/gitlab"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -44,15 +45,22 @@ func (h *heard) add(format string, args ...any) {
 	h.all = append(h.all, fmt.Sprintf(format, args...))
 }
 
-func (h *heard) Changed(key task.Key) { h.add("changed %s", key) }
+func (h *heard) Changed(change items.Change) {
+	for _, key := range change.Items {
+		h.add("changed %s", key)
+	}
+	if change.All {
+		h.add("changed all of %s", change.Repository)
+	}
+	if change.Pushed {
+		h.add("pushed to %s", change.Repository)
+	}
+}
+
 func (h *heard) Count(delivery forge.Delivery, _ time.Time) {
 	if delivery.Enabled != "" {
 		h.add("counted %s of %s:%s", delivery.Enabled, delivery.Forge, delivery.Repository)
 	}
-}
-
-func (h *heard) ChangedAll(of task.Forge, repository string) {
-	h.add("changed all of %s:%s", of, repository)
 }
 
 func (h *heard) take() []string {
@@ -63,14 +71,19 @@ func (h *heard) take() []string {
 	return all
 }
 
-func newWebhooks(seen store.Deliveries, changes server.Changes) (*server.Webhooks, http.Handler) {
+// follower is told of what webhooks publish.
+type follower interface{ Changed(change items.Change) }
+
+func newWebhooks(seen store.Deliveries, changes follower) (*server.Webhooks, http.Handler) {
+	feed := items.NewFeed(items.NewSnapshots(nil, items.DefaultAges, nil))
+	feed.Subscribe(changes.Changed)
 	hooks := &server.Webhooks{
 		Forges: map[task.Forge]server.Webhook{
 			task.GitHub: {Signed: github.SignedWebhook, Parse: github.ParseWebhook, Secret: secret, Self: "toryo-bot"},
 			task.GitLab: {Signed: gitlab.SignedWebhook, Parse: gitlab.ParseWebhook, Secret: secret, Self: "toryo-bot"},
 			task.Gitea:  {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: secret, Self: "toryo-bot"},
 		},
-		Seen: seen, Changes: changes, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Seen: seen, Changes: feed, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
 	if record, is := changes.(*heard); is {
 		hooks.Count = record.Count
@@ -144,6 +157,7 @@ func TestWebhooks(t *testing.T) {
 		{"a comment on a pull request", signed(task.GitHub, "2", "issue_comment", githubPull), 204, []string{"changed github:o/n!8", "counted issue_comment of github:o/n"}},
 		{"our own edit", signed(task.GitHub, "3", "issue_comment", fmt.Sprintf(githubEdit, "Toryo-Bot")), 204, []string{"counted issue_comment of github:o/n"}},
 		{"an edit by someone else", signed(task.GitHub, "4", "issue_comment", fmt.Sprintf(githubEdit, "alice")), 204, []string{"changed github:o/n#7", "counted issue_comment of github:o/n"}},
+		{"a push", signed(task.GitHub, "9", "push", `{"ref":"refs/heads/main","repository":{"full_name":"o/n"}}`), 204, []string{"pushed to github:o/n"}},
 		{"GitLab without an id", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"changed gitlab:g/s/n!5", "counted note_events of gitlab:g/s/n"}},
 		{"GitLab again", signed(task.GitLab, "", "Note Hook", gitlabNote), 204, []string{"changed gitlab:g/s/n!5"}},
 		{"a label renamed", signed(task.GitHub, "5", "label", `{"repository":{"full_name":"o/n"}}`), 204, []string{"changed all of github:o/n"}},
@@ -215,32 +229,38 @@ func TestWebhooksThatAreNotTaken(t *testing.T) {
 	}
 }
 
+// forgetful cannot record deliveries while it fails.
+type forgetful struct {
+	store.Deliveries
+	fail bool
+}
+
+func (f *forgetful) RecordDelivery(ctx context.Context, delivery store.Delivery) (bool, error) {
+	if f.fail {
+		return false, task.Wrap(task.DatabaseDown, errors.New("no"), "the database is down")
+	}
+	return f.Deliveries.RecordDelivery(ctx, delivery)
+}
+
 // A delivery that could not be dealt with is not taken for a replay when the
 // forge sends it again.
 func TestFailedDeliveryMayComeAgain(t *testing.T) {
 	t.Parallel()
 	changes := &heard{}
-	hooks, handler := newWebhooks(openStore(t), changes)
-	fail := true
-	hooks.Deliver = func(_ context.Context, delivery forge.Delivery) error {
-		if fail {
-			return task.Wrap(task.DatabaseDown, errors.New("no"), "the database is down")
-		}
-		changes.add("delivered %s", delivery.ID)
-		return nil
-	}
+	down := &forgetful{Deliveries: openStore(t), fail: true}
+	hooks, handler := newWebhooks(down, changes)
 	const body = `{"action":"labeled","issue":{"number":7},"repository":{"full_name":"o/n"}}`
 	if got := send(handler, signed(task.GitHub, "1", "issues", body)); got != 503 {
 		t.Errorf("status %d, want 503", got)
 	}
-	fail = false
+	down.fail = false
 	changes.take()
 	for range 2 {
 		if got := send(handler, signed(task.GitHub, "1", "issues", body)); got != 204 {
 			t.Errorf("status %d, want 204", got)
 		}
 	}
-	want := []string{"changed github:o/n#7", "delivered 1", "counted issues of github:o/n"}
+	want := []string{"changed github:o/n#7", "counted issues of github:o/n"}
 	if diff := cmp.Diff(want, changes.take()); diff != "" {
 		t.Error(diff)
 	}
@@ -281,10 +301,11 @@ func (nowhere) ListReceived(context.Context, task.Forge) ([]store.Received, erro
 // valid fails the test if an item that cannot exist is said to have changed.
 type valid struct{ t *testing.T }
 
-func (v valid) ChangedAll(task.Forge, string) {}
-func (v valid) Changed(key task.Key) {
-	if err := key.Validate(); err != nil {
-		v.t.Errorf("changed %q: %v", key, err)
+func (v valid) Changed(change items.Change) {
+	for _, key := range change.Items {
+		if err := key.Validate(); err != nil {
+			v.t.Errorf("changed %q: %v", key, err)
+		}
 	}
 }
 

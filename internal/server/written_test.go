@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -114,7 +114,7 @@ func TestEditsAndDeletionsAreTold(t *testing.T) {
 // are recorded with the reason, and the text is not passed on.
 func TestStrangersReviewsAreRefused(t *testing.T) {
 	t.Parallel()
-	w := onSQLite(t, setting{reviews: true, accept: broker.FromWriters})
+	w := onSQLite(t, setting{reviews: true, accept: items.FromWriters})
 	w.forge.SetAccess(repository, "writer", forge.WriteAccess)
 	w.forge.SetAccess(repository, "stranger", forge.ReadAccess)
 	made := w.pull(t)
@@ -272,7 +272,7 @@ func TestAThousandEditsAreOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.talk.Hear(t.Context(), running, seen); err != nil {
+		if err := w.talk.Update(t.Context(), running, seen); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // longest is how long gpg may take.
@@ -38,7 +39,7 @@ const (
 func OpenPGP(ctx context.Context, dir string, key []byte) (Signer, error) {
 	path, err := exec.LookPath("gpg")
 	if err != nil {
-		return nil, task.Wrap(task.NotReady, err, "the gpg program is missing").WithMend("install GnuPG, or sign with an SSH key")
+		return nil, task.Wrap(task.NotReady, err, "the gpg program is missing").WithHint("install GnuPG, or sign with an SSH key")
 	}
 	signer := gpgSigner{path, key, dir}
 	if err := signer.clean(ctx); err != nil {
@@ -46,7 +47,7 @@ func OpenPGP(ctx context.Context, dir string, key []byte) (Signer, error) {
 	}
 	if _, err := signer.Sign(ctx, []byte("test")); err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "the file has no OpenPGP secret key that can sign").
-			WithMend("export one without a passphrase with gpg --export-secret-keys --armor")
+			WithHint("export one without a passphrase with gpg --export-secret-keys --armor")
 	}
 	return signer, nil
 }
@@ -165,7 +166,7 @@ func (gpgSigner) run(ctx context.Context, program, home string, input []byte, ar
 	command.Stderr = &trouble
 	output, err := command.Output()
 	if err != nil {
-		said := strings.Join(strings.Fields(trouble.String()), " ")
+		said := textfmt.OneLine(trouble.String())
 		return "", task.Errorf(task.Internal, "gpg: %v: %.300s", err, said)
 	}
 	return string(output), nil

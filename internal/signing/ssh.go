@@ -29,10 +29,10 @@ type sshSigner struct{ key ssh.Signer }
 func SSH(key []byte) (Signer, error) {
 	parsed, err := ssh.ParsePrivateKey(key)
 	if missing, is := errors.AsType[*ssh.PassphraseMissingError](err); is && missing != nil {
-		return nil, task.Errorf(task.BadConfig, "the SSH key has a passphrase").WithMend("use a key without one, in a file that only Toryo can read")
+		return nil, task.Errorf(task.BadConfig, "the SSH key has a passphrase").WithHint("use a key without one, in a file that only Toryo can read")
 	}
 	if err != nil { // the error may quote what is in the file
-		return nil, task.Errorf(task.BadConfig, "the file has no SSH private key").WithMend("make one with ssh-keygen -t ed25519")
+		return nil, task.Errorf(task.BadConfig, "the file has no SSH private key").WithHint("make one with ssh-keygen -t ed25519")
 	}
 	return sshSigner{parsed}, nil
 }

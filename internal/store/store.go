@@ -1,6 +1,10 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
 
 // Store is everything that an adapter implements.
 type Store interface {
@@ -50,4 +54,12 @@ type Inspection struct {
 	Engine string // name and version
 	Schema int64  // version of the schema that is there, 0 if none
 	Newest int64  // version that this program would bring it to
+}
+
+// Optional tells a value that is not there from one that cannot be read.
+func Optional[T any](value T, err error) (_ T, found bool, _ error) {
+	if task.CodeOf(err) == task.NotFound {
+		return value, false, nil
+	}
+	return value, err == nil, err
 }

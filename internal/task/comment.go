@@ -61,6 +61,15 @@ type Comment struct {
 	About string
 }
 
+// CommentRef tells a comment from the others on its item.
+type CommentRef struct {
+	Kind CommentKind
+	ID   string
+}
+
+// Ref returns what tells the comment from the others on its item.
+func (c Comment) Ref() CommentRef { return CommentRef{c.Kind, c.ID} }
+
 // Edited reports whether the comment was changed after it was written.
 func (c Comment) Edited() bool { return c.UpdatedAt.After(c.CreatedAt) }
 

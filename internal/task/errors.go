@@ -83,12 +83,12 @@ func (c Code) Info() CodeInfo {
 }
 
 // Error is an error with a code. Message is one line for the person who sees it
-// and Mend says what that person can do; Err is for the log and is never shown
+// and Hint says what that person can do; Err is for the log and is never shown
 // to anyone over the network.
 type Error struct {
 	Code    Code
 	Message string
-	Mend    string
+	Hint    string
 	Err     error
 }
 
@@ -98,8 +98,8 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
-	if e.Mend != "" {
-		text += "; " + e.Mend
+	if e.Hint != "" {
+		text += "; " + e.Hint
 	}
 	return text
 }
@@ -117,9 +117,9 @@ func Wrap(code Code, err error, message string) *Error {
 	return &Error{Code: code, Message: message, Err: err}
 }
 
-// WithMend says what the person can do about the error.
-func (e *Error) WithMend(format string, args ...any) *Error {
-	e.Mend = fmt.Sprintf(format, args...)
+// WithHint says what the person can do about the error.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
 	return e
 }
 

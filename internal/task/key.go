@@ -39,6 +39,19 @@ type Key struct {
 	Number     int64
 }
 
+// Repository is the address of a repository: a forge, and its name there. It is comparable
+// and may be a map key.
+type Repository struct {
+	Forge Forge
+	Name  string // as in [Key]
+}
+
+// String is the repository as people read it: "github:owner/name".
+func (r Repository) String() string { return string(r.Forge) + ":" + r.Name }
+
+// Repo is the repository that the item is in.
+func (k Key) Repo() Repository { return Repository{k.Forge, k.Repository} }
+
 // mark separates repository and number, as people write it: "#" for issues and
 // GitLab's "!" for pull requests, on every forge, so that both fit one text.
 func (k ItemKind) mark() string {

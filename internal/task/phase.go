@@ -42,3 +42,6 @@ func (p Phase) Now(active bool) Phase {
 	}
 	return p
 }
+
+// PhaseActive is the status of a phase that has begun, as runs write it.
+const PhaseActive = "active"

@@ -29,6 +29,14 @@ type ID string
 // A task is one row for its whole life. Each time it is put into the queue a new
 // generation begins, and a generation is handed to one agent at most: it is the
 // fencing token that every write for the task has to name.
+//
+// An example. Agent A takes generation 3 and its machine is suspended. The lease runs out,
+// the task is queued as generation 4, and agent B takes that. A wakes up and reports, pushes
+// or ends the run, naming generation 3: each of these is refused with [StaleGeneration] or
+// [LeaseLost], because the number is compared while the task's row is locked, in the same
+// transaction as the write. So A needs no message to be harmless, and no clocks have to
+// agree. What A had put into the outbox and was not sent yet is refused in the same way, but
+// for what is true whatever becomes of the run.
 type Task struct {
 	ID         ID
 	Key        Key
@@ -53,12 +61,12 @@ type Task struct {
 	Cause Reason
 	// Occasion names the one thing that it was last assigned for: the head commit
 	// to review, or the review to answer. Empty for a person's assignment.
-	Occasion   string
-	AssignedAt time.Time
-	Began      int64  // the generation that the last assignment began; those before are other work
-	Branch     string // that the work goes to; stays the same for the life of the task
-	LastAgent  string // that held it last
-	Author     string // the agent that wrote what is to be reviewed
+	Occasion        string
+	AssignedAt      time.Time
+	FirstGeneration int64  // the generation that the last assignment began; those before are other work
+	Branch          string // that the work goes to; stays the same for the life of the task
+	LastAgent       string // that held it last
+	Author          string // the agent that wrote what is to be reviewed
 	// BlockedBy are the open items that have to be closed first.
 	BlockedBy Keys
 	// AssignedOn are the items on which the bot was seen since the task was assigned: taking
@@ -112,3 +120,22 @@ type Lease struct {
 
 // Held reports whether an agent holds the lease at the given moment.
 func (l Lease) Held(at time.Time) bool { return l.Agent != "" && at.Before(l.ExpiresAt) }
+
+// CheckBranch refuses every branch but the one that the task was given: a development
+// task has one, and others have none.
+func (t *Task) CheckBranch(branch string) error {
+	if t.Type != Development {
+		return Errorf(Forbidden, "a %s publishes nothing", t.Type)
+	}
+	if branch == "" || branch != t.Branch {
+		return Errorf(Forbidden, "the branch of the task is %q, not %q", t.Branch, branch)
+	}
+	return nil
+}
+
+// WIPRef is where the work in progress of a task is, in the repository that it clones.
+const WIPRef = "refs/toryo/wip"
+
+// AwaitsAnswer reports whether the run of the task has asked a person something and the
+// task is paused until there is an answer.
+func (t *Task) AwaitsAnswer() bool { return t.State == Paused && t.Reason == ReasonAwaitingAnswer }

@@ -160,7 +160,7 @@ func TestCodesAreDistinct(t *testing.T) {
 func TestCodeIsFoundThroughWrapping(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("refused")
-	err := fmt.Errorf("start: %w", Wrap(DatabaseDown, cause, "cannot reach the database").WithMend("start it"))
+	err := fmt.Errorf("start: %w", Wrap(DatabaseDown, cause, "cannot reach the database").WithHint("start it"))
 	if CodeOf(err) != DatabaseDown || !errors.Is(err, cause) {
 		t.Errorf("code %s of %v", CodeOf(err), err)
 	}

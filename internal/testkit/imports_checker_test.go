@@ -46,7 +46,7 @@ func TestCheckerOnMadeUpImports(t *testing.T) {
 		"a test importing a program":                {importer: "task", test: ours("task/machinedoc"), fault: "it is a program"},
 		"the main program importing app":            {importer: "cmd/toryo", code: ours("app")},
 		"the main program importing more":           {importer: "cmd/toryo", code: ours("task"), fault: `does not name "task"`},
-		"a program imported":                        {importer: "app", code: ours("bench"), fault: "it is a program"},
+		"a program imported":                        {importer: "app", code: ours("tools/bench"), fault: "it is a program"},
 		"a part importing another by its row":       {importer: "phase/turn", code: ours("phase/tool")},
 		"a part importing one that its row lacks":   {importer: "phase/tool", code: ours("phase/turn"), fault: `does not name "phase/turn"`},
 		"a package importing its parts":             {importer: "phase", code: ours("phase/turn")},
@@ -91,9 +91,9 @@ func TestCheckerOnMadeUpImports(t *testing.T) {
 // the design forbids.
 func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
-	// All SQL, the program that runs inside of every kind of sandbox, and the control
-	// groups of those that are processes of the machine.
-	sharedByLeaves := []string{"store/relational", "sandbox/guest", "sandbox/cgroup"}
+	// All SQL, the program that runs inside of every kind of sandbox, what sandboxes on
+	// this machine share, and the control groups of those that are processes of it.
+	sharedByLeaves := []string{"store/relational", "sandbox/guest", "sandbox/local", "sandbox/cgroup"}
 	for name, row := range importTable {
 		for _, target := range row.imports {
 			if _, known := importTable[target]; !known {
@@ -138,7 +138,7 @@ func TestReadPackagesSeesThisPackage(t *testing.T) {
 
 // ours is the import path of a package of this module.
 func ours(name string) string {
-	if name == "cmd/toryo" {
+	if name == "cmd/toryo" || name == "tools/bench" {
 		return path.Join(module, name)
 	}
 	return path.Join(module, "internal", name)

@@ -32,40 +32,51 @@ type row struct {
 // the port never imports it. A package below app is part of app, and one below
 // phase a part of phase.
 var importTable = map[string]row{
-	".":         {standardOnly: true},
-	"cmd/toryo": {imports: []string{"app"}, program: true},
-	"bench":     {any: true, imports: []string{"phase/turntest"}, program: true},
-	"app":       {any: true},
+	".":           {standardOnly: true},
+	"cmd/toryo":   {imports: []string{"app"}, program: true},
+	"tools/bench": {any: true, imports: []string{"phase/turntest"}, program: true},
+	"app":         {any: true},
 
-	"server":          {imports: []string{"broker", "mirror", "receipt", "review", "review/judge", "web", "access", "store", "forge", "wire", "task", "llm", "metrics"}, tests: []string{"agent", "inspect", "phase"}},
-	"broker":          {imports: []string{"inspect", "lifecycle", "notice", "quote", "receipt", "store", "forge", "forge/transport", "task"}},
-	"mirror":          {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"signing"}},
-	"review":          {imports: []string{"review/judge", "broker", "lifecycle", "access", "store", "forge", "llm", "task"}, parts: true},
-	"web":             {imports: []string{"access", "receipt", "review", "review/judge", "store", "forge", "task"}, tests: []string{"access/oidc", "broker", "environment", "llm", "phase", "phase/conversation"}},
-	"access":          {imports: []string{"store", "task"}},
-	"access/oidc":     {imports: []string{"access", "task"}},
-	"agent":           {imports: []string{"agent/contexts", "agent/workspace", "notice", "phase", "phase/conversation", "phase/progress", "environment", "review/judge", "wire", "sandbox", "llm", "lifecycle", "task"}, parts: true},
-	"agent/contexts":  {imports: []string{"phase", "phase/conversation", "llm", "task"}},
-	"agent/workspace": {imports: []string{"workdir", "git", "phase", "sandbox", "task"}},
-	"review/judge":    {imports: []string{"llm", "task"}},
-	"phase":           {imports: []string{"workdir", "notice", "phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "receipt", "sandbox", "testfiles", "testreport", "lifecycle", "task"}, parts: true},
-	"environment":     {imports: []string{"workdir", "sandbox", "testreport", "llm", "task"}},
-	"testreport":      {standardOnly: true},
-	"testfiles":       {},
-	"wire":            {imports: []string{"receipt", "task"}},
-	"workdir":         {imports: []string{"task"}},
-	"git":             {imports: []string{"task"}},
-	"inspect":         {imports: []string{"git", "task"}, tests: []string{"redact/rules"}},
-	"signing":         {imports: []string{"task"}},
-	"receipt":         {imports: []string{"task"}},
-	"notice":          {imports: []string{"task"}},
+	"endtoend":         {any: true, testing: true},
+	"endtoend/program": {any: true, testing: true},
 
-	"leader":           {imports: []string{"lifecycle", "store"}},
-	"lifecycle":        {standardOnly: true},
+	"server":            {imports: []string{"broker", "broker/assignment", "items", "outbox", "mirror", "receipt", "review", "review/judge", "web", "access", "store", "forge", "forge/board", "wire", "task", "llm", "metrics"}, tests: []string{"broker/comments", "broker/intake", "agent", "inspect", "phase"}},
+	"broker":            {imports: []string{"broker/assignment", "broker/comments", "items", "outbox", "inspect", "notice", "receipt", "store", "forge", "forge/transport", "task"}, tests: []string{"broker/intake", "quote"}, parts: true},
+	"broker/intake":     {imports: []string{"broker/assignment", "items", "outbox", "store", "forge", "task"}},
+	"broker/comments":   {imports: []string{"broker/assignment", "items", "outbox", "notice", "store", "forge", "task"}},
+	"broker/assignment": {imports: []string{"items", "quote", "store", "forge", "task"}},
+	"items":             {imports: []string{"store", "forge", "task"}},
+	"outbox":            {imports: []string{"items", "notice", "store", "forge", "task"}},
+	"mirror":            {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"signing"}},
+	"review":            {imports: []string{"review/judge", "items", "outbox", "store", "forge", "llm", "task"}, parts: true},
+	"web":               {imports: []string{"access", "receipt", "review", "review/judge", "store", "forge", "forge/board", "task"}, tests: []string{"access/oidc", "broker", "items", "outbox", "environment", "llm", "phase", "phase/conversation"}},
+	"access":            {imports: []string{"store", "task"}},
+	"access/oidc":       {imports: []string{"access", "task"}},
+	"agent":             {imports: []string{"workdir", "agent/contexts", "agent/progress", "agent/workspace", "notice", "phase", "phase/conversation", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
+	"agent/contexts":    {imports: []string{"phase", "phase/conversation", "llm", "task"}},
+	"agent/local":       {imports: []string{"agent", "phase", "llm", "wire", "task"}},
+	"agent/progress":    {imports: []string{"phase", "environment", "llm", "notice", "task"}},
+	"agent/workspace":   {imports: []string{"workdir", "git", "phase", "task"}},
+	"review/judge":      {imports: []string{"llm", "task"}},
+	"phase":             {imports: []string{"workdir", "notice", "phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "receipt", "sandbox", "testfiles", "testreport", "task"}, parts: true},
+	"environment":       {imports: []string{"workdir", "sandbox", "testreport", "llm", "task"}},
+	"testreport":        {standardOnly: true},
+	"testfiles":         {},
+	"wire":              {imports: []string{"receipt", "task"}},
+	"workdir":           {imports: []string{"task"}},
+	"git":               {imports: []string{"task"}},
+	"inspect":           {imports: []string{"git", "task"}, tests: []string{"redact/rules"}},
+	"signing":           {imports: []string{"task"}},
+	"receipt":           {imports: []string{"task"}},
+	"notice":            {imports: []string{"task"}},
+
+	"leader":           {imports: []string{"store"}},
+	"lifecycle":        {},
+	"textfmt":          {standardOnly: true},
 	"store":            {imports: []string{"task"}},
-	"store/relational": {imports: []string{"store", "lifecycle", "task"}},
+	"store/relational": {imports: []string{"store", "task"}},
 	"store/sqlite":     {imports: []string{"store", "store/relational", "task"}},
-	"store/postgres":   {imports: []string{"store", "store/relational", "lifecycle", "task"}},
+	"store/postgres":   {imports: []string{"store", "store/relational", "task"}},
 	"store/storetest":  {imports: []string{"store", "task", "testkit"}, testing: true},
 
 	"forge":           {imports: []string{"task"}},
@@ -73,7 +84,7 @@ var importTable = map[string]row{
 	"forge/gitlab":    {imports: []string{"forge", "task"}},
 	"forge/gitea":     {imports: []string{"forge", "task"}},
 	"forge/board":     {imports: []string{"forge", "store", "task"}},
-	"forge/transport": {imports: []string{"forge", "lifecycle", "task"}},
+	"forge/transport": {imports: []string{"forge", "task"}},
 	"forge/dummy":     {imports: []string{"forge", "task"}, testing: true},
 	"forge/forgetest": {imports: []string{"forge", "task", "testkit"}, testing: true},
 
@@ -82,10 +93,11 @@ var importTable = map[string]row{
 	"sandbox/guest":         {imports: []string{"workdir", "sandbox", "task"}},
 	"sandbox/guest/program": {imports: []string{"sandbox/guest"}, program: true},
 	"sandbox/egress":        {imports: []string{"sandbox", "task"}},
-	"sandbox/docker":        {imports: []string{"sandbox", "sandbox/guest", "task"}},
-	"sandbox/bubblewrap":    {imports: []string{"sandbox", "sandbox/cgroup", "sandbox/guest", "task"}},
-	"sandbox/kubernetes":    {imports: []string{"sandbox", "sandbox/guest", "task"}},
-	"sandbox/landlock":      {imports: []string{"sandbox", "sandbox/cgroup", "sandbox/guest", "task"}},
+	"sandbox/local":         {imports: []string{"workdir", "sandbox", "sandbox/cgroup", "sandbox/guest", "task"}},
+	"sandbox/docker":        {imports: []string{"workdir", "sandbox", "sandbox/guest", "sandbox/local", "task"}},
+	"sandbox/bubblewrap":    {imports: []string{"workdir", "sandbox", "sandbox/cgroup", "sandbox/guest", "sandbox/local", "task"}},
+	"sandbox/kubernetes":    {imports: []string{"workdir", "sandbox", "sandbox/guest", "sandbox/local", "task"}},
+	"sandbox/landlock":      {imports: []string{"workdir", "sandbox", "sandbox/cgroup", "sandbox/guest", "sandbox/local", "task"}},
 	"sandbox/sandboxtest":   {imports: []string{"workdir", "sandbox", "sandbox/egress", "task", "testkit"}, testing: true},
 
 	"phase/conversation": {imports: []string{"llm", "task"}},
@@ -95,15 +107,14 @@ var importTable = map[string]row{
 	"phase/turntest":     {imports: []string{"phase/conversation", "phase/tool", "phase/turn", "llm", "llm/anthropic", "llm/openai", "llm/script", "task"}, testing: true},
 	"phase/verdicts":     {imports: []string{}, tests: []string{"phase", "phase/phasetest", "sandbox", "sandbox/guest", "task"}, testing: true},
 	"phase/crashes":      {imports: []string{}, tests: []string{"phase", "phase/phasetest", "sandbox/guest", "task"}, testing: true},
-	"phase/phasetest":    {imports: []string{"phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
-	"phase/progress":     {imports: []string{"phase", "environment", "llm", "notice", "task"}},
+	"phase/phasetest":    {imports: []string{"workdir", "phase", "phase/mcp", "phase/turn", "agent/workspace", "environment", "llm", "llm/script", "sandbox", "sandbox/bubblewrap", "sandbox/egress", "task", "testkit"}, testing: true},
 	"phase/mcp":          {imports: []string{"phase/tool", "llm", "task"}},
 
 	"llm":           {imports: []string{"quote", "task"}},
 	"llm/anthropic": {imports: []string{"llm", "task"}},
 	"llm/openai":    {imports: []string{"llm", "task"}},
 	"llm/gemini":    {imports: []string{"llm", "task"}},
-	"llm/script":    {imports: []string{"llm", "lifecycle", "task"}},
+	"llm/script":    {imports: []string{"llm", "task"}},
 	"llm/ledger":    {imports: []string{"llm", "store", "task"}},
 	"llm/llmtest":   {imports: []string{"llm", "llm/script", "task", "testkit"}, testing: true},
 
@@ -119,11 +130,11 @@ var importTable = map[string]row{
 	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 
-// forAll may be imported by every package, except by those in notFor.
-const (
-	forAll = "redact"
-	notFor = "task"
-)
+// forAll may be imported by every package, except by notFor and by each other.
+var forAll = []string{"lifecycle", "redact", "textfmt"}
+
+// notFor is the package that everything else is built on.
+const notFor = "task"
 
 // confined are the modules of other projects that only some packages may import,
 // so that a change of library stays a change of one package. A name covers all

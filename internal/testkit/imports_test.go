@@ -98,7 +98,7 @@ func (c checker) mayImport(name, imported string) string {
 		return ""
 	case goal.testing:
 		return "only tests may"
-	case target == forAll && name != notFor, importer.any:
+	case slices.Contains(forAll, target) && name != notFor && !slices.Contains(forAll, name), importer.any:
 		return ""
 	}
 	return fmt.Sprintf("the row %q of the import table does not name %q", name, target)

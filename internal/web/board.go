@@ -10,58 +10,9 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// Board is the built-in board.
-type Board interface {
-	// LoginOf makes a login of a name. It is false if nothing in the name could be
-	// one, or if the login is not for people.
-	LoginOf(name string) (login string, ok bool)
-	// Welcome makes an account with the given access unless there is one;
-	// Forbidden if it was removed.
-	Welcome(ctx context.Context, login string, access forge.Access) (made bool, err error)
-	// Bot is the login of the bot there.
-	Bot() string
-	// Person is the board in the hands of someone with an account.
-	Person(login string) BoardPerson
-}
-
-// BoardPerson is the board in the hands of one person. Who may do what is for the
-// board to say: Forbidden, or NotFound for those who may not even read.
-type BoardPerson interface {
-	forge.Reader
-	forge.Labeler
-	forge.Assigner
-	BoardTalk
-	BoardPulls
-	// Import makes a repository from a folder or a URL.
-	Import(ctx context.Context, name, source string) (forge.Repository, error)
-}
-
-// BoardTalk is about issues and pull requests alike.
-type BoardTalk interface {
-	Browse(ctx context.Context, listing forge.Listing) ([]forge.Item, error)
-	CreateIssue(ctx context.Context, repository string, issue forge.NewIssue) (forge.Item, error)
-	SetState(ctx context.Context, key task.Key, state forge.ItemState) error
-	Say(ctx context.Context, key task.Key, body string) (task.Comment, error)
-	Rephrase(ctx context.Context, key task.Key, id, body string) (task.Comment, error)
-	DeleteComment(ctx context.Context, key task.Key, id string) error
-	Timeline(ctx context.Context, key task.Key) ([]store.BoardEvent, error)
-}
-
-// BoardPulls is about pull requests.
-type BoardPulls interface {
-	Propose(ctx context.Context, repository string, proposal forge.Proposal) (item forge.Item, opened bool, err error)
-	Branches(ctx context.Context, repository string) ([]string, error)
-	Diff(ctx context.Context, key task.Key) (forge.Diff, error)
-	Merge(ctx context.Context, key task.Key) (forge.Item, error)
-	Reviews(ctx context.Context, key task.Key) ([]forge.Review, error)
-	ReviewThreads(ctx context.Context, key task.Key) ([]forge.ReviewThread, error)
-	Judge(ctx context.Context, key task.Key, judgement forge.Judgement) (forge.Review, error)
-	Answer(ctx context.Context, key task.Key, thread, body string) (task.Comment, error)
-}
 
 const (
 	repositoryPath = "/board/{owner}/{name}"
@@ -89,7 +40,7 @@ var fitting = map[access.Role]forge.Access{
 
 // person is the board in the hands of whoever is signed in, who gets an account
 // there when it is first needed.
-func (p *Pages) person(ctx context.Context, v visit) (BoardPerson, error) {
+func (p *Pages) person(ctx context.Context, v visit) (*board.Forge, error) {
 	login, ok := p.Board.LoginOf(v.user.Login)
 	if !ok {
 		return nil, task.Errorf(task.Forbidden, "the login %q cannot be yours on the board", v.user.Login)
@@ -97,11 +48,11 @@ func (p *Pages) person(ctx context.Context, v visit) (BoardPerson, error) {
 	if _, err := p.Board.Welcome(ctx, login, fitting[v.role()]); err != nil {
 		return nil, err
 	}
-	return p.Board.Person(login), nil
+	return p.Board.As(login), nil
 }
 
 // onBoard is a page of the board.
-func (p *Pages) onBoard(show func(r *http.Request, v visit, hands BoardPerson) (templ.Component, error)) http.HandlerFunc {
+func (p *Pages) onBoard(show func(r *http.Request, v visit, hands *board.Forge) (templ.Component, error)) http.HandlerFunc {
 	return p.page(access.Viewer, func(r *http.Request, v visit) (templ.Component, error) {
 		hands, err := p.person(r.Context(), v)
 		if err != nil {
@@ -171,7 +122,7 @@ func itemURL(key task.Key) string {
 	return "/board/" + key.Repository + "/" + string(key.Kind) + "s/" + strconv.FormatInt(key.Number, 10)
 }
 
-func (p *Pages) showRepositories(r *http.Request, v visit, hands BoardPerson) (templ.Component, error) {
+func (p *Pages) showRepositories(r *http.Request, v visit, hands *board.Forge) (templ.Component, error) {
 	found, err := hands.Repositories(r.Context())
 	if err != nil {
 		return nil, err
@@ -200,7 +151,7 @@ func (l itemsView) path(kind task.ItemKind, state forge.ItemState) string {
 	return "/board/" + l.repository + "/" + string(kind) + "s?state=" + string(state)
 }
 
-func (p *Pages) showItems(r *http.Request, v visit, hands BoardPerson) (templ.Component, error) {
+func (p *Pages) showItems(r *http.Request, v visit, hands *board.Forge) (templ.Component, error) {
 	kind, err := kindOf(r)
 	if err != nil {
 		return nil, err
@@ -234,7 +185,7 @@ type newPullView struct {
 	branches         []string
 }
 
-func (p *Pages) showNewPull(r *http.Request, v visit, hands BoardPerson) (templ.Component, error) {
+func (p *Pages) showNewPull(r *http.Request, v visit, hands *board.Forge) (templ.Component, error) {
 	if !v.operator() {
 		return nil, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", v.user.Login, v.user.Role, access.Operator)
 	}

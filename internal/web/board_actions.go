@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -18,49 +19,49 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 	on := func(below, name string, do onItem, noted ...string) {
 		mux.HandleFunc("POST "+itemPath+"/"+below, p.act(action{name: name, role: access.Operator, noted: noted, do: p.onItem(do)}))
 	}
-	on("comments", "item.comment", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("comments", "item.comment", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		_, err := hands.Say(ctx, key, r.PostFormValue("body"))
 		return err
 	})
-	on("comments/{comment}/edit", "comment.edit", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("comments/{comment}/edit", "comment.edit", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		_, err := hands.Rephrase(ctx, key, r.PathValue("comment"), r.PostFormValue("body"))
 		return err
 	})
-	on("comments/{comment}/delete", "comment.delete", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("comments/{comment}/delete", "comment.delete", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		return hands.DeleteComment(ctx, key, r.PathValue("comment"))
 	})
-	on("label", "item.label", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("label", "item.label", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		return hands.AddLabel(ctx, key, strings.TrimSpace(r.PostFormValue("label")))
 	}, "label")
-	on("unlabel", "item.unlabel", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("unlabel", "item.unlabel", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		return hands.RemoveLabel(ctx, key, r.PostFormValue("label"))
 	}, "label")
-	on("assign", "item.assign", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("assign", "item.assign", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		return hands.Assign(ctx, key, strings.TrimSpace(r.PostFormValue("login")))
 	}, "login")
-	on("unassign", "item.unassign", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("unassign", "item.unassign", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		return hands.Unassign(ctx, key, r.PostFormValue("login"))
 	}, "login")
-	on("close", "item.close", func(ctx context.Context, hands BoardPerson, key task.Key, _ *http.Request) error {
+	on("close", "item.close", func(ctx context.Context, hands *board.Forge, key task.Key, _ *http.Request) error {
 		return hands.SetState(ctx, key, forge.Closed)
 	})
-	on("reopen", "item.reopen", func(ctx context.Context, hands BoardPerson, key task.Key, _ *http.Request) error {
+	on("reopen", "item.reopen", func(ctx context.Context, hands *board.Forge, key task.Key, _ *http.Request) error {
 		return hands.SetState(ctx, key, forge.Open)
 	})
-	on("merge", "pull.merge", func(ctx context.Context, hands BoardPerson, key task.Key, _ *http.Request) error {
+	on("merge", "pull.merge", func(ctx context.Context, hands *board.Forge, key task.Key, _ *http.Request) error {
 		_, err := hands.Merge(ctx, key)
 		return err
 	})
 	on("review", "pull.review", submitReview, "verdict")
 	on("line", "pull.remark", remark, "path", "line")
-	on("threads/{thread}", "pull.answer", func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+	on("threads/{thread}", "pull.answer", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 		_, err := hands.Answer(ctx, key, r.PathValue("thread"), r.PostFormValue("body"))
 		return err
 	})
 }
 
 // onItem is something that a person does to an item.
-type onItem func(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error
+type onItem func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error
 
 // onItem leads back to the item, or to where the form says.
 func (p *Pages) onItem(do onItem) func(r *http.Request, v visit) (string, error) {
@@ -125,7 +126,7 @@ func (p *Pages) importRepository(r *http.Request, v visit) (string, error) {
 	case strings.HasPrefix(source, "/") && v.admin():
 	default:
 		return "", task.Errorf(task.Invalid, "the source cannot be imported").
-			WithMend("give a URL with https, http or git; admins can also give a folder of the server's machine")
+			WithHint("give a URL with https, http or git; admins can also give a folder of the server's machine")
 	}
 	hands, err := p.person(r.Context(), v)
 	if err != nil {
@@ -135,7 +136,7 @@ func (p *Pages) importRepository(r *http.Request, v visit) (string, error) {
 	return "/board/" + made.Name, err
 }
 
-func submitReview(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+func submitReview(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 	verdict := forge.Verdict(r.PostFormValue("verdict"))
 	if verdict != forge.Approve && verdict != forge.RequestChanges && verdict != forge.Remark {
 		return task.Errorf(task.Invalid, "choose a verdict")
@@ -145,7 +146,7 @@ func submitReview(ctx context.Context, hands BoardPerson, key task.Key, r *http.
 }
 
 // remark is a comment on one line: a review that says nothing else.
-func remark(ctx context.Context, hands BoardPerson, key task.Key, r *http.Request) error {
+func remark(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
 	anchor := forge.Anchor{Path: r.PostFormValue("path"), Side: forge.Side(r.PostFormValue("side"))}
 	if _, err := fmt.Sscan(r.PostFormValue("line"), &anchor.Line); err != nil {
 		return task.Wrap(task.Invalid, err, "the line is not a number")

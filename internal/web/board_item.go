@@ -11,6 +11,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -50,7 +51,7 @@ func (i *itemView) assigned(login string) bool {
 	return slices.ContainsFunc(i.Assignees, func(one string) bool { return task.SameLogin(one, login) })
 }
 
-func (p *Pages) showItem(r *http.Request, v visit, hands BoardPerson) (templ.Component, error) {
+func (p *Pages) showItem(r *http.Request, v visit, hands *board.Forge) (templ.Component, error) {
 	key, err := keyOf(r)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (p *Pages) showItem(r *http.Request, v visit, hands BoardPerson) (templ.Com
 }
 
 // readTalk gathers what people said and did, in order.
-func (i *itemView) readTalk(ctx context.Context, hands BoardPerson) error {
+func (i *itemView) readTalk(ctx context.Context, hands *board.Forge) error {
 	comments, err := hands.Comments(ctx, i.Key)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func (i *itemView) readTalk(ctx context.Context, hands BoardPerson) error {
 	return nil
 }
 
-func (i *itemView) readPull(ctx context.Context, hands BoardPerson, form *forge.Anchor) error {
+func (i *itemView) readPull(ctx context.Context, hands *board.Forge, form *forge.Anchor) error {
 	var err error
 	if i.threads, err = hands.ReviewThreads(ctx, i.Key); err != nil {
 		return err

@@ -19,7 +19,7 @@ func TestStoryOnTheBoard(t *testing.T) {
 	alice.Click(`nav a[href="/board"]`)
 	alice.Click(`a[href="/board/team/app"]`)
 	alice.Click(`a[href="/board/team/app/issues/new"]`)
-	alice.Fill(`input[name=title]`, "Mend the gate")
+	alice.Fill(`input[name=title]`, "Fix the gate")
 	alice.Fill(`textarea[name=body]`, "It **squeaks**.\n\n- oil it")
 	alice.Click(`form.card button.primary`)
 	alice.At("/board/team/app/issues/1")
@@ -45,8 +45,8 @@ func TestStoryOnTheBoard(t *testing.T) {
 	alice.Click(`#bot-card .confirm-body button`)
 	alice.Sees("#conversation .event", "unassigned toryo")
 
-	h.push(t, "mend", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
-	_, _, err = hands.Propose(t.Context(), "team/app", forge.Proposal{Title: "Mend the gate", Body: "Closes #1.", Head: "mend"})
+	h.push(t, "fix", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
+	_, _, err = hands.Propose(t.Context(), "team/app", forge.Proposal{Title: "Fix the gate", Body: "Closes #1.", Head: "fix"})
 	must(t, err)
 	alice.Sees("#linked", "team/app#2")
 	alice.Click(`#linked a`)
@@ -93,29 +93,29 @@ func TestOpenAPullRequest(t *testing.T) {
 	alice.Open("/board/team/app/pulls")
 	alice.Click(`a[href="/board/team/app/pulls/new"]`)
 	alice.Sees("main", "There is no branch besides main.")
-	h.push(t, "mend", "gate.go", "package gate\n")
+	h.push(t, "fix", "gate.go", "package gate\n")
 	alice.Open("/board/team/app/pulls/new")
 	alice.Accessible("a new pull request")
-	alice.Fill(`input[name=title]`, "Mend the gate")
+	alice.Fill(`input[name=title]`, "Fix the gate")
 	alice.Fill(`textarea[name=body]`, "It **squeaks**.")
 	alice.Shot("new-pull")
 	alice.Click(`form.card button.primary`)
 	alice.At("/board/team/app/pulls/1")
-	alice.Sees("#item-head code", "mend → main")
+	alice.Sees("#item-head code", "fix → main")
 	alice.Sees(".comment .text strong", "squeaks")
-	if log := h.audit(t); log[0] != "alice pull.create /board/team/app/pulls title=Mend the gate head=mend base=main done" {
+	if log := h.audit(t); log[0] != "alice pull.create /board/team/app/pulls title=Fix the gate head=fix base=main done" {
 		t.Errorf("the audit log ends with %q", log[0])
 	}
 	// The same branches have one pull request, and what cannot be is said.
 	v := h.visitor(t, "alice")
-	form := url.Values{"title": {"Again"}, "head": {"mend"}, "base": {"main"}}
-	if status, page := v.post("/board/team/app/pulls", form); status != 200 || !strings.Contains(page, "Mend the gate") {
+	form := url.Values{"title": {"Again"}, "head": {"fix"}, "base": {"main"}}
+	if status, page := v.post("/board/team/app/pulls", form); status != 200 || !strings.Contains(page, "Fix the gate") {
 		t.Errorf("the same branches again answer %d", status)
 	}
 	for _, bad := range []struct {
 		title, head, base string
 		status            int
-	}{{"x", "", "", 422}, {"", "mend", "main", 422}, {"x", "none", "", 404}, {"x", "main", "main", 422}, {"x", "--all", "main", 422}} {
+	}{{"x", "", "", 422}, {"", "fix", "main", 422}, {"x", "none", "", 404}, {"x", "main", "main", 422}, {"x", "--all", "main", 422}} {
 		status, _ := v.post("/board/team/app/pulls", url.Values{"title": {bad.title}, "head": {bad.head}, "base": {bad.base}})
 		if status != bad.status {
 			t.Errorf("%+v answers %d", bad, status)
@@ -133,7 +133,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	h.repository(t)
 	_, err := h.board.Welcome(t.Context(), "alice", forge.WriteAccess)
 	must(t, err)
-	_, err = h.board.As("alice").CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Mend the gate"})
+	_, err = h.board.As("alice").CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Fix the gate"})
 	must(t, err)
 	alice, bob := h.window(t, "alice"), h.window(t, "bob")
 	for _, one := range []*window{alice, bob} {

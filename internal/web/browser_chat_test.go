@@ -68,7 +68,7 @@ func (h *house) review(t testing.TB, owner, answer string) store.Review {
 		"weaknesses":     []any{map[string]any{"point": "The hinges are missing " + attacks[1], "paragraph_numbers": []int{1, 2}}},
 	})
 	must(t, err)
-	made, err := h.pages.Reviews.AddReview(t.Context(), owner, store.Review{CustomQuestionText: "How is a gate mended?", AnswerText: answer, Judgement: judgement})
+	made, err := h.pages.Reviews.AddReview(t.Context(), owner, store.Review{CustomQuestionText: "How is a gate fixed?", AnswerText: answer, Judgement: judgement})
 	must(t, err)
 	return made
 }
@@ -142,7 +142,7 @@ func TestChatAboutAReview(t *testing.T) {
 	alice.Click(`#chat-form button`)
 	alice.Sees("#messages .message.assistant .text", "It is in §2")
 	alice.Sees("#messages .cites .badge-ok", "confirmed")
-	alice.Sees("#messages .cites .badge-bad", "there is no such place")
+	alice.Sees("#messages .cites .badge-bad", "no such line")
 	if link := get[string](alice, `document.querySelector("#messages .assistant .text a.cite").hash`); link != "#section-2" {
 		t.Errorf("the citation leads to %q", link)
 	}

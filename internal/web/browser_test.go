@@ -23,19 +23,19 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	must(t, err)
 	hands, helper := h.board.As("bob"), h.board.As(bot)
 	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{
-		Title: "Mend the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
+		Title: "Fix the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
 	})
 	must(t, err)
 	_, err = helper.Say(t.Context(), made.Key, "I have begun.")
 	must(t, err)
-	h.push(t, "mend", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
-	pull, _, err := helper.Propose(t.Context(), "team/app", forge.Proposal{Title: "Mend the gate for good", Body: "Closes #1.", Head: "mend"})
+	h.push(t, "fix", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
+	pull, _, err := helper.Propose(t.Context(), "team/app", forge.Proposal{Title: "Fix the gate for good", Body: "Closes #1.", Head: "fix"})
 	must(t, err)
 	_, err = hands.Judge(t.Context(), pull.Key, forge.Judgement{Verdict: forge.RequestChanges, Body: "Nearly.", Lines: []forge.LineRemark{
 		{Anchor: forge.Anchor{Path: "gate.go", Side: forge.NewSide, Line: 4}, Body: "Is it really silent?"},
 	}})
 	must(t, err)
-	one := h.runningTask(t, 1, "Mend the gate")
+	one := h.runningTask(t, 1, "Fix the gate")
 	h.journal(t, one).run()
 	about := h.review(t, "root", paper)
 	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")

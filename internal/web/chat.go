@@ -117,7 +117,7 @@ func (p *Pages) endAnswer(ctx context.Context, v visit, to stream, answer store.
 		text = coded.Message
 	}
 	if err := to.sendJSON("problem", piece{Text: text}); err != nil {
-		p.Log.DebugContext(ctx, "the reader went away", "error", err)
+		p.Log.DebugContext(ctx, "client disconnected", "error", err)
 	}
 }
 

@@ -35,16 +35,6 @@ const (
 	password = "a long pass phrase"
 )
 
-// builtIn is the real board, as the program gives it to the pages.
-type builtIn struct{ *board.Board }
-
-func (b builtIn) LoginOf(name string) (string, bool) {
-	login, ok := board.LoginOf(name)
-	return login, ok && !task.SameLogin(login, bot)
-}
-func (b builtIn) Bot() string                     { return bot }
-func (b builtIn) Person(login string) BoardPerson { return b.As(login) }
-
 // house is the pages on a real database and a real board, reached over real HTTP.
 type house struct {
 	pages *Pages
@@ -63,11 +53,11 @@ func newHouse(t testing.TB, options ...with) *house {
 	must(t, err)
 	t.Cleanup(func() { must(t, database.Close()) })
 	h := &house{store: database, log: new(strings.Builder)}
-	h.board, err = board.Open(board.Options{Store: database, Folder: filepath.Join(folder, "board")})
+	h.board, err = board.Open(board.Options{Store: database, Folder: filepath.Join(folder, "board"), Bot: bot})
 	must(t, err)
 	must(t, h.board.AddUser(t.Context(), bot, forge.WriteAccess))
 	all := Options{
-		Store: database, Log: slog.New(slog.DiscardHandler), Now: time.Now, Version: "v1", Board: builtIn{h.board},
+		Store: database, Log: slog.New(slog.DiscardHandler), Now: time.Now, Version: "v1", Board: h.board,
 		LookEvery: 20 * time.Millisecond,
 	}
 	for _, set := range options {

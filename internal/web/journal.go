@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // entryData is what the pages read of the data of a journal entry. Which fields
@@ -285,14 +286,8 @@ var marks = strings.NewReplacer("**", "", "`", "", "# ", "", "#", "")
 
 // firstLine is the beginning of a text, short enough for a heading.
 func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.TrimSpace(marks.Replace(line))
 	const longest = 120
-	runes := []rune(line)
-	if len(runes) > longest {
-		return string(runes[:longest]) + "…"
-	}
-	return line
+	return textfmt.Shorten(strings.TrimSpace(marks.Replace(textfmt.FirstLine(text))), longest)
 }
 
 // stepView is the entries of one step.

@@ -87,7 +87,7 @@ func TestTaskPageShowsTheJournal(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.repository(t)
-	one := h.runningTask(t, 1, "Mend the gate")
+	one := h.runningTask(t, 1, "Fix the gate")
 	h.journal(t, one).run()
 	status, page := h.visitor(t, "vera").get("/tasks/" + string(one.ID))
 	if status != 200 {

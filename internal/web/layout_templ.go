@@ -1002,13 +1002,13 @@ func problemPage(v visit, shown problem) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if shown.mend != "" {
+			if shown.hint != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 70, "<p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var59 string
-				templ_7745c5c3_Var59, templ_7745c5c3_Err = templ.JoinStringErrs(shown.mend)
+				templ_7745c5c3_Var59, templ_7745c5c3_Err = templ.JoinStringErrs(shown.hint)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout.templ`, Line: 137, Col: 19}
 				}

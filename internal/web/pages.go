@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -25,7 +26,7 @@ type Options struct {
 	Now     func() time.Time
 	Version string
 	// Board is the built-in board; nil means that there is none.
-	Board Board
+	Board *board.Board
 	// Steering moves tasks on behalf of people; nil means that nobody can.
 	Steering Steering
 	// Reviews keeps reviews and talks about them; nil means that there are none.
@@ -146,7 +147,7 @@ func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, compon
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if _, err := w.Write(body.Bytes()); err != nil {
-		p.Log.DebugContext(r.Context(), "the reader went away", "error", err)
+		p.Log.DebugContext(r.Context(), "client disconnected", "error", err)
 	}
 }
 
@@ -159,7 +160,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, v visit, err error)
 	}
 	shown := problem{status: info.Status, code: string(info.Code)}
 	if coded, found := task.AsError(err); found && info.Code != task.Internal {
-		shown.detail, shown.mend = coded.Message, coded.Mend
+		shown.detail, shown.hint = coded.Message, coded.Hint
 	} else if info.Code == task.IllegalMove {
 		shown.detail = err.Error()
 	}
@@ -169,5 +170,5 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, v visit, err error)
 // problem is an error as a page shows it.
 type problem struct {
 	status             int
-	code, detail, mend string
+	code, detail, hint string
 }

@@ -49,19 +49,19 @@ func BenchmarkPageWeight(b *testing.B) {
 }
 
 // BenchmarkEventToScreen measures from an entry in the database to an entry on the
-// screen: with the interval of looking that installations have, and with the bell
+// screen: with the interval of looking that installations have, and with the notifier
 // that rings when the database tells of something.
 func BenchmarkEventToScreen(b *testing.B) {
-	for _, way := range []string{"looking", "bell"} {
+	for _, way := range []string{"looking", "notifier"} {
 		b.Run(way, func(b *testing.B) {
-			bell := new(broker.Bell)
+			notifier := new(broker.Notifier)
 			h := newHouse(b, func(o *Options) {
 				o.LookEvery = 0
-				if way == "bell" {
-					o.Listen = bell.Listen
+				if way == "notifier" {
+					o.Listen = notifier.Listen
 				}
 			})
-			b.Cleanup(bell.Follow(h.store))
+			b.Cleanup(notifier.Follow(h.store))
 			measureScreen(b, h)
 		})
 	}

@@ -20,7 +20,7 @@ func TestSignInAndOut(t *testing.T) {
 		t.Errorf("a stranger is shown %s", page)
 	}
 	status, page := v.post("/signin", url.Values{"login": {"carol"}, "password": {"wrong"}, "next": {"/queue"}})
-	if status != http.StatusUnauthorized || !strings.Contains(page, "Login or password is wrong") {
+	if status != http.StatusUnauthorized || !strings.Contains(page, "Incorrect login or password") {
 		t.Errorf("a wrong password answers %d", status)
 	}
 	status, page = v.post("/signin", url.Values{"login": {"carol"}, "password": {password}, "next": {"/queue"}})
@@ -74,7 +74,7 @@ func TestLinkWorksOnce(t *testing.T) {
 		}
 	}
 	first, second := h.visitor(t, ""), h.visitor(t, "")
-	if status, page := first.get(path); status != http.StatusOK || !strings.Contains(page, "How things stand") {
+	if status, page := first.get(path); status != http.StatusOK || !strings.Contains(page, "Overview") {
 		t.Errorf("the link answers %d", status)
 	}
 	if status, _ := second.get(path); status != http.StatusUnauthorized {

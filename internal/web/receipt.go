@@ -57,6 +57,6 @@ func (p *Pages) sendReceipt(w http.ResponseWriter, r *http.Request, v visit) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Disposition", `attachment; filename="receipt-`+found.Commit+`.json"`)
 	if _, err := w.Write(found.Envelope); err != nil {
-		p.Log.DebugContext(r.Context(), "the reader went away", "error", err)
+		p.Log.DebugContext(r.Context(), "client disconnected", "error", err)
 	}
 }

@@ -45,7 +45,7 @@ func TestReceiptsOnPages(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.repository(t)
-	one := h.runningTask(t, 1, "Mend the gate")
+	one := h.runningTask(t, 1, "Fix the gate")
 	kept := h.signedReceipt(t, one)
 	vera := h.visitor(t, "vera")
 	if _, page := vera.get("/tasks/" + string(one.ID)); !strings.Contains(page, `href="/receipts/`+kept.ID+`"`) {

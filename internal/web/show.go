@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // timeOf lets templates name the type without an import of their own.
@@ -47,7 +48,7 @@ func limitOf(v visit, text string, limit int64) string {
 }
 
 // short is a commit as people name it.
-func short(commit string) string { return commit[:min(len(commit), 10)] }
+func short(commit string) string { return textfmt.ShortCommit(commit) }
 
 func hasField(items []judge.Item, field string) bool {
 	return slices.ContainsFunc(items, func(item judge.Item) bool { return item.Field == field })

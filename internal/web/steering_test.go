@@ -7,30 +7,32 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // steered lets the pages of a house steer tasks through the real broker.
-type steered struct{ halts *broker.Halts }
+type steered struct{ controller *broker.Controller }
 
 func (s *steered) Stop(ctx context.Context, id task.ID) error {
-	_, err := s.halts.Withdraw(ctx, id, task.ReasonStopRequested)
+	_, err := s.controller.StopTask(ctx, id, task.ReasonStopRequested)
 	return err
 }
 
 func (s *steered) Pause(ctx context.Context, id task.ID) error {
-	_, err := s.halts.Pause(ctx, id, task.ReasonPauseRequested)
+	_, err := s.controller.Pause(ctx, id, task.ReasonPauseRequested)
 	return err
 }
 
 func (s *steered) Resume(ctx context.Context, id task.ID) error {
-	_, err := s.halts.Resume(ctx, id)
+	_, err := s.controller.Resume(ctx, id)
 	return err
 }
 
 func (s *steered) Retry(ctx context.Context, id task.ID) error {
-	_, err := s.halts.Retry(ctx, id)
+	_, err := s.controller.Retry(ctx, id)
 	return err
 }
 
@@ -39,13 +41,13 @@ func newSteeredHouse(t testing.TB, options ...with) *house {
 	s := new(steered)
 	h := newHouse(t, append(options, func(o *Options) { o.Steering = s })...)
 	forges := map[task.Forge]forge.Forge{task.Board: h.board.As(bot)}
-	snapshots := broker.NewSnapshots(map[task.Forge]forge.Reader{task.Board: h.board.As(bot)}, broker.DefaultAges, nil)
+	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.Board: h.board.As(bot)}, items.DefaultAges, nil)
 	t.Cleanup(snapshots.Stop)
 	log := slog.New(slog.DiscardHandler)
-	sender := broker.NewSender(broker.SenderOptions{Outbox: h.store, Tasks: h.store, Forges: forges, Snapshots: snapshots, Log: log})
-	s.halts = broker.NewHalts(broker.HaltOptions{
+	sender := outbox.NewSender(outbox.SenderOptions{Outbox: h.store, Tasks: h.store, Forges: forges, Snapshots: snapshots, Log: log})
+	s.controller = broker.NewController(broker.ControllerOptions{
 		Store: h.store, Sender: sender, Log: log,
-		Words: &broker.Words{Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "en", Snapshots: snapshots,
+		Status: &broker.StatusText{Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "en", Snapshots: snapshots,
 			GitURL: func(task.ID) string { return "" }},
 	})
 	return h
@@ -57,10 +59,10 @@ func TestSteering(t *testing.T) {
 	t.Parallel()
 	h := newSteeredHouse(t)
 	h.repository(t)
-	_, err := h.board.As(bot).CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Mend the gate"})
+	_, err := h.board.As(bot).CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Fix the gate"})
 	must(t, err)
 	key := task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 1}
-	one, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Mend the gate", Reason: task.ReasonAssigned}, nil)
+	one, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Fix the gate", Reason: task.ReasonAssigned}, nil)
 	must(t, err)
 	alice := h.window(t, "alice")
 	path := "/tasks/" + string(one.ID)
@@ -75,9 +77,9 @@ func TestSteering(t *testing.T) {
 		}
 	}
 	steer("pause", "Paused", "Resume Stop")
-	steer("resume", "Waiting", "Pause Stop")
+	steer("resume", "Queued", "Pause Stop")
 	steer("stop", "Stopped", "Retry")
-	steer("retry", "Waiting", "Pause Stop")
+	steer("retry", "Queued", "Pause Stop")
 	if after, err := h.store.Task(t.Context(), one.ID); err != nil || after.State != task.Queued || after.Reason != task.ReasonRetried {
 		t.Errorf("the task is %+v, %v", after, err)
 	}

@@ -22,7 +22,7 @@ func TestHomeSaysWhyTasksWait(t *testing.T) {
 		}
 	})
 	for language, wants := range map[string][]string{
-		"en": {"Nobody takes 2 of the waiting tasks", "no sandbox works on its machine", "laptop", "bwrap &lt;missing&gt;", "sudo apt-get install bubblewrap"},
+		"en": {"No agent takes 2 of the queued tasks", "no sandbox works on its machine", "laptop", "bwrap &lt;missing&gt;", "sudo apt-get install bubblewrap"},
 		"ja": {"引き受けられていない待機中のタスク: 2 件", "使えるサンドボックスがない", "laptop", "対処方法", "bubblewrap をインストール"},
 	} {
 		v := h.visitor(t, "vera")

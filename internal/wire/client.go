@@ -55,7 +55,7 @@ func (c *Client) send(ctx context.Context, method, path string, body, into any) 
 	}
 	answer, err := c.HTTP.Do(request)
 	if err != nil {
-		return false, task.Wrap(task.Unavailable, err, "the server does not answer").WithMend("is toryo serve running at %s?", c.Server)
+		return false, task.Wrap(task.Unavailable, err, "the server does not answer").WithHint("is toryo serve running at %s?", c.Server)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusNoContent {
@@ -75,7 +75,7 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 	}
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.Server, "/")+path, content)
 	if err != nil {
-		return nil, task.Wrap(task.Usage, err, "the server's address is not valid").WithMend("give it like http://127.0.0.1:8750")
+		return nil, task.Wrap(task.Usage, err, "the server's address is not valid").WithHint("give it like http://127.0.0.1:8750")
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Token)
 	request.Header.Set("Accept", "application/json")
@@ -100,7 +100,7 @@ func read(answer *http.Response, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read").WithMend("is this a Toryo server?")
+		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read").WithHint("is this a Toryo server?")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func problemFrom(answer *http.Response, body []byte) error {
 	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if err != nil || media != ProblemType {
 		err = errors.Join(err, fmt.Errorf("%s with %q", answer.Status, answer.Header.Get("Content-Type")))
-		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read").WithMend("is this a Toryo server?")
+		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read").WithHint("is this a Toryo server?")
 	}
 	if err := json.Unmarshal(body, &problem); err != nil {
 		return task.Wrap(task.Unavailable, err, "the server's answer cannot be read")

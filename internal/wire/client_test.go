@@ -99,7 +99,7 @@ func TestNobodyThere(t *testing.T) {
 	gone.Close()
 	client := &wire.Client{Server: gone.URL, HTTP: new(http.Client)}
 	_, err := client.Me(t.Context())
-	if coded, _ := task.AsError(err); task.CodeOf(err) != task.Unavailable || !strings.Contains(coded.Mend, gone.URL) {
+	if coded, _ := task.AsError(err); task.CodeOf(err) != task.Unavailable || !strings.Contains(coded.Hint, gone.URL) {
 		t.Errorf("got %v", err)
 	}
 	client.Server = "http://bad host"
@@ -123,10 +123,10 @@ func TestCancelledCallIsKnownAsSuch(t *testing.T) {
 // What the server decided is what the client gets, but never the cause.
 func TestProblemsTravel(t *testing.T) {
 	t.Parallel()
-	decided := task.Wrap(task.NotFound, errors.New("inner secret"), "there is no task x").WithMend("look at toryo tasks list")
+	decided := task.Wrap(task.NotFound, errors.New("inner secret"), "there is no task x").WithHint("look at toryo tasks list")
 	problem := wire.ProblemOf(fmt.Errorf("handler: %w", decided))
 	back, _ := task.AsError(problem.Err())
-	if back.Code != task.NotFound || back.Message != decided.Message || back.Mend != decided.Mend || back.Err != nil {
+	if back.Code != task.NotFound || back.Message != decided.Message || back.Hint != decided.Hint || back.Err != nil {
 		t.Errorf("came back as %+v", back)
 	}
 	if hidden := wire.ProblemOf(errors.New("inner secret")); hidden.Status != 500 || strings.Contains(fmt.Sprint(hidden), "secret") {

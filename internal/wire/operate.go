@@ -107,7 +107,7 @@ func (c *Client) Follow(ctx context.Context, id task.ID, after int64, see func(E
 	request.Header.Set("Last-Event-ID", strconv.FormatInt(after, 10))
 	answer, err := c.HTTP.Do(request)
 	if err != nil {
-		return after, task.Wrap(task.Unavailable, err, "the server does not answer").WithMend("is toryo serve running at %s?", c.Server)
+		return after, task.Wrap(task.Unavailable, err, "the server does not answer").WithHint("is toryo serve running at %s?", c.Server)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {

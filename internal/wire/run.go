@@ -41,7 +41,7 @@ type Assignment struct {
 	Base         string       `json:"base" doc:"The branch that the work starts from"`
 	CloneURL     string       `json:"clone_url" doc:"Where git finds the repository; the password is the token of the lease"`
 	Lease        Lease        `json:"lease"`
-	PullRequest  *PullRequest `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or mended"`
+	PullRequest  *PullRequest `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or fixed"`
 	Resume       *Resume      `json:"resume,omitempty" doc:"Set when an earlier run goes on"`
 	Earlier      string       `json:"earlier,omitempty" doc:"The last summary of an earlier run on the same item"`
 }
@@ -210,8 +210,8 @@ type Pulled struct {
 
 // Result ends a run.
 type Result struct {
-	Outcome string `json:"outcome" enum:"done,failed,paused,returned,stopped" doc:"paused and stopped answer a signal; returned hands the task back"`
-	Reason  string `json:"reason,omitempty"`
+	Outcome task.Outcome `json:"outcome" enum:"done,failed,paused,returned,stopped" doc:"paused and stopped answer a signal; returned hands the task back"`
+	Reason  string       `json:"reason,omitempty"`
 	// Comment is what people are told at the end, in the language of the item.
 	Comment string `json:"comment,omitempty" maxLength:"200000"`
 	// Summary is for a later run on the same item.

@@ -84,7 +84,7 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty" doc:"What happened"`
 	Code   string `json:"code" doc:"A stable code for programs" example:"not_found"`
-	Mend   string `json:"mend,omitempty" doc:"What can be done about it"`
+	Hint   string `json:"mend,omitempty" doc:"What can be done about it"`
 }
 
 // ProblemType is the media type of a [Problem].
@@ -101,7 +101,7 @@ func ProblemOf(err error) Problem {
 		problem.Detail = err.Error()
 	case isCoded && info.Code != task.Internal:
 		problem.Detail = coded.Message
-		problem.Mend = coded.Mend
+		problem.Hint = coded.Hint
 	}
 	return problem
 }
@@ -112,5 +112,5 @@ func (p Problem) Err() error {
 	if message == "" {
 		message = p.Title
 	}
-	return &task.Error{Code: task.Code(p.Code), Message: message, Mend: p.Mend}
+	return &task.Error{Code: task.Code(p.Code), Message: message, Hint: p.Hint}
 }

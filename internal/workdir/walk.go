@@ -128,6 +128,20 @@ func Walk(dir string, visit func(name string, entry fs.DirEntry) error) error {
 	return opened.Walk(visit)
 }
 
+// Own makes a user the owner of a folder and of everything in it, as [Dir.Own] does.
+// For the user 0 it does nothing: what this program makes as that one is its own already.
+func Own(dir string, owner int) error {
+	if owner == 0 {
+		return nil
+	}
+	opened, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = opened.Close() }()
+	return opened.Own(owner)
+}
+
 // Own makes a user the owner of the folder and of everything in it. Links are not
 // followed. What went in the meantime is passed over.
 func (f *Dir) Own(owner int) error {

@@ -82,7 +82,7 @@ func (p *Provider) discover(ctx context.Context) (*known, error) {
 	}
 	found, err := oidc.NewProvider(p.with(ctx), p.options.Issuer)
 	if err != nil {
-		return nil, task.Wrap(task.Unavailable, err, p.Name()+" cannot be asked who you are").WithMend("try again later; if it stays so, check oidc.issuer")
+		return nil, task.Wrap(task.Unavailable, err, p.Name()+" cannot be asked who you are").WithHint("try again later; if it stays so, check oidc.issuer")
 	}
 	p.known = &known{
 		provider: found,
@@ -143,7 +143,7 @@ func (p *Provider) exchangeError(err error) error {
 	if errors.As(err, &refused) && refused.ErrorCode == "invalid_grant" {
 		return refuse(err, p.Name()+" does not know of this sign-in any more")
 	}
-	return task.Wrap(task.Unavailable, err, p.Name()+" did not say who you are").WithMend("try again; if it stays so, check oidc.client_id and the client secret")
+	return task.Wrap(task.Unavailable, err, p.Name()+" did not say who you are").WithHint("try again; if it stays so, check oidc.client_id and the client secret")
 }
 
 // claims are what the provider says about the person, once it is certain that the
@@ -177,7 +177,7 @@ func (p *Provider) claims(ctx context.Context, known *known, token *oauth2.Token
 func (p *Provider) moreClaims(ctx context.Context, known *known, token *oauth2.Token, found claims) (claims, error) {
 	info, err := known.provider.UserInfo(p.with(ctx), oauth2.StaticTokenSource(token))
 	if err != nil {
-		return nil, task.Wrap(task.Unavailable, err, p.Name()+" did not say who you are").WithMend("try again later")
+		return nil, task.Wrap(task.Unavailable, err, p.Name()+" did not say who you are").WithHint("try again later")
 	}
 	if info.Subject != found["sub"] {
 		return nil, refuse(nil, p.Name()+" speaks of somebody else")
@@ -192,7 +192,7 @@ func (p *Provider) moreClaims(ctx context.Context, known *known, token *oauth2.T
 
 func refuse(cause error, message string) error {
 	if cause == nil {
-		return task.Errorf(task.Unauthorized, "%s", message).WithMend("begin again")
+		return task.Errorf(task.Unauthorized, "%s", message).WithHint("begin again")
 	}
-	return task.Wrap(task.Unauthorized, cause, message).WithMend("begin again")
+	return task.Wrap(task.Unauthorized, cause, message).WithHint("begin again")
 }

@@ -70,7 +70,7 @@ func (r Rules) identify(issuer string, found claims) (access.Identity, error) {
 	login, _ := found.find(r.LoginClaim).(string)
 	login = strings.TrimSpace(login)
 	if subject == "" || login == "" {
-		return access.Identity{}, task.Errorf(task.Forbidden, "the provider gives you no login").WithMend("check oidc.login_claim and oidc.scopes")
+		return access.Identity{}, task.Errorf(task.Forbidden, "the provider gives you no login").WithHint("check oidc.login_claim and oidc.scopes")
 	}
 	if r.LoginClaim == "email" && found["email_verified"] != true && found["email_verified"] != "true" {
 		return access.Identity{}, task.Errorf(task.Forbidden, "the provider has not verified your address")
@@ -78,7 +78,7 @@ func (r Rules) identify(issuer string, found claims) (access.Identity, error) {
 	role := r.roleOf(login, found.texts(r.GroupsClaim))
 	if role == "" {
 		return access.Identity{}, task.Errorf(task.Forbidden, "%s is not among those who are let in", login).
-			WithMend("ask an admin to name you in oidc.users, or one of your groups")
+			WithHint("ask an admin to name you in oidc.users, or one of your groups")
 	}
 	return access.Identity{ID: issuer + " " + subject, Login: login, Role: role}, nil
 }

@@ -67,8 +67,8 @@ func Open(dir string, options Options) (*Contexts, error) {
 // runSpace is the name space of the uuids of runs.
 var runSpace = uuid.MustParse("6f1b3a52-0f0e-5d4e-9d3c-7a1c52a2f1d7")
 
-// RunID is the uuid of the run of a task that began in the generation.
-func RunID(id task.ID, generation int64) string {
+// runID is the uuid of the run of a task that began in the generation.
+func runID(id task.ID, generation int64) string {
 	return uuid.NewSHA1(runSpace, fmt.Appendf(nil, "%s/%d", id, generation)).String()
 }
 
@@ -129,7 +129,7 @@ func (c *Contexts) Begin(ctx context.Context, work phase.Work, resumes int64, ne
 
 // settle finds or makes the folder of the run, among those that are running.
 func (c *Contexts) settle(of task.ID, first, resumes int64) (id string, err error) {
-	id = RunID(of, first)
+	id = runID(of, first)
 	if resumes != 0 {
 		// The server may not have got the first entry, by which it would know in
 		// which generation the run began.

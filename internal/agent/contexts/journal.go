@@ -122,7 +122,7 @@ func (j *Journal) goOn(lines []Line, known int) error {
 		j.past = append(j.past, line.event(j.meta.Task))
 		var entry phase.Entry
 		if err := json.Unmarshal(line.Data, &entry); err != nil {
-			return task.Wrap(task.Invalid, err, "an entry of the journal cannot be read").WithMend("see line %d of %s", i+1, j.file.Name())
+			return task.Wrap(task.Invalid, err, "an entry of the journal cannot be read").WithHint("see line %d of %s", i+1, j.file.Name())
 		}
 		j.views.fold(line, entry)
 		if i >= known && j.next != nil {
@@ -178,7 +178,7 @@ func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.E
 	}
 	j.last++
 	if err := j.views.add(line, entry); err != nil {
-		j.contexts.options.Log.ErrorContext(ctx, "a view of the journal could not be written; it is made anew later", "run", j.id, "error", err)
+		j.contexts.options.Log.ErrorContext(ctx, "failed to write a view of the journal; it is written again later", "run", j.id, "error", err)
 	}
 	if j.next != nil {
 		j.waiting = append(j.waiting, waiting{kind, entry})
@@ -288,7 +288,7 @@ func (j *Journal) pass(ctx context.Context) {
 	for len(j.waiting) > 0 {
 		first := j.waiting[0]
 		if err := j.next.Append(ctx, first.kind, first.entry); err != nil {
-			j.contexts.options.Log.WarnContext(ctx, "a journal entry waits to be passed on", "run", j.id, "entries", len(j.waiting), "error", err)
+			j.contexts.options.Log.WarnContext(ctx, "a journal entry is waiting to be sent", "run", j.id, "entries", len(j.waiting), "error", err)
 			return
 		}
 		j.waiting = j.waiting[1:]

@@ -55,13 +55,13 @@ func locate(dir, id string) (folder, name string, err error) {
 				continue
 			}
 			if name != "" {
-				return "", "", task.Errorf(task.Invalid, "several runs begin with %q", id).WithMend("give more of the uuid")
+				return "", "", task.Errorf(task.Invalid, "several runs begin with %q", id).WithHint("give more of the uuid")
 			}
 			folder, name = in, entry.Name()
 		}
 	}
 	if name == "" {
-		return "", "", task.Errorf(task.NotFound, "there is no run %q in %s", id, dir).WithMend("its folders running, paused and completed name the runs that there are")
+		return "", "", task.Errorf(task.NotFound, "there is no run %q in %s", id, dir).WithHint("its folders running, paused and completed name the runs that there are")
 	}
 	return folder, name, nil
 }

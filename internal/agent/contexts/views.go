@@ -36,14 +36,14 @@ type views struct {
 	planning string // the log of phases and plans
 	stale    bool   // one of the files may be behind
 
-	logs    map[string]*log // by file name
-	talks   map[string][][]byte
-	talk    string // the conversation that is shown
-	state   TaskState
-	cost    llm.Money
-	shown   []byte // task_state.json
-	comment CommentState
-	heard   []byte // comment_detection_state.json
+	logs          map[string]*log // by file name
+	conversations map[string][][]byte
+	conversation  string // the conversation that is shown
+	state         TaskState
+	cost          llm.Money
+	shown         []byte // task_state.json
+	comment       CommentState
+	shownComments []byte // comment_detection_state.json
 }
 
 // log is a file that is appended to. While everything is made at once its content
@@ -54,14 +54,14 @@ type log struct {
 }
 
 func newViews(dir, id string) *views {
-	v := &views{dir: dir, id: id, planning: filepath.Join(planningDir, id+".jsonl"), logs: map[string]*log{}, talks: map[string][][]byte{}}
+	v := &views{dir: dir, id: id, planning: filepath.Join(planningDir, id+".jsonl"), logs: map[string]*log{}, conversations: map[string][][]byte{}}
 	for _, name := range []string{messagesFile, currentFile, summariesFile, toolsFile, v.planning} {
 		v.logs[name] = &log{}
 	}
 	v.state.Phases = map[task.Phase]string{}
 	v.comment.IDs = []string{}
 	v.show()
-	v.hear()
+	v.showComments()
 	return v
 }
 
@@ -125,14 +125,14 @@ func (v *views) takeMessage(line Line, entry phase.Entry, c *change) {
 	var lines [][]byte
 	switch message.Kind {
 	case conversation.BeginEntry:
-		v.talks[entry.Conversation] = nil
+		v.conversations[entry.Conversation] = nil
 		lines = [][]byte{encode(said{Conversation: entry.Conversation, Head: message.Begin})}
 	case conversation.CompactionEntry:
 		if message.Compaction == nil {
 			return
 		}
 		state := message.Compaction.State
-		v.talks[entry.Conversation] = nil
+		v.conversations[entry.Conversation] = nil
 		lines = append(lines, encode(said{Conversation: entry.Conversation, Head: state.Head, Summary: state.Summary}))
 		for i := range state.Turns {
 			lines = append(lines, encode(said{Message: &state.Turns[i]}))
@@ -145,9 +145,9 @@ func (v *views) takeMessage(line Line, entry phase.Entry, c *change) {
 	default:
 		lines = [][]byte{encode(said{Entry: shownEntry(message), Message: message.Message})}
 	}
-	v.talks[entry.Conversation] = append(v.talks[entry.Conversation], lines...)
-	if v.talk != entry.Conversation || message.Kind == conversation.BeginEntry {
-		v.talk, c.current = entry.Conversation, true
+	v.conversations[entry.Conversation] = append(v.conversations[entry.Conversation], lines...)
+	if v.conversation != entry.Conversation || message.Kind == conversation.BeginEntry {
+		v.conversation, c.current = entry.Conversation, true
 	}
 	if !c.current {
 		c.appended[currentFile] = bytes.Join(lines, nil)
@@ -210,11 +210,11 @@ func (v *views) takeComments(signal phase.SignalEntry) bool {
 			v.comment.Refused = append(v.comment.Refused, comment.ID)
 		}
 	}
-	v.hear()
+	v.showComments()
 	return true
 }
 
-func (v *views) hear() { v.heard = indented(v.comment) }
+func (v *views) showComments() { v.shownComments = indented(v.comment) }
 
 // fold takes an entry in before the files are made.
 func (v *views) fold(line Line, entry phase.Entry) {
@@ -230,7 +230,7 @@ func (v *views) rebuild() error {
 	if err := errors.Join(removeMaking(v.dir), os.MkdirAll(filepath.Join(v.dir, planningDir), 0o700), removeMaking(filepath.Join(v.dir, planningDir))); err != nil {
 		return err
 	}
-	v.logs[currentFile].content = bytes.Join(v.talks[v.talk], nil)
+	v.logs[currentFile].content = bytes.Join(v.conversations[v.conversation], nil)
 	for name, log := range v.logs {
 		full := filepath.Join(v.dir, name)
 		if err := renameOver(full, log.content); err != nil {
@@ -242,7 +242,7 @@ func (v *views) rebuild() error {
 		}
 		log.content = nil
 	}
-	return errors.Join(renameOver(filepath.Join(v.dir, stateFile), v.shown), renameOver(filepath.Join(v.dir, commentsFile), v.heard),
+	return errors.Join(renameOver(filepath.Join(v.dir, stateFile), v.shown), renameOver(filepath.Join(v.dir, commentsFile), v.shownComments),
 		syncFolder(filepath.Join(v.dir, planningDir)), syncFolder(v.dir))
 }
 
@@ -261,7 +261,7 @@ func (v *views) add(line Line, entry phase.Entry) error {
 		failed = errors.Join(failed, replaceFile(filepath.Join(v.dir, stateFile), v.shown))
 	}
 	if change.comments {
-		failed = errors.Join(failed, replaceFile(filepath.Join(v.dir, commentsFile), v.heard))
+		failed = errors.Join(failed, replaceFile(filepath.Join(v.dir, commentsFile), v.shownComments))
 	}
 	v.stale = v.stale || failed != nil
 	return failed
@@ -269,7 +269,7 @@ func (v *views) add(line Line, entry phase.Entry) error {
 
 func (v *views) replaceCurrent() error {
 	name := filepath.Join(v.dir, currentFile)
-	if err := renameOver(name, bytes.Join(v.talks[v.talk], nil)); err != nil {
+	if err := renameOver(name, bytes.Join(v.conversations[v.conversation], nil)); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)

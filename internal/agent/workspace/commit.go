@@ -43,7 +43,7 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := w.send(ctx, commit, WIPRef); err != nil {
+	if err := w.send(ctx, commit, task.WIPRef); err != nil {
 		return "", err
 	}
 	w.kept, w.wip = files, commit

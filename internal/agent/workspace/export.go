@@ -16,7 +16,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/phase"
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -191,7 +190,7 @@ func (e *export) Remove() error {
 	if e.root != nil {
 		err = e.root.Close()
 	}
-	return errors.Join(err, sandbox.RemoveTree(e.dir))
+	return errors.Join(err, workdir.Remove(e.dir))
 }
 
 // Preserve does something and puts back the files that it has changed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // names are the files below a folder, without git's own.
@@ -119,7 +120,7 @@ func TestCommitOfASave(t *testing.T) {
 		t.Errorf("the commit has %q", got)
 	}
 	// A run that goes on elsewhere has the save, and nothing else.
-	other := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef })
+	other := s.prepare(t, func(o *workspace.Options) { o.WIP = task.WIPRef })
 	again, _, err := other.Commit(t.Context(), "Change it", saved)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (w *Workspace) prepareLocal(ctx context.Context) error {
 	}
 	theirs, err := w.git.Run(ctx, git.Command{Args: []string{"-C", path, "rev-parse", "--absolute-git-dir"}})
 	if err != nil {
-		return task.Wrap(task.NotFound, err, path+" is no git repository").WithMend("make one with git init and a first commit")
+		return task.Wrap(task.NotFound, err, path+" is no git repository").WithHint("make one with git init and a first commit")
 	}
 	theirs = strings.TrimSuffix(theirs, "\n")
 	if !filepath.IsAbs(theirs) {
@@ -56,7 +56,7 @@ func (w *Workspace) prepareLocal(ctx context.Context) error {
 	}
 	head, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
 	if err == nil && strings.TrimSpace(head) == branch || strings.TrimSpace(used) != "" {
-		return task.Errorf(task.Conflict, "the branch %q is checked out in %s", w.options.Branch, path).WithMend("check another branch out, or choose another name")
+		return task.Errorf(task.Conflict, "the branch %q is checked out in %s", w.options.Branch, path).WithHint("check another branch out, or choose another name")
 	}
 	w.send = func(ctx context.Context, commit, ref string) error { return w.leave(ctx, theirs, commit, ref) }
 	return w.prepare(ctx)
@@ -65,7 +65,7 @@ func (w *Workspace) prepareLocal(ctx context.Context) error {
 // leave brings a commit into the repository and moves the branch there, if it is
 // where it was when we began or where we have put it.
 func (w *Workspace) leave(ctx context.Context, theirs, commit, ref string) error {
-	if ref == WIPRef {
+	if ref == task.WIPRef {
 		return nil
 	}
 	own := git.Remote{URL: w.dir}

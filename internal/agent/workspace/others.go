@@ -76,7 +76,7 @@ func (w *Workspace) list(ctx context.Context, command git.Command, below string)
 	command.Output, command.Args = output, []string{"ls-files", "--others", "--exclude-from=" + file, "-z"}
 	if _, err := w.git.Run(ctx, command); err != nil {
 		if output.full {
-			return "", task.Errorf(task.TooLarge, "the workspace has too many files that are not ignored").WithMend("name what is no part of the work in .gitignore")
+			return "", task.Errorf(task.TooLarge, "the workspace has too many files that are not ignored").WithHint("name what is no part of the work in .gitignore")
 		}
 		return "", task.Wrap(task.Internal, err, "cannot list the files of the workspace")
 	}

@@ -81,10 +81,10 @@ func (w *Workspace) remoteRefs(ctx context.Context) (map[string]string, error) {
 		refs[name] = hash
 	}
 	if w.options.Base == "" {
-		return nil, task.Errorf(task.NotFound, "the repository has no default branch").WithMend("push a first commit, or name a base branch")
+		return nil, task.Errorf(task.NotFound, "the repository has no default branch").WithHint("push a first commit, or name a base branch")
 	}
 	if refs["refs/heads/"+w.options.Base] == "" {
-		return nil, task.Errorf(task.NotFound, "the repository has no branch %q", w.options.Base).WithMend("push a first commit to it, or name another base branch")
+		return nil, task.Errorf(task.NotFound, "the repository has no branch %q", w.options.Base).WithHint("push a first commit to it, or name another base branch")
 	}
 	if err := w.checkName(ctx, "refs/heads/"+w.options.Branch); err != nil {
 		return nil, err

@@ -284,7 +284,7 @@ func (w *Workspace) tooLarge() error {
 		return nil
 	}
 	return task.Errorf(task.TooLarge, "larger than the %d MB that a file may have in the history: %s", w.options.MaxFile>>20, w.largeNames()).
-		WithMend("remove it, or name it in .gitignore")
+		WithHint("remove it, or name it in .gitignore")
 }
 
 func (w *Workspace) largeNames() string {

@@ -13,13 +13,9 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/phase"
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
-
-// WIPRef is where work in progress is pushed to.
-const WIPRef = "refs/toryo/wip"
 
 // Options is what a workspace is made from. Dir, URL and Branch have to be set.
 type Options struct {
@@ -140,7 +136,7 @@ func open(options Options) (*Workspace, error) {
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
 		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]string{}, ignores: map[string]bool{},
 	}
-	if err := sandbox.RemoveTree(dir); err != nil {
+	if err := workdir.Remove(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
 	}
 	if err := os.MkdirAll(w.files, 0o700); err != nil {
@@ -205,8 +201,8 @@ func (w *Workspace) Remove() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.root.Close()
-	if removeErr := sandbox.RemoveTree(w.options.Dir); removeErr != nil {
-		return task.Wrap(task.DataDir, removeErr, "the workspace cannot be removed")
+	if removeErr := workdir.Remove(w.options.Dir); removeErr != nil {
+		return task.Wrap(task.DataDir, removeErr, "failed to remove the workspace")
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func TestGoingOnElsewhere(t *testing.T) {
 	put(t, first.Workspace(), "b.txt", "")
 	commit := save(t, first)
 
-	second := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef })
+	second := s.prepare(t, func(o *workspace.Options) { o.WIP = task.WIPRef })
 	if got := read(t, second.Workspace(), "a.txt"); got != "changed\n" {
 		t.Errorf("it goes on with %q", got)
 	}
@@ -138,8 +138,8 @@ func TestGoingOnElsewhere(t *testing.T) {
 		t.Errorf("the commit is on top of %s", got)
 	}
 	// Without the work in progress it says so and begins anew.
-	s.Mirrored(t, "update-ref", "-d", space(workspace.WIPRef))
-	third := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef; o.Branch = "toryo/2" })
+	s.Mirrored(t, "update-ref", "-d", space(task.WIPRef))
+	third := s.prepare(t, func(o *workspace.Options) { o.WIP = task.WIPRef; o.Branch = "toryo/2" })
 	if got := strings.Join(third.Remarks(), ""); !strings.Contains(got, "is gone") || read(t, third.Workspace(), "a.txt") != "one\n" {
 		t.Errorf("it says %q", got)
 	}
@@ -215,7 +215,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("against the base of now: %q, %v", diff.Files, err)
 	}
 	// A run that goes on from there knows of the merge.
-	again := s.prepare(t, func(o *workspace.Options) { o.WIP = workspace.WIPRef })
+	again := s.prepare(t, func(o *workspace.Options) { o.WIP = task.WIPRef })
 	commit, changed, err := again.Commit(t.Context(), "both", "")
 	if err != nil || !changed {
 		t.Fatal(changed, err)
@@ -254,6 +254,46 @@ func TestMergeIntoABranchOfOthers(t *testing.T) {
 	}
 	if read(t, w.Workspace(), "c.txt") != "c\n" {
 		t.Error("the base is not merged")
+	}
+}
+
+// The hook of the server refuses a push. The agent has the code that the server
+// gives, not one that it guesses from the text.
+func TestARefusedPush(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n"})
+	w := s.prepare(t, nil)
+	put(t, w.Workspace(), "a.txt", "two\n")
+	for refused, want := range map[task.Code]task.Code{
+		task.LeaseLost: task.LeaseLost, task.StaleGeneration: task.LeaseLost, task.Forbidden: task.LeaseLost,
+		task.TooLarge: task.TooLarge, task.DatabaseDown: task.Unavailable, task.Internal: task.Unavailable,
+	} {
+		s.RefusePushes(task.Errorf(refused, "for a test"))
+		if _, err := w.Save(t.Context(), "x"); task.CodeOf(err) != want || !strings.Contains(err.Error(), "the push is refused: ") {
+			t.Errorf("refused with %s: %v", refused, err)
+		}
+	}
+	s.RefusePushes(nil)
+	commit := save(t, w)
+	if got := s.Mirrored(t, "rev-parse", space("refs/toryo/wip")); got != commit {
+		t.Errorf("the mirror has %s, want %s", got, commit)
+	}
+}
+
+// An older server gives no code. Its push is tried again; that the run is over is
+// known by the status of the next request.
+func TestAPushRefusedWithoutACode(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n"})
+	w := s.prepare(t, nil)
+	put(t, w.Workspace(), "a.txt", "two\n")
+	s.ReplaceHook(t, "#!/bin/sh\necho 'the push is refused: the run is over' >&2\nexit 1\n")
+	if _, err := w.Save(t.Context(), "x"); task.CodeOf(err) != task.Unavailable || !strings.Contains(err.Error(), "the run is over") {
+		t.Errorf("a push that is refused without a code: %v", err)
+	}
+	s.Take(token)
+	if _, err := w.Save(t.Context(), "x"); task.CodeOf(err) != task.LeaseLost {
+		t.Errorf("the next push: %v", err)
 	}
 }
 

@@ -38,11 +38,11 @@ func (s ByteSize) String() string {
 // parseSize reads a size. Units of a thousand are refused: whether GB means them
 // or not is a matter of taste.
 func parseSize(text string) (ByteSize, *complaint) {
-	const mend = "write it in whole numbers like 512MiB or 2GiB"
+	const hint = "write it in whole numbers like 512MiB or 2GiB"
 	digits := strings.TrimRight(text, "BKMGTi")
 	number, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || strings.TrimLeft(digits, "0123456789") != "" {
-		return 0, complain(mend, "%s is not a size", show(text))
+		return 0, complain(hint, "%s is not a size", show(text))
 	}
 	name := strings.TrimPrefix(text, digits)
 	if name == "" {
@@ -53,7 +53,7 @@ func parseSize(text string) (ByteSize, *complaint) {
 			continue
 		}
 		if number > math.MaxInt64/int64(unit.size) {
-			return 0, complain(mend, "%s is too large", show(text))
+			return 0, complain(hint, "%s is too large", show(text))
 		}
 		return ByteSize(number) * unit.size, nil
 	}

@@ -40,8 +40,8 @@ type fault struct {
 	at position
 }
 
-func faultAt(at position, mend, format string, args ...any) *fault {
-	return &fault{complaint: *complain(mend, format, args...), at: at}
+func faultAt(at position, hint, format string, args ...any) *fault {
+	return &fault{complaint: *complain(hint, format, args...), at: at}
 }
 
 // document is a parsed file.
@@ -116,7 +116,7 @@ type tokenError interface {
 // parseYAML calls the parser. The file is input from outside, and a parser that
 // trips over it must not take the program down.
 func parseYAML(text string) (file *ast.File, wrong *fault) {
-	const mend = "mend the YAML there or just above"
+	const hint = "fix the YAML there or just above"
 	defer func() {
 		if recover() != nil {
 			file, wrong = nil, faultAt(position{}, "write it in plain key: value lines", "the file cannot be read as YAML")
@@ -139,7 +139,7 @@ func parseYAML(text string) (file *ast.File, wrong *fault) {
 		}
 		// What the parser quotes may be a secret.
 		message, _, _ := strings.Cut(stopped.GetMessage(), `"`)
-		return nil, faultAt(position{at.Line, max(at.Column, 1)}, mend, "broken YAML: %s", strings.TrimSpace(message))
+		return nil, faultAt(position{at.Line, max(at.Column, 1)}, hint, "broken YAML: %s", strings.TrimSpace(message))
 	default:
 		return nil, faultAt(position{}, "write it in plain key: value lines", "the file cannot be read as YAML")
 	}

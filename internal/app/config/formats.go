@@ -40,13 +40,13 @@ var formats = map[string]func(string) *complaint{
 }
 
 func checkAddress(text string) *complaint {
-	const mend = "write it like 127.0.0.1:8750"
+	const hint = "write it like 127.0.0.1:8750"
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || strings.ContainsFunc(host, unicode.IsSpace) {
-		return complain(mend, "%s is not an address of the form host:port", show(text))
+		return complain(hint, "%s is not an address of the form host:port", show(text))
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
-		return complain(mend, "%s has no port between 0 and 65535", show(text))
+		return complain(hint, "%s has no port between 0 and 65535", show(text))
 	}
 	return nil
 }
@@ -121,17 +121,17 @@ func checkProject(text string) *complaint {
 
 // checkURL does not repeat the value where it can hold a password.
 func checkURL(text string) *complaint {
-	const mend = "write it like https://host or https://host:port/path"
+	const hint = "write it like https://host or https://host:port/path"
 	address, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return complain(mend, "the value is not a URL")
+		return complain(hint, "the value is not a URL")
 	case address.User != nil:
 		return complain("give the credential as a secret of its own", "the URL has a user name or password in it")
 	case address.Scheme != "http" && address.Scheme != "https":
-		return complain(mend, "%s does not begin with http:// or https://", show(text))
+		return complain(hint, "%s does not begin with http:// or https://", show(text))
 	case address.Hostname() == "":
-		return complain(mend, "%s has no host", show(text))
+		return complain(hint, "%s has no host", show(text))
 	case address.RawQuery != "" || address.ForceQuery || address.Fragment != "":
 		return complain("end it before the ? or #", "the URL has a query or a fragment")
 	}
@@ -152,35 +152,35 @@ func checkOrigin(text string) *complaint {
 // checkPostgres accepts both forms that PostgreSQL's programs do, and repeats
 // nothing of a value that holds a password.
 func checkPostgres(text string) *complaint {
-	const mend = "write it like postgres://user:password@host:5432/database"
+	const hint = "write it like postgres://user:password@host:5432/database"
 	if strings.Contains(text, "://") {
 		address, err := url.Parse(text)
 		if err != nil || address.Scheme != "postgres" && address.Scheme != "postgresql" {
-			return complain(mend, "the value is not a URL of PostgreSQL")
+			return complain(hint, "the value is not a URL of PostgreSQL")
 		}
 		return nil
 	}
 	if !strings.Contains(text, "=") {
-		return complain(mend, "the value is not a URL of PostgreSQL")
+		return complain(hint, "the value is not a URL of PostgreSQL")
 	}
 	return nil
 }
 
 // checkEngine accepts the addresses that the clients of container engines do.
 func checkEngine(text string) *complaint {
-	const mend = "write it like unix:///var/run/docker.sock or tcp://host:2376"
+	const hint = "write it like unix:///var/run/docker.sock or tcp://host:2376"
 	address, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return complain(mend, "the value is not an address of a container engine")
+		return complain(hint, "the value is not an address of a container engine")
 	case address.User != nil:
-		return complain(mend, "the address has a user name or password in it")
+		return complain(hint, "the address has a user name or password in it")
 	case address.Scheme == "unix" && address.Host == "" && len(address.Path) > 1,
 		address.Scheme == "npipe" && len(address.Path) > 1,
 		address.Scheme == "tcp" && address.Port() != "" && address.Hostname() != "":
 		return nil
 	}
-	return complain(mend, "%s is not an address of a container engine", show(text))
+	return complain(hint, "%s is not an address of a container engine", show(text))
 }
 
 var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
@@ -188,16 +188,16 @@ var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9
 // checkHost accepts the name of a host, with "*." before it for those below it,
 // and with a port behind it.
 func checkHost(text string) *complaint {
-	const mend = "write it like example.com, *.example.com or example.com:8443"
+	const hint = "write it like example.com, *.example.com or example.com:8443"
 	name := text
 	if host, port, err := net.SplitHostPort(text); err == nil && !strings.Contains(text, "/") {
 		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-			return complain(mend, "%s has no port between 1 and 65535", show(text))
+			return complain(hint, "%s has no port between 1 and 65535", show(text))
 		}
 		name = host
 	}
 	if net.ParseIP(name) == nil && !hostName.MatchString(name) {
-		return complain(mend, "%s is not the name of a host", show(text))
+		return complain(hint, "%s is not the name of a host", show(text))
 	}
 	return nil
 }

@@ -33,16 +33,6 @@ func Load(file string, environ []string, overrides map[string]string) (Config, R
 	return l.finish(environ)
 }
 
-// parse is [Load] of a file whose content is known already.
-func parse(file string, data []byte, environ []string, overrides map[string]string) (Config, Report) {
-	l := newLoader(file)
-	l.readDocument(data)
-	l.readEnvironment(environ)
-	l.readOverrides(overrides)
-	l.readPassed(environ)
-	return l.finish(environ)
-}
-
 // loader collects the configuration and what is wrong with it.
 type loader struct {
 	schema   *schema
@@ -82,7 +72,7 @@ func (l *loader) finish(environ []string) (Config, Report) {
 		for i := range list {
 			list[i].Message = l.redactor.String(list[i].Message)
 			list[i].Key = l.redactor.String(list[i].Key)
-			list[i].Mend = l.redactor.String(list[i].Mend)
+			list[i].Hint = l.redactor.String(list[i].Hint)
 		}
 		sortProblems(list)
 	}
@@ -102,7 +92,7 @@ func (l *loader) warning(at Origin, key string, wrong *complaint) {
 func (l *loader) make(at Origin, key string, wrong *complaint) Problem {
 	return Problem{
 		File: at.name, Line: at.line, Column: at.column,
-		Key: key, Message: wrong.message, Mend: wrong.mend, source: at.source,
+		Key: key, Message: wrong.message, Hint: wrong.hint, source: at.source,
 	}
 }
 
@@ -125,7 +115,7 @@ func (l *loader) readFile() {
 	data, wrong := readLimited(l.file, maxFileSize+4) // and a byte order mark
 	if wrong != nil {
 		if _, err := os.Stat(l.file); errors.Is(err, fs.ErrNotExist) {
-			wrong.mend += ", or let toryo config init write one"
+			wrong.hint += ", or let toryo config init write one"
 		}
 		l.unread = true
 		l.problem(l.inFile(position{}), "", wrong)
@@ -139,7 +129,7 @@ func (l *loader) readFile() {
 func readLimited(path string, most int64) ([]byte, *complaint) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, complain(openMend(err), "the file cannot be read: %v", cause(err))
+		return nil, complain(openHint(err), "the file cannot be read: %v", cause(err))
 	}
 	defer func() { _ = file.Close() }() // nothing was written that could be lost
 	info, err := file.Stat()
@@ -194,11 +184,11 @@ func unknownVariable(name string, known map[string]*key) *complaint {
 	for i := range names {
 		names[i] = plainName(names[i])
 	}
-	mend := "remove it"
+	hint := "remove it"
 	if meant := nearest(name, names); meant != "" {
-		mend = "did you mean " + strings.ToUpper(meant) + "?"
+		hint = "did you mean " + strings.ToUpper(meant) + "?"
 	}
-	return complain(mend, "unknown variable")
+	return complain(hint, "unknown variable")
 }
 
 // readOverrides takes the values of flags.

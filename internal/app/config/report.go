@@ -17,7 +17,7 @@ type Problem struct {
 	Column  int
 	Key     string // "github.owner"; "" when it is about the whole file
 	Message string
-	Mend    string // what to do about it; may be ""
+	Hint    string // what to do about it; may be ""
 	source  source
 }
 
@@ -36,8 +36,8 @@ func (p Problem) String() string {
 		text.WriteString(p.Key + ": ")
 	}
 	text.WriteString(p.Message)
-	if p.Mend != "" {
-		text.WriteString("; " + p.Mend)
+	if p.Hint != "" {
+		text.WriteString("; " + p.Hint)
 	}
 	return text.String()
 }
@@ -110,19 +110,19 @@ func (r Report) Err() error {
 		return nil
 	}
 	first := r.Problems[0]
-	mend := first.Mend
-	first.Mend = ""
+	hint := first.Hint
+	first.Hint = ""
 	if more := len(r.Problems) - 1; more > 0 {
 		check := "toryo config check"
 		if r.file != "" {
 			check += " " + r.file
 		}
-		if mend != "" {
-			mend += "; "
+		if hint != "" {
+			hint += "; "
 		}
-		mend += fmt.Sprintf("%q shows this and %d more", check, more)
+		hint += fmt.Sprintf("%q shows this and %d more", check, more)
 	}
-	return &task.Error{Code: task.BadConfig, Message: first.String(), Mend: mend}
+	return &task.Error{Code: task.BadConfig, Message: first.String(), Hint: hint}
 }
 
 // sortLine puts what has no line last.

@@ -86,14 +86,14 @@ func reservedNames() []string {
 func (l *loader) checkOverrideName(at *section) bool {
 	names := append(reservedNames(), l.config.RoleNames()...)
 	if !slices.Contains(names, at.name) {
-		mend := "use a phase, " + SummaryModel + ", " + ChatModel + ", " + ReviewModel + " or a label that stands in roles"
+		hint := "use a phase, " + SummaryModel + ", " + ChatModel + ", " + ReviewModel + " or a label that stands in roles"
 		for _, name := range names {
 			if nearest(at.name, []string{strings.ToLower(name)}) != "" {
-				mend = "did you mean " + name + "?"
+				hint = "did you mean " + name + "?"
 				break
 			}
 		}
-		l.conflict(complain(mend, "there is no phase and no role of this name"), at.path)
+		l.conflict(complain(hint, "there is no phase and no role of this name"), at.path)
 		return false
 	}
 	if l.config.Roles[at.name].ModelOverride != (ModelOverride{}) {

@@ -160,7 +160,7 @@ func cause(err error) error {
 	return err
 }
 
-func openMend(err error) string {
+func openHint(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return "let the user that runs Toryo read it"
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/toryo-dev/toryo/internal/redact"
 )
 
-// complaint says what is wrong with a value and how to mend it.
+// complaint says what is wrong with a value and how to fix it.
 type complaint struct {
 	message string
-	mend    string
+	hint    string
 }
 
-func complain(mend, format string, args ...any) *complaint {
-	return &complaint{message: fmt.Sprintf(format, args...), mend: mend}
+func complain(hint, format string, args ...any) *complaint {
+	return &complaint{message: fmt.Sprintf(format, args...), hint: hint}
 }
 
 // parse reads and checks a value as it is written in a variable or a flag. For a

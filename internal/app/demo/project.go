@@ -57,7 +57,7 @@ func writeProject(ctx context.Context, folder string) error {
 		// No key and no token of ours is for git.
 		command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "LC_ALL=C", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_SYSTEM=" + os.DevNull}
 		if said, err := command.CombinedOutput(); err != nil {
-			return task.Wrap(task.NotReady, err, "git cannot make the sample repository: "+strings.TrimSpace(string(said))).WithMend("install git")
+			return task.Wrap(task.NotReady, err, "git cannot make the sample repository: "+strings.TrimSpace(string(said))).WithHint("install git")
 		}
 	}
 	return nil

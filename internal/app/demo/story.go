@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Person is someone on the board.
@@ -233,7 +234,7 @@ func sceneOf(kind task.EventKind, entry phase.Entry) string {
 			return fmt.Sprintf("   %d comment(s) taken up at step %d", len(entry.Signal.Comments), entry.Step)
 		}
 	case task.Saved:
-		return "   work in progress saved as " + short(entry.Commit)
+		return "   work in progress saved as " + textfmt.ShortCommit(entry.Commit)
 	}
 	return ""
 }
@@ -255,9 +256,9 @@ func notPrepared(setup phase.SetupEntry) error {
 	err := task.Errorf(task.NotReady, "the environment %s could not be set up in the sandbox", setup.Handover.EnvironmentName)
 	if failures := setup.Handover.Errors; len(failures) > 0 {
 		last := failures[len(failures)-1]
-		err.Message += ": " + strings.Join(strings.Fields(last.Message+" "+last.Log), " ")
+		err.Message += ": " + textfmt.OneLine(last.Message+" "+last.Log)
 	}
-	return err.WithMend("see what toryo doctor says")
+	return err.WithHint("see what toryo doctor says")
 }
 
 func callText(entry phase.Entry) string {
@@ -273,8 +274,6 @@ func callText(entry phase.Entry) string {
 	}
 	return strings.TrimRight(fmt.Sprintf("   %-7s %s", entry.Call.Name, first), " ")
 }
-
-func short(commit string) string { return commit[:min(len(commit), 10)] }
 
 // showPull shows the pull request that the run has opened.
 func (s *Story) showPull(ctx context.Context) (task.Key, error) {

@@ -1,5 +1,5 @@
 // Package doctor looks at the machine and the configuration and says what is
-// there, what is missing and how to mend it. It changes nothing.
+// there, what is missing and how to fix it. It changes nothing.
 package doctor
 
 import (
@@ -26,7 +26,9 @@ type Finding struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Found  string `json:"found"`
-	Mend   string `json:"mend,omitempty"`
+	Hint   string `json:"mend,omitempty"`
+
+	Weak bool `json:"-"` // a sandbox that is not for tasks from a forge
 }
 
 // Check looks at one thing.
@@ -72,8 +74,8 @@ func Print(to io.Writer, findings []Finding) error {
 	var text strings.Builder
 	for _, finding := range findings {
 		fmt.Fprintf(&text, "%s %-*s  %s\n", marks[finding.Status], width, finding.Name, finding.Found)
-		if finding.Mend != "" {
-			fmt.Fprintf(&text, "  %-*s  → %s\n", width, "", finding.Mend)
+		if finding.Hint != "" {
+			fmt.Fprintf(&text, "  %-*s  → %s\n", width, "", finding.Hint)
 		}
 	}
 	_, err := io.WriteString(to, text.String())

@@ -51,7 +51,7 @@ func TestContainerEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := doctor.ContainerEngine(c.address)(t.Context())
-			if got.Status != c.status || !strings.Contains(got.Found, c.found) || (got.Status != doctor.OK && got.Mend == "") {
+			if got.Status != c.status || !strings.Contains(got.Found, c.found) || (got.Status != doctor.OK && got.Hint == "") {
 				t.Errorf("found %+v", got)
 			}
 		})
@@ -78,7 +78,7 @@ func TestSandboxNeedsOneWay(t *testing.T) {
 	if got := doctor.Sandbox(there, gone); got.Status != doctor.OK || got.Found != "bubblewrap" {
 		t.Errorf("with one way: %+v", got)
 	}
-	if got := doctor.Sandbox(gone, gone); got.Status != doctor.Missing || got.Mend == "" {
+	if got := doctor.Sandbox(gone, gone); got.Status != doctor.Missing || got.Hint == "" {
 		t.Errorf("with none: %+v", got)
 	}
 }
@@ -91,14 +91,14 @@ func TestLandlockIsAWeakWay(t *testing.T) {
 	if there.Status != doctor.OK || !strings.Contains(there.Found, "ABI 7") || !strings.Contains(there.Found, "not for tasks from a forge") {
 		t.Errorf("found %+v", there)
 	}
-	if got := doctor.Sandbox(gone, there); got.Status != doctor.Missing || !strings.Contains(got.Found, "landlock serves the demo") || got.Mend == "" {
+	if got := doctor.Sandbox(gone, there); got.Status != doctor.Missing || !strings.Contains(got.Found, "landlock serves the demo") || got.Hint == "" {
 		t.Errorf("with landlock alone: %+v", got)
 	}
 	if got := doctor.Sandbox(doctor.Finding{Name: "bubblewrap", Status: doctor.OK}, there); got.Status != doctor.OK || got.Found != "bubblewrap" {
 		t.Errorf("with bubblewrap too: %+v", got)
 	}
 	missing := doctor.Landlock(func() (int, error) { return 0, task.Errorf(task.NotReady, "this kernel has no Landlock") })(t.Context())
-	if missing.Status != doctor.Warning || missing.Mend == "" {
+	if missing.Status != doctor.Warning || missing.Hint == "" {
 		t.Errorf("found %+v", missing)
 	}
 	if got := doctor.Sandbox(gone, missing); got.Status != doctor.Missing || strings.Contains(got.Found, "landlock") {
@@ -112,7 +112,7 @@ func TestControlGroupsAreNamed(t *testing.T) {
 		t.Errorf("found %+v", got)
 	}
 	got := doctor.ControlGroups(func() (int, error) { return 0, errors.New("not delegated") })
-	if got.Status != doctor.Warning || !strings.Contains(got.Found, "not delegated") || !strings.Contains(got.Mend, "Delegate=yes") {
+	if got.Status != doctor.Warning || !strings.Contains(got.Found, "not delegated") || !strings.Contains(got.Hint, "Delegate=yes") {
 		t.Errorf("found %+v", got)
 	}
 }
@@ -131,7 +131,7 @@ func TestModel(t *testing.T) {
 		"scripted":              {config.LLM{Provider: "script", Script: "s.yaml"}, doctor.OK},
 		"without its script":    {config.LLM{Provider: "script"}, doctor.Warning},
 	} {
-		if got := doctor.Model(t.Context(), c.llm, nil); got.Status != c.status || (got.Mend == "") != (c.status == doctor.OK) {
+		if got := doctor.Model(t.Context(), c.llm, nil); got.Status != c.status || (got.Hint == "") != (c.status == doctor.OK) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -142,9 +142,9 @@ func TestModel(t *testing.T) {
 		want doctor.Finding
 	}{
 		"answers":        {all, nil, doctor.Finding{Name: "model", Status: doctor.OK, Found: "anthropic m answered"}},
-		"wrong key":      {all, task.Errorf(task.BadConfig, "no such key").WithMend("check it"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "no such key", Mend: "check it"}},
-		"odd":            {all, errors.New("odd"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "odd", Mend: "see llm in toryo.yaml"}},
-		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Mend: doctor.MendModel(config.LLM{})}},
+		"wrong key":      {all, task.Errorf(task.BadConfig, "no such key").WithHint("check it"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "no such key", Hint: "check it"}},
+		"odd":            {all, errors.New("odd"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "odd", Hint: "see llm in toryo.yaml"}},
+		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Hint: doctor.HintForModel(config.LLM{})}},
 	} {
 		got := doctor.Model(t.Context(), c.llm, func(context.Context) (string, error) { return "answered", c.err })
 		if got != c.want {
@@ -188,7 +188,7 @@ func TestForges(t *testing.T) {
 	for _, step := range steps {
 		step.change()
 		got := doctor.Examine(t.Context(), doctor.Forges(c, self))
-		said := got[0].Found + got[0].Mend
+		said := got[0].Found + got[0].Hint
 		if len(got) != 1 || got[0].Name != step.name || got[0].Status != step.status || !strings.Contains(said, step.says) || strings.Contains(said, "hunter2") {
 			t.Errorf("found %+v, want %s to be %s and say %q", got, step.name, step.status, step.says)
 		}
@@ -202,7 +202,7 @@ func TestLinks(t *testing.T) {
 		t.Errorf("with the board alone: %+v", got)
 	}
 	c.GitHub.Owner = "team"
-	if got := doctor.Links(c, "http://127.0.0.1:8750"); got.Status != doctor.Warning || !strings.Contains(got.Mend, "server.public_url") {
+	if got := doctor.Links(c, "http://127.0.0.1:8750"); got.Status != doctor.Warning || !strings.Contains(got.Hint, "server.public_url") {
 		t.Errorf("with a forge: %+v", got)
 	}
 	c.Server.PublicURL = "https://toryo.example.com"
@@ -241,8 +241,8 @@ func TestDatabase(t *testing.T) {
 		want doctor.Finding
 	}{
 		"there":      {nil, doctor.Finding{Name: "database", Status: doctor.OK, Found: "postgres, seen"}},
-		"with words": {task.Errorf(task.DatabaseDown, "it is down").WithMend("start it"), doctor.Finding{Name: "database", Status: doctor.Missing, Found: "postgres, it is down", Mend: "start it"}},
-		"without":    {errors.New("odd"), doctor.Finding{Name: "database", Status: doctor.Missing, Found: "postgres, odd", Mend: "see database in toryo.yaml"}},
+		"with words": {task.Errorf(task.DatabaseDown, "it is down").WithHint("start it"), doctor.Finding{Name: "database", Status: doctor.Missing, Found: "postgres, it is down", Hint: "start it"}},
+		"without":    {errors.New("odd"), doctor.Finding{Name: "database", Status: doctor.Missing, Found: "postgres, odd", Hint: "see database in toryo.yaml"}},
 	} {
 		got := doctor.Database("postgres", func(context.Context) (string, error) { return "seen", c.err })(t.Context())
 		if got != c.want {
@@ -273,7 +273,7 @@ func TestBoard(t *testing.T) {
 	if got := doctor.Board("sqlite", folder)(t.Context()); got.Status != doctor.OK || !strings.Contains(got.Found, "1 repositories") {
 		t.Errorf("a board on SQLite: %+v", got)
 	}
-	if got := doctor.Board("postgres", folder)(t.Context()); got.Status != doctor.Warning || got.Mend == "" {
+	if got := doctor.Board("postgres", folder)(t.Context()); got.Status != doctor.Warning || got.Hint == "" {
 		t.Errorf("a board on PostgreSQL: %+v", got)
 	}
 }

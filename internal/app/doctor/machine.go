@@ -16,7 +16,7 @@ import (
 // Git checks for the git program, which the server also serves repositories
 // with.
 func Git(ctx context.Context) Finding {
-	finding := Finding{Name: "git", Status: Missing, Mend: "install git 2.30 or newer, for example: apt-get install git"}
+	finding := Finding{Name: "git", Status: Missing, Hint: "install git 2.30 or newer, for example: apt-get install git"}
 	version, err := output(ctx, "git", "version")
 	if err != nil {
 		finding.Found = "not found: " + err.Error()
@@ -36,7 +36,7 @@ func Git(ctx context.Context) Finding {
 
 // Bubblewrap checks that a sandbox can be started without a container engine.
 func Bubblewrap(ctx context.Context) Finding {
-	finding := Finding{Name: "bubblewrap", Status: Warning, Mend: "install it, for example: apt-get install bubblewrap"}
+	finding := Finding{Name: "bubblewrap", Status: Warning, Hint: "install it, for example: apt-get install bubblewrap"}
 	version, err := output(ctx, "bwrap", "--version")
 	if err != nil {
 		finding.Found = "not found: " + err.Error()
@@ -44,7 +44,7 @@ func Bubblewrap(ctx context.Context) Finding {
 	}
 	if _, err := output(ctx, "bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"); err != nil {
 		finding.Found = version + ", but it cannot start a sandbox: " + err.Error()
-		finding.Mend = "allow user namespaces to ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0)"
+		finding.Hint = "allow user namespaces to ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0)"
 		return finding
 	}
 	return Finding{Name: finding.Name, Status: OK, Found: strings.TrimPrefix(version, "bubblewrap ")}
@@ -61,7 +61,7 @@ func ContainerEngine(address string) Check {
 	return func(ctx context.Context) Finding {
 		finding := Finding{
 			Name: "container engine", Status: Warning,
-			Mend: "install one, for example: apt-get install docker.io, and let this user use it; or set DOCKER_HOST",
+			Hint: "install one, for example: apt-get install docker.io, and let this user use it; or set DOCKER_HOST",
 		}
 		version, err := engineVersion(ctx, address)
 		if err != nil {
@@ -109,7 +109,7 @@ func Cluster(ask func(ctx context.Context) (found string, err error)) Check {
 	return func(ctx context.Context) Finding {
 		found, err := ask(ctx)
 		if err != nil {
-			return Finding{Name: "kubernetes", Status: Missing, Found: err.Error(), Mend: "see docs/environments.md, or choose another sandbox.kind"}
+			return Finding{Name: "kubernetes", Status: Missing, Found: err.Error(), Hint: "see docs/environments.md, or choose another sandbox.kind"}
 		}
 		return Finding{Name: "kubernetes", Status: OK, Found: found}
 	}
@@ -121,9 +121,9 @@ func Landlock(version func() (int, error)) Check {
 	return func(context.Context) Finding {
 		number, err := version()
 		if err != nil {
-			return Finding{Name: landlock, Status: Warning, Found: "not there: " + err.Error(), Mend: "none is needed where there is bubblewrap or a container engine"}
+			return Finding{Name: landlock, Status: Warning, Found: "not there: " + err.Error(), Hint: "none is needed where there is bubblewrap or a container engine"}
 		}
-		return Finding{Name: landlock, Status: OK, Found: fmt.Sprintf("ABI %d: weak, for the demo and your own folders, not for tasks from a forge", number)}
+		return Finding{Name: landlock, Weak: true, Status: OK, Found: fmt.Sprintf("ABI %d: weak, for the demo and your own folders, not for tasks from a forge", number)}
 	}
 }
 
@@ -137,7 +137,7 @@ func ControlGroups(version func() (int, error)) Finding {
 		return Finding{
 			Name: "control groups", Status: Warning,
 			Found: "none for this program, so the memory of bubblewrap and landlock sandboxes is counted several times a second: " + err.Error(),
-			Mend:  "run the agent as a service with Delegate=yes, or in a container",
+			Hint:  "run the agent as a service with Delegate=yes, or in a container",
 		}
 	}
 	return Finding{Name: "control groups", Status: OK, Found: fmt.Sprintf("version %d: the kernel keeps the limits of bubblewrap and landlock sandboxes", number)}
@@ -145,14 +145,14 @@ func ControlGroups(version func() (int, error)) Finding {
 
 // Sandbox says whether there is at least one way to run the code of a forge's
 // repository apart from the machine, given what the checks of the ways found.
-// Landlock does not count as one.
+// A weak one does not count.
 func Sandbox(ways ...Finding) Finding {
 	var names []string
 	weak := false
 	for _, way := range ways {
 		switch {
 		case way.Status != OK:
-		case way.Name == landlock:
+		case way.Weak:
 			weak = true
 		default:
 			names = append(names, way.Name)
@@ -163,7 +163,7 @@ func Sandbox(ways ...Finding) Finding {
 	}
 	finding := Finding{
 		Name: "sandbox", Status: Missing, Found: "no way to run code apart from this machine",
-		Mend: "install bubblewrap or a container engine",
+		Hint: "install bubblewrap or a container engine",
 	}
 	if weak {
 		finding.Found = "none for tasks from a forge; landlock serves the demo and your own folders"

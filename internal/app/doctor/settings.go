@@ -28,7 +28,7 @@ func Configuration(file string, report config.Report) Finding {
 		return Finding{Name: finding.Name, Status: OK, Found: file}
 	}
 	first := problems[0]
-	finding.Mend, first.Mend = first.Mend, ""
+	finding.Hint, first.Hint = first.Hint, ""
 	finding.Found = first.String()
 	if more := len(problems) - 1; more > 0 {
 		finding.Found += fmt.Sprintf(" (and %d more: see toryo config check)", more)
@@ -42,9 +42,9 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 	named := strings.TrimSpace(llm.Provider + " " + llm.Model)
 	switch lacks := llm.Lacking(); {
 	case llm.Provider == "":
-		return Finding{Name: "model", Status: Warning, Found: "none is configured", Mend: MendModel(llm)}
+		return Finding{Name: "model", Status: Warning, Found: "none is configured", Hint: HintForModel(llm)}
 	case lacks != "":
-		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Mend: MendModel(llm)}
+		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Hint: HintForModel(llm)}
 	case ask == nil:
 		return Finding{Name: "model", Status: OK, Found: named + " (not tried: toryo doctor --online asks it)"}
 	}
@@ -54,15 +54,15 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 	if err == nil {
 		return Finding{Name: "model", Status: OK, Found: named + " " + found}
 	}
-	finding := Finding{Name: "model", Status: Missing, Found: err.Error(), Mend: "see llm in toryo.yaml"}
-	if coded, isCoded := task.AsError(err); isCoded && coded.Mend != "" {
-		finding.Found, finding.Mend = coded.Message, coded.Mend
+	finding := Finding{Name: "model", Status: Missing, Found: err.Error(), Hint: "see llm in toryo.yaml"}
+	if coded, isCoded := task.AsError(err); isCoded && coded.Hint != "" {
+		finding.Found, finding.Hint = coded.Message, coded.Hint
 	}
 	return finding
 }
 
-// MendModel says how to configure a model.
-func MendModel(llm config.LLM) string {
+// HintForModel says how to configure a model.
+func HintForModel(llm config.LLM) string {
 	key := strings.Join(llm.KeyVariables(), " or ")
 	if llm.Provider == "" {
 		key += " or the variable of the provider, such as ANTHROPIC_API_KEY"
@@ -89,7 +89,7 @@ func Forges(c config.Config, self func(context.Context, task.Forge) (string, err
 	return []Check{func(context.Context) Finding {
 		return Finding{
 			Name: "forge", Status: Warning, Found: "none is configured; there is only the built-in board",
-			Mend: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN or GITHUB_TOKEN",
+			Hint: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN or GITHUB_TOKEN",
 		}
 	}}
 }
@@ -100,23 +100,23 @@ func forgeFinding(ctx context.Context, account config.Account, self func(context
 	switch {
 	case !account.Credentials:
 		finding.Found = "configured, but without a token"
-		finding.Mend = fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", strings.Join(account.Variables, " or "), name)
+		finding.Hint = fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", strings.Join(account.Variables, " or "), name)
 		return finding
 	case account.BotName == "":
 		finding.Found = "a token is set, but not whose it is"
-		finding.Mend = fmt.Sprintf("set %s.bot_name in toryo.yaml to the login of the bot", name)
+		finding.Hint = fmt.Sprintf("set %s.bot_name in toryo.yaml to the login of the bot", name)
 		return finding
 	}
 	login, err := self(ctx)
 	switch {
 	case err != nil:
 		finding.Found = fmt.Sprintf("%s does not take the credentials: %v", account.URL, err)
-		finding.Mend = fmt.Sprintf("check %s.url and the token", name)
+		finding.Hint = fmt.Sprintf("check %s.url and the token", name)
 		return finding
 	case !task.SameLogin(login, account.BotName):
 		return Finding{
 			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, account.BotName),
-			Mend: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, account.BotName),
+			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, account.BotName),
 		}
 	}
 	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", account.URL, login)}
@@ -128,7 +128,7 @@ func Links(c config.Config, address string) Finding {
 	if c.Server.PublicURL == "" && len(c.ConfiguredForges()) > 0 {
 		return Finding{
 			Name: "links", Status: Warning, Found: fmt.Sprintf("those in comments begin with %s, which others may not be able to open", address),
-			Mend: "set server.public_url in toryo.yaml to the address under which people reach the server",
+			Hint: "set server.public_url in toryo.yaml to the address under which people reach the server",
 		}
 	}
 	return Finding{Name: "links", Status: OK, Found: fmt.Sprintf("those in comments begin with %s", address)}
@@ -138,7 +138,7 @@ func Links(c config.Config, address string) Finding {
 // exists, can be written to.
 func DataDir(path string) Check {
 	return func(context.Context) Finding {
-		finding := Finding{Name: "data directory", Status: Missing, Mend: "choose another with --data or data_dir, or change its owner"}
+		finding := Finding{Name: "data directory", Status: Missing, Hint: "choose another with --data or data_dir, or change its owner"}
 		existing, err := nearestFolder(path)
 		if err != nil {
 			finding.Found = err.Error()
@@ -187,9 +187,9 @@ func Database(driver string, look func(context.Context) (string, error)) Check {
 		if err == nil {
 			return Finding{Name: "database", Status: OK, Found: driver + ", " + found}
 		}
-		finding := Finding{Name: "database", Status: Missing, Found: driver + ", " + err.Error(), Mend: "see database in toryo.yaml"}
-		if coded, isCoded := task.AsError(err); isCoded && coded.Mend != "" {
-			finding.Found, finding.Mend = driver+", "+coded.Message, coded.Mend
+		finding := Finding{Name: "database", Status: Missing, Found: driver + ", " + err.Error(), Hint: "see database in toryo.yaml"}
+		if coded, isCoded := task.AsError(err); isCoded && coded.Hint != "" {
+			finding.Found, finding.Hint = driver+", "+coded.Message, coded.Hint
 		}
 		return finding
 	}
@@ -206,7 +206,7 @@ func Board(driver, folder string) Check {
 		case driver == "postgres":
 			return Finding{
 				Name: "board", Status: Warning, Found: fmt.Sprintf("%d repositories in %s, for this server only", len(owners), folder),
-				Mend: "if more servers use the database, let them have this folder in common",
+				Hint: "if more servers use the database, let them have this folder in common",
 			}
 		default:
 			return Finding{Name: "board", Status: OK, Found: fmt.Sprintf("%d repositories in %s", len(owners), folder)}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/items"
 )
 
 // maxRepositories is how many repositories are named; the page of webhooks shows all.
@@ -15,12 +15,12 @@ const maxRepositories = 20
 // Webhooks says which repositories deliver which webhooks: one finding for each that
 // delivers any, and one for all others. Look may find nothing, if no webhooks are taken
 // or no server has run yet; then there are no findings.
-func Webhooks(ctx context.Context, look func(context.Context) ([]broker.WebhookReport, error)) []Finding {
+func Webhooks(ctx context.Context, look func(context.Context) ([]items.WebhookReport, error)) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	reports, err := look(ctx)
 	if err != nil {
-		return []Finding{{Name: "webhooks", Status: Warning, Found: "what they deliver cannot be read: " + err.Error(), Mend: "see database in toryo.yaml"}}
+		return []Finding{{Name: "webhooks", Status: Warning, Found: "what they deliver cannot be read: " + err.Error(), Hint: "see database in toryo.yaml"}}
 	}
 	var findings []Finding
 	var silent []string
@@ -42,15 +42,15 @@ func Webhooks(ctx context.Context, look func(context.Context) ([]broker.WebhookR
 	if len(silent) > 0 {
 		findings = append(findings, Finding{
 			Name: "webhooks", Status: OK, Found: fmt.Sprintf("none yet from %s, polled every %s", few(silent), every),
-			Mend: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
+			Hint: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
 		})
 	}
 	return findings
 }
 
-func delivers(report broker.WebhookReport) bool {
+func delivers(report items.WebhookReport) bool {
 	for _, event := range report.Events {
-		if event.State != broker.WebhookNone {
+		if event.State != items.WebhookNone {
 			return true
 		}
 	}
@@ -59,13 +59,13 @@ func delivers(report broker.WebhookReport) bool {
 
 // webhooksOf says what one repository delivers. What never came may not have happened:
 // only what was missed is a warning.
-func webhooksOf(report broker.WebhookReport) Finding {
+func webhooksOf(report items.WebhookReport) Finding {
 	finding := Finding{Name: "webhooks", Status: OK}
 	parts := []string{fmt.Sprintf("%s:%s: issues are polled every %s, pull requests every %s",
 		report.Forge, report.Repository, report.IssuesEvery.Round(time.Second), report.PullsEvery.Round(time.Second))}
 	var none, missed []string
 	for _, event := range report.Events {
-		if event.State == broker.WebhookNone {
+		if event.State == items.WebhookNone {
 			none = append(none, event.Title)
 			continue
 		}
@@ -73,18 +73,18 @@ func webhooksOf(report broker.WebhookReport) Finding {
 		if event.Missed != "" {
 			part += fmt.Sprintf(", missed by webhook %s at %s", event.Missed, moment(event.MissedAt))
 		}
-		if event.State == broker.WebhookMissed {
+		if event.State == items.WebhookMissed {
 			missed = append(missed, event.Title)
 		}
 		parts = append(parts, part)
 	}
 	if len(none) > 0 {
 		parts = append(parts, "none yet: "+strings.Join(none, ", "))
-		finding.Mend = "enable " + strings.Join(none, ", ") + " in the webhook, unless they are"
+		finding.Hint = "enable " + strings.Join(none, ", ") + " in the webhook, unless they are"
 	}
 	if len(missed) > 0 {
 		finding.Status = Warning
-		finding.Mend = "enable " + strings.Join(append(missed, none...), ", ") + " in the webhook, and look there whether its deliveries arrive"
+		finding.Hint = "enable " + strings.Join(append(missed, none...), ", ") + " in the webhook, and look there whether its deliveries arrive"
 	}
 	finding.Found = strings.Join(parts, "; ")
 	return finding

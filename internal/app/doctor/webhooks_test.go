@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toryo-dev/toryo/internal/app/doctor"
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -31,8 +31,8 @@ func TestWebhooks(t *testing.T) {
 		{Forge: task.Gitea, Repository: "team/without"}, // its webhooks are not taken
 	}
 	events := map[task.Forge]forge.WebhookEvents{task.GitHub: github.WebhookEvents}
-	look := func(context.Context) ([]broker.WebhookReport, error) {
-		return broker.ReportWebhooks(known, events, broker.DefaultAges, now), nil
+	look := func(context.Context) ([]items.WebhookReport, error) {
+		return items.ReportWebhooks(known, events, items.DefaultAges, now), nil
 	}
 	want := []doctor.Finding{
 		{
@@ -41,11 +41,11 @@ func TestWebhooks(t *testing.T) {
 				"issues: 7 delivered, last 2031-05-06 10:00 UTC, every 30s, missed by webhook github:team/app#3 at 2031-05-06 11:00 UTC; " +
 				"issue_comment: 40 delivered, last 2031-05-06 11:00 UTC, every 15m0s; " +
 				"none yet: Pull requests, Pull request reviews, Pull request review comments",
-			Mend: "enable Issues, Pull requests, Pull request reviews, Pull request review comments in the webhook, and look there whether its deliveries arrive",
+			Hint: "enable Issues, Pull requests, Pull request reviews, Pull request review comments in the webhook, and look there whether its deliveries arrive",
 		},
 		{
 			Name: "webhooks", Status: doctor.OK, Found: "none yet from github:team/quiet, polled every 30s",
-			Mend: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
+			Hint: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
 		},
 	}
 	if diff := cmp.Diff(want, doctor.Webhooks(t.Context(), look)); diff != "" {
@@ -61,7 +61,7 @@ func TestWebhooks(t *testing.T) {
 	if got := doctor.Webhooks(t.Context(), look); len(got) != 21 || !strings.Contains(got[20].Found, "980 more") {
 		t.Errorf("of 1000 repositories there are %d findings", len(got))
 	}
-	broken := func(context.Context) ([]broker.WebhookReport, error) { return nil, errors.New("no connection") }
+	broken := func(context.Context) ([]items.WebhookReport, error) { return nil, errors.New("no connection") }
 	if got := doctor.Webhooks(t.Context(), broken); len(got) != 1 || got[0].Status != doctor.Warning || !strings.Contains(got[0].Found, "no connection") {
 		t.Errorf("without a database: %+v", got)
 	}

@@ -29,18 +29,17 @@ type Engines struct {
 	Log       *slog.Logger
 }
 
-// Weakened is the configuration of an engine without what it does not have. The one
-// that only confines a process has no network and no snapshots.
+// Weakened is the configuration without what the engine does not have.
 func Weakened(c config.Sandbox, engine sandbox.Engine) config.Sandbox {
-	if engine.Name() == weakEngine {
+	has := engine.Capabilities()
+	if !has.Network {
 		c.Network.Setup, c.Network.Execution = string(sandbox.NoNetwork), string(sandbox.NoNetwork)
+	}
+	if !has.Snapshots {
 		c.Snapshots.Enabled = false
 	}
 	return c
 }
-
-// weakEngine is the name of the engine that only confines a process.
-const weakEngine = "landlock"
 
 // Automatic is the name for the best engine that there is.
 const Automatic = "auto"
@@ -55,20 +54,21 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 	}
 	gate := func(policy sandbox.Policy) sandbox.Gate { return egress.New(list, policy, e.Log) }
 	makers := []struct {
-		name string
-		make func(sandbox.NewGate) (sandbox.Engine, error)
+		name  string
+		make  func(sandbox.NewGate) (sandbox.Engine, error)
+		named bool // taken only when it is named: a cluster is somebody else's
+		weak  bool // only confines a process
 	}{
-		{docker.Name, func(gate sandbox.NewGate) (sandbox.Engine, error) {
+		{name: docker.Name, make: func(gate sandbox.NewGate) (sandbox.Engine, error) {
 			return docker.New(docker.Config{Host: e.DockerHost, Dir: filepath.Join(e.Dir, docker.Name), NewGate: gate, Log: e.Log})
 		}},
-		{"bubblewrap", e.bubblewrap},
-		{kubernetes.Name, e.kubernetes},
-		{weakEngine, e.landlock},
+		{name: "bubblewrap", make: e.bubblewrap},
+		{name: kubernetes.Name, make: e.kubernetes, named: true},
+		{name: "landlock", make: e.landlock, weak: true},
 	}
 	var reasons []string
 	for _, maker := range makers {
-		// A cluster is somebody else's, and is taken only when it is named.
-		if name != maker.name && (name != Automatic || maker.name == kubernetes.Name || (maker.name == weakEngine && !e.AllowWeak)) {
+		if name != maker.name && (name != Automatic || maker.named || maker.weak && !e.AllowWeak) {
 			continue
 		}
 		made, err := maker.make(gate)
@@ -82,7 +82,7 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 			reasons = append(reasons, maker.name+": "+briefly(err))
 			continue
 		}
-		if maker.name == weakEngine {
+		if maker.weak {
 			warning = weakWarning
 		}
 		return made, warning, nil
@@ -90,7 +90,7 @@ func (e Engines) Choose(ctx context.Context, name string) (engine sandbox.Engine
 	if name != Automatic {
 		return nil, "", task.Errorf(task.Usage, "there is no sandbox %q; it is auto, docker, bubblewrap, kubernetes or landlock", name)
 	}
-	return nil, "", task.Errorf(task.NotReady, "no sandbox works here (%s)", strings.Join(reasons, "; ")).WithMend("%s", fixOn(runtime.GOOS))
+	return nil, "", task.Errorf(task.NotReady, "no sandbox works here (%s)", strings.Join(reasons, "; ")).WithHint("%s", fixOn(runtime.GOOS))
 }
 
 // weakWarning says what the engine that only confines a process is good for.

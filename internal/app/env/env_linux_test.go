@@ -19,11 +19,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/landlock"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 func TestMain(m *testing.M) {
@@ -93,7 +93,7 @@ func newTrial(t *testing.T, engine, dir string) *trial {
 	c.Kind, c.ContainerEngine = engine, "unix:///nowhere"
 	data := t.TempDir()
 	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(data); err != nil {
+		if err := workdir.Remove(data); err != nil {
 			t.Error(err)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Setup sets a folder's environment up in a sandbox.
@@ -148,7 +149,7 @@ func (s Setup) copyProject(_ context.Context, to string) error {
 		}
 		kept = append(kept, info)
 	}
-	_, err := sandbox.CopyTree(s.Dir, to, sandbox.Copying{Skip: func(name string) bool {
+	_, err := workdir.CopyTree(s.Dir, to, workdir.CopyOptions{Skip: func(name string) bool {
 		info, err := os.Lstat(filepath.Join(s.Dir, name))
 		return err == nil && info.IsDir() && slices.ContainsFunc(kept, func(one os.FileInfo) bool { return os.SameFile(one, info) })
 	}})

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // workspaces is the folder in which each run has a workspace, named by the
@@ -22,7 +22,7 @@ func (s Setup) workspace() (at string, remove func() error, err error) {
 	folder := filepath.Join(s.folder(), workspaces)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", nil, task.Wrap(task.DataDir, err, "the folder for workspaces cannot be made").
-			WithMend("choose another with --data or data_dir")
+			WithHint("choose another with --data or data_dir")
 	}
 	if err := removeAbandoned(folder); err != nil {
 		s.tell("what an earlier run left could not be removed: " + err.Error())
@@ -31,7 +31,7 @@ func (s Setup) workspace() (at string, remove func() error, err error) {
 	if err != nil {
 		return "", nil, task.Wrap(task.DataDir, err, "a workspace cannot be made")
 	}
-	return at, func() error { return sandbox.RemoveTree(at) }, nil
+	return at, func() error { return workdir.Remove(at) }, nil
 }
 
 func removeAbandoned(folder string) error {
@@ -46,7 +46,7 @@ func removeAbandoned(folder string) error {
 		if err != nil || process <= 0 || !errors.Is(syscall.Kill(process, 0), syscall.ESRCH) {
 			continue
 		}
-		failures = append(failures, sandbox.RemoveTree(filepath.Join(folder, entry.Name())))
+		failures = append(failures, workdir.Remove(filepath.Join(folder, entry.Name())))
 	}
 	return errors.Join(failures...)
 }

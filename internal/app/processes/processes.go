@@ -144,12 +144,12 @@ func (p *Process) Ended(ctx context.Context, log *slog.Logger) ([]string, error)
 		case errors.Is(err, os.ErrNotExist): // somebody has forgotten it meanwhile
 		case err != nil:
 			if _, known := p.unreadable.LoadOrStore(id, true); !known {
-				advice := "none; it is looked at again"
+				hint := "none; it is tried again"
 				if errors.Is(err, os.ErrPermission) {
-					advice = "if it has ended, remove the file"
+					hint = "if the process has ended, remove the file"
 				}
-				log.WarnContext(ctx, "it cannot be seen whether a process has ended; what it held is free when its lease has run out",
-					"file", filepath.Join(p.path, id), "error", err, "advice", advice)
+				log.WarnContext(ctx, "cannot tell whether a process has ended; its tasks are released when their leases expire",
+					"file", filepath.Join(p.path, id), "error", err, "hint", hint)
 			}
 		case free && proven:
 			ended = append(ended, id)

@@ -52,7 +52,7 @@ func Start(options Options) (*Telemetry, error) {
 	exporter, err := newCollector(options.OTLPEndpoint)
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "telemetry.otlp_endpoint cannot be used").
-			WithMend("give it as a URL like http://127.0.0.1:4318")
+			WithHint("give it as a URL like http://127.0.0.1:4318")
 	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(logged{exporter, t.Log}),

@@ -32,6 +32,7 @@ type Options struct {
 	Store  Store
 	Folder string // where the repositories are; it is made if it is missing
 	URL    string // of the server, for the addresses of items; may be empty
+	Bot    string // the login of the bot, which is not for people
 }
 
 // Board is the whole board. Its methods are for whoever runs the server; what
@@ -40,10 +41,11 @@ type Board struct {
 	store  Store
 	folder string
 	url    string
+	bot    string
 
-	// turn is held by whoever makes what there may be only one of: a repository
-	// of a name, or a pull request of a branch. See alone.
-	turn sync.Mutex
+	// mu is held while something is made of which there may be only one: a
+	// repository of a name, or a pull request of a branch. See withLock.
+	mu sync.Mutex
 }
 
 // Open returns the board.
@@ -55,10 +57,13 @@ func Open(options Options) (*Board, error) {
 	if err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the board's repositories cannot be used")
 	}
-	return &Board{store: options.Store, folder: folder, url: strings.TrimRight(options.URL, "/")}, nil
+	return &Board{store: options.Store, folder: folder, url: strings.TrimRight(options.URL, "/"), bot: options.Bot}, nil
 }
 
-// As returns the board in the hands of a user.
+// Bot is the login of the bot.
+func (b *Board) Bot() string { return b.bot }
+
+// As returns the board as a user sees it and acts on it.
 func (b *Board) As(login string) *Forge { return &Forge{board: b, self: login} }
 
 // namePattern is what each of the two parts of a repository's name looks like.
@@ -117,13 +122,13 @@ func (b *Board) itemURL(key task.Key) string {
 	return fmt.Sprintf("%s/board/%s/%s/%d", b.url, key.Repository, kind, key.Number)
 }
 
-// told gives an error of the store the code that the port has for it.
-func told(what string, write bool, err error) error {
+// storeError gives an error of the store the code that the port has for it.
+func storeError(what string, err error) error {
 	switch task.CodeOf(err) {
 	case "":
 		return nil
 	case task.DatabaseDown, task.Interrupted:
-		return &forge.Error{Err: task.Wrap(task.Unavailable, err, "cannot "+what), OutcomeUnknown: write}
+		return task.Wrap(task.Unavailable, err, "cannot "+what)
 	default:
 		return fmt.Errorf("cannot %s: %w", what, err)
 	}

@@ -2,9 +2,9 @@
 // embedded default. Its git repositories are bare ones on disk, worked on with the
 // git program; everything else about it is in the store.
 //
-// A [Board] is the whole; [Board.As] is the board in the hands of one user, and
-// that is what implements the forge port. The bot is such a user, and people act
-// through the same code.
+// A [Board] is the whole; [Board.As] is the board as one user sees it and acts on
+// it, and that is what implements the forge port. The bot is such a user, and people
+// act through the same code.
 //
 // What is peculiar to it:
 //

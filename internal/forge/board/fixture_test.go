@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,7 +175,9 @@ func (f *fixture) Commit(t testing.TB, repository, branch string, files map[stri
 	check(t, err)
 	clone := t.TempDir()
 	f.git(t, clone, "clone", "-q", remote.URL, ".")
-	if _, err := f.bot.Branch(t.Context(), repository, branch); err == nil {
+	branches, err := f.bot.Branches(t.Context(), repository)
+	check(t, err)
+	if slices.Contains(branches, branch) {
 		f.git(t, clone, "checkout", "-q", branch)
 	} else {
 		f.git(t, clone, "checkout", "-q", "-b", branch)

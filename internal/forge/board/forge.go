@@ -13,8 +13,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Forge is the board in the hands of one user. It implements the forge port, and
-// has besides what people do and the port does not need.
+// Forge is the board as one user sees it and acts on it. It implements the forge port,
+// and what people do on the board besides.
 type Forge struct {
 	board *Board
 	self  string
@@ -44,7 +44,7 @@ func (f *Forge) require(ctx context.Context, repository string, needed forge.Acc
 	case code == task.NotFound || err == nil && !user.RemovedAt.IsZero():
 		return task.Errorf(task.Unauthorized, "there is no user %q on the board", f.self)
 	case err != nil:
-		return told("ask what "+f.self+" may do", false, err)
+		return storeError("ask what "+f.self+" may do", err)
 	}
 	switch access := accessOf(user); {
 	case access == forge.NoAccess:
@@ -60,8 +60,9 @@ func noRepository(name string) error {
 	return task.Errorf(task.NotFound, "there is no repository %q on the board", name)
 }
 
-// enter checks a call that is about a repository.
-func (f *Forge) enter(ctx context.Context, repository string, needed forge.Access) error {
+// requireRepository checks that there is such a repository, and that the user has the
+// access to it that a call needs.
+func (f *Forge) requireRepository(ctx context.Context, repository string, needed forge.Access) error {
 	if err := CheckName(repository); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (f *Forge) enter(ctx context.Context, repository string, needed forge.Acces
 		return err
 	}
 	_, err := f.board.store.BoardRepository(ctx, repository)
-	return told("find the repository", false, err)
+	return storeError("find the repository", err)
 }
 
 // item checks a call that is about an item, and returns the item.
@@ -80,14 +81,14 @@ func (f *Forge) item(ctx context.Context, key task.Key, needed forge.Access) (st
 	if err := key.Validate(); err != nil {
 		return store.BoardItem{}, err
 	}
-	if err := f.enter(ctx, key.Repository, needed); err != nil {
+	if err := f.requireRepository(ctx, key.Repository, needed); err != nil {
 		return store.BoardItem{}, err
 	}
 	found, err := f.board.store.BoardItem(ctx, key.Repository, key.Number)
 	if err == nil && found.Kind != key.Kind {
 		err = task.Errorf(task.NotFound, "%s is not of that kind", key)
 	}
-	return found, told("find "+key.String(), false, err)
+	return found, storeError("find "+key.String(), err)
 }
 
 // pull is item for pull requests only.
@@ -104,7 +105,7 @@ func (f *Forge) Self(ctx context.Context) (string, error) {
 	if task.CodeOf(err) == task.NotFound {
 		return "", task.Errorf(task.Unauthorized, "there is no user %q on the board", f.self)
 	}
-	return user.Login, told("ask who we are", false, err)
+	return user.Login, storeError("ask who we are", err)
 }
 
 // Repositories returns all repositories.
@@ -117,7 +118,7 @@ func (f *Forge) Repositories(ctx context.Context) ([]forge.Repository, error) {
 	}
 	found, err := f.board.store.ListBoardRepositories(ctx)
 	if err != nil {
-		return nil, told("list the repositories", false, err)
+		return nil, storeError("list the repositories", err)
 	}
 	var all []forge.Repository
 	for _, one := range found {
@@ -132,33 +133,33 @@ func (f *Forge) Repositories(ctx context.Context) ([]forge.Repository, error) {
 
 // Repository returns one repository.
 func (f *Forge) Repository(ctx context.Context, name string) (forge.Repository, error) {
-	if err := f.enter(ctx, name, forge.ReadAccess); err != nil {
+	if err := f.requireRepository(ctx, name, forge.ReadAccess); err != nil {
 		return forge.Repository{}, err
 	}
 	found, err := f.board.store.BoardRepository(ctx, name)
 	if err != nil {
-		return forge.Repository{}, told("find the repository", false, err)
+		return forge.Repository{}, storeError("find the repository", err)
 	}
 	return f.board.repository(ctx, found)
 }
 
 // Access says what a login may do.
 func (f *Forge) Access(ctx context.Context, repository, login string) (forge.Access, error) {
-	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+	if err := f.requireRepository(ctx, repository, forge.ReadAccess); err != nil {
 		return forge.NoAccess, err
 	}
 	user, err := f.board.store.BoardUser(ctx, login)
 	if task.CodeOf(err) == task.NotFound {
 		return forge.NoAccess, nil
 	}
-	return accessOf(user), told("ask what "+login+" may do", false, err)
+	return accessOf(user), storeError("ask what "+login+" may do", err)
 }
 
 // people returns a function that gives a login as it is to be shown.
 func (f *Forge) people(ctx context.Context) (func(login string) string, error) {
 	users, err := f.board.store.ListBoardUsers(ctx)
 	if err != nil {
-		return nil, told("list the users of the board", false, err)
+		return nil, storeError("list the users of the board", err)
 	}
 	shown := make(map[string]string, len(users))
 	for _, user := range users {
@@ -176,7 +177,7 @@ func (f *Forge) people(ctx context.Context) (func(login string) string, error) {
 
 // List returns open items.
 func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, error) {
-	if err := f.enter(ctx, query.Repository, forge.ReadAccess); err != nil {
+	if err := f.requireRepository(ctx, query.Repository, forge.ReadAccess); err != nil {
 		return nil, err
 	}
 	items, err := f.browse(ctx, forge.Listing{
@@ -190,7 +191,7 @@ func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, erro
 func (f *Forge) Browse(ctx context.Context, listing forge.Listing) ([]forge.Item, error) {
 	err := f.require(ctx, listing.Repository, forge.ReadAccess)
 	if err == nil && listing.Repository != "" {
-		err = f.enter(ctx, listing.Repository, forge.ReadAccess)
+		err = f.requireRepository(ctx, listing.Repository, forge.ReadAccess)
 	}
 	if err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func (f *Forge) browse(ctx context.Context, listing forge.Listing) ([]forge.Item
 	}
 	found, err := f.board.store.ListBoardItems(ctx, filter)
 	if err != nil {
-		return nil, told("list the items of "+cmp.Or(listing.Repository, "the board"), false, err)
+		return nil, storeError("list the items of "+cmp.Or(listing.Repository, "the board"), err)
 	}
 	show, err := f.people(ctx)
 	if err != nil {
@@ -265,7 +266,7 @@ func (f *Forge) LinkedPulls(ctx context.Context, key task.Key) ([]forge.LinkedPu
 	}
 	pulls, err := f.board.store.ListBoardItems(ctx, store.BoardFilter{Kind: task.Pull})
 	if err != nil {
-		return nil, told("list the pull requests", false, err)
+		return nil, storeError("list the pull requests", err)
 	}
 	var linked []forge.LinkedPull
 	for _, pull := range pulls {
@@ -315,7 +316,7 @@ func (f *Forge) Timeline(ctx context.Context, key task.Key) ([]store.BoardEvent,
 	}
 	timeline, err := f.board.store.BoardTimeline(ctx, key.Repository, key.Number)
 	if err != nil {
-		return nil, told("read the timeline of "+key.String(), false, err)
+		return nil, storeError("read the timeline of "+key.String(), err)
 	}
 	show, err := f.people(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // git runs the git program in a folder and returns what it writes. It reads no
@@ -34,9 +35,9 @@ func git(ctx context.Context, folder string, environment []string, args ...strin
 	case out.full:
 		return "", task.Errorf(task.TooLarge, "git %s gives more than %d MB", args[0], forge.MaxAnswer>>20)
 	case ctx.Err() != nil:
-		return "", &forge.Error{Err: task.Wrap(task.Unavailable, ctx.Err(), "git "+args[0]+" was broken off"), OutcomeUnknown: args[0] == "update-ref"}
+		return "", task.Wrap(task.Unavailable, ctx.Err(), "git "+args[0]+" was broken off")
 	case err != nil:
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.Join(strings.Fields(forge.Clean(complaint.String())), " "))
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, textfmt.OneLine(forge.Clean(complaint.String())))
 	}
 	return out.String(), nil
 }

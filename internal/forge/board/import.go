@@ -35,7 +35,7 @@ func (b *Board) Import(ctx context.Context, name, source string) (made forge.Rep
 	if err != nil {
 		return forge.Repository{}, err
 	}
-	err = b.alone(ctx, func() error { return b.place(ctx, name, bare, branch) })
+	err = b.withLock(ctx, func() error { return b.place(ctx, name, bare, branch) })
 	if err != nil {
 		return forge.Repository{}, err
 	}
@@ -58,7 +58,7 @@ func (b *Board) requireFree(ctx context.Context, name string) error {
 	if err == nil {
 		err = task.Errorf(task.Conflict, "there is a repository %s on the board already", name)
 	}
-	return told("import "+name, true, err)
+	return storeError("import "+name, err)
 }
 
 // clone makes a bare clone and returns its default branch.
@@ -96,7 +96,7 @@ func (b *Board) place(ctx context.Context, name, bare, branch string) error {
 		return task.Wrap(task.DataDir, err, "cannot import "+name)
 	}
 	_, err = b.store.AddBoardRepository(ctx, store.BoardRepository{Name: name, DefaultBranch: branch})
-	return told("import "+name, true, err)
+	return storeError("import "+name, err)
 }
 
 // reach returns the address to clone from, without a password, and what git has

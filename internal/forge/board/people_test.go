@@ -29,13 +29,13 @@ func TestLoginOf(t *testing.T) {
 		strings.Repeat("a", 50):             strings.Repeat("a", 39),
 		strings.Repeat("a", 38) + " second": strings.Repeat("a", 38),
 	} {
-		login, ok := board.LoginOf(name)
+		login, ok := new(board.Board).LoginOf(name)
 		if login != want || !ok {
 			t.Errorf("%q becomes %q, %v, want %q", name, login, ok, want)
 		}
 	}
 	for _, name := range []string{"", "夜勤", "---", "Ghost", "\x00"} {
-		if login, ok := board.LoginOf(name); ok {
+		if login, ok := new(board.Board).LoginOf(name); ok {
 			t.Errorf("%q becomes %q", name, login)
 		}
 	}
@@ -307,5 +307,25 @@ func TestImportThatIsBrokenOff(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(f.folder, "repositories"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestUnassign(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx := t.Context()
+	name := f.Repository(t)
+	writer, reader := f.Person(t, name, forge.WriteAccess), f.Person(t, name, forge.ReadAccess)
+	key := f.Issue(t, name, writer, "An issue", "")
+	f.Assign(t, key, writer, writer, "Toryo-Bot")
+	wantCode(t, "by someone who may only read", f.board.As(reader).Unassign(ctx, key, writer), task.Forbidden)
+	for range 2 {
+		check(t, f.board.As(writer).Unassign(ctx, key, "TORYO-BOT"))
+	}
+	check(t, f.board.As(writer).Unassign(ctx, key, "no-such-person-here"))
+	item, err := f.bot.Item(ctx, key)
+	check(t, err)
+	if len(item.Assignees) != 1 || !item.AssignedTo(writer) {
+		t.Errorf("assigned to %q, want %q", item.Assignees, writer)
 	}
 }

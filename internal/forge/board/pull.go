@@ -37,7 +37,7 @@ func (f *Forge) OpenPull(ctx context.Context, repository string, post forge.Pull
 
 // Propose opens a pull request of a person, or returns the one that is open.
 func (f *Forge) Propose(ctx context.Context, repository string, p forge.Proposal) (item forge.Item, opened bool, err error) {
-	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+	if err := f.requireRepository(ctx, repository, forge.WriteAccess); err != nil {
 		return forge.Item{}, false, err
 	}
 	title, err := titleOf("a pull request", p.Title)
@@ -52,7 +52,7 @@ func (f *Forge) Propose(ctx context.Context, repository string, p forge.Proposal
 	if err := f.board.checkChange(ctx, repository, p.Head, p.Base); err != nil {
 		return forge.Item{}, false, err
 	}
-	err = f.board.alone(ctx, func() error {
+	err = f.board.withLock(ctx, func() error {
 		var found bool
 		if item, found, err = f.FindPull(ctx, repository, p.Head, p.Base); err != nil || found {
 			return err
@@ -62,7 +62,7 @@ func (f *Forge) Propose(ctx context.Context, repository string, p forge.Proposal
 			Head: p.Head, Base: p.Base, Draft: p.Draft,
 		})
 		if err != nil {
-			return told("open a pull request in "+repository, true, err)
+			return storeError("open a pull request in "+repository, err)
 		}
 		opened = true
 		item, err = f.whole(ctx, made)
@@ -73,7 +73,7 @@ func (f *Forge) Propose(ctx context.Context, repository string, p forge.Proposal
 
 func (f *Forge) defaultBranch(ctx context.Context, repository string) (string, error) {
 	found, err := f.board.store.BoardRepository(ctx, repository)
-	return found.DefaultBranch, told("find the repository", false, err)
+	return found.DefaultBranch, storeError("find the repository", err)
 }
 
 // checkChange refuses branches that are not there or between which there is
@@ -96,7 +96,7 @@ func (b *Board) checkChange(ctx context.Context, repository, head, base string) 
 
 // FindPull looks for the open pull request of a branch.
 func (f *Forge) FindPull(ctx context.Context, repository, head, base string) (forge.Item, bool, error) {
-	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+	if err := f.requireRepository(ctx, repository, forge.ReadAccess); err != nil {
 		return forge.Item{}, false, err
 	}
 	if head == "" {
@@ -104,7 +104,7 @@ func (f *Forge) FindPull(ctx context.Context, repository, head, base string) (fo
 	}
 	found, err := f.board.store.ListBoardItems(ctx, store.BoardFilter{Repository: repository, Kind: task.Pull, State: store.BoardOpen, Head: head})
 	if err != nil {
-		return forge.Item{}, false, told("list the pull requests of "+repository, false, err)
+		return forge.Item{}, false, storeError("list the pull requests of "+repository, err)
 	}
 	for _, one := range found {
 		if base == "" || one.Base == base {
@@ -134,7 +134,7 @@ func (f *Forge) EditPull(ctx context.Context, key task.Key, edit forge.PullEdit)
 	}
 	edited, err := f.board.store.EditBoardItem(ctx, key.Repository, key.Number, change, f.self)
 	if err != nil {
-		return forge.Item{}, told("edit "+key.String(), true, err)
+		return forge.Item{}, storeError("edit "+key.String(), err)
 	}
 	return f.whole(ctx, edited)
 }
@@ -156,7 +156,7 @@ func (f *Forge) Merge(ctx context.Context, key task.Key) (forge.Item, error) {
 	merged := store.BoardMerged
 	done, err := f.board.store.EditBoardItem(ctx, key.Repository, key.Number, store.BoardEdit{State: &merged}, f.self)
 	if err != nil {
-		return forge.Item{}, told("note that "+key.String()+" is merged", true, err)
+		return forge.Item{}, storeError("note that "+key.String()+" is merged", err)
 	}
 	if err := f.closeLinked(ctx, done); err != nil {
 		return forge.Item{}, err
@@ -201,7 +201,7 @@ var closingWords = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve
 func (f *Forge) closeLinked(ctx context.Context, pull store.BoardItem) error {
 	repository, err := f.board.store.BoardRepository(ctx, pull.Repository)
 	if err != nil || repository.DefaultBranch != pull.Base {
-		return told("find the repository", false, err)
+		return storeError("find the repository", err)
 	}
 	closed := store.BoardClosed
 	for _, found := range closingWords.FindAllStringSubmatch(pull.Title+"\n"+pull.Body, -1) {
@@ -217,7 +217,7 @@ func (f *Forge) closeLinked(ctx context.Context, pull store.BoardItem) error {
 			_, err = f.board.store.EditBoardItem(ctx, pull.Repository, number, store.BoardEdit{State: &closed}, f.self)
 		}
 		if err != nil {
-			return told("close what was merged", true, err)
+			return storeError("close what was merged", err)
 		}
 	}
 	return nil
@@ -225,60 +225,30 @@ func (f *Forge) closeLinked(ctx context.Context, pull store.BoardItem) error {
 
 // Remote returns where git finds the repository: on this machine's disk.
 func (f *Forge) Remote(ctx context.Context, repository string) (forge.Remote, error) {
-	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+	if err := f.requireRepository(ctx, repository, forge.WriteAccess); err != nil {
 		return forge.Remote{}, err
 	}
 	return forge.Remote{URL: f.board.Path(repository)}, nil
 }
 
-// Branch returns a branch.
-func (f *Forge) Branch(ctx context.Context, repository, name string) (forge.Branch, error) {
-	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
-		return forge.Branch{}, err
-	}
-	commit, err := f.board.requireBranch(ctx, repository, name)
-	return forge.Branch{Name: name, Commit: commit}, err
-}
-
 // Branches returns the names of the branches, the one with the newest commit first.
 func (f *Forge) Branches(ctx context.Context, repository string) ([]string, error) {
-	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+	if err := f.requireRepository(ctx, repository, forge.ReadAccess); err != nil {
 		return nil, err
 	}
 	names, err := git(ctx, f.board.Path(repository), nil, "for-each-ref", "--sort=-committerdate", "--format=%(refname:lstrip=2)", "refs/heads")
 	return strings.Fields(names), err // no name has a space
 }
 
-// CreateBranch makes a branch at a commit.
-func (f *Forge) CreateBranch(ctx context.Context, repository, name, commit string) (forge.Branch, error) {
-	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
-		return forge.Branch{}, err
-	}
-	if err := checkBranch(ctx, name); err != nil {
-		return forge.Branch{}, err
-	}
-	if err := f.board.requireCommit(ctx, repository, commit); err != nil {
-		return forge.Branch{}, err
-	}
-	err := f.board.setReference(ctx, repository, "refs/heads/"+name, commit, "")
-	if task.CodeOf(err) == task.Conflict {
-		there, findErr := f.Branch(ctx, repository, name)
-		if findErr == nil && there.Commit == commit {
-			return there, nil
-		}
-	}
-	return forge.Branch{Name: name, Commit: commit}, err
-}
-
 // SetStatus sets the state of a commit.
 func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.CommitStatus) error {
-	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
+	if err := f.requireRepository(ctx, repository, forge.WriteAccess); err != nil {
 		return err
 	}
 	if err := f.board.requireCommit(ctx, repository, status.Commit); err != nil {
 		return err
 	}
-	return told("set the status of a commit", true, f.board.store.SetBoardStatus(ctx, store.BoardStatus{
+	return storeError("set the status of a commit", f.board.store.SetBoardStatus(ctx, store.BoardStatus{
 		Repository: repository, Commit: status.Commit, Context: status.Context, State: string(status.State),
 		Description: status.ShortDescription(), URL: status.URL,
 	}))
@@ -286,12 +256,12 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 
 // Statuses returns the last status of each context.
 func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forge.CommitStatus, error) {
-	if err := f.enter(ctx, repository, forge.ReadAccess); err != nil {
+	if err := f.requireRepository(ctx, repository, forge.ReadAccess); err != nil {
 		return nil, err
 	}
 	found, err := f.board.store.BoardStatuses(ctx, repository, commit)
 	if err != nil {
-		return nil, told("read the statuses of a commit", false, err)
+		return nil, storeError("read the statuses of a commit", err)
 	}
 	var statuses []forge.CommitStatus
 	for _, one := range found {

@@ -91,7 +91,7 @@ func (f *Forge) reviews(ctx context.Context, key task.Key) ([]store.BoardReview,
 	}
 	found, err := f.board.store.BoardReviews(ctx, key.Repository, key.Number)
 	if err != nil {
-		return nil, nil, told("read the reviews of "+key.String(), false, err)
+		return nil, nil, storeError("read the reviews of "+key.String(), err)
 	}
 	show, err := f.people(ctx)
 	return found, show, err
@@ -240,7 +240,7 @@ func (f *Forge) addReview(ctx context.Context, key task.Key, review store.BoardR
 	}
 	made, err := f.board.store.AddBoardReview(ctx, review)
 	if err != nil {
-		return forge.Review{}, told("review "+key.String(), true, err)
+		return forge.Review{}, storeError("review "+key.String(), err)
 	}
 	show, err := f.people(ctx)
 	if err != nil {

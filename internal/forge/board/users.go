@@ -23,14 +23,15 @@ func isLogin(text string) bool {
 
 // LoginOf makes a login of a name, such as that of a token or of an account on
 // this machine: what a login cannot have becomes a dash. It is false if nothing
-// is left that could be one.
-func LoginOf(name string) (login string, ok bool) {
+// is left that could be one, and for the bot's: what that writes is not taken for
+// the word of a person.
+func (b *Board) LoginOf(name string) (login string, ok bool) {
 	words := strings.FieldsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 	login = strings.TrimLeft(strings.Join(words, "-"), "._-")
 	login = strings.TrimRight(login[:min(len(login), maxLogin)], "._-")
-	return login, isLogin(login)
+	return login, isLogin(login) && !task.SameLogin(login, b.bot)
 }
 
 // User is someone with an account.
@@ -45,7 +46,7 @@ func (b *Board) AddUser(ctx context.Context, login string, access forge.Access) 
 		return task.Errorf(task.Invalid, "%q cannot be a login: it has letters, digits, dots, dashes and underscores, %d at most", login, maxLogin)
 	}
 	_, err := b.store.AddBoardUser(ctx, store.BoardUser{Login: login, Access: store.BoardAccess(access.String())})
-	return told("add the user "+login, true, err)
+	return storeError("add the user "+login, err)
 }
 
 // Welcome sees to it that the login has an account: if there is none it makes one
@@ -61,7 +62,7 @@ func (b *Board) Welcome(ctx context.Context, login string, access forge.Access) 
 		user, err = b.store.BoardUser(ctx, login) // someone else was faster
 	}
 	if err != nil {
-		return false, told("look for "+login, false, err)
+		return false, storeError("look for "+login, err)
 	}
 	if !user.RemovedAt.IsZero() {
 		return false, task.Errorf(task.Forbidden, "the account %s was removed from the board", user.Login)
@@ -75,24 +76,24 @@ func (b *Board) HasUser(ctx context.Context, login string) (bool, error) {
 	if task.CodeOf(err) == task.NotFound {
 		return false, nil
 	}
-	return err == nil && user.RemovedAt.IsZero(), told("look for "+login, false, err)
+	return err == nil && user.RemovedAt.IsZero(), storeError("look for "+login, err)
 }
 
 // SetAccess changes what a user may do.
 func (b *Board) SetAccess(ctx context.Context, login string, access forge.Access) error {
-	return told("change what "+login+" may do", true, b.store.SetBoardAccess(ctx, login, store.BoardAccess(access.String())))
+	return storeError("change what "+login+" may do", b.store.SetBoardAccess(ctx, login, store.BoardAccess(access.String())))
 }
 
 // RemoveUser removes an account. What it wrote stays, by the ghost.
 func (b *Board) RemoveUser(ctx context.Context, login string) error {
-	return told("remove the user "+login, true, b.store.RemoveBoardUser(ctx, login, time.Now()))
+	return storeError("remove the user "+login, b.store.RemoveBoardUser(ctx, login, time.Now()))
 }
 
 // Users returns those who have an account.
 func (b *Board) Users(ctx context.Context) ([]User, error) {
 	found, err := b.store.ListBoardUsers(ctx)
 	if err != nil {
-		return nil, told("list the users of the board", false, err)
+		return nil, storeError("list the users of the board", err)
 	}
 	var users []User
 	for _, user := range found {

@@ -9,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // CreateIssue opens an issue. To label and to assign it from the beginning is for
@@ -18,7 +19,7 @@ func (f *Forge) CreateIssue(ctx context.Context, repository string, issue forge.
 	if len(issue.Labels)+len(issue.Assignees) > 0 {
 		needed = forge.WriteAccess
 	}
-	if err := f.enter(ctx, repository, needed); err != nil {
+	if err := f.requireRepository(ctx, repository, needed); err != nil {
 		return forge.Item{}, err
 	}
 	title, err := titleOf("an issue", issue.Title)
@@ -42,7 +43,7 @@ func (f *Forge) CreateIssue(ctx context.Context, repository string, issue forge.
 	}
 	made, err := f.board.store.AddBoardItem(ctx, wanted)
 	if err != nil {
-		return forge.Item{}, told("open an issue in "+repository, true, err)
+		return forge.Item{}, storeError("open an issue in "+repository, err)
 	}
 	return f.whole(ctx, made)
 }
@@ -52,7 +53,7 @@ const maxTitle = 500
 
 // titleOf is a title as it is kept: one line.
 func titleOf(what, title string) (string, error) {
-	title = strings.Join(strings.Fields(forge.Clean(title)), " ")
+	title = textfmt.OneLine(forge.Clean(title))
 	switch length := utf8.RuneCountInString(title); {
 	case length == 0:
 		return "", task.Errorf(task.Invalid, "%s needs a title", what)
@@ -80,7 +81,7 @@ func (f *Forge) SetState(ctx context.Context, key task.Key, state forge.ItemStat
 	}
 	wanted := store.BoardState(state)
 	_, err = f.board.store.EditBoardItem(ctx, key.Repository, key.Number, store.BoardEdit{State: &wanted}, f.self)
-	return told("change the state of "+key.String(), true, err)
+	return storeError("change the state of "+key.String(), err)
 }
 
 // Comments returns the comments in an item's conversation.
@@ -90,7 +91,7 @@ func (f *Forge) Comments(ctx context.Context, key task.Key) ([]task.Comment, err
 	}
 	found, err := f.board.store.BoardComments(ctx, key.Repository, key.Number)
 	if err != nil {
-		return nil, told("read the comments on "+key.String(), false, err)
+		return nil, storeError("read the comments on "+key.String(), err)
 	}
 	show, err := f.people(ctx)
 	if err != nil {
@@ -136,7 +137,7 @@ func (f *Forge) Say(ctx context.Context, key task.Key, body string) (task.Commen
 
 func (f *Forge) comment(ctx context.Context, what string, c store.BoardComment, err error) (task.Comment, error) {
 	if err != nil {
-		return task.Comment{}, told(what, true, err)
+		return task.Comment{}, storeError(what, err)
 	}
 	show, err := f.people(ctx)
 	if err != nil {
@@ -168,7 +169,7 @@ func (f *Forge) DeleteComment(ctx context.Context, key task.Key, id string) erro
 	if err := f.ownComment(ctx, key, id, true); err != nil {
 		return err
 	}
-	return told("remove a comment on "+key.String(), true, f.board.store.DeleteBoardComment(ctx, id))
+	return storeError("remove a comment on "+key.String(), f.board.store.DeleteBoardComment(ctx, id))
 }
 
 // ownComment refuses a comment that is not on the item, and one of someone else
@@ -179,7 +180,7 @@ func (f *Forge) ownComment(ctx context.Context, key task.Key, id string, adminis
 	}
 	comments, err := f.board.store.BoardComments(ctx, key.Repository, key.Number)
 	if err != nil {
-		return told("read the comments on "+key.String(), false, err)
+		return storeError("read the comments on "+key.String(), err)
 	}
 	at := slices.IndexFunc(comments, func(c store.BoardComment) bool { return c.ID == id })
 	switch {
@@ -202,19 +203,6 @@ func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Mark
 	}
 	comment, found := forge.FindMarked(comments, f.self, marker)
 	return comment, found, nil
-}
-
-// EnsureLabels has nothing to create: any text can be a label here.
-func (f *Forge) EnsureLabels(ctx context.Context, repository string, labels []forge.Label) error {
-	if err := f.enter(ctx, repository, forge.WriteAccess); err != nil {
-		return err
-	}
-	for _, label := range labels {
-		if err := checkLabel(label.Name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func checkLabel(name string) error {
@@ -241,7 +229,7 @@ func (f *Forge) setLabel(ctx context.Context, key task.Key, name string, on bool
 	if _, err := f.item(ctx, key, forge.WriteAccess); err != nil {
 		return err
 	}
-	return told("label "+key.String(), true, f.board.store.SetBoardLabel(ctx, key.Repository, key.Number, name, on, f.self))
+	return storeError("label "+key.String(), f.board.store.SetBoardLabel(ctx, key.Repository, key.Number, name, on, f.self))
 }
 
 // Assign adds an assignee.
@@ -253,7 +241,7 @@ func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 	if err != nil {
 		return err
 	}
-	return told("assign "+key.String(), true, f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, user, true, f.self))
+	return storeError("assign "+key.String(), f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, user, true, f.self))
 }
 
 // assignable returns the login, as it was registered, of someone who can be
@@ -261,7 +249,7 @@ func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 func (f *Forge) assignable(ctx context.Context, login string) (string, error) {
 	user, err := f.board.store.BoardUser(ctx, login)
 	if code := task.CodeOf(err); code != "" && code != task.NotFound {
-		return "", told("look for "+login, false, err)
+		return "", storeError("look for "+login, err)
 	}
 	if accessOf(user) == forge.NoAccess {
 		return "", task.Errorf(task.Invalid, "there is no %q on the board who could be assigned", login)
@@ -274,7 +262,7 @@ func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error 
 	if _, err := f.item(ctx, key, forge.WriteAccess); err != nil {
 		return err
 	}
-	return told("unassign "+key.String(), true, f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, login, false, f.self))
+	return storeError("unassign "+key.String(), f.board.store.SetBoardAssignee(ctx, key.Repository, key.Number, login, false, f.self))
 }
 
 // React adds a reaction.
@@ -294,7 +282,7 @@ func (f *Forge) setReaction(ctx context.Context, target forge.Target, reaction f
 	if !slices.Contains(forge.ReactionKinds, reaction) {
 		return task.Errorf(task.Invalid, "there is no reaction %q", string(reaction))
 	}
-	return told("react on "+target.Key.String(), true, f.board.store.SetBoardReaction(ctx, store.BoardReaction{
+	return storeError("react on "+target.Key.String(), f.board.store.SetBoardReaction(ctx, store.BoardReaction{
 		Repository: target.Key.Repository, Number: target.Key.Number, Comment: target.Comment, Login: f.self, Reaction: string(reaction),
 	}, on))
 }
@@ -306,7 +294,7 @@ func (f *Forge) Reactions(ctx context.Context, target forge.Target) ([]forge.Rea
 	}
 	found, err := f.board.store.BoardReactions(ctx, target.Key.Repository, target.Key.Number, target.Comment)
 	if err != nil {
-		return nil, told("read the reactions on "+target.Key.String(), false, err)
+		return nil, storeError("read the reactions on "+target.Key.String(), err)
 	}
 	show, err := f.people(ctx)
 	if err != nil {

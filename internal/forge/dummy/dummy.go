@@ -47,8 +47,7 @@ type Forge struct {
 
 type repository struct {
 	forge.Repository
-	labels   map[string]forge.Label
-	branches map[string]forge.Branch
+	branches map[string]string // to commits
 	access   map[string]forge.Access
 	statuses map[string]map[string]forge.CommitStatus // by commit and context
 	remote   forge.Remote
@@ -108,7 +107,7 @@ func (f *Forge) AddRepository(name string, remote forge.Remote) {
 	defer f.mu.Unlock()
 	f.repositories[name] = &repository{
 		Repository: forge.Repository{Name: name, DefaultBranch: "main", URL: "https://forge.invalid/" + name},
-		labels:     map[string]forge.Label{}, branches: map[string]forge.Branch{}, access: map[string]forge.Access{},
+		branches:   map[string]string{}, access: map[string]forge.Access{},
 		statuses: map[string]map[string]forge.CommitStatus{}, remote: remote,
 	}
 }
@@ -163,7 +162,7 @@ func (f *Forge) Later(by time.Duration) {
 func (f *Forge) SetBranch(repository, name, commit string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.repositories[repository].branches[name] = forge.Branch{Name: name, Commit: commit}
+	f.repositories[repository].branches[name] = commit
 }
 
 // SetAccess says what a login may do.
@@ -200,9 +199,9 @@ var errLost = errors.New("the answer was lost")
 
 // do makes a call: records it, misbehaves if asked to, and holds the lock while
 // it is done.
-func (f *Forge) do(ctx context.Context, call Call, write bool, body func() error) error {
+func (f *Forge) do(ctx context.Context, call Call, body func() error) error {
 	if err := ctx.Err(); err != nil {
-		return unavailable(call, err, false)
+		return unavailable(call, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,24 +214,24 @@ func (f *Forge) do(ctx context.Context, call Call, write bool, body func() error
 	case None:
 		return body()
 	case Refuse:
-		return unavailable(call, errors.New("not now"), false)
+		return unavailable(call, errors.New("not now"))
 	case Hang:
 		f.mu.Unlock()
 		<-ctx.Done()
 		f.mu.Lock()
-		return unavailable(call, ctx.Err(), write)
+		return unavailable(call, ctx.Err())
 	case Lose:
 		if err := body(); err != nil {
 			return err
 		}
-		return unavailable(call, errLost, write)
+		return unavailable(call, errLost)
 	default:
 		panic("the forge panics in " + call.Method)
 	}
 }
 
-func unavailable(call Call, err error, unknown bool) error {
-	return &forge.Error{Err: task.Wrap(task.Unavailable, err, "cannot do "+call.Method), OutcomeUnknown: unknown}
+func unavailable(call Call, err error) error {
+	return task.Wrap(task.Unavailable, err, "cannot do "+call.Method)
 }
 
 func notFound(what string) error {
@@ -243,11 +242,11 @@ func invalid(format string, args ...any) error {
 	return &forge.Error{Err: task.Errorf(task.Invalid, format, args...), Status: 422}
 }
 
-func (f *Forge) onItem(ctx context.Context, method string, key task.Key, detail string, write bool, body func(*item) error) error {
+func (f *Forge) onItem(ctx context.Context, method string, key task.Key, detail string, body func(*item) error) error {
 	if key.Forge != f.name {
 		return invalid("%s is of another forge", key)
 	}
-	return f.do(ctx, Call{method, key, detail}, write, func() error {
+	return f.do(ctx, Call{method, key, detail}, func() error {
 		found, ok := f.items[key]
 		if !ok {
 			return notFound("item " + key.String())
@@ -256,8 +255,8 @@ func (f *Forge) onItem(ctx context.Context, method string, key task.Key, detail 
 	})
 }
 
-func (f *Forge) onRepository(ctx context.Context, method, name, detail string, write bool, body func(*repository) error) error {
-	return f.do(ctx, Call{Method: method, Detail: detail}, write, func() error {
+func (f *Forge) onRepository(ctx context.Context, method, name, detail string, body func(*repository) error) error {
+	return f.do(ctx, Call{Method: method, Detail: detail}, func() error {
 		found, ok := f.repositories[name]
 		if !ok {
 			return notFound("repository " + name)
@@ -284,7 +283,7 @@ func (f *Forge) Block(key task.Key, by ...task.Key) {
 
 // Dependencies implements forge.Dependent.
 func (f *Forge) Dependencies(ctx context.Context, key task.Key) (keys []task.Key, err error) {
-	err = f.onItem(ctx, "Dependencies", key, "", false, func(on *item) error {
+	err = f.onItem(ctx, "Dependencies", key, "", func(on *item) error {
 		keys = slices.Clone(on.waitsFor)
 		return nil
 	})

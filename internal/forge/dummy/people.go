@@ -1,11 +1,23 @@
 package dummy
 
 import (
+	"context"
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 )
+
+// Unassign removes an assignee, as a person would.
+func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error {
+	return f.onItem(ctx, "Unassign", key, login, func(i *item) error {
+		if i.AssignedTo(login) {
+			i.Assignees = slices.DeleteFunc(i.Assignees, func(a string) bool { return task.SameLogin(a, login) })
+			i.UpdatedAt = f.moment()
+		}
+		return nil
+	})
+}
 
 // Judge submits a review as someone else and returns it. Without a time it is of now.
 func (f *Forge) Judge(key task.Key, review forge.Review) forge.Review {

@@ -15,12 +15,12 @@ func (f *Forge) Name() task.Forge { return f.name }
 
 // Self implements forge.Reader.
 func (f *Forge) Self(ctx context.Context) (string, error) {
-	return f.self, f.do(ctx, Call{Method: "Self"}, false, func() error { return nil })
+	return f.self, f.do(ctx, Call{Method: "Self"}, func() error { return nil })
 }
 
 // Repositories implements forge.Reader.
 func (f *Forge) Repositories(ctx context.Context) (all []forge.Repository, err error) {
-	err = f.do(ctx, Call{Method: "Repositories"}, false, func() error {
+	err = f.do(ctx, Call{Method: "Repositories"}, func() error {
 		for _, r := range f.repositories {
 			all = append(all, r.Repository)
 		}
@@ -32,7 +32,7 @@ func (f *Forge) Repositories(ctx context.Context) (all []forge.Repository, err e
 
 // Repository implements forge.Reader.
 func (f *Forge) Repository(ctx context.Context, name string) (found forge.Repository, err error) {
-	err = f.onRepository(ctx, "Repository", name, "", false, func(r *repository) error {
+	err = f.onRepository(ctx, "Repository", name, "", func(r *repository) error {
 		found = r.Repository
 		return nil
 	})
@@ -41,7 +41,7 @@ func (f *Forge) Repository(ctx context.Context, name string) (found forge.Reposi
 
 // Access implements forge.Reader.
 func (f *Forge) Access(ctx context.Context, name, login string) (access forge.Access, err error) {
-	err = f.onRepository(ctx, "Access", name, login, false, func(r *repository) error {
+	err = f.onRepository(ctx, "Access", name, login, func(r *repository) error {
 		for known, level := range r.access {
 			if task.SameLogin(known, login) {
 				access = level
@@ -54,7 +54,7 @@ func (f *Forge) Access(ctx context.Context, name, login string) (access forge.Ac
 
 // List implements forge.Reader.
 func (f *Forge) List(ctx context.Context, query forge.Query) (all []forge.Item, err error) {
-	err = f.onRepository(ctx, "List", query.Repository, "", false, func(*repository) error {
+	err = f.onRepository(ctx, "List", query.Repository, "", func(*repository) error {
 		for _, i := range f.items {
 			if i.passes(query) {
 				all = append(all, i.copy())
@@ -85,7 +85,7 @@ func (i *item) copy() forge.Item {
 
 // Item implements forge.Reader.
 func (f *Forge) Item(ctx context.Context, key task.Key) (found forge.Item, err error) {
-	err = f.onItem(ctx, "Item", key, "", false, func(i *item) error {
+	err = f.onItem(ctx, "Item", key, "", func(i *item) error {
 		found = i.copy()
 		return nil
 	})
@@ -94,7 +94,7 @@ func (f *Forge) Item(ctx context.Context, key task.Key) (found forge.Item, err e
 
 // Comments implements forge.Reader.
 func (f *Forge) Comments(ctx context.Context, key task.Key) (all []task.Comment, err error) {
-	err = f.onItem(ctx, "Comments", key, "", false, func(i *item) error {
+	err = f.onItem(ctx, "Comments", key, "", func(i *item) error {
 		all = slices.Clone(i.comments)
 		return nil
 	})
@@ -103,7 +103,7 @@ func (f *Forge) Comments(ctx context.Context, key task.Key) (all []task.Comment,
 
 // LabelEvents implements forge.Reader.
 func (f *Forge) LabelEvents(ctx context.Context, key task.Key) (all []forge.LabelEvent, err error) {
-	err = f.onItem(ctx, "LabelEvents", key, "", false, func(i *item) error {
+	err = f.onItem(ctx, "LabelEvents", key, "", func(i *item) error {
 		all = slices.Clone(i.labeled)
 		return nil
 	})
@@ -112,7 +112,7 @@ func (f *Forge) LabelEvents(ctx context.Context, key task.Key) (all []forge.Labe
 
 // LinkedPulls implements forge.Reader: those whose text names the issue.
 func (f *Forge) LinkedPulls(ctx context.Context, key task.Key) (all []forge.LinkedPull, err error) {
-	err = f.onItem(ctx, "LinkedPulls", key, "", false, func(*item) error {
+	err = f.onItem(ctx, "LinkedPulls", key, "", func(*item) error {
 		for _, other := range f.items {
 			if key.Kind == task.Issue && other.Key.Kind == task.Pull && other.Key.Repository == key.Repository && names(other.Body, key.Number) {
 				all = append(all, forge.LinkedPull{Key: other.Key, State: other.State, URL: other.URL})
@@ -126,7 +126,7 @@ func (f *Forge) LinkedPulls(ctx context.Context, key task.Key) (all []forge.Link
 
 // FindComment implements forge.Commenter.
 func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Marker) (comment task.Comment, found bool, err error) {
-	err = f.onItem(ctx, "FindComment", key, "", false, func(i *item) error {
+	err = f.onItem(ctx, "FindComment", key, "", func(i *item) error {
 		comment, found = forge.FindMarked(i.comments, f.self, marker)
 		return nil
 	})
@@ -135,7 +135,7 @@ func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Mark
 
 // FindPull implements forge.Pulls.
 func (f *Forge) FindPull(ctx context.Context, name, head, base string) (found forge.Item, ok bool, err error) {
-	err = f.onRepository(ctx, "FindPull", name, head, false, func(*repository) error {
+	err = f.onRepository(ctx, "FindPull", name, head, func(*repository) error {
 		if pull := f.openPull(name, head, base); pull != nil {
 			found, ok = pull.copy(), true
 		}
@@ -157,7 +157,7 @@ func (f *Forge) openPull(name, head, base string) *item {
 
 // Diff implements forge.Reviewer.
 func (f *Forge) Diff(ctx context.Context, key task.Key) (diff forge.Diff, err error) {
-	err = f.onPull(ctx, "Diff", key, "", false, func(i *item) error {
+	err = f.onPull(ctx, "Diff", key, "", func(i *item) error {
 		diff = i.diff
 		return nil
 	})
@@ -166,7 +166,7 @@ func (f *Forge) Diff(ctx context.Context, key task.Key) (diff forge.Diff, err er
 
 // Reviews implements forge.Reviewer.
 func (f *Forge) Reviews(ctx context.Context, key task.Key) (all []forge.Review, err error) {
-	err = f.onPull(ctx, "Reviews", key, "", false, func(i *item) error {
+	err = f.onPull(ctx, "Reviews", key, "", func(i *item) error {
 		all = slices.Clone(i.reviews)
 		return nil
 	})
@@ -175,7 +175,7 @@ func (f *Forge) Reviews(ctx context.Context, key task.Key) (all []forge.Review, 
 
 // ReviewThreads implements forge.Reviewer.
 func (f *Forge) ReviewThreads(ctx context.Context, key task.Key) (all []forge.ReviewThread, err error) {
-	err = f.onPull(ctx, "ReviewThreads", key, "", false, func(i *item) error {
+	err = f.onPull(ctx, "ReviewThreads", key, "", func(i *item) error {
 		for _, thread := range i.threads {
 			thread.Comments = slices.Clone(thread.Comments)
 			all = append(all, thread)
@@ -185,16 +185,16 @@ func (f *Forge) ReviewThreads(ctx context.Context, key task.Key) (all []forge.Re
 	return all, err
 }
 
-func (f *Forge) onPull(ctx context.Context, method string, key task.Key, detail string, write bool, body func(*item) error) error {
+func (f *Forge) onPull(ctx context.Context, method string, key task.Key, detail string, body func(*item) error) error {
 	if key.Kind != task.Pull {
 		return invalid("%s is no pull request", key)
 	}
-	return f.onItem(ctx, method, key, detail, write, body)
+	return f.onItem(ctx, method, key, detail, body)
 }
 
 // Reactions implements forge.Reactor.
 func (f *Forge) Reactions(ctx context.Context, target forge.Target) (all []forge.ReactionBy, err error) {
-	err = f.onItem(ctx, "Reactions", target.Key, "", false, func(i *item) error {
+	err = f.onItem(ctx, "Reactions", target.Key, "", func(i *item) error {
 		all = slices.Clone(i.reactions[target.Comment])
 		return nil
 	})
@@ -203,7 +203,7 @@ func (f *Forge) Reactions(ctx context.Context, target forge.Target) (all []forge
 
 // Statuses implements forge.Statuses.
 func (f *Forge) Statuses(ctx context.Context, name, commit string) (all []forge.CommitStatus, err error) {
-	err = f.onRepository(ctx, "Statuses", name, commit, false, func(r *repository) error {
+	err = f.onRepository(ctx, "Statuses", name, commit, func(r *repository) error {
 		for _, status := range r.statuses[commit] {
 			all = append(all, status)
 		}
@@ -215,22 +215,9 @@ func (f *Forge) Statuses(ctx context.Context, name, commit string) (all []forge.
 
 // Remote implements forge.Git.
 func (f *Forge) Remote(ctx context.Context, name string) (remote forge.Remote, err error) {
-	err = f.onRepository(ctx, "Remote", name, "", false, func(r *repository) error {
+	err = f.onRepository(ctx, "Remote", name, "", func(r *repository) error {
 		remote = r.remote
 		return nil
 	})
 	return remote, err
-}
-
-// Branch implements forge.Git.
-func (f *Forge) Branch(ctx context.Context, name, branch string) (found forge.Branch, err error) {
-	err = f.onRepository(ctx, "Branch", name, branch, false, func(r *repository) error {
-		known, ok := r.branches[branch]
-		if !ok {
-			return notFound("branch " + branch)
-		}
-		found = known
-		return nil
-	})
-	return found, err
 }

@@ -18,7 +18,7 @@ func names(text string, number int64) bool {
 
 // CreateComment implements forge.Commenter.
 func (f *Forge) CreateComment(ctx context.Context, key task.Key, post forge.Post) (made task.Comment, err error) {
-	err = f.onItem(ctx, "CreateComment", key, post.Text.String(), true, func(i *item) error {
+	err = f.onItem(ctx, "CreateComment", key, post.Text.String(), func(i *item) error {
 		if post.Repeat {
 			if found, ok := forge.FindMarked(i.comments, f.self, post.Marker); ok {
 				made = found
@@ -33,7 +33,7 @@ func (f *Forge) CreateComment(ctx context.Context, key task.Key, post forge.Post
 
 // EditComment implements forge.Commenter.
 func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post forge.Post) (edited task.Comment, err error) {
-	err = f.onItem(ctx, "EditComment", key, post.Text.String(), true, func(i *item) error {
+	err = f.onItem(ctx, "EditComment", key, post.Text.String(), func(i *item) error {
 		at := slices.IndexFunc(i.comments, func(c task.Comment) bool { return c.ID == id })
 		if at < 0 {
 			return notFound("comment " + id)
@@ -48,23 +48,10 @@ func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post f
 	return edited, err
 }
 
-// EnsureLabels implements forge.Labeler.
-func (f *Forge) EnsureLabels(ctx context.Context, name string, labels []forge.Label) error {
-	return f.onRepository(ctx, "EnsureLabels", name, "", true, func(r *repository) error {
-		for _, label := range labels {
-			if _, found := r.labels[label.Name]; !found {
-				r.labels[label.Name] = label
-			}
-		}
-		return nil
-	})
-}
-
 // AddLabel implements forge.Labeler.
 func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
-	return f.onItem(ctx, "AddLabel", key, name, true, func(i *item) error {
+	return f.onItem(ctx, "AddLabel", key, name, func(i *item) error {
 		if !i.HasLabel(name) {
-			f.repositories[key.Repository].labels[name] = forge.Label{Name: name}
 			i.Labels = append(i.Labels, name)
 			f.labeled(i, name, true)
 		}
@@ -74,7 +61,7 @@ func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
 
 // RemoveLabel implements forge.Labeler.
 func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) error {
-	return f.onItem(ctx, "RemoveLabel", key, name, true, func(i *item) error {
+	return f.onItem(ctx, "RemoveLabel", key, name, func(i *item) error {
 		if i.HasLabel(name) {
 			i.Labels = slices.DeleteFunc(i.Labels, func(l string) bool { return l == name })
 			f.labeled(i, name, false)
@@ -90,7 +77,7 @@ func (f *Forge) labeled(i *item, name string, on bool) {
 
 // Assign implements forge.Assigner.
 func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
-	return f.onItem(ctx, "Assign", key, login, true, func(i *item) error {
+	return f.onItem(ctx, "Assign", key, login, func(i *item) error {
 		if !i.AssignedTo(login) {
 			i.Assignees = append(i.Assignees, login)
 			i.UpdatedAt = f.moment()
@@ -99,20 +86,9 @@ func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 	})
 }
 
-// Unassign implements forge.Assigner.
-func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error {
-	return f.onItem(ctx, "Unassign", key, login, true, func(i *item) error {
-		if i.AssignedTo(login) {
-			i.Assignees = slices.DeleteFunc(i.Assignees, func(a string) bool { return task.SameLogin(a, login) })
-			i.UpdatedAt = f.moment()
-		}
-		return nil
-	})
-}
-
 // OpenPull implements forge.Pulls.
 func (f *Forge) OpenPull(ctx context.Context, name string, post forge.PullPost) (pull forge.Item, opened bool, err error) {
-	err = f.onRepository(ctx, "OpenPull", name, post.Head, true, func(r *repository) error {
+	err = f.onRepository(ctx, "OpenPull", name, post.Head, func(r *repository) error {
 		if found := f.openPull(name, post.Head, post.Base); found != nil {
 			pull = found.copy()
 			return nil
@@ -122,7 +98,7 @@ func (f *Forge) OpenPull(ctx context.Context, name string, post forge.PullPost) 
 			return notFound("branch " + post.Head)
 		}
 		made := f.add(name, task.Pull, f.self, post.Title.String())
-		made.Body, made.Head, made.Base, made.Draft, made.HeadCommit = post.Text.String(), post.Head, post.Base, post.Draft, head.Commit
+		made.Body, made.Head, made.Base, made.Draft, made.HeadCommit = post.Text.String(), post.Head, post.Base, post.Draft, head
 		pull, opened = made.copy(), true
 		return nil
 	})
@@ -131,7 +107,7 @@ func (f *Forge) OpenPull(ctx context.Context, name string, post forge.PullPost) 
 
 // EditPull implements forge.Pulls.
 func (f *Forge) EditPull(ctx context.Context, key task.Key, edit forge.PullEdit) (pull forge.Item, err error) {
-	err = f.onPull(ctx, "EditPull", key, "", true, func(i *item) error {
+	err = f.onPull(ctx, "EditPull", key, "", func(i *item) error {
 		if edit.Title != nil {
 			i.Title = edit.Title.String()
 		}
@@ -150,7 +126,7 @@ func (f *Forge) EditPull(ctx context.Context, key task.Key, edit forge.PullEdit)
 
 // SubmitReview implements forge.Reviewer.
 func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.ReviewPost) (made forge.Review, err error) {
-	err = f.onPull(ctx, "SubmitReview", key, post.Text.String(), true, func(i *item) error {
+	err = f.onPull(ctx, "SubmitReview", key, post.Text.String(), func(i *item) error {
 		for _, review := range i.reviews {
 			if post.Repeat && task.SameLogin(review.Author, f.self) && post.Marker.In(review.Body) {
 				made = review
@@ -175,7 +151,7 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 
 // Reply implements forge.Reviewer.
 func (f *Forge) Reply(ctx context.Context, key task.Key, thread string, post forge.Post) (made task.Comment, err error) {
-	err = f.onPull(ctx, "Reply", key, post.Text.String(), true, func(i *item) error {
+	err = f.onPull(ctx, "Reply", key, post.Text.String(), func(i *item) error {
 		at := slices.IndexFunc(i.threads, func(t forge.ReviewThread) bool { return t.ID == thread })
 		if at < 0 {
 			return notFound("thread " + thread)
@@ -197,7 +173,7 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, thread string, post for
 
 // React implements forge.Reactor.
 func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.Reaction) error {
-	return f.onItem(ctx, "React", target.Key, string(reaction), true, func(i *item) error {
+	return f.onItem(ctx, "React", target.Key, string(reaction), func(i *item) error {
 		ours := forge.ReactionBy{Reaction: reaction, Login: f.self}
 		if !slices.Contains(i.reactions[target.Comment], ours) {
 			i.reactions[target.Comment] = append(i.reactions[target.Comment], ours)
@@ -208,7 +184,7 @@ func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.R
 
 // Unreact implements forge.Reactor.
 func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge.Reaction) error {
-	return f.onItem(ctx, "Unreact", target.Key, string(reaction), true, func(i *item) error {
+	return f.onItem(ctx, "Unreact", target.Key, string(reaction), func(i *item) error {
 		ours := forge.ReactionBy{Reaction: reaction, Login: f.self}
 		i.reactions[target.Comment] = slices.DeleteFunc(i.reactions[target.Comment], func(r forge.ReactionBy) bool { return r == ours })
 		return nil
@@ -217,24 +193,11 @@ func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge
 
 // SetStatus implements forge.Statuses.
 func (f *Forge) SetStatus(ctx context.Context, name string, status forge.CommitStatus) error {
-	return f.onRepository(ctx, "SetStatus", name, status.Context, true, func(r *repository) error {
+	return f.onRepository(ctx, "SetStatus", name, status.Context, func(r *repository) error {
 		if r.statuses[status.Commit] == nil {
 			r.statuses[status.Commit] = map[string]forge.CommitStatus{}
 		}
 		r.statuses[status.Commit][status.Context] = status
 		return nil
 	})
-}
-
-// CreateBranch implements forge.Git.
-func (f *Forge) CreateBranch(ctx context.Context, name, branch, commit string) (made forge.Branch, err error) {
-	err = f.onRepository(ctx, "CreateBranch", name, branch, true, func(r *repository) error {
-		if there, found := r.branches[branch]; found && there.Commit != commit {
-			return &forge.Error{Err: task.Errorf(task.Conflict, "branch %s has another commit", branch), Status: 409}
-		}
-		made = forge.Branch{Name: branch, Commit: commit}
-		r.branches[branch] = made
-		return nil
-	})
-	return made, err
 }

@@ -12,36 +12,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-func (s *suite) branches(t *testing.T) {
-	ctx, f := t.Context(), s.Forge()
-	name := s.Repository(t)
-	first := must[forge.Branch](t)(f.Branch(ctx, name, "main"))
-	if first.Name != "main" || len(first.Commit) < 40 {
-		t.Errorf("branch %+v", first)
-	}
-	next := s.Commit(t, name, "main", map[string]string{"x": "x\n"})
-	if got := must[forge.Branch](t)(f.Branch(ctx, name, "main")); got.Commit != next {
-		t.Errorf("main is at %s, want %s", got.Commit, next)
-	}
-	for range 2 {
-		got := must[forge.Branch](t)(f.CreateBranch(ctx, name, "toryo/issue-1", first.Commit))
-		if got.Name != "toryo/issue-1" || got.Commit != first.Commit {
-			t.Errorf("made %+v, want it at %s", got, first.Commit)
-		}
-	}
-	if got := must[forge.Branch](t)(f.Branch(ctx, name, "toryo/issue-1")); got.Commit != first.Commit {
-		t.Errorf("read %+v", got)
-	}
-	_, err := f.CreateBranch(ctx, name, "toryo/issue-1", next)
-	wantCode(t, err, task.Conflict)
-	_, err = f.CreateBranch(ctx, name, "toryo/issue-2", strings.Repeat("0", 39)+"1")
-	wantCode(t, err, task.NotFound, task.Invalid)
-	_, err = f.Branch(ctx, name, "toryo/issue-2")
-	wantCode(t, err, task.NotFound)
-	_, err = f.Branch(ctx, name+"-not", "main")
-	wantCode(t, err, task.NotFound)
-}
-
 // git runs git with the remote's credential in its environment.
 func git(t testing.TB, folder string, remote forge.Remote, args ...string) string {
 	t.Helper()
@@ -76,9 +46,6 @@ func (s *suite) remote(t *testing.T) {
 	git(t, folder, remote, "commit", "-q", "-m", "Push it")
 	git(t, folder, remote, "push", "-q", "origin", "toryo/pushed")
 	head := git(t, folder, remote, "rev-parse", "HEAD")
-	if got := must[forge.Branch](t)(f.Branch(ctx, name, "toryo/pushed")); got.Commit != head {
-		t.Errorf("the branch is at %s, want %s", got.Commit, head)
-	}
 	item, opened, err := f.OpenPull(ctx, name, forge.PullPost{Title: title("Pushed"), Head: "toryo/pushed", Base: "main"})
 	if err != nil || !opened || item.HeadCommit != head {
 		t.Errorf("opened %+v, %v, %v", item, opened, err)
@@ -205,7 +172,7 @@ func (s *suite) diff(t *testing.T) {
 	ctx, f := t.Context(), s.Forge()
 	name := s.Repository(t)
 	author := s.Person(t, name, forge.WriteAccess)
-	base := must[forge.Branch](t)(f.Branch(ctx, name, "main")).Commit
+	base := s.Commit(t, name, "main", map[string]string{"base.txt": "x\n"})
 	key, head := s.pullWithLines(t, name, author)
 	// What happens on the base afterwards is not part of the change.
 	s.Commit(t, name, "main", map[string]string{"elsewhere.txt": "x\n"})

@@ -14,7 +14,7 @@ import (
 // Fault answers one request in place of the forge, to which forward leads.
 type Fault = func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 
-// Proxy stands between the adapter and its forge and makes bad days.
+// Proxy is between the adapter and its forge and makes requests fail.
 type Proxy interface {
 	// Next plans a fault for the next request with the method whose path contains
 	// the part.
@@ -23,7 +23,7 @@ type Proxy interface {
 	Left() int
 }
 
-// Faults are the bad days that a proxy can make.
+// Faults are the failures that a proxy can make.
 type Faults struct {
 	Answer    func(status int, header map[string]string, body string) Fault
 	FailAfter func(status int) Fault
@@ -41,13 +41,13 @@ type Paths struct {
 	Pulls    string // of opening a pull request
 }
 
-// RunFaults runs what has to hold on bad days for an adapter that speaks HTTP. The
+// RunFaults tests what an adapter that uses HTTP does when requests fail. The
 // fixture's forge has to go through the proxy, and the proxy must be used by
 // nothing else; the tests run one after the other.
 func RunFaults(t *testing.T, fixture Fixture, proxy Proxy, faults Faults, paths Paths) {
 	name := fixture.Repository(t)
 	author := fixture.Person(t, name, forge.WriteAccess)
-	bad := &badDays{fixture, proxy, faults, paths, name, author}
+	bad := &faultSuite{fixture, proxy, faults, paths, name, author}
 	t.Run("Reading", bad.reading)
 	t.Run("Writing", bad.writing)
 	t.Run("LostComment", bad.lostComment)
@@ -60,7 +60,7 @@ func RunFaults(t *testing.T, fixture Fixture, proxy Proxy, faults Faults, paths 
 	}
 }
 
-type badDays struct {
+type faultSuite struct {
 	Fixture
 	proxy      Proxy
 	faults     Faults
@@ -69,40 +69,38 @@ type badDays struct {
 	author     string
 }
 
-type badAnswer struct {
-	name    string
-	fault   Fault
-	code    task.Code
-	wait    time.Duration
-	unknown bool // whether a write may have happened
-
+type faultCase struct {
+	name      string
+	fault     Fault
+	code      task.Code
+	wait      time.Duration
 	sentAgain bool // whether the HTTP client may send it again
 }
 
-func (b *badDays) answers() []badAnswer {
+func (b *faultSuite) answers() []faultCase {
 	type header = map[string]string
 	const json = `{"message":"no"}`
 	answer := b.faults.Answer
-	return []badAnswer{
-		{"401", answer(401, nil, json), task.Unauthorized, 0, false, false},
-		{"403", answer(403, nil, json), task.Forbidden, 0, false, false},
-		{"403 with a limit", answer(403, header{"X-RateLimit-Remaining": "0", "X-RateLimit-Limit": "5000", "Retry-After": "7"}, json), task.Unavailable, 7 * time.Second, false, false},
-		{"429", answer(429, header{"Retry-After": "9"}, json), task.Unavailable, 9 * time.Second, false, false},
-		{"404", answer(404, nil, json), task.NotFound, 0, false, false},
-		{"410", answer(410, nil, json), task.NotFound, 0, false, false},
-		{"409", answer(409, nil, json), task.Conflict, 0, false, false},
-		{"422", answer(422, nil, json), task.Invalid, 0, false, false},
-		{"500", answer(500, nil, json), task.Unavailable, 0, true, false},
-		{"502 with a page", answer(502, nil, "<html>Bad gateway"), task.Unavailable, 0, true, false},
-		{"503 with a time", answer(503, header{"Retry-After": "11"}, ""), task.Unavailable, 11 * time.Second, true, false},
-		{"a page instead of an answer", answer(200, header{"Content-Type": "text/html"}, "<html>Welcome"), task.Unavailable, 0, true, false},
-		{"cut before", b.faults.CutBefore, task.Unavailable, 0, true, true},
-		{"cut within", b.faults.CutWithin, task.Unavailable, 0, true, false},
-		{"half of the answer", b.faults.HalfJSON, task.Unavailable, 0, true, false},
+	return []faultCase{
+		{"401", answer(401, nil, json), task.Unauthorized, 0, false},
+		{"403", answer(403, nil, json), task.Forbidden, 0, false},
+		{"403 with a limit", answer(403, header{"X-RateLimit-Remaining": "0", "X-RateLimit-Limit": "5000", "Retry-After": "7"}, json), task.Unavailable, 7 * time.Second, false},
+		{"429", answer(429, header{"Retry-After": "9"}, json), task.Unavailable, 9 * time.Second, false},
+		{"404", answer(404, nil, json), task.NotFound, 0, false},
+		{"410", answer(410, nil, json), task.NotFound, 0, false},
+		{"409", answer(409, nil, json), task.Conflict, 0, false},
+		{"422", answer(422, nil, json), task.Invalid, 0, false},
+		{"500", answer(500, nil, json), task.Unavailable, 0, false},
+		{"502 with a page", answer(502, nil, "<html>Bad gateway"), task.Unavailable, 0, false},
+		{"503 with a time", answer(503, header{"Retry-After": "11"}, ""), task.Unavailable, 11 * time.Second, false},
+		{"a page instead of an answer", answer(200, header{"Content-Type": "text/html"}, "<html>Welcome"), task.Unavailable, 0, false},
+		{"cut before", b.faults.CutBefore, task.Unavailable, 0, true},
+		{"cut within", b.faults.CutWithin, task.Unavailable, 0, false},
+		{"half of the answer", b.faults.HalfJSON, task.Unavailable, 0, false},
 	}
 }
 
-func (b *badDays) reading(t *testing.T) {
+func (b *faultSuite) reading(t *testing.T) {
 	key := b.Issue(t, b.repository, b.author, "To be read", "Its text")
 	b.Comment(t, key, b.author, "A comment")
 	for _, bad := range b.answers() {
@@ -119,7 +117,7 @@ func (b *badDays) reading(t *testing.T) {
 	}
 }
 
-func (b *badDays) writing(t *testing.T) {
+func (b *faultSuite) writing(t *testing.T) {
 	key := b.Issue(t, b.repository, b.author, "To be written on", "")
 	for _, bad := range b.answers() {
 		b.proxy.Next(http.MethodPost, b.paths.Comments, bad.fault)
@@ -131,7 +129,7 @@ func (b *badDays) writing(t *testing.T) {
 // check looks at the error of a call. Go's HTTP client sends what changes nothing
 // a second time by itself when a connection that it had used before is cut: then
 // the call is right with a whole answer and no error.
-func (b *badDays) check(t *testing.T, name string, bad badAnswer, write bool, err error, whole bool) {
+func (b *faultSuite) check(t *testing.T, name string, bad faultCase, write bool, err error, whole bool) {
 	t.Helper()
 	if err == nil && !write && whole && bad.sentAgain {
 		return
@@ -142,9 +140,6 @@ func (b *badDays) check(t *testing.T, name string, bad badAnswer, write bool, er
 	if got := forge.RetryAfter(err); got != bad.wait {
 		t.Errorf("%s: wait %s, want %s", name, got, bad.wait)
 	}
-	if got := forge.OutcomeUnknown(err); got != (write && bad.unknown) {
-		t.Errorf("%s: outcome unknown is %v", name, got)
-	}
 	if err != nil && (len(err.Error()) > 2000 || strings.Contains(err.Error(), "\n")) {
 		t.Errorf("%s: the error is %d bytes long or has several lines", name, len(err.Error()))
 	}
@@ -152,7 +147,7 @@ func (b *badDays) check(t *testing.T, name string, bad badAnswer, write bool, er
 
 // lostComment loses the answer to a write in every way that there is. Repeated,
 // the comment is there once.
-func (b *badDays) lostComment(t *testing.T) {
+func (b *faultSuite) lostComment(t *testing.T) {
 	key := b.Issue(t, b.repository, b.author, "To be commented on", "")
 	lost := map[string]Fault{
 		"cut before": b.faults.CutBefore, "cut after": b.faults.CutAfter, "cut within": b.faults.CutWithin,
@@ -162,9 +157,7 @@ func (b *badDays) lostComment(t *testing.T) {
 		post := forge.Post{Text: plain(name), Marker: forge.MarkerOf(name)}
 		b.proxy.Next(http.MethodPost, b.paths.Comments, fault)
 		_, err := b.Forge().CreateComment(t.Context(), key, post)
-		if !forge.OutcomeUnknown(err) {
-			t.Errorf("%s: the outcome is not unknown: %v", name, err)
-		}
+		wantCode(t, err, task.Unavailable)
 		post.Repeat = true
 		for range 2 {
 			if _, err := b.Forge().CreateComment(t.Context(), key, post); err != nil {
@@ -184,15 +177,13 @@ func (b *badDays) lostComment(t *testing.T) {
 	}
 }
 
-func (b *badDays) lostPull(t *testing.T) {
+func (b *faultSuite) lostPull(t *testing.T) {
 	for name, fault := range map[string]Fault{"cut-after": b.faults.CutAfter, "half": b.faults.HalfJSON, "cut-before": b.faults.CutBefore} {
 		b.Commit(t, b.repository, name, map[string]string{name: "x\n"})
 		post := forge.PullPost{Title: title(name), Head: name, Base: "main"}
 		b.proxy.Next(http.MethodPost, b.paths.Pulls, fault)
 		_, _, err := b.Forge().OpenPull(t.Context(), b.repository, post)
-		if !forge.OutcomeUnknown(err) {
-			t.Errorf("%s: the outcome is not unknown: %v", name, err)
-		}
+		wantCode(t, err, task.Unavailable)
 		first, _, err := b.Forge().OpenPull(t.Context(), b.repository, post)
 		if err != nil {
 			t.Errorf("%s, repeated: %v", name, err)
@@ -204,7 +195,7 @@ func (b *badDays) lostPull(t *testing.T) {
 	}
 }
 
-func (b *badDays) lostReview(t *testing.T) {
+func (b *faultSuite) lostReview(t *testing.T) {
 	b.Commit(t, b.repository, "reviewed", map[string]string{"reviewed": "x\n"})
 	key := b.Pull(t, b.repository, b.author, "reviewed", "main", "To be reviewed", "")
 	post := forge.ReviewPost{
@@ -214,9 +205,8 @@ func (b *badDays) lostReview(t *testing.T) {
 	// Whatever requests the adapter makes, the answer to the last one is lost
 	// first, so that nothing of the review is missing on the forge.
 	b.proxy.Next(http.MethodPost, b.paths.Pulls, b.faults.CutAfter)
-	if _, err := b.Forge().SubmitReview(t.Context(), key, post); !forge.OutcomeUnknown(err) {
-		t.Errorf("the outcome is not unknown: %v", err)
-	}
+	_, err := b.Forge().SubmitReview(t.Context(), key, post)
+	wantCode(t, err, task.Unavailable)
 	post.Repeat = true
 	for range 2 {
 		must[forge.Review](t)(b.Forge().SubmitReview(t.Context(), key, post))
@@ -231,7 +221,7 @@ func (b *badDays) lostReview(t *testing.T) {
 	}
 }
 
-func (b *badDays) hanging(t *testing.T) {
+func (b *faultSuite) hanging(t *testing.T) {
 	key := b.Issue(t, b.repository, b.author, "To be waited for", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	arrived := make(chan struct{})
@@ -248,7 +238,7 @@ func (b *badDays) hanging(t *testing.T) {
 	}
 }
 
-func (b *badDays) tooLarge(t *testing.T) {
+func (b *faultSuite) tooLarge(t *testing.T) {
 	key := b.Issue(t, b.repository, b.author, "To be flooded", "")
 	b.proxy.Next(http.MethodGet, b.paths.Item, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		chunk := []byte(strings.Repeat(" ", 1<<20))

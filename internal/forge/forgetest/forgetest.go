@@ -56,7 +56,6 @@ func Run(t *testing.T, fixture Fixture, options Options) {
 		{"StrangeLabels", (*suite).strangeLabels},
 		{"LabelsAtOnce", (*suite).labelsAtOnce},
 		{"Assignees", (*suite).assignees},
-		{"Branches", (*suite).branches},
 		{"Remote", (*suite).remote},
 		{"OpenPull", (*suite).openPull},
 		{"FindPull", (*suite).findPull},

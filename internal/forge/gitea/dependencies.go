@@ -23,7 +23,7 @@ func (f *Forge) Dependencies(ctx context.Context, key task.Key) ([]task.Key, err
 			return f.client(ctx).ListIssueDependencies(at.owner, at.name, at.number, sdk.ListIssueDependenciesOptions{ListOptions: page})
 		})
 	if err != nil {
-		if err = read("read what "+key.String()+" waits for", answer, err); task.CodeOf(err) == task.NotFound {
+		if err = callError("read what "+key.String()+" waits for", answer, err); task.CodeOf(err) == task.NotFound {
 			return nil, nil // the repository has it switched off, or the item is gone
 		}
 		return nil, err

@@ -1,7 +1,7 @@
 // Package gitea is the adapter to Gitea and Forgejo.
 //
-// It speaks through the Gitea SDK, and by itself where the SDK does not know what
-// the server has: the timeline of an issue, labels by name, a branch at a commit.
+// It uses the Gitea SDK, and makes requests by itself where the SDK does not know what
+// the server has: the timeline of an issue, labels by name.
 //
 // What is peculiar to Gitea:
 //
@@ -10,7 +10,7 @@
 //   - A draft is a pull request whose title starts with "WIP:".
 //   - Comments on one line of a diff are one thread: Gitea has no id for it, so
 //     its first comment's is taken. A reply is a review with one comment.
-//   - Whether a comment on a line is outdated is not to be had.
+//   - Gitea does not say whether a comment on a line is outdated.
 //   - Only an administrator of a repository may ask what someone else may do in
 //     it. For others the adapter looks who can be assigned, which is who can
 //     write: then WriteAccess may stand for AdminAccess. In a repository of an

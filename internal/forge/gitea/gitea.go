@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Options says which server to speak to, and as whom.
+// Options says which server to use, and with which token.
 type Options struct {
 	URL   string // of the server, such as https://gitea.example/ or https://example.com/git
 	Token string
@@ -107,36 +106,25 @@ func (f *Forge) request(ctx context.Context, method, path string, in, out any) (
 	return response, nil
 }
 
-// read makes the error of a call that changes nothing; write of one that does.
-func read(what string, answer *sdk.Response, err error) error {
-	return failure(forge.Call{What: what}, answer, err)
-}
-
-func write(what string, answer *sdk.Response, err error) error {
-	return failure(forge.Call{What: what, Write: true}, answer, err)
-}
-
-func failure(call forge.Call, answer *sdk.Response, err error) error {
+// callError makes the error of a request that failed, and nil of none.
+func callError(what string, answer *sdk.Response, err error) error {
 	if err == nil {
 		return nil
 	}
-	if answer == nil || answer.Response == nil {
-		if _, network := errors.AsType[*url.Error](err); !network {
-			// The SDK did not send it at all.
-			return task.Wrap(task.Invalid, err, "cannot "+call.What)
-		}
-		return call.Failure(nil, err)
+	call := forge.Call{What: what}
+	if answer != nil && answer.Response != nil {
+		return call.Failure(answer.Response, err)
 	}
-	err = call.Failure(answer.Response, err)
-	if failed, ok := errors.AsType[*forge.Error](err); ok {
-		failed.MovedTo = movedTo(answer.Header.Get("Location"))
+	if _, network := errors.AsType[*url.Error](err); !network {
+		// The SDK did not send it at all.
+		return task.Wrap(task.Invalid, err, "cannot "+what)
 	}
-	return err
+	return call.Failure(nil, err)
 }
 
-// faulted reports whether Gitea answered with a fault of its own. It often does so
+// isServerError reports whether Gitea answered with a fault of its own. It often does so
 // where it means that something is not there.
-func faulted(err error) bool {
+func isServerError(err error) bool {
 	failed, ok := errors.AsType[*forge.Error](err)
 	return ok && failed.Status == http.StatusInternalServerError
 }
@@ -144,32 +132,12 @@ func faulted(err error) bool {
 // explain looks, when Gitea answered with a fault of its own, whether the item is
 // there at all.
 func (f *Forge) explain(ctx context.Context, key task.Key, err error) error {
-	if faulted(err) {
+	if isServerError(err) {
 		if _, findErr := f.Item(ctx, key); task.CodeOf(findErr) == task.NotFound {
 			return findErr
 		}
 	}
 	return err
-}
-
-// movedItem matches the address to which Gitea sends whoever asks for an item of
-// a repository by its old name.
-var movedItem = regexp.MustCompile(`/repos/([^/]+/[^/]+)/(issues|pulls)/(\d+)$`)
-
-func movedTo(location string) task.Key {
-	found := movedItem.FindStringSubmatch(location)
-	if found == nil {
-		return task.Key{}
-	}
-	number, err := strconv.ParseInt(found[3], 10, 64)
-	if err != nil {
-		return task.Key{}
-	}
-	kind := task.Issue
-	if found[2] == "pulls" {
-		kind = task.Pull
-	}
-	return task.Key{Forge: task.Gitea, Repository: found[1], Kind: kind, Number: number}
 }
 
 // split returns the two parts of a repository's name.

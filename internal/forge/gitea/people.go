@@ -16,14 +16,14 @@ var _ forge.Addresses = (*Forge)(nil)
 func (f *Forge) Address(ctx context.Context, login string) (forge.Address, error) {
 	user, answer, err := f.client(ctx).GetUserInfo(login)
 	if err != nil {
-		if err = read("look for "+login, answer, err); task.CodeOf(err) == task.NotFound {
+		if err = callError("look for "+login, answer, err); task.CodeOf(err) == task.NotFound {
 			return forge.Address{}, nil
 		}
 		return forge.Address{}, err
 	}
 	self, answer, err := f.client(ctx).GetMyUserInfo() // what we are may change
 	if err != nil {
-		return forge.Address{}, read("ask Gitea who we are", answer, err)
+		return forge.Address{}, callError("ask Gitea who we are", answer, err)
 	}
 	if self.IsAdmin && !strings.HasPrefix(strings.ToLower(user.Email), strings.ToLower(user.UserName)+"@noreply.") {
 		return forge.Address{}, nil

@@ -2,8 +2,6 @@ package gitea
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -91,7 +89,7 @@ func (f *Forge) OpenPull(ctx context.Context, repository string, post forge.Pull
 	if err == nil {
 		return pullOf(repository, pull), true, nil
 	}
-	err = write("open a pull request in "+repository, answer, err)
+	err = callError("open a pull request in "+repository, answer, err)
 	if task.CodeOf(err) == task.Conflict {
 		item, found, findErr := f.FindPull(ctx, repository, post.Head, post.Base)
 		if found || findErr != nil {
@@ -114,7 +112,7 @@ func (f *Forge) FindPull(ctx context.Context, repository, head, base string) (fo
 			})
 		})
 	if err != nil {
-		return forge.Item{}, false, read("list the pull requests of "+repository, answer, err)
+		return forge.Item{}, false, callError("list the pull requests of "+repository, answer, err)
 	}
 	slices.SortFunc(pulls, func(a, b *sdk.PullRequest) int { return int(a.Index - b.Index) })
 	for _, pull := range pulls {
@@ -152,56 +150,7 @@ func (f *Forge) EditPull(ctx context.Context, key task.Key, edit forge.PullEdit)
 	}
 	pull, answer, err := f.client(ctx).EditPullRequest(at.owner, at.name, at.number, option)
 	if err != nil {
-		return forge.Item{}, write("edit "+key.String(), answer, err)
+		return forge.Item{}, callError("edit "+key.String(), answer, err)
 	}
 	return pullOf(key.Repository, pull), nil
-}
-
-// Branch returns a branch.
-func (f *Forge) Branch(ctx context.Context, repository, name string) (forge.Branch, error) {
-	owner, short, err := split(repository)
-	if err != nil {
-		return forge.Branch{}, err
-	}
-	branch, answer, err := f.client(ctx).GetRepoBranch(owner, short, name)
-	if err != nil {
-		return forge.Branch{}, read("read the branch "+name+" of "+repository, answer, err)
-	}
-	return branchOf(branch), nil
-}
-
-func branchOf(branch *sdk.Branch) forge.Branch {
-	made := forge.Branch{Name: branch.Name, Protected: branch.Protected}
-	if branch.Commit != nil {
-		made.Commit = branch.Commit.ID
-	}
-	return made
-}
-
-// CreateBranch makes a branch at a commit.
-func (f *Forge) CreateBranch(ctx context.Context, repository, name, commit string) (forge.Branch, error) {
-	owner, short, err := split(repository)
-	if err != nil {
-		return forge.Branch{}, err
-	}
-	// Gitea answers a commit that it does not have with a fault of its own.
-	what := "make the branch " + name + " in " + repository
-	if _, answer, err := f.client(ctx).GetSingleCommit(owner, short, commit); err != nil {
-		return forge.Branch{}, read(what, answer, err)
-	}
-	var branch sdk.Branch
-	wanted := map[string]string{"new_branch_name": name, "old_ref_name": commit}
-	path := "/repos/" + url.PathEscape(owner) + "/" + url.PathEscape(short) + "/branches"
-	answer, err := f.request(ctx, http.MethodPost, path, wanted, &branch)
-	if err == nil {
-		return branchOf(&branch), nil
-	}
-	err = write(what, answer, err)
-	if task.CodeOf(err) == task.Conflict {
-		there, findErr := f.Branch(ctx, repository, name)
-		if findErr == nil && there.Commit == commit {
-			return there, nil
-		}
-	}
-	return forge.Branch{}, err
 }

@@ -24,7 +24,7 @@ func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.R
 	} else {
 		_, answer, err = client.PostIssueReaction(at.owner, at.name, at.number, string(reaction))
 	}
-	return write("react on "+target.Key.String(), answer, err)
+	return callError("react on "+target.Key.String(), answer, err)
 }
 
 // Unreact takes a reaction away.
@@ -40,7 +40,7 @@ func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge
 	} else {
 		answer, err = client.DeleteIssueReaction(at.owner, at.name, at.number, string(reaction))
 	}
-	return write("take back a reaction on "+target.Key.String(), answer, err)
+	return callError("take back a reaction on "+target.Key.String(), answer, err)
 }
 
 // Reactions returns everyone's reactions.
@@ -57,7 +57,7 @@ func (f *Forge) Reactions(ctx context.Context, target forge.Target) ([]forge.Rea
 		found, answer, err = f.itemReactions(ctx, at)
 	}
 	if err != nil {
-		return nil, read("read the reactions on "+target.Key.String(), answer, err)
+		return nil, callError("read the reactions on "+target.Key.String(), answer, err)
 	}
 	var reactions []forge.ReactionBy
 	for _, one := range found {
@@ -118,11 +118,11 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 		State: sdk.StatusState(status.State), TargetURL: status.URL,
 		Description: status.ShortDescription(), Context: status.Context,
 	})
-	err = write("set the status of a commit in "+repository, answer, err)
-	if faulted(err) {
+	err = callError("set the status of a commit in "+repository, answer, err)
+	if isServerError(err) {
 		// So Gitea answers as well when it does not have the commit.
 		if _, answer, findErr := f.client(ctx).GetSingleCommit(owner, name, status.Commit); findErr != nil {
-			if findErr = read("find a commit in "+repository, answer, findErr); task.CodeOf(findErr) == task.NotFound {
+			if findErr = callError("find a commit in "+repository, answer, findErr); task.CodeOf(findErr) == task.NotFound {
 				return findErr
 			}
 		}
@@ -141,7 +141,7 @@ func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forg
 			return f.client(ctx).ListStatuses(owner, name, commit, sdk.ListStatusesOption{ListOptions: page})
 		})
 	if err != nil {
-		return nil, read("read the statuses of a commit in "+repository, answer, err)
+		return nil, callError("read the statuses of a commit in "+repository, answer, err)
 	}
 	last := map[string]*sdk.Status{}
 	for _, one := range found {

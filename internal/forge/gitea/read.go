@@ -21,7 +21,7 @@ func (f *Forge) Self(ctx context.Context) (string, error) {
 	}
 	user, answer, err := f.client(ctx).GetMyUserInfo()
 	if err != nil {
-		return "", read("ask Gitea who we are", answer, err)
+		return "", callError("ask Gitea who we are", answer, err)
 	}
 	f.self = user.UserName
 	return f.self, nil
@@ -34,7 +34,7 @@ func (f *Forge) Repositories(ctx context.Context) ([]forge.Repository, error) {
 			return f.client(ctx).ListMyRepos(sdk.ListReposOptions{ListOptions: page})
 		})
 	if err != nil {
-		return nil, read("list the repositories on Gitea", answer, err)
+		return nil, callError("list the repositories on Gitea", answer, err)
 	}
 	slices.SortFunc(found, func(a, b *sdk.Repository) int { return int(a.ID - b.ID) })
 	var all []forge.Repository
@@ -54,7 +54,7 @@ func (f *Forge) Repository(ctx context.Context, name string) (forge.Repository, 
 	}
 	found, answer, err := f.client(ctx).GetRepo(owner, short)
 	if err != nil {
-		return forge.Repository{}, read("read the repository "+name, answer, err)
+		return forge.Repository{}, callError("read the repository "+name, answer, err)
 	}
 	return repositoryOf(found), nil
 }
@@ -71,7 +71,7 @@ func (f *Forge) accessByTeams(ctx context.Context, repository, login string, kno
 	}
 	assignable, answer, err := f.client(ctx).GetAssignees(owner, name)
 	if err != nil {
-		return forge.NoAccess, read("ask who may write in "+repository, answer, err)
+		return forge.NoAccess, callError("ask who may write in "+repository, answer, err)
 	}
 	if !slices.ContainsFunc(assignable, func(u *sdk.User) bool { return task.SameLogin(u.UserName, login) }) {
 		return known, nil
@@ -101,7 +101,7 @@ func (f *Forge) accessOfAssignable(ctx context.Context, repository, login string
 		if err == nil {
 			return forge.WriteAccess, nil
 		}
-		err = read("ask who is in a team of "+repository, answer, err)
+		err = callError("ask who is in a team of "+repository, answer, err)
 		if code := task.CodeOf(err); code != task.NotFound && code != task.Forbidden {
 			return forge.NoAccess, err
 		}
@@ -120,7 +120,7 @@ func (f *Forge) teams(ctx context.Context, repository string) (teams []*sdk.Team
 		return nil, true, nil
 	}
 	if err != nil {
-		return nil, false, read("ask for the teams of "+repository, answer, err)
+		return nil, false, callError("ask for the teams of "+repository, answer, err)
 	}
 	return teams, false, nil
 }
@@ -164,7 +164,7 @@ func (f *Forge) Access(ctx context.Context, repository, login string) (forge.Acc
 		}
 		return f.accessByTeams(ctx, repository, login, known)
 	}
-	err = read("ask what "+login+" may do in "+repository, answer, err)
+	err = callError("ask what "+login+" may do in "+repository, answer, err)
 	switch task.CodeOf(err) {
 	case task.NotFound:
 		// It does not say whether the account or the repository is missing.
@@ -187,13 +187,13 @@ func (f *Forge) accessAsWriter(ctx context.Context, repository, login string) (f
 	what := "ask who may write in " + repository
 	assignable, answer, err := f.client(ctx).GetAssignees(owner, name)
 	if err != nil {
-		return forge.NoAccess, read(what, answer, err)
+		return forge.NoAccess, callError(what, answer, err)
 	}
 	if slices.ContainsFunc(assignable, func(u *sdk.User) bool { return task.SameLogin(u.UserName, login) }) {
 		return f.accessOfAssignable(ctx, repository, login)
 	}
 	if _, answer, err := f.client(ctx).GetUserInfo(login); err != nil {
-		err = read(what, answer, err)
+		err = callError(what, answer, err)
 		if task.CodeOf(err) == task.NotFound {
 			return forge.NoAccess, nil
 		}
@@ -205,7 +205,7 @@ func (f *Forge) accessAsWriter(ctx context.Context, repository, login string) (f
 	}
 	reads, answer, err := f.client(ctx).IsCollaborator(owner, name, login)
 	if err != nil {
-		return forge.NoAccess, read(what, answer, err)
+		return forge.NoAccess, callError(what, answer, err)
 	}
 	if reads {
 		return forge.ReadAccess, nil
@@ -229,7 +229,7 @@ func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, erro
 			})
 		})
 	if err != nil {
-		err = read("list the open items of "+query.Repository, answer, err)
+		err = callError("list the open items of "+query.Repository, answer, err)
 		if task.CodeOf(err) == task.NotFound && query.Assignee != "" {
 			// Gitea says so as well when the assignee does not exist.
 			_, err = f.Repository(ctx, query.Repository)
@@ -282,13 +282,13 @@ func (f *Forge) Item(ctx context.Context, key task.Key) (forge.Item, error) {
 	if key.Kind == task.Pull {
 		pull, answer, err := f.client(ctx).GetPullRequest(at.owner, at.name, at.number)
 		if err != nil {
-			return forge.Item{}, read("read "+key.String(), answer, err)
+			return forge.Item{}, callError("read "+key.String(), answer, err)
 		}
 		return pullOf(key.Repository, pull), nil
 	}
 	issue, answer, err := f.client(ctx).GetIssue(at.owner, at.name, at.number)
 	if err != nil {
-		return forge.Item{}, read("read "+key.String(), answer, err)
+		return forge.Item{}, callError("read "+key.String(), answer, err)
 	}
 	if issue.PullRequest != nil {
 		return forge.Item{}, task.Errorf(task.NotFound, "%s is not an issue but a pull request", key)
@@ -349,7 +349,7 @@ func (f *Forge) Comments(ctx context.Context, key task.Key) ([]task.Comment, err
 			return f.client(ctx).ListIssueComments(at.owner, at.name, at.number, sdk.ListIssueCommentOptions{ListOptions: page})
 		})
 	if err != nil {
-		return nil, f.explain(ctx, key, read("read the comments on "+key.String(), answer, err))
+		return nil, f.explain(ctx, key, callError("read the comments on "+key.String(), answer, err))
 	}
 	var comments []task.Comment
 	for _, one := range found {

@@ -19,11 +19,11 @@ func (f *Forge) Diff(ctx context.Context, key task.Key) (forge.Diff, error) {
 	}
 	pull, answer, err := f.client(ctx).GetPullRequest(at.owner, at.name, at.number)
 	if err != nil {
-		return forge.Diff{}, read("read "+key.String(), answer, err)
+		return forge.Diff{}, callError("read "+key.String(), answer, err)
 	}
 	patch, answer, err := f.client(ctx).GetPullRequestDiff(at.owner, at.name, at.number, sdk.PullRequestDiffOptions{})
 	if err != nil {
-		return forge.Diff{}, read("read the diff of "+key.String(), answer, err)
+		return forge.Diff{}, callError("read the diff of "+key.String(), answer, err)
 	}
 	diff := forge.Diff{Base: pull.MergeBase, Patch: string(patch)}
 	if pull.Head != nil {
@@ -61,7 +61,7 @@ func (f *Forge) allReviews(ctx context.Context, key task.Key) ([]*sdk.PullReview
 			return f.client(ctx).ListPullReviews(at.owner, at.name, at.number, sdk.ListPullReviewsOptions{ListOptions: page})
 		})
 	if err != nil {
-		return nil, read("read the reviews of "+key.String(), answer, err)
+		return nil, callError("read the reviews of "+key.String(), answer, err)
 	}
 	slices.SortFunc(found, func(a, b *sdk.PullReview) int { return int(a.ID - b.ID) })
 	return found, nil
@@ -124,7 +124,7 @@ func (f *Forge) reviewComments(ctx context.Context, key task.Key, review int64) 
 	}
 	found, answer, err := f.client(ctx).ListPullReviewComments(at.owner, at.name, at.number, review)
 	if err != nil {
-		return nil, read("read the comments of a review of "+key.String(), answer, err)
+		return nil, callError("read the comments of a review of "+key.String(), answer, err)
 	}
 	return found, nil
 }
@@ -174,7 +174,7 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 	}
 	review, answer, err := f.client(ctx).CreatePullReview(at.owner, at.name, at.number, option)
 	if err != nil {
-		return forge.Review{}, write("review "+key.String(), answer, err)
+		return forge.Review{}, callError("review "+key.String(), answer, err)
 	}
 	return reviewOf(review), nil
 }
@@ -217,14 +217,11 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, id string, post forge.P
 		State: sdk.ReviewStateComment, Comments: []sdk.CreatePullReviewComment{lineComment(thread.Anchor, post.Body())},
 	})
 	if err != nil {
-		return task.Comment{}, write("reply in a review thread of "+key.String(), answer, err)
+		return task.Comment{}, callError("reply in a review thread of "+key.String(), answer, err)
 	}
 	written, err := f.reviewComments(ctx, key, review.ID)
 	if err != nil || len(written) == 0 {
-		return task.Comment{}, &forge.Error{
-			Err:            task.Wrap(task.Unavailable, err, "cannot read the reply that was written on "+key.String()),
-			OutcomeUnknown: true,
-		}
+		return task.Comment{}, task.Wrap(task.Unavailable, err, "cannot read the reply that was written on "+key.String())
 	}
 	return lineCommentOf(written[0]), nil
 }

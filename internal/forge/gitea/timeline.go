@@ -42,7 +42,7 @@ func (f *Forge) timeline(ctx context.Context, key task.Key, hidden int, enough f
 		path := fmt.Sprintf("%s/timeline?page=%d&limit=%d", at.path("issues"), number, perPage)
 		answer, err := f.request(ctx, http.MethodGet, path, nil, &page)
 		if err != nil {
-			return read("read the timeline of "+key.String(), answer, err)
+			return callError("read the timeline of "+key.String(), answer, err)
 		}
 		if len(page) == 0 {
 			empty++

@@ -70,7 +70,7 @@ func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Deli
 		Actor:      hook.Sender.Login,
 	}
 	delivery.CommentEdited = hook.Comment != nil && hook.Action == "edited"
-	return hook.tell(delivery)
+	return hook.classify(delivery)
 }
 
 // verified returns the JSON of a webhook that is signed. What is signed is the JSON,
@@ -124,9 +124,9 @@ func (h hookBody) enabled(kind task.ItemKind) string {
 	return issue
 }
 
-// tell says what the event is about. The names of events differ between versions;
+// classify says what the event is about. The names of events differ between versions;
 // what is in the body does not.
-func (h hookBody) tell(delivery forge.Delivery) (forge.Delivery, error) {
+func (h hookBody) classify(delivery forge.Delivery) (forge.Delivery, error) {
 	item := task.Key{Forge: task.Gitea, Repository: delivery.Repository, Kind: task.Issue}
 	switch {
 	case h.PullRequest != nil:

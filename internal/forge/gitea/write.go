@@ -33,7 +33,7 @@ func (f *Forge) CreateComment(ctx context.Context, key task.Key, post forge.Post
 	}
 	comment, answer, err := f.client(ctx).CreateIssueComment(at.owner, at.name, at.number, sdk.CreateIssueCommentOption{Body: post.Body()})
 	if err != nil {
-		return task.Comment{}, f.explain(ctx, key, write("comment on "+key.String(), answer, err))
+		return task.Comment{}, f.explain(ctx, key, callError("comment on "+key.String(), answer, err))
 	}
 	return commentOf(comment), nil
 }
@@ -50,7 +50,7 @@ func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post f
 	}
 	comment, answer, err := f.client(ctx).EditIssueComment(at.owner, at.name, number, sdk.EditIssueCommentOption{Body: post.Body()})
 	if err != nil {
-		return task.Comment{}, write("edit a comment on "+key.String(), answer, err)
+		return task.Comment{}, callError("edit a comment on "+key.String(), answer, err)
 	}
 	edited := commentOf(comment)
 	if comment.Poster == nil {
@@ -67,72 +67,16 @@ func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Mark
 	return forge.FindOwnComment(ctx, f, key, marker)
 }
 
-// EnsureLabels creates the labels that are missing.
-func (f *Forge) EnsureLabels(ctx context.Context, repository string, labels []forge.Label) error {
+// labelColor is the colour of the labels that we create.
+const labelColor = "#1d76db"
+
+func (f *Forge) createLabel(ctx context.Context, repository, label string) error {
 	owner, name, err := split(repository)
 	if err != nil {
 		return err
 	}
-	there, err := f.labels(ctx, owner, name)
-	if err != nil {
-		return err
-	}
-	for _, label := range labels {
-		if there[label.Name] {
-			continue
-		}
-		if err := f.createLabel(ctx, repository, label); err != nil {
-			return err
-		}
-		there[label.Name] = true
-	}
-	return nil
-}
-
-// labels returns the names of the labels that a repository can use: its own and
-// its organisation's.
-func (f *Forge) labels(ctx context.Context, owner, name string) (map[string]bool, error) {
-	names := map[string]bool{}
-	collect := func(list func(sdk.ListLabelsOptions) ([]*sdk.Label, *sdk.Response, error)) (*sdk.Response, error) {
-		found, answer, err := pages(func(l *sdk.Label) int64 { return l.ID },
-			func(page sdk.ListOptions) ([]*sdk.Label, *sdk.Response, error) {
-				return list(sdk.ListLabelsOptions{ListOptions: page})
-			})
-		for _, label := range found {
-			names[label.Name] = true
-		}
-		return answer, err
-	}
-	what := "read the labels of " + owner + "/" + name
-	answer, err := collect(func(page sdk.ListLabelsOptions) ([]*sdk.Label, *sdk.Response, error) {
-		return f.client(ctx).ListRepoLabels(owner, name, page)
-	})
-	if err != nil {
-		return nil, read(what, answer, err)
-	}
-	answer, err = collect(func(page sdk.ListLabelsOptions) ([]*sdk.Label, *sdk.Response, error) {
-		return f.client(ctx).ListOrgLabels(owner, sdk.ListOrgLabelsOptions(page))
-	})
-	// An owner that is not an organisation has none.
-	if err := read(what, answer, err); err != nil && task.CodeOf(err) != task.NotFound {
-		return nil, err
-	}
-	return names, nil
-}
-
-func (f *Forge) createLabel(ctx context.Context, repository string, label forge.Label) error {
-	owner, name, err := split(repository)
-	if err != nil {
-		return err
-	}
-	color := label.Color
-	if color == "" {
-		color = forge.DefaultColor
-	}
-	_, answer, err := f.client(ctx).CreateLabel(owner, name, sdk.CreateLabelOption{
-		Name: label.Name, Color: "#" + color, Description: label.Description,
-	})
-	return write("create the label "+strconv.Quote(label.Name)+" in "+repository, answer, err)
+	_, answer, err := f.client(ctx).CreateLabel(owner, name, sdk.CreateLabelOption{Name: label, Color: labelColor})
+	return callError("create the label "+strconv.Quote(label)+" in "+repository, answer, err)
 }
 
 // AddLabel puts a label on an item. Gitea passes over the name of a label that
@@ -147,14 +91,14 @@ func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
 		wanted := map[string][]string{"labels": {name}}
 		answer, err := f.request(ctx, http.MethodPost, at.path("issues")+"/labels", wanted, &labels)
 		if err != nil {
-			return false, write("label "+key.String(), answer, err)
+			return false, callError("label "+key.String(), answer, err)
 		}
 		return slices.Contains(labelNames(labels), name), nil
 	}
 	if there, err := add(); err != nil || there {
 		return err
 	}
-	if err := f.createLabel(ctx, key.Repository, forge.Label{Name: name}); err != nil {
+	if err := f.createLabel(ctx, key.Repository, name); err != nil {
 		return err
 	}
 	there, err := add()
@@ -172,14 +116,14 @@ func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) erro
 	}
 	labels, answer, err := f.client(ctx).GetIssueLabels(at.owner, at.name, at.number, sdk.ListLabelsOptions{})
 	if err != nil {
-		return read("read the labels of "+key.String(), answer, err)
+		return callError("read the labels of "+key.String(), answer, err)
 	}
 	for _, label := range labels {
 		if label.Name != name {
 			continue
 		}
 		answer, err := f.client(ctx).DeleteIssueLabel(at.owner, at.name, at.number, label.ID)
-		if err := write("take a label off "+key.String(), answer, err); err != nil && task.CodeOf(err) != task.Invalid {
+		if err := callError("take a label off "+key.String(), answer, err); err != nil && task.CodeOf(err) != task.Invalid {
 			return err // Invalid means that someone else has taken it off meanwhile
 		}
 	}
@@ -188,38 +132,23 @@ func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) erro
 
 // Assign adds an assignee.
 func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
-	return f.assign(ctx, key, login, true)
-}
-
-// Unassign removes an assignee.
-func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error {
-	return f.assign(ctx, key, login, false)
-}
-
-func (f *Forge) assign(ctx context.Context, key task.Key, login string, on bool) error {
 	at, err := locate(key)
 	if err != nil {
 		return err
 	}
 	issue, answer, err := f.client(ctx).GetIssue(at.owner, at.name, at.number)
 	if err != nil {
-		return read("read "+key.String(), answer, err)
+		return callError("read "+key.String(), answer, err)
 	}
-	if itemOf(key.Repository, issue).AssignedTo(login) == on {
+	if itemOf(key.Repository, issue).AssignedTo(login) {
 		return nil
 	}
-	wanted := slices.DeleteFunc(logins(issue.Assignees), func(a string) bool { return task.SameLogin(a, login) })
-	if on {
-		wanted = append(wanted, login)
-	}
-	if wanted == nil {
-		wanted = []string{}
-	}
+	wanted := append(logins(issue.Assignees), login)
 	_, answer, err = f.client(ctx).EditIssue(at.owner, at.name, at.number, sdk.EditIssueOption{Assignees: wanted})
-	err = write("change the assignees of "+key.String(), answer, err)
-	if faulted(err) {
+	err = callError("change the assignees of "+key.String(), answer, err)
+	if isServerError(err) {
 		// So Gitea answers as well when the account does not exist.
-		if _, answer, findErr := f.client(ctx).GetUserInfo(login); task.CodeOf(read("look for "+login, answer, findErr)) == task.NotFound {
+		if _, answer, findErr := f.client(ctx).GetUserInfo(login); task.CodeOf(callError("look for "+login, answer, findErr)) == task.NotFound {
 			return task.Errorf(task.Invalid, "there is no %s on Gitea who could be assigned", login)
 		}
 	}

@@ -108,7 +108,7 @@ func (t *appTokens) token(ctx context.Context) (string, error) {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		return "", &tokenError{reading(ctx.Err(), "get a token of the GitHub App")}
+		return "", &tokenError{callError(ctx.Err(), "get a token of the GitHub App")}
 	}
 	if time.Until(t.until) > tokenReserve {
 		return t.current, nil
@@ -118,7 +118,7 @@ func (t *appTokens) token(ctx context.Context) (string, error) {
 		err = errNonsense
 	}
 	if err != nil {
-		return "", &tokenError{reading(err, "get a token of the GitHub App")}
+		return "", &tokenError{callError(err, "get a token of the GitHub App")}
 	}
 	t.current, t.until = answer.GetToken(), answer.GetExpiresAt().Time
 	return t.current, nil

@@ -26,7 +26,7 @@ func (f *Forge) Dependencies(ctx context.Context, key task.Key) ([]task.Key, err
 		var issues []*gh.Issue
 		path := fmt.Sprintf("%s?per_page=%d&page=%d", at.path("issues", at.number, "dependencies", "blocked_by"), perPage, page)
 		if err := f.do(ctx, http.MethodGet, path, nil, &issues); err != nil {
-			if err = reading(err, "read what %s waits for", key); task.CodeOf(err) == task.NotFound {
+			if err = callError(err, "read what %s waits for", key); task.CodeOf(err) == task.NotFound {
 				return nil, nil // a server of before there was such a thing
 			}
 			return nil, err

@@ -27,7 +27,7 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 		body.TargetURL = &status.URL
 	}
 	if _, _, err := f.client.Repositories.CreateStatus(ctx, at.owner, at.name, status.Commit, body); err != nil {
-		return writing(err, "set the status %s of a commit in %s", status.Context, repository)
+		return callError(err, "set the status %s of a commit in %s", status.Context, repository)
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forg
 	options := gh.ListOptions{PerPage: perPage}
 	for status, err := range f.client.Repositories.ListCombinedStatusIter(ctx, at.owner, at.name, commit, &options) {
 		if err != nil {
-			return nil, reading(err, "read the statuses of a commit in %s", repository)
+			return nil, callError(err, "read the statuses of a commit in %s", repository)
 		}
 		statuses = append(statuses, forge.CommitStatus{
 			Commit:      commit,
@@ -67,7 +67,7 @@ func (f *Forge) Remote(ctx context.Context, repository string) (forge.Remote, er
 	}
 	token, err := f.tokens.token(ctx)
 	if err != nil {
-		return forge.Remote{}, reading(err, "get a token for git")
+		return forge.Remote{}, callError(err, "get a token for git")
 	}
 	return forge.Remote{
 		URL:      f.web.JoinPath(at.owner, at.name+".git").String(),
@@ -76,48 +76,27 @@ func (f *Forge) Remote(ctx context.Context, repository string) (forge.Remote, er
 	}, nil
 }
 
-// Branch returns one branch. One that was renamed is not there.
-func (f *Forge) Branch(ctx context.Context, repository, name string) (forge.Branch, error) {
+// hasBranch reports whether a repository has the branch. One that was renamed is not
+// there.
+func (f *Forge) hasBranch(ctx context.Context, repository, name string) (bool, error) {
 	at, err := placeOf(repository)
 	if err != nil {
-		return forge.Branch{}, err
+		return false, err
 	}
-	if name == "" || name == "." || name == ".." {
-		return forge.Branch{}, task.Errorf(task.NotFound, "no branch can be called %q", name)
+	if name == "." || name == ".." {
+		return false, nil // no branch can be called that, and it would be another address
 	}
 	branch := new(gh.Branch)
 	err = f.do(ctx, http.MethodGet, at.path("branches", name), nil, branch)
 	if err == nil && branch.GetName() != name {
 		err = errNonsense
 	}
-	if err != nil {
-		return forge.Branch{}, reading(err, "read the branch %s of %s", name, repository)
+	if err == nil {
+		return true, nil
 	}
-	return forge.Branch{Name: name, Commit: branch.GetCommit().GetSHA(), Protected: branch.GetProtected()}, nil
-}
-
-// CreateBranch makes a branch at a commit.
-func (f *Forge) CreateBranch(ctx context.Context, repository, name, commit string) (forge.Branch, error) {
-	at, err := placeOf(repository)
-	if err != nil {
-		return forge.Branch{}, err
+	failed := callError(err, "read the branch %s of %s", name, repository)
+	if task.CodeOf(failed) == task.NotFound {
+		return false, nil
 	}
-	if !hash.MatchString(commit) {
-		return forge.Branch{}, task.Errorf(task.Invalid, "%q is not a full commit hash", commit)
-	}
-	made, _, err := f.client.Git.CreateRef(ctx, at.owner, at.name, gh.CreateRef{Ref: "refs/heads/" + name, SHA: commit})
-	if status(err) == http.StatusUnprocessableEntity && says(err, "already exists") {
-		branch, err := f.Branch(ctx, repository, name)
-		if err == nil && branch.Commit != commit {
-			err = task.Errorf(task.Conflict, "the branch %s of %s is at %s already", name, repository, branch.Commit)
-		}
-		return branch, err
-	}
-	if err == nil && made.GetObject().GetSHA() != commit {
-		err = errNonsense
-	}
-	if err != nil {
-		return forge.Branch{}, writing(err, "create the branch %s in %s", name, repository)
-	}
-	return forge.Branch{Name: name, Commit: commit}, nil
+	return false, failed
 }

@@ -71,7 +71,7 @@ func New(options Options) (*Forge, error) {
 	switch {
 	case (options.Token == "") == (options.App == nil):
 		return nil, task.Errorf(task.BadConfig, "GitHub needs either a token or an App").
-			WithMend("set one of them")
+			WithHint("set one of them")
 	case options.App != nil:
 		if f.app, err = newAppTokens(*options.App, base, client, transport); err != nil {
 			return nil, err
@@ -111,7 +111,7 @@ func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
 		return nil, task.Errorf(task.BadConfig, "the base URL of GitHub is not a URL: %q", text).
-			WithMend("it is like %s or https://HOST/api/v3/", PublicAPI)
+			WithHint("it is like %s or https://HOST/api/v3/", PublicAPI)
 	}
 	base.User, base.RawQuery, base.Fragment = nil, "", ""
 	base.Path = strings.TrimSuffix(base.Path, "/") + "/"
@@ -196,17 +196,13 @@ func (f *Forge) do(ctx context.Context, method, path string, body, result any) e
 	return err
 }
 
-// reading makes the error of a read that failed, and writing that of a write.
-func reading(err error, what string, args ...any) error { return failure(false, err, what, args) }
-
-func writing(err error, what string, args ...any) error { return failure(true, err, what, args) }
-
 // errNonsense is the reason when an answer has the right form and lacks what it
 // must have.
 var errNonsense = errors.New("the answer lacks what was asked for")
 
-func failure(write bool, err error, what string, args []any) error {
-	call := forge.Call{What: fmt.Sprintf(what, args...), Write: write}
+// callError makes the error of a request that failed.
+func callError(err error, what string, args ...any) error {
+	call := forge.Call{What: fmt.Sprintf(what, args...)}
 	if noToken, ok := errors.AsType[*tokenError](err); ok {
 		// Nothing was sent: it is the token that could not be had.
 		return &forge.Error{
@@ -263,8 +259,8 @@ func status(err error) int {
 	return 0
 }
 
-// says reports whether GitHub gave this reason for a refusal.
-func says(err error, reason string) bool {
+// hasReason reports whether GitHub gave this reason for a refusal.
+func hasReason(err error, reason string) bool {
 	var refused *gh.ErrorResponse
 	if !errors.As(err, &refused) {
 		return false

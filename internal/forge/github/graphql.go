@@ -156,7 +156,7 @@ func (f *Forge) connectedPulls(ctx context.Context, issue task.Key) ([]forge.Lin
 			}
 		}
 		if err := f.query(ctx, connectedQuery, variables, &data); err != nil {
-			return nil, reading(err, "read the links of %s", issue)
+			return nil, callError(err, "read the links of %s", issue)
 		}
 		found := data.Repository.Issue.ClosedByPullRequestsReferences
 		for _, pull := range found.Nodes {

@@ -1,7 +1,6 @@
 package github_test
 
 import (
-	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,12 +34,9 @@ func handlers() map[string]func(*call) reply {
 		"GET /issues/{issue_number}/events":                  listEvents,
 		"GET /issues/{issue_number}/timeline":                func(c *call) reply { return page(c, c.item.Events, c.event) },
 		"GET /issues/{issue_number}/dependencies/blocked_by": func(c *call) reply { return page(c, c.item.WaitsFor, c.issue) },
-		"GET /labels":                                 listLabels,
-		"POST /labels":                                createLabel,
-		"POST /issues/{issue_number}/labels":          addLabels,
-		"DELETE /issues/{issue_number}/labels/{name}": removeLabel,
-		"POST /issues/{issue_number}/assignees":       func(c *call) reply { return assign(c, true) },
-		"DELETE /issues/{issue_number}/assignees":     func(c *call) reply { return assign(c, false) },
+		"POST /issues/{issue_number}/labels":                 addLabels,
+		"DELETE /issues/{issue_number}/labels/{name}":        removeLabel,
+		"POST /issues/{issue_number}/assignees":              assign,
 
 		"GET /pulls":                                              listPulls,
 		"POST /pulls":                                             openPull,
@@ -69,7 +65,6 @@ func handlers() map[string]func(*call) reply {
 		"POST /statuses/{sha}":      setStatus,
 		"GET /commits/{ref}/status": combinedStatus,
 		"GET /branches/{branch}":    getBranch,
-		"POST /git/refs":            createRef,
 	}
 }
 
@@ -162,19 +157,6 @@ func editComment(c *call) reply {
 	})
 }
 
-func listLabels(c *call) reply {
-	return page(c, labelObjects(c.repo.Labels), func(label object) object { return label })
-}
-
-func createLabel(c *call) reply {
-	label := read[struct{ Name string }](c)
-	if slices.ContainsFunc(c.repo.Labels, func(has string) bool { return strings.EqualFold(has, label.Name) }) {
-		return refusal(422, "Validation Failed", object{"resource": "Label", "code": "already_exists", "field": "name"})
-	}
-	c.repo.Labels = append(c.repo.Labels, label.Name)
-	return created(labelObjects([]string{label.Name})[0])
-}
-
 func addLabels(c *call) reply {
 	for _, name := range read[struct{ Labels []string }](c).Labels {
 		c.item.AddLabel(c.user, name)
@@ -189,23 +171,17 @@ func removeLabel(c *call) reply {
 	return ok(labelObjects(c.item.Labels))
 }
 
-func assign(c *call, on bool) reply {
+func assign(c *call) reply {
 	users := slices.Clone(c.item.Assignees)
 	for _, login := range read[struct{ Assignees []string }](c).Assignees {
 		user := c.world.User(login)
-		if user == nil || c.repo.Access[user] == forge.NoAccess {
+		if user == nil || c.repo.Access[user] == forge.NoAccess || slices.Contains(users, user) {
 			continue // GitHub says nothing
 		}
-		users = slices.DeleteFunc(users, func(has *forgeworld.User) bool { return has == user })
-		if on {
-			users = append(users, user)
-		}
+		users = append(users, user)
 	}
 	c.item.Assign(c.user, users...)
-	if on {
-		return created(c.issue(c.item))
-	}
-	return ok(c.issue(c.item))
+	return created(c.issue(c.item))
 }
 
 func listPulls(c *call) reply {
@@ -393,17 +369,4 @@ func getBranch(c *call) reply {
 		return refusal(404, "Branch not found")
 	}
 	return ok(object{"name": c.param["branch"], "commit": object{"sha": commit}, "protected": false})
-}
-
-func createRef(c *call) reply {
-	post := read[struct{ Ref, SHA string }](c)
-	name := strings.TrimPrefix(post.Ref, "refs/heads/")
-	if !c.repo.HasCommit(c.t, post.SHA) {
-		return refusal(422, "Object does not exist")
-	}
-	if c.repo.Branch(c.t, name) != "" {
-		return refusal(422, "Reference already exists")
-	}
-	c.repo.SetBranch(c.t, name, post.SHA)
-	return created(object{"ref": post.Ref, "node_id": base64.StdEncoding.EncodeToString([]byte(name)), "object": object{"sha": post.SHA, "type": "commit"}})
 }

@@ -22,7 +22,7 @@ func (f *Forge) Address(ctx context.Context, name string) (forge.Address, error)
 		return forge.Address{}, nil
 	}
 	if err != nil {
-		return forge.Address{}, reading(err, "look for the account %s on GitHub", name)
+		return forge.Address{}, callError(err, "look for the account %s on GitHub", name)
 	}
 	return forge.Address{Name: user.GetName(), Email: noReply(user.GetID(), user.GetLogin())}, nil
 }

@@ -30,12 +30,12 @@ func (f *Forge) OpenPull(ctx context.Context, repository string, post forge.Pull
 		if found || findErr != nil {
 			return item, false, findErr
 		}
-		if post.Draft && says(err, "draft pull requests are not supported") {
+		if post.Draft && hasReason(err, "draft pull requests are not supported") {
 			return forge.Item{}, false, task.Wrap(task.Unsupported, err, "the repository "+repository+" can have no drafts").
-				WithMend("open it as one that is ready")
+				WithHint("open it as one that is ready")
 		}
 	}
-	return forge.Item{}, false, writing(err, "open a pull request from %s in %s", post.Head, repository)
+	return forge.Item{}, false, callError(err, "open a pull request from %s in %s", post.Head, repository)
 }
 
 // FindPull returns the open pull request from head to base.
@@ -50,7 +50,7 @@ func (f *Forge) FindPull(ctx context.Context, repository, head, base string) (fo
 	}
 	for pull, err := range f.client.PullRequests.ListIter(ctx, at.owner, at.name, &options) {
 		if err != nil {
-			return forge.Item{}, false, reading(err, "look for the pull request from %s in %s", head, repository)
+			return forge.Item{}, false, callError(err, "look for the pull request from %s in %s", head, repository)
 		}
 		// The owner may have a fork with such a branch as well.
 		item := pullItem(repository, pull)
@@ -91,7 +91,7 @@ func (f *Forge) EditPull(ctx context.Context, key task.Key, edit forge.PullEdit)
 		}
 	}
 	if err != nil {
-		return forge.Item{}, writing(err, "edit %s", key)
+		return forge.Item{}, callError(err, "edit %s", key)
 	}
 	return pullItem(key.Repository, pull), nil
 }

@@ -34,7 +34,7 @@ func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.R
 		_, _, err = f.client.Reactions.CreateIssueCommentReaction(ctx, at.owner, at.name, comment, string(reaction))
 	}
 	if err != nil {
-		return writing(err, "react to %s", target.Key)
+		return callError(err, "react to %s", target.Key)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge
 			_, err = f.client.Reactions.DeleteIssueCommentReaction(ctx, at.owner, at.name, comment, given.GetID())
 		}
 		if err != nil {
-			return writing(err, "take back a reaction to %s", target.Key)
+			return callError(err, "take back a reaction to %s", target.Key)
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (f *Forge) reactions(ctx context.Context, target forge.Target) ([]*gh.React
 	var reactions []*gh.Reaction
 	for reaction, err := range listing {
 		if err != nil {
-			return nil, reading(err, "read the reactions to %s", target.Key)
+			return nil, callError(err, "read the reactions to %s", target.Key)
 		}
 		reactions = append(reactions, reaction)
 	}

@@ -3,7 +3,6 @@ package github
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,7 +27,7 @@ func (f *Forge) Self(ctx context.Context) (string, error) {
 		err = errNonsense
 	}
 	if err != nil {
-		return "", reading(err, "find out who we are on GitHub")
+		return "", callError(err, "find out who we are on GitHub")
 	}
 	f.selfLock.Lock()
 	defer f.selfLock.Unlock()
@@ -60,7 +59,7 @@ func (f *Forge) Repositories(ctx context.Context) ([]forge.Repository, error) {
 	var repositories []forge.Repository
 	for found, err := range listing {
 		if err != nil {
-			return nil, reading(err, "list the repositories on GitHub")
+			return nil, callError(err, "list the repositories on GitHub")
 		}
 		if found.GetArchived() {
 			continue
@@ -85,7 +84,7 @@ func (f *Forge) Repository(ctx context.Context, name string) (forge.Repository, 
 		err = errNonsense
 	}
 	if err != nil {
-		return forge.Repository{}, reading(err, "read the repository %s", name)
+		return forge.Repository{}, callError(err, "read the repository %s", name)
 	}
 	return f.repository(ctx, found)
 }
@@ -102,9 +101,9 @@ func (f *Forge) repository(ctx context.Context, found *gh.Repository) (forge.Rep
 		return repository, nil
 	}
 	// GitHub names a default branch before there is one.
-	_, err := f.Branch(ctx, repository.Name, repository.DefaultBranch)
-	if task.CodeOf(err) == task.NotFound {
-		repository.DefaultBranch, err = "", nil
+	has, err := f.hasBranch(ctx, repository.Name, repository.DefaultBranch)
+	if err == nil && !has {
+		repository.DefaultBranch = ""
 	}
 	return repository, err
 }
@@ -125,7 +124,7 @@ func (f *Forge) Access(ctx context.Context, repository, name string) (forge.Acce
 		return forge.NoAccess, err
 	}
 	if err != nil {
-		return forge.NoAccess, reading(err, "read what %s may do in %s", name, repository)
+		return forge.NoAccess, callError(err, "read what %s may do in %s", name, repository)
 	}
 	// This field is rounded by GitHub: "maintain" is write and "triage" is read.
 	switch level.GetPermission() {
@@ -165,7 +164,7 @@ func (f *Forge) List(ctx context.Context, query forge.Query) ([]forge.Item, erro
 			}
 		}
 		if err != nil {
-			return nil, reading(err, "list the items of %s", query.Repository)
+			return nil, callError(err, "list the items of %s", query.Repository)
 		}
 		if item := issueItem(query.Repository, issue); passes(item, query) {
 			items = append(items, item)
@@ -187,7 +186,7 @@ func (f *Forge) exists(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, reading(err, "look for the account %s on GitHub", name)
+		return false, callError(err, "look for the account %s on GitHub", name)
 	}
 	return true, nil
 }
@@ -218,7 +217,7 @@ func (f *Forge) Item(ctx context.Context, key task.Key) (forge.Item, error) {
 		err = errNonsense
 	}
 	if err != nil {
-		return forge.Item{}, f.missing(ctx, err, key)
+		return forge.Item{}, callError(err, "read %s", key)
 	}
 	if issue.IsPullRequest() {
 		return forge.Item{}, task.Errorf(task.NotFound, "%s is a pull request, not an issue", key)
@@ -232,42 +231,9 @@ func (f *Forge) pull(ctx context.Context, key task.Key, at place) (forge.Item, e
 		err = errNonsense
 	}
 	if err != nil {
-		return forge.Item{}, f.missing(ctx, err, key)
+		return forge.Item{}, callError(err, "read %s", key)
 	}
 	return pullItem(key.Repository, pull), nil
-}
-
-// missing makes the error of an item that could not be read. If GitHub redirects,
-// it was moved: one more request tells where to.
-func (f *Forge) missing(ctx context.Context, err error, key task.Key) error {
-	failed := reading(err, "read %s", key)
-	var redirect *gh.RedirectionError
-	var coded *forge.Error
-	if !errors.As(err, &redirect) || redirect.Location == nil || !errors.As(failed, &coded) {
-		return failed
-	}
-	address := f.base.ResolveReference(redirect.Location)
-	if address.Host != f.base.Host || address.Scheme != f.base.Scheme {
-		return failed // our token is not for that host
-	}
-	moved := new(gh.Issue)
-	if err := f.do(ctx, http.MethodGet, address.String(), nil, moved); err != nil {
-		return errors.Join(failed, reading(err, "read where %s is now", key))
-	}
-	// The address of a pull request is that of its repository and then "/pulls".
-	repository := repositoryOf(moved.GetRepositoryURL())
-	if repository == "" {
-		repository = repositoryOf(beforePulls(moved.GetURL()))
-	}
-	if repository != "" && moved.GetNumber() > 0 {
-		coded.MovedTo = task.Key{Forge: task.GitHub, Repository: repository, Kind: key.Kind, Number: int64(moved.GetNumber())}
-	}
-	return failed
-}
-
-func beforePulls(address string) string {
-	before, _, _ := strings.Cut(address, "/pulls/")
-	return before
 }
 
 // Comments returns the comments in the item's conversation.
@@ -280,10 +246,10 @@ func (f *Forge) Comments(ctx context.Context, key task.Key) ([]task.Comment, err
 	var comments []task.Comment
 	for comment, err := range f.client.Issues.ListCommentsIter(ctx, at.owner, at.name, at.number, &options) {
 		if err != nil {
-			return nil, reading(err, "read the comments on %s", key)
+			return nil, callError(err, "read the comments on %s", key)
 		}
 		if comment.GetID() == 0 {
-			return nil, reading(errNonsense, "read the comments on %s", key)
+			return nil, callError(errNonsense, "read the comments on %s", key)
 		}
 		comments = append(comments, issueComment(comment))
 	}
@@ -366,7 +332,7 @@ func (f *Forge) timeline(ctx context.Context, key task.Key) ([]*gh.Timeline, err
 	options := gh.ListOptions{PerPage: perPage}
 	for event, err := range f.client.Issues.ListIssueTimelineIter(ctx, at.owner, at.name, at.number, &options) {
 		if err != nil {
-			return nil, reading(err, "read the history of %s", key)
+			return nil, callError(err, "read the history of %s", key)
 		}
 		timeline = append(timeline, event)
 	}

@@ -24,7 +24,7 @@ func (f *Forge) Diff(ctx context.Context, key task.Key) (forge.Diff, error) {
 	}
 	request, err := f.client.NewRequest(ctx, http.MethodGet, at.path("pulls", at.number), nil)
 	if err != nil {
-		return forge.Diff{}, reading(err, "read the diff of %s", key)
+		return forge.Diff{}, callError(err, "read the diff of %s", key)
 	}
 	request.Header.Set("Accept", "application/vnd.github.diff")
 	var patch bytes.Buffer
@@ -33,7 +33,7 @@ func (f *Forge) Diff(ctx context.Context, key task.Key) (forge.Diff, error) {
 		return forge.Diff{}, task.Wrap(task.TooLarge, err, "GitHub does not give the diff of "+key.String())
 	}
 	if err != nil {
-		return forge.Diff{}, reading(err, "read the diff of %s", key)
+		return forge.Diff{}, callError(err, "read the diff of %s", key)
 	}
 	// GitHub does not say at which commit the head left its base.
 	return forge.Diff{Head: pull.HeadCommit, Patch: patch.String()}, nil
@@ -51,7 +51,7 @@ func (f *Forge) Reviews(ctx context.Context, key task.Key) ([]forge.Review, erro
 	options := gh.ListOptions{PerPage: perPage}
 	for review, err := range f.client.PullRequests.ListReviewsIter(ctx, at.owner, at.name, at.number, &options) {
 		if err != nil {
-			return nil, reading(err, "read the reviews of %s", key)
+			return nil, callError(err, "read the reviews of %s", key)
 		}
 		empty := review.GetState() == "COMMENTED" && review.GetBody() == ""
 		if review.GetState() != "PENDING" && !empty {
@@ -80,7 +80,7 @@ func (f *Forge) beforeDismissal(ctx context.Context, key task.Key, at place, rev
 	options := gh.ListOptions{PerPage: perPage}
 	for event, err := range f.client.Issues.ListIssueEventsIter(ctx, at.owner, at.name, at.number, &options) {
 		if err != nil {
-			return reading(err, "read which reviews of %s were dismissed", key)
+			return callError(err, "read which reviews of %s were dismissed", key)
 		}
 		dismissed := event.GetDismissedReview()
 		id := idOf(dismissed.GetReviewID())
@@ -133,7 +133,7 @@ func (f *Forge) ReviewThreads(ctx context.Context, key task.Key) ([]forge.Review
 	}
 	states, err := f.threadStates(ctx, at)
 	if err != nil {
-		return nil, reading(err, "read the review threads of %s", key)
+		return nil, callError(err, "read the review threads of %s", key)
 	}
 	var threads []forge.ReviewThread
 	index := map[string]int{}
@@ -160,7 +160,7 @@ func (f *Forge) lineComments(ctx context.Context, key task.Key, at place) ([]*gh
 	}
 	for comment, err := range f.client.PullRequests.ListCommentsIter(ctx, at.owner, at.name, at.number, &options) {
 		if err != nil {
-			return nil, reading(err, "read the review comments of %s", key)
+			return nil, callError(err, "read the review comments of %s", key)
 		}
 		comments = append(comments, comment)
 	}
@@ -222,7 +222,7 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 		err = errNonsense
 	}
 	if err != nil {
-		return forge.Review{}, writing(err, "submit a review of %s", key)
+		return forge.Review{}, callError(err, "submit a review of %s", key)
 	}
 	return reviewOf(review), nil
 }
@@ -264,7 +264,7 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, thread string, post for
 		err = errNonsense
 	}
 	if err != nil {
-		return task.Comment{}, writing(err, "reply on %s", key)
+		return task.Comment{}, callError(err, "reply on %s", key)
 	}
 	return lineComment(comment), nil
 }

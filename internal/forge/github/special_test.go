@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/forge/github"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
 	"github.com/toryo-dev/toryo/internal/testkit/forgeworld"
@@ -67,8 +66,25 @@ func TestSecondaryLimit(t *testing.T) {
 	for name, limit := range limits {
 		s.proxy.Next(http.MethodPost, "/comments", testkit.Answer(limit.status, limit.header, limit.body))
 		_, err := s.Forge().CreateComment(t.Context(), s.issue, forge.Post{Text: text("x")})
-		if task.CodeOf(err) != task.Unavailable || forge.RetryAfter(err) != limit.wait || forge.OutcomeUnknown(err) {
+		if task.CodeOf(err) != task.Unavailable || forge.RetryAfter(err) != limit.wait {
 			t.Errorf("%s: %v has the code %s, wait %s", name, err, task.CodeOf(err), forge.RetryAfter(err))
+		}
+	}
+}
+
+// TestEmptyRepository has a default branch, as GitHub says, that is not there yet.
+func TestEmptyRepository(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.proxy.Next(http.MethodGet, "/branches/", testkit.Answer(404, nil, `{"message":"Branch not found"}`))
+	repository, err := s.Forge().Repository(t.Context(), s.name)
+	if err != nil || repository.Name != s.name || repository.DefaultBranch != "" {
+		t.Errorf("read %+v, %v", repository, err)
+	}
+	for _, body := range []string{"{}", "null", `{"name":"other"}`} {
+		s.proxy.Next(http.MethodGet, "/branches/", testkit.Answer(200, map[string]string{"Content-Type": "application/json"}, body))
+		if _, err := s.Forge().Repository(t.Context(), s.name); task.CodeOf(err) != task.Unavailable {
+			t.Errorf("%s: %v", body, err)
 		}
 	}
 }
@@ -106,14 +122,12 @@ func TestNonsense(t *testing.T) {
 					_, err := f.SubmitReview(ctx, s.pull, forge.ReviewPost{Verdict: forge.Remark, Text: text("x")})
 					return err
 				},
-				"GET /branches": func() error { _, err := f.Branch(ctx, s.name, "main"); return err },
 				"PATCH /pulls/": func() error {
 					title := text("t")
 					_, err := f.EditPull(ctx, s.pull, forge.PullEdit{Title: &title})
 					return err
 				},
-				"GET " + s.name:  func() error { _, err := f.Repository(ctx, s.name); return err },
-				"POST /git/refs": func() error { _, err := f.CreateBranch(ctx, s.name, "b", strings.Repeat("a", 40)); return err },
+				"GET " + s.name: func() error { _, err := f.Repository(ctx, s.name); return err },
 				"POST " + s.name + "/pulls": func() error {
 					_, _, err := f.OpenPull(ctx, s.name, forge.PullPost{Title: text("t"), Head: "topic", Base: "main"})
 					return err
@@ -123,8 +137,8 @@ func TestNonsense(t *testing.T) {
 				method, part, _ := strings.Cut(name, " ")
 				s.proxy.Next(method, part, nonsense)
 				err := call()
-				if task.CodeOf(err) != task.Unavailable || forge.OutcomeUnknown(err) != (method != http.MethodGet) {
-					t.Errorf("%s: %d %q: %v, outcome unknown %v", name, status, body, err, forge.OutcomeUnknown(err))
+				if task.CodeOf(err) != task.Unavailable {
+					t.Errorf("%s: %d %q: %v", name, status, body, err)
 				}
 			}
 			if body != "[]" && body != "null" { // those are a listing of nothing
@@ -137,24 +151,6 @@ func TestNonsense(t *testing.T) {
 	}
 	if left := s.proxy.Left(); left != 0 {
 		t.Errorf("%d answers were not asked for", left)
-	}
-}
-
-func TestMovedTo(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	now := s.RenameRepository(t, s.name)
-	direct, err := github.New(github.Options{URL: s.server.URL + apiPrefix, Token: botToken})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []task.Key{s.issue, s.pull} {
-		_, err := direct.Item(t.Context(), key)
-		want := key
-		want.Repository = now
-		if to, known := forge.MovedTo(err); !known || to != want || task.CodeOf(err) != task.NotFound {
-			t.Errorf("%s moved to %s, %v, want %s: %v", key, to, known, want, err)
-		}
 	}
 }
 
@@ -220,22 +216,19 @@ func TestGraphRefusals(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	ready := true
-	tests := map[string]struct {
-		code    task.Code
-		unknown bool
-	}{
-		`{"data":null,"errors":[{"type":"NOT_FOUND","message":"no"}]}`:     {task.NotFound, false},
-		`{"data":null,"errors":[{"type":"FORBIDDEN","message":"no"}]}`:     {task.Forbidden, false},
-		`{"data":null,"errors":[{"type":"RATE_LIMITED","message":"no"}]}`:  {task.Unavailable, false},
-		`{"data":null,"errors":[{"type":"UNPROCESSABLE","message":"no"}]}`: {task.Invalid, false},
-		`{"data":null,"errors":[{"message":"timeout"}]}`:                   {task.Unavailable, true},
-		`{"data":`: {task.Unavailable, true},
+	tests := map[string]task.Code{
+		`{"data":null,"errors":[{"type":"NOT_FOUND","message":"no"}]}`:     task.NotFound,
+		`{"data":null,"errors":[{"type":"FORBIDDEN","message":"no"}]}`:     task.Forbidden,
+		`{"data":null,"errors":[{"type":"RATE_LIMITED","message":"no"}]}`:  task.Unavailable,
+		`{"data":null,"errors":[{"type":"UNPROCESSABLE","message":"no"}]}`: task.Invalid,
+		`{"data":null,"errors":[{"message":"timeout"}]}`:                   task.Unavailable,
+		`{"data":`: task.Unavailable,
 	}
 	for body, want := range tests {
 		s.proxy.Next(http.MethodPost, "/graphql", testkit.Answer(200, nil, body))
 		_, err := s.Forge().EditPull(t.Context(), s.pull, forge.PullEdit{Draft: &ready})
-		if task.CodeOf(err) != want.code || forge.OutcomeUnknown(err) != want.unknown {
-			t.Errorf("%s: %v has the code %s, unknown %v", body, err, task.CodeOf(err), forge.OutcomeUnknown(err))
+		if task.CodeOf(err) != want {
+			t.Errorf("%s: %v has the code %s, want %s", body, err, task.CodeOf(err), want)
 		}
 	}
 	item, err := s.Forge().EditPull(t.Context(), s.pull, forge.PullEdit{Draft: &ready})

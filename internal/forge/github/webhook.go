@@ -78,7 +78,7 @@ func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Deli
 		delivery.Enabled = delivery.Event
 	}
 	delivery.CommentEdited = delivery.Event == "issue_comment" && hook.Action == "edited"
-	return hook.tell(delivery)
+	return hook.classify(delivery)
 }
 
 // SignedWebhook says whether the headers of a webhook have a signature.
@@ -94,11 +94,11 @@ func signatureOf(header http.Header) string {
 	return signature
 }
 
-// tell says what the event is about.
-func (h hookBody) tell(delivery forge.Delivery) (forge.Delivery, error) {
+// classify says what the event is about.
+func (h hookBody) classify(delivery forge.Delivery) (forge.Delivery, error) {
 	switch delivery.Event {
 	case "issues", "issue_comment":
-		return h.tellIssue(delivery)
+		return h.classifyIssue(delivery)
 	case "pull_request", "pull_request_target", "pull_request_review",
 		"pull_request_review_comment", "pull_request_review_thread":
 		if h.PullRequest == nil {
@@ -115,7 +115,7 @@ func (h hookBody) tell(delivery forge.Delivery) (forge.Delivery, error) {
 	return delivery, nil
 }
 
-func (h hookBody) tellIssue(delivery forge.Delivery) (forge.Delivery, error) {
+func (h hookBody) classifyIssue(delivery forge.Delivery) (forge.Delivery, error) {
 	if h.Issue == nil {
 		return forge.Delivery{}, task.Errorf(task.Invalid, "the webhook %s of GitHub names no issue", delivery.Event)
 	}

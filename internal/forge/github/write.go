@@ -47,7 +47,7 @@ func written(comment *gh.IssueComment, err error, what string, key task.Key) (ta
 		err = errNonsense
 	}
 	if err != nil {
-		return task.Comment{}, writing(err, what, key)
+		return task.Comment{}, callError(err, what, key)
 	}
 	return issueComment(comment), nil
 }
@@ -55,48 +55,6 @@ func written(comment *gh.IssueComment, err error, what string, key task.Key) (ta
 // FindComment returns the oldest comment of ours with the marker.
 func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Marker) (task.Comment, bool, error) {
 	return forge.FindOwnComment(ctx, f, key, marker)
-}
-
-// EnsureLabels creates the labels that the repository does not have.
-func (f *Forge) EnsureLabels(ctx context.Context, repository string, labels []forge.Label) error {
-	at, err := placeOf(repository)
-	if err != nil {
-		return err
-	}
-	has := map[string]bool{}
-	for label, err := range f.client.Issues.ListLabelsIter(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage}) {
-		if err != nil {
-			return reading(err, "list the labels of %s", repository)
-		}
-		has[strings.ToLower(label.GetName())] = true
-	}
-	for _, label := range labels {
-		name := strings.ToLower(label.Name)
-		if has[name] {
-			continue
-		}
-		if err := f.createLabel(ctx, at, label); err != nil {
-			return writing(err, "create the label %q in %s", label.Name, repository)
-		}
-		has[name] = true
-	}
-	return nil
-}
-
-func (f *Forge) createLabel(ctx context.Context, at place, label forge.Label) error {
-	color := strings.TrimPrefix(label.Color, "#")
-	if color == "" {
-		color = forge.DefaultColor
-	}
-	body := gh.CreateIssueLabelRequest{Name: label.Name, Color: &color}
-	if label.Description != "" {
-		body.Description = &label.Description
-	}
-	_, _, err := f.client.Issues.CreateLabel(ctx, at.owner, at.name, body)
-	if status(err) == http.StatusUnprocessableEntity && says(err, "already_exists") {
-		return nil
-	}
-	return err
 }
 
 // AddLabel puts a label on the item. GitHub creates one that is missing.
@@ -110,7 +68,7 @@ func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
 	}
 	body := map[string][]string{"labels": {name}}
 	if err := f.do(ctx, http.MethodPost, at.path("issues", at.number, "labels"), body, nil); err != nil {
-		return writing(err, "put the label %q on %s", name, key)
+		return callError(err, "put the label %q on %s", name, key)
 	}
 	return nil
 }
@@ -131,13 +89,13 @@ func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) erro
 		return err
 	}
 	if err != nil {
-		return writing(err, "take the label %q off %s", name, key)
+		return callError(err, "take the label %q off %s", name, key)
 	}
 	return nil
 }
 
-// Assign adds a login to the assignees. GitHub leaves out without a word whom it
-// does not let be assigned.
+// Assign adds a login to the assignees. GitHub gives no error for a login that cannot
+// be assigned: it leaves it out.
 func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 	at, err := placeOfKey(key)
 	if err != nil {
@@ -148,23 +106,11 @@ func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 		err = errNonsense
 	}
 	if err != nil {
-		return writing(err, "assign %s to %s", login, key)
+		return callError(err, "assign %s to %s", login, key)
 	}
 	if !(forge.Item{Assignees: loginsOf(issue.Assignees)}).AssignedTo(login) {
 		return task.Errorf(task.Invalid, "GitHub does not let %s be assigned to %s", login, key).
-			WithMend("give %s access to the repository", login)
-	}
-	return nil
-}
-
-// Unassign removes a login from the assignees.
-func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error {
-	at, err := placeOfKey(key)
-	if err != nil {
-		return err
-	}
-	if _, _, err := f.client.Issues.RemoveAssignees(ctx, at.owner, at.name, at.number, []string{login}); err != nil {
-		return writing(err, "unassign %s from %s", login, key)
+			WithHint("give %s access to the repository", login)
 	}
 	return nil
 }

@@ -25,19 +25,18 @@ type contract struct {
 
 // schemaFiles are the schemas by the names that the routes use.
 var schemaFiles = map[string]string{
-	"issue": "issue.json", "merge_request": "merge_request.json", "notes": "notes.json", "label": "labels/project_label.json",
-	"branch": "branch.json", "user": "user/basic.json", "members": "members.json",
+	"issue": "issue.json", "merge_request": "merge_request.json", "notes": "notes.json",
+	"user": "user/basic.json", "members": "members.json",
 }
 
 // recordings are the recorded answers by the names that the routes use.
 var recordings = map[string]string{
-	"project":     "projects%2F61363672",
-	"award":       "projects%2F61363672%2Fissues%2F1%2Faward_emoji%3Fpage=1&per_page=2",
-	"discussion":  "projects%2F61363672%2Fissues%2F2%2Fdiscussions%3Fpage=1&per_page=100",
-	"approvals":   "projects%2F61363672%2Fmerge_requests%2F1%2Fapprovals",
-	"issue":       "projects%2F61363672%2Fissues%3Fpage=1&per_page=2&sort=asc&state=all",
-	"request":     "projects%2F61363672%2Fmerge_requests%2F1",
-	"labelListed": "projects%2F61363672%2Flabels%3Fpage=1&per_page=100",
+	"project":    "projects%2F61363672",
+	"award":      "projects%2F61363672%2Fissues%2F1%2Faward_emoji%3Fpage=1&per_page=2",
+	"discussion": "projects%2F61363672%2Fissues%2F2%2Fdiscussions%3Fpage=1&per_page=100",
+	"approvals":  "projects%2F61363672%2Fmerge_requests%2F1%2Fapprovals",
+	"issue":      "projects%2F61363672%2Fissues%3Fpage=1&per_page=2&sort=asc&state=all",
+	"request":    "projects%2F61363672%2Fmerge_requests%2F1",
 }
 
 func newContract(t testing.TB) *contract {

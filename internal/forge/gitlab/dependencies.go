@@ -24,7 +24,7 @@ func (f *Forge) Dependencies(ctx context.Context, key task.Key) ([]task.Key, err
 		return f.client.IssueLinks.ListIssueRelations(key.Repository, key.Number, page...)
 	})
 	if err != nil {
-		return nil, reading(err, "read what %s waits for", key)
+		return nil, callError(err, "read what %s waits for", key)
 	}
 	var keys []task.Key
 	for _, link := range links {

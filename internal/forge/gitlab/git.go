@@ -39,8 +39,8 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, wanted forge.C
 	if err == nil {
 		return nil
 	}
-	failed := writing(err, "set the status %s of a commit in %s", wanted.Context, repository)
-	if status(err) != http.StatusBadRequest || !says(err, "cannot transition") {
+	failed := callError(err, "set the status %s of a commit in %s", wanted.Context, repository)
+	if status(err) != http.StatusBadRequest || !hasReason(err, "cannot transition") {
 		return failed
 	}
 	// GitLab refuses to make something pending that is.
@@ -70,7 +70,7 @@ func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forg
 		return f.client.Commits.GetCommitStatuses(repository, commit, &options, page...)
 	})
 	if err != nil {
-		return nil, reading(err, "read the statuses of a commit in %s", repository)
+		return nil, callError(err, "read the statuses of a commit in %s", repository)
 	}
 	last := map[string]*gl.CommitStatus{}
 	for _, status := range found {
@@ -111,46 +111,4 @@ func (f *Forge) Remote(_ context.Context, repository string) (forge.Remote, erro
 		return forge.Remote{}, err
 	}
 	return forge.Remote{URL: f.base.JoinPath(repository + ".git").String(), Username: "oauth2", Password: f.token}, nil
-}
-
-// Branch returns one branch.
-func (f *Forge) Branch(ctx context.Context, repository, name string) (forge.Branch, error) {
-	if err := checkRepository(repository); err != nil {
-		return forge.Branch{}, err
-	}
-	if name == "" {
-		return forge.Branch{}, task.Errorf(task.NotFound, "a branch has a name")
-	}
-	branch, _, err := f.client.Branches.GetBranch(repository, name, in(ctx))
-	return branchOf(branch, err, name, reading, "read the branch %s of %s", repository)
-}
-
-func branchOf(branch *gl.Branch, err error, name string, fail func(error, string, ...any) error, what, repository string) (forge.Branch, error) {
-	if err == nil && (branch == nil || branch.Name != name || branch.Commit == nil) {
-		err = errNonsense
-	}
-	if err != nil {
-		return forge.Branch{}, fail(err, what, name, repository)
-	}
-	return forge.Branch{Name: name, Commit: branch.Commit.ID, Protected: branch.Protected}, nil
-}
-
-// CreateBranch makes a branch at a commit.
-func (f *Forge) CreateBranch(ctx context.Context, repository, name, commit string) (forge.Branch, error) {
-	if err := checkRepository(repository); err != nil {
-		return forge.Branch{}, err
-	}
-	if !hash.MatchString(commit) {
-		return forge.Branch{}, task.Errorf(task.Invalid, "%q is not a full commit hash", commit)
-	}
-	options := gl.CreateBranchOptions{Branch: &name, Ref: &commit}
-	branch, _, err := f.client.Branches.CreateBranch(repository, &options, in(ctx))
-	if status(err) == http.StatusBadRequest && says(err, "already exists") {
-		branch, err := f.Branch(ctx, repository, name)
-		if err == nil && branch.Commit != commit {
-			err = task.Errorf(task.Conflict, "the branch %s of %s is at %s already", name, repository, branch.Commit)
-		}
-		return branch, err
-	}
-	return branchOf(branch, err, name, writing, "create the branch %s in %s", repository)
 }

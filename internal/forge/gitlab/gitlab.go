@@ -64,13 +64,13 @@ func New(options Options) (*Forge, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
 		return nil, task.Errorf(task.BadConfig, "the base URL of GitLab is not a URL: %q", address).
-			WithMend("it is like %s", PublicServer)
+			WithHint("it is like %s", PublicServer)
 	}
 	base.User, base.RawQuery, base.Fragment = nil, "", ""
 	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/api/v4") + "/"
 	if options.Token == "" {
 		return nil, task.Errorf(task.BadConfig, "GitLab needs a token").
-			WithMend("make one with the scope api")
+			WithHint("make one with the scope api")
 	}
 	client := forge.HTTPClient(nil)
 	if options.HTTP != nil {
@@ -155,18 +155,13 @@ func (f *Forge) do(ctx context.Context, method, path string, body, result any) e
 	return err
 }
 
-// reading makes the error of a read that failed, and writing that of a write.
-func reading(err error, what string, args ...any) error { return failure(false, err, what, args) }
-
-func writing(err error, what string, args ...any) error { return failure(true, err, what, args) }
-
 // errNonsense is the reason when an answer has the right form and lacks what it
 // must have.
 var errNonsense = errors.New("the answer lacks what was asked for")
 
-func failure(write bool, err error, what string, args []any) error {
-	call := forge.Call{What: fmt.Sprintf(what, args...), Write: write}
-	return call.Failure(answerOf(err), err) //nolint:bodyclose // the SDK has closed it
+// callError makes the error of a request that failed.
+func callError(err error, what string, args ...any) error {
+	return forge.Call{What: fmt.Sprintf(what, args...)}.Failure(answerOf(err), err) //nolint:bodyclose // the SDK has closed it
 }
 
 // answerOf finds the answer in an error of the SDK, which leaves it out for 404.
@@ -189,8 +184,8 @@ func status(err error) int {
 	return 0
 }
 
-// says reports whether GitLab gave this reason for a refusal.
-func says(err error, reason string) bool {
+// hasReason reports whether GitLab gave this reason for a refusal.
+func hasReason(err error, reason string) bool {
 	var refused *gl.ErrorResponse
 	return errors.As(err, &refused) && strings.Contains(strings.ToLower(refused.Message), strings.ToLower(reason))
 }

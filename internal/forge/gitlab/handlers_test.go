@@ -38,8 +38,6 @@ func routes() []route {
 		{"GET projects", "membership archived order_by sort", "project[]", listProjects},
 		{"GET projects/:id", "", "project", func(c *call) reply { return ok(c.project(c.repo)) }},
 		{"GET projects/:id/members/all/:user_id", "", "member", member},
-		{"GET projects/:id/labels", "search with_counts include_ancestor_groups", "label[]", func(c *call) reply { return page(c, c.repo.Labels, label) }},
-		{"POST projects/:id/labels", "name color description priority", "label", createLabel},
 
 		{"GET projects/:id/issues", listParameters, "issue[]", func(c *call) reply { return page(c, c.listed(task.Issue), c.issue) }},
 		{"GET projects/:id/issues/:issue_iid", "", "issue", func(c *call) reply { return ok(c.movedIssue()) }},
@@ -65,8 +63,6 @@ func routes() []route {
 
 		{"POST projects/:id/statuses/:sha", "state ref name context target_url description coverage pipeline_id", "", setStatus},
 		{"GET projects/:id/repository/commits/:sha/statuses", "ref stage name pipeline_id all", "", listStatuses},
-		{"GET projects/:id/repository/branches/:branch", "", "branch", func(c *call) reply { return c.branch(200, c.param["branch"]) }},
-		{"POST projects/:id/repository/branches", "branch ref", "branch", createBranch},
 	}
 	for _, item := range []string{"issues/:issue_iid", "merge_requests/:merge_request_iid"} {
 		item = "projects/:id/" + item
@@ -119,22 +115,6 @@ func member(c *call) reply {
 		}
 	}
 	return notFound
-}
-
-func label(name string) object {
-	return object{
-		"id": 1, "name": name, "color": "#00ff00", "description": nil, "description_html": "", "text_color": "#FFFFFF",
-		"subscribed": false, "priority": nil, "is_project_label": true,
-	}
-}
-
-func createLabel(c *call) reply {
-	post := read[struct{ Name, Color string }](c)
-	if slices.Contains(c.repo.Labels, post.Name) {
-		return refusal(409, "Label already exists")
-	}
-	c.repo.Labels = append(c.repo.Labels, post.Name)
-	return created(label(post.Name))
 }
 
 // listed returns the items that a listing asks for.
@@ -383,33 +363,4 @@ func listStatuses(c *call) reply {
 		}
 	}
 	return page(c, all, c.status)
-}
-
-func (c *call) branch(status int, name string) reply {
-	commit := c.repo.Branch(c.t, name)
-	if commit == "" {
-		return refusal(404, "404 Branch Not Found")
-	}
-	now := stamp(forgeworld.Now())
-	return reply{status: status, body: object{
-		"name": name, "merged": false, "protected": false, "default": name == "main", "developers_can_push": false,
-		"developers_can_merge": false, "can_push": true, "web_url": c.URL,
-		"commit": object{
-			"id": commit, "short_id": commit[:8], "title": "t", "created_at": now, "parent_ids": []string{}, "message": "t",
-			"author_name": "a", "author_email": "a", "authored_date": now, "committer_name": "a", "committer_email": "a",
-			"committed_date": now, "web_url": c.URL,
-		},
-	}}
-}
-
-func createBranch(c *call) reply {
-	post := read[struct{ Branch, Ref string }](c)
-	if c.repo.Branch(c.t, post.Branch) != "" {
-		return refusal(400, "Branch already exists")
-	}
-	if !c.repo.HasCommit(c.t, post.Ref) {
-		return refusal(400, "Invalid reference name: "+post.Ref)
-	}
-	c.repo.SetBranch(c.t, post.Branch, post.Ref)
-	return c.branch(201, post.Branch)
 }

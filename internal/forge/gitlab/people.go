@@ -18,7 +18,7 @@ func (f *Forge) Address(ctx context.Context, login string) (forge.Address, error
 	}
 	users, _, err := f.client.Users.ListUsers(&gl.ListUsersOptions{Username: &login}, in(ctx))
 	if err != nil {
-		return forge.Address{}, reading(err, "look for the account %s on GitLab", login)
+		return forge.Address{}, callError(err, "look for the account %s on GitLab", login)
 	}
 	for _, user := range users {
 		if user != nil && task.SameLogin(user.Username, login) && user.PublicEmail != "" {

@@ -31,7 +31,7 @@ func (f *Forge) OpenPull(ctx context.Context, repository string, post forge.Pull
 			return item, false, findErr
 		}
 	}
-	return forge.Item{}, false, writing(err, "open a merge request from %s in %s", post.Head, repository)
+	return forge.Item{}, false, callError(err, "open a merge request from %s in %s", post.Head, repository)
 }
 
 // FindPull returns the open merge request from head to base.
@@ -49,7 +49,7 @@ func (f *Forge) FindPull(ctx context.Context, repository, head, base string) (fo
 		return f.client.MergeRequests.ListProjectMergeRequests(repository, &options, page...)
 	})
 	if err != nil {
-		return forge.Item{}, false, reading(err, "look for the merge request from %s in %s", head, repository)
+		return forge.Item{}, false, callError(err, "look for the merge request from %s in %s", head, repository)
 	}
 	for _, request := range requests {
 		// A fork may have such a branch as well.
@@ -94,7 +94,7 @@ func (f *Forge) EditPull(ctx context.Context, key task.Key, edit forge.PullEdit)
 		err = errNonsense
 	}
 	if err != nil {
-		return forge.Item{}, writing(err, "edit %s", key)
+		return forge.Item{}, callError(err, "edit %s", key)
 	}
 	return pullItem(key.Repository, &request.BasicMergeRequest), nil
 }

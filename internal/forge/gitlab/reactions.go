@@ -66,7 +66,7 @@ func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.R
 		_, _, err = f.client.AwardEmoji.CreateIssuesAwardEmojiOnNote(key.Repository, key.Number, note, &options, in(ctx))
 	}
 	if err != nil {
-		return writing(err, "react to %s", key)
+		return callError(err, "react to %s", key)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge
 			_, err = f.client.AwardEmoji.DeleteIssuesAwardEmojiOnNote(key.Repository, key.Number, note, award, in(ctx))
 		}
 		if err != nil {
-			return writing(err, "take back a reaction to %s", key)
+			return callError(err, "take back a reaction to %s", key)
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (f *Forge) awards(ctx context.Context, target forge.Target) ([]*gl.AwardEmo
 		}
 	})
 	if err != nil {
-		return nil, reading(err, "read the reactions to %s", key)
+		return nil, callError(err, "read the reactions to %s", key)
 	}
 	return awards, nil
 }

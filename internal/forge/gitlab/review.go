@@ -3,7 +3,6 @@ package gitlab
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -34,7 +33,7 @@ func (f *Forge) diff(ctx context.Context, key task.Key, request *gl.MergeRequest
 	}
 	patch, _, err := f.client.MergeRequests.ShowMergeRequestRawDiffs(key.Repository, key.Number, nil, in(ctx))
 	if err != nil {
-		return forge.Diff{}, reading(err, "read the diff of %s", key)
+		return forge.Diff{}, callError(err, "read the diff of %s", key)
 	}
 	return forge.Diff{Base: refs.BaseSha, Head: refs.HeadSha, Patch: string(patch)}, nil
 }
@@ -66,11 +65,11 @@ func (f *Forge) Reviews(ctx context.Context, key task.Key) ([]forge.Review, erro
 	}
 	approvals, _, err := f.client.MergeRequestApprovals.GetConfiguration(key.Repository, key.Number, in(ctx))
 	if err != nil {
-		return nil, reading(err, "read the approvals of %s", key)
+		return nil, callError(err, "read the approvals of %s", key)
 	}
 	reviewers, _, err := f.client.MergeRequests.GetMergeRequestReviewers(key.Repository, key.Number, in(ctx))
 	if err != nil {
-		return nil, reading(err, "read the reviewers of %s", key)
+		return nil, callError(err, "read the reviewers of %s", key)
 	}
 	reviews := othersReviews(self, approvals, reviewers)
 	own, err := f.ownReviews(ctx, key, self, approvals)
@@ -167,19 +166,9 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 		review, err = f.publish(ctx, key, request, post, head)
 	}
 	if err == nil && post.Verdict == forge.Approve {
-		err = published(f.approve(ctx, key, cmp.Or(review.Commit, head)))
+		err = f.approve(ctx, key, cmp.Or(review.Commit, head))
 	}
 	return review, err
-}
-
-// published marks an error that came after the text was published, so that it is
-// not published again.
-func published(err error) error {
-	var coded *forge.Error
-	if errors.As(err, &coded) && forge.Temporary(err) {
-		coded.OutcomeUnknown = true
-	}
-	return err
 }
 
 // reviewerStates are the verdicts as servers since GitLab 19.2 take them with a
@@ -211,13 +200,13 @@ func (f *Forge) publish(ctx context.Context, key task.Key, request *gl.MergeRequ
 	path := fmt.Sprintf("projects/%s/merge_requests/%d/draft_notes/bulk_publish", gl.PathEscape(key.Repository), key.Number)
 	state := map[string]string{"reviewer_state": reviewerStates[post.Verdict]}
 	if err := f.do(ctx, http.MethodPost, path, state, nil); err != nil {
-		return forge.Review{}, writing(err, "publish a review of %s", key)
+		return forge.Review{}, callError(err, "publish a review of %s", key)
 	}
 	review, found, err := f.lastReview(ctx, key, body)
 	if err == nil && !found {
-		err = writing(errNonsense, "find the review of %s that was published", key)
+		err = callError(errNonsense, "find the review of %s that was published", key)
 	}
-	return review, published(err)
+	return review, err
 }
 
 // draft makes a draft note, which nobody else sees.
@@ -227,7 +216,7 @@ func (f *Forge) draft(ctx context.Context, key task.Key, options gl.CreateDraftN
 		err = errNonsense
 	}
 	if err != nil {
-		return writing(err, "write a draft of a review of %s", key)
+		return callError(err, "write a draft of a review of %s", key)
 	}
 	return nil
 }
@@ -239,12 +228,12 @@ func (f *Forge) dropDrafts(ctx context.Context, key task.Key) error {
 		return f.client.DraftNotes.ListDraftNotes(key.Repository, key.Number, &options, page...)
 	})
 	if err != nil {
-		return reading(err, "list the drafts of reviews of %s", key)
+		return callError(err, "list the drafts of reviews of %s", key)
 	}
 	for _, draft := range drafts {
 		_, err := f.client.DraftNotes.DeleteDraftNote(key.Repository, key.Number, draft.ID, in(ctx))
 		if err != nil && status(err) != http.StatusNotFound {
-			return writing(err, "drop a draft of a review of %s", key)
+			return callError(err, "drop a draft of a review of %s", key)
 		}
 	}
 	return nil
@@ -255,7 +244,7 @@ func (f *Forge) dropDrafts(ctx context.Context, key task.Key) error {
 func (f *Forge) approve(ctx context.Context, key task.Key, commit string) error {
 	approvals, _, err := f.client.MergeRequestApprovals.GetConfiguration(key.Repository, key.Number, in(ctx))
 	if err != nil {
-		return reading(err, "read the approvals of %s", key)
+		return callError(err, "read the approvals of %s", key)
 	}
 	if approvals != nil && approvals.UserHasApproved {
 		return nil
@@ -266,7 +255,7 @@ func (f *Forge) approve(ctx context.Context, key task.Key, commit string) error 
 		return &forge.Error{Err: task.Wrap(task.Forbidden, err, "GitLab does not let us approve "+key.String()), Status: http.StatusUnauthorized}
 	}
 	if err != nil {
-		return writing(err, "approve %s", key)
+		return callError(err, "approve %s", key)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (f *Forge) ReviewThreads(ctx context.Context, key task.Key) ([]forge.Review
 		return f.client.Discussions.ListMergeRequestDiscussions(key.Repository, key.Number, &options, page...)
 	})
 	if err != nil {
-		return nil, reading(err, "read the review threads of %s", key)
+		return nil, callError(err, "read the review threads of %s", key)
 	}
 	discussions = slices.DeleteFunc(discussions, func(d *gl.Discussion) bool {
 		return d == nil || len(d.Notes) == 0 || !onLine(d.Notes[0]) || d.Notes[0].Internal
@@ -108,7 +108,7 @@ func (f *Forge) findReply(ctx context.Context, key task.Key, thread string, mark
 		err = errNonsense
 	}
 	if err != nil {
-		return task.Comment{}, false, reading(err, "read a review thread of %s", key)
+		return task.Comment{}, false, callError(err, "read a review thread of %s", key)
 	}
 	comment, is := forge.FindMarked(threadOf(found, "").Comments, self, marker)
 	return comment, is, nil

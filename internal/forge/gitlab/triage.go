@@ -72,7 +72,7 @@ func (f *Forge) MayTriage(ctx context.Context, repository, login string) (bool, 
 		err = errNonsense
 	}
 	if err != nil {
-		return false, reading(err, "read what %s may do in %s", login, repository)
+		return false, callError(err, "read what %s may do in %s", login, repository)
 	}
 	return member.AccessLevel >= gl.PlannerPermissions, nil
 }

@@ -84,7 +84,7 @@ func ParseWebhook(secret string, header http.Header, body ...[]byte) (forge.Deli
 		delivery.Enabled = hook.enabled(kind)
 	}
 	delivery.CommentEdited = kind == "note" && hook.ObjectAttributes.Action == "update"
-	return hook.tell(delivery, kind)
+	return hook.classify(delivery, kind)
 }
 
 // enabled is the event that the webhook is enabled for. The test that people can send
@@ -111,8 +111,8 @@ func SignedWebhook(secret string, header http.Header) error {
 	return forge.CheckToken(secret, header.Get("X-Gitlab-Token"))
 }
 
-// tell says what the event is about.
-func (h hookBody) tell(delivery forge.Delivery, kind string) (forge.Delivery, error) {
+// classify says what the event is about.
+func (h hookBody) classify(delivery forge.Delivery, kind string) (forge.Delivery, error) {
 	about := func(kind task.ItemKind, number int64) (forge.Delivery, error) {
 		return delivery.About(task.Key{Forge: task.GitLab, Repository: delivery.Repository, Kind: kind, Number: number})
 	}

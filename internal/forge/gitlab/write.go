@@ -2,7 +2,6 @@ package gitlab
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -58,7 +57,7 @@ func written(note *gl.Note, err error, what string, key task.Key) (task.Comment,
 		err = errNonsense
 	}
 	if err != nil {
-		return task.Comment{}, writing(err, what, key)
+		return task.Comment{}, callError(err, what, key)
 	}
 	return commentOf(note), nil
 }
@@ -66,54 +65,6 @@ func written(note *gl.Note, err error, what string, key task.Key) (task.Comment,
 // FindComment returns the oldest comment of ours with the marker.
 func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Marker) (task.Comment, bool, error) {
 	return forge.FindOwnComment(ctx, f, key, marker)
-}
-
-// EnsureLabels creates the labels that the project can not use yet.
-func (f *Forge) EnsureLabels(ctx context.Context, repository string, labels []forge.Label) error {
-	if err := checkRepository(repository); err != nil {
-		return err
-	}
-	options := gl.ListLabelsOptions{}
-	options.PerPage = perPage
-	known, err := pages(ctx, func(page ...gl.RequestOptionFunc) ([]*gl.Label, *gl.Response, error) {
-		return f.client.Labels.ListLabels(repository, &options, page...)
-	})
-	if err != nil {
-		return reading(err, "list the labels of %s", repository)
-	}
-	has := map[string]bool{}
-	for _, label := range known {
-		has[label.Name] = true
-	}
-	for _, label := range labels {
-		if has[label.Name] {
-			continue
-		}
-		if err := checkLabel(label.Name); err != nil {
-			return err
-		}
-		if err := f.createLabel(ctx, repository, label); err != nil {
-			return writing(err, "create the label %q in %s", label.Name, repository)
-		}
-		has[label.Name] = true
-	}
-	return nil
-}
-
-func (f *Forge) createLabel(ctx context.Context, repository string, label forge.Label) error {
-	color := "#" + strings.TrimPrefix(label.Color, "#")
-	if color == "#" {
-		color += forge.DefaultColor
-	}
-	options := gl.CreateLabelOptions{Name: &label.Name, Color: &color}
-	if label.Description != "" {
-		options.Description = &label.Description
-	}
-	_, _, err := f.client.Labels.CreateLabel(repository, &options, in(ctx))
-	if status(err) == http.StatusConflict { // somebody was faster
-		return nil
-	}
-	return err
 }
 
 func canBeLabel(name string) bool { return strings.TrimSpace(name) != "" && !hasComma(name) }
@@ -135,11 +86,11 @@ func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
 	}
 	item, err := f.update(ctx, key, change{addLabel: name})
 	if err != nil {
-		return writing(err, "put the label %q on %s", name, key)
+		return callError(err, "put the label %q on %s", name, key)
 	}
 	if !item.HasLabel(name) {
 		return task.Errorf(task.Forbidden, "GitLab did not put the label %q on %s", name, key).
-			WithMend("give the account the right to create labels, or create it")
+			WithHint("give the account the right to create labels, or create it")
 	}
 	return nil
 }
@@ -153,7 +104,7 @@ func (f *Forge) RemoveLabel(ctx context.Context, key task.Key, name string) erro
 		return nil // it is not on it
 	}
 	if _, err := f.update(ctx, key, change{removeLabel: name}); err != nil {
-		return writing(err, "take the label %q off %s", name, key)
+		return callError(err, "take the label %q off %s", name, key)
 	}
 	return nil
 }
@@ -217,34 +168,11 @@ func (f *Forge) Assign(ctx context.Context, key task.Key, login string) error {
 	wanted := append(slices.Clone(now), who.id)
 	item, err := f.update(ctx, key, change{assignees: &wanted})
 	if err != nil {
-		return writing(err, "assign %s to %s", login, key)
+		return callError(err, "assign %s to %s", login, key)
 	}
 	if !item.AssignedTo(login) {
 		return task.Errorf(task.Invalid, "GitLab does not let %s be assigned to %s", login, key).
-			WithMend("give %s access to the project; on the free tier only one account can be assigned", login)
-	}
-	return nil
-}
-
-// Unassign removes a login from the assignees.
-func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error {
-	if err := checkKey(key); err != nil {
-		return err
-	}
-	now, err := f.assignees(ctx, key)
-	if err != nil {
-		return err
-	}
-	who, found, err := f.find(ctx, login)
-	if err != nil || !found || !slices.Contains(now, who.id) {
-		return err
-	}
-	rest := slices.DeleteFunc(now, func(id int64) bool { return id == who.id })
-	if len(rest) == 0 {
-		rest = []int64{0} // GitLab's word for nobody
-	}
-	if _, err := f.update(ctx, key, change{assignees: &rest}); err != nil {
-		return writing(err, "unassign %s from %s", login, key)
+			WithHint("give %s access to the project; on the free tier only one account can be assigned", login)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package transport is the way to one installation of a forge: every request of
-// every adapter's client goes through one [Transport], which costs the forge as
-// little as it can.
+// Package transport sends the requests to one installation of a forge: all requests
+// of an adapter's client go through one [Transport], which makes as few requests as
+// it can.
 //
 //   - A GET that was answered before is asked with If-None-Match and
 //     If-Modified-Since, and an answer 304 is given to the client as the answer

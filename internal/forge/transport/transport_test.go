@@ -76,8 +76,8 @@ func (m *memory) Keep(_ context.Context, key string, answer transport.Answer) er
 	return nil
 }
 
-// way is a transport to a real server that answers as the test says.
-type way struct {
+// testTransport is a transport to a real server that answers as the test says.
+type testTransport struct {
 	*transport.Transport
 	clock  *clock
 	cache  *memory
@@ -86,11 +86,11 @@ type way struct {
 	log    *bytes.Buffer
 }
 
-func newWay(t *testing.T, change func(*transport.Options), handler http.HandlerFunc) *way {
+func newTestTransport(t *testing.T, change func(*transport.Options), handler http.HandlerFunc) *testTransport {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	w := &way{clock: newClock(), cache: &memory{}, url: server.URL, log: &bytes.Buffer{}}
+	w := &testTransport{clock: newClock(), cache: &memory{}, url: server.URL, log: &bytes.Buffer{}}
 	options := transport.Options{Name: "github", Cache: w.cache, Clock: w.clock, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	if change != nil {
 		change(&options)
@@ -107,7 +107,7 @@ type reply struct {
 	body   string
 }
 
-func (w *way) do(t *testing.T, method, path string) (reply, error) {
+func (w *testTransport) do(t *testing.T, method, path string) (reply, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, w.url+path, strings.NewReader(""))
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *way) do(t *testing.T, method, path string) (reply, error) {
 	return reply{answer.StatusCode, answer.Header, string(body)}, err
 }
 
-func (w *way) get(t *testing.T, path string, status int, body string) reply {
+func (w *testTransport) get(t *testing.T, path string, status int, body string) reply {
 	t.Helper()
 	answer, err := w.do(t, http.MethodGet, path)
 	if err != nil {
@@ -139,7 +139,7 @@ func TestConditionalRequests(t *testing.T) {
 	t.Parallel()
 	var version atomic.Int64
 	for _, by := range []string{"ETag", "Last-Modified"} {
-		w := newWay(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		w := newTestTransport(t, nil, func(w http.ResponseWriter, r *http.Request) {
 			value := fmt.Sprintf(`"v%d"`, version.Load())
 			w.Header().Set("X-RateLimit-Remaining", "77")
 			w.Header().Set("X-RateLimit-Reset", "1893553505")
@@ -196,7 +196,7 @@ func TestNotKept(t *testing.T) {
 	for name, handler := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWay(t, nil, handler)
+			w := newTestTransport(t, nil, handler)
 			if _, err := w.do(t, http.MethodGet, "/"); err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestNotKept(t *testing.T) {
 
 func TestBrokenCacheCostsRequestsOnly(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		_, _ = io.WriteString(w, "x")
 	})
@@ -248,7 +248,7 @@ func TestReadsAreRepeated(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, "whole")
 			}
-			w := newWay(t, nil, handler)
+			w := newTestTransport(t, nil, handler)
 			w.get(t, "/", 200, "whole")
 			if got := w.Counts().Repeats; got != 2 {
 				t.Errorf("%d repeats, want 2", got)
@@ -266,7 +266,7 @@ func TestReadsAreRepeated(t *testing.T) {
 
 func TestReadsGiveUp(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, func(o *transport.Options) { o.Tries = 3 }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	w := newTestTransport(t, func(o *transport.Options) { o.Tries = 3 }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	w.get(t, "/", 503, "")
 	if got := w.Counts().Requests; got != 3 {
 		t.Errorf("%d requests, want 3", got)
@@ -275,7 +275,7 @@ func TestReadsGiveUp(t *testing.T) {
 
 func TestTooLargeIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(forge.MaxAnswer+1))
 	})
 	_, err := w.do(t, http.MethodGet, "/")
@@ -290,7 +290,7 @@ func TestTooLargeIsNotRepeated(t *testing.T) {
 func TestLargeAnswersPass(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 10<<20)
-	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		_, _ = io.WriteString(w, large)
 	})
@@ -324,7 +324,7 @@ func TestForgeLimits(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
-			w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+			w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 				if asked.Add(1) > 1 {
 					_, _ = io.WriteString(w, "ok")
 					return
@@ -359,7 +359,7 @@ func TestForgeLimits(t *testing.T) {
 
 func TestReserveIsForWrites(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, func(o *transport.Options) { o.Reserve = 50 }, func(w http.ResponseWriter, _ *http.Request) {
+	w := newTestTransport(t, func(o *transport.Options) { o.Reserve = 50 }, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-RateLimit-Remaining", "50")
 		w.Header().Set("X-RateLimit-Reset", "600")
 	})
@@ -377,8 +377,8 @@ func TestWriteLimitsHoldInEveryWindow(t *testing.T) {
 	var mu sync.Mutex
 	var at []time.Time
 	limits := []transport.Limit{{Count: 8, Per: time.Minute}, {Count: 30, Per: time.Hour}}
-	var w *way
-	w = newWay(t, func(o *transport.Options) { o.Writes = limits; o.LongestWait = 2 * time.Hour },
+	var w *testTransport
+	w = newTestTransport(t, func(o *transport.Options) { o.Writes = limits; o.LongestWait = 2 * time.Hour },
 		func(http.ResponseWriter, *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -403,7 +403,7 @@ func TestWriteLimitsHoldInEveryWindow(t *testing.T) {
 
 func TestWritesBeyondTheLimitAreWithheld(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, func(o *transport.Options) { o.Writes = transport.GitHubWrites }, func(http.ResponseWriter, *http.Request) {})
+	w := newTestTransport(t, func(o *transport.Options) { o.Writes = transport.GitHubWrites }, func(http.ResponseWriter, *http.Request) {})
 	for i := range 81 {
 		answer, err := w.do(t, http.MethodPost, "/")
 		if err != nil {
@@ -420,7 +420,7 @@ func TestWritesBeyondTheLimitAreWithheld(t *testing.T) {
 
 func TestQueriesAreNoWrites(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, func(o *transport.Options) { o.Writes = []transport.Limit{{Count: 1, Per: time.Hour}} }, func(http.ResponseWriter, *http.Request) {})
+	w := newTestTransport(t, func(o *transport.Options) { o.Writes = []transport.Limit{{Count: 1, Per: time.Hour}} }, func(http.ResponseWriter, *http.Request) {})
 	post := func(query string) int {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/graphql", strings.NewReader(`{"query":"`+query+`"}`))
 		answer, err := w.client.Do(request)
@@ -443,7 +443,7 @@ func TestQueriesAreNoWrites(t *testing.T) {
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	w := newWay(t, func(o *transport.Options) {
+	w := newTestTransport(t, func(o *transport.Options) {
 		o.Clock = nil // the real one
 		o.Writes = []transport.Limit{{Count: 1, Per: 20 * time.Second}}
 	}, func(w http.ResponseWriter, r *http.Request) {
@@ -476,7 +476,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 
 func TestNoCredentialShows(t *testing.T) {
 	t.Parallel()
-	w := newWay(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3000")
 		w.WriteHeader(http.StatusTooManyRequests)
 	})

@@ -34,7 +34,7 @@ func New(endpoint llm.Endpoint) (*Model, error) {
 		address = ownAddress
 		if endpoint.Key == "" {
 			return nil, task.Errorf(task.BadConfig, "there is no key for the Gemini API").
-				WithMend("set TORYO_LLM_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY, or the api_key_file of the model")
+				WithHint("set TORYO_LLM_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY, or the api_key_file of the model")
 		}
 	}
 	name := endpoint.Model

@@ -107,7 +107,7 @@ func conversation() llm.Request {
 			llm.ResultPart(llm.Result{CallID: "c2", Name: "read", Text: "no such file", Error: true}),
 			llm.TextPart("A person says: hurry."),
 		}},
-		llm.AssistantText("Thinking about it."),
+		AssistantText("Thinking about it."),
 		llm.UserText("Go on."),
 	)
 	return request
@@ -149,7 +149,7 @@ func (s suite) stablePrefix(t *testing.T) {
 	request := conversation()
 	for range 3 {
 		mustChat(t, model, request, nil)
-		request.Messages = append(request.Messages, llm.AssistantText("ok"), llm.UserText("next"))
+		request.Messages = append(request.Messages, AssistantText("ok"), llm.UserText("next"))
 	}
 	records := player.Records()
 	for i := 1; i < len(records); i++ {

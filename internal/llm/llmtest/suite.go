@@ -104,6 +104,11 @@ func (s suite) playWith(t *testing.T, endpoint llm.Endpoint, rules ...script.Rul
 	return s.open(t, made, endpoint)
 }
 
+// AssistantText returns an assistant message with one text.
+func AssistantText(text string) llm.Message {
+	return llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.TextPart(text)}}
+}
+
 func answer(a script.Answer) script.Rule { return script.Rule{Answer: a} }
 
 func ask(text string) llm.Request {

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // ProblemsError is what is wrong with a script: one line for each problem, with its
@@ -30,7 +31,7 @@ func (p *ProblemsError) Unwrap() error { return p.coded() }
 func (p *ProblemsError) coded() *task.Error {
 	err := task.Errorf(task.BadConfig, "%s", p.List[0])
 	if more := len(p.List) - 1; more > 0 {
-		err = err.WithMend("%q shows this and %d more", "toryo script check "+p.File, more)
+		err = err.WithHint("%q shows this and %d more", "toryo script check "+p.File, more)
 	}
 	return err
 }
@@ -74,7 +75,7 @@ func describe(name string, err error) string {
 	if errors.As(err, &placed) && placed.GetToken() != nil {
 		return fmt.Sprintf("%s:%d: %s", name, placed.GetToken().Position.Line, placed.GetMessage())
 	}
-	return name + ": " + strings.Join(strings.Fields(err.Error()), " ")
+	return name + ": " + textfmt.OneLine(err.Error())
 }
 
 type checker struct {

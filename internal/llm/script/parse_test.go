@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -166,7 +167,7 @@ func TestUsagePlaysTheCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Messages = append(request.Messages, llm.AssistantText("ok"), llm.UserText("b"))
+	request.Messages = append(request.Messages, llmtest.AssistantText("ok"), llm.UserText("b"))
 	second, err := model.Chat(t.Context(), request, nil)
 	if err != nil {
 		t.Fatal(err)

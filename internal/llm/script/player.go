@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Record is a request that the script was asked.
@@ -72,7 +73,7 @@ func (p *Player) play(record Record) (played, error) {
 	usage := p.estimate(record)
 	if rule == nil {
 		return played{}, fmt.Errorf("no rule of the script holds for turn %d in phase %q whose last message is %q",
-			turnOf(record.Request), record.Request.Phase, clip(lastText(record.Request)))
+			turnOf(record.Request), record.Request.Phase, textfmt.Shorten(lastText(record.Request), 200))
 	}
 	answer := played{rule: rule.Name, plan: rule.Answer, usage: usage}
 	p.fill(&answer, rule.Answer, record.Request, groups)
@@ -152,13 +153,6 @@ func lastText(request llm.Request) string {
 		}
 	}
 	return strings.Join(texts, "\n")
-}
-
-func clip(text string) string {
-	if len(text) > 200 {
-		return strings.ToValidUTF8(text[:200], "") + "…"
-	}
-	return text
 }
 
 func (p *Player) fill(answer *played, plan Answer, request llm.Request, groups []string) {

@@ -83,7 +83,7 @@ const defaultModel = "scripted"
 func Load(path string) (*Script, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, task.Wrap(task.NotFound, err, "the script cannot be read").WithMend("check the path")
+		return nil, task.Wrap(task.NotFound, err, "the script cannot be read").WithHint("check the path")
 	}
 	return Parse(path, data)
 }

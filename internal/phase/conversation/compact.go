@@ -83,8 +83,23 @@ func (c *Conversation) limit() int64 {
 }
 
 // Compact makes room when that is due, and returns what it did, nil when nothing
-// was due or nothing could be gained. A conversation that does not fit even so gives an error with the code
-// TooLarge. It may not be called while calls are open.
+// was due or nothing could be gained. A conversation that does not fit even so gives an
+// error with the code TooLarge. It may not be called while calls are open.
+//
+// A conversation is a head of pinned blocks (the request, the plan, what people said), a
+// summary, and turns. The head is never shortened. Two steps make room, and the second is
+// only taken if the first is not enough:
+//
+//  1. Long outputs in all turns but the most recent ones are masked: a note says how many
+//     bytes were there and that the tool can be used again. What the model said stays.
+//  2. All turns but the most recent ones are replaced by a summary that a model writes.
+//
+// For example, with a context of 100,000 tokens and a threshold of 0.7, a compaction is due
+// above 70,000. Masking has to come down to 60 % of that, 42,000, or a summary follows. If
+// neither helps, the next try is after another 7,000 tokens. Whatever was done is checked by
+// [Verify] before it counts: a request that lost a pinned block, or a call without its
+// result, is not used. The state after it is in the journal, so that a run that goes on
+// has the same conversation without asking for the summary again.
 func (c *Conversation) Compact(ctx context.Context) (*Compaction, error) {
 	if !c.Due() || c.counted(ctx) && !c.Due() {
 		return nil, nil
@@ -135,7 +150,7 @@ func (c *Conversation) nothingGained(before llm.Request, reason error) error {
 func (c *Conversation) tooLong(tokens int64, reason error) error {
 	err := task.Errorf(task.TooLarge, "the conversation has about %d tokens and cannot be made smaller; the model takes %d beside its answer", tokens, c.room())
 	err.Err = reason
-	return err.WithMend("use a model with a longer context")
+	return err.WithHint("use a model with a longer context")
 }
 
 func (c *Conversation) tokens(state State) int64 { return c.request(state).InputTokens }

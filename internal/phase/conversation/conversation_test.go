@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -57,7 +58,7 @@ func (s *summarizer) CountTokens(context.Context, llm.Request) (int64, error) {
 func (s *summarizer) Chat(_ context.Context, request llm.Request, _ llm.Sink) (llm.Response, error) {
 	s.asked++
 	text, err := s.answer(request)
-	return llm.Response{Message: llm.AssistantText(text), Usage: llm.Usage{Input: 10, Output: 5}}, err
+	return llm.Response{Message: llmtest.AssistantText(text), Usage: llm.Usage{Input: 10, Output: 5}}, err
 }
 
 func short(llm.Request) (string, error) { return "Findings: it is in a.go.", nil }
@@ -317,7 +318,7 @@ func TestOrderIsKept(t *testing.T) {
 			t.Errorf("%s: %v, want a conflict", name, err)
 		}
 	}
-	if err := c.Answer(ctx, llm.AssistantText("again")); task.CodeOf(err) != task.Conflict {
+	if err := c.Answer(ctx, llmtest.AssistantText("again")); task.CodeOf(err) != task.Conflict {
 		t.Errorf("two answers: %v", err)
 	}
 	if err := c.Results(ctx, []llm.Result{{CallID: "b", Text: "2"}, {CallID: "a", Text: "1"}}); err != nil {
@@ -328,7 +329,7 @@ func TestOrderIsKept(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	for name, bad := range map[string]llm.Message{
-		"empty": {Role: llm.Assistant}, "blank": llm.AssistantText("  "), "user": llm.UserText("x"),
+		"empty": {Role: llm.Assistant}, "blank": llmtest.AssistantText("  "), "user": llm.UserText("x"),
 		"no id":   {Role: llm.Assistant, Parts: []llm.Part{llm.CallPart(llm.Call{Name: "read"})}},
 		"same id": {Role: llm.Assistant, Parts: []llm.Part{llm.CallPart(llm.Call{ID: "q"}), llm.CallPart(llm.Call{ID: "q"})}},
 	} {
@@ -350,7 +351,7 @@ func TestNothingCountsThatIsNotInTheJournal(t *testing.T) {
 	if err := c.Say(t.Context(), "x"); !errors.Is(err, j.fail) {
 		t.Errorf("%v", err)
 	}
-	if err := c.Answer(t.Context(), llm.AssistantText("x")); !errors.Is(err, j.fail) {
+	if err := c.Answer(t.Context(), llmtest.AssistantText("x")); !errors.Is(err, j.fail) {
 		t.Errorf("%v", err)
 	}
 	if err := c.Pin(t.Context(), conversation.Block{Name: "n", Text: "t"}); !errors.Is(err, j.fail) {

@@ -44,7 +44,7 @@ func Restore(options Options, entries []Entry) (*Conversation, error) {
 	for i, entry := range entries {
 		if err := c.replay(entry); err != nil {
 			return nil, task.Wrap(task.Invalid, err, "the journal of the conversation cannot be read").
-				WithMend("see its entry %d", i+1)
+				WithHint("see its entry %d", i+1)
 		}
 	}
 	return c, nil

@@ -16,7 +16,7 @@ func TestCrashPointsOfAReturn(t *testing.T) {
 	engine := phasetest.Engine(t)
 	load := func(t *testing.T) *phasetest.World {
 		t.Helper()
-		scenario, err := phasetest.Load("../../app/endtoend/testdata/signals/comments_committed.txtar")
+		scenario, err := phasetest.Load("../../endtoend/testdata/signals/comments_committed.txtar")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/agent/workspace"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -213,7 +212,7 @@ func (w *World) Check() {
 		w.t.Errorf("there are %d replies, want %d: %v", len(w.desk.replies), len(expect.Replies), w.desk.replies)
 	}
 	for name, text := range expect.Kept {
-		w.contains("the kept "+name, w.File(workspace.WIPRef, name), []string{text})
+		w.contains("the kept "+name, w.File(task.WIPRef, name), []string{text})
 	}
 }
 

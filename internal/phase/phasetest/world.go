@@ -24,6 +24,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox/egress"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // errCrash stands for a process that is gone.
@@ -75,7 +76,7 @@ func Engine(t testing.TB) sandbox.Engine {
 	}
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(dir); err != nil {
+		if err := workdir.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	})
@@ -311,8 +312,8 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 
 func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	options := workspace.Options{Dir: filepath.Join(w.t.TempDir(), "run"), URL: w.origin, Base: "main", Branch: branch}
-	if strings.Contains(w.git(w.origin, "for-each-ref", "--format=%(refname)"), workspace.WIPRef) {
-		options.WIP = workspace.WIPRef
+	if strings.Contains(w.git(w.origin, "for-each-ref", "--format=%(refname)"), task.WIPRef) {
+		options.WIP = task.WIPRef
 	}
 	return workspace.Prepare(context.WithoutCancel(ctx), options)
 }

@@ -179,12 +179,12 @@ func (t boxed) arguments(call llm.Call) (json.RawMessage, error) {
 	data := json.RawMessage(text)
 	var object map[string]any
 	if err := json.Unmarshal(data, &object); err != nil || object == nil {
-		mended, ok := llm.LenientObject(text)
+		repaired, ok := llm.LenientObject(text)
 		if !ok {
 			return nil, Mistake("the arguments are not a JSON object (%s); the schema is %s", why(err), t.Definition().Schema)
 		}
-		object = mended
-		if data, err = json.Marshal(mended); err != nil {
+		object = repaired
+		if data, err = json.Marshal(repaired); err != nil {
 			return nil, Mistake("the arguments cannot be used: %v", err)
 		}
 	}

@@ -3,6 +3,8 @@ package tool
 import (
 	"fmt"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 const (
@@ -43,7 +45,7 @@ func nearest(text, wanted string) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "The nearest is at line %d", at+1)
-	if strings.Join(strings.Fields(strings.Join(want, "\n")), " ") == strings.Join(strings.Fields(strings.Join(lines[at:min(at+len(want), len(lines))], "\n")), " ") {
+	if textfmt.OneLine(strings.Join(want, "\n")) == textfmt.OneLine(strings.Join(lines[at:min(at+len(want), len(lines))], "\n")) {
 		b.WriteString(", and differs in white space only")
 	}
 	b.WriteString(":\n")
@@ -55,7 +57,7 @@ func nearest(text, wanted string) string {
 
 // pairs counts the pairs of neighbouring characters in a line, white space aside.
 func pairs(line string) map[string]int {
-	line = strings.Join(strings.Fields(line), " ")
+	line = textfmt.OneLine(line)
 	found := map[string]int{}
 	for i := 0; i+1 < len(line); i++ {
 		found[line[i:i+2]]++

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 //go:embed todo.md
@@ -42,7 +43,7 @@ func TaskList(pin func(ctx context.Context, name, text string) error) Tool {
 		done := 0
 		for i, item := range in.Items {
 			mark, known := todoMarks[item.State]
-			text := strings.Join(strings.Fields(item.Text), " ")
+			text := textfmt.OneLine(item.Text)
 			switch {
 			case !known:
 				return Output{}, Mistake("item %d has the state %q; it is open, doing or done", i+1, item.State)

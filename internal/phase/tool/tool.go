@@ -46,7 +46,7 @@ type End struct {
 	Question string   // for a person, when it is not
 }
 
-// mistake is an error that is the model's to mend.
+// mistake is an error that is the model's to fix.
 type mistake struct{ text string }
 
 func (m *mistake) Error() string { return m.text }

@@ -181,7 +181,7 @@ func (l *loop) compact(ctx context.Context) error {
 
 // take deals with an answer.
 func (l *loop) take(ctx context.Context, response llm.Response) (ended bool, err error) {
-	message, notes := l.mend(response)
+	message, notes := l.repair(response)
 	if message.Empty() {
 		return l.takeNothing(ctx)
 	}

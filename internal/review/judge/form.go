@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 //go:embed judgement.schema.json
@@ -49,7 +50,7 @@ const (
 	requestChanges = "request_changes"
 )
 
-// readForm reads a judgement that a model wrote, with the usual slips mended, and
+// readForm reads a judgement that a model wrote, with the usual slips fixed, and
 // validates what that gives.
 func readForm(text string, paper Paper) (form, error) {
 	object, ok := llm.LenientObject(text)
@@ -69,7 +70,7 @@ func readForm(text string, paper Paper) (form, error) {
 		verdict, _ := object["verdict"].(string)
 		made.Verdict = strings.ToLower(strings.TrimSpace(verdict))
 		if !slices.Contains([]string{approve, comment, requestChanges}, made.Verdict) {
-			return form{}, fmt.Errorf("verdict is %q, which is none of approve, comment, request_changes", clip(verdict))
+			return form{}, fmt.Errorf("verdict is %q, which is none of approve, comment, request_changes", textfmt.Shorten(verdict, longestShown))
 		}
 	}
 	for field, into := range made.lists() {
@@ -86,13 +87,8 @@ func readForm(text string, paper Paper) (form, error) {
 	return made, nil
 }
 
-func clip(text string) string {
-	const most = 100
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+// longestShown is how many characters of what a model wrote an error has.
+const longestShown = 100
 
 func (f *form) lists() map[string]*[]remark {
 	return map[string]*[]remark{

@@ -77,12 +77,12 @@ func (j Judge) Judge(ctx context.Context, paper Paper) (Judged, error) {
 			return judged, err
 		}
 		if j.Log != nil {
-			j.Log.WarnContext(ctx, "a judgement cannot be used", "error", problem)
+			j.Log.WarnContext(ctx, "a review result is invalid", "error", problem)
 		}
 		request.Messages = append(request.Messages, response.Message, complaint(response.Message, problem))
 	}
 	return Judged{}, task.Wrap(task.Unavailable, problem, "the model gave no judgement that can be used").
-		WithMend("try again, or use another model")
+		WithHint("try again, or use another model")
 }
 
 func (j Judge) request(paper Paper) llm.Request {

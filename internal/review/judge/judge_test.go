@@ -44,8 +44,8 @@ Binary files a/logo.png and b/logo.png differ
 
 func pull(change ...func(*judge.Pull)) judge.Pull {
 	p := judge.Pull{
-		URL: "https://forge.example/team/app/pulls/3", Title: "Mend the gate", Body: "It returns an error now.", Commit: head, Diff: patch,
-		Issues: []judge.Issue{{Number: 7, Title: "The gate squeaks", Body: "Please mend.\n\n## Acceptance criteria\n- no squeak\n- [ ] a test\n\n## Notes\n- not this\n- [x] ticked"}},
+		URL: "https://forge.example/team/app/pulls/3", Title: "Fix the gate", Body: "It returns an error now.", Commit: head, Diff: patch,
+		Issues: []judge.Issue{{Number: 7, Title: "The gate squeaks", Body: "Please fix.\n\n## Acceptance criteria\n- no squeak\n- [ ] a test\n\n## Notes\n- not this\n- [x] ticked"}},
 	}
 	for _, c := range change {
 		c(&p)
@@ -79,7 +79,7 @@ func TestPullPaper(t *testing.T) {
 			t.Errorf("hunk %d (-want +got):\n%s", number, diff)
 		}
 	}
-	for _, part := range []string{"# Issue #7: The gate squeaks", "## Acceptance criteria\n\n- no squeak\n- a test\n- ticked\n", "# Pull request: Mend the gate\n\nhttps://forge.example/team/app/pulls/3\n"} {
+	for _, part := range []string{"# Issue #7: The gate squeaks", "## Acceptance criteria\n\n- no squeak\n- a test\n- ticked\n", "# Pull request: Fix the gate\n\nhttps://forge.example/team/app/pulls/3\n"} {
 		if !strings.Contains(paper.Question, part) {
 			t.Errorf("the question lacks %q:\n%s", part, paper.Question)
 		}

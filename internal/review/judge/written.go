@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Written makes a report of a review of the paper that somebody else has written: a
@@ -14,7 +15,7 @@ import (
 // have go into the text.
 func (p Paper) Written(verdict, text string, comments []Comment) (Report, error) {
 	if !slices.Contains([]string{approve, comment, requestChanges}, verdict) {
-		return Report{}, task.Errorf(task.Invalid, "there is no verdict %q; it is approve, comment or request_changes", clip(verdict))
+		return Report{}, task.Errorf(task.Invalid, "there is no verdict %q; it is approve, comment or request_changes", textfmt.Shorten(verdict, longestShown))
 	}
 	report := Report{Commit: p.Commit, Question: p.Question, Answer: p.Answer, Verdict: verdict, Text: strings.TrimSpace(text)}
 	made := form{

@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox/sandboxtest"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 func TestMain(m *testing.M) {
@@ -83,7 +84,7 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(dir); err != nil {
+		if err := workdir.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	})
@@ -94,7 +95,11 @@ func TestOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sandbox.CopyIn(dir, self, "program", nobody); err != nil {
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "program"), program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join(dir, "program"), "-test.v", "-test.run=^TestSuite$/^(commands|shell_state|time_limit|fork_bomb|privileges|host_unharmed|network|snapshot|list_and_reap|the_program_is_killed|memory_that_is_shared|memory_in_the_background|arguments|sockets)$")

@@ -9,11 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Config says how sandboxes are made.
@@ -29,12 +30,9 @@ type Config struct {
 
 // Engine starts sandboxes with bwrap.
 type Engine struct {
-	config Config
-	shelf  sandbox.Shelf
-	books  sandbox.Books
-	groups *cgroup.System
-
-	mine sync.Map // the sandboxes that this process runs, by ID
+	processes *local.Processes
+	config    Config
+	store     local.SnapshotStore
 }
 
 // Name is the adapter's name.
@@ -58,46 +56,32 @@ func New(config Config) (*Engine, error) {
 	if config.Program == "" {
 		config.Program = "bwrap"
 	}
-	if config.Groups == nil {
-		config.Groups = new(cgroup.System)
-	}
-	return &Engine{config: config, groups: config.Groups, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")},
-		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name, Ended: config.Groups.RemoveOf}}, nil
+	return &Engine{config: config, store: local.SnapshotStore{Dir: filepath.Join(dir, "snapshots")},
+		processes: local.NewProcesses(Name, filepath.Join(dir, "sandboxes"), config.Groups)}, nil
 }
 
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
-// Images implements [sandbox.Engine].
-func (e *Engine) Images() bool { return false }
+// Capabilities implements [sandbox.Engine].
+func (e *Engine) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{Network: true, Snapshots: true, FileOwner: local.NewOwner()}
+}
 
 // Check tries whether namespaces can be made.
 func (e *Engine) Check(ctx context.Context) error {
 	program, err := exec.LookPath(e.config.Program)
 	if err != nil {
-		return task.Wrap(task.NotReady, err, "bubblewrap is not installed").WithMend("install the package bubblewrap")
+		return task.Wrap(task.NotReady, err, "bubblewrap is not installed").WithHint("install the package bubblewrap")
 	}
 	command := exec.CommandContext(ctx, program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "true")
 	command.Env = []string{"PATH=" + os.Getenv("PATH")}
 	output, err := command.CombinedOutput()
 	if err != nil {
-		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, firstLine(output)), "bubblewrap cannot make a sandbox").
-			WithMend("allow user namespaces for ordinary users on this machine")
+		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, textfmt.FirstLine(string(output))), "bubblewrap cannot make a sandbox").
+			WithHint("allow user namespaces for ordinary users on this machine")
 	}
 	return nil
-}
-
-// List names the owner's sandboxes.
-func (e *Engine) List(_ context.Context, owner string) ([]sandbox.Info, error) {
-	return e.books.List(owner)
-}
-
-// Reap removes the owner's sandboxes that are not to be kept.
-func (e *Engine) Reap(_ context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
-	return e.books.Reap(owner, func(info sandbox.Info) bool {
-		_, mine := e.mine.Load(info.ID)
-		return mine || keep(info)
-	})
 }
 
 // Identity changes when the host's packages do.
@@ -113,16 +97,17 @@ func (e *Engine) Identity(context.Context, string) (string, error) {
 }
 
 // Snapshots lists the snapshots, least recently used first.
-func (e *Engine) Snapshots(context.Context) ([]sandbox.Snapshot, error) { return e.shelf.All() }
+func (e *Engine) Snapshots(context.Context) ([]sandbox.Snapshot, error) { return e.store.All() }
 
 // RemoveSnapshot removes a snapshot.
-func (e *Engine) RemoveSnapshot(_ context.Context, key string) error { return e.shelf.Remove(key) }
+func (e *Engine) RemoveSnapshot(_ context.Context, key string) error { return e.store.Remove(key) }
 
-func firstLine(text []byte) string {
-	for at, letter := range text {
-		if letter == '\n' {
-			return string(text[:at])
-		}
-	}
-	return string(text)
+// List returns the owner's sandboxes.
+func (e *Engine) List(ctx context.Context, owner string) ([]sandbox.Info, error) {
+	return e.processes.List(ctx, owner)
+}
+
+// Reap removes the owner's sandboxes that are not to be kept.
+func (e *Engine) Reap(ctx context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
+	return e.processes.Reap(ctx, owner, keep)
 }

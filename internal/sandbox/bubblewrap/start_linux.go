@@ -2,28 +2,24 @@ package bubblewrap
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 const (
 	proxyAddress = "127.0.0.1:3128"
 	innerID      = "1000"
 	guestPath    = "/run/toryo/guest"
-	beginTimeout = 30 * time.Second
 )
 
 // Start makes a sandbox.
@@ -34,116 +30,62 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	}
 	program, err := exec.LookPath(e.config.Program)
 	if err != nil {
-		return nil, task.Wrap(task.NotReady, err, "bubblewrap is not installed").WithMend("install the package bubblewrap")
+		return nil, task.Wrap(task.NotReady, err, "bubblewrap is not installed").WithHint("install the package bubblewrap")
 	}
-	info, dir, err := e.books.Open(spec)
+	started, err := e.processes.Start(ctx, local.Launch{Spec: spec, NewGate: e.config.NewGate,
+		Prepare: func(at local.Folders) error {
+			if err := writeEtc(at.Etc); err != nil || spec.Snapshot == "" {
+				return err
+			}
+			spec.Progress("restoring the environment from a snapshot")
+			return e.store.Get(spec.Snapshot, at.Home, at.Workspace)
+		},
+		Command: func(at local.Folders, group *cgroup.Group) (*exec.Cmd, error) {
+			return e.command(program, at, spec, group)
+		},
+		Stopped: func() { e.store.PrepareNext(spec.Snapshot, e.config.Log) },
+	})
 	if err != nil {
 		return nil, err
 	}
-	e.mine.Store(info.ID, true)
-	running, err := e.begin(ctx, program, info, dir, spec)
-	if err != nil {
-		e.mine.Delete(info.ID)
-		return nil, errors.Join(err, sandbox.RemoveTree(dir))
-	}
-	return running, nil
+	return &box{started, e.store}, nil
 }
 
-func (e *Engine) begin(ctx context.Context, program string, info sandbox.Info, dir string, spec sandbox.Spec) (*box, error) {
-	if err := writeEtc(filepath.Join(dir, "etc")); err != nil {
-		return nil, err
-	}
-	for _, folder := range []string{spec.Workspace, filepath.Join(dir, "home"), filepath.Join(dir, "tmp")} {
-		if err := sandbox.Give(folder); err != nil {
-			return nil, fmt.Errorf("give %s to the sandbox: %w", folder, err)
-		}
-	}
-	if spec.Snapshot != "" {
-		spec.Progress("restoring the environment from a snapshot")
-		if err := e.shelf.Get(spec.Snapshot, filepath.Join(dir, "home"), spec.Workspace); err != nil {
-			return nil, err
-		}
-	}
-	group, err := e.groups.For(info, spec.Limits)
-	if err != nil {
-		return nil, err
-	}
-	started := &box{engine: e, info: info, dir: dir, spec: spec, group: group, ended: make(chan struct{})}
-	command, err := e.command(program, dir, spec, group)
-	if err != nil {
-		return nil, errors.Join(err, started.leaveGroup())
-	}
-	connection, err := started.launch(command)
-	if err != nil {
-		return nil, errors.Join(task.Wrap(task.Unavailable, err, "the sandbox cannot be started"), started.leaveGroup())
-	}
-	if err := e.books.Record(dir, info, command.Process.Pid); err != nil {
-		return nil, errors.Join(err, started.Stop(ctx))
-	}
-	started.gate = e.config.NewGate(spec.Network)
-	client, err := guest.NewClient(connection, func(c net.Conn) { started.gate.Serve(c) }, spec.Limits.Disk)
-	if err != nil {
-		return nil, errors.Join(err, started.Stop(ctx))
-	}
-	started.client = client
-	client.SetEnvironment(spec.Env)
-	client.Guard(started.diskWatch(), cgroup.KillsOf(group)) //nolint:contextcheck // it watches for the life of the sandbox, not of the start
-	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
-	defer cancel()
-	if err := client.Hello(ctx); err != nil {
-		stop := started.Stop(context.WithoutCancel(ctx))
-		return nil, errors.Join(fmt.Errorf("%w: %s", err, firstLine(started.complaint.Bytes())), stop)
-	}
-	return started, nil
+// box is one running sandbox.
+type box struct {
+	*local.Process
+	store local.SnapshotStore
 }
 
-// command is the program to start: bwrap itself, or for the superuser the
-// launcher that becomes an ordinary user before it starts bwrap.
-func (e *Engine) command(program, dir string, spec sandbox.Spec, group *cgroup.Group) (*exec.Cmd, error) {
-	user, given := sandbox.User()
-	places := places{workspace: spec.Workspace, home: filepath.Join(dir, "home"), tmp: filepath.Join(dir, "tmp"),
-		etc: filepath.Join(dir, "etc"), guest: e.config.Guest}
-	options := guest.Options{Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
-		OwnProcesses: true, CountUser: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes,
-		Proxy: proxyAddress}
-	if group != nil {
-		options.Memory = 0 // the kernel counts it, and better
-	}
-	inner, err := guest.Arguments(options)
-	if err != nil {
-		return nil, err
-	}
-	if !given {
-		arguments := append(arguments(places, e.config.Toolchains, spec.Limits.Memory), inner...)
-		return exec.Command(program, arguments...), nil //nolint:noctx // it outlives the call; Stop ends it
-	}
-	launch := guest.Launch{User: user}
-	if group != nil {
-		launch.Groups = group.Entrances()
-	}
-	for name, at := range map[string]*string{"workspace": &places.workspace, "home": &places.home, "tmp": &places.tmp,
-		"etc": &places.etc, "guest": &places.guest} {
-		launch.Binds = append(launch.Binds, guest.Bind{From: *at, Name: name})
-		*at = filepath.Join(guest.LaunchFolder, name)
-	}
-	launch.Args = append(append([]string{program}, arguments(places, e.config.Toolchains, spec.Limits.Memory)...), inner...)
-	outer, err := guest.LaunchArguments(launch)
-	if err != nil {
-		return nil, err
-	}
-	command := exec.Command(e.config.Guest, outer...) //nolint:noctx // it outlives the call; Stop ends it
-	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	return command, nil
+// Snapshot keeps home and workspace.
+func (b *box) Snapshot(_ context.Context, key string, before workdir.Listing) (sandbox.Snapshot, error) {
+	made, err := b.store.Put(key, b.Folders().Home, b.Workspace(), before, 0)
+	made.Kept = "folder"
+	return made, err
+}
+
+// command is bwrap with the guest in it.
+func (e *Engine) command(program string, at local.Folders, spec sandbox.Spec, group *cgroup.Group) (*exec.Cmd, error) {
+	guestProgram := e.config.Guest
+	paths := map[string]*string{"workspace": &at.Workspace, "home": &at.Home, "tmp": &at.Temporary, "etc": &at.Etc, "guest": &guestProgram}
+	return local.Command(e.config.Guest, group, paths, func() ([]string, error) {
+		options := guest.Options{Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
+			OwnProcesses: true, CountUser: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes,
+			Proxy: proxyAddress}
+		if group != nil {
+			options.Memory = 0 // the kernel counts it, and better
+		}
+		inner, err := guest.Arguments(options)
+		outer := arguments(at, guestProgram, e.config.Toolchains, spec.Limits.Memory)
+		return append(append([]string{program}, outer...), inner...), err
+	})
 }
 
 // shmShare is the part of the memory that files in /dev/shm may take.
 const shmShare = 4
 
-// places are where the sandbox's parts are outside.
-type places struct{ workspace, home, tmp, etc, guest string }
-
 // arguments are bwrap's. Later ones go on top of earlier ones.
-func arguments(at places, toolchains []string, memory int64) []string {
+func arguments(at local.Folders, guestProgram string, toolchains []string, memory int64) []string {
 	path := []string{"/run/toryo/bin"}
 	for _, folder := range toolchains {
 		path = append(path, filepath.Join(folder, "bin"))
@@ -164,15 +106,15 @@ func arguments(at places, toolchains []string, memory int64) []string {
 		list = append(list, "--ro-bind-try", path, path)
 	}
 	for _, name := range []string{"passwd", "group", "hosts", "nsswitch.conf", "resolv.conf"} {
-		list = append(list, "--ro-bind", filepath.Join(at.etc, name), "/etc/"+name)
+		list = append(list, "--ro-bind", filepath.Join(at.Etc, name), "/etc/"+name)
 	}
 	for _, folder := range toolchains {
 		list = append(list, "--ro-bind-try", folder, folder)
 	}
 	list = append(list, "--proc", "/proc", "--dev", "/dev", "--size", strconv.FormatInt(memory/shmShare, 10), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
-		"--bind", at.tmp, "/tmp", "--symlink", "/tmp", "/var/tmp",
-		"--bind", at.home, sandbox.HomePath, "--bind", at.workspace, sandbox.WorkspacePath,
-		"--ro-bind", at.guest, guestPath)
+		"--bind", at.Temporary, "/tmp", "--symlink", "/tmp", "/var/tmp",
+		"--bind", at.Home, sandbox.HomePath, "--bind", at.Workspace, sandbox.WorkspacePath,
+		"--ro-bind", guestProgram, guestPath)
 	// Plans say python and pip; some systems have them under other names only.
 	for name, target := range map[string]string{"python": "/usr/bin/python3", "pip": "/usr/bin/pip3"} {
 		list = append(list, "--symlink", target, "/run/toryo/bin/"+name)

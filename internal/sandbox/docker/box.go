@@ -12,24 +12,25 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // box is one running container.
 type box struct {
-	engine    *Engine
-	info      sandbox.Info
-	spec      sandbox.Spec
-	env       map[string]string // for every command
-	disks     []string          // folders on every file system that it writes to
-	client    *guest.Client
-	gate      sandbox.Gate
-	complaint sandbox.Beginning // what the guest said on standard error
+	engine *Engine
+	info   sandbox.Info
+	spec   sandbox.Spec
+	env    map[string]string // for every command
+	disks  []string          // folders on every file system that it writes to
+	client *guest.Client
+	gate   sandbox.Gate
+	stderr guest.Stderr // what the guest said on standard error
 
 	stopping sync.Once
 	stopped  error
 }
 
-// Info says what it is.
+// Info identifies it.
 func (b *box) Info() sandbox.Info { return b.info }
 
 // Workspace is the shared folder on the host.
@@ -39,7 +40,7 @@ func (b *box) Workspace() string { return b.spec.Workspace }
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {
 	result, err := b.client.Run(ctx, command)
 	if err != nil && ctx.Err() == nil && task.CodeOf(err) == task.Unavailable && b.outOfMemory(ctx) {
-		err = task.Wrap(task.Unavailable, err, sandbox.OutOfMemory)
+		err = sandbox.OutOfMemory(err)
 	}
 	return result, b.explain(err)
 }
@@ -55,7 +56,7 @@ func (b *box) outOfMemory(ctx context.Context) bool {
 
 // explain adds to an error of the sandbox what the guest said on standard error.
 func (b *box) explain(err error) error {
-	said := strings.TrimSpace(string(b.complaint.Bytes()))
+	said := strings.TrimSpace(string(b.stderr.Bytes()))
 	if err == nil || said == "" || task.CodeOf(err) != task.Unavailable {
 		return err
 	}
@@ -65,13 +66,13 @@ func (b *box) explain(err error) error {
 // measureTimeout is how long the engine may take to measure a container.
 const measureTimeout = 30 * time.Second
 
-func (b *box) diskWatch() sandbox.DiskWatch {
-	return sandbox.DiskWatch{Limit: b.spec.Limits.Disk,
-		Free: func() (int64, error) { return sandbox.FreeSpace(b.disks...) },
+func (b *box) diskWatch() guest.DiskWatch {
+	return guest.DiskWatch{Limit: b.spec.Limits.Disk,
+		Free: func() (int64, error) { return guest.FreeSpace(b.disks...) },
 		Used: func() int64 {
 			ctx, cancel := context.WithTimeout(context.Background(), measureTimeout)
 			defer cancel()
-			return sandbox.TreeSize(b.spec.Workspace) + b.written(ctx)
+			return workdir.TreeSize(b.spec.Workspace) + b.written(ctx)
 		}}
 }
 
@@ -95,7 +96,7 @@ func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
 
 // Snapshot makes an image of the container and keeps what is new in the
 // workspace.
-func (b *box) Snapshot(ctx context.Context, key string, before sandbox.Listing) (sandbox.Snapshot, error) {
+func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) (sandbox.Snapshot, error) {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return sandbox.Snapshot{}, err
 	}
@@ -108,7 +109,7 @@ func (b *box) Snapshot(ctx context.Context, key string, before sandbox.Listing) 
 	if err != nil {
 		return sandbox.Snapshot{}, failed(err, "the container cannot be kept as an image")
 	}
-	made, err := b.engine.shelf.Put(key, "", b.spec.Workspace, before, size)
+	made, err := b.engine.store.Put(key, "", b.spec.Workspace, before, size)
 	made.Kept = "image and folder"
 	return made, err
 }
@@ -128,7 +129,7 @@ func (b *box) Stop(ctx context.Context) error {
 		}
 		b.stopped = b.engine.remove(ctx, b.info.ID)
 		b.engine.mine.Delete(b.info.ID)
-		b.engine.shelf.Refill(b.spec.Snapshot, b.engine.config.Log)
+		b.engine.store.PrepareNext(b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped
 }

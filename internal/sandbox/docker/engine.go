@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -32,7 +33,7 @@ type Config struct {
 type Engine struct {
 	config Config
 	api    *client.Client
-	shelf  sandbox.Shelf
+	store  local.SnapshotStore
 
 	guest guestVolume
 
@@ -77,14 +78,16 @@ func New(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, "the address of the Docker Engine cannot be used")
 	}
-	return &Engine{config: config, api: api, shelf: sandbox.Shelf{Dir: filepath.Join(dir, "snapshots")}}, nil
+	return &Engine{config: config, api: api, store: local.SnapshotStore{Dir: filepath.Join(dir, "snapshots")}}, nil
 }
 
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
-// Images implements [sandbox.Engine].
-func (e *Engine) Images() bool { return true }
+// Capabilities implements [sandbox.Engine].
+func (e *Engine) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{Images: true, Network: true, Snapshots: true, FileOwner: local.NewOwner()}
+}
 
 const checkTimeout = 10 * time.Second
 
@@ -104,7 +107,7 @@ func (e *Engine) Check(ctx context.Context) error {
 
 func notReady(err error) error {
 	return task.Wrap(task.NotReady, err, "the Docker Engine does not answer").
-		WithMend("install and start it, or choose another sandbox")
+		WithHint("install and start it, or choose another sandbox")
 }
 
 // failed gives an error of the API its code.
@@ -194,7 +197,7 @@ func (e *Engine) Identity(ctx context.Context, image string) (string, error) {
 
 // Snapshots lists the snapshots, least recently used first.
 func (e *Engine) Snapshots(ctx context.Context) ([]sandbox.Snapshot, error) {
-	kept, err := e.shelf.All()
+	kept, err := e.store.All()
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +222,7 @@ func (e *Engine) Snapshots(ctx context.Context) ([]sandbox.Snapshot, error) {
 
 // RemoveSnapshot removes a snapshot's image and folder.
 func (e *Engine) RemoveSnapshot(ctx context.Context, key string) error {
-	if err := e.shelf.Remove(key); err != nil {
+	if err := e.store.Remove(key); err != nil {
 		return err
 	}
 	_, err := e.api.ImageRemove(ctx, snapshotImage+":"+key, client.ImageRemoveOptions{Force: true, PruneChildren: true})

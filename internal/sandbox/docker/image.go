@@ -52,5 +52,5 @@ func pullFailed(name string, err error) error {
 		return notReady(err)
 	}
 	return task.Wrap(task.NotFound, err, "the image "+name+" is not here and cannot be pulled").
-		WithMend("name another image for the environment in the configuration, or load it into the engine")
+		WithHint("name another image for the environment in the configuration, or load it into the engine")
 }

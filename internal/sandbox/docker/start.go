@@ -21,6 +21,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -46,7 +47,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	name := spec.Image
 	if spec.Snapshot != "" {
 		name = snapshotImage + ":" + spec.Snapshot
-		if !e.shelf.Has(spec.Snapshot) {
+		if !e.store.Has(spec.Snapshot) {
 			return nil, task.Errorf(task.NotFound, "there is no snapshot %s", spec.Snapshot)
 		}
 		if _, err := e.api.ImageInspect(ctx, name); err != nil {
@@ -61,13 +62,13 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err != nil {
 		return nil, err
 	}
-	user, _ := sandbox.User()
-	if err := sandbox.Give(spec.Workspace); err != nil {
+	user, _ := local.User()
+	if err := local.Give(spec.Workspace); err != nil {
 		return nil, fmt.Errorf("give the workspace to the sandbox: %w", err)
 	}
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
-		if err := e.shelf.Get(spec.Snapshot, "", spec.Workspace); err != nil {
+		if err := e.store.Get(spec.Snapshot, "", spec.Workspace); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +98,7 @@ func (e *Engine) disks(ctx context.Context, workspace string) []string {
 	if err != nil {
 		return []string{workspace}
 	}
-	if _, err := sandbox.FreeSpace(about.Info.DockerRootDir); err != nil {
+	if _, err := guest.FreeSpace(about.Info.DockerRootDir); err != nil {
 		return []string{workspace}
 	}
 	return []string{workspace, about.Info.DockerRootDir}
@@ -128,7 +129,7 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 	memory := spec.Limits.Memory + sandbox.SpareMemory
 	threads := int64(2*spec.Limits.Processes + spareThreads)
 	group := user
-	if sandbox.NewOwner() == 0 {
+	if local.NewOwner() == 0 {
 		group = os.Getgid()
 	}
 	// A request that is cut off makes a container of which nobody knows the name. When
@@ -171,7 +172,7 @@ func (b *box) connect(ctx context.Context, user int) error {
 	}
 	reader, writer := io.Pipe()
 	go func() { // ends with the connection
-		_, err := stdcopy.StdCopy(writer, &b.complaint, attached.Reader)
+		_, err := stdcopy.StdCopy(writer, &b.stderr, attached.Reader)
 		_ = writer.CloseWithError(errors.Join(err, io.EOF))
 	}()
 	if _, err := api.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {

@@ -79,7 +79,7 @@ const oldAfter = 24 * time.Hour
 func (g *guestVolume) removeOthers(ctx context.Context, e *Engine) {
 	found, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("name", guestPrefix).Add("dangling", "true")})
 	if err != nil {
-		e.config.Log.DebugContext(ctx, "docker: volumes cannot be listed", "error", err)
+		e.config.Log.DebugContext(ctx, "docker: failed to list volumes", "error", err)
 		return
 	}
 	for _, volume := range found.Items {
@@ -88,7 +88,7 @@ func (g *guestVolume) removeOthers(ctx context.Context, e *Engine) {
 			continue
 		}
 		_, err = e.api.VolumeRemove(ctx, volume.Name, client.VolumeRemoveOptions{})
-		e.config.Log.DebugContext(ctx, "docker: the guest's volume of another version was removed", "volume", volume.Name, "error", err)
+		e.config.Log.DebugContext(ctx, "docker: removed the guest volume of another version", "volume", volume.Name, "error", err)
 	}
 }
 

@@ -30,7 +30,10 @@ var webPorts = []int{80, 443}
 
 // Registries is the list that comes with the program, with other hosts added.
 func Registries(more ...string) (*List, error) {
-	list := &List{exact: map[string][]listed{}, suffix: map[string][]listed{}}
+	list, err := NewList(more...)
+	if err != nil {
+		return nil, err
+	}
 	scanner := bufio.NewScanner(strings.NewReader(registries))
 	for scanner.Scan() {
 		line, _, _ := strings.Cut(scanner.Text(), "#")
@@ -40,28 +43,18 @@ func Registries(more ...string) (*List, error) {
 			}
 		}
 	}
-	if err := list.addAll(more); err != nil {
-		return nil, err
-	}
 	return list, nil
 }
 
 // NewList is a list of these hosts alone.
 func NewList(hosts ...string) (*List, error) {
 	list := &List{exact: map[string][]listed{}, suffix: map[string][]listed{}}
-	if err := list.addAll(hosts); err != nil {
-		return nil, err
-	}
-	return list, nil
-}
-
-func (l *List) addAll(hosts []string) error {
 	for _, host := range hosts {
-		if err := l.add(host, Configured); err != nil {
-			return err
+		if err := list.add(host, Configured); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return list, nil
 }
 
 func (l *List) add(entry string, trust Trust) error {

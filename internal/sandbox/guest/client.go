@@ -126,7 +126,7 @@ func (c *Client) Hello(ctx context.Context) error {
 	}
 	if answer.Version != protocolVersion {
 		return task.Errorf(task.NotReady, "the program in the sandbox speaks version %d of the protocol, and this one version %d", answer.Version, protocolVersion).
-			WithMend("set sandbox.kubernetes.guest_image to the image of the same release as this program")
+			WithHint("set sandbox.kubernetes.guest_image to the image of the same release as this program")
 	}
 	if answer.Error != "" {
 		return task.Errorf(task.Unavailable, "the sandbox cannot run commands: %s", answer.Error)

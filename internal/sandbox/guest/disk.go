@@ -11,7 +11,7 @@ import (
 // end that can see the folders: at the host where they are shared, in the guest
 // otherwise. It is for one goroutine at a time.
 type diskGuard struct {
-	watch   sandbox.DiskWatch
+	watch   DiskWatch
 	full    int  // how many commands in a row have filled the disk
 	began   bool // a command has begun, for which full does not count yet
 	filling bool // the host puts files in

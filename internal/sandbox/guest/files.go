@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Mirror has the client keep a folder of the host and the workspace inside the
@@ -66,8 +67,8 @@ type Kept struct {
 	Bytes  int64
 }
 
-// Keep has the guest write a snapshot to its shelf.
-func (c *Client) Keep(ctx context.Context, before sandbox.Listing) (Kept, error) {
+// Keep has the guest write a snapshot to its folder for snapshots.
+func (c *Client) Keep(ctx context.Context, before workdir.Listing) (Kept, error) {
 	var said answer
 	err := c.ask(ctx, request{Do: keepFiles}, "the snapshot cannot be kept", func(stream net.Conn) error {
 		if err := writeNames(stream, before); err != nil {
@@ -140,10 +141,10 @@ func awaitAnswer(stream net.Conn, into *answer) error {
 	return readAnswer(data, into)
 }
 
-func writeNames(to io.Writer, names sandbox.Listing) error {
-	buffer := make([]byte, 0, parcelBuffer)
+func writeNames(to io.Writer, names workdir.Listing) error {
+	buffer := make([]byte, 0, archiveBuffer)
 	for name := range names {
-		if len(buffer)+len(name)+1 > parcelBuffer {
+		if len(buffer)+len(name)+1 > archiveBuffer {
 			if err := writeFrame(to, frameContent, buffer); err != nil {
 				return err
 			}
@@ -156,3 +157,10 @@ func writeNames(to io.Writer, names sandbox.Listing) error {
 	}
 	return writeFrame(to, frameDone, nil)
 }
+
+// caches are folders of a home that hold what programs have downloaded to install it.
+// It is installed already, and a snapshot with it would make every start slower.
+var caches = []string{".npm/_cacache", ".npm/_logs", ".cache/pip"}
+
+// IsCache reports whether a path of a home is such a folder, which snapshots leave out.
+func IsCache(name string) bool { return slices.Contains(caches, name) }

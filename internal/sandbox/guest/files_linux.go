@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -100,20 +99,20 @@ func (s *server) sendFiles(stream net.Conn, most int64) error {
 	})
 }
 
-// The parts of a snapshot: names in its parcel begin with these.
+// The parts of a snapshot: names in its archive begin with these.
 const (
 	partHome      = "home"
 	partWorkspace = "workspace"
 	snapshotFile  = "snapshot"
 )
 
-// keep writes the home and what is new in the workspace to the shelf.
+// keep writes the home and what is new in the workspace to the folder for snapshots.
 func (s *server) keep(stream net.Conn) (answer, error) {
 	before, err := readNames(stream)
 	if err != nil {
 		return answer{}, err
 	}
-	file := filepath.Join(s.options.Shelf, snapshotFile)
+	file := filepath.Join(s.options.Snapshots, snapshotFile)
 	made, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // the pod that starts from it has another user
 	if err != nil {
 		return answer{}, err
@@ -137,25 +136,25 @@ func (c *counter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-func (s *server) pack(to io.Writer, before sandbox.Listing) error {
-	parcel := newPacker(to)
+func (s *server) pack(to io.Writer, before workdir.Listing) error {
+	archive := newPacker(to)
 	for _, part := range []struct {
 		name, dir string
 		skip      func(name string, folder bool) bool
 	}{
-		{partHome, s.options.Home, func(name string, _ bool) bool { return sandbox.IsCache(name) }},
+		{partHome, s.options.Home, func(name string, _ bool) bool { return IsCache(name) }},
 		{partWorkspace, s.options.Workspace, func(name string, folder bool) bool {
 			return name == ".git" || before[name] && !folder // an old folder may hold something new
 		}},
 	} {
-		if err := packFolder(parcel, part.name, part.dir, part.skip); err != nil {
+		if err := packFolder(archive, part.name, part.dir, part.skip); err != nil {
 			return err
 		}
 	}
-	return parcel.finish(0)
+	return archive.finish(0)
 }
 
-func packFolder(parcel *packer, part, dir string, skip func(name string, folder bool) bool) error {
+func packFolder(archive *packer, part, dir string, skip func(name string, folder bool) bool) error {
 	root, err := workdir.Open(dir)
 	if err != nil {
 		return err
@@ -171,7 +170,7 @@ func packFolder(parcel *packer, part, dir string, skip func(name string, folder 
 			}
 			return nil
 		}
-		_, _, err := parcel.add(root, name, path.Join(part, name), noLimit)
+		_, _, err := archive.add(root, name, path.Join(part, name), noLimit)
 		return err
 	})
 }
@@ -197,7 +196,7 @@ func (s *server) restore(digest string) error {
 	defer func() { _ = workspace.Close() }()
 	roots := map[string]*workdir.Dir{partHome: home, partWorkspace: workspace}
 	sum := sha256.New()
-	parcel := unpacker{keepThere: true, names: noLimit, room: func() int64 { return noLimit }, place: func(name string) (*workdir.Dir, string, error) {
+	archive := unpacker{keepThere: true, names: noLimit, room: func() int64 { return noLimit }, place: func(name string) (*workdir.Dir, string, error) {
 		part, rest, _ := strings.Cut(name, "/")
 		if roots[part] == nil || rest == "" {
 			return nil, "", fmt.Errorf("%q is no path of a snapshot", name)
@@ -205,7 +204,7 @@ func (s *server) restore(digest string) error {
 		return roots[part], rest, nil
 	}}
 	whole := io.TeeReader(file, sum)
-	err = parcel.unpack(whole)
+	err = archive.unpack(whole)
 	if err == nil {
 		_, err = io.Copy(io.Discard, whole)
 	}
@@ -216,7 +215,7 @@ func (s *server) restore(digest string) error {
 }
 
 // readNames reads names that are separated by zero bytes.
-func readNames(from io.Reader) (sandbox.Listing, error) {
+func readNames(from io.Reader) (workdir.Listing, error) {
 	var text bytes.Buffer
 	for {
 		kind, data, err := readFrame(from)
@@ -231,7 +230,7 @@ func readNames(from io.Reader) (sandbox.Listing, error) {
 		}
 		_, _ = text.Write(data) // it never fails
 	}
-	names := sandbox.Listing{}
+	names := workdir.Listing{}
 	for name := range strings.SplitSeq(text.String(), "\x00") {
 		if name != "" {
 			names[name] = true

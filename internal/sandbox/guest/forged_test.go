@@ -10,16 +10,15 @@ import (
 
 	"github.com/hashicorp/yamux"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
-// forged is a parcel that no guest sends: code in a sandbox can put itself in the
+// forged is an archive that no guest sends: code in a sandbox can put itself in the
 // place of one.
 type forged struct{ bytes.Buffer }
 
-func (f *forged) add(t *testing.T, entry parcelEntry, content int) {
+func (f *forged) add(t *testing.T, entry archiveEntry, content int) {
 	t.Helper()
 	if err := writeMessage(f, frameEntry, entry); err != nil {
 		t.Fatal(err)
@@ -40,12 +39,12 @@ func (f *forged) whole(t *testing.T) io.Reader {
 	return f
 }
 
-// takesNoMore has a mirror take a forged parcel, and looks at the disk.
-func takesNoMore(t *testing.T, there *mirror, parcel *forged) {
+// takesNoMore has a mirror take a forged archive, and looks at the disk.
+func takesNoMore(t *testing.T, there *mirror, archive *forged) {
 	t.Helper()
-	before := sandbox.TreeSize(there.dir)
-	_, err := there.take(parcel.whole(t), forgedMost)
-	if size := sandbox.TreeSize(there.dir); size > max(forgedMost, before)+sandbox.LeastSize {
+	before := workdir.TreeSize(there.dir)
+	_, err := there.take(archive.whole(t), forgedMost)
+	if size := workdir.TreeSize(there.dir); size > max(forgedMost, before)+workdir.MinSize {
 		t.Errorf("the folder takes %d bytes and may take %d (%v)", size, max(forgedMost, before), err)
 	}
 }
@@ -55,37 +54,37 @@ const forgedMost = 200_000
 func TestForgedNamesGiveNoRoom(t *testing.T) {
 	t.Parallel()
 	for name, fill := range map[string]func(*forged, int){
-		"one file under two names": func(parcel *forged, i int) {
+		"one file under two names": func(archive *forged, i int) {
 			folder := rawString(fmt.Sprintf("d%d", i))
-			parcel.add(t, parcelEntry{Path: folder, Kind: isFolder, Mode: 0o755}, 0)
-			parcel.add(t, parcelEntry{Path: "l", Kind: isLink, Link: folder}, 0)
-			parcel.add(t, parcelEntry{Path: "l/x", Kind: isFile, Mode: 0o644}, 50_000)
-			parcel.add(t, parcelEntry{Path: "l", Kind: isGone}, 0)
-			parcel.add(t, parcelEntry{Path: "l/x", Kind: isGone}, 0)
+			archive.add(t, archiveEntry{Path: folder, Kind: isFolder, Mode: 0o755}, 0)
+			archive.add(t, archiveEntry{Path: "l", Kind: isLink, Link: folder}, 0)
+			archive.add(t, archiveEntry{Path: "l/x", Kind: isFile, Mode: 0o644}, 50_000)
+			archive.add(t, archiveEntry{Path: "l", Kind: isGone}, 0)
+			archive.add(t, archiveEntry{Path: "l/x", Kind: isGone}, 0)
 		},
-		"a file in a folder that was gone": func(parcel *forged, i int) {
+		"a file in a folder that was gone": func(archive *forged, i int) {
 			if i%100 == 0 {
-				parcel.add(t, parcelEntry{Path: "old", Kind: isGone}, 0)
+				archive.add(t, archiveEntry{Path: "old", Kind: isGone}, 0)
 			}
-			parcel.add(t, parcelEntry{Path: rawString(fmt.Sprintf("old/%d", i)), Kind: isFile, Mode: 0o644}, 50_000)
+			archive.add(t, archiveEntry{Path: rawString(fmt.Sprintf("old/%d", i)), Kind: isFile, Mode: 0o644}, 50_000)
 		},
-		"a file that is gone twice": func(parcel *forged, i int) {
-			parcel.add(t, parcelEntry{Path: rawString(fmt.Sprintf("f%d", i)), Kind: isFile, Mode: 0o644}, 50_000)
-			parcel.add(t, parcelEntry{Path: "f0", Kind: isGone}, 0)
-			parcel.add(t, parcelEntry{Path: "f0", Kind: isGone}, 0)
+		"a file that is gone twice": func(archive *forged, i int) {
+			archive.add(t, archiveEntry{Path: rawString(fmt.Sprintf("f%d", i)), Kind: isFile, Mode: 0o644}, 50_000)
+			archive.add(t, archiveEntry{Path: "f0", Kind: isGone}, 0)
+			archive.add(t, archiveEntry{Path: "f0", Kind: isGone}, 0)
 		},
 	} {
 		_, there := mirrors(t)
 		var folder forged
-		folder.add(t, parcelEntry{Path: "old", Kind: isFolder, Mode: 0o755}, 0)
+		folder.add(t, archiveEntry{Path: "old", Kind: isFolder, Mode: 0o755}, 0)
 		takesNoMore(t, there, &folder)
-		for i := range 3 { // what one parcel leaves behind is counted for the next
-			var parcel forged
+		for i := range 3 { // what one archive leaves behind is counted for the next
+			var archive forged
 			for j := range 20 {
-				fill(&parcel, 100*i+j)
+				fill(&archive, 100*i+j)
 			}
 			t.Log(name)
-			takesNoMore(t, there, &parcel)
+			takesNoMore(t, there, &archive)
 		}
 	}
 }
@@ -94,13 +93,13 @@ func TestForgedPathsAreNotMadeForNothing(t *testing.T) {
 	t.Parallel()
 	_, there := mirrors(t)
 	var long forged
-	long.add(t, parcelEntry{Path: rawString(strings.Repeat("a/", 3000) + "x"), Kind: isFile}, 0)
+	long.add(t, archiveEntry{Path: rawString(strings.Repeat("a/", 3000) + "x"), Kind: isFile}, 0)
 	takesNoMore(t, there, &long)
 
 	_, there = mirrors(t)
 	var many forged
 	for i := range 10 {
-		many.add(t, parcelEntry{Path: rawString(fmt.Sprintf("%d/%sx", i, strings.Repeat("a/", 100))), Kind: isFile}, 0)
+		many.add(t, archiveEntry{Path: rawString(fmt.Sprintf("%d/%sx", i, strings.Repeat("a/", 100))), Kind: isFile}, 0)
 	}
 	takesNoMore(t, there, &many)
 
@@ -108,9 +107,9 @@ func TestForgedPathsAreNotMadeForNothing(t *testing.T) {
 	_, there = mirrors(t)
 	var deep forged
 	below := strings.TrimSuffix(strings.Repeat(strings.Repeat("b", 200)+"/", 19), "/")
-	deep.add(t, parcelEntry{Path: rawString(below), Kind: isFolder, Mode: 0o755}, 0)
-	deep.add(t, parcelEntry{Path: "l", Kind: isLink, Link: rawString(below)}, 0)
-	deep.add(t, parcelEntry{Path: rawString("l/" + strings.Repeat("c", 200) + "/" + strings.Repeat("d", 200)), Kind: isFolder, Mode: 0o755}, 0)
+	deep.add(t, archiveEntry{Path: rawString(below), Kind: isFolder, Mode: 0o755}, 0)
+	deep.add(t, archiveEntry{Path: "l", Kind: isLink, Link: rawString(below)}, 0)
+	deep.add(t, archiveEntry{Path: rawString("l/" + strings.Repeat("c", 200) + "/" + strings.Repeat("d", 200)), Kind: isFolder, Mode: 0o755}, 0)
 	_, _ = there.take(deep.whole(t), 1<<20)
 	if _, err := there.root.Lstat("l/" + strings.Repeat("c", 200)); err == nil {
 		t.Error("a folder was made through a link")
@@ -121,12 +120,12 @@ func TestForgedEntriesTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	_, there := mirrors(t)
 	do(t, there.dir, file("dir/x", "", 0o644))
-	parcel := unpacker{room: func() int64 { return 1 << 20 }, names: 1000, place: func(name string) (*workdir.Dir, string, error) { return there.root, name, nil }}
+	archive := unpacker{room: func() int64 { return 1 << 20 }, names: 1000, place: func(name string) (*workdir.Dir, string, error) { return there.root, name, nil }}
 	var same forged
 	for range 1000 {
-		same.add(t, parcelEntry{Path: "dir", Kind: isFolder, Mode: 0o755}, 0)
+		same.add(t, archiveEntry{Path: "dir", Kind: isFolder, Mode: 0o755}, 0)
 	}
-	if err := parcel.unpack(same.whole(t)); task.CodeOf(err) != task.TooLarge {
+	if err := archive.unpack(same.whole(t)); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("a folder was named 1000 times: %v", err)
 	}
 }
@@ -169,18 +168,18 @@ func TestPullsDoNotAddUp(t *testing.T) {
 	i := 0
 	client := forgingGuest(t, dir, func(stream net.Conn) {
 		i++
-		var parcel forged
-		parcel.add(t, parcelEntry{Path: rawString(fmt.Sprintf("f%d", i)), Kind: isFile, Mode: 0o644}, 0)
+		var archive forged
+		archive.add(t, archiveEntry{Path: rawString(fmt.Sprintf("f%d", i)), Kind: isFile, Mode: 0o644}, 0)
 		for range 4 {
-			if err := writeFrame(&parcel, frameContent, make([]byte, 3<<20)); err != nil {
+			if err := writeFrame(&archive, frameContent, make([]byte, 3<<20)); err != nil {
 				t.Error(err)
 			}
 		}
-		_, _ = io.Copy(stream, parcel.whole(t)) // the host may have had enough
+		_, _ = io.Copy(stream, archive.whole(t)) // the host may have had enough
 	})
 	for range 5 {
 		_, err := client.Pull(t.Context(), 1<<20)
-		if size := sandbox.TreeSize(dir); size > 1<<20+takeSpare+sandbox.LeastSize {
+		if size := workdir.TreeSize(dir); size > 1<<20+takeSpare+workdir.MinSize {
 			t.Fatalf("the folder takes %d MB and may take 1 and %d (%v)", size>>20, takeSpare>>20, err)
 		}
 	}

@@ -28,14 +28,14 @@ type guard struct {
 }
 
 // Guard has the client watch the limits until the session ends.
-func (c *Client) Guard(disk sandbox.DiskWatch, kills func() int) {
+func (c *Client) Guard(disk DiskWatch, kills func() int) {
 	c.guard = &guard{client: c, disk: diskGuard{watch: disk}, kills: kills, hit: make(chan sandbox.Limit)}
 	c.guard.look()     // what is there now is the host's
 	go c.guard.watch() // ends with the session
 }
 
 func (g *guard) watch() {
-	ticker := time.NewTicker(sandbox.DiskWatchEvery)
+	ticker := time.NewTicker(DiskWatchEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -108,6 +108,10 @@ func (g *guard) begin(most int64) (int64, error) {
 	return most, err
 }
 
+// exitFileTooLarge is how a process ends that wrote a file larger than it may:
+// 128 and the number of SIGXFSZ.
+const exitFileTooLarge = 128 + 25
+
 // end says which limit a command has exceeded that ended by itself. It may have been
 // found just before, when nobody could be told any more.
 func (g *guard) end(exit int) sandbox.Limit {
@@ -120,7 +124,7 @@ func (g *guard) end(exit int) sandbox.Limit {
 			return g.found
 		}
 	}
-	if exit == sandbox.ExitFileTooLarge {
+	if exit == exitFileTooLarge {
 		return sandbox.DiskLimit
 	}
 	return sandbox.NoLimit
@@ -140,7 +144,7 @@ func (g *guard) explain(err error) error {
 	if g.found != sandbox.MemoryLimit {
 		return err
 	}
-	return task.Wrap(task.Unavailable, err, sandbox.OutOfMemory)
+	return sandbox.OutOfMemory(err)
 }
 
 func (g *guard) exceeded() <-chan sandbox.Limit {

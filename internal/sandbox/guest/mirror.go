@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -51,12 +50,12 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// onDisk is what a path takes of the disk, as [sandbox.TreeSize] counts it.
+// onDisk is what a path takes of the disk, as [workdir.TreeSize] counts it.
 func (s stamp) onDisk() int64 {
 	if s.kind != isFile {
-		return sandbox.LeastSize
+		return workdir.MinSize
 	}
-	return max(sandbox.LeastSize, s.size)
+	return max(workdir.MinSize, s.size)
 }
 
 func newMirror(dir string) (*mirror, error) {
@@ -109,23 +108,23 @@ func (m *mirror) size() int64 {
 // send sends what has changed at this end. The other end may come to hold most bytes:
 // what does not fit is left out, and sent when there is room for it. What the other
 // end has of it stays as it is. Confirm waits for the other end to say that it has taken
-// the parcel, and returns the paths that it could not make. If that or anything else
+// the archive, and returns the paths that it could not make. If that or anything else
 // fails, the same is sent again the next time.
 func (m *mirror) send(to io.Writer, most int64, confirm func() (skipped []rawString, err error)) error {
 	now, err := m.scan()
 	if err != nil {
 		return err
 	}
-	parcel := newPacker(to)
-	total, err := m.sendGone(parcel, now)
+	archive := newPacker(to)
+	total, err := m.sendGone(archive, now)
 	if err != nil {
 		return err
 	}
-	left, err := m.sendChanged(parcel, now, most, total)
+	left, err := m.sendChanged(archive, now, most, total)
 	if err != nil {
 		return err
 	}
-	if err := parcel.finish(left); err != nil {
+	if err := archive.finish(left); err != nil {
 		return err
 	}
 	skipped, err := confirm()
@@ -149,7 +148,7 @@ func (m *mirror) keepOlder(now map[string]stamp, name string) {
 }
 
 // sendChanged sends what is new or was changed. It returns how many paths did not fit.
-func (m *mirror) sendChanged(parcel *packer, now map[string]stamp, most, total int64) (int, error) {
+func (m *mirror) sendChanged(archive *packer, now map[string]stamp, most, total int64) (int, error) {
 	left := map[string]bool{} // what did not fit
 	for _, name := range m.changed(now) {
 		older, known := m.seen[name]
@@ -160,7 +159,7 @@ func (m *mirror) sendChanged(parcel *packer, now map[string]stamp, most, total i
 		if left[path.Dir(name)] {
 			room = 0
 		}
-		sent, how, err := parcel.add(m.root, name, name, room)
+		sent, how, err := archive.add(m.root, name, name, room)
 		if err != nil {
 			return 0, err
 		}
@@ -196,7 +195,7 @@ func (m *mirror) changed(now map[string]stamp) []string {
 
 // sendGone sends what is not there any more, and returns what the rest takes of a
 // disk at the other end.
-func (m *mirror) sendGone(parcel *packer, now map[string]stamp) (int64, error) {
+func (m *mirror) sendGone(archive *packer, now map[string]stamp) (int64, error) {
 	var total int64
 	for _, name := range slices.Sorted(maps.Keys(m.seen)) {
 		if _, there := now[name]; there {
@@ -214,14 +213,14 @@ func (m *mirror) sendGone(parcel *packer, now map[string]stamp) (int64, error) {
 				continue
 			}
 		}
-		if err := parcel.gone(name); err != nil {
+		if err := archive.gone(name); err != nil {
 			return 0, err
 		}
 	}
 	return total, nil
 }
 
-// taken is what became of a parcel.
+// taken is what became of an archive.
 type taken struct {
 	left    int         // how many paths the other end has left out
 	skipped []rawString // those that could not be made here
@@ -229,18 +228,18 @@ type taken struct {
 
 // take carries out what the other end sent. This end does not come to take more than
 // most bytes of the disk by it, or than it took before. If take fails, it has read up to
-// the end of the parcel where there is one.
+// the end of the archive where there is one.
 func (m *mirror) take(from io.Reader, most int64) (taken, error) {
 	var folders []string // those that are gone, with what is below them still in seen
-	parcel := unpacker{atLeast: m.atLeast, names: mostMirrored, skip: m.skip,
+	archive := unpacker{atLeast: m.atLeast, names: mostMirrored, skip: m.skip,
 		place: func(name string) (*workdir.Dir, string, error) { return m.root, name, nil },
 		room: func() int64 {
 			if most == noLimit {
 				return most
 			}
-			return max(0, most-sandbox.TreeSize(m.dir))
+			return max(0, most-workdir.TreeSize(m.dir))
 		},
-		done: func(_ parcelEntry, root *workdir.Dir, name string) {
+		done: func(_ archiveEntry, root *workdir.Dir, name string) {
 			if info, err := root.Lstat(name); err == nil {
 				m.seen[name] = stampOf(info)
 			}
@@ -251,15 +250,15 @@ func (m *mirror) take(from io.Reader, most int64) (taken, error) {
 			}
 			delete(m.seen, name)
 		}}
-	err := parcel.unpack(from)
+	err := archive.unpack(from)
 	m.forgetBelow(folders)
 	if err != nil {
 		drain(from)
 	}
-	return taken{parcel.left, parcel.skipped}, err
+	return taken{archive.left, archive.skipped}, err
 }
 
-// drain reads up to the end of a parcel, so that the other end does not wait for that.
+// drain reads up to the end of an archive, so that the other end does not wait for that.
 func drain(from io.Reader) {
 	for {
 		if kind, _, err := readFrame(from); err != nil || kind == frameDone || kind == frameAnswer {

@@ -44,13 +44,13 @@ func TestMirrorKeepsWhatCannotBeRead(t *testing.T) {
 		size := there.size()
 		do(t, here.dir, func(dir string) error { return os.Chmod(filepath.Join(dir, "dir"), mode) },
 			file("c", "changed", 0), gone("d"))
-		var parcel bytes.Buffer
+		var archive bytes.Buffer
 		asOrdinary(t, func() {
-			if err := here.send(&parcel, size, nobody); err != nil {
+			if err := here.send(&archive, size, nobody); err != nil {
 				t.Error(err)
 			}
 		})
-		if said, err := there.take(&parcel, noLimit); err != nil || said.left != 0 {
+		if said, err := there.take(&archive, noLimit); err != nil || said.left != 0 {
 			t.Error(said, err)
 		}
 		want["dir"] = "drwx------"

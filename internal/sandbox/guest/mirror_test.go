@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // pass sends what has changed at one end to the other.
@@ -25,10 +25,10 @@ func pass(t *testing.T, from, to *mirror) int {
 }
 
 func passing(from, to *mirror, most int64) (said taken, length int, err error) {
-	var parcel bytes.Buffer
-	err = from.send(&parcel, most, func() ([]rawString, error) {
-		length = parcel.Len()
-		said, err = to.take(&parcel, min(noLimit, most+sandbox.LeastSize)) // which is for the folder itself
+	var archive bytes.Buffer
+	err = from.send(&archive, most, func() ([]rawString, error) {
+		length = archive.Len()
+		said, err = to.take(&archive, min(noLimit, most+workdir.MinSize)) // which is for the folder itself
 		return said.skipped, err
 	})
 	return said, length, err
@@ -42,7 +42,7 @@ func passSome(t *testing.T, from, to *mirror, most int64) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size := sandbox.TreeSize(to.dir); size > most+sandbox.LeastSize { // and the folder itself
+	if size := workdir.TreeSize(to.dir); size > most+workdir.MinSize { // and the folder itself
 		t.Errorf("the other end has %d bytes and may have %d", size, most)
 	}
 	return said.left
@@ -59,7 +59,7 @@ func same(t *testing.T, one, other string) {
 
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	listing, err := sandbox.List(dir)
+	listing, err := workdir.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestMirrorTakesNothingOutside(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	do(t, outside, file("precious", "data", 0o644))
-	for _, entries := range [][]parcelEntry{
+	for _, entries := range [][]archiveEntry{
 		{{Path: "../x", Kind: isFile}}, {{Path: "/x", Kind: isFile}}, {{Path: "a/../../x", Kind: isFile}}, {{Path: "a//b", Kind: isFolder}}, {{Path: "", Kind: isFile}},
 		{{Path: "l", Kind: isLink, Link: rawString(outside)}, {Path: "l/precious", Kind: isFile}},
 		{{Path: "l", Kind: isLink, Link: rawString(outside)}, {Path: "l/precious", Kind: isGone}},
@@ -186,17 +186,17 @@ func TestMirrorTakesNothingOutside(t *testing.T) {
 		{{Path: "x", Kind: "device"}},
 	} {
 		_, there := mirrors(t)
-		var parcel bytes.Buffer
+		var archive bytes.Buffer
 		for _, entry := range entries {
-			if err := writeMessage(&parcel, frameEntry, entry); err != nil {
+			if err := writeMessage(&archive, frameEntry, entry); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := writeFrame(&parcel, frameDone, nil); err != nil {
+		if err := writeFrame(&archive, frameDone, nil); err != nil {
 			t.Fatal(err)
 		}
 		there.skip = true
-		said, err := there.take(&parcel, 1<<20)
+		said, err := there.take(&archive, 1<<20)
 		if last := entries[len(entries)-1]; err == nil && len(said.skipped) == 0 && last.Kind != isGone {
 			t.Errorf("%v was taken", entries)
 		}
@@ -210,11 +210,11 @@ func TestMirrorTakesNoMoreThanItMay(t *testing.T) {
 	t.Parallel()
 	here, there := mirrors(t)
 	do(t, here.dir, file("large", string(make([]byte, 20_000)), 0o644))
-	var parcel bytes.Buffer
-	if err := here.send(&parcel, noLimit, nobody); err != nil {
+	var archive bytes.Buffer
+	if err := here.send(&archive, noLimit, nobody); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := there.take(&parcel, 10_000); task.CodeOf(err) != task.TooLarge {
+	if _, err := there.take(&archive, 10_000); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("got %v", err)
 	}
 }
@@ -225,11 +225,11 @@ func TestMirrorCountsWhatIsThereAlready(t *testing.T) {
 	do(t, here.dir, file("one", string(make([]byte, 50_000)), 0o644), file("dir/two", string(make([]byte, 30_000)), 0o644))
 	pass(t, here, there)
 	do(t, here.dir, file("three", string(make([]byte, 40_000)), 0o644))
-	var parcel bytes.Buffer
-	if err := here.send(&parcel, noLimit, nobody); err != nil {
+	var archive bytes.Buffer
+	if err := here.send(&archive, noLimit, nobody); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := there.take(&parcel, 100_000); task.CodeOf(err) != task.TooLarge {
+	if _, err := there.take(&archive, 100_000); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("120,000 bytes were taken where 100,000 may be: %v", err)
 	}
 	// What takes the place of something else, or goes, gives room.
@@ -300,8 +300,8 @@ func TestMirrorSendsAgainWhatWasNotTaken(t *testing.T) {
 	do(t, here.dir, file("kept", "1", 0o644), file("gone", "1", 0o644))
 	pass(t, here, there)
 	do(t, here.dir, file("kept", "2", 0o644), file("new", "3", 0o644), gone("gone"))
-	var parcel bytes.Buffer
-	if err := here.send(&parcel, noLimit, func() ([]rawString, error) { return nil, os.ErrClosed }); err == nil {
+	var archive bytes.Buffer
+	if err := here.send(&archive, noLimit, func() ([]rawString, error) { return nil, os.ErrClosed }); err == nil {
 		t.Fatal("it did not fail")
 	}
 	pass(t, here, there)

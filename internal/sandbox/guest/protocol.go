@@ -9,6 +9,30 @@ import (
 	"time"
 )
 
+// The guest protocol
+//
+// Host and guest share one connection: the standard streams of the guest, or a socket where
+// the engine has none. yamux makes many streams of it. Each request of the host opens a
+// stream of its own, on which both ends send frames: a byte for the kind, four for the
+// length, and the data, which is JSON unless it is output or the content of a file.
+//
+// A command that prints a line and fails (abridged; commands and paths are in base64, since
+// they need not be UTF-8):
+//
+//	host → guest  frameRequest  {"command": "make", "session": "main", "limit": 65536}
+//	guest → host  frameStdout   cc -c gate.c
+//	guest → host  frameStderr   gate.c:3: error
+//	guest → host  frameEnd      {"exit_code": 2, "bytes": 29}
+//
+// The host may send frameKill at any time, upon which the guest kills all that runs in the
+// sandbox and sends frameEnd. Once a quarter of the limit was printed, the guest keeps only
+// the end of the output and sends it as frameTail before frameEnd, with the number of bytes
+// that are missing. Programs in the sandbox that use the proxy go the other way: the guest
+// opens a stream and the host connects it with the proxy.
+//
+// Neither side believes the other. Code in the sandbox may have taken over the guest, so the
+// host bounds each frame and each answer and takes every path as untrusted.
+
 // Options tell the guest how to behave in the sandbox that it is in.
 type Options struct {
 	Home      string `json:"home"`
@@ -51,10 +75,10 @@ type Options struct {
 	// Leave are names of folders in the workspace that are not sent to the host
 	// unless they came from there.
 	Leave []string `json:"leave,omitempty"`
-	// Shelf is the folder to which a snapshot is written, and Source the one from
+	// Snapshots is the folder to which a snapshot is written, and Source the one from
 	// which one is restored.
-	Shelf  string `json:"shelf,omitempty"`
-	Source string `json:"source,omitempty"`
+	Snapshots string `json:"shelf,omitempty"`
+	Source    string `json:"source,omitempty"`
 }
 
 // rawString is text that need not be UTF-8, such as a path. A string in JSON has to
@@ -97,8 +121,8 @@ type request struct {
 type deed string
 
 const (
-	takeFiles   deed = "take"    // a parcel for the workspace follows
-	sendFiles   deed = "send"    // answered with a parcel of what has changed, which the host answers
+	takeFiles   deed = "take"    // an archive for the workspace follows
+	sendFiles   deed = "send"    // answered with an archive of what has changed, which the host answers
 	keepFiles   deed = "keep"    // the names that the workspace had before follow
 	restoreHome deed = "restore" // what was kept goes back
 	changeRoute deed = "route"
@@ -108,13 +132,13 @@ const (
 	killEverything deed = "kill"
 )
 
-// answer is how a deed ended, or what became of a parcel.
+// answer is how a deed ended, or what became of an archive.
 type answer struct {
 	Error   string   `json:"error,omitempty"`
 	Digest  string   `json:"digest,omitempty"`
 	Bytes   int64    `json:"bytes,omitempty"`
 	Reached []string `json:"reached,omitempty"`
-	// Skipped are paths of a parcel that could not be made. Only the host says so.
+	// Skipped are paths of an archive that could not be made. Only the host says so.
 	Skipped []rawString `json:"skipped,omitempty"`
 }
 
@@ -164,7 +188,7 @@ const (
 	// frameRequest and frameKill come from the host.
 	frameRequest frameKind = 6
 	frameKill    frameKind = 7
-	// Those of parcels, and what comes of a deed.
+	// Those of archives, and what comes of a deed.
 	frameEntry   frameKind = 8
 	frameContent frameKind = 9
 	frameDone    frameKind = 10

@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -25,7 +24,7 @@ type place func(entry string) (root *workdir.Dir, name string, err error)
 // noLimit is more than there can be of anything, and can be added to.
 const noLimit = math.MaxInt64 / 2
 
-// unpacker reads a parcel and carries it out. Whoever sent it may have made it up: what
+// unpacker reads an archive and carries it out. Whoever sent it may have made it up: what
 // it may take of disk and memory is counted by what is done, and not by what it says.
 type unpacker struct {
 	place     place
@@ -34,11 +33,11 @@ type unpacker struct {
 	room      func() int64 // bytes by which the disk may become fuller; asked when the first entry comes
 	names     int64        // bytes of memory that may be kept of the entries
 	skip      bool         // a path that cannot be made is left out
-	done      func(entry parcelEntry, root *workdir.Dir, name string)
+	done      func(entry archiveEntry, root *workdir.Dir, name string)
 	removed   func(name string) // what had the name is gone, and what was below it
 
 	budget  int64       // what is left of the room
-	left    int         // how many paths did not fit into the parcel
+	left    int         // how many paths did not fit into the archive
 	skipped []rawString // those that could not be made
 	// skippedSize is what their names take.
 	skippedSize int
@@ -53,12 +52,12 @@ type unpacker struct {
 type placed struct {
 	root  *workdir.Dir
 	name  string
-	entry parcelEntry
+	entry archiveEntry
 }
 
 func (u *unpacker) unpack(from io.Reader) error {
 	if u.done == nil {
-		u.done = func(parcelEntry, *workdir.Dir, string) {}
+		u.done = func(archiveEntry, *workdir.Dir, string) {}
 		u.removed = func(string) {}
 	}
 	for {
@@ -75,8 +74,8 @@ func (u *unpacker) unpack(from io.Reader) error {
 	}
 }
 
-// errWhole says that nothing follows in a parcel.
-var errWhole = errors.New("the parcel is whole")
+// errWhole says that nothing follows in an archive.
+var errWhole = errors.New("the archive is whole")
 
 // frame carries out one frame.
 func (u *unpacker) frame(kind frameKind, data []byte) error {
@@ -93,16 +92,16 @@ func (u *unpacker) frame(kind frameKind, data []byte) error {
 	case frameEntry:
 		return u.begin(data)
 	default:
-		return errors.New("an unknown frame in a parcel")
+		return errors.New("an unknown frame in an archive")
 	}
 }
 
 // end reads what the last frame says.
 func (u *unpacker) end(data []byte) error {
-	var last parcelEnd
+	var last archiveEnd
 	if len(data) > 0 {
 		if err := json.Unmarshal(data, &last); err != nil {
-			return fmt.Errorf("read the end of a parcel: %w", err)
+			return fmt.Errorf("read the end of an archive: %w", err)
 		}
 	}
 	u.left = max(0, last.Left)
@@ -112,7 +111,7 @@ func (u *unpacker) end(data []byte) error {
 // spend takes bytes of the budget.
 func (u *unpacker) spend(bytes int64) error {
 	if u.budget -= bytes; u.budget < 0 {
-		return task.Errorf(task.TooLarge, "there is more in the parcel than there is room for")
+		return task.Errorf(task.TooLarge, "there is more in the archive than there is room for")
 	}
 	return nil
 }
@@ -120,7 +119,7 @@ func (u *unpacker) spend(bytes int64) error {
 // remember counts a name that is kept in memory.
 func (u *unpacker) remember(name string) error {
 	if u.names -= int64(len(name)) + stampSize; u.names < 0 {
-		return task.Errorf(task.TooLarge, "there are too many files in the parcel")
+		return task.Errorf(task.TooLarge, "there are too many files in the archive")
 	}
 	return nil
 }
@@ -129,9 +128,9 @@ func (u *unpacker) content(data []byte) error {
 	if u.file == nil {
 		return nil // of a file that is not wanted
 	}
-	before := max(sandbox.LeastSize, u.length)
+	before := max(workdir.MinSize, u.length)
 	u.length += int64(len(data))
-	if err := u.spend(max(sandbox.LeastSize, u.length) - before); err != nil {
+	if err := u.spend(max(workdir.MinSize, u.length) - before); err != nil {
 		return err
 	}
 	_, err := u.file.Write(data)
@@ -146,7 +145,7 @@ func (u *unpacker) begin(data []byte) error {
 	if u.room != nil {
 		u.budget, u.room = u.room(), nil
 	}
-	var entry parcelEntry
+	var entry archiveEntry
 	if err := json.Unmarshal(data, &entry); err != nil {
 		return fmt.Errorf("read an entry: %w", err)
 	}
@@ -165,7 +164,7 @@ func (u *unpacker) begin(data []byte) error {
 }
 
 // failed decides what it means that a path cannot be made.
-func (u *unpacker) failed(entry parcelEntry, err error) error {
+func (u *unpacker) failed(entry archiveEntry, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -173,7 +172,7 @@ func (u *unpacker) failed(entry parcelEntry, err error) error {
 		return fmt.Errorf("put %q: %w", string(entry.Path), err)
 	}
 	if u.skippedSize += len(entry.Path); u.skippedSize > mostSkipped {
-		return task.Errorf(task.TooLarge, "too many paths of the parcel cannot be made, such as %q: %v", string(entry.Path), err)
+		return task.Errorf(task.TooLarge, "too many paths of the archive cannot be made, such as %q: %v", string(entry.Path), err)
 	}
 	u.skipped = append(u.skipped, entry.Path)
 	return nil
@@ -193,7 +192,7 @@ func isForAll(err error) bool {
 	return false
 }
 
-func (u *unpacker) placeOf(entry parcelEntry) (*workdir.Dir, string, error) {
+func (u *unpacker) placeOf(entry archiveEntry) (*workdir.Dir, string, error) {
 	switch entry.Kind {
 	case isFolder, isFile, isLink, isGone:
 	default:
@@ -201,7 +200,7 @@ func (u *unpacker) placeOf(entry parcelEntry) (*workdir.Dir, string, error) {
 	}
 	given := string(entry.Path)
 	if !filepath.IsLocal(given) || path.Clean(given) != given {
-		return nil, "", fmt.Errorf("%.200q is no path of a parcel", given)
+		return nil, "", fmt.Errorf("%.200q is no path of an archive", given)
 	}
 	root, name, err := u.place(given)
 	if err == nil && len(name) > workdir.Deepest {
@@ -212,7 +211,7 @@ func (u *unpacker) placeOf(entry parcelEntry) (*workdir.Dir, string, error) {
 
 // put makes an entry. For a file it returns what the content is to be written to,
 // or nothing if that is not wanted.
-func (u *unpacker) put(entry parcelEntry, root *workdir.Dir, name string) (*os.File, error) {
+func (u *unpacker) put(entry archiveEntry, root *workdir.Dir, name string) (*os.File, error) {
 	err := u.enter(root, path.Dir(name), entry.Kind != isGone)
 	switch {
 	case err != nil && entry.Kind == isGone:
@@ -228,7 +227,7 @@ func (u *unpacker) put(entry parcelEntry, root *workdir.Dir, name string) (*os.F
 		return nil, err
 	}
 	u.length = 0
-	if err := u.spend(sandbox.LeastSize); err != nil {
+	if err := u.spend(workdir.MinSize); err != nil {
 		return nil, err
 	}
 	return u.make(entry, root, name)
@@ -236,7 +235,7 @@ func (u *unpacker) put(entry parcelEntry, root *workdir.Dir, name string) (*os.F
 
 // makeWay reports whether an entry has to be made. What is in its way is removed, unless
 // it is to be left, and so is what is gone.
-func (u *unpacker) makeWay(entry parcelEntry, root *workdir.Dir, name string) (free bool, err error) {
+func (u *unpacker) makeWay(entry archiveEntry, root *workdir.Dir, name string) (free bool, err error) {
 	there, err := root.Lstat(name)
 	switch {
 	case err != nil:
@@ -266,8 +265,8 @@ func (u *unpacker) enter(root *workdir.Dir, folder string, create bool) error {
 	}
 	info, err := root.Lstat(folder)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && create: // it came up while the parcel was packed
-		if err := errors.Join(u.spend(sandbox.LeastSize), u.remember(folder)); err != nil {
+	case errors.Is(err, fs.ErrNotExist) && create: // it came up while the archive was packed
+		if err := errors.Join(u.spend(workdir.MinSize), u.remember(folder)); err != nil {
 			return err
 		}
 		if err := inFolder(root, folder, func() error { return root.Mkdir(folder, 0o755) }); err != nil {
@@ -289,7 +288,7 @@ func (u *unpacker) remove(root *workdir.Dir, name string, there fs.FileInfo) err
 		u.entered = placed{}
 		below, err := root.Sub(name)
 		if err == nil {
-			freed = sandbox.SizeBelow(below)
+			freed = below.TreeSize()
 			_ = below.Close()
 		}
 	}
@@ -301,7 +300,7 @@ func (u *unpacker) remove(root *workdir.Dir, name string, there fs.FileInfo) err
 	return nil
 }
 
-func (u *unpacker) make(entry parcelEntry, root *workdir.Dir, name string) (made *os.File, err error) {
+func (u *unpacker) make(entry archiveEntry, root *workdir.Dir, name string) (made *os.File, err error) {
 	switch entry.Kind {
 	case isFolder:
 		if err := inFolder(root, name, func() error { return root.Mkdir(name, 0o700) }); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // newDiskGuard watches the folders of a sandbox where the host cannot look; nil where
@@ -18,12 +19,12 @@ func newDiskGuard(options Options) *diskGuard {
 		return nil
 	}
 	folders := []string{options.Workspace, options.Home, os.TempDir()}
-	made := &diskGuard{watch: sandbox.DiskWatch{Limit: options.Disk,
-		Free: func() (int64, error) { return sandbox.FreeSpace(folders...) },
+	made := &diskGuard{watch: DiskWatch{Limit: options.Disk,
+		Free: func() (int64, error) { return FreeSpace(folders...) },
 		Used: func() int64 {
 			var used int64
 			for _, folder := range folders {
-				used += sandbox.TreeSize(folder)
+				used += workdir.TreeSize(folder)
 			}
 			return used
 		}}}
@@ -37,7 +38,7 @@ func (s *server) watchDisk(done <-chan struct{}) {
 	if s.disk == nil {
 		return
 	}
-	ticker := time.NewTicker(sandbox.DiskWatchEvery)
+	ticker := time.NewTicker(DiskWatchEvery)
 	defer ticker.Stop()
 	for {
 		select {

@@ -202,13 +202,13 @@ func failed(err error, doing string) error {
 	if !is {
 		if isNetwork(err) || errors.Is(err, context.DeadlineExceeded) {
 			return task.Wrap(task.NotReady, err, "the Kubernetes API server does not answer").
-				WithMend("check sandbox.kubernetes.kubeconfig, and whether the cluster is up")
+				WithHint("check sandbox.kubernetes.kubeconfig, and whether the cluster is up")
 		}
 		return task.Wrap(task.Unavailable, err, doing)
 	}
 	switch said.Status {
 	case http.StatusUnauthorized:
-		return task.Wrap(task.Unauthorized, err, "the cluster does not know us: "+doing).WithMend("renew the token or the certificate of the kubeconfig")
+		return task.Wrap(task.Unauthorized, err, "the cluster does not know us: "+doing).WithHint("renew the token or the certificate of the kubeconfig")
 	case http.StatusForbidden:
 		return forbidden(said, doing)
 	case http.StatusNotFound:
@@ -227,11 +227,11 @@ func forbidden(said *statusError, doing string) error {
 	switch {
 	case strings.Contains(said.Message, "exceeded quota"):
 		return task.Wrap(task.TooMany, said, "the quota of the namespace is used up: "+doing).
-			WithMend("wait until other sandboxes end, run fewer at once, or raise the quota")
+			WithHint("wait until other sandboxes end, run fewer at once, or raise the quota")
 	case strings.Contains(said.Message, "RuntimeClass"):
-		return task.Wrap(task.BadConfig, said, "the runtime class is not there: "+doing).WithMend("check sandbox.kubernetes.runtime_class")
+		return task.Wrap(task.BadConfig, said, "the runtime class is not there: "+doing).WithHint("check sandbox.kubernetes.runtime_class")
 	default:
 		return task.Wrap(task.Forbidden, said, "the cluster does not allow it: "+doing).
-			WithMend("give the agent's account the role in deploy/kubernetes/sandboxes.yaml")
+			WithHint("give the agent's account the role in deploy/kubernetes/sandboxes.yaml")
 	}
 }

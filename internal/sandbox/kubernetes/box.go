@@ -33,7 +33,7 @@ type box struct {
 	stopped  error
 }
 
-// Info says what it is.
+// Info identifies it.
 func (b *box) Info() sandbox.Info { return b.info }
 
 // Workspace is the folder on the host that is kept the same as the pod's.
@@ -157,7 +157,7 @@ func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result,
 		return result, b.explain(pulled)
 	}
 	if pulled != nil { // the next command brings it out, if there is one
-		b.engine.config.Log.WarnContext(ctx, "what a cancelled command has changed cannot be brought out of the pod", "pod", b.info.ID, "error", b.explain(pulled))
+		b.engine.config.Log.WarnContext(ctx, "failed to copy the changes of a canceled command out of the pod", "pod", b.info.ID, "error", b.explain(pulled))
 	}
 	if left.NoRoom > 0 && result.Exceeded == sandbox.NoLimit {
 		result.Exceeded = sandbox.DiskLimit // there is more inside than may be

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -45,8 +46,10 @@ func New(config Config) (*Engine, error) {
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
-// Images implements [sandbox.Engine].
-func (e *Engine) Images() bool { return true }
+// Capabilities implements [sandbox.Engine].
+func (e *Engine) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{Images: true, Network: true, Snapshots: true, FileOwner: local.NewOwner()}
+}
 
 const checkTimeout = 15 * time.Second
 
@@ -63,7 +66,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	err := e.api.call(ctx, http.MethodGet, "/api/v1/namespaces/"+e.config.Namespace, nil, nil, nil)
 	if isStatus(err, http.StatusNotFound) {
 		return task.Wrap(task.NotReady, err, "the namespace "+e.config.Namespace+" is not there").
-			WithMend("apply deploy/kubernetes/sandboxes.yaml, or name another with sandbox.kubernetes.namespace")
+			WithHint("apply deploy/kubernetes/sandboxes.yaml, or name another with sandbox.kubernetes.namespace")
 	}
 	if err != nil {
 		return failed(err, "the namespace cannot be looked at")
@@ -92,7 +95,7 @@ func (e *Engine) allowed(ctx context.Context, verb, resource, subresource string
 	}
 	if !said.Status.Allowed {
 		return task.Errorf(task.Forbidden, "the account may not %s %s in the namespace %s", verb, strings.TrimSuffix(resource+"/"+subresource, "/"), e.config.Namespace).
-			WithMend("give the agent's account the role in deploy/kubernetes/sandboxes.yaml")
+			WithHint("give the agent's account the role in deploy/kubernetes/sandboxes.yaml")
 	}
 	return nil
 }

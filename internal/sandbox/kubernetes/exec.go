@@ -14,7 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 )
 
 // The channels of an exec: the first byte of each message names one.
@@ -34,12 +34,12 @@ const pingEvery = 30 * time.Second
 // stream is the standard streams of a process in a pod. It is read by one
 // goroutine and written by one.
 type stream struct {
-	socket    *websocket.Conn
-	ctx       context.Context //nolint:containedctx // of the connection, which has no other
-	cancel    context.CancelFunc
-	rest      []byte            // of the last message
-	complaint sandbox.Beginning // what came on standard error
-	status    error             // how the process ended
+	socket *websocket.Conn
+	ctx    context.Context //nolint:containedctx // of the connection, which has no other
+	cancel context.CancelFunc
+	rest   []byte       // of the last message
+	stderr guest.Stderr // what came on standard error
+	status error        // how the process ended
 }
 
 // exec starts a process in a pod. The context bounds the start only.
@@ -104,7 +104,7 @@ func (s *stream) Read(data []byte) (int, error) {
 		case channelStdout:
 			s.rest = message[1:]
 		case channelStderr:
-			_, _ = s.complaint.Write(message[1:]) // it never fails
+			_, _ = s.stderr.Write(message[1:]) // it never fails
 		case channelStatus:
 			s.status = readExit(message[1:])
 			return 0, errors.Join(s.ended(), io.EOF)
@@ -117,7 +117,7 @@ func (s *stream) Read(data []byte) (int, error) {
 
 // ended is what the process said when it failed.
 func (s *stream) ended() error {
-	said := strings.TrimSpace(string(s.complaint.Bytes()))
+	said := strings.TrimSpace(string(s.stderr.Bytes()))
 	if s.status == nil || said == "" {
 		return s.status
 	}

@@ -63,7 +63,7 @@ func (e *Engine) help(ctx context.Context, image string, command []string, claim
 	draft.container["resources"] = littleResources()
 	if claim {
 		draft.volumes = []object{{"name": "claim", "persistentVolumeClaim": object{"claimName": e.config.Claim}}}
-		draft.mounts = []object{{"name": "claim", "mountPath": shelfPath}}
+		draft.mounts = []object{{"name": "claim", "mountPath": snapshotPath}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.config.StartTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (e *Engine) help(ctx context.Context, image string, command []string, claim
 	}
 	defer func() {
 		if err := e.api.remove(context.WithoutCancel(ctx), name); err != nil {
-			e.config.Log.WarnContext(ctx, "kubernetes: a helper's pod cannot be removed", "pod", name, "error", err)
+			e.config.Log.WarnContext(ctx, "kubernetes: failed to remove a helper pod", "pod", name, "error", err)
 		}
 	}()
 	if err != nil {

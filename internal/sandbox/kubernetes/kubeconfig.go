@@ -48,7 +48,7 @@ func ownAccount(host, port string) (cluster, error) {
 	authorities, err := os.ReadFile(filepath.Join(accountFolder, "ca.crt"))
 	if err != nil {
 		return cluster{}, task.Wrap(task.NotReady, err, "this pod has no account of the cluster").
-			WithMend("give the agent's pod a service account and let its token be mounted")
+			WithHint("give the agent's pod a service account and let its token be mounted")
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authorities)
@@ -111,7 +111,7 @@ func readKubeconfig(file, context string) (cluster, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return cluster{}, task.Wrap(task.NotReady, err, "the kubeconfig cannot be read").
-			WithMend("name one with sandbox.kubernetes.kubeconfig, or run the agent in the cluster")
+			WithHint("name one with sandbox.kubernetes.kubeconfig, or run the agent in the cluster")
 	}
 	var settings kubeconfig
 	if err := yaml.Unmarshal(text, &settings); err != nil {
@@ -138,10 +138,10 @@ func readKubeconfig(file, context string) (cluster, error) {
 func combine(at clusterSettings, user userSettings, dir string) (cluster, error) {
 	if user.Exec != nil || user.Provider != nil || user.Username != "" {
 		return cluster{}, task.Errorf(task.Unsupported, "the user of the kubeconfig is known by a program or a password, which is not supported").
-			WithMend("use a token or a certificate, such as the token of a service account")
+			WithHint("use a token or a certificate, such as the token of a service account")
 	}
 	if at.Proxy != "" {
-		return cluster{}, task.Errorf(task.Unsupported, "the proxy-url of the kubeconfig is not supported").WithMend("set HTTPS_PROXY instead")
+		return cluster{}, task.Errorf(task.Unsupported, "the proxy-url of the kubeconfig is not supported").WithHint("set HTTPS_PROXY instead")
 	}
 	server, err := url.Parse(at.Server)
 	if err != nil || server.Host == "" || (server.Scheme != "https" && server.Scheme != "http") {

@@ -75,7 +75,7 @@ func (b *box) probe(ctx context.Context) {
 	e := b.engine
 	now, err := e.api.getPod(ctx, b.info.ID)
 	if err != nil {
-		e.config.Log.DebugContext(ctx, "kubernetes: the network cannot be looked at", "error", err)
+		e.config.Log.DebugContext(ctx, "kubernetes: failed to check network policies", "error", err)
 		return
 	}
 	server := e.api.cluster.server
@@ -86,7 +86,7 @@ func (b *box) probe(ctx context.Context) {
 	const kubeletPort = "10250"
 	reached, err := b.client.Reach(ctx, []string{net.JoinHostPort(server.Hostname(), port), net.JoinHostPort(now.Status.HostIP, kubeletPort)})
 	if err != nil {
-		e.config.Log.DebugContext(ctx, "kubernetes: the network cannot be looked at", "error", err)
+		e.config.Log.DebugContext(ctx, "kubernetes: failed to check network policies", "error", err)
 		return
 	}
 	if len(reached) == 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -229,7 +230,7 @@ func TestOnKubernetesTamperedSnapshot(t *testing.T) {
 	engine := newEngine(t, config(t, noGate))
 	box := start(t, engine, "tamperer")
 	const key = "tampered-0123456789"
-	made, err := box.Snapshot(t.Context(), key, sandbox.Listing{})
+	made, err := box.Snapshot(t.Context(), key, workdir.Listing{})
 	if err != nil {
 		t.Fatal(err)
 	}

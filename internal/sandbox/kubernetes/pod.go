@@ -23,7 +23,7 @@ const (
 	containerName = "sandbox"
 	guestFolder   = "/.toryo"
 	guestPath     = guestFolder + "/guest"
-	shelfPath     = "/.toryo-shelf"
+	snapshotPath  = "/.toryo-shelf"
 	sourcePath    = "/.toryo-source"
 	guestSocket   = "@toryo-guest" // an abstract one, that no command can remove
 
@@ -79,7 +79,7 @@ func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (obje
 		Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
 		OwnProcesses: true, CountUser: e.config.User == 0, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Disk: spec.Limits.Disk,
 		Proxy: proxyAddress, Inherit: true, Socket: guestSocket, Patience: e.config.Patience,
-		Leave: e.config.Leave, Shelf: shelfPath, Source: sourcePath,
+		Leave: e.config.Leave, Snapshots: snapshotPath, Source: sourcePath,
 	})
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func littleResources() object {
 // starts from to read: what was restored is not kept again.
 func (e *Engine) mountClaim(made *draft, source string) {
 	made.volumes = append(made.volumes, object{"name": "claim", "persistentVolumeClaim": object{"claimName": e.config.Claim}})
-	mount := object{"name": "claim", "mountPath": shelfPath, "subPath": made.name}
+	mount := object{"name": "claim", "mountPath": snapshotPath, "subPath": made.name}
 	if source != "" {
 		mount = object{"name": "claim", "mountPath": sourcePath, "subPath": source, "readOnly": true}
 	}
@@ -270,7 +270,7 @@ func (p pod) trouble(image string) error {
 		case waiting.Reason == "ErrImagePull":
 		case slices.Contains(hopeless, waiting.Reason):
 			return task.Errorf(task.NotFound, "the image %s cannot be had in the cluster: %s: %s", image, waiting.Reason, waiting.Message).
-				WithMend("name another image for the environment, or add a pull secret with sandbox.kubernetes.pull_secrets")
+				WithHint("name another image for the environment, or add a pull secret with sandbox.kubernetes.pull_secrets")
 		case strings.HasPrefix(waiting.Reason, "Create") || waiting.Reason == "RunContainerError":
 			return task.Errorf(task.Invalid, "the container cannot be made: %s: %s", waiting.Reason, waiting.Message)
 		}
@@ -282,7 +282,7 @@ func (p pod) trouble(image string) error {
 func (p pod) end() error {
 	for _, status := range slices.Concat(p.Status.First, p.Status.Containers) {
 		if ended := status.State.Terminated; ended != nil && ended.Reason == "OOMKilled" {
-			return &lostError{sandbox.MemoryLimit, sandbox.OutOfMemory}
+			return &lostError{sandbox.MemoryLimit, sandbox.ErrOutOfMemory.Error()}
 		}
 	}
 	switch {
@@ -333,3 +333,8 @@ type lostError struct {
 }
 
 func (l *lostError) Error() string { return l.reason }
+
+// Is reports whether the target is the reason.
+func (l *lostError) Is(target error) bool {
+	return target == sandbox.ErrOutOfMemory && l.limit == sandbox.MemoryLimit
+}

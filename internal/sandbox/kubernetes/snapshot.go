@@ -10,6 +10,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // indexName is the config map with the records of the snapshots. No sandbox can
@@ -79,7 +80,7 @@ func (e *Engine) note(ctx context.Context, key string, what *record) error {
 func (e *Engine) noteUse(ctx context.Context, key string, used record) {
 	used.Used = e.config.Now().UTC()
 	if err := e.note(ctx, key, &used); err != nil {
-		e.config.Log.WarnContext(ctx, "kubernetes: the use of a snapshot cannot be noted", "snapshot", key, "error", err)
+		e.config.Log.WarnContext(ctx, "kubernetes: failed to record the use of a snapshot", "snapshot", key, "error", err)
 	}
 }
 
@@ -102,14 +103,14 @@ func (e *Engine) snapshot(key string, one record) sandbox.Snapshot {
 }
 
 // Snapshot has the guest write a file to the pod's folder on the claim.
-func (b *box) Snapshot(ctx context.Context, key string, before sandbox.Listing) (sandbox.Snapshot, error) {
+func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) (sandbox.Snapshot, error) {
 	e := b.engine
 	if err := sandbox.ValidateKey(key); err != nil {
 		return sandbox.Snapshot{}, err
 	}
 	if e.config.Claim == "" {
 		return sandbox.Snapshot{}, task.Errorf(task.Unsupported, "no volume claim is configured for snapshots").
-			WithMend("name one with sandbox.kubernetes.snapshot_claim")
+			WithHint("name one with sandbox.kubernetes.snapshot_claim")
 	}
 	if b.spec.Snapshot != "" {
 		return sandbox.Snapshot{}, task.Errorf(task.Unsupported, "a sandbox that began with a snapshot cannot keep another")
@@ -163,7 +164,7 @@ done`
 // sweep runs a helper with the whole claim, in an image that the snapshot was made
 // with: another may not be there.
 func (e *Engine) sweep(ctx context.Context, gone record, left map[string]record) error {
-	arguments := []string{"sh", "-c", sweepScript, "sweep", shelfPath, gone.Folder}
+	arguments := []string{"sh", "-c", sweepScript, "sweep", snapshotPath, gone.Folder}
 	for _, one := range left {
 		arguments = append(arguments, one.Folder)
 	}

@@ -91,7 +91,7 @@ func (e *Engine) awaitRunning(ctx context.Context, name string, spec sandbox.Spe
 	})
 	if limited.Err() != nil && ctx.Err() == nil {
 		return task.Errorf(task.NotReady, "the pod does not run after %s: %s", e.config.StartTimeout, last.pending()).
-			WithMend("see whether the cluster has room for it, and sandbox.kubernetes.start_timeout")
+			WithHint("see whether the cluster has room for it, and sandbox.kubernetes.start_timeout")
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -2,22 +2,20 @@ package landlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	kernel "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Config says how sandboxes are made.
@@ -30,11 +28,8 @@ type Config struct {
 
 // Engine starts confined processes.
 type Engine struct {
-	config Config
-	books  sandbox.Books
-	groups *cgroup.System
-
-	mine sync.Map // the sandboxes that this process runs, by ID
+	processes *local.Processes
+	config    Config
 }
 
 // Name is the adapter's name, and that of its confinement in [guest.Main].
@@ -54,18 +49,16 @@ func New(config Config) (*Engine, error) {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
 	}
-	if config.Groups == nil {
-		config.Groups = new(cgroup.System)
-	}
-	return &Engine{config: config, groups: config.Groups,
-		books: sandbox.Books{Dir: filepath.Join(dir, "sandboxes"), Engine: Name, Ended: config.Groups.RemoveOf}}, nil
+	return &Engine{config: config, processes: local.NewProcesses(Name, filepath.Join(dir, "sandboxes"), config.Groups)}, nil
 }
 
 // Name is the adapter's name.
 func (e *Engine) Name() string { return Name }
 
-// Images implements [sandbox.Engine].
-func (e *Engine) Images() bool { return false }
+// Capabilities implements [sandbox.Engine].
+func (e *Engine) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{HostPaths: true, FileOwner: local.NewOwner()}
+}
 
 // Check asks the kernel for Landlock.
 func (e *Engine) Check(context.Context) error {
@@ -78,22 +71,9 @@ func (e *Engine) Check(context.Context) error {
 func Version() (int, error) {
 	version, err := kernel.LandlockGetABIVersion()
 	if err != nil || version < 1 {
-		return 0, task.Wrap(task.NotReady, err, "this kernel has no Landlock").WithMend("use Linux 5.13 or later with Landlock enabled")
+		return 0, task.Wrap(task.NotReady, err, "this kernel has no Landlock").WithHint("use Linux 5.13 or later with Landlock enabled")
 	}
 	return version, nil
-}
-
-// List names the owner's sandboxes.
-func (e *Engine) List(_ context.Context, owner string) ([]sandbox.Info, error) {
-	return e.books.List(owner)
-}
-
-// Reap removes the owner's sandboxes that are not to be kept.
-func (e *Engine) Reap(_ context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
-	return e.books.Reap(owner, func(info sandbox.Info) bool {
-		_, mine := e.mine.Load(info.ID)
-		return mine || keep(info)
-	})
 }
 
 // Identity is of no use without snapshots.
@@ -120,8 +100,6 @@ func (e *Engine) searchPath() string {
 	return strings.Join(append(folders, "/usr/local/bin", "/usr/bin", "/bin"), ":")
 }
 
-const beginTimeout = 30 * time.Second
-
 // Start starts a confined process.
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec, err := spec.Validate()
@@ -137,54 +115,51 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err := e.Check(ctx); err != nil {
 		return nil, err
 	}
-	info, dir, err := e.books.Open(spec)
+	started, err := e.processes.Start(ctx, local.Launch{Spec: spec, Command: func(at local.Folders, group *cgroup.Group) (*exec.Cmd, error) {
+		return e.command(at, spec.Limits, group)
+	}})
 	if err != nil {
 		return nil, err
 	}
-	e.mine.Store(info.ID, true)
-	started := &box{engine: e, info: info, dir: dir, spec: spec}
-	if err := started.begin(ctx); err != nil {
-		return nil, errors.Join(err, started.Stop(context.WithoutCancel(ctx)))
-	}
-	return started, nil
+	return &box{started}, nil
 }
 
-// command is the guest, or for the superuser the launcher that becomes an
-// ordinary user and makes the folders reachable for it.
-func (e *Engine) command(dir string, spec sandbox.Spec, group *cgroup.Group) (*exec.Cmd, error) {
-	user, given := sandbox.User()
-	workspace, home, temporary, program := spec.Workspace, filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), e.config.Guest
-	var launch guest.Launch
-	if given {
-		launch = guest.Launch{User: user}
+// box is one confined process.
+type box struct{ *local.Process }
+
+// Snapshot is not supported.
+func (b *box) Snapshot(context.Context, string, workdir.Listing) (sandbox.Snapshot, error) {
+	return sandbox.Snapshot{}, errNoSnapshots()
+}
+
+// command is the guest, which confines itself.
+func (e *Engine) command(at local.Folders, limits sandbox.Limits, group *cgroup.Group) (*exec.Cmd, error) {
+	program := e.config.Guest
+	paths := map[string]*string{"workspace": &at.Workspace, "home": &at.Home, "tmp": &at.Temporary, "guest": &program}
+	command, err := local.Command(e.config.Guest, group, paths, func() ([]string, error) {
+		options := guest.Options{Home: at.Home, Workspace: at.Workspace, State: filepath.Join(at.Home, ".toryo"), CountUser: true,
+			Memory: limits.Memory, Processes: limits.Processes, Temporary: at.Temporary, Confine: Name,
+			Readable: append(append([]string{filepath.Dir(program)}, readable...), e.config.Toolchains...),
+			Writable: []string{at.Workspace, at.Home, at.Temporary}}
 		if group != nil {
-			launch.Groups = group.Entrances()
+			options.Memory = 0 // the kernel counts it, and better
 		}
-		for name, at := range map[string]*string{"workspace": &workspace, "home": &home, "tmp": &temporary, "guest": &program} {
-			launch.Binds = append(launch.Binds, guest.Bind{From: *at, Name: name})
-			*at = filepath.Join(guest.LaunchFolder, name)
-		}
-	}
-	options := guest.Options{Home: home, Workspace: workspace, State: filepath.Join(home, ".toryo"), CountUser: true,
-		Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Temporary: temporary, Confine: Name,
-		Readable: append(append([]string{filepath.Dir(program)}, readable...), e.config.Toolchains...),
-		Writable: []string{workspace, home, temporary}}
-	if group != nil {
-		options.Memory = 0 // the kernel counts it, and better
-	}
-	arguments, err := guest.Arguments(options)
+		arguments, err := guest.Arguments(options)
+		return append([]string{program}, arguments...), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if !given {
-		return exec.Command(program, arguments...), nil //nolint:noctx // it outlives the call; Stop ends it
-	}
-	launch.Args = append([]string{program}, arguments...)
-	outer, err := guest.LaunchArguments(launch)
-	if err != nil {
-		return nil, err
-	}
-	command := exec.Command(e.config.Guest, outer...) //nolint:noctx // it outlives the call; Stop ends it
-	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	command.Env = []string{"PATH=" + e.searchPath()}
 	return command, nil
+}
+
+// List returns the owner's sandboxes.
+func (e *Engine) List(ctx context.Context, owner string) ([]sandbox.Info, error) {
+	return e.processes.List(ctx, owner)
+}
+
+// Reap removes the owner's sandboxes that are not to be kept.
+func (e *Engine) Reap(ctx context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
+	return e.processes.Reap(ctx, owner, keep)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/landlock"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/sandbox/sandboxtest"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
@@ -72,7 +73,7 @@ func TestSignalsStayInside(t *testing.T) {
 	if version, err := landlock.Version(); err != nil || version < scopesSince {
 		testkit.LeaveOut(t, "Landlock with scopes in the kernel")
 	}
-	user, given := sandbox.User()
+	user, given := local.User()
 	outside := exec.CommandContext(t.Context(), "sleep", "600")
 	if given { // the sandbox's user is another than ours
 		id := uint32(user)

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // slack is what a sandbox may take above its limit.
@@ -75,7 +77,7 @@ func testBackgroundMemory(t *testing.T, h Harness) {
 func survives(t *testing.T, h Harness, box sandbox.Sandbox, text string) bool {
 	t.Helper()
 	result, err := box.Run(t.Context(), sandbox.Command{Text: text, Timeout: time.Minute})
-	if err != nil && !h.Weak && !strings.Contains(err.Error(), sandbox.OutOfMemory) {
+	if err != nil && !h.Weak && !errors.Is(err, sandbox.ErrOutOfMemory) {
 		t.Fatalf("run %.80q: %q, %v", text, result.Log, err)
 	}
 	if alive := "echo alive"; err == nil && text == alive && result.Exceeded == sandbox.NoLimit && (result.ExitCode != 0 || string(result.Stdout) != "alive\n") {
@@ -92,7 +94,7 @@ func testMemoryAtOnce(t *testing.T, h Harness) {
 	take := fmt.Sprintf("./%s %s 'at once=1000'", probeFile, probeName)
 	result, err := box.Run(t.Context(), sandbox.Command{Text: take, Timeout: time.Minute})
 	switch {
-	case err != nil && strings.Contains(err.Error(), sandbox.OutOfMemory):
+	case errors.Is(err, sandbox.ErrOutOfMemory):
 		return // it ended with the command
 	case err != nil:
 		t.Fatal(err)
@@ -146,7 +148,7 @@ func testDiskOverCommands(t *testing.T, h Harness) {
 	if exceeded == 0 {
 		t.Error("no command was told that the disk is full")
 	}
-	if used := sandbox.TreeSize(box.Workspace()); used > limits.Disk+slack/4 {
+	if used := workdir.TreeSize(box.Workspace()); used > limits.Disk+slack/4 {
 		t.Errorf("%d MB are there with a limit of %d MB", used>>20, limits.Disk>>20)
 	}
 	run(t, box, "rm -f part*")
@@ -163,10 +165,10 @@ func testBackgroundDisk(t *testing.T, h Harness) {
 	run(t, box, "until [ -s "+mark+"/2 ]; do sleep 0.02; done") // it writes
 	waitUntil(t, "the process is gone", func() bool { return processesWith(t, mark) == 0 })
 	run(t, box, "echo") // after which the workspace has what was written meanwhile
-	if used := sandbox.TreeSize(box.Workspace()); used < limits.Disk/2 {
+	if used := workdir.TreeSize(box.Workspace()); used < limits.Disk/2 {
 		t.Errorf("%d MB are there with a limit of %d MB: something else has ended it", used>>20, limits.Disk>>20)
 	}
-	if used := sandbox.TreeSize(box.Workspace()); used > limits.Disk+slack {
+	if used := workdir.TreeSize(box.Workspace()); used > limits.Disk+slack {
 		t.Errorf("%d MB are there with a limit of %d MB", used>>20, limits.Disk>>20)
 	}
 	run(t, box, "rm -rf "+mark)
@@ -190,13 +192,13 @@ func testOddTree(t *testing.T, h Harness) {
 	box := start(t, h)
 	run(t, box, `echo x > $'new\nline'; echo x > $'\xff\xfe'; mkdir -p $'odd\r\n[x]*/\xff'; ln -s loop loop; truncate -s 20M holes; mkfifo pipe`)
 	run(t, box, `cd "$HOME" && for i in $(seq 400); do mkdir deepfolder && cd deepfolder || break; done; cd /`)
-	names, err := sandbox.List(box.Workspace())
+	names, err := workdir.List(box.Workspace())
 	if err != nil || !names["new\nline"] || !names["\xff\xfe"] {
 		t.Errorf("listed were %v, %v", names, err)
 	}
-	to := filepath.Join(t.TempDir(), "copy")
-	if err := sandbox.CopyOut(box.Workspace(), ".", to); err != nil {
-		t.Errorf("copy it out: %v", err)
+	to := t.TempDir()
+	if _, err := workdir.CopyTree(box.Workspace(), to, workdir.CopyOptions{}); err != nil {
+		t.Errorf("copy the workspace: %v", err)
 	}
 	if text, err := os.ReadFile(to + "/new\nline"); err != nil || string(text) != "x\n" {
 		t.Errorf("a copy has %q, %v", text, err)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 func testSnapshot(t *testing.T, h Harness) {
 	engine := h.engine(t, noGate)
 	workspace := t.TempDir()
 	write(t, filepath.Join(workspace, "src", "main"), "one")
-	before, err := sandbox.List(workspace)
+	before, err := workdir.List(workspace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // childVariable tells a test binary that it is the program to be killed. It has
@@ -37,7 +38,7 @@ func Child(t *testing.T, h Harness) {
 func testKilledProgram(t *testing.T, h Harness) {
 	dir, workspace := t.TempDir(), t.TempDir()
 	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(dir); err != nil {
+		if err := workdir.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	})

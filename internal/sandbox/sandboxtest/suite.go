@@ -9,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Harness is how the suite gets at an adapter.
@@ -63,7 +64,6 @@ func RunSome(t *testing.T, harness Harness, names ...string) {
 		{"host unharmed", false, testHostUnharmed},
 		{"privileges", true, testPrivileges},
 		{"stopped while a command runs", false, testStoppedWhileRunning},
-		{"copy", false, testCopy},
 		{"network", true, testNetwork},
 		{"idle connections", true, testIdleConnections},
 		{"no network", false, testNoNetwork},
@@ -90,7 +90,7 @@ func (h Harness) engine(t *testing.T, gate sandbox.NewGate) sandbox.Engine {
 	t.Helper()
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		if err := sandbox.RemoveTree(dir); err != nil {
+		if err := workdir.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/store/relational"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 func dialect(config *pgx.ConnConfig) relational.Dialect {
@@ -90,8 +91,8 @@ func lost(err error) bool {
 
 // explain says of an error that is about the database what is wrong with it.
 func explain(place string, err error) *task.Error {
-	wrong := func(code task.Code, what, mend string) *task.Error {
-		return task.Wrap(code, oneLineError{err}, "the database "+place+" "+what).WithMend("%s", mend)
+	wrong := func(code task.Code, what, hint string) *task.Error {
+		return task.Wrap(code, oneLineError{err}, "the database "+place+" "+what).WithHint("%s", hint)
 	}
 	code := codeOf(err)
 	switch {
@@ -132,7 +133,7 @@ func explained(ctx context.Context, dialect relational.Dialect, err error) error
 type oneLineError struct{ error }
 
 // Error implements error.
-func (e oneLineError) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLineError) Error() string { return textfmt.OneLine(e.error.Error()) }
 
 // Unwrap returns the error as it was.
 func (e oneLineError) Unwrap() error { return e.error }

@@ -17,7 +17,7 @@ import (
 const password = "s3cr3t"
 
 // refused opens and looks at a database that must be refused in one line that says
-// how to mend it and not what the password is.
+// how to fix it and not what the password is.
 func refused(t *testing.T, address string, code task.Code) {
 	t.Helper()
 	for name, try := range map[string]func() error{
@@ -36,8 +36,8 @@ func refused(t *testing.T, address string, code task.Code) {
 func checkMessage(t *testing.T, err error) {
 	t.Helper()
 	coded, found := task.AsError(err)
-	if !found || coded.Mend == "" {
-		t.Errorf("the error does not say how to mend it: %v", err)
+	if !found || coded.Hint == "" {
+		t.Errorf("the error does not say how to fix it: %v", err)
 	}
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error has several lines: %v", err)

@@ -84,7 +84,7 @@ func parse(url string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		// The parser's own message may quote the password.
 		return nil, task.Errorf(task.BadConfig, "the database URL cannot be read").
-			WithMend("give it as postgres://user:password@host:5432/name, with special characters in the password escaped as in every URL")
+			WithHint("give it as postgres://user:password@host:5432/name, with special characters in the password escaped as in every URL")
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
@@ -122,7 +122,7 @@ func look(ctx context.Context, db *sql.DB, dialect relational.Dialect) (store.In
 	}
 	if encoding != "UTF8" {
 		return store.Inspection{}, task.Errorf(task.BadConfig, "the database has the encoding %s and cannot keep every text", encoding).
-			WithMend("make a database with: CREATE DATABASE toryo ENCODING 'UTF8' TEMPLATE template0")
+			WithHint("make a database with: CREATE DATABASE toryo ENCODING 'UTF8' TEMPLATE template0")
 	}
 	return relational.Inspect(ctx, db, dialect, `SELECT 'PostgreSQL ' || current_setting('server_version')`)
 }

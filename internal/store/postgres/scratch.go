@@ -18,7 +18,7 @@ import (
 func Scratch(ctx context.Context, server string) (database string, drop func(context.Context) error, err error) {
 	address, err := url.Parse(server)
 	if err != nil || !strings.HasPrefix(address.Scheme, "postgres") {
-		return "", nil, task.Errorf(task.Usage, "the value is not a URL of PostgreSQL").WithMend("write it like postgres://user:password@host:5432/postgres")
+		return "", nil, task.Errorf(task.Usage, "the value is not a URL of PostgreSQL").WithHint("write it like postgres://user:password@host:5432/postgres")
 	}
 	name := "toryo_scratch_" + strings.ToLower(rand.Text())
 	if err := administer(ctx, server, "CREATE DATABASE "+name); err != nil {

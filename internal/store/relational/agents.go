@@ -30,7 +30,7 @@ func (s *Store) AddEnrolment(ctx context.Context, e store.Enrolment) error {
 
 func noLeave() error {
 	return task.Errorf(task.Unauthorized, "this is no enrolment token, or it was used or has run out").
-		WithMend("make a new one with toryo agent token create")
+		WithHint("make a new one with toryo agent token create")
 }
 
 // MayEnrol implements store.Agents.
@@ -74,7 +74,7 @@ func nameAgent(ctx context.Context, q session, agent store.Token) error {
 		WHERE EXISTS (SELECT 1 FROM tokens WHERE id = agent_names.token AND revoked_at <> ?)`, agent.Name, agent.ID, never)
 	if err == nil && named == 0 {
 		err = task.Errorf(task.Conflict, "there is an agent %q already", agent.Name).
-			WithMend("choose another name with --name, or end the other with toryo agent revoke")
+			WithHint("choose another name with --name, or end the other with toryo agent revoke")
 	}
 	return err
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // DeliverySeen implements store.Deliveries.
@@ -68,10 +68,7 @@ func (s *Store) AddReceived(ctx context.Context, r store.Received, keep int) err
 // clip cuts what strangers send to a length that fits a table.
 func clip(text string) string {
 	const longest = 200
-	if len(text) <= longest && utf8.ValidString(text) {
-		return text
-	}
-	return strings.ToValidUTF8(text[:min(len(text), longest)], "")
+	return strings.ToValidUTF8(textfmt.Clip(text, longest), "")
 }
 
 // ListReceived implements store.Deliveries.

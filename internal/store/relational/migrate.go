@@ -40,7 +40,7 @@ func CheckVersion(version int64) (current bool, err error) {
 	}
 	if version > known {
 		return false, task.Errorf(task.DatabaseNewer, "the database has schema version %d, and this program knows versions up to %d", version, known).
-			WithMend("run a toryo at least as new as the one that last used the database, or restore a backup from before")
+			WithHint("run a toryo at least as new as the one that last used the database, or restore a backup from before")
 	}
 	return version == known, nil
 }

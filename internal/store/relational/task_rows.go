@@ -25,7 +25,7 @@ func scanTaskRow(r row) (t taskRow, err error) {
 		&t.State, &t.Generation, &t.Phase, &t.Reason, &t.Priority, &t.Attempts,
 		micros{&t.ReadyAt}, micros{&t.CreatedAt}, micros{&t.UpdatedAt},
 		&t.Lease.Agent, &t.token, &t.process, micros{&t.Lease.ExpiresAt},
-		&t.Cause, &t.Occasion, micros{&t.AssignedAt}, &t.Began, &t.Branch, &t.LastAgent, &t.Author, &t.BlockedBy, &t.Released, &t.AssignedOn)
+		&t.Cause, &t.Occasion, micros{&t.AssignedAt}, &t.FirstGeneration, &t.Branch, &t.LastAgent, &t.Author, &t.BlockedBy, &t.Released, &t.AssignedOn)
 	return t, err
 }
 
@@ -40,7 +40,7 @@ func insertTask(ctx context.Context, q session, t taskRow) error {
 		t.State, t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 		t.ReadyAt.UnixMicro(), t.CreatedAt.UnixMicro(), t.UpdatedAt.UnixMicro(),
 		t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
-		t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.Began, t.Branch, t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn)
+		t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.FirstGeneration, t.Branch, t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn)
 	return err
 }
 
@@ -61,7 +61,7 @@ func saveTasks(ctx context.Context, q session, all []taskRow) error {
 			args = append(args, t.ID, t.Role, t.Title, t.URL, t.State,
 				t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 				t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
-				t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.Began, t.Branch,
+				t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.FirstGeneration, t.Branch,
 				t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn)
 		}
 		_, err := q.exec(ctx, `WITH changed (id, role, title, url, state, generation, phase, reason, priority, attempts,

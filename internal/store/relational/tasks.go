@@ -68,7 +68,7 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	if err := m.make(want.Reason, at); err != nil {
 		return task.Task{}, false, err
 	}
-	m.after.Began = m.after.Generation
+	m.after.FirstGeneration = m.after.Generation
 	if !exists {
 		if err := insertTask(ctx, q, m.after); err != nil {
 			if q.dialect.Classify(err) == Duplicate {
@@ -120,7 +120,7 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 		return task.Task{}, err
 	}
 	if change.Trigger == task.Assigned { // for the cause that it had
-		m.after.AssignedAt, m.after.Began, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
+		m.after.AssignedAt, m.after.FirstGeneration, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
 		m.after.AssignedOn = ""
 	}
 	if m.after.State == task.Queued && !change.ReadyAt.IsZero() {

@@ -122,7 +122,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	switch s.dialect.Classify(err) {
 	case Passing:
 		return task.Wrap(task.DatabaseDown, err, "the database is too busy").
-			WithMend("try again; if it stays so, see what else uses the database")
+			WithHint("try again; if it stays so, see what else uses the database")
 	case Duplicate:
 		return task.Wrap(task.Conflict, err, "it is there already")
 	default:

@@ -48,8 +48,8 @@ func classify(err error) relational.Fault {
 // explain says of an error that is about the file what is wrong with the file.
 func explain(path string, err error) *task.Error {
 	_, primary := codeOf(err)
-	wrong := func(what, mend string) *task.Error {
-		return task.Wrap(task.DataDir, err, path+" "+what).WithMend("%s", mend)
+	wrong := func(what, hint string) *task.Error {
+		return task.Wrap(task.DataDir, err, path+" "+what).WithHint("%s", hint)
 	}
 	switch primary {
 	case sqlite3.SQLITE_NOTADB:
@@ -75,7 +75,7 @@ func unusable(path string, err error) error {
 		return err
 	}
 	return task.Wrap(task.DataDir, err, "the database file "+path+" cannot be used").
-		WithMend("make sure that its directory exists and that this user may read and write it")
+		WithHint("make sure that its directory exists and that this user may read and write it")
 }
 
 // explained gives an error that was met while opening its code.
@@ -91,7 +91,7 @@ func explained(ctx context.Context, path string, err error) error {
 	}
 	if classify(err) == relational.Passing {
 		return task.Wrap(task.DatabaseDown, err, path+" is in use by another process").
-			WithMend("try again when that has finished")
+			WithHint("try again when that has finished")
 	}
 	return task.Wrap(task.Internal, err, "the database in "+path+" cannot be opened")
 }

@@ -41,12 +41,12 @@ func refused(t *testing.T, path string, code task.Code) {
 	}
 }
 
-// checkMessage wants one line that says how to mend it.
+// checkMessage wants one line that says how to fix it.
 func checkMessage(t *testing.T, err error) {
 	t.Helper()
 	coded, found := task.AsError(err)
-	if !found || coded.Mend == "" {
-		t.Errorf("the error does not say how to mend it: %v", err)
+	if !found || coded.Hint == "" {
+		t.Errorf("the error does not say how to fix it: %v", err)
 	}
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error has several lines: %v", err)

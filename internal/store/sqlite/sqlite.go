@@ -128,7 +128,7 @@ func checkNotForeign(ctx context.Context, path string, db *sql.DB) error {
 	}
 	if tables > 0 {
 		return task.Errorf(task.DataDir, "%s is the database of another program", path).
-			WithMend("name another data directory")
+			WithHint("name another data directory")
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func sameOccasion(t *testing.T, s store.Store) {
 			t.Fatalf("step %d: queued %v, occasion %q", i+1, queued, made.Occasion)
 		}
 		if queued {
-			equal(t, made.Began, made.Generation)
+			equal(t, made.FirstGeneration, made.Generation)
 			moved(t, s, got[[]task.Task](t)(s.Claim(t.Context(), []store.Claim{claimOf(made)}, nil))[0], task.Finished)
 		}
 	}

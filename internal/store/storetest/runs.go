@@ -165,5 +165,5 @@ func lastEvent(t *testing.T, s store.Store) {
 func beginAnew(t *testing.T, s store.Store) {
 	x := moved(t, s, running(t, s), task.GaveUp)
 	again := moved(t, s, x, task.Assigned)
-	equal(t, [3]any{again.State, again.Began, again.Cause}, [3]any{task.Queued, again.Generation, x.Cause})
+	equal(t, [3]any{again.State, again.FirstGeneration, again.Cause}, [3]any{task.Queued, again.Generation, x.Cause})
 }

@@ -49,7 +49,7 @@ func newTask(t *testing.T, s store.Store) {
 		ID: made.ID, Key: want.Key, Type: want.Type, Role: want.Role, Title: want.Title, URL: want.URL,
 		State: task.Queued, Generation: 1, Reason: want.Reason, Priority: 7, ReadyAt: noon,
 		CreatedAt: made.CreatedAt, UpdatedAt: made.UpdatedAt,
-		Cause: want.Reason, Occasion: "abc", AssignedAt: made.CreatedAt, Began: 1, Branch: "toryo/1", Author: "writer", BlockedBy: want.BlockedBy,
+		Cause: want.Reason, Occasion: "abc", AssignedAt: made.CreatedAt, FirstGeneration: 1, Branch: "toryo/1", Author: "writer", BlockedBy: want.BlockedBy,
 	})
 	equal(t, got[task.Task](t)(s.Task(t.Context(), made.ID)), made)
 	equal(t, got[task.Task](t)(s.TaskOf(t.Context(), want.Key, want.Type)), made)

@@ -24,7 +24,7 @@ const Token = "lease-0123456789abcdef"
 // Task is the one task that there is.
 const Task task.ID = "task1"
 
-var repository = mirror.Repository{Forge: task.Gitea, Name: "owner/name"}
+var repository = task.Repository{Forge: task.Gitea, Name: "owner/name"}
 
 // Site is a forge's repository, the server's mirror of it and the git that it
 // serves to agents.
@@ -35,8 +35,9 @@ type Site struct {
 	root   string
 	url    string
 
-	mu     sync.Mutex
-	tokens map[string]mirror.Holder
+	mu        sync.Mutex
+	tokens    map[string]mirror.Holder
+	pushError error
 }
 
 // New makes a repository with the files on main; with none it is empty.
@@ -45,14 +46,17 @@ func New(t testing.TB, files map[string]string) *Site {
 	s := &Site{Origin: filepath.Join(t.TempDir(), "origin.git"), root: t.TempDir(), tokens: map[string]mirror.Holder{}}
 	Run(t, "", "init", "--quiet", "--bare", "--initial-branch=main", s.Origin)
 	var err error
-	s.mirrors, err = mirror.Open(t.Context(), mirror.Options{Root: s.root, Remote: func(context.Context, mirror.Repository) (forge.Remote, error) {
+	s.mirrors, err = mirror.Open(t.Context(), mirror.Options{Root: s.root, Remote: func(context.Context, task.Repository) (forge.Remote, error) {
 		return forge.Remote{URL: "file://" + s.Origin}, nil
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.mirrors.Stop)
-	server := httptest.NewServer(http.StripPrefix("/git", s.mirrors.Handler(s.authenticate)))
+	git := s.mirrors.Handler(s.authenticate)
+	server := httptest.NewServer(http.StripPrefix("/git", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		git.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), checksKey{}, new(int))))
+	})))
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	if files != nil {
@@ -61,14 +65,42 @@ func New(t testing.TB, files map[string]string) *Site {
 	return s
 }
 
-func (s *Site) authenticate(_ context.Context, _ task.ID, token string) (mirror.Holder, error) {
+// checksKey is the key under which a request has the number of times that its token
+// was checked. The second check is that of the hook, when a push is received.
+type checksKey struct{}
+
+func (s *Site) authenticate(ctx context.Context, _ task.ID, token string) (mirror.Holder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if checks, is := ctx.Value(checksKey{}).(*int); is {
+		if *checks++; *checks > 1 && s.pushError != nil {
+			return mirror.Holder{}, s.pushError
+		}
+	}
 	holder, found := s.tokens[token]
 	if !found {
 		return mirror.Holder{}, task.Errorf(task.LeaseLost, "the run is over")
 	}
 	return holder, nil
+}
+
+// RefusePushes makes the hook refuse every push with the error; nil ends that.
+func (s *Site) RefusePushes(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pushError = err
+}
+
+// ReplaceHook puts another script in the place of the mirror's hook for pushes.
+func (s *Site) ReplaceHook(t testing.TB, script string) {
+	t.Helper()
+	hook := filepath.Join(s.root, "hooks", "pre-receive")
+	if err := os.Remove(hook); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hook, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Give gives a token the lease.

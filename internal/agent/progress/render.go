@@ -1,0 +1,206 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// What is shown at most.
+const (
+	maxActions = 60
+	maxLedger  = 40
+)
+
+// Text is the comment as it is to be now.
+func (c *Comment) Text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	parts := []string{"## " + c.heading(), c.about(), c.phaseLine()}
+	for _, part := range []string{c.planList(), c.list(warningsHeading, c.warnings), c.list(notesHeading, c.notes), c.counts(), c.ledgerTable()} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	text := strings.Join(parts, "\n\n") + "\n"
+	if room := c.options.Limit - len(text); room > 0 {
+		return text + c.folded(room)
+	}
+	return c.cut(text)
+}
+
+// cut shortens at the end of a line, and says so.
+func (c *Comment) cut(text string) string {
+	note := "\n\n" + c.format(cutText) + "\n"
+	keep := text[:max(0, c.options.Limit-len(note))]
+	if at := strings.LastIndex(keep, "\n"); at > 0 {
+		keep = keep[:at]
+	}
+	return keep + note
+}
+
+// heading says how the run stands.
+func (c *Comment) heading() string {
+	state := task.Running
+	switch {
+	case c.halt != nil && c.halt.Signal == task.SignalStop:
+		state = task.Stopped
+	case c.halt != nil:
+		state = task.Paused
+	case c.ended != "":
+		state = c.ended
+	}
+	if heading, found := notice.Heading(state, c.language); found {
+		return heading
+	}
+	if state == task.Done {
+		return c.format(finishedText)
+	}
+	return c.format(workingText)
+}
+
+// about names the task.
+func (c *Comment) about() string {
+	work := c.options.Work
+	lines := []string{c.format(taskText, inline(work.Title, 200))}
+	if work.Role != "" {
+		lines = append(lines, c.format(roleText, inline(string(work.Role), 60)))
+	}
+	if work.Branch != "" {
+		lines = append(lines, c.format(branchText, strings.ReplaceAll(work.Branch, "`", "'")))
+	}
+	if c.setup != nil {
+		status := c.format(succeededText)
+		if c.setup.Handover.SetupStatus != environment.Succeeded {
+			status = c.format(failedText)
+		}
+		lines = append(lines, c.format(environmentText, inline(c.setup.Handover.EnvironmentName, 60), status))
+	}
+	if c.halt != nil {
+		if text := c.halt.Reason.In(c.language); text != "" {
+			lines = append(lines, c.format(reasonText, text))
+		}
+	}
+	text := strings.Join(lines, "  \n")
+	if c.scripted {
+		text += "\n\n> " + c.format(scriptedText)
+	}
+	return text
+}
+
+// phaseLine shows all phases, with the active one marked.
+func (c *Comment) phaseLine() string {
+	var names []string
+	for _, p := range task.Phases {
+		name := p.DisplayName()
+		switch {
+		case p == c.active:
+			name = "**▶ " + name + "**"
+		case c.phases[p] == phase.PhaseCompleted:
+			name = "✔ " + name
+		case c.phases[p] == phase.PhaseFailed:
+			name = "✖ " + name
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " → ")
+}
+
+func (c *Comment) planList() string {
+	if c.plan == nil || len(c.plan.ActionPlan.Actions) == 0 {
+		return ""
+	}
+	actions := c.plan.ActionPlan.Actions
+	done := 0
+	var lines []string
+	for i, action := range actions {
+		mark := " "
+		if action.Done {
+			mark = "x"
+			done++
+		}
+		if i < maxActions {
+			lines = append(lines, fmt.Sprintf("- [%s] %s", mark, inline(action.What, 200)))
+		}
+	}
+	if left := len(actions) - maxActions; left > 0 {
+		lines = append(lines, "- "+c.format(moreText, left))
+	}
+	return c.format(planHeading, done, len(actions)) + "\n\n" + strings.Join(lines, "\n")
+}
+
+// list shows lines that are fit to be shown.
+func (c *Comment) list(heading phrase, lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return c.format(heading) + "\n\n- " + strings.Join(lines, "\n- ")
+}
+
+func (c *Comment) counts() string {
+	if c.step == 0 && c.calls == 0 {
+		return ""
+	}
+	return c.format(countsText, c.step, c.calls, c.failed, c.usage.Input, c.usage.Cached, c.usage.Output, c.cost)
+}
+
+// ledgerTable says what became of each comment, the last ones if there are many.
+func (c *Comment) ledgerTable() string {
+	if len(c.ledger) == 0 {
+		return ""
+	}
+	rows := c.ledger[max(0, len(c.ledger)-maxLedger):]
+	lines := []string{c.format(commentsHeading), "", c.format(ledgerTitles), "| --- | --- | --- |"}
+	if before := len(c.ledger) - len(rows); before > 0 {
+		lines = append(lines, "| "+c.format(earlierText, before)+" | | |")
+	}
+	for _, row := range rows {
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s |", inline(row.ID, 60), inline(row.Author, 60), c.fate(row)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (c *Comment) fate(row ledgerRow) string {
+	switch {
+	case row.Refused != "":
+		return c.format(refusedText, inline(cmp.Or(task.Reason(row.Refused).In(c.language), row.Refused), 200))
+	case row.Change == "edited":
+		return c.format(editedText, row.step)
+	case row.Change == "deleted":
+		return c.format(deletedText, row.step)
+	}
+	return c.format(takenText, row.step)
+}
+
+// folded is the history, as much of its end as there is room for.
+func (c *Comment) folded(room int) string {
+	if len(c.history) == 0 {
+		return ""
+	}
+	all := c.dropped + len(c.history)
+	open := "\n<details>\n<summary>" + c.format(historyHeading, all) + "</summary>\n\n"
+	const end = "\n</details>\n"
+	room -= len(open) + len(end) + len(c.format(earlierText, all)) + len("- \n")
+	var lines []string
+	for _, event := range slices.Backward(c.history) {
+		line := fmt.Sprintf("- %s %s\n", event.at.UTC().Format("15:04:05"), event.text)
+		if room -= len(line); room < 0 {
+			break
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	if before := all - len(lines); before > 0 {
+		lines = append(lines, "- "+c.format(earlierText, before)+"\n")
+	}
+	slices.Reverse(lines)
+	return open + strings.Join(lines, "") + end
+}

@@ -1,0 +1,40 @@
+package workspace
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// messages are what git writes when it fails in a workspace. The first that is
+// found counts.
+var messages = slices.Concat(git.Messages, []git.Message{
+	{Text: "not our ref", Code: task.NotFound},
+	{Text: "refusing to fetch into", Code: task.Conflict},
+	{Text: "non-fast-forward", Code: task.Conflict},
+	{Text: "fsckObjects", Code: task.Invalid},
+	{Text: "No space left on device", Code: task.DataDir},
+})
+
+// coded gives an error of git that talked to the server a code: the server's if it
+// gave one, else the code of what git wrote. A push that a server refused without a
+// code is Unavailable: if the run is over, the next request is answered with 403.
+func coded(err error, message string) error {
+	failed, is := errors.AsType[*git.RunError](err)
+	if err == nil || !is {
+		return err
+	}
+	if failed.Ended {
+		return task.Wrap(task.Interrupted, err, message)
+	}
+	code, given := failed.ServerCode()
+	if !given {
+		code = failed.Code(messages)
+	}
+	if code == task.Unauthorized || code == task.Forbidden {
+		code = task.LeaseLost // the server refuses a token only when the run is over
+	}
+	return task.Wrap(code, err, message)
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package app
-
-// withoutLandlock is for Linux only: nothing else has Landlock.
-func withoutLandlock() (exit int) { return 1 }

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/site"
+)
+
+// DefaultFile is the configuration that is read when none is named.
+const DefaultFile = "toryo.yaml"
+
+// Settings are the flags by which a command is told about its configuration.
+type Settings struct {
+	file     string
+	flags    map[string]*string // by configuration key
+	warnings []config.Problem   // of what was loaded
+}
+
+// DataFlag and AddrFlag are flags that go over configuration keys.
+var (
+	DataFlag = Flag{Name: "data", Key: "data_dir", Value: "DIR", Usage: "folder for the database and everything else that is kept"}
+	AddrFlag = Flag{Name: "addr", Key: "server.addr", Value: "HOST:PORT", Usage: "address to listen on"}
+)
+
+// Flag is a flag that goes over a configuration key.
+type Flag struct{ Name, Key, Value, Usage string }
+
+// Bind adds --config and the flags to a command.
+func (s *Settings) Bind(c *cobra.Command, flags ...Flag) {
+	c.Flags().StringVar(&s.file, "config", "", "configuration `FILE` (default "+DefaultFile+" if it exists)")
+	s.flags = make(map[string]*string)
+	for _, flag := range flags {
+		s.flags[flag.Key] = c.Flags().String(flag.Name, "", flag.Usage+" (`"+flag.Value+"`, over "+flag.Key+")")
+	}
+}
+
+// Load reads the configuration from file, environment and flags.
+func (s *Settings) Load(p site.Program) (config.Config, error) {
+	loaded, report := config.Load(s.FileOrDefault(), p.Environ, s.Given())
+	if err := report.Err(); err != nil {
+		return config.Config{}, err
+	}
+	s.warnings = report.Warnings
+	return loaded, nil
+}
+
+// Warn logs what is odd about the configuration that was loaded: once, when a program
+// that goes on has started.
+func (s *Settings) Warn(ctx context.Context, log *slog.Logger) {
+	for _, warning := range s.warnings {
+		log.WarnContext(ctx, "configuration warning", "problem", warning.String())
+	}
+}
+
+// FileOrDefault is the configuration to read; empty if there is none.
+func (s *Settings) FileOrDefault() string {
+	if s.file != "" {
+		return s.file
+	}
+	if _, err := os.Stat(DefaultFile); err == nil {
+		return DefaultFile
+	}
+	return ""
+}
+
+// Given are the flags that were given, by configuration key.
+func (s *Settings) Given() map[string]string {
+	given := make(map[string]string)
+	for key, value := range s.flags {
+		if *value != "" {
+			given[key] = *value
+		}
+	}
+	return given
+}

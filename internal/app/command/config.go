@@ -1,0 +1,129 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Config is the command toryo config.
+func Config(p site.Program) *cobra.Command {
+	return cli.Group("config", "Write and check the configuration", configInitCommand(p), configCheckCommand(p))
+}
+
+type configInit struct {
+	site.Program
+	file  string
+	force bool
+}
+
+func configInitCommand(p site.Program) *cobra.Command {
+	o := configInit{Program: p}
+	c := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a commented toryo.yaml",
+		Long:  "Write a configuration with every key, what it is for and its default.\nFILE is " + cli.DefaultFile + " unless given; - writes to standard output.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.file = cli.DefaultFile
+			if len(args) == 1 {
+				o.file = args[0]
+			}
+			return o.run()
+		},
+	}
+	c.Flags().BoolVar(&o.force, "force", false, "overwrite the file if it exists")
+	return c
+}
+
+func (o configInit) run() error {
+	if o.file == "-" {
+		_, err := o.Stdout.Write(config.Template())
+		return err
+	}
+	if _, err := os.Lstat(o.file); !o.force && !errors.Is(err, fs.ErrNotExist) {
+		return task.Errorf(task.Conflict, "%s is there already", o.file).WithHint("give another name, or --force to overwrite it")
+	}
+	if err := writeWhole(o.file, config.Template()); err != nil {
+		return task.Wrap(task.Conflict, err, "cannot write "+o.file).WithHint("choose a folder that you may write to")
+	}
+	_, err := fmt.Fprintf(o.Stdout, "wrote %s\ncheck it with: toryo config check %s\n", o.file, o.file)
+	return err
+}
+
+// writeWhole writes a file so that it is there whole or not at all.
+func writeWhole(path string, content []byte) (err error) {
+	draft, err := os.CreateTemp(filepath.Dir(path), ".toryo-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(draft.Name()))
+		}
+	}()
+	_, err = draft.Write(content)
+	err = errors.Join(err, draft.Chmod(0o644), draft.Sync(), draft.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(draft.Name(), path)
+}
+
+type configCheck struct {
+	site.Program
+	file  string
+	print bool
+}
+
+func configCheckCommand(p site.Program) *cobra.Command {
+	o := configCheck{Program: p}
+	c := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check a configuration and report its problems by line and key",
+		Long:  "Report every problem of a configuration in one run, as FILE:LINE:COLUMN: KEY: what is\nwrong. Environment variables count too. FILE is " + cli.DefaultFile + " unless given.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.file = cli.DefaultFile
+			if len(args) == 1 {
+				o.file = args[0]
+			}
+			return o.run()
+		},
+	}
+	c.Flags().BoolVar(&o.print, "print", false, "also print what is in force and where it comes from; secrets are masked")
+	return c
+}
+
+func (o configCheck) run() error {
+	loaded, report := config.Load(o.file, o.Environ, nil)
+	for _, warning := range report.Warnings {
+		if _, err := fmt.Fprintf(o.Stdout, "warning: %s\n", warning); err != nil {
+			return err
+		}
+	}
+	for _, problem := range report.Problems {
+		if _, err := fmt.Fprintln(o.Stdout, problem); err != nil {
+			return err
+		}
+	}
+	if len(report.Problems) > 0 {
+		return task.Wrap(task.BadConfig, cli.ErrReported, fmt.Sprintf("%d problems", len(report.Problems)))
+	}
+	if o.print {
+		if err := report.Print(o.Stdout, loaded); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(o.Stdout, "%s: ok\n", o.file)
+	return err
+}

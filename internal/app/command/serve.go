@@ -1,0 +1,103 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os/user"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/site"
+)
+
+type serveOptions struct {
+	site.Program
+	settings cli.Settings
+}
+
+// Serve is the command toryo serve.
+func Serve(p site.Program) *cobra.Command {
+	o := serveOptions{Program: p}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long:  "Run the server until it is interrupted. With database.driver: postgres, any number of\nservers can share the work.",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "server", nil) },
+	}
+	o.settings.Bind(c, cli.DataFlag, cli.AddrFlag)
+	return c
+}
+
+// Up is the command toryo up.
+func Up(p site.Program) *cobra.Command {
+	o := serveOptions{Program: p}
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Run server and agent in one process",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), "up", o.runUp) },
+	}
+	o.settings.Bind(c, cli.DataFlag, cli.AddrFlag, parallelFlag)
+	return c
+}
+
+// run reads the configuration and serves until the context ends.
+func (o serveOptions) run(ctx context.Context, name string, ready site.WhenReady) error {
+	loaded, err := o.settings.Load(o.Program)
+	if err != nil {
+		return err
+	}
+	return site.Serve(ctx, o.Program, loaded, name, func(ctx context.Context, running site.Instance) error {
+		o.settings.Warn(ctx, running.Report.Log)
+		if ready == nil {
+			return nil
+		}
+		return ready(ctx, running)
+	})
+}
+
+// runUp invites to the pages, works, and says what tasks wait for.
+func (o serveOptions) runUp(ctx context.Context, running site.Instance) error {
+	if err := invite(ctx, o.Stdout, running); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return site.RunAgent(ctx, o.Program, running, nil) })
+	group.Go(func() error { return printWaits(ctx, o.Stdout, running) })
+	return group.Wait()
+}
+
+// invite prints a link by which whoever started the program enters its pages. It
+// is for this machine alone: a server that others reach asks for a password.
+func invite(ctx context.Context, out io.Writer, running site.Instance) error {
+	address, err := url.Parse(running.URL)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(address.Hostname()); ip == nil || !ip.IsLoopback() {
+		_, err := fmt.Fprintln(out, "pages: sign in with an account made by toryo user create")
+		return err
+	}
+	path, err := running.Pages.Invite(ctx, personHere(), access.Admin)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "pages: open %s%s (works once)\n", running.URL, path)
+	return err
+}
+
+// personHere is the name of whoever started the program, or one that will do.
+func personHere() string {
+	here, err := user.Current()
+	if err != nil || here.Username == "" {
+		return "admin"
+	}
+	return here.Username
+}

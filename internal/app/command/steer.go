@@ -1,0 +1,181 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// tokenVariable names the environment variable with an operator's token.
+const tokenVariable = "TORYO_TOKEN"
+
+// revokeTimeout is how long it may take to revoke the token of a command.
+const revokeTimeout = 5 * time.Second
+
+// operate is what every command has that steers tasks through a running server.
+type operate struct {
+	site.Program
+	settings cli.Settings
+	server   string
+	json     bool
+}
+
+func (o *operate) bind(c *cobra.Command) {
+	o.settings.Bind(c, cli.DataFlag)
+	c.Flags().StringVar(&o.server, "server", "", "address of the server (`URL`, default: the one of the configuration, on this machine)")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON, in the shapes of the HTTP API")
+}
+
+// withServer runs a command on a server. It acts with the token in TORYO_TOKEN, or,
+// on the server's machine, with one that it makes itself and revokes again:
+// whoever can read the database may do so.
+func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (err error) {
+	loaded, err := o.settings.Load(o.Program)
+	if err != nil {
+		return err
+	}
+	connection, err := site.AgentClient(loaded.Agent.CAFile)
+	if err != nil {
+		return err
+	}
+	client := &wire.Client{Server: o.serverOr(loaded), Token: o.Variable(tokenVariable), HTTP: connection}
+	if client.Token != "" {
+		return do(client)
+	}
+	if o.server != "" {
+		return task.Errorf(task.Usage, "no token was given").WithHint("set %s to a token with the role operator", tokenVariable)
+	}
+	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) (err error) {
+		tokens := access.Tokens{Store: database, Now: o.Now}
+		if client.Token, err = tokens.Create(ctx, access.Operator, "command line"); err != nil {
+			return err
+		}
+		made, err := tokens.Check(ctx, client.Token)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
+			defer cancel()
+			err = errors.Join(err, database.RevokeToken(after, made.ID, o.Now()))
+		}()
+		return do(client)
+	})
+}
+
+func (o *operate) serverOr(c config.Config) string {
+	return cmp.Or(o.server, site.ListeningURL(c, c.Server.Addr))
+}
+
+// steer makes a command that does something with one task.
+func steer(p site.Program, use, short string, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) *cobra.Command {
+	o := operate{Program: p}
+	c := &cobra.Command{
+		Use: use + " TASK", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.steer(c.Context(), task.ID(args[0]), do) },
+	}
+	o.bind(c)
+	return c
+}
+
+func (o *operate) steer(ctx context.Context, id task.ID, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) error {
+	return o.withServer(ctx, func(client *wire.Client) error {
+		after, err := do(client, ctx, id)
+		if err != nil {
+			return err
+		}
+		if o.json {
+			return cli.PrintJSON(o.Stdout, after)
+		}
+		_, err = fmt.Fprintf(o.Stdout, "%s is %s: %s\n", after.Item, after.State, after.ReasonText)
+		return err
+	})
+}
+
+func tasksStopCommand(p site.Program) *cobra.Command {
+	c := steer(p, "stop", "Stop a task for good", (*wire.Client).StopTask)
+	c.Long = "Stop a task for good. A run has ten seconds to save its work; what it saved stays in the\nmirror, and a comment on the item says how to get it."
+	return c
+}
+
+func tasksRetryCommand(p site.Program) *cobra.Command {
+	return steer(p, "retry", "Queue a task again that has ended", (*wire.Client).RetryTask)
+}
+
+// Pause is the command toryo pause.
+func Pause(p site.Program) *cobra.Command {
+	o := operate{Program: p}
+	c := &cobra.Command{
+		Use:   "pause [TASK]",
+		Short: "Pause a task, or everything",
+		Long: `Pause a task, or everything. What runs is saved and goes on where it was when it is
+resumed, on any agent. While everything is paused nothing is handed out. The file
+pause_signal in the folder of the contexts of a server pauses everything too, while it
+is there, and in that of an agent the tasks of that agent.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).PauseTask)
+			}
+			return o.withServer(c.Context(), func(client *wire.Client) error {
+				return o.pauses(client.PauseAll(c.Context()))
+			})
+		},
+	}
+	o.bind(c)
+	return c
+}
+
+// Resume is the command toryo resume.
+func Resume(p site.Program) *cobra.Command {
+	o := operate{Program: p}
+	force := false
+	c := &cobra.Command{
+		Use:   "resume [TASK]",
+		Short: "Resume a paused task, or everything",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).ResumeTask)
+			}
+			return o.withServer(c.Context(), func(client *wire.Client) error {
+				return o.pauses(client.ResumeAll(c.Context(), force))
+			})
+		},
+	}
+	o.bind(c)
+	c.Flags().BoolVar(&force, "force", false, "also when a pause file asks for it, for example of a server or an agent that is gone")
+	return c
+}
+
+// pauses prints who wants everything to be paused.
+func (o *operate) pauses(pauses wire.Pauses, err error) error {
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return cli.PrintJSON(o.Stdout, pauses)
+	}
+	if len(pauses.Pauses) == 0 {
+		_, err := fmt.Fprintln(o.Stdout, "nothing is paused by all")
+		return err
+	}
+	for _, pause := range pauses.Pauses {
+		if _, err := fmt.Fprintf(o.Stdout, "everything is paused: by %s since %s\n", pause.Source, pause.Since.Format(time.RFC3339)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
+	"github.com/toryo-dev/toryo/internal/broker/intake"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/leader"
+	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// expireEvery is how often leases that have run out are looked for.
+	expireEvery = time.Second
+	// boardEvery is how often the board is looked at that lies in a file: what
+	// another process does on it is heard of in no other way.
+	boardEvery = 3 * time.Second
+	// seedAge is how old a mirror may be when a task begins, unless it lacks a commit
+	// that the task needs.
+	seedAge = 10 * time.Second
+)
+
+// dispatch makes tasks, hands them out, and brings signals to their runs.
+type dispatch struct {
+	*broker.HandOut
+	notifier   *broker.Notifier // tells that something happened to a task
+	runs       *broker.Runs
+	controller *broker.Controller
+	watcher    *broker.Watcher
+	intake     *intake.Intake
+	background *leader.Election
+}
+
+// newDispatch makes everything that has to do with tasks. It does nothing until it is
+// started.
+func newDispatch(c config.Config, f *connections) (*dispatch, error) {
+	now, own := f.clock.Now, ownLogin(c)
+	gate, err := gateOf(c, f.mirrors)
+	if err != nil {
+		return nil, err
+	}
+	server, err := serverName()
+	if err != nil {
+		return nil, err
+	}
+	notifier := new(broker.Notifier)
+	status := &broker.StatusText{
+		Labels: c.LabelNames, Language: c.Language, Snapshots: f.snapshots,
+		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" },
+	}
+	logs := comments.New(comments.Options{
+		Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Disabled: !c.CommentDetection.Enabled, Now: now, Log: f.log,
+	})
+	controller := broker.NewController(controllerOptions(c, f, status))
+	expiry := &broker.Expiry{
+		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
+		Halted: controller.Halted,
+		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
+	}
+	taking := intake.New(intake.Options{
+		Tasks: f.store, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Trust: f.trust, Scope: scopeOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
+		Labels: c.LabelNames, Rules: rulesOf(c), TakenUp: logs.TakenUp, KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
+	})
+	watcher := broker.NewWatcher(broker.WatchOptions{
+		Tasks: f.store, Changes: f.changes, Snapshots: f.snapshots, Comments: logs, Wanted: taking.Look,
+		Answered: controller.Answered, AnswerWithin: c.PauseResume.AnswerWithin, Now: now, Log: f.log,
+	})
+	return &dispatch{
+		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, expiry)),
+		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
+		runs: broker.NewRuns(broker.RunOptions{
+			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
+			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts,
+			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
+		}),
+		background: &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: jobs(c, f, expiry, watcher, taking)},
+	}, nil
+}
+
+func handOutOptions(c config.Config, f *connections, logs *comments.Log, expiry *broker.Expiry) broker.HandOutOptions {
+	preparer := &assignment.Preparer{
+		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Repositories: repositories{f.mirrors}, Now: f.clock.Now,
+		Comments: logs.Present, Steering: f.steering,
+	}
+	return broker.HandOutOptions{
+		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames, Language: task.Language(c.Language),
+		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: f.clock.Now, OutboxChanged: f.sender.Wake, Log: f.log,
+		Ended: expiry.Restarted,
+	}
+}
+
+// start begins to take in work and to hand it out.
+func (d *dispatch) start(ctx context.Context, f *connections) (stop func(context.Context)) {
+	d.Start(ctx)
+	d.intake.Start(ctx)
+	d.controller.Start(ctx)
+	d.watcher.Start(ctx)
+	d.background.Start(ctx)
+	f.clock.Start(ctx, f.log)
+	stopNotifier := d.notifier.Follow(f.store)
+	// It ends in the order in which one uses the other.
+	return func(ctx context.Context) {
+		d.background.Stop(ctx)
+		d.intake.Stop()
+		d.Stop()
+		f.clock.Stop()
+		stopNotifier()
+		d.watcher.Stop()
+		d.controller.Stop()
+	}
+}
+
+// jobs lists what one server of several does in the background.
+func jobs(c config.Config, f *connections, expiry *broker.Expiry, watcher *broker.Watcher, taking *intake.Intake) []leader.Job {
+	sync := func(forges ...task.Forge) func(context.Context) error { return syncing(taking, f.clock, forges) }
+	board := leader.Job{Name: "look at the board", Every: c.SyncInterval, Do: sync(task.Board)}
+	if c.Database.Driver == "sqlite" {
+		board.Every = min(board.Every, boardEvery)
+	}
+	return []leader.Job{
+		{Name: "end leases that have run out", Every: expireEvery, Do: expiry.Expire},
+		{Name: "look at the items of running tasks", Every: watchEvery, Do: watcher.GoThrough},
+		{Name: "look for what webhooks missed", Every: c.SyncInterval, Do: sync(c.ConfiguredForges()...)},
+		{Name: "remove what is no longer of use", Every: tidyEvery, Do: f.tidy},
+		board,
+	}
+}
+
+// syncing looks at forges, each time at what has changed since the last.
+func syncing(taking *intake.Intake, clock *leader.Clock, forges []task.Forge) func(context.Context) error {
+	var last time.Time
+	return func(ctx context.Context) error {
+		begun := clock.Now()
+		err := taking.Sync(ctx, forges, last)
+		if err == nil {
+			last = begun
+		}
+		return err
+	}
+}
+
+// baseOf is the branch that the work of a task started from.
+func baseOf(mirrors *mirror.Mirrors) func(context.Context, task.Task) (string, error) {
+	return func(ctx context.Context, t task.Task) (string, error) { return mirrors.Base(ctx, t.Key.Repo(), t.ID) }
+}
+
+// serverName tells this server from every other, also from the one that ran here
+// before.
+func serverName() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name the server: %w", err)
+	}
+	id, err := uuid.NewRandom()
+	return host + "/" + id.String(), err
+}
+
+// tidy removes what is no longer of use.
+func (f *connections) tidy(ctx context.Context) error {
+	_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
+	_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
+	_, stayed := f.store.PruneRefs(ctx, time.Now().Add(-keepRefs))
+	_, stale := f.store.PruneSessions(ctx, time.Now())
+	return errors.Join(err, failed, stayed, stale, f.webhooks.Prune(ctx))
+}
+
+// botOf says who we are on a forge: as the configuration says, and else as the
+// forge does.
+func botOf(c config.Config, forges map[task.Forge]forge.Forge) func(context.Context, task.Forge) (string, error) {
+	return func(ctx context.Context, name task.Forge) (string, error) {
+		if name == task.Board {
+			return BoardBot, nil
+		}
+		if bot := c.Account(name).BotName; bot != "" {
+			return bot, nil
+		}
+		return forges[name].Self(ctx)
+	}
+}
+
+// scopeOf says which repositories are worked on.
+func scopeOf(c config.Config) func(task.Forge, string) bool {
+	of := func(owner, repository string) bool {
+		first, _, _ := strings.Cut(repository, "/")
+		return strings.EqualFold(first, owner)
+	}
+	return func(name task.Forge, repository string) bool {
+		switch name {
+		case task.GitHub:
+			return of(c.GitHub.Owner, repository)
+		case task.Gitea:
+			return of(c.Gitea.Owner, repository)
+		case task.GitLab:
+			return slices.ContainsFunc(c.GitLab.Projects, func(project string) bool { return strings.EqualFold(project, repository) })
+		default:
+			return name == task.Board
+		}
+	}
+}
+
+func rulesOf(c config.Config) intake.Rules {
+	rules := intake.Rules{
+		DefaultRole: task.Role(c.DefaultRole), Priorities: c.Priority.Values(),
+		ReviewLabel: c.Review.Label, ReviewDelay: c.Review.Delay, ReviewRounds: c.Review.MaxRounds,
+	}
+	for _, name := range c.RoleNames() {
+		rules.Roles = append(rules.Roles, task.Role(name))
+	}
+	return rules
+}
+
+// repositories prepares repositories in the mirrors.
+type repositories struct{ mirrors *mirror.Mirrors }
+
+// Prepare implements assignment.Repositories.
+func (r repositories) Prepare(ctx context.Context, t task.Task, needs assignment.Needs) error {
+	repository := t.Key.Repo()
+	if err := r.mirrors.Fetch(ctx, repository, baseAge(repository)); err != nil {
+		return err
+	}
+	return r.mirrors.Seed(ctx, mirror.Seed{
+		Repository: repository, Task: t.ID, Generation: t.Generation,
+		Base: needs.Base, Branches: needs.Branches, Refs: needs.Refs, Commits: needs.Commits,
+	})
+}

@@ -1,0 +1,129 @@
+package site
+
+import (
+	"context"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/access/oidc"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/web"
+)
+
+// newPages makes the pages for people.
+func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
+	return web.New(web.Options{
+		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
+		Board: f.board, Order: orderOf(c, f), Waits: tasks.waits, Listen: tasks.notifier.Listen, Steering: steering{tasks.controller}, Reviews: reviews,
+		Provider: providerOf(c.OIDC, p.Now),
+		Settings: web.Settings{
+			Budget: web.Budget{
+				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
+				DayTokens: int64(c.Budget.DayTokens), DayMoney: millionths(c.Budget.DayCost),
+			},
+			Configuration: settingsInForce(c), Forges: f.health, Webhooks: f.webhookRepositories(c),
+		},
+	})
+}
+
+// providerOf is where people sign in besides with a password, or nil.
+func providerOf(c config.OIDC, now func() time.Time) access.Provider {
+	if c.Issuer == "" {
+		return nil
+	}
+	return oidc.New(oidc.Options{
+		Name: c.Name, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes, Now: now,
+		Rules: oidc.Rules{
+			LoginClaim: c.LoginClaim, GroupsClaim: c.GroupsClaim,
+			Admins: c.AdminGroups, Operators: c.OperatorGroups, Viewers: c.ViewerGroups, Users: c.Users,
+		},
+	})
+}
+
+// waits says why nobody takes tasks, for the pages.
+func (d *dispatch) waits(ctx context.Context) ([]web.Wait, error) {
+	found, err := d.Waits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waits := make([]web.Wait, 0, len(found))
+	for _, one := range found {
+		waits = append(waits, web.Wait(one))
+	}
+	return waits, nil
+}
+
+// orderOf says in which order tasks are handed out, by the same rules by which
+// they are. No agent is asking at this moment: one that were would have a task.
+func orderOf(c config.Config, f *connections) func(context.Context) ([]web.Turn, error) {
+	return func(ctx context.Context) ([]web.Turn, error) {
+		now := f.clock.Now()
+		queue, err := f.store.Queue(ctx, now, 0)
+		if err != nil {
+			return nil, err
+		}
+		var turns []web.Turn
+		for _, verdict := range broker.Order(broker.Situation{Now: now, Queued: queue.Ready, Running: queue.Running, Limits: broker.Limits(c.Limits)}) {
+			turns = append(turns, web.Turn{Task: verdict.Task.ID, Reason: verdict.Reason, Until: verdict.Until})
+		}
+		return turns, nil
+	}
+}
+
+// steering is what people do with tasks on the pages: what operators do over the
+// API.
+type steering struct{ controller *broker.Controller }
+
+func (s steering) Stop(ctx context.Context, id task.ID) error {
+	_, err := s.controller.StopTask(ctx, id, task.ReasonStopRequested)
+	return err
+}
+
+func (s steering) Pause(ctx context.Context, id task.ID) error {
+	_, err := s.controller.Pause(ctx, id, task.ReasonPauseRequested)
+	return err
+}
+
+func (s steering) Resume(ctx context.Context, id task.ID) error {
+	_, err := s.controller.Resume(ctx, id)
+	return err
+}
+
+func (s steering) Retry(ctx context.Context, id task.ID) error {
+	_, err := s.controller.Retry(ctx, id)
+	return err
+}
+
+// health says how the forges of others are doing, as far as this server knows.
+func (f *connections) health(ctx context.Context) ([]web.ForgeHealth, error) {
+	var all []web.ForgeHealth
+	for _, name := range task.Forges {
+		through, connected := f.transports[name]
+		if !connected {
+			continue
+		}
+		counts := through.Counts()
+		_, hooked := f.webhooks.Forges[name]
+		received, err := f.store.ListReceived(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, web.ForgeHealth{
+			Forge: name, Requests: counts.Requests, Failed: counts.Failed, Limited: counts.Limited, Hooked: hooked, Deliveries: received,
+		})
+	}
+	return all, nil
+}
+
+func millionths(amount float64) int64 { return int64(amount * 1e6) }
+
+func settingsInForce(c config.Config) []web.Setting {
+	var all []web.Setting
+	for _, one := range (config.Report{}).Settings(c) {
+		all = append(all, web.Setting{Key: one.Key, Value: one.Value})
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+package assignment
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/quote"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+//go:embed prompts/development.md
+var developmentPrompt string
+
+//go:embed prompts/fixup.md
+var fixUpPrompt string
+
+//go:embed prompts/review.md
+var reviewPrompt string
+
+// prompt is the task in words, for an executor that takes a prompt. What others
+// wrote is put in once and not looked at again.
+func prompt(a Assignment) string {
+	text := developmentPrompt
+	switch {
+	case a.Task.Type == task.Review:
+		text = reviewPrompt
+	case a.Pull != nil && a.Pull.asksForChanges():
+		text = fixUpPrompt
+	}
+	return strings.NewReplacer(
+		"{{forge}}", string(a.Item.Key.Forge),
+		"{{title}}", quote.Line(a.Item.Title),
+		"{{url}}", quote.Line(a.Item.URL),
+		"{{repository}}", quote.Line(a.Item.Key.Repository),
+		"{{number}}", strconv.FormatInt(a.Item.Key.Number, 10),
+		"{{description}}", strings.TrimSpace(part("description", a.Item.Author, a.Item.Body)),
+		"{{branch}}", quote.Line(a.Branch),
+		"{{base}}", quote.Line(a.Base),
+		"{{commit}}", quote.Line(a.Item.HeadCommit),
+		"{{comments}}", commentsPart(a),
+		"{{earlier}}", earlierPart(a),
+		"{{reviews}}", reviewsPart(a),
+		"{{issues}}", issuesPart(a),
+		"{{diff}}", diffPart(a),
+	).Replace(text)
+}
+
+// part is something that others wrote.
+func part(source, author, body string) string {
+	return "\n" + quote.Text(quote.Origin{Source: source, Author: author}, strings.TrimSpace(body)) + "\n"
+}
+
+func commentsPart(a Assignment) string {
+	var text strings.Builder
+	for _, comment := range a.Comments {
+		if comment.MaySteer() {
+			text.WriteString(part("comment", comment.Author, comment.Body))
+		}
+	}
+	return text.String()
+}
+
+func earlierPart(a Assignment) string {
+	if a.Earlier == "" {
+		return ""
+	}
+	return part("summary of an earlier run on this", "", a.Earlier)
+}
+
+func reviewsPart(a Assignment) string {
+	if a.Pull == nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, review := range a.Pull.Summaries {
+		if review.Body != "" && review.MaySteer() {
+			text.WriteString(part("review", review.Author, review.Body))
+		}
+	}
+	for _, thread := range a.Pull.Threads {
+		for _, comment := range thread.Comments {
+			text.WriteString(part(fmt.Sprintf("remark %s on %s", thread.ID, thread.Anchor), comment.Author, comment.Body))
+		}
+	}
+	return text.String()
+}
+
+func issuesPart(a Assignment) string {
+	if a.Pull == nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, issue := range a.Pull.Issues {
+		text.WriteString(part(fmt.Sprintf("issue %d: %s", issue.Key.Number, issue.Title), issue.Author, issue.Body))
+	}
+	return text.String()
+}
+
+func diffPart(a Assignment) string {
+	if a.Pull == nil {
+		return ""
+	}
+	text := part("diff", "", a.Pull.Diff)
+	if len(a.Pull.CutFiles) > 0 {
+		text += "\nThe diff is too large to show whole. Left out, and to be read in the repository (git diff " +
+			quote.Line(a.Base) + "..." + quote.Line(a.Branch) + "):\n" + strings.TrimPrefix(part("file names", "", strings.Join(a.Pull.CutFiles, "\n")), "\n")
+	}
+	return text
+}

@@ -1,0 +1,250 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// StopFunc stops a task that is no longer wanted: the bot was taken off its item,
+// or the item was closed. It may be told so again. A task that is running is ended
+// in an orderly way, if there is one.
+type StopFunc func(ctx context.Context, t task.Task, reason task.Reason) error
+
+// Options is what intake needs. All but Trust, Stop, OutboxChanged and Log have to
+// be set.
+type Options struct {
+	Tasks     store.Tasks
+	Changes   *items.Feed
+	Forges    map[task.Forge]forge.Forge
+	Snapshots *items.Snapshots
+	// Trust is told which repositories are worked on; nil means nobody is.
+	Trust *items.WebhookTrust
+	// Scope tells the repositories that are worked on from the others.
+	Scope func(of task.Forge, repository string) bool
+	// Bot is our login on a forge.
+	Bot      func(ctx context.Context, of task.Forge) (string, error)
+	Steering *items.Steering
+	Labels   outbox.Labels
+	Rules    Rules
+	// TakenUp reports whether the last run of a task has taken a review up; see
+	// Log.TakenUp in package comments. Nil means that no run takes up reviews.
+	TakenUp func(ctx context.Context, t task.Task, review forge.Review) (bool, error)
+	// KeepUnassigned lets tasks go on when the bot is taken off their items.
+	KeepUnassigned bool
+	Stop           StopFunc // nil means that a task is stopped at once, whatever it does
+	Now            func() time.Time
+	OutboxChanged  func() // is called when there is something in the outbox
+	Log            *slog.Logger
+}
+
+const (
+	// lookers is how many items are looked at in parallel.
+	lookers = 4
+	// longestLook bounds looking at one item.
+	longestLook = 2 * time.Minute
+)
+
+// Intake finds out what there is to do. It looks at an item when the feed says that
+// something happened to it, and when [Intake.Sync] finds it, and
+// makes tasks of what it sees. What it does follows from what the forge says now,
+// and not from what a message says that happened: looking once more changes
+// nothing.
+type Intake struct {
+	options Options
+
+	queue *items.Queue // of what is to be looked at
+
+	mu   sync.Mutex
+	due  map[task.Key]time.Time // when an item is worth another look
+	soon chan struct{}          // has room for one: a due time has come in
+
+	background lifecycle.Group
+}
+
+// New makes an intake. It does nothing until it is started or told to.
+func New(options Options) *Intake {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.OutboxChanged == nil {
+		options.OutboxChanged = func() {}
+	}
+	return &Intake{
+		options: options, queue: items.NewQueue(), due: map[task.Key]time.Time{}, soon: make(chan struct{}, 1),
+	}
+}
+
+// Start begins to look at what the feed of changes names. It does not end with the
+// context, whose values are kept, but with Stop. It is called once.
+func (i *Intake) Start(ctx context.Context) {
+	stop := i.options.Changes.Subscribe(func(change items.Change) { i.queue.Add(change.Items...) })
+	run := []func(context.Context){i.remind, func(ctx context.Context) {
+		<-ctx.Done()
+		stop()
+	}}
+	for range lookers {
+		run = append(run, i.lookOn)
+	}
+	i.background.Start(ctx, run...)
+}
+
+// Stop ends looking and waits until it has ended.
+func (i *Intake) Stop() { i.background.Stop() }
+
+// lookOn looks at what is in the queue until the context ends.
+func (i *Intake) lookOn(ctx context.Context) {
+	for key, found := i.queue.Next(ctx); found; key, found = i.queue.Next(ctx) {
+		if err := i.Look(ctx, key, longestLook); err != nil && ctx.Err() == nil {
+			i.options.Log.WarnContext(ctx, "failed to read an item; retrying with the next sync", "item", key.String(), "error", err)
+		}
+	}
+}
+
+// lookAt asks for another look at an item at a given time.
+func (i *Intake) lookAt(key task.Key, at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if old, found := i.due[key]; !found || at.Before(old) {
+		i.due[key] = at
+		lifecycle.Signal(i.soon)
+	}
+}
+
+// remind puts the items into the queue whose time has come.
+func (i *Intake) remind(ctx context.Context) {
+	for {
+		timer := time.NewTimer(i.untilDue())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-i.soon:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// untilDue puts what is due into the queue, and returns how long it is until there is more.
+func (i *Intake) untilDue() time.Duration {
+	now := i.options.Now()
+	next := time.Hour
+	var ready []task.Key
+	i.mu.Lock()
+	for key, at := range i.due {
+		if wait := at.Sub(now); wait > 0 {
+			next = min(next, wait)
+			continue
+		}
+		ready = append(ready, key)
+		delete(i.due, key)
+	}
+	i.mu.Unlock()
+	i.queue.Add(ready...)
+	return next
+}
+
+// Look looks at an item, as it was no longer than maxAge ago, and does what it asks
+// for. An item that cannot be read changes nothing.
+func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) error {
+	if _, configured := i.options.Forges[key.Forge]; !configured || !i.options.Scope(key.Forge, key.Repository) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	bot, err := i.options.Bot(ctx, key.Forge)
+	if err != nil {
+		return fmt.Errorf("read who we are: %w", err)
+	}
+	item, err := i.read(ctx, key, maxAge)
+	if err != nil {
+		return err
+	}
+	err = i.development(ctx, item, bot)
+	err = errors.Join(err, i.takenOff(ctx, item, bot, maxAge))
+	if item.State != forge.Open {
+		return errors.Join(err, i.ended(ctx, item))
+	}
+	if key.Kind == task.Pull {
+		err = errors.Join(err, i.fixUp(ctx, item))
+	}
+	if item.HasLabel(i.options.Rules.ReviewLabel) {
+		err = errors.Join(err, i.reviews(ctx, item))
+	}
+	return err
+}
+
+// read reads an item. One that is not there any more, in a repository that is, is
+// as good as closed. Without the repository we know nothing: our right to read it
+// may have been taken away.
+func (i *Intake) read(ctx context.Context, key task.Key, maxAge time.Duration) (forge.Item, error) {
+	snapshot, err := i.options.Snapshots.Get(ctx, key, maxAge)
+	if task.CodeOf(err) != task.NotFound {
+		return snapshot.Item, err
+	}
+	if _, missing := i.options.Forges[key.Forge].Repository(ctx, key.Repository); missing != nil {
+		return forge.Item{}, err
+	}
+	return forge.Item{Key: key, State: forge.Closed}, nil
+}
+
+// ended does what follows from the end of an item: its review is not wanted any
+// more, and what waited for it may go on.
+func (i *Intake) ended(ctx context.Context, item forge.Item) error {
+	review, err := i.options.Tasks.TaskOf(ctx, item.Key, task.Review)
+	switch {
+	case err == nil && review.State.Active():
+		err = i.withdraw(ctx, review, task.ReasonItemClosed)
+	case err == nil && !review.Released:
+		err = i.options.Tasks.Release(ctx, review.ID)
+	case task.CodeOf(err) == task.NotFound:
+		err = nil
+	}
+	queued, listErr := i.options.Tasks.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Paused}})
+	for _, t := range queued {
+		if t.BlockedBy.Contains(item.Key) {
+			i.queue.Add(t.Key)
+		}
+	}
+	return errors.Join(err, listErr)
+}
+
+// withdraw ends a task that is no longer wanted.
+func (i *Intake) withdraw(ctx context.Context, t task.Task, reason task.Reason) error {
+	if i.options.Stop != nil {
+		return i.options.Stop(ctx, t, reason)
+	}
+	i.options.Log.InfoContext(ctx, "task is no longer wanted", "task", t.ID, "item", t.Key.String(), "state", t.State, "reason", reason)
+	_, err := i.options.Tasks.Move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.Withdrawn, Reason: reason, Effects: i.options.Labels.Effects,
+	})
+	i.options.OutboxChanged()
+	if code := task.CodeOf(err); code == task.StaleGeneration || code == task.IllegalMove {
+		i.queue.Add(t.Key) // it moved meanwhile: look again
+		return nil
+	}
+	return err
+}
+
+// assign makes a task.
+func (i *Intake) assign(ctx context.Context, want store.NewTask) error {
+	t, queued, err := i.options.Tasks.Assign(ctx, want, i.options.Labels.Effects)
+	if err != nil || !queued {
+		return err
+	}
+	i.options.OutboxChanged()
+	i.options.Log.InfoContext(ctx, "task created", "task", t.ID, "item", t.Key.String(), "type", t.Type, "role", t.Role,
+		"reason", t.Reason, "priority", t.Priority, "generation", t.Generation)
+	return nil
+}

@@ -1,0 +1,56 @@
+package intake
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Rules are what the configuration says about which work there is.
+type Rules struct {
+	Roles        []task.Role // by their labels, in the order of the configuration
+	DefaultRole  task.Role
+	Priorities   map[string]int // by label; larger is sooner
+	ReviewLabel  string
+	ReviewDelay  time.Duration
+	ReviewRounds int // how often our own reviews of one pull request may ask for changes
+}
+
+// looksLikeRole is how role labels are written: in capitals.
+var looksLikeRole = regexp.MustCompile(`^[A-Z][A-Z0-9_-]{4,}$`)
+
+// role returns the role that an item asks for: the first by the order of the
+// configuration of those whose labels are on it, and otherwise the given one.
+// Wrong says what is odd about the item's labels, if anything.
+func (r Rules) role(item forge.Item, otherwise task.Role) (role task.Role, wrong string) {
+	var found []task.Role
+	for _, known := range r.Roles {
+		if item.HasLabel(string(known)) {
+			found = append(found, known)
+		}
+	}
+	switch {
+	case len(found) > 1:
+		return found[0], "it has several role labels; the first by the order of the configuration counts"
+	case len(found) == 1:
+		return found[0], ""
+	case slices.ContainsFunc(item.Labels, looksLikeRole.MatchString):
+		return otherwise, "it has a label like that of a role, and no such role is configured; the default role is used"
+	default:
+		return otherwise, ""
+	}
+}
+
+// priority is the largest of those that the item's labels have.
+func (r Rules) priority(item forge.Item) int {
+	found, largest := false, 0
+	for _, label := range item.Labels {
+		if value, known := r.Priorities[label]; known && (!found || value > largest) {
+			found, largest = true, value
+		}
+	}
+	return largest
+}

@@ -1,0 +1,9 @@
+package llm
+
+import (
+	"maps"
+	"slices"
+)
+
+// Kinds are all kinds of errors.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(kinds)) }

@@ -1,0 +1,72 @@
+package guest
+
+import (
+	"testing"
+	"time"
+)
+
+// TestOthersFreeAsMuch: what a sandbox writes is seen within a few looks though somebody
+// else frees a little more of the same disk at the same time.
+func TestOthersFreeAsMuch(t *testing.T) {
+	t.Parallel()
+	used, free := int64(0), int64(1)<<40
+	watch := DiskWatch{Limit: 100 << 20, Used: func() int64 { return used }, Free: func() (int64, error) { return free, nil }}
+	now := time.Now()
+	look := func() bool {
+		now = now.Add(DiskWatchEvery)
+		return watch.Exceeded(now)
+	}
+	look()
+	used, free = 200<<20, free+4096
+	for range 3 {
+		if look() {
+			return
+		}
+	}
+	t.Error("200 MB with a limit of 100 MB were not seen")
+}
+
+// TestNothingIsMeasuredWhileNothingIsWritten: an idle sandbox costs no more than the
+// question for the free space.
+func TestNothingIsMeasuredWhileNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	measured := 0
+	watch := DiskWatch{Limit: 100 << 20, Used: func() int64 { measured++; return 0 }, Free: func() (int64, error) { return 1 << 40, nil }}
+	now := time.Now()
+	for range 100 {
+		now = now.Add(DiskWatchEvery)
+		watch.Exceeded(now)
+	}
+	if measured > 1 {
+		t.Errorf("the folders were measured %d times in 20 s", measured)
+	}
+}
+
+// TestWhatWasWrittenWhileDying: what is written between the look that finds too much and
+// the end of the writers is not held against the next command, which may remove it.
+func TestWhatWasWrittenWhileDying(t *testing.T) {
+	t.Parallel()
+	used, free := int64(0), int64(1)<<40
+	watch := DiskWatch{Limit: 100 << 20, Used: func() int64 { return used }, Free: func() (int64, error) { return free - used, nil }}
+	now := time.Now()
+	look := func() bool {
+		now = now.Add(DiskWatchEvery)
+		return watch.Exceeded(now)
+	}
+	look()
+	used = 150 << 20
+	if !look() {
+		t.Fatal("too much was not seen")
+	}
+	used = 180 << 20 // they die
+	if !watch.Over() {
+		t.Fatal("the next command may write as if there were room")
+	}
+	if look() {
+		t.Error("the next command is killed for what was written before it")
+	}
+	used += 1 << 20
+	if !watch.Over() || !look() {
+		t.Error("what the next command has written is forgiven as well")
+	}
+}

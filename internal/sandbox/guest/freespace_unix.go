@@ -1,0 +1,21 @@
+//go:build unix
+
+package guest
+
+import "golang.org/x/sys/unix"
+
+// FreeSpace is the least free space of the file systems that the folders are on.
+func FreeSpace(folders ...string) (int64, error) {
+	var least int64 = -1
+	for _, folder := range folders {
+		var system unix.Statfs_t
+		if err := unix.Statfs(folder, &system); err != nil {
+			return 0, err
+		}
+		free := int64(system.Bavail) * int64(system.Bsize) //nolint:gosec,unconvert // no disk has that many blocks; the types differ between systems
+		if least < 0 || free < least {
+			least = free
+		}
+	}
+	return least, nil
+}

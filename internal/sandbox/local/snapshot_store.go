@@ -1,0 +1,288 @@
+package local
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
+)
+
+// SnapshotStore keeps snapshots as folders: one for the home, if the adapter keeps that
+// as files, and one for what was added to the workspace. Beside them is a copy of
+// both for the next sandbox to take, because moving folders takes no time and
+// making a thousand files does.
+type SnapshotStore struct{ Dir string }
+
+const (
+	homeFolder      = "home"
+	workspaceFolder = "workspace"
+	infoFile        = "snapshot.json"
+	readyFolder     = "ready"
+	// leftoverAge is when what a crash has left is old enough to be nobody's work.
+	leftoverAge = 24 * time.Hour
+)
+
+// Put keeps a snapshot. A home of "" is not kept here; elsewhere is what it takes
+// where it is kept instead. The key's older snapshot is replaced in one step, so
+// that a crash leaves one or the other.
+func (s SnapshotStore) Put(key, home, workspace string, before workdir.Listing, elsewhere int64) (sandbox.Snapshot, error) {
+	if err := sandbox.ValidateKey(key); err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return sandbox.Snapshot{}, task.Wrap(task.DataDir, err, "the folder for snapshots cannot be made")
+	}
+	if err := s.removeLeftovers(time.Now()); err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	made, err := os.MkdirTemp(s.Dir, ".new-")
+	if err != nil {
+		return sandbox.Snapshot{}, task.Wrap(task.DataDir, err, "a snapshot cannot be written")
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			_ = workdir.Remove(made)
+		}
+	}()
+	bytes, err := s.fill(made, home, workspace, before)
+	if err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	now := time.Now().UTC()
+	snapshot := sandbox.Snapshot{Key: key, Bytes: 2*bytes + elsewhere, Made: now, Used: now}
+	text, err := json.Marshal(snapshot)
+	if err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	if err := os.WriteFile(filepath.Join(made, infoFile), text, 0o600); err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	if err := s.Remove(key); err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	if err := os.Rename(made, filepath.Join(s.Dir, key)); err != nil {
+		return sandbox.Snapshot{}, fmt.Errorf("store the snapshot: %w", err)
+	}
+	kept = true
+	return snapshot, s.Prepare(key)
+}
+
+// removeLeftovers removes what was being written or taken when a program ended.
+func (s SnapshotStore) removeLeftovers(now time.Time) error {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !strings.HasPrefix(entry.Name(), ".") || now.Sub(info.ModTime()) < leftoverAge {
+			continue
+		}
+		if err := workdir.Remove(filepath.Join(s.Dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Prepare makes the copy for the next sandbox, if there is none. A snapshot that
+// is not there any more is not an error.
+func (s SnapshotStore) Prepare(key string) error {
+	if err := sandbox.ValidateKey(key); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.Dir, key)
+	ready := filepath.Join(dir, readyFolder)
+	if _, err := os.Lstat(ready); err == nil || !s.Has(key) {
+		return nil
+	}
+	made, err := os.MkdirTemp(s.Dir, ".new-")
+	if err != nil {
+		return err
+	}
+	for _, part := range []string{homeFolder, workspaceFolder} {
+		from, to := filepath.Join(dir, part), filepath.Join(made, part)
+		if _, err := os.Lstat(from); err != nil {
+			continue // the adapter keeps it elsewhere
+		}
+		err := os.Mkdir(to, 0o700)
+		if err == nil {
+			_, err = workdir.CopyTree(from, to, workdir.CopyOptions{Owner: NewOwner()})
+		}
+		if err != nil {
+			return errors.Join(err, workdir.Remove(made))
+		}
+	}
+	if os.Rename(made, ready) != nil {
+		return workdir.Remove(made) // somebody else was faster, or the snapshot went
+	}
+	return nil
+}
+
+// PrepareNext prepares the snapshot from which a sandbox was started, if it was, for
+// the next one. Without that the next one only takes longer to start.
+func (s SnapshotStore) PrepareNext(key string, log *slog.Logger) {
+	if key == "" {
+		return
+	}
+	if err := s.Prepare(key); err != nil {
+		log.Warn("sandbox: a snapshot cannot be prepared for the next start", "snapshot", key, "error", err)
+	}
+}
+
+// take moves the prepared copy, if there is one, to where only the caller uses it.
+func (s SnapshotStore) take(key string) (taken string, found bool) {
+	taken = filepath.Join(s.Dir, ".taken-"+rand.Text())
+	return taken, os.Rename(filepath.Join(s.Dir, key, readyFolder), taken) == nil
+}
+
+func (s SnapshotStore) fill(made, home, workspace string, before workdir.Listing) (int64, error) {
+	var total int64
+	parts := []struct {
+		from, to string
+		skip     func(string) bool
+	}{{home, homeFolder, guest.IsCache}, {workspace, workspaceFolder, func(name string) bool {
+		if before[name] {
+			info, err := os.Lstat(filepath.Join(workspace, filepath.FromSlash(name)))
+			return err != nil || !info.IsDir() // an old folder may hold something new
+		}
+		return name == ".git"
+	}}}
+	for _, part := range parts {
+		if part.from == "" {
+			continue
+		}
+		to := filepath.Join(made, part.to)
+		if err := os.Mkdir(to, 0o700); err != nil {
+			return 0, err
+		}
+		bytes, err := workdir.CopyTree(part.from, to, workdir.CopyOptions{Skip: part.skip})
+		if err != nil {
+			return 0, err
+		}
+		total += bytes
+	}
+	return total, nil
+}
+
+// Get puts a snapshot into a home and a workspace. What the workspace has already
+// is left as it is: it is the project's. Get notes that the snapshot was used.
+func (s SnapshotStore) Get(key, home, workspace string) error {
+	if err := sandbox.ValidateKey(key); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.Dir, key)
+	if _, err := os.Stat(filepath.Join(dir, infoFile)); err != nil {
+		return task.Wrap(task.NotFound, err, "there is no such snapshot")
+	}
+	now := time.Now()
+	if err := os.Chtimes(filepath.Join(dir, infoFile), now, now); err != nil {
+		return fmt.Errorf("note the snapshot's use: %w", err)
+	}
+	if taken, found := s.take(key); found {
+		return errors.Join(put(taken, home, workspace, move), workdir.Remove(taken))
+	}
+	return put(dir, home, workspace, func(from, to string) error {
+		_, err := workdir.CopyTree(from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner()})
+		return err
+	})
+}
+
+// put places the home and the workspace of a snapshot.
+func put(from, home, workspace string, place func(from, to string) error) error {
+	if home != "" {
+		if err := place(filepath.Join(from, homeFolder), home); err != nil {
+			return err
+		}
+	}
+	return place(filepath.Join(from, workspaceFolder), workspace)
+}
+
+// move moves what is in one folder into another, where nothing else is at work.
+// What is there is left as it is, but for folders, which are filled up. What
+// cannot be moved, because it would change disks, is copied.
+func move(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		source, target := filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())
+		there, err := os.Lstat(target)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if os.Rename(source, target) == nil {
+				continue
+			}
+			_, err = workdir.CopyTree(from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner(), Skip: func(name string) bool {
+				top, _, _ := strings.Cut(name, "/")
+				return top != entry.Name()
+			}})
+		case err == nil && there.IsDir() && entry.IsDir():
+			err = move(source, target)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Has reports whether the snapshot is there.
+func (s SnapshotStore) Has(key string) bool {
+	if sandbox.ValidateKey(key) != nil {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(s.Dir, key, infoFile))
+	return err == nil
+}
+
+// All lists the snapshots, least recently used first.
+func (s SnapshotStore) All() ([]sandbox.Snapshot, error) {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the snapshots cannot be listed")
+	}
+	var all []sandbox.Snapshot
+	for _, entry := range entries {
+		path := filepath.Join(s.Dir, entry.Name(), infoFile)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // not a snapshot, or one that goes this moment
+		}
+		var snapshot sandbox.Snapshot
+		if err := json.Unmarshal(text, &snapshot); err != nil {
+			return nil, task.Wrap(task.DataDir, err, "the snapshot "+entry.Name()+" is broken")
+		}
+		if info, err := os.Stat(path); err == nil {
+			snapshot.Used = info.ModTime().UTC()
+		}
+		all = append(all, snapshot)
+	}
+	slices.SortStableFunc(all, func(a, b sandbox.Snapshot) int { return a.Used.Compare(b.Used) })
+	return all, nil
+}
+
+// Remove removes a snapshot. One that is not there is not an error.
+func (s SnapshotStore) Remove(key string) error {
+	if err := sandbox.ValidateKey(key); err != nil {
+		return err
+	}
+	return workdir.Remove(filepath.Join(s.Dir, key))
+}

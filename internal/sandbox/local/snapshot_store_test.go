@@ -1,0 +1,144 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
+	"github.com/toryo-dev/toryo/internal/workdir"
+)
+
+const snapshotKey = "test-0123456789abcdef"
+
+func fill(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func content(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What is downloaded and installed already need not be kept.
+func TestSnapshotsLeaveOutCaches(t *testing.T) {
+	t.Parallel()
+	home, workspace, again := t.TempDir(), t.TempDir(), t.TempDir()
+	fill(t, home, map[string]string{".npm/_cacache/x": "big", ".cache/pip/y": "big", ".cache/go-build/z": "kept", ".npm/other": "kept"})
+	store := local.SnapshotStore{Dir: t.TempDir()}
+	if _, err := store.Put(snapshotKey, home, workspace, workdir.Listing{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Get(snapshotKey, again, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{".npm/_cacache/x": false, ".cache/pip/y": false, ".cache/go-build/z": true, ".npm/other": true} {
+		if _, err := os.Stat(filepath.Join(again, name)); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", name, err, want)
+		}
+	}
+}
+
+// The first sandbox takes the copy that is ready, the others make their own, and
+// none sees what another does to it.
+func TestSnapshotsAreEachSandboxsOwn(t *testing.T) {
+	t.Parallel()
+	home, workspace, store := t.TempDir(), t.TempDir(), local.SnapshotStore{Dir: t.TempDir()}
+	fill(t, home, map[string]string{"cache": "c"})
+	fill(t, workspace, map[string]string{"src/main": "one", "src/made/f": "made", "venv/bin/python": "p"})
+	if _, err := store.Put(snapshotKey, home, workspace, workdir.Listing{".": true, "src": true, "src/main": true}, 0); err != nil {
+		t.Fatal(err)
+	}
+	const sandboxes = 4
+	starts := func() {
+		var homes, projects [sandboxes]string
+		var all sync.WaitGroup
+		for i := range sandboxes {
+			homes[i], projects[i] = t.TempDir(), t.TempDir()
+			fill(t, projects[i], map[string]string{"src/main": "two"})
+			all.Go(func() {
+				if err := store.Get(snapshotKey, homes[i], projects[i]); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for i, project := range projects {
+			for name, want := range map[string]string{"src/main": "two", "src/made/f": "made", "venv/bin/python": "p"} {
+				if got := content(t, filepath.Join(project, filepath.FromSlash(name))); got != want {
+					t.Errorf("%s is %q, want %q", name, got, want)
+				}
+			}
+			if got := content(t, filepath.Join(homes[i], "cache")); got != "c" {
+				t.Errorf("the home has %q", got)
+			}
+			fill(t, project, map[string]string{"venv/bin/python": "spoilt"})
+			fill(t, homes[i], map[string]string{"cache": "spoilt"})
+		}
+	}
+	starts()
+	if err := store.Prepare(snapshotKey); err != nil {
+		t.Fatal(err)
+	}
+	starts()
+	left, err := os.ReadDir(store.Dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("in the store are %v, %v", left, err)
+	}
+}
+
+// A link in a project does not lead the restored files out of it.
+func TestSnapshotsDoNotFollowLinks(t *testing.T) {
+	t.Parallel()
+	workspace, store := t.TempDir(), local.SnapshotStore{Dir: t.TempDir()}
+	fill(t, workspace, map[string]string{"venv/bin/python": "p"})
+	if _, err := store.Put(snapshotKey, "", workspace, workdir.Listing{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the copy that is ready, and the snapshot itself
+		project, outside := t.TempDir(), t.TempDir()
+		if err := os.Symlink(outside, filepath.Join(project, "venv")); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Get(snapshotKey, "", project); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := os.ReadDir(outside); err != nil || len(found) != 0 {
+			t.Errorf("outside are %v, %v", found, err)
+		}
+	}
+}
+
+func TestSnapshotsRemoveWhatACrashLeft(t *testing.T) {
+	t.Parallel()
+	store := local.SnapshotStore{Dir: t.TempDir()}
+	fill(t, store.Dir, map[string]string{".new-1/home/x": "", ".taken-1/home/x": "", ".new-2/home/x": ""})
+	old := time.Now().AddDate(0, 0, -2)
+	for _, name := range []string{".new-1", ".taken-1"} {
+		if err := os.Chtimes(filepath.Join(store.Dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := store.Put(snapshotKey, "", t.TempDir(), workdir.Listing{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(store.Dir)
+	if err != nil || len(left) != 2 || left[0].Name() != ".new-2" {
+		t.Errorf("in the store are %v, %v", left, err)
+	}
+}

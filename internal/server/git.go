@@ -1,0 +1,45 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Git serves the mirrors to whoever holds the lease of a task. People may fetch what
+// the task has made, with a token that lets them see it.
+func Git(mirrors *mirror.Mirrors, known store.Store, now func() time.Time) http.Handler {
+	leases := access.Leases{Store: known, Now: now}
+	tokens := access.Tokens{Store: known, Now: now}
+	return mirrors.Handler(func(ctx context.Context, id task.ID, token string) (mirror.Holder, error) {
+		_, _, isLease := access.ParseLeaseToken(token)
+		held, err := leases.Check(ctx, token)
+		if !isLease {
+			held, err = taskForViewer(ctx, tokens, known, id, token)
+		}
+		if err != nil {
+			return mirror.Holder{}, err
+		}
+		return mirror.Holder{
+			Task: held.ID, Generation: held.Generation, ReadOnly: !isLease,
+			Repository: held.Key.Repo(),
+		}, nil
+	})
+}
+
+// taskForViewer is the task, if the token has a role that may see it.
+func taskForViewer(ctx context.Context, tokens access.Tokens, known store.Store, id task.ID, token string) (task.Task, error) {
+	person, err := tokens.Check(ctx, token)
+	if err != nil {
+		return task.Task{}, err
+	}
+	if !access.Role(person.Role).Includes(access.Viewer) {
+		return task.Task{}, task.Errorf(task.Forbidden, "a token with the role %s does not allow this", person.Role)
+	}
+	return known.Task(ctx, id)
+}
