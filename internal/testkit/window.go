@@ -17,9 +17,22 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// screenshots is where tests leave pictures of the pages for people to look at,
-// seen from a package of internal.
-const screenshots = "../../bin/screenshots"
+// screenshotFolder is where tests leave pictures of the pages for people to look at:
+// bin/screenshots in the folder of go.mod. Tests run in the folder of their package.
+func screenshotFolder(t testing.TB) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder != filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			break
+		}
+		folder = filepath.Dir(folder)
+	}
+	return filepath.Join(folder, "bin", "screenshots")
+}
 
 // untilPatience is how long a page may take to show what a test waits for. It only
 // matters to tests that fail.
@@ -199,10 +212,11 @@ func (w *Window) Shot(name string) {
 	w.t.Helper()
 	var picture []byte
 	w.Run("screenshot", chromedp.FullScreenshot(&picture, 100))
-	if err := os.MkdirAll(screenshots, 0o750); err != nil {
+	folder := screenshotFolder(w.t)
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(screenshots, name+".png"), picture, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 }
