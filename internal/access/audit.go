@@ -3,11 +3,11 @@ package access
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Auditor notes who did what.
@@ -23,7 +23,7 @@ const OutcomeDone = "done"
 // Do does something that is in the audit log before it is done: what cannot be
 // noted is not done. How it ended is added. The error is that of the deed.
 func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func() error) error {
-	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: textfmt.Clip(actor, maxNoted), Action: textfmt.Clip(action, maxNoted), Subject: textfmt.Clip(subject, maxNoted)})
+	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: noted(actor), Action: noted(action), Subject: noted(subject)})
 	if err != nil {
 		return err
 	}
@@ -39,5 +39,13 @@ func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func(
 	return err
 }
 
-// maxNoted is how many characters of who, what and on what an entry has.
+// maxNoted is how many bytes of who, what and on what an entry has.
 const maxNoted = 500
+
+// noted is a text as an entry has it.
+func noted(text string) string {
+	if len(text) <= maxNoted {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxNoted], "") + "…"
+}

@@ -106,13 +106,13 @@ func (h *hold) end(err error) {
 
 // keepLease renews the lease. The interval counts on this machine's own clock,
 // and from when a renewal was sent rather than answered, so that the lease is
-// never believed to last longer than the server does.
+// not believed to last longer than the server does.
 //
 // An example with a renewal every 10 s, which makes a lease of 30 s. A renewal is sent at
 // 12:00:00 and answered at 12:00:04. The server counts 30 s from when it handled it, some
 // time in between; we count them from 12:00:00. If nothing gets through from then on, the
 // run is cut here at 12:00:30, or when the renewal that is on its way then has failed, at most
-// callTimeout later. What it still writes after the server has handed the task to another
+// 10 s later. What it still writes after the server has handed the task to another
 // agent names an older generation and is refused. The two machines compare durations and
 // never times of day, so wrong clocks do no harm.
 func (h *hold) keepLease(ctx context.Context, renewed time.Time) {

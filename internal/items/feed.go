@@ -17,6 +17,7 @@ type Change struct {
 	Items      []task.Key // that changed
 	All        bool       // any other item of the repository may have changed too
 	Pushed     bool       // commits were pushed to the repository
+	Listed     bool       // it was found by listing items, which intake does, and looks at them itself
 }
 
 // Feed is where everything ends that tells of changes on forges: webhooks, the board, and
@@ -78,7 +79,9 @@ func (f *Feed) Follow(notices store.Notices) (stop func()) {
 }
 
 // Listed publishes those of the items that the forge lists as newer than what is known of
-// them. Items that nobody has read are left out: nobody follows them.
+// them, if that was read longer ago than it may be: our own progress comments make items
+// newer too, and are not worth a reading each. Items that nobody has read are left out:
+// nobody follows them.
 func (f *Feed) Listed(in task.Repository, items []forge.Item) {
 	var newer []task.Key
 	for _, item := range items {
@@ -87,6 +90,6 @@ func (f *Feed) Listed(in task.Repository, items []forge.Item) {
 		}
 	}
 	if len(newer) > 0 {
-		f.Publish(Change{Repository: in, Items: newer})
+		f.Publish(Change{Repository: in, Items: newer, Listed: true})
 	}
 }

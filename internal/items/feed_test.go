@@ -85,6 +85,13 @@ func testFeed(t *testing.T) {
 	want("a newer item in a listing", "one", "two", "three", "four", "five")
 	before := len(told)
 	feed.Listed(key.Repo(), listed)
+	pass(2 * time.Second)
+	d.Say(key, "toryo-bot", "progress")
+	soon, err := d.List(t.Context(), forge.Query{Repository: repo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed.Listed(key.Repo(), soon) // it was read a moment ago
 	other := d.AddItem(repo, task.Issue, "alice", "Nobody has read it")
 	feed.Listed(key.Repo(), []forge.Item{{Key: other, UpdatedAt: time.Now()}})
 	if len(told) != before {

@@ -308,14 +308,16 @@ func (s *Snapshots) Forget(key task.Key) {
 // may be.
 const ParticipantsAge = time.Hour
 
-// olderThan reports whether the item was read before it became what the forge lists. It
-// does so once for each version that is listed: a forge may list a later time than it
+// olderThan reports whether the item was read before it became what the forge lists, and
+// longer ago than it may be. It does so once for each version that is listed: a forge may list a later time than it
 // shows in the item itself.
 func (s *Snapshots) olderThan(listed forge.Item) bool {
+	oldest := s.now().Add(-s.MaxAge(listed.Key))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, found := s.entries[listed.Key]
-	if !found || e.snapshot.ReadAt.IsZero() || !listed.UpdatedAt.After(e.snapshot.Item.UpdatedAt) || !listed.UpdatedAt.After(e.listed) {
+	if !found || e.snapshot.ReadAt.IsZero() || !e.snapshot.ReadAt.Before(oldest) ||
+		!listed.UpdatedAt.After(e.snapshot.Item.UpdatedAt) || listed.UpdatedAt.Equal(e.listed) {
 		return false
 	}
 	e.listed = listed.UpdatedAt

@@ -56,6 +56,12 @@ func isBot(login string) bool { return strings.HasSuffix(login, "[bot]") || logi
 // replied there. It may be called as often as one likes, on any number of servers:
 // each comment is a turn once.
 func (s *Service) LookAtPull(ctx context.Context, pull task.Key) error {
+	return s.lookAtPull(ctx, pull, true)
+}
+
+// lookAtPull does so, and tries again those replies that could not be answered only if it
+// is to: a change of the pull request is no reason to use up their attempts.
+func (s *Service) lookAtPull(ctx context.Context, pull task.Key, again bool) error {
 	reviews, err := s.Store.ListReviews(ctx, store.ReviewFilter{Pull: pull})
 	if err != nil || len(reviews) == 0 {
 		return err
@@ -74,21 +80,21 @@ func (s *Service) LookAtPull(ctx context.Context, pull task.Key) error {
 	}
 	var failed []error
 	for _, reply := range Replies(threads, self) {
-		if err := s.Replied(ctx, pull, reply); err != nil {
+		if err := s.replied(ctx, pull, reply, again); err != nil {
 			failed = append(failed, err)
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// Replied makes a person's reply a turn of the thread of the review that it is
+// replied makes a person's reply a turn of the thread of the review that it is
 // under, and returns when it is answered. A comment that was taken before is
 // nothing new, and one of somebody who may not steer the pull request is not answered:
 // every answer costs, and strangers could ask for any number of them.
-func (s *Service) Replied(ctx context.Context, pull task.Key, reply Reply) error {
+func (s *Service) replied(ctx context.Context, pull task.Key, reply Reply, again bool) error {
 	before, err := s.Store.MessageOf(ctx, pull, reply.Comment.ID)
 	switch {
-	case err == nil && !s.worthAnother(before):
+	case err == nil && (!again || !s.worthAnother(before)):
 		return nil
 	case err != nil && task.CodeOf(err) != task.NotFound:
 		return err

@@ -87,17 +87,17 @@ func (s *Service) lookAtChanged(ctx context.Context, w *watch) {
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for _, pull := range w.queue.Take() {
-		group.Go(func() error { s.lookAt(ctx, pull); return nil })
+		group.Go(func() error { s.lookAt(ctx, pull, false); return nil })
 	}
 	_ = group.Wait() // none returns an error
 }
 
 // lookAt looks at a pull request and reports whether that went well.
-func (s *Service) lookAt(ctx context.Context, pull task.Key) bool {
+func (s *Service) lookAt(ctx context.Context, pull task.Key, again bool) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	err := s.LookAtPull(ctx, pull)
+	err := s.lookAtPull(ctx, pull, again)
 	if err != nil && ctx.Err() == nil {
 		s.Log.WarnContext(ctx, "failed to answer all replies to a review; retrying", "pull", pull.String(), "error", err)
 	}
@@ -138,7 +138,7 @@ func (s *Service) lookIfChanged(ctx context.Context, pull task.Key, last look) l
 		return last
 	}
 	updated := snapshot.Item.UpdatedAt
-	if updated.Equal(last.updated) && s.Now().Sub(last.at) < lookAnyway || !s.lookAt(ctx, pull) {
+	if updated.Equal(last.updated) && s.Now().Sub(last.at) < lookAnyway || !s.lookAt(ctx, pull, true) {
 		return last
 	}
 	if snapshot.ReadAt.Sub(updated) < settling {

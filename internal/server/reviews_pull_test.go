@@ -311,6 +311,33 @@ func TestRepliesAreFoundByLooking(t *testing.T) {
 	h.wrote(t, "reply <nil>")
 }
 
+// What else happens on the pull request does not use up the attempts at answering a reply.
+func TestChangesAreNoAttempts(t *testing.T) {
+	t.Parallel()
+	h := newPullHouse(t)
+	h.review(t)
+	h.wrote(t, "review <nil>")
+	changes := items.NewFeed(h.snapshots)
+	t.Cleanup(changes.Follow(h.store))
+	h.service.StartWatching(t.Context(), changes, time.Hour)
+	t.Cleanup(h.service.StopWatching)
+	before := len(h.model.Records())
+	h.reply(t, "alice", "never")
+	for len(h.model.Records()) == before {
+		<-time.After(10 * time.Millisecond)
+	}
+	for range 5 {
+		_, err := h.board.As("alice").Say(t.Context(), h.pull, "By the way.")
+		must(t, err)
+	}
+	must(t, h.board.AddUser(t.Context(), "carol", forge.WriteAccess))
+	h.reply(t, "carol", "and now?")
+	h.wrote(t, "reply <nil>")
+	if tried := len(h.model.Records()) - before; tried != 2 {
+		t.Errorf("the model was asked %d times for two replies", tried)
+	}
+}
+
 // A reply that could not be answered is tried again, but not for ever, and those
 // after it do not wait for it.
 func TestRepliesAreTriedAgain(t *testing.T) {

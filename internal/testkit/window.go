@@ -25,13 +25,13 @@ func screenshotFolder(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for folder != filepath.Dir(folder) {
+	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			break
+			return filepath.Join(folder, "bin", "screenshots")
 		}
-		folder = filepath.Dir(folder)
 	}
-	return filepath.Join(folder, "bin", "screenshots")
+	t.Fatal("there is no go.mod in the folder of the test or above it")
+	return ""
 }
 
 // untilPatience is how long a page may take to show what a test waits for. It only

@@ -56,17 +56,17 @@ func Cut(s string, most int) string {
 // words in lower case with hyphens, at most so many bytes. Nothing is left of a text in
 // another script.
 func Slug(s string, most int) string {
-	slug := ""
+	var slug strings.Builder
 	for word := range strings.FieldsFuncSeq(strings.ToLower(s), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
-		if slug != "" {
+		if slug.Len() > 0 {
 			word = "-" + word
 		}
-		if len(slug)+len(word) > most {
+		if slug.Len()+len(word) > most {
 			break
 		}
-		slug += word
+		slug.WriteString(word)
 	}
-	return slug
+	return slug.String()
 }
 
 // Fence is a code fence of Markdown that nothing in the text can close.

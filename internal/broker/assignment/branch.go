@@ -9,7 +9,7 @@ import (
 )
 
 // longestSlug bounds what the title gives to the name of a branch.
-const longestSlug = 39
+const longestSlug = 40
 
 // BranchOf names the branch that the work on an item goes to: the head of a pull
 // request whose branch is in the repository, and else one of our own.

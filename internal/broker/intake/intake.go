@@ -88,7 +88,11 @@ func New(options Options) *Intake {
 // Start begins to look at what the feed of changes names. It does not end with the
 // context, whose values are kept, but with Stop. It is called once.
 func (i *Intake) Start(ctx context.Context) {
-	stop := i.options.Changes.Subscribe(func(change items.Change) { i.queue.Add(change.Items...) })
+	stop := i.options.Changes.Subscribe(func(change items.Change) {
+		if !change.Listed { // else Sync looks at them
+			i.queue.Add(change.Items...)
+		}
+	})
 	run := []func(context.Context){i.remind, func(ctx context.Context) {
 		<-ctx.Done()
 		stop()

@@ -129,7 +129,7 @@ func (p *Process) Stop(context.Context) error {
 		}
 		p.stopped = errors.Join(p.stopped, workdir.Remove(p.dir))
 		p.of.running.Delete(p.info.ID)
-		if p.launch.Stopped != nil {
+		if p.launch.Stopped != nil && p.ended != nil {
 			p.launch.Stopped()
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Processes starts, lists and reaps the sandboxes of an engine that are processes of
@@ -58,7 +58,7 @@ type Launch struct {
 	Command func(folders Folders, group *cgroup.Group) (*exec.Cmd, error)
 	// NewGate makes the way out; without one there is no network.
 	NewGate sandbox.NewGate
-	// Stopped is called when everything of the sandbox is gone; may be nil.
+	// Stopped is called when everything of a sandbox is gone that was started; may be nil.
 	Stopped func()
 }
 
@@ -80,7 +80,7 @@ func (p *Processes) Start(ctx context.Context, launch Launch) (*Process, error) 
 	if err := started.start(ctx); err != nil {
 		stop := started.Stop(context.WithoutCancel(ctx))
 		// All that it printed is there only now that the process has ended.
-		if printed := strings.TrimSpace(string(started.stderr.Bytes())); printed != "" {
+		if printed := textfmt.FirstLine(string(started.stderr.Bytes())); printed != "" {
 			err = fmt.Errorf("%w: %s", err, printed)
 		}
 		return nil, errors.Join(err, stop)
