@@ -86,15 +86,17 @@ func putActions(ctx context.Context, q session, actions []store.Action) ([]place
 	if err := coalesce(ctx, q, all, fresh); err != nil {
 		return nil, err
 	}
-	if err := hurry(ctx, q, all, fresh); err != nil {
+	if err := sendNow(ctx, q, all, fresh); err != nil {
 		return nil, err
 	}
 	return all, insertActions(ctx, q, all, fresh)
 }
 
-// hurry makes what waits to be overwritten due no later than the actions that are
-// put behind it.
-func hurry(ctx context.Context, q session, all []placed, fresh []int) error {
+// sendNow makes pending actions due that wait for newer ones to replace them, such as a
+// progress comment, where another action of the same item is put behind them: actions are
+// sent in order. A progress comment that is due in 10 s, with a comment behind it that is
+// due now, is due now too.
+func sendNow(ctx context.Context, q session, all []placed, fresh []int) error {
 	due := map[string]time.Time{}
 	var items []string
 	for _, i := range fresh {
@@ -114,9 +116,9 @@ func hurry(ctx context.Context, q session, all []placed, fresh []int) error {
 		for _, item := range some {
 			args = append(args, item, due[item].UnixMicro())
 		}
-		_, err := q.exec(ctx, `WITH hurried (item, due) AS (VALUES `+rowsOf(len(some), `(CAST(? AS TEXT), CAST(? AS BIGINT))`)+`)
-			UPDATE actions SET due_at = hurried.due FROM hurried
-			WHERE actions.item = hurried.item AND status = 'pending' AND attempts = 0 AND coalesce_name <> '' AND due_at > hurried.due`, args...)
+		_, err := q.exec(ctx, `WITH sooner (item, due) AS (VALUES `+rowsOf(len(some), `(CAST(? AS TEXT), CAST(? AS BIGINT))`)+`)
+			UPDATE actions SET due_at = sooner.due FROM sooner
+			WHERE actions.item = sooner.item AND status = 'pending' AND attempts = 0 AND coalesce_name <> '' AND due_at > sooner.due`, args...)
 		if err != nil {
 			return err
 		}
