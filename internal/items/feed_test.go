@@ -83,6 +83,9 @@ func testFeed(t *testing.T) {
 	}
 	feed.Listed(key.Repo(), listed)
 	want("a newer item in a listing", "one", "two", "three", "four", "five")
+	if last := told[len(told)-1]; !last.Listed {
+		t.Errorf("it does not say that it was listed: %+v", last)
+	}
 	before := len(told)
 	feed.Listed(key.Repo(), listed)
 	pass(2 * time.Second)

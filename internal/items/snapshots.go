@@ -297,13 +297,6 @@ func (s *Snapshots) ChangedAll(of task.Forge, name string) {
 	}
 }
 
-// Forget drops what is known of an item that is of no more interest.
-func (s *Snapshots) Forget(key task.Key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.entries, key)
-}
-
 // ParticipantsAge is how old the knowledge of who takes part in a conversation
 // may be.
 const ParticipantsAge = time.Hour

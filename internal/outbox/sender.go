@@ -43,7 +43,7 @@ type SenderOptions struct {
 	// means twice a minute.
 	LookEvery time.Duration
 	// Now is the time that all senders on one outbox go by; nil means the clock of
-	// the machine. See Clock.
+	// the machine. See Clock in package leader.
 	Now func() time.Time
 }
 

@@ -254,7 +254,9 @@ func TestFailedDeliveryMayComeAgain(t *testing.T) {
 		t.Errorf("status %d, want 503", got)
 	}
 	down.fail = false
-	changes.take()
+	if diff := cmp.Diff([]string{"changed github:o/n#7"}, changes.take()); diff != "" { // published, and not counted
+		t.Error(diff)
+	}
 	for range 2 {
 		if got := send(handler, signed(task.GitHub, "1", "issues", body)); got != 204 {
 			t.Errorf("status %d, want 204", got)

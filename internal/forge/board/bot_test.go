@@ -14,6 +14,9 @@ func TestBotIsNobodyElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if login, ok := opened.LoginOf("Ann Lee"); !ok || login != "Ann-Lee" {
+		t.Errorf("a person becomes %q", login)
+	}
 	for _, name := range []string{"toryo", "TORYO", " toryo "} {
 		if login, ok := opened.LoginOf(name); ok {
 			t.Errorf("%q becomes %q", name, login)

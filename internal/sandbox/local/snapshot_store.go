@@ -35,8 +35,9 @@ const (
 )
 
 // Put keeps a snapshot. A home of "" is not kept here; elsewhere is what it takes
-// where it is kept instead. The key's older snapshot is replaced in one step, so
-// that a crash leaves one or the other.
+// where it is kept instead. The key's older snapshot is removed before
+// the new one is renamed to its place, so that a crash leaves one of them or none, and never
+// half of one. Without one the environment is set up anew.
 func (s SnapshotStore) Put(key, home, workspace string, before workdir.Listing, elsewhere int64) (sandbox.Snapshot, error) {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return sandbox.Snapshot{}, err
