@@ -42,6 +42,8 @@
 // [github.com/toryo-dev/toryo/internal/metrics] holds counters and histograms for
 // Prometheus, package [github.com/toryo-dev/toryo/internal/textfmt] shortens texts, and
 // package [github.com/toryo-dev/toryo/internal/lifecycle] starts and stops services.
+// Package [github.com/toryo-dev/toryo/internal/messages] holds the texts that people
+// read, in English and in Japanese.
 //
 // # What lasts
 //

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -162,9 +163,9 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
 	switch {
 	case ended.Exceeded != sandbox.NoLimit:
-		return failed(in, limitText.in(in, ended.Exceeded), output), nil
+		return failed(in, messages.Text(in, "command.limit", ended.Exceeded), output), nil
 	case ended.ExitCode != 0:
-		return failed(in, exitText.in(in, ended.ExitCode), output), nil
+		return failed(in, messages.Text(in, "command.exit", ended.ExitCode), output), nil
 	case run.Work.Type == task.Review:
 		return c.review(in, run, strings.ToValidUTF8(string(ended.Stdout), "\uFFFD"))
 	default:
@@ -176,7 +177,7 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 func failed(in task.Language, text, output string) wire.Result {
 	text = notice.Notice{Detail: text}.Broke(in)
 	if shown := ending(output, shownOutput); strings.TrimSpace(shown) != "" {
-		text += "\n\n" + outputText.in(in) + "\n\n" + quoted(shown)
+		text += "\n\n" + messages.Text(in, "command.output") + "\n\n" + quoted(shown)
 	}
 	return wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text}
 }
@@ -195,11 +196,11 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 		}
 	}
 	if !changed {
-		return failed(in, unchangedText.in(in), output), nil
+		return failed(in, messages.Text(in, "command.unchanged"), output), nil
 	}
 	open := phase.OpenPull{
 		Branch: run.Work.Branch, Commit: commit, Base: run.Work.Base, Title: run.Work.Title,
-		Body: pullText.in(in, run.Work.Item.Number, c.Words[0]), Again: again,
+		Body: messages.Text(in, "command.pull", run.Work.Item.Number, c.Words[0]), Again: again,
 	}
 	if run.Work.Pull != nil { // it stays what its author made of it
 		open.Title, open.Body = run.Work.Pull.Title, run.Work.Pull.Body
@@ -243,7 +244,7 @@ func answerThreads(ctx context.Context, in task.Language, run Run, commit string
 		return nil
 	}
 	for _, thread := range run.Work.Pull.Threads {
-		if err := run.Desk.Reply(ctx, "thread-"+thread.ID, thread.ID, threadText.in(in, commit)); err != nil {
+		if err := run.Desk.Reply(ctx, "thread-"+thread.ID, thread.ID, messages.Text(in, "command.thread", commit)); err != nil {
 			return fmt.Errorf("answer a review thread: %w", err)
 		}
 	}

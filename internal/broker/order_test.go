@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -195,7 +196,7 @@ func TestOrderKeepsItsRules(t *testing.T) {
 		seen := map[task.ID]bool{}
 		var last *task.Task
 		for _, v := range verdicts {
-			if seen[v.Task.ID] || v.Reason.Text() == "" {
+			if seen[v.Task.ID] || messages.Reason(task.English, v.Reason) == "" {
 				r.Fatalf("%s has two verdicts or no reason: %q", v.Task.ID, v.Reason)
 			}
 			seen[v.Task.ID] = true

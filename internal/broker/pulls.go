@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -210,6 +211,6 @@ func refusal(action store.Action) error {
 	if action.Reason == task.ReasonStaleGeneration {
 		return task.Errorf(task.StaleGeneration, "the run is over: a newer one has begun")
 	}
-	return task.Errorf(task.Conflict, "the write %s was refused: %s", action.Kind, action.Reason.Text()).
+	return task.Errorf(task.Conflict, "the write %s was refused: %s", action.Kind, messages.Reason(task.English, action.Reason)).
 		WithHint("the log of the server has what the forge said")
 }

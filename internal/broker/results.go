@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker/comments"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -250,7 +251,7 @@ var ownPause = map[task.Reason]bool{task.ReasonBudgetExhausted: true, task.Reaso
 
 // knownReason is the reason that an agent gives, if there is such a reason.
 func knownReason(given, otherwise task.Reason) task.Reason {
-	if given.Text() == "" {
+	if messages.Reason(task.English, given) == "" {
 		return otherwise
 	}
 	return given

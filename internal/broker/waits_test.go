@@ -9,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -35,7 +36,7 @@ func TestWaits(t *testing.T) {
 			}
 			got = append(got, text)
 			for _, language := range []task.Language{task.English, task.Japanese} {
-				if w.Reason.Fix(language) == "" || w.Reason.In(language) == "" {
+				if messages.Fix(language, w.Reason) == "" || messages.Reason(language, w.Reason) == "" {
 					t.Errorf("%s: nothing is said about %s in %s", when, w.Reason, language)
 				}
 			}

@@ -3,25 +3,15 @@ package notice
 import (
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// headings are what the progress comment of a run begins with when nobody works on the
-// task any more, by state.
-var headings = map[task.State]map[task.Language]string{
-	task.Failed:  {task.English: "Toryo could not finish", task.Japanese: "Toryo は作業を完了できませんでした"},
-	task.Stopped: {task.English: "Toryo was stopped", task.Japanese: "Toryo は停止しました"},
-	task.Paused:  {task.English: "Toryo is paused", task.Japanese: "Toryo は一時停止中です"},
-}
-
-// Heading is what the progress comment begins with when the task is in that state, without
-// the marks of a heading. There is none for a state in which only the run knows what to say.
+// Heading is what the progress comment of a run begins with when nobody works on the
+// task any more, by state and without the marks of a heading. There is none for a state
+// in which only the run knows what to say.
 func Heading(state task.State, in task.Language) (text string, found bool) {
-	if in != task.Japanese {
-		in = task.English
-	}
-	text, found = headings[state][in]
-	return text, found
+	return messages.Find(in, "notice.heading_"+string(state))
 }
 
 // japaneseHeadings begin the headings of progress comments in Japanese, and none in English.

@@ -1,32 +1,13 @@
 package notice
 
 import (
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// Both languages say the same things, with the same places to fill in.
-func TestBothLanguagesAreComplete(t *testing.T) {
-	t.Parallel()
-	place := regexp.MustCompile(`\{\w+\}`)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(texts[task.English])), slices.Sorted(maps.Keys(texts[task.Japanese]))); diff != "" {
-		t.Error(diff)
-	}
-	for name, english := range texts[task.English] {
-		japanese := texts[task.Japanese][name]
-		if diff := cmp.Diff(slices.Sorted(slices.Values(place.FindAllString(english, -1))), slices.Sorted(slices.Values(place.FindAllString(japanese, -1)))); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
 
 // Every notice begins with one word that says how it stands, and leaves no place
 // unfilled.

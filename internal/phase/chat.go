@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/phase/turn"
@@ -248,7 +249,7 @@ type overError struct {
 	text   string
 }
 
-func (p *overError) Error() string { return p.reason.Text() }
+func (p *overError) Error() string { return messages.Reason(task.English, p.reason) }
 
 // readObject finds the JSON object in an answer, which may have words or a fence
 // around it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -156,7 +157,7 @@ type Halt struct { //nolint:errname // it is a signal before it is an error
 
 // Error says what happened.
 func (h *Halt) Error() string {
-	return "the run was asked to " + string(h.Signal) + ": " + h.Reason.Text()
+	return "the run was asked to " + string(h.Signal) + ": " + messages.Reason(task.English, h.Reason)
 }
 
 // Repository is the project that is worked on. Git's own files are kept where the sandbox

@@ -21,7 +21,7 @@ func (r *run) flow(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if r.asksNothing(ctx) {
-		return r.awaitAnswer(ctx, r.words().nothingAsked)
+		return r.awaitAnswer(ctx, r.text("run.nothing_asked"))
 	}
 	if err := r.collect(ctx); err != nil {
 		return Outcome{}, err
@@ -123,7 +123,7 @@ func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
 	// same step, which people have to see.
 	digest := sha256.Sum256([]byte(text))
 	name := fmt.Sprintf("question-%d-%x", r.state.step, digest[:4])
-	say := func(name string) error { return r.Desk.Say(ctx, name, r.words().question(text)) }
+	say := func(name string) error { return r.Desk.Say(ctx, name, r.text("run.question", text)) }
 	if err := r.notifyOnce(ctx, name, text, say); err != nil {
 		return Outcome{}, err
 	}

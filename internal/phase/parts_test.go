@@ -181,25 +181,6 @@ func TestCompareWithTheBaseline(t *testing.T) {
 	}
 }
 
-func TestWordsAreWhole(t *testing.T) {
-	t.Parallel()
-	for language, one := range allWords {
-		data, err := json.Marshal(fieldsOf(one))
-		if err != nil || strings.Contains(string(data), `""`) {
-			t.Errorf("%s: %s, %v", language, data, err)
-		}
-	}
-	if len(allWords) != 2 || allWords[task.Japanese].summary == allWords[task.English].summary {
-		t.Error("a language is missing")
-	}
-}
-
-func fieldsOf(w words) []string {
-	return []string{w.nothingAsked, w.questionForm, w.notVerified, w.summary, w.actions, w.verification,
-		w.stillFailing, w.newFailing, w.fixed, w.warnings, w.notRun, w.passed, w.exitCode, w.timedOut, w.noPlaceholders, w.placeholder,
-		w.missing, w.problem, w.judged, w.closes, w.scripted, w.setupFailed, w.build, w.tests, w.noComparison, w.detail}
-}
-
 func TestPromptsAreThere(t *testing.T) {
 	t.Parallel()
 	for _, phase := range task.Phases {

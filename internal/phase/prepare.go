@@ -40,7 +40,7 @@ func (r *run) prepare(ctx context.Context) error {
 	status := PhaseCompleted
 	if !r.state.setup.Handover.EnvironmentReady {
 		status = PhaseFailed
-		if err := r.warn(ctx, r.words().setupFailed); err != nil {
+		if err := r.warn(ctx, r.text("run.setup_failed")); err != nil {
 			return err
 		}
 	}
@@ -421,7 +421,7 @@ func (b *workbench) rebuild(ctx context.Context) error {
 		text = "The sandbox was made again from the snapshot " + key
 	}
 	if b.box == nil {
-		lost := fmt.Sprintf(b.run.words().sandboxLost, tool.Shorten(lastFailure(outcome.Result), 500))
+		lost := b.run.text("run.sandbox_lost", tool.Shorten(lastFailure(outcome.Result), 500))
 		if err := b.run.notifyOnce(ctx, "sandbox-lost", lost, func(name string) error { return b.run.Desk.Say(ctx, name, lost) }); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (r *run) system(phase task.Phase, more ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	special, err := r.prompt(string(phase)+".md", map[string]string{"language": languageNames[r.language]})
+	special, err := r.prompt(string(phase)+".md", map[string]string{"language": r.language.Name()})
 	if err != nil {
 		return "", err
 	}

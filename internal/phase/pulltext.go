@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/receipt"
@@ -20,13 +21,12 @@ func (r *run) scriptedLine() string {
 	if !r.state.scripted {
 		return ""
 	}
-	return "\n\n" + r.words().scripted
+	return "\n\n" + r.text("run.scripted")
 }
 
 // pullBody is the description of the pull request: what was done is the model's,
 // how it was verified is ours.
 func (r *run) pullBody(text pullRequestText, verdict Verdict) string {
-	w := r.words()
 	var b strings.Builder
 	section := func(title string, lines []string) {
 		if len(lines) > 0 {
@@ -34,25 +34,25 @@ func (r *run) pullBody(text pullRequestText, verdict Verdict) string {
 		}
 	}
 	if !verdict.Passed {
-		b.WriteString("> [!WARNING]\n> " + w.notVerified + "\n\n")
+		b.WriteString("> [!WARNING]\n> " + r.text("run.not_verified") + "\n\n")
 	}
-	section(w.summary, []string{tool.Shorten(strings.TrimSpace(text.Summary), 20_000)})
-	section(w.actions, r.actionLines())
-	section(w.verification, r.verificationLines(verdict))
-	section(w.unexplained, r.findingLines(verdict, false))
-	section(w.explained, r.findingLines(verdict, true))
+	section(r.text("run.summary"), []string{tool.Shorten(strings.TrimSpace(text.Summary), 20_000)})
+	section(r.text("run.actions"), r.actionLines())
+	section(r.text("run.verification"), r.verificationLines(verdict))
+	section(r.text("run.unexplained"), r.findingLines(verdict, false))
+	section(r.text("run.explained"), r.findingLines(verdict, true))
 	var failing, fixed, before, flaky []string
 	for _, tests := range verdict.Tests {
 		failing, fixed, before = append(failing, tests.New...), append(fixed, tests.Fixed...), append(before, tests.Before...)
 		flaky = append(flaky, tests.Flaky...)
 	}
-	section(w.newFailing, nameLines(failing))
-	section(w.fixed, nameLines(fixed))
-	section(w.stillFailing, nameLines(before))
-	section(w.flaky, nameLines(flaky))
-	section(w.warnings, bullets(r.state.warnings))
+	section(r.text("run.new_failing"), nameLines(failing))
+	section(r.text("run.fixed"), nameLines(fixed))
+	section(r.text("run.still_failing"), nameLines(before))
+	section(r.text("run.flaky"), nameLines(flaky))
+	section(r.text("run.warnings"), bullets(r.state.warnings))
 	if r.Work.Item.Kind == task.Issue {
-		fmt.Fprintf(&b, w.closes+"\n", r.Work.Item.Number)
+		b.WriteString(r.text("run.closes", r.Work.Item.Number) + "\n")
 	}
 	return tool.Shorten(strings.TrimSpace(b.String()), longestBody) + r.scriptedLine() + "\n"
 }
@@ -71,18 +71,17 @@ func (r *run) actionLines() []string {
 
 // findingLines are the findings about tests that something explains, or nothing.
 func (r *run) findingLines(verdict Verdict, explained bool) []string {
-	w := r.words()
 	var lines []string
 	for _, finding := range verdict.Findings {
 		if (finding.Because != "") != explained {
 			continue
 		}
-		text := w.found[finding.Kind]
+		text, _ := messages.Find(r.language, "run.found_"+finding.Kind) // an older run may have found another kind
 		if finding.Note != "" {
 			text += " (" + textfmt.OneLine(finding.Note) + ")"
 		}
 		if explained {
-			text = fmt.Sprintf(w.because, text, textfmt.OneLine(finding.Because))
+			text = r.text("run.because", text, textfmt.OneLine(finding.Because))
 		}
 		lines = append(lines, "- "+text)
 		for _, line := range nameLines(finding.Names) {
@@ -90,7 +89,7 @@ func (r *run) findingLines(verdict Verdict, explained bool) []string {
 		}
 	}
 	if explained && len(verdict.TestFiles) > 0 {
-		lines = append(lines, "- "+w.testFiles)
+		lines = append(lines, "- "+r.text("run.test_files"))
 		for _, line := range nameLines(verdict.TestFiles) {
 			lines = append(lines, "  "+line)
 		}
@@ -99,65 +98,64 @@ func (r *run) findingLines(verdict Verdict, explained bool) []string {
 }
 
 func (r *run) verificationLines(verdict Verdict) []string {
-	w := r.words()
 	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
+	add := func(text string) { lines = append(lines, "- "+text) }
 	if verdict.Setup != "" {
-		add(w.setupBroken, textfmt.OneLine(verdict.Setup))
+		add(r.text("run.setup_broken", textfmt.OneLine(verdict.Setup)))
 	}
 	if verdict.Build != nil {
-		add("%s: %s", w.build, verdict.Build.line(w))
+		add(r.text("run.build") + ": " + verdict.Build.line(r.language))
 	}
 	for _, tests := range verdict.Tests {
-		add("%s: %s", w.tests, tests.line(w))
+		add(r.text("run.tests") + ": " + tests.line(r.language))
 	}
 	if verdict.Unrun != "" {
-		add(w.notRun, verdict.Unrun)
+		add(r.text("run.not_run", verdict.Unrun))
 	}
 	if shown := verdict.Proof.Shown; len(shown) > 0 {
-		add(w.shown, names(shown))
+		add(r.text("run.shown", names(shown)))
 	} else if verdict.Proof.None != "" {
-		add(w.noneShown, textfmt.OneLine(verdict.Proof.None))
+		add(r.text("run.none_shown", textfmt.OneLine(verdict.Proof.None)))
 	}
 	for _, text := range verdict.Proof.Wrong {
-		add(w.problem, textfmt.OneLine(text))
+		add(r.text("run.problem", textfmt.OneLine(text)))
 	}
 	if len(verdict.Placeholders) == 0 {
-		add("%s", w.noPlaceholders)
+		add(r.text("run.no_placeholders"))
 	}
 	for _, line := range verdict.Placeholders {
-		add(w.placeholder, strings.ReplaceAll(line, "`", "'"))
+		add(r.text("run.placeholder", strings.ReplaceAll(line, "`", "'")))
 	}
 	for _, text := range verdict.Judgement.Missing {
-		add(w.missing, textfmt.OneLine(text))
+		add(r.text("run.missing", textfmt.OneLine(text)))
 	}
 	for _, text := range verdict.Judgement.Problems {
-		add(w.problem, textfmt.OneLine(text))
+		add(r.text("run.problem", textfmt.OneLine(text)))
 	}
 	if verdict.Judgement.Satisfied {
-		add("%s", w.judged)
+		add(r.text("run.judged"))
 	}
 	return lines
 }
 
 // line says how it ended, for people.
-func (t *TestOutcome) line(w words) string {
-	how := fmt.Sprintf(w.exitCode, t.ExitCode)
+func (t *TestOutcome) line(in task.Language) string {
+	how := messages.Text(in, "run.exit_code", t.ExitCode)
 	switch {
 	case t.TimedOut:
-		how = w.timedOut
+		how = messages.Text(in, "run.timed_out")
 	case t.good():
-		how = w.passed
+		how = messages.Text(in, "run.passed")
 	case t.clean(): // or it would be, but for the findings
-		how = w.doubted
+		how = messages.Text(in, "run.doubted")
 	case t.ExitCode == 0:
-		how = fmt.Sprintf(w.noVerdict, t.Note)
+		how = messages.Text(in, "run.no_verdict", t.Note)
 	}
 	if t.Counted && t.Ran+t.Skipped > 0 && !t.Doubted {
-		how += fmt.Sprintf(w.counts, t.Ran-t.Failed, t.Failed, t.Skipped)
+		how += messages.Text(in, "run.counts", t.Ran-t.Failed, t.Failed, t.Skipped)
 	}
 	if !t.Compared && t.ExitCode != 0 {
-		how += ". " + w.noComparison
+		how += ". " + messages.Text(in, "run.no_comparison")
 	}
 	return "`" + textfmt.OneLine(t.Command) + "`: " + how
 }
@@ -196,7 +194,6 @@ func codeNames(all []string, most int) []string {
 // doneComment is what people are told at the end of a run that handed something
 // over.
 func (r *run) doneComment(handed completion, verdict Verdict) string {
-	w := r.words()
 	var said notice.Notice
 	if handed.Pull != nil {
 		said.Pull = cmp.Or(handed.Pull.URL, fmt.Sprintf("#%d", handed.Pull.Number))
@@ -211,23 +208,22 @@ func (r *run) doneComment(handed completion, verdict Verdict) string {
 	parts = append(parts, tool.Shorten(strings.TrimSpace(handed.Text.Summary), 10_000),
 		strings.Join(r.verificationLines(verdict), "\n"))
 	if unexplained := r.findingLines(verdict, false); len(unexplained) > 0 {
-		parts = append(parts, "**"+w.unexplained+"**\n\n"+strings.Join(unexplained, "\n"))
+		parts = append(parts, "**"+r.text("run.unexplained")+"**\n\n"+strings.Join(unexplained, "\n"))
 	}
 	if len(r.state.warnings) > 0 {
-		parts = append(parts, "**"+w.warnings+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
+		parts = append(parts, "**"+r.text("run.warnings")+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
 	}
 	return strings.Join(parts, "\n\n") + r.scriptedLine()
 }
 
 // failureComment is what people are told when nothing could be handed over.
 func (r *run) failureComment(reason task.Reason, detail string) string {
-	w := r.words()
 	parts := []string{notice.Notice{Reason: reason, Kept: r.state.saved}.Failed(r.language)}
 	if detail = strings.TrimSpace(detail); detail != "" {
-		parts = append(parts, w.detail+": "+tool.Shorten(tool.Printable(detail), 4000))
+		parts = append(parts, r.text("run.detail")+": "+tool.Shorten(tool.Printable(detail), 4000))
 	}
 	if len(r.state.warnings) > 0 {
-		parts = append(parts, "**"+w.warnings+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
+		parts = append(parts, "**"+r.text("run.warnings")+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
 	}
 	return strings.Join(parts, "\n\n") + r.scriptedLine()
 }
@@ -236,7 +232,7 @@ func (r *run) failureComment(reason task.Reason, detail string) string {
 // models read.
 func (r *run) summarize(handed *completion, reason task.Reason) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "An earlier run on %s ended: %s.\n", cmp.Or(r.Work.ItemName(), "the project"), reason.Text())
+	fmt.Fprintf(&b, "An earlier run on %s ended: %s.\n", cmp.Or(r.Work.ItemName(), "the project"), messages.Reason(task.English, reason))
 	if plan := r.state.plan; plan != nil {
 		b.WriteString("Its plan:\n" + plan.checklist() + "\n")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -406,7 +407,7 @@ func (r *run) sendWithheld(ctx context.Context, t *chat) error {
 func WithheldText(findings []task.Finding) string {
 	var lines []string
 	for _, finding := range findings {
-		line := finding.In(task.English)
+		line := messages.Finding(task.English, finding)
 		if place := finding.Place(); place != "" {
 			line = place + ": " + line
 		}

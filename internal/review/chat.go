@@ -209,7 +209,7 @@ func (a *answering) answer(ctx context.Context) (string, Composition, error) {
 		return "", composed, task.Errorf(task.Unavailable, "the model answered nothing").WithHint("send the message again")
 	}
 	if response.Stop == llm.StopMaxTokens {
-		answer += "\n\n" + wordingIn(a.begun.Thread.Language).cut
+		answer += "\n\n" + wordingIn(a.begun.Thread.Language).text("conversation.cut")
 	}
 	return answer, composed, nil
 }

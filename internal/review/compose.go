@@ -49,13 +49,13 @@ func Compose(material Material, thread store.Thread, history []store.Message, in
 	}
 	messages := []llm.Message{contextMessage(material, w, c.Numbers, input)}
 	if thread.SummaryUpToTurn > 0 {
-		messages = append(messages, llm.UserText(w.summaries+"\n"+thread.ConversationSummary))
+		messages = append(messages, llm.UserText(w.text("conversation.summaries")+"\n"+thread.ConversationSummary))
 		history = history[min(2*(thread.SummaryUpToTurn-1), len(history)):]
 	}
 	for _, message := range history {
 		messages = append(messages, llm.Message{Role: roleOf(message.Role), Parts: []llm.Part{llm.TextPart(message.Content)}})
 	}
-	messages = append(messages, llm.UserText(w.asked+input))
+	messages = append(messages, llm.UserText(w.text("conversation.asked")+input))
 	c.Request = llm.Request{System: w.system, Messages: messages, Pinned: 1, PinnedParts: 1, Run: thread.ID}
 	return c
 }
@@ -70,7 +70,7 @@ func roleOf(role store.MessageRole) llm.Role {
 // contextMessage is the context. Its first part is the same in every turn, so that
 // the provider's cache serves it.
 func contextMessage(material Material, w wording, numbers []int, input string) llm.Message {
-	always := block(w.question, "question", material.Question) + "\n\n" + block(w.overall, "review", material.Judgement.Overall)
+	always := block(w.text("conversation.question"), "question", material.Question) + "\n\n" + block(w.text("conversation.overall"), "review", material.Judgement.Overall)
 	var blocks []string
 	add := func(heading, source, text string) {
 		if text != "" {
@@ -78,14 +78,14 @@ func contextMessage(material Material, w wording, numbers []int, input string) l
 		}
 	}
 	if containsAny(input, w.purposeWords) {
-		add(w.purpose, "purpose", material.Purpose)
+		add(w.text("conversation.purpose"), "purpose", material.Purpose)
 	}
 	if containsAny(input, w.gradingWords) {
-		add(w.grading, "grading impressions", material.Grading)
+		add(w.text("conversation.grading"), "grading impressions", material.Grading)
 	}
 	if len(numbers) > 0 {
-		add(w.specified, "answer", Specified(material.Sections, numbers))
-		add(w.related, "review", related(material.Judgement, numbers))
+		add(w.text("conversation.specified"), "answer", Specified(material.Sections, numbers))
+		add(w.text("conversation.related"), "review", related(material.Judgement, numbers))
 	}
 	message := llm.Message{Role: llm.User, Parts: []llm.Part{llm.TextPart(always)}}
 	if len(blocks) > 0 {

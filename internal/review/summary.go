@@ -56,7 +56,7 @@ func (s *Service) summariseNext(ctx context.Context, threadID string) (more bool
 	if err != nil {
 		return false, err
 	}
-	err = s.Store.AddSummary(ctx, threadID, from, to, fmt.Sprintf(w.segment, from+1, to)+"\n"+text)
+	err = s.Store.AddSummary(ctx, threadID, from, to, w.text("conversation.segment", from+1, to)+"\n"+text)
 	if task.CodeOf(err) == task.Conflict {
 		err = nil // another server was quicker
 	}
@@ -92,9 +92,9 @@ func (s *Service) summaryOf(ctx context.Context, w wording, run string, said []s
 	}
 	var b strings.Builder
 	for _, message := range said {
-		name := w.user
+		name := w.text("conversation.user")
 		if message.Role == store.AssistantMessage {
-			name = w.assistant
+			name = w.text("conversation.assistant")
 		}
 		fmt.Fprintf(&b, "%s (%d): %s\n\n", name, message.Turn, llm.QuoteEntry(message.Content))
 	}

@@ -3,7 +3,6 @@ package review
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -165,5 +164,5 @@ func withUnconfirmed(answer string, cited []Citation, language string) string {
 	if len(wrong) == 0 {
 		return answer
 	}
-	return answer + "\n\n" + fmt.Sprintf(wordingIn(language).unconfirmed, strings.Join(wrong, ", "))
+	return answer + "\n\n" + wordingIn(language).text("conversation.unconfirmed", strings.Join(wrong, ", "))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -42,7 +43,7 @@ func NextTasksOf(verdicts []broker.Verdict, waits []broker.Wait) wire.NextTasks 
 	shown := wire.NextTasks{Tasks: make([]wire.NextTask, 0, len(verdicts))}
 	for _, v := range verdicts {
 		one := wire.NextTask{
-			Task: wire.TaskOf(v.Task), Verdict: string(v.Reason), VerdictText: v.Reason.Text(), Priority: v.Task.Priority,
+			Task: wire.TaskOf(v.Task), Verdict: string(v.Reason), VerdictText: messages.Reason(task.English, v.Reason), Priority: v.Task.Priority,
 			Cause: string(v.Task.Cause), AssignedAt: v.Task.AssignedAt,
 		}
 		if !v.Until.IsZero() {
@@ -61,7 +62,7 @@ func NextTasksOf(verdicts []broker.Verdict, waits []broker.Wait) wire.NextTasks 
 
 // WaitOf is what tasks wait for as clients see it.
 func WaitOf(w broker.Wait) wire.Wait {
-	shown := wire.Wait{Reason: string(w.Reason), Text: w.Reason.Text(), Fix: w.Reason.Fix(task.English), Agent: w.Agent, Detail: w.Detail}
+	shown := wire.Wait{Reason: string(w.Reason), Text: messages.Reason(task.English, w.Reason), Fix: messages.Fix(task.English, w.Reason), Agent: w.Agent, Detail: w.Detail}
 	for _, t := range w.Tasks {
 		shown.Tasks = append(shown.Tasks, wire.WaitTask{Task: string(t.ID), Item: t.Key.String(), Title: t.Title})
 	}

@@ -38,28 +38,6 @@ type Finding struct {
 // and what is too large to be looked at for secrets.
 func (f Finding) Blocks() bool { return f.Kind == FindingSecret || f.Kind == FindingTooLarge }
 
-var findingTexts = map[Language]map[FindingKind]string{
-	English: {
-		FindingSecret: "a secret", FindingTooLarge: "too large to be looked at", FindingProtected: "a file that runs, or decides, with rights elsewhere",
-		FindingHost: "packages from a host that the file did not name before", FindingLink: "a symbolic link that leads out of the repository",
-		FindingSubmodule: "a submodule", FindingExecutable: "a file that became executable", FindingBinary: "binary content",
-	},
-	Japanese: {
-		FindingSecret: "秘密情報", FindingTooLarge: "大きすぎて確認できません", FindingProtected: "別の場所の権限で実行される、または判断に使われるファイル",
-		FindingHost: "これまでファイルになかったホストのパッケージ", FindingLink: "リポジトリの外を指すシンボリックリンク",
-		FindingSubmodule: "サブモジュール", FindingExecutable: "実行可能になったファイル", FindingBinary: "バイナリの内容",
-	},
-}
-
-// In is the finding as one line for people, without the name of the file.
-func (f Finding) In(language Language) string {
-	text := findingTexts[language][f.Kind]
-	if f.Detail != "" {
-		text += " (" + f.Detail + ")"
-	}
-	return text
-}
-
 // Place is where the finding is, as one line.
 func (f Finding) Place() string {
 	name := strings.Join(strings.Fields(f.Path), " ")

@@ -16,6 +16,14 @@ const (
 	English   Language = "en"
 )
 
+// Name is the name of the language in English, for prompts.
+func (l Language) Name() string {
+	if l == Japanese {
+		return "Japanese"
+	}
+	return "English"
+}
+
 // code is what a text quotes and does not say.
 var code = regexp.MustCompile("(?s)```.*?(```|$)|`[^`\n]*`|https?://[^\\s<>\"]+|<!--.*?(-->|$)")
 

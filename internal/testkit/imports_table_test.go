@@ -72,6 +72,7 @@ var importTable = map[string]row{
 
 	"leader":           {imports: []string{"store"}},
 	"lifecycle":        {},
+	"messages":         {imports: []string{"task"}},
 	"textfmt":          {standardOnly: true},
 	"store":            {imports: []string{"task"}},
 	"store/relational": {imports: []string{"store", "task"}},
@@ -131,7 +132,7 @@ var importTable = map[string]row{
 }
 
 // forAll may be imported by every package, except by notFor and by each other.
-var forAll = []string{"lifecycle", "redact", "textfmt"}
+var forAll = []string{"lifecycle", "messages", "redact", "textfmt"}
 
 // notFor is the package that everything else is built on.
 const notFor = "task"

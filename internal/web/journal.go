@@ -215,7 +215,7 @@ func (e entryView) title(v visit) string {
 	case e.kind == task.StateChanged:
 		return v.t("journal.state", v.t("state."+string(e.data.To)))
 	case e.kind == task.PhaseChanged:
-		return v.t("phase."+string(e.data.Phase)) + ": " + v.language.textOr("status."+e.data.Status, e.data.Status)
+		return v.t("phase."+string(e.data.Phase)) + ": " + v.textOr("status."+e.data.Status, e.data.Status)
 	case e.kind == task.MessageSent && e.data.Message != nil && e.data.Message.Kind == "begin":
 		return v.t("journal.begin", e.data.Conversation)
 	case e.kind == task.MessageSent && e.data.Message != nil && e.data.Message.Message != nil:
@@ -235,7 +235,7 @@ func (e entryView) title(v visit) string {
 			return strings.Join(names, ", ")
 		}
 	}
-	return v.language.textOr("kind."+string(e.kind), string(e.kind))
+	return v.textOr("kind."+string(e.kind), string(e.kind))
 }
 
 // asJSON is a text that is a JSON object, laid out for people.

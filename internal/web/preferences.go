@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // keepChoices is how long a browser keeps what its reader chose.
@@ -23,7 +25,7 @@ func themeOf(r *http.Request) string {
 // the browser's: it needs no account and is no action on anything.
 func (p *Pages) registerPreferences(mux *http.ServeMux) {
 	mux.HandleFunc("POST /preferences", p.strangersForm(func(w http.ResponseWriter, r *http.Request) {
-		if chosen := r.PostFormValue("language"); slices.Contains(languages, language(chosen)) {
+		if chosen := r.PostFormValue("language"); slices.Contains(languages, task.Language(chosen)) {
 			setCookie(w, r, languageCookie, chosen, keepChoices)
 		}
 		if r.PostForm.Has("theme") && slices.Contains(themes, r.PostFormValue("theme")) {

@@ -64,7 +64,7 @@ func receiptPage(v visit, view receiptView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badge(view.badge(), v.language.textOr("signed.result."+view.result, view.result)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = badge(view.badge(), v.textOr("signed.result."+view.result, view.result)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

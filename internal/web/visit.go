@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -23,7 +24,7 @@ const (
 // visit is who looks at a page, and how that person wants to see it.
 type visit struct {
 	user     store.User // without a login if nobody is signed in
-	language language
+	language task.Language
 	theme    string // "light", "dark", or "" for what the device says
 	path     string // with its query, to come back to
 	now      time.Time
@@ -42,11 +43,20 @@ func (v visit) operator() bool { return v.may(access.Operator) }
 func (v visit) admin() bool    { return v.may(access.Admin) }
 
 // t is a text in the reader's language.
-func (v visit) t(key string, args ...any) string { return v.language.text(key, args...) }
+func (v visit) t(key string, args ...any) string { return messages.Text(v.language, key, args...) }
 
-// reason is a reason in words.
+// textOr is a text in the reader's language, or the given one if there is none: for
+// codes that other parts of the program may add to.
+func (v visit) textOr(key, otherwise string) string {
+	if text, found := messages.Find(v.language, key); found {
+		return text
+	}
+	return otherwise
+}
+
+// reason is a reason in words, or nothing if it is not known.
 func (v visit) reason(reason task.Reason) string {
-	return v.language.textOr("reason."+string(reason), reason.Text())
+	return messages.Reason(v.language, reason)
 }
 
 // refusal says why a comment was not taken up: by a reason, or in words already.

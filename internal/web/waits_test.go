@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -23,7 +24,7 @@ func TestHomeSaysWhyTasksWait(t *testing.T) {
 	})
 	for language, wants := range map[string][]string{
 		"en": {"No agent takes 2 of the queued tasks", "no sandbox works on its machine", "laptop", "bwrap &lt;missing&gt;", "sudo apt-get install bubblewrap"},
-		"ja": {"引き受けられていない待機中のタスク: 2 件", "使えるサンドボックスがない", "laptop", "対処方法", "bubblewrap をインストール"},
+		"ja": {"引き受けられていない待機中のタスク: 2 件", "使えるサンドボックスがなく", "laptop", "対処方法", "bubblewrap をインストール"},
 	} {
 		v := h.visitor(t, "vera")
 		v.header.Set("Accept-Language", language)
@@ -33,7 +34,7 @@ func TestHomeSaysWhyTasksWait(t *testing.T) {
 				t.Errorf("in %s the page does not say %q: %s", language, want, page)
 			}
 		}
-		if strings.Contains(page, task.ReasonAwaitingAnswer.Fix(task.Language(language))) {
+		if strings.Contains(page, messages.Fix(task.Language(language), task.ReasonAwaitingAnswer)) {
 			t.Errorf("in %s the page says of a paused task that nobody takes it", language)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -45,7 +46,7 @@ func TaskOf(t task.Task) Task {
 		Generation: t.Generation,
 		Phase:      string(t.Phase),
 		Reason:     string(t.Reason),
-		ReasonText: t.Reason.Text(),
+		ReasonText: messages.Reason(task.English, t.Reason),
 		Agent:      t.Lease.Agent,
 		CreatedAt:  t.CreatedAt,
 		UpdatedAt:  t.UpdatedAt,

@@ -163,7 +163,7 @@ func (c *Comment) add(at time.Time, kind task.EventKind, entry phase.Entry) {
 	case task.Saved:
 		if entry.Commit != c.saved {
 			c.saved = entry.Commit
-			c.remember(at, c.format(savedText, short(entry.Commit)))
+			c.remember(at, c.text("progress.saved", short(entry.Commit)))
 		}
 	case task.SignalTaken:
 		c.addSignal(at, entry)
@@ -177,7 +177,6 @@ func (c *Comment) addPhase(at time.Time, entry phase.Entry) {
 		return
 	}
 	c.phases[entry.Phase] = entry.Status
-	form := phaseTexts[entry.Status]
 	switch entry.Status {
 	case phase.PhaseActive:
 		c.active = entry.Phase
@@ -191,7 +190,7 @@ func (c *Comment) addPhase(at time.Time, entry phase.Entry) {
 	default:
 		return
 	}
-	c.remember(at, c.format(form, entry.Phase.DisplayName()))
+	c.remember(at, c.text("progress.phase_"+entry.Status, entry.Phase.DisplayName()))
 }
 
 func (c *Comment) addPlan(at time.Time, plan *phase.Plan) {
@@ -199,7 +198,7 @@ func (c *Comment) addPlan(at time.Time, plan *phase.Plan) {
 		return
 	}
 	if c.plan == nil || c.plan.Revision != plan.Revision {
-		c.remember(at, c.format(plannedText, plan.Revision, len(plan.ActionPlan.Actions)))
+		c.remember(at, c.text("progress.planned", plan.Revision, len(plan.ActionPlan.Actions)))
 	}
 	c.plan = plan
 }
@@ -212,10 +211,10 @@ func (c *Comment) addSignal(at time.Time, entry phase.Entry) {
 	switch signal.Signal {
 	case task.SignalStop:
 		c.halt = signal
-		c.remember(at, c.format(stoppedText))
+		c.remember(at, c.text("progress.stopped"))
 	case task.SignalPause:
 		c.halt = signal
-		c.remember(at, c.format(pausedText))
+		c.remember(at, c.text("progress.paused"))
 	case task.SignalComments:
 		c.halt = nil
 	}
@@ -223,7 +222,7 @@ func (c *Comment) addSignal(at time.Time, entry phase.Entry) {
 		c.ledger = append(c.ledger, ledgerRow{comment, entry.Step})
 	}
 	if len(signal.Comments) > 0 {
-		c.remember(at, c.format(commentsText, len(signal.Comments)))
+		c.remember(at, c.text("progress.comments", len(signal.Comments)))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -18,12 +19,17 @@ const (
 	maxLedger  = 40
 )
 
+// text is a text in the language of the comment.
+func (c *Comment) text(key string, args ...any) string {
+	return messages.Text(c.language, key, args...)
+}
+
 // Text is the comment as it is to be now.
 func (c *Comment) Text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	parts := []string{"## " + c.heading(), c.about(), c.phaseLine()}
-	for _, part := range []string{c.planList(), c.list(warningsHeading, c.warnings), c.list(notesHeading, c.notes), c.counts(), c.ledgerTable()} {
+	for _, part := range []string{c.planList(), c.list("progress.warnings_heading", c.warnings), c.list("progress.notes_heading", c.notes), c.counts(), c.ledgerTable()} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -37,7 +43,7 @@ func (c *Comment) Text() string {
 
 // cut shortens at the end of a line, and says so.
 func (c *Comment) cut(text string) string {
-	note := "\n\n" + c.format(cutText) + "\n"
+	note := "\n\n" + c.text("progress.cut") + "\n"
 	keep := text[:max(0, c.options.Limit-len(note))]
 	if at := strings.LastIndex(keep, "\n"); at > 0 {
 		keep = keep[:at]
@@ -60,36 +66,36 @@ func (c *Comment) heading() string {
 		return heading
 	}
 	if state == task.Done {
-		return c.format(finishedText)
+		return c.text("progress.finished")
 	}
-	return c.format(workingText)
+	return c.text("progress.working")
 }
 
 // about names the task.
 func (c *Comment) about() string {
 	work := c.options.Work
-	lines := []string{c.format(taskText, inline(work.Title, 200))}
+	lines := []string{c.text("progress.task", inline(work.Title, 200))}
 	if work.Role != "" {
-		lines = append(lines, c.format(roleText, inline(string(work.Role), 60)))
+		lines = append(lines, c.text("progress.role", inline(string(work.Role), 60)))
 	}
 	if work.Branch != "" {
-		lines = append(lines, c.format(branchText, strings.ReplaceAll(work.Branch, "`", "'")))
+		lines = append(lines, c.text("progress.branch", strings.ReplaceAll(work.Branch, "`", "'")))
 	}
 	if c.setup != nil {
-		status := c.format(succeededText)
+		status := c.text("progress.succeeded")
 		if c.setup.Handover.SetupStatus != environment.Succeeded {
-			status = c.format(failedText)
+			status = c.text("progress.failed")
 		}
-		lines = append(lines, c.format(environmentText, inline(c.setup.Handover.EnvironmentName, 60), status))
+		lines = append(lines, c.text("progress.environment", inline(c.setup.Handover.EnvironmentName, 60), status))
 	}
 	if c.halt != nil {
-		if text := c.halt.Reason.In(c.language); text != "" {
-			lines = append(lines, c.format(reasonText, text))
+		if text := messages.Reason(c.language, c.halt.Reason); text != "" {
+			lines = append(lines, c.text("progress.reason", text))
 		}
 	}
 	text := strings.Join(lines, "  \n")
 	if c.scripted {
-		text += "\n\n> " + c.format(scriptedText)
+		text += "\n\n> " + c.text("progress.scripted")
 	}
 	return text
 }
@@ -130,24 +136,24 @@ func (c *Comment) planList() string {
 		}
 	}
 	if left := len(actions) - maxActions; left > 0 {
-		lines = append(lines, "- "+c.format(moreText, left))
+		lines = append(lines, "- "+c.text("progress.more", left))
 	}
-	return c.format(planHeading, done, len(actions)) + "\n\n" + strings.Join(lines, "\n")
+	return c.text("progress.plan_heading", done, len(actions)) + "\n\n" + strings.Join(lines, "\n")
 }
 
 // list shows lines that are fit to be shown.
-func (c *Comment) list(heading phrase, lines []string) string {
+func (c *Comment) list(heading string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return c.format(heading) + "\n\n- " + strings.Join(lines, "\n- ")
+	return c.text(heading) + "\n\n- " + strings.Join(lines, "\n- ")
 }
 
 func (c *Comment) counts() string {
 	if c.step == 0 && c.calls == 0 {
 		return ""
 	}
-	return c.format(countsText, c.step, c.calls, c.failed, c.usage.Input, c.usage.Cached, c.usage.Output, c.cost)
+	return c.text("progress.counts", c.step, c.calls, c.failed, c.usage.Input, c.usage.Cached, c.usage.Output, c.cost)
 }
 
 // ledgerTable says what became of each comment, the last ones if there are many.
@@ -156,9 +162,9 @@ func (c *Comment) ledgerTable() string {
 		return ""
 	}
 	rows := c.ledger[max(0, len(c.ledger)-maxLedger):]
-	lines := []string{c.format(commentsHeading), "", c.format(ledgerTitles), "| --- | --- | --- |"}
+	lines := []string{c.text("progress.comments_heading"), "", c.text("progress.ledger_titles"), "| --- | --- | --- |"}
 	if before := len(c.ledger) - len(rows); before > 0 {
-		lines = append(lines, "| "+c.format(earlierText, before)+" | | |")
+		lines = append(lines, "| "+c.text("progress.earlier", before)+" | | |")
 	}
 	for _, row := range rows {
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s |", inline(row.ID, 60), inline(row.Author, 60), c.fate(row)))
@@ -169,13 +175,13 @@ func (c *Comment) ledgerTable() string {
 func (c *Comment) fate(row ledgerRow) string {
 	switch {
 	case row.Refused != "":
-		return c.format(refusedText, inline(cmp.Or(task.Reason(row.Refused).In(c.language), row.Refused), 200))
+		return c.text("progress.refused", inline(cmp.Or(messages.Reason(c.language, task.Reason(row.Refused)), row.Refused), 200))
 	case row.Change == "edited":
-		return c.format(editedText, row.step)
+		return c.text("progress.edited", row.step)
 	case row.Change == "deleted":
-		return c.format(deletedText, row.step)
+		return c.text("progress.deleted", row.step)
 	}
-	return c.format(takenText, row.step)
+	return c.text("progress.taken", row.step)
 }
 
 // folded is the history, as much of its end as there is room for.
@@ -184,9 +190,9 @@ func (c *Comment) folded(room int) string {
 		return ""
 	}
 	all := c.dropped + len(c.history)
-	open := "\n<details>\n<summary>" + c.format(historyHeading, all) + "</summary>\n\n"
+	open := "\n<details>\n<summary>" + c.text("progress.history_heading", all) + "</summary>\n\n"
 	const end = "\n</details>\n"
-	room -= len(open) + len(end) + len(c.format(earlierText, all)) + len("- \n")
+	room -= len(open) + len(end) + len(c.text("progress.earlier", all)) + len("- \n")
 	var lines []string
 	for _, event := range slices.Backward(c.history) {
 		line := fmt.Sprintf("- %s %s\n", event.at.UTC().Format("15:04:05"), event.text)
@@ -199,7 +205,7 @@ func (c *Comment) folded(room int) string {
 		return ""
 	}
 	if before := all - len(lines); before > 0 {
-		lines = append(lines, "- "+c.format(earlierText, before)+"\n")
+		lines = append(lines, "- "+c.text("progress.earlier", before)+"\n")
 	}
 	slices.Reverse(lines)
 	return open + strings.Join(lines, "") + end

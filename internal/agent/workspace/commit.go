@@ -26,7 +26,7 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 		return "", err
 	}
 	if len(w.large) > 0 {
-		w.remark(overLimit, w.options.MaxFile>>20, w.largeNames())
+		w.remark("workspace.over_limit", w.options.MaxFile>>20, w.largeNames())
 	}
 	last, err := w.last(ctx)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// messages are what git writes when it fails in a workspace. The first that is
+// gitMessages are what git writes when it fails in a workspace. The first that is
 // found counts.
-var messages = slices.Concat(git.Messages, []git.Message{
+var gitMessages = slices.Concat(git.Messages, []git.Message{
 	{Text: "not our ref", Code: task.NotFound},
 	{Text: "refusing to fetch into", Code: task.Conflict},
 	{Text: "non-fast-forward", Code: task.Conflict},
@@ -31,7 +31,7 @@ func coded(err error, message string) error {
 	}
 	code, given := failed.ServerCode()
 	if !given {
-		code = failed.Code(messages)
+		code = failed.Code(gitMessages)
 	}
 	if code == task.Unauthorized || code == task.Forbidden {
 		code = task.LeaseLost // the server refuses a token only when the run is over

@@ -106,7 +106,7 @@ func (w *Workspace) namesOf(ctx context.Context, listed, below string) ([]string
 		}
 		full := path.Join(below, name)
 		if reserved(full) {
-			w.remark(reservedName, quote(full))
+			w.remark("workspace.reserved_name", quote(full))
 			continue
 		}
 		if !strings.HasSuffix(name, "/") {
@@ -117,7 +117,7 @@ func (w *Workspace) namesOf(ctx context.Context, listed, below string) ([]string
 		if err != nil {
 			return nil, err
 		}
-		w.remark(innerRepository, quote(full))
+		w.remark("workspace.inner_repository", quote(full))
 		names = append(names, within...)
 	}
 	return names, nil

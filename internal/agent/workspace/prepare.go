@@ -117,7 +117,7 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	}
 	w.left = refs["refs/heads/"+w.options.Branch]
 	if w.options.WIP != "" && refs[w.options.WIP] == "" {
-		w.remark(workGone)
+		w.remark("workspace.work_gone")
 	}
 	if wip := refs[w.options.WIP]; wip != "" {
 		return w.fetchWork(ctx, base, wip)
@@ -229,7 +229,7 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 			return strings.TrimSpace(output), err
 		}
 	}
-	w.remark(nothingShared)
+	w.remark("workspace.nothing_shared")
 	return base, nil
 }
 
@@ -259,12 +259,12 @@ func (w *Workspace) remarkOn(files listing) {
 		}
 		if filepath.Base(path) == ".gitattributes" {
 			if text, err := w.root.ReadFile(path, longestPatterns); err == nil && strings.Contains(string(text), "filter=lfs") {
-				w.remark(pointersOnly)
+				w.remark("workspace.pointers_only")
 			}
 		}
 	}
 	if len(modules) > 0 {
-		w.remark(modulesLeft, some(modules))
+		w.remark("workspace.modules_left", some(modules))
 	}
 }
 

@@ -121,7 +121,7 @@ func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
 		return nil, missing // a file that is called like that
 	}
 	if length > maxBase {
-		w.remark(tooLong, maxBase>>20, quote(name))
+		w.remark("workspace.too_long", maxBase>>20, quote(name))
 		return nil, task.Errorf(task.TooLarge, "the file %s of the base branch has more than %d MB", quote(name), maxBase>>20)
 	}
 	content, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", fields[2]}})

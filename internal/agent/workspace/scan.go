@@ -150,7 +150,7 @@ func (w *Workspace) see(ctx context.Context, name string, was file) (now file, t
 		}
 		return file{link, w.hash([]byte(target))}, true, nil
 	case kind != 0:
-		w.remark(noFile, quote(name))
+		w.remark("workspace.no_file", quote(name))
 		return file{}, false, nil
 	case info.Size() > w.options.MaxFile:
 		return w.seeLarge(ctx, name, was, info)
@@ -207,7 +207,7 @@ func (w *Workspace) sizeOf(ctx context.Context, hash string) (int64, error) {
 func (w *Workspace) read(name string, was file) (now file, there bool, err error) {
 	opened, err := w.openFile(name)
 	if errors.Is(err, fs.ErrPermission) {
-		w.remark(unreadable, quote(name))
+		w.remark("workspace.unreadable", quote(name))
 		return was, was.mode != "", nil
 	}
 	if err != nil || opened == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -111,7 +112,7 @@ func (o replay) heading(r contexts.Recording) error {
 
 func (o replay) ending(r contexts.Recording) error {
 	state := r.State
-	if text := r.Reason.Text(); text != "" {
+	if text := messages.Reason(task.English, r.Reason); text != "" {
 		state += ": " + text
 	}
 	if _, err := fmt.Fprintf(o.Stdout, "\n%d entries; %s\n", len(r.Lines), state); err != nil || r.Torn == 0 {
@@ -208,7 +209,7 @@ func describePlan(plan phase.Plan) string {
 func describeSignal(signal phase.SignalEntry) string {
 	var text strings.Builder
 	text.WriteString(string(signal.Signal))
-	if reason := signal.Reason.Text(); reason != "" {
+	if reason := messages.Reason(task.English, signal.Reason); reason != "" {
 		text.WriteString(": " + reason)
 	}
 	for _, comment := range signal.Comments {

@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -171,7 +172,7 @@ func (o runOptions) conclude(state task.State, result wire.Result, id string) er
 	if state.Succeeded() {
 		return nil
 	}
-	return task.Errorf(task.Conflict, "the run ended as %s: %s", state, task.Reason(result.Reason).Text())
+	return task.Errorf(task.Conflict, "the run ended as %s: %s", state, messages.Reason(task.English, task.Reason(result.Reason)))
 }
 
 // printed shows entries of a journal on the terminal.

@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -207,7 +208,7 @@ func (o *tasksShow) run(ctx context.Context, id task.ID) error {
 		}
 		lines := [][]string{
 			{"id", string(t.ID)}, {"item", t.Key.String()}, {"title", cli.OneLine(t.Title)}, {"url", t.URL},
-			{"state", fmt.Sprintf("%s: %s", t.State, t.Reason.Text())}, {"type", fmt.Sprintf("%s: %s", t.Type, t.Cause.Text())},
+			{"state", fmt.Sprintf("%s: %s", t.State, messages.Reason(task.English, t.Reason))}, {"type", fmt.Sprintf("%s: %s", t.Type, messages.Reason(task.English, t.Cause))},
 			{"role", string(t.Role)}, {"branch", t.Branch}, {"priority", fmt.Sprint(t.Priority)},
 			{"generation", fmt.Sprint(t.Generation)}, {"attempts", fmt.Sprint(t.Attempts)}, {"agent", t.LastAgent},
 			{"assigned", t.AssignedAt.Format(time.RFC3339)}, {"changed", t.UpdatedAt.Format(time.RFC3339)},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -147,7 +148,7 @@ func (s *Story) interrupt(ctx context.Context, key task.Key) error {
 
 // ended is the error of a task that will not be done.
 func ended(t task.Task) error {
-	return task.Errorf(task.Internal, "the task is %s: %s", t.State, t.Reason.Text())
+	return task.Errorf(task.Internal, "the task is %s: %s", t.State, messages.Reason(task.English, t.Reason))
 }
 
 // pause waits a little. When nothing has happened for long it says what is waited

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -142,11 +143,11 @@ func TestUpSaysWhyTasksWait(t *testing.T) {
 	}
 	until("the agent has checked in, but takes no tasks: no sandbox works here (docker: the Docker Engine does not answer; bubblewrap: bubblewrap is not installed); install bubblewrap")
 	here.output(t, "board", "issue", "create", "--repo", "team/app", "--title", "Oil the gate", "--assign", "toryo", "--as", "alice")
-	until("1 task waits: " + task.ReasonNoSandbox.Text() + " (no sandbox works here (docker")
+	until("1 task waits: " + messages.Reason(task.English, task.ReasonNoSandbox) + " (no sandbox works here (docker")
 	until("→ install bubblewrap there")
 	until("board:team/app#1  Oil the gate")
 	explained := here.output(t, "tasks", "next", "--explain")
-	if !strings.Contains(explained, "1 task waits: "+task.ReasonNoSandbox.Text()) || !strings.Contains(explained, "→ install bubblewrap there") {
+	if !strings.Contains(explained, "1 task waits: "+messages.Reason(task.English, task.ReasonNoSandbox)) || !strings.Contains(explained, "→ install bubblewrap there") {
 		t.Errorf("tasks next --explain says\n%s", explained)
 	}
 	here.output(t, "board", "issue", "create", "--repo", "team/app", "--title", "Paint it", "--assign", "toryo", "--as", "alice")

@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm/anthropic"
 	"github.com/toryo-dev/toryo/internal/llm/openai"
 	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/phase/turn"
@@ -138,7 +139,7 @@ func (n *numbered) Call(context.Context, llm.Call, json.RawMessage) (tool.Output
 func (s *Scenario) Run(ctx context.Context) (turn.Outcome, error) {
 	outcome, err := turn.Run(ctx, s.options)
 	if err == nil && (outcome.Reason != task.ReasonCompleted || outcome.Turns != Turns) {
-		err = fmt.Errorf("the run ended after %d turns because %s", outcome.Turns, outcome.Reason.Text())
+		err = fmt.Errorf("the run ended after %d turns because %s", outcome.Turns, messages.Reason(task.English, outcome.Reason))
 	}
 	return outcome, err
 }

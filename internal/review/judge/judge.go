@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -90,13 +91,13 @@ func (j Judge) request(paper Paper) llm.Request {
 	if paper.Hunks != nil {
 		pull = pullPrompt
 	}
-	system := fill(reviewPrompt, "tool", toolName, "pull", pull, "language", words[paper.Language].name) + "\n" + llm.UntrustedRule
+	system := fill(reviewPrompt, "tool", toolName, "pull", pull, "language", paper.Language.Name()) + "\n" + llm.UntrustedRule
 	if paper.Instructions != "" {
 		system += "\n" + paper.Instructions
 	}
 	var answer strings.Builder
 	if len(paper.Cut) > 0 {
-		fmt.Fprintf(&answer, words[paper.Language].cut+"\n\n", strings.Join(paper.Cut, ", "))
+		answer.WriteString(messages.Text(paper.Language, "judge.cut", strings.Join(paper.Cut, ", ")) + "\n\n")
 	}
 	for _, section := range paper.Sections {
 		answer.WriteString(llm.QuoteSection(section.Number, section.Text) + "\n\n")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -79,7 +80,7 @@ func PullPaper(pull Pull) (Paper, error) {
 		Commit: pull.Commit, Hunks: map[int]Hunk{}, Cut: slices.Clone(pull.CutFiles),
 		Language: language, Instructions: pull.Instructions,
 	}
-	paper.Question = questionOf(pull, words[paper.Language])
+	paper.Question = questionOf(pull, paper.Language)
 	files, _, err := gitdiff.Parse(strings.NewReader(pull.Diff))
 	if err != nil {
 		return Paper{}, task.Wrap(task.Invalid, err, "the diff cannot be read")
@@ -104,7 +105,7 @@ func PullPaper(pull Pull) (Paper, error) {
 	}
 	paper.Answer = Mark(paper.Sections)
 	if len(paper.Cut) > 0 {
-		paper.Answer = fmt.Sprintf(words[paper.Language].cut, strings.Join(paper.Cut, ", ")) + "\n\n" + paper.Answer
+		paper.Answer = messages.Text(paper.Language, "judge.cut", strings.Join(paper.Cut, ", ")) + "\n\n" + paper.Answer
 	}
 	return paper, nil
 }
@@ -117,15 +118,15 @@ func issuesText(issues []Issue) string {
 	return b.String()
 }
 
-func questionOf(pull Pull, w wording) string {
+func questionOf(pull Pull, in task.Language) string {
 	var b strings.Builder
 	for _, issue := range pull.Issues {
-		fmt.Fprintf(&b, "# %s #%d: %s\n\n%s\n\n", w.issue, issue.Number, issue.Title, strings.TrimSpace(issue.Body))
+		fmt.Fprintf(&b, "# %s #%d: %s\n\n%s\n\n", messages.Text(in, "judge.issue"), issue.Number, issue.Title, strings.TrimSpace(issue.Body))
 		if criteria := Criteria(issue.Body); len(criteria) > 0 {
-			fmt.Fprintf(&b, "## %s\n\n- %s\n\n", w.criteria, strings.Join(criteria, "\n- "))
+			fmt.Fprintf(&b, "## %s\n\n- %s\n\n", messages.Text(in, "judge.criteria"), strings.Join(criteria, "\n- "))
 		}
 	}
-	fmt.Fprintf(&b, "# %s: %s\n\n", w.pull, pull.Title)
+	fmt.Fprintf(&b, "# %s: %s\n\n", messages.Text(in, "judge.pull"), pull.Title)
 	if pull.URL != "" {
 		b.WriteString(pull.URL + "\n\n")
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/messages"
 )
 
 // Report is a review of a pull request: what is kept of it, and what the forge is
@@ -31,15 +33,15 @@ const maxComments = 50
 // Report makes a report of the judgement of a pull request. A remark about a line
 // that the diff does not have goes into the text.
 func (j Judged) Report(paper Paper) Report {
-	w := words[paper.Language]
+	in := paper.Language
 	report := Report{
 		Commit: paper.Commit, Question: paper.Question, Answer: paper.Answer, Judgement: j.JSON, Verdict: j.form.Verdict,
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "**%s**\n\n%s\n", w.verdicts[j.form.Verdict], j.form.Overall)
+	fmt.Fprintf(&text, "**%s**\n\n%s\n", messages.Text(in, "judge.verdict_"+j.form.Verdict), j.form.Overall)
 	lists := j.form.lists()
 	for _, field := range ItemFields {
-		heading := "\n**" + w.fields[field] + "**\n\n"
+		heading := "\n**" + messages.Text(in, "judge.field_"+field) + "**\n\n"
 		for _, remark := range *lists[field] {
 			place, found := paper.placeOf(remark)
 			if found && field != Strengths && len(report.Comments) < maxComments {
@@ -52,10 +54,10 @@ func (j Judged) Report(paper Paper) Report {
 		}
 	}
 	if len(paper.Cut) > 0 {
-		fmt.Fprintf(&text, "\n"+w.cut+"\n", strings.Join(paper.Cut, ", "))
+		text.WriteString("\n" + messages.Text(in, "judge.cut", strings.Join(paper.Cut, ", ")) + "\n")
 	}
 	if j.Scripted {
-		text.WriteString("\n" + w.scripted + "\n")
+		text.WriteString("\n" + messages.Text(in, "judge.scripted") + "\n")
 	}
 	report.Text = strings.TrimSpace(text.String())
 	return report
