@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -70,7 +71,20 @@ func TestBothLanguagesAreComplete(t *testing.T) {
 	for _, wrong := range compare(english(), japanese()) {
 		t.Error(wrong)
 	}
+	for key, text := range japanese() {
+		if !slices.Contains(sameInJapanese, key) && !strings.ContainsFunc(text, isJapanese) {
+			t.Errorf("%s is %q in Japanese", key, text)
+		}
+		if strings.ContainsFunc(english()[key], isJapanese) {
+			t.Errorf("%s is %q in English", key, english()[key])
+		}
+	}
 }
+
+// sameInJapanese are the texts of words that are not translated.
+var sameInJapanese = []string{"board.issues", "forge.webhooks", "pull.body_hint", "run.closes", "webhooks.title"}
+
+func isJapanese(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Han) }
 
 func TestIncompleteTextsAreFound(t *testing.T) {
 	t.Parallel()

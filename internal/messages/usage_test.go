@@ -213,41 +213,53 @@ func (s *source) readCall(c *ast.CallExpr) {
 
 // check says what is wrong with keys and texts.
 func (s *source) check(texts map[string]string) []string {
-	var wrong []string
-	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	for _, c := range s.calls {
-		text, found := texts[c.key]
-		switch {
-		case !found:
-			add("%s: there is no text %s", s.files.Position(c.at), c.key)
-		case c.arguments >= 0 && c.arguments != len(verbsOf(text)):
-			add("%s: %s is given %d arguments and has %d verbs", s.files.Position(c.at), c.key, c.arguments, len(verbsOf(text)))
+	wrong := s.checkCalls(texts)
+	used, missing := s.builtKeys(texts)
+	wrong = append(wrong, missing...)
+	for key := range texts {
+		if !used[key] && !s.literals[key] {
+			wrong = append(wrong, key+" is not used")
+		}
+		for prefix := range s.built {
+			if _, known := built[prefix]; !known && strings.Contains(prefix, ".") && strings.HasPrefix(key, prefix) {
+				wrong = append(wrong, fmt.Sprintf("keys that begin with %s are built, and the test does not know of what", prefix))
+			}
 		}
 	}
-	used := make(map[string]bool)
+	return wrong
+}
+
+func (s *source) checkCalls(texts map[string]string) []string {
+	var wrong []string
+	for _, c := range s.calls {
+		text, found := texts[c.key]
+		at, verbs := s.files.Position(c.at), len(verbsOf(text))
+		switch {
+		case !found:
+			wrong = append(wrong, fmt.Sprintf("%s: there is no text %s", at, c.key))
+		case c.arguments >= 0 && c.arguments != verbs:
+			wrong = append(wrong, fmt.Sprintf("%s: %s is given %d arguments and has %d verbs", at, c.key, c.arguments, verbs))
+		}
+	}
+	return wrong
+}
+
+// builtKeys are the keys that the program can build, and what is wrong with them.
+func (s *source) builtKeys(texts map[string]string) (used map[string]bool, wrong []string) {
+	used = make(map[string]bool)
 	for prefix, sources := range built {
 		if !s.built[prefix] {
-			add("nothing builds keys that begin with %s", prefix)
+			wrong = append(wrong, "nothing builds keys that begin with "+prefix)
 			continue
 		}
 		for _, code := range s.codes(sources) {
 			used[prefix+code] = true
 			if texts[prefix+code] == "" && !slices.Contains(partly, prefix) {
-				add("there is no text %s", prefix+code)
+				wrong = append(wrong, "there is no text "+prefix+code)
 			}
 		}
 	}
-	for key := range texts {
-		if !used[key] && !s.literals[key] {
-			add("%s is not used", key)
-		}
-		for prefix := range s.built {
-			if _, known := built[prefix]; !known && strings.Contains(prefix, ".") && strings.HasPrefix(key, prefix) {
-				add("keys that begin with %s are built, and the test does not know of what", prefix)
-			}
-		}
-	}
-	return wrong
+	return used, wrong
 }
 
 // codes are the codes that sources stand for.
