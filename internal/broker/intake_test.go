@@ -16,6 +16,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -35,6 +37,7 @@ type office struct {
 	steering *items.Steering
 	intake   *intake.Intake
 	changes  *items.Feed
+	sender   *outbox.Sender // not started
 	log      *safeBuffer
 
 	mu    sync.Mutex
@@ -71,8 +74,12 @@ func newOffice(t *testing.T, change ...func(*intake.Options)) *office {
 	o.steering = &items.Steering{Access: rights.Access, Log: slog.New(slog.NewTextHandler(o.log, nil))}
 	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, items.DefaultAges, o.now)
 	t.Cleanup(snapshots.Stop)
+	changes := items.NewFeed(snapshots)
+	o.sender = outbox.NewSender(outbox.SenderOptions{
+		Outbox: o.store, Tasks: o.store, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots, Changes: changes, Now: o.now,
+	})
 	options := intake.Options{
-		Tasks: o.store, Changes: items.NewFeed(snapshots), Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
+		Tasks: o.store, Outbox: o.sender, Verdicts: verdicts.Reader{Own: o.store}, Changes: changes, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
 		Scope:    func(_ task.Forge, repository string) bool { return strings.HasPrefix(repository, "team/") },
 		Bot:      func(context.Context, task.Forge) (string, error) { return bot, nil },
 		Steering: o.steering, Labels: labels, Now: o.now, Log: slog.New(slog.NewTextHandler(o.log, nil)),
@@ -628,7 +635,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 		o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 		o.later(time.Hour)
 		o.sync()
-		o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Remark})
+		o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Commit: "c1"})
 		o.sync()
 		if is := o.task(pull, task.Review); is.State != task.Stopped || is.Reason != task.ReasonReviewNotNeeded {
 			t.Fatalf("the task is %+v", is)
@@ -707,26 +714,6 @@ func TestNoFixUp(t *testing.T) {
 			o.sync()
 			o.noTask(pull, task.Development)
 		})
-	}
-}
-
-// Our own reviews do not go on asking for changes for ever.
-func TestOurOwnReviewsHaveAnEnd(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	pull := o.pull("feature", "")
-	at := o.now()
-	rounds := 0
-	for i := range 5 {
-		o.forge.Judge(pull, forge.Review{Author: bot, Verdict: forge.RequestChanges, At: at.Add(time.Duration(i) * time.Minute)})
-		o.sync()
-		if is := o.task(pull, task.Development); is.State == task.Queued {
-			rounds++
-			o.finish(is, "a")
-		}
-	}
-	if rounds != 2 || !strings.Contains(o.log.String(), "a person has to decide") {
-		t.Errorf("%d rounds; the log says %s", rounds, o.log)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/inspect"
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -119,7 +120,7 @@ func newLife(t *testing.T, path string) *life {
 		Gate:    broker.Gate{Inspect: func(context.Context, outbox.Publication) ([]inspect.Found, error) { return nil, nil }},
 	})
 	l.intake = intake.New(intake.Options{
-		Tasks: l.store, Changes: l.changes, Forges: forges, Snapshots: snapshots, Steering: steering, Labels: labels,
+		Tasks: l.store, Outbox: l.sender, Verdicts: verdicts.Reader{Own: l.store}, Changes: l.changes, Forges: forges, Snapshots: snapshots, Steering: steering, Labels: labels,
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
 		Rules: intake.Rules{DefaultRole: task.DefaultRole, ReviewLabel: "needs-review"}, Stop: l.controller.Unwanted, Now: time.Now, OutboxChanged: l.sender.Wake,
 	})

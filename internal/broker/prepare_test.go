@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/quote"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -39,6 +40,7 @@ func preparer(o *office, ground assignment.Repositories) *assignment.Preparer {
 		Store: o.store, Snapshots: snapshots, Own: func(_ task.Forge, login string) bool { return login == bot }, Steering: o.steering, Now: o.now,
 	})
 	return &assignment.Preparer{
+		Verdicts:  verdicts.Reader{Own: o.store},
 		Snapshots: snapshots, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Tasks: o.store, Events: o.store, Repositories: ground,
 		Comments: talk.Present, Steering: o.steering, Now: o.now,
 	}

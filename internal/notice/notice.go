@@ -100,6 +100,14 @@ func (n Notice) PausedNow(in task.Language) string {
 	return n.paragraphs(in, "notice.paused", n.when("notice.unanswered", n.Unanswered), n.when("notice.kept", n.Kept != ""))
 }
 
+// Undecided says that reviews keep asking for changes, and that a person has to decide.
+func (n Notice) Undecided(in task.Language) string { return n.paragraphs(in, "notice.undecided") }
+
+// ReviewedBefore says that a commit whose review is asked for was reviewed before.
+func (n Notice) ReviewedBefore(in task.Language) string {
+	return n.paragraphs(in, "notice.reviewed_before")
+}
+
 // Resumed says that the work goes on.
 func (n Notice) Resumed(in task.Language) string { return n.paragraphs(in, "notice.resumed") }
 

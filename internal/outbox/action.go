@@ -62,7 +62,7 @@ func NewAction(write Write, payload Payload) (store.Action, error) {
 // in another lane, and is tried meanwhile. Writes to other items are never held up.
 func laneOf(payload Payload) string {
 	switch payload.(type) {
-	case AddLabel, RemoveLabel, StateLabel:
+	case AddLabel, RemoveLabel, ReviewAnswered, StateLabel:
 		return "labels"
 	case Progress, ProgressState:
 		return "progress"
@@ -125,6 +125,20 @@ type AddLabel struct {
 // RemoveLabel takes a label off the item.
 type RemoveLabel struct {
 	Label string `json:"label"`
+}
+
+// ReviewAnswered takes the label off an item that asked for reviews of pull requests, unless
+// one of them has another head by now than the one that was reviewed. So a label that is put
+// on with a publication is not taken off for a review of what was there before.
+type ReviewAnswered struct {
+	Label string     `json:"label"`
+	Pulls []PullHead `json:"pulls"`
+}
+
+// PullHead is a commit that was the head of a pull request of the item's repository.
+type PullHead struct {
+	Number int64  `json:"number"`
+	Commit string `json:"commit"`
 }
 
 // StateLabel puts one label on the item and takes those of the others off that
@@ -265,6 +279,9 @@ func (EditPull) Kind() string { return "edit_pull" }
 
 // Kind implements Payload.
 func (SubmitReview) Kind() string { return "submit_review" }
+
+// Kind implements Payload.
+func (ReviewAnswered) Kind() string { return "review_answered" }
 
 // Kind implements Payload.
 func (Reply) Kind() string { return "reply" }

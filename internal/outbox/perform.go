@@ -78,6 +78,7 @@ var performers = func() map[string]performer {
 	add(as(func(ctx context.Context, d delivery, p RemoveLabel) (any, error) {
 		return nil, d.on.RemoveLabel(ctx, d.Item, p.Label)
 	}))
+	add(as(performReviewAnswered))
 	add(as(performStateLabel))
 	add(as(func(ctx context.Context, d delivery, p Assign) (any, error) {
 		return nil, d.on.Assign(ctx, d.Item, p.Login)
@@ -154,6 +155,21 @@ func performProgressState(ctx context.Context, d delivery, p ProgressState) (any
 // progressMarker is how a progress comment is found again.
 func progressMarker(on task.Key, comment string) forge.Marker {
 	return forge.MarkerOf(on.String() + "/" + comment)
+}
+
+func performReviewAnswered(ctx context.Context, d delivery, p ReviewAnswered) (any, error) {
+	for _, reviewed := range p.Pulls {
+		key := d.Item
+		key.Kind, key.Number = task.Pull, reviewed.Number
+		pull, err := d.on.Item(ctx, key)
+		if err != nil && task.CodeOf(err) != task.NotFound {
+			return nil, err
+		}
+		if err == nil && pull.HeadCommit != reviewed.Commit {
+			return nil, nil
+		}
+	}
+	return nil, d.on.RemoveLabel(ctx, d.Item, p.Label)
 }
 
 // performStateLabel adds before it removes, so that the item shows a state at

@@ -24,7 +24,10 @@ type SenderOptions struct {
 	Tasks     Generations
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *items.Snapshots
-	Publish   Publish // nil means that no branches are published
+	// Changes is told of reviews of ours that a forge has taken: what follows from them is
+	// decided by what the forge has. nil means that nobody is told.
+	Changes *items.Feed
+	Publish Publish // nil means that no branches are published
 	// Mask masks secrets in all that is written, whoever wrote it: an agent may know
 	// fewer of them. nil means that there are none.
 	Mask func(text string) string
@@ -298,6 +301,9 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 	}
 	if s.options.Snapshots != nil && end.status == store.Delivered && action.Lane != laneOf(Progress{}) {
 		s.options.Snapshots.Changed(action.Item)
+	}
+	if s.options.Changes != nil && end.status == store.Delivered && action.Kind == (SubmitReview{}).Kind() {
+		s.options.Changes.Publish(items.Change{Repository: action.Item.Repo(), Items: []task.Key{action.Item}})
 	}
 }
 

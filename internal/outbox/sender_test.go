@@ -733,3 +733,44 @@ func TestVerdictOnOurOwnPull(t *testing.T) {
 		}
 	})
 }
+
+// A label that asked for a review stays when what was reviewed is not the head any more.
+func TestAnsweredReviewLabel(t *testing.T) {
+	t.Parallel()
+	onDesk(t, func(d *desk) {
+		t := d.t
+		ctx := t.Context()
+		d.send(t)
+		for name, c := range map[string]struct {
+			heads map[int64]string // that were reviewed
+			stays bool
+		}{
+			"the heads were reviewed":       {heads: map[int64]string{0: "c1", 1: "c1"}},
+			"one has another head":          {heads: map[int64]string{0: "c1", 1: "c0"}, stays: true},
+			"one is gone, one was reviewed": {heads: map[int64]string{0: "c1", 99: "c1"}},
+		} {
+			issue := d.forge.AddItem(repository, task.Issue, "alice", name)
+			if err := d.forge.AddLabel(ctx, issue, "needs-review"); err != nil {
+				t.Fatal(err)
+			}
+			answered := outbox.ReviewAnswered{Label: "needs-review"}
+			for offset, reviewed := range c.heads {
+				number := issue.Number + 100 + offset
+				if offset < 2 {
+					pull := d.forge.AddItem(repository, task.Pull, "alice", name)
+					d.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c1" })
+					number = pull.Number
+				}
+				answered.Pulls = append(answered.Pulls, outbox.PullHead{Number: number, Commit: reviewed})
+			}
+			d.item = issue
+			d.put(t, name, answered)
+			<-time.After(time.Minute)
+			synctest.Wait()
+			item, err := d.forge.Item(ctx, issue)
+			if err != nil || item.HasLabel("needs-review") != c.stays {
+				t.Errorf("%s: the labels are %q, %v", name, item.Labels, err)
+			}
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -19,7 +20,7 @@ import (
 func (s *Service) Reviewed(ctx context.Context, pull task.Key, report judge.Report) (store.Review, error) {
 	record := store.Review{
 		CustomQuestionText: report.Question, AnswerText: report.Answer, Judgement: report.Judgement,
-		Pull: pull, HeadCommit: report.Commit, CreatedAt: s.Now(),
+		Pull: pull, HeadCommit: report.Commit, Verdict: report.Verdict, CreatedAt: s.Now(),
 	}
 	submit, err := submission(pull, report)
 	if err != nil {
@@ -79,7 +80,7 @@ func submission(pull task.Key, report judge.Report) (store.Action, error) {
 		}
 		payload.Comments = append(payload.Comments, outbox.LineComment{Path: comment.Path, Side: side, Line: comment.Line, Text: comment.Text})
 	}
-	return outbox.NewAction(outbox.Write{Item: pull, What: "review/" + report.Commit}, payload)
+	return outbox.NewAction(verdicts.Submission(pull, report.Commit), payload)
 }
 
 // replyTo is the write that answers a comment in a review thread.

@@ -29,6 +29,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -111,14 +112,14 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 	})
 	preparer := &assignment.Preparer{
 		Snapshots: snapshots, Forges: forges, Tasks: database, Events: database, Repositories: mirrored{mirrors}, Comments: talk.Present,
-		Steering: steering, Now: c.now,
+		Verdicts: verdicts.Reader{Own: database}, Steering: steering, Now: c.now,
 	}
 	c.hands = broker.NewHandOut(broker.HandOutOptions{
 		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, Labels: names,
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: c.now, OutboxChanged: sender.Wake, Log: log,
 	})
 	c.intake = intake.New(intake.Options{
-		Tasks: database, Changes: changes, Forges: forges, Snapshots: snapshots, Scope: func(task.Forge, string) bool { return true },
+		Tasks: database, Outbox: sender, Verdicts: verdicts.Reader{Own: database}, Changes: changes, Forges: forges, Snapshots: snapshots, Scope: func(task.Forge, string) bool { return true },
 		Bot: self, Steering: steering, Labels: names, Now: c.now, OutboxChanged: sender.Wake, Log: log,
 		Rules: intake.Rules{
 			Roles: []task.Role{"BACKENDCODER"}, DefaultRole: task.DefaultRole, ReviewLabel: "needs-review", ReviewDelay: 30 * time.Minute, ReviewRounds: 3,

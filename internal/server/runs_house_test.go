@@ -29,6 +29,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -223,7 +224,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	})
 	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
 	w.intake = intake.New(intake.Options{
-		Tasks: database, Changes: w.changes, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
+		Tasks: database, Outbox: w.sender, Verdicts: verdicts.Reader{Own: database}, Changes: w.changes, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots,
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
 		Steering: w.steering, Labels: labels, TakenUp: w.talk.TakenUp, Stop: w.controller.Unwanted, Now: w.now, OutboxChanged: w.sender.Wake, Log: logger,
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
@@ -134,7 +135,7 @@ func (p *post) start() {
 	changes := items.NewFeed(p.snapshots)
 	steering := &items.Steering{Access: items.NewRights(readers, p.clock.now).Access, Log: slog.New(slog.DiscardHandler)}
 	p.intake = intake.New(intake.Options{
-		Tasks: p.store, Changes: changes, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots, Trust: p.trust,
+		Tasks: p.store, Verdicts: verdicts.Reader{Own: p.store}, Changes: changes, Forges: map[task.Forge]forge.Forge{task.Gitea: p.forge}, Snapshots: p.snapshots, Trust: p.trust,
 		Scope:    func(_ task.Forge, name string) bool { return name == postRepository },
 		Bot:      func(context.Context, task.Forge) (string, error) { return postBot, nil },
 		Steering: steering, Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Now: p.clock.now,

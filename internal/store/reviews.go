@@ -39,6 +39,7 @@ type Review struct {
 	// is; zero for a document. A head commit is reviewed once.
 	Pull       task.Key
 	HeadCommit string
+	Verdict    string // of a pull request: approve, comment or request_changes
 	CreatedAt  time.Time
 }
 
@@ -61,6 +62,9 @@ type Reviews interface {
 	Review(ctx context.Context, id string) (Review, error)
 	// ListReviews returns the reviews that pass the filter.
 	ListReviews(ctx context.Context, filter ReviewFilter) ([]Review, error)
+	// Verdicts returns what the reviews of a pull request decided, by head commit. Those
+	// that were made before verdicts were kept are left out.
+	Verdicts(ctx context.Context, pull task.Key) (map[string]string, error)
 	// ReviewedPulls returns the pull requests that have a review made at the given
 	// moment or later.
 	ReviewedPulls(ctx context.Context, since time.Time) ([]task.Key, error)

@@ -28,6 +28,7 @@ const (
 	ReasonUnassigned        Reason = "unassigned"
 	ReasonItemClosed        Reason = "item_closed"
 	ReasonReviewNotNeeded   Reason = "review_not_needed"
+	ReasonUnlabeled         Reason = "unlabeled"
 	ReasonStopRequested     Reason = "stop_requested"
 	ReasonPausedTooLong     Reason = "paused_too_long"
 	ReasonCompleted         Reason = "completed"

@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -72,8 +73,8 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
 	}
 	taking := intake.New(intake.Options{
-		Tasks: f.store, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Trust: f.trust, Scope: scopeOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
-		Labels: c.LabelNames, Rules: rulesOf(c), TakenUp: logs.TakenUp, KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
+		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Trust: f.trust, Scope: scopeOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
+		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 	})
 	watcher := broker.NewWatcher(broker.WatchOptions{
 		Tasks: f.store, Changes: f.changes, Snapshots: f.snapshots, Comments: logs, Wanted: taking.Look,
@@ -93,7 +94,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 
 func handOutOptions(c config.Config, f *connections, logs *comments.Log, expiry *broker.Expiry) broker.HandOutOptions {
 	preparer := &assignment.Preparer{
-		Snapshots: f.snapshots, Forges: f.forges, Tasks: f.store, Events: f.store, Repositories: repositories{f.mirrors}, Now: f.clock.Now,
+		Snapshots: f.snapshots, Forges: f.forges, Verdicts: verdicts.Reader{Own: f.store}, Tasks: f.store, Events: f.store, Repositories: repositories{f.mirrors}, Now: f.clock.Now,
 		Comments: logs.Present, Steering: f.steering,
 	}
 	return broker.HandOutOptions{

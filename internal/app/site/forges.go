@@ -104,7 +104,7 @@ func connect(ctx context.Context, c config.Config, database store.Store, report 
 	trust, snapshots := newSnapshots(c, database, forges, clock.Now, report.Log)
 	changes := items.NewFeed(snapshots)
 	sender := outbox.NewSender(outbox.SenderOptions{
-		Outbox: database, Tasks: database, Forges: forges, Snapshots: snapshots, Log: report.Log, Now: clock.Now, Mask: redactor.String,
+		Outbox: database, Tasks: database, Forges: forges, Snapshots: snapshots, Changes: changes, Log: report.Log, Now: clock.Now, Mask: redactor.String,
 		Publish: publishTo(mirrors),
 	})
 	trust.Start(ctx)

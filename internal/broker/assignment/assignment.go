@@ -10,6 +10,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -96,6 +97,7 @@ type Journals interface {
 type Preparer struct {
 	Snapshots    *items.Snapshots
 	Forges       map[task.Forge]forge.Forge
+	Verdicts     verdicts.Reader
 	Tasks        store.Tasks
 	Events       Journals
 	Repositories Repositories

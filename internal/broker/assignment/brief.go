@@ -30,9 +30,9 @@ func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) 
 			return nil, fmt.Errorf("read the diff: %w", err)
 		}
 	}
-	reviews, err := from.Reviews(ctx, made.Item.Key)
+	reviews, err := p.Verdicts.Of(ctx, from, made.Item.Key)
 	if err != nil {
-		return nil, fmt.Errorf("read the reviews: %w", err)
+		return nil, err
 	}
 	self, err := from.Self(ctx)
 	if err != nil {
@@ -80,7 +80,8 @@ func (p *Preparer) standing(ctx context.Context, pull forge.Item, login, self st
 }
 
 // openThreads returns the threads that nobody has resolved, without what people wrote
-// there who may not steer, and without those in which nobody else wrote.
+// there who may not steer, and without those of ours to which we have replied ourselves since
+// and nobody else has: that was done.
 func (p *Preparer) openThreads(ctx context.Context, pull forge.Item, threads []forge.ReviewThread, self string) ([]forge.ReviewThread, error) {
 	var open []forge.ReviewThread
 	for _, thread := range threads {
@@ -97,11 +98,17 @@ func (p *Preparer) openThreads(ctx context.Context, pull forge.Item, threads []f
 				accepted = append(accepted, comment)
 			}
 		}
-		if thread.Comments = accepted; len(accepted) > 0 {
+		if thread.Comments = accepted; len(accepted) > 0 && !settled(accepted, self) {
 			open = append(open, thread)
 		}
 	}
 	return open, nil
+}
+
+// settled reports whether we began a thread and had the last word in it.
+func settled(comments []task.Comment, self string) bool {
+	last := comments[len(comments)-1]
+	return len(comments) > 1 && task.SameLogin(comments[0].Author, self) && task.SameLogin(last.Author, self)
 }
 
 // issuesOf returns the issues that a pull request says that it is for. Those that

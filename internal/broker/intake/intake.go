@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -25,9 +26,11 @@ type StopFunc func(ctx context.Context, t task.Task, reason task.Reason) error
 // be set.
 type Options struct {
 	Tasks     store.Tasks
+	Outbox    Outbox
 	Changes   *items.Feed
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *items.Snapshots
+	Verdicts  verdicts.Reader
 	// Trust is told which repositories are worked on; nil means nobody is.
 	Trust *items.WebhookTrust
 	// Scope tells the repositories that are worked on from the others.
@@ -37,6 +40,8 @@ type Options struct {
 	Steering *items.Steering
 	Labels   outbox.Labels
 	Rules    Rules
+	// Language is that of what we write; empty means that of the item.
+	Language task.Language
 	// TakenUp reports whether the last run of a task has taken a review up; see
 	// Log.TakenUp in package comments. Nil means that no run takes up reviews.
 	TakenUp func(ctx context.Context, t task.Task, review forge.Review) (bool, error)
@@ -46,6 +51,11 @@ type Options struct {
 	Now            func() time.Time
 	OutboxChanged  func() // is called when there is something in the outbox
 	Log            *slog.Logger
+}
+
+// Outbox takes what is to be written to the forges; an [outbox.Sender] is one.
+type Outbox interface {
+	Put(ctx context.Context, action store.Action) (store.Action, error)
 }
 
 const (
@@ -184,9 +194,9 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 		err = errors.Join(err, i.fixUp(ctx, item))
 	}
 	if item.HasLabel(i.options.Rules.ReviewLabel) {
-		err = errors.Join(err, i.reviews(ctx, item))
+		return errors.Join(err, i.reviews(ctx, item))
 	}
-	return err
+	return errors.Join(err, i.unlabeled(ctx, item))
 }
 
 // read reads an item. One that is not there any more, in a repository that is, is
@@ -251,4 +261,23 @@ func (i *Intake) assign(ctx context.Context, want store.NewTask) error {
 	i.options.Log.InfoContext(ctx, "task created", "task", t.ID, "item", t.Key.String(), "type", t.Type, "role", t.Role,
 		"reason", t.Reason, "priority", t.Priority, "generation", t.Generation)
 	return nil
+}
+
+// comment writes a comment of the server's own on an item, in the item's language. The same
+// what is the same comment.
+func (i *Intake) comment(ctx context.Context, on task.Key, what string, text func(task.Language) string) error {
+	item, err := i.read(ctx, on, pullAge)
+	if err != nil {
+		return err
+	}
+	return i.put(ctx, outbox.Write{Item: on, What: what}, outbox.Comment{Text: text(i.options.Language.Of(item.Title, item.Body))})
+}
+
+func (i *Intake) put(ctx context.Context, write outbox.Write, payload outbox.Payload) error {
+	action, err := outbox.NewAction(write, payload)
+	if err != nil {
+		return err
+	}
+	_, err = i.options.Outbox.Put(ctx, action)
+	return err
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -16,83 +18,210 @@ import (
 // pullAge is how old the snapshot of a pull request may be that an issue links to.
 const pullAge = 30 * time.Second
 
-// reviews makes review tasks of the pull requests of an item that waits for
-// review, if they are due.
+// The label review.label asks for a review. Its life is a table in docs/state_machine.md:
+// people put it on, and we put it on pull requests of ours each time that we have published
+// something; it is taken off when it was answered. That is so when every pull request that
+// it asks about has a review of its head commit by us, or somebody who may steer has
+// approved or requested changes since it was put on.
+
+// reviews makes review tasks of the pull requests of an item with the label, if they are
+// due, and takes the label off when it was answered.
 func (i *Intake) reviews(ctx context.Context, item forge.Item) error {
+	pulls, err := i.pullsOf(ctx, item)
+	if err != nil || len(pulls) == 0 {
+		return err
+	}
+	asked, on, err := i.label(ctx, item)
+	if err != nil || !on {
+		return err
+	}
+	if !asked.due {
+		i.lookAt(item.Key, asked.at.Add(i.options.Rules.ReviewDelay))
+	}
+	var answered []outbox.PullHead
+	for _, key := range pulls {
+		head, failed := i.review(ctx, item, key, asked)
+		err = errors.Join(err, failed)
+		if head != "" {
+			answered = append(answered, outbox.PullHead{Number: key.Number, Commit: head})
+		}
+	}
+	if err != nil || len(answered) < len(pulls) {
+		return err
+	}
+	what := "reviewed/" + asked.moment()
+	for _, one := range answered {
+		what += "/" + one.Commit
+	}
+	return i.put(ctx, outbox.Write{Item: item.Key, What: what}, outbox.ReviewAnswered{Label: i.options.Rules.ReviewLabel, Pulls: answered})
+}
+
+// pullsOf lists the open pull requests that the label on an item asks about.
+func (i *Intake) pullsOf(ctx context.Context, item forge.Item) ([]task.Key, error) {
+	if item.Key.Kind == task.Pull {
+		return []task.Key{item.Key}, nil
+	}
+	linked, err := i.options.Forges[item.Key.Forge].LinkedPulls(ctx, item.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the linked pull requests: %w", err)
+	}
+	var pulls []task.Key
+	for _, one := range linked {
+		// A label says something about the repository in which it was put on.
+		if one.State == forge.Open && one.Key.Repository == item.Key.Repository {
+			pulls = append(pulls, one.Key)
+		}
+	}
+	return pulls, nil
+}
+
+// reviewLabel is the label on an item.
+type reviewLabel struct {
+	on  task.Key
+	at  time.Time // when it was put on
+	own bool      // by us
+	due bool      // it has been on for long enough
+}
+
+func (l reviewLabel) moment() string { return l.at.UTC().Format(time.RFC3339) }
+
+// occasion names a head commit that is to be reviewed, and the label that asks for it.
+func (l reviewLabel) occasion(commit string) string {
+	return commit + " " + l.moment() + " " + l.on.String()
+}
+
+// label reads when the label was put on an item. It is not on if it was taken off a moment
+// ago, or if whoever put it on was not entitled to it.
+func (i *Intake) label(ctx context.Context, item forge.Item) (label reviewLabel, on bool, err error) {
 	from := i.options.Forges[item.Key.Forge]
-	pulls := []task.Key{item.Key}
-	if item.Key.Kind == task.Issue {
-		linked, err := from.LinkedPulls(ctx, item.Key)
-		if err != nil {
-			return fmt.Errorf("read the linked pull requests: %w", err)
-		}
-		pulls = nil
-		for _, one := range linked {
-			// A label says something about the repository in which it was put on.
-			if one.State == forge.Open && one.Key.Repository == item.Key.Repository {
-				pulls = append(pulls, one.Key)
-			}
-		}
-	}
-	if len(pulls) == 0 {
-		return nil
-	}
 	events, err := from.LabelEvents(ctx, item.Key)
 	if err != nil {
-		return fmt.Errorf("read when the label was put on: %w", err)
+		return reviewLabel{}, false, fmt.Errorf("read when the label was put on: %w", err)
 	}
-	labeled, on := forge.LabeledAt(events, i.options.Rules.ReviewLabel)
+	at, on := forge.LabeledAt(events, i.options.Rules.ReviewLabel)
 	if !on {
-		return nil // taken off a moment ago
+		return reviewLabel{}, false, nil
 	}
 	by := forge.LabeledBy(events, i.options.Rules.ReviewLabel)
 	if entitled, err := i.asked(ctx, item.Key, by, "labeled"); err != nil || !entitled {
-		return err
+		return reviewLabel{}, false, err
 	}
-	if due := labeled.Add(i.options.Rules.ReviewDelay); due.After(i.options.Now()) {
-		i.lookAt(item.Key, due)
-		return nil
+	self, err := from.Self(ctx)
+	due := !at.Add(i.options.Rules.ReviewDelay).After(i.options.Now())
+	return reviewLabel{on: item.Key, at: at, own: task.SameLogin(by, self), due: due}, err == nil, err
+}
+
+// review does what the label on an item asks for about one pull request. If it was
+// answered, answered is the head commit for which that is so, and otherwise "".
+func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, label reviewLabel) (answered string, err error) {
+	pull, err := i.read(ctx, key, pullAge)
+	if err != nil {
+		return "", err
 	}
-	for _, key := range pulls {
-		err = errors.Join(err, i.review(ctx, item, key, labeled))
+	if pull.State != forge.Open || pull.Draft || pull.HeadCommit == "" {
+		return "", nil
+	}
+	if entitled, err := i.mayUseLabelOf(ctx, item, pull); err != nil || !entitled {
+		return "", err
+	}
+	last, err := i.options.Tasks.TaskOf(ctx, key, task.Review)
+	if err != nil && task.CodeOf(err) != task.NotFound {
+		return "", err
+	}
+	is, err := i.reviewed(ctx, pull, label.at)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case last.State == task.Queued && (is.decided || is.looked):
+		err = i.withdraw(ctx, last, task.ReasonReviewNotNeeded)
+	case last.State.Active():
+		return "", nil
+	case !is.own.IsZero() && is.own.Before(label.at) && !label.own:
+		err = i.comment(ctx, key, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case is.decided || !is.own.IsZero():
+		return pull.HeadCommit, nil
+	case is.looked || last.Occasion == label.occasion(pull.HeadCommit) || !label.due:
+		return "", nil
+	}
+	return "", i.assignReview(ctx, item, pull, label)
+}
+
+// reviewState is what reviews have said about the head commit of a pull request.
+type reviewState struct {
+	own     time.Time // when we reviewed it; zero if we have not
+	decided bool      // somebody has approved or requested changes
+	looked  bool      // somebody has reviewed it without deciding
+}
+
+// reviewed finds out what reviews have said about the head commit of a pull request since
+// the label was put on, and when we have reviewed it. What the author says about their own
+// work is no review of it, and one of a stranger does not relieve us of ours. We cannot
+// tell other programs from people.
+//
+// A review of an older commit says nothing about this one. Where the forge does not name
+// the commit, a decision counts until the label is put on again, which we do when we
+// publish; a remark does not count.
+func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time) (is reviewState, err error) {
+	from := i.options.Forges[pull.Key.Forge]
+	self, err := from.Self(ctx)
+	if err != nil {
+		return reviewState{}, err
+	}
+	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
+	if err != nil {
+		return reviewState{}, err
+	}
+	for _, review := range reviews {
+		ofHead := review.Commit == pull.HeadCommit
+		switch {
+		case task.SameLogin(review.Author, self):
+			if ofHead {
+				is.own = review.At
+			}
+			continue
+		case review.At.Before(since), task.SameLogin(review.Author, pull.Author), review.Dismissed:
+			continue
+		case review.Verdict == forge.Remark && !ofHead, !ofHead && review.Commit != "":
+			continue
+		}
+		standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
+		if err != nil {
+			return reviewState{}, fmt.Errorf("read what a reviewer may do: %w", err)
+		}
+		if standing.MaySteer() {
+			is.decided = is.decided || review.Verdict != forge.Remark
+			is.looked = true
+		}
+	}
+	return is, nil
+}
+
+// unlabeled withdraws the reviews that the label on an item asked for, when it is not there
+// any more.
+func (i *Intake) unlabeled(ctx context.Context, item forge.Item) error {
+	active, err := i.options.Tasks.ListTasks(ctx, store.TaskFilter{
+		Forge: item.Key.Forge, Repository: item.Key.Repository, Type: task.Review, States: []task.State{task.Queued, task.Running, task.Paused},
+	})
+	for _, t := range active {
+		if !strings.HasSuffix(t.Occasion, " "+item.Key.String()) {
+			continue
+		}
+		again, failed := i.read(ctx, item.Key, 0) // a forge may show an item in two states for a while
+		if failed == nil && again.State == forge.Open && !again.HasLabel(i.options.Rules.ReviewLabel) {
+			failed = i.withdraw(ctx, t, task.ReasonUnlabeled)
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
 
-// review makes the review task of a pull request whose time has come, unless a
-// person who may steer it has reviewed it since the label was put on, or we have
-// reviewed the same head commit before.
-func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labeled time.Time) error {
-	pull, err := i.read(ctx, key, pullAge)
-	if err != nil {
-		return err
-	}
-	if pull.State != forge.Open || pull.Draft || pull.HeadCommit == "" {
-		return nil
-	}
-	if entitled, err := i.mayUseLabelOf(ctx, item, pull); err != nil || !entitled {
-		return err
-	}
-	last, err := i.options.Tasks.TaskOf(ctx, key, task.Review)
-	if err != nil && task.CodeOf(err) != task.NotFound {
-		return err
-	}
-	byOthers, err := i.reviewedSince(ctx, pull, labeled)
-	if err != nil {
-		return err
-	}
-	needed := !byOthers
-	switch {
-	case last.State == task.Queued && !needed:
-		return i.withdraw(ctx, last, task.ReasonReviewNotNeeded)
-	case last.State.Active() || !needed || reviewed(last, pull.HeadCommit):
-		return nil
-	}
-	return i.assignReview(ctx, item, pull, labeled)
-}
-
 // assignReview makes the review task of a pull request, for the label on an item.
-func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, labeled time.Time) error {
+func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, label reviewLabel) error {
 	role, wrong := i.options.Rules.role(item, task.DefaultReviewRole)
 	if wrong != "" {
 		i.options.Log.WarnContext(ctx, "the role of an item is ambiguous", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
@@ -107,7 +236,7 @@ func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, labele
 	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
-		Reason: task.ReasonReviewDue, Occasion: reviewOccasion(pull.HeadCommit, labeled), Branch: assignment.BranchOf(pull), Author: author, AssignedOn: on,
+		Reason: task.ReasonReviewDue, Occasion: label.occasion(pull.HeadCommit), Branch: assignment.BranchOf(pull), Author: author, AssignedOn: on,
 	})
 }
 
@@ -127,50 +256,6 @@ func (i *Intake) mayUseLabelOf(ctx context.Context, item, pull forge.Item) (bool
 		return false, fmt.Errorf("read what the author of a pull request may do: %w", err)
 	}
 	return standing.MaySteer(), nil
-}
-
-// reviewOccasion names a head commit that is to be reviewed, and the label that
-// asked for it.
-func reviewOccasion(commit string, labeled time.Time) string {
-	return commit + " " + labeled.UTC().Format(time.RFC3339)
-}
-
-// reviewed reports whether the last review task was for the commit. One that was
-// found not to be needed was not carried out.
-func reviewed(last task.Task, commit string) bool {
-	if last.State == task.Stopped && last.Reason == task.ReasonReviewNotNeeded {
-		return false
-	}
-	before, _, _ := strings.Cut(last.Occasion, " ")
-	return before == commit
-}
-
-// reviewedSince reports whether somebody else has reviewed after the moment. What the
-// author says about their own work is no review of it, and one of a stranger does not
-// relieve us of ours. We cannot tell other programs from people.
-func (i *Intake) reviewedSince(ctx context.Context, pull forge.Item, since time.Time) (bool, error) {
-	from := i.options.Forges[pull.Key.Forge]
-	self, err := from.Self(ctx)
-	if err != nil {
-		return false, err
-	}
-	reviews, err := from.Reviews(ctx, pull.Key)
-	if err != nil {
-		return false, fmt.Errorf("read the reviews: %w", err)
-	}
-	for _, review := range reviews {
-		if review.At.Before(since) || task.SameLogin(review.Author, self) || task.SameLogin(review.Author, pull.Author) {
-			continue
-		}
-		standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
-		if err != nil {
-			return false, fmt.Errorf("read what a reviewer may do: %w", err)
-		}
-		if standing.MaySteer() {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // author is the agent that wrote the pull request, if it is the work of a task.
@@ -196,137 +281,4 @@ func (i *Intake) origin(ctx context.Context, pull forge.Item) (origin task.Task,
 		return task.Task{}, false, nil
 	}
 	return origin, err == nil, err
-}
-
-// fixUp makes a task of a review that asks for changes on a pull request of ours, if
-// its author may steer it.
-func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
-	origin, ours, err := i.origin(ctx, pull)
-	if err != nil {
-		return err
-	}
-	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
-	if err != nil {
-		return err
-	}
-	if pull.Fork || !ours && !task.SameLogin(pull.Author, self) {
-		return nil
-	}
-	open, rounds, err := i.requests(ctx, pull)
-	if err != nil || len(open) == 0 {
-		return err
-	}
-	newest := open[len(open)-1]
-	if dealtWith, err := i.dealtWith(ctx, pull, newest); err != nil || dealtWith {
-		return err
-	}
-	if rounds > i.options.Rules.ReviewRounds {
-		i.options.Log.WarnContext(ctx, "reviews of the bot, or of people without write access, keep requesting changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
-		return nil
-	}
-	otherwise := i.options.Rules.DefaultRole
-	if ours {
-		otherwise = origin.Role
-	}
-	return i.assignFixUp(ctx, pull, otherwise, occasionOf(newest))
-}
-
-// assignFixUp makes the task of a review that asks for changes, with a role unless the pull
-// request has another.
-func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise task.Role, occasion string) error {
-	as, err := i.description(ctx, pull, otherwise, "")
-	if err != nil {
-		return err
-	}
-	on, err := i.assignedOn(ctx, pull)
-	if err != nil {
-		return err
-	}
-	return i.assign(ctx, store.NewTask{
-		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
-		Branch: assignment.BranchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion, AssignedOn: on,
-	})
-}
-
-// dealtWith reports whether there is nothing left to do about a review: the task of the
-// pull request goes on, or was for the review, or was done after its run had taken the
-// review up, which came meanwhile.
-func (i *Intake) dealtWith(ctx context.Context, pull forge.Item, review forge.Review) (bool, error) {
-	last, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
-	if task.CodeOf(err) == task.NotFound {
-		return false, nil
-	}
-	if err != nil || last.State.Active() || occasionOf(review) <= last.Occasion {
-		return err == nil, err
-	}
-	if i.options.TakenUp == nil || last.State != task.Done {
-		return false, nil
-	}
-	return i.options.TakenUp(ctx, last, review)
-}
-
-// occasionOf names a review as what a task is for. Later reviews have greater names.
-func occasionOf(review forge.Review) string {
-	return review.At.UTC().Format(time.RFC3339) + " review " + review.ID
-}
-
-// occasionOfAssignment is what the task of a pull request is for that the bot is
-// assigned to: all that reviews ask for so far, so that it is not done a second time.
-func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (string, error) {
-	if item.Key.Kind != task.Pull {
-		return "", nil
-	}
-	open, _, err := i.requests(ctx, item)
-	if err != nil || len(open) == 0 {
-		return "", err
-	}
-	// Each assignment is an occasion of its own.
-	return occasionOf(open[len(open)-1]) + " assigned " + i.options.Now().UTC().Format(time.RFC3339Nano), nil
-}
-
-// requests returns the reviews of a pull request that ask for changes, still stand and
-// count, oldest first. Rounds is how often we ourselves and people who may not write to
-// the repository have asked for changes so far, if the last that asks is one of these, and
-// 0 otherwise: people who may write can ask as often as they like.
-func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Review, rounds int, err error) {
-	from := i.options.Forges[pull.Key.Forge]
-	reviews, err := from.Reviews(ctx, pull.Key)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the reviews: %w", err)
-	}
-	self, err := from.Self(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	open, err = i.options.Steering.Accepted(ctx, pull, forge.OpenRequests(reviews), self)
-	if err != nil || len(open) == 0 {
-		return nil, 0, err
-	}
-	counted, err := i.counted(ctx, pull, open[len(open)-1:], self)
-	if err == nil && counted > 0 {
-		rounds, err = i.counted(ctx, pull, reviews, self)
-	}
-	return open, rounds, err
-}
-
-// counted is how many of the reviews ask for changes and are ours or of people who may not
-// write to the repository.
-func (i *Intake) counted(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) (int, error) {
-	count := 0
-	for _, review := range reviews {
-		if review.Verdict != forge.RequestChanges {
-			continue
-		}
-		if !task.SameLogin(review.Author, self) {
-			standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
-			if err != nil {
-				return 0, err
-			}
-			if standing.Writes {
-				continue
-			}
-		}
-		count++
-	}
-	return count, nil
 }

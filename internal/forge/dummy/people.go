@@ -33,6 +33,22 @@ func (f *Forge) Judge(key task.Key, review forge.Review) forge.Review {
 	return review
 }
 
+// Label puts a label on an item or takes it off, as a person would.
+func (f *Forge) Label(key task.Key, login, name string, on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := f.items[key]
+	if i.HasLabel(name) == on {
+		return
+	}
+	i.Labels = slices.DeleteFunc(i.Labels, func(l string) bool { return l == name })
+	if on {
+		i.Labels = append(i.Labels, name)
+	}
+	f.labeled(i, name, on)
+	i.labeled[len(i.labeled)-1].Actor = login
+}
+
 // EditReview changes the text of a review as its author. As on some forges, the item
 // does not show it.
 func (f *Forge) EditReview(key task.Key, id, body string) {

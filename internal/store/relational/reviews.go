@@ -39,12 +39,12 @@ func (s *Store) ListQuestions(ctx context.Context) ([]store.Question, error) {
 	return all(ctx, s, scanQuestion, `SELECT `+questionColumns+` FROM questions ORDER BY id`)
 }
 
-const reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, created_at`
+const reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, created_at`
 
 func scanReview(r row) (x store.Review, err error) {
 	var question sql.NullString
 	var judgement, pull string
-	err = r.Scan(&x.ID, &x.Owner, &question, &x.CustomQuestionText, &x.AnswerText, &judgement, &pull, &x.HeadCommit, micros{&x.CreatedAt})
+	err = r.Scan(&x.ID, &x.Owner, &question, &x.CustomQuestionText, &x.AnswerText, &judgement, &pull, &x.HeadCommit, &x.Verdict, micros{&x.CreatedAt})
 	if err != nil {
 		return store.Review{}, err
 	}
@@ -63,9 +63,9 @@ func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.A
 	}
 	x.ID, x.CreatedAt, x.Judgement = newID(), made(x.CreatedAt), rawJSON(string(x.Judgement))
 	err = s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(9)+`)`,
+		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(10)+`)`,
 			x.ID, x.Owner, sql.NullString{String: x.QuestionID, Valid: x.QuestionID != ""}, x.CustomQuestionText, x.AnswerText,
-			string(x.Judgement), pull, x.HeadCommit, x.CreatedAt.UnixMicro())
+			string(x.Judgement), pull, x.HeadCommit, x.Verdict, x.CreatedAt.UnixMicro())
 		switch q.dialect.Classify(err) {
 		case MissingReference:
 			return noQuestion(x.QuestionID)
@@ -122,6 +122,22 @@ func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]s
 	}
 	query, args := limited(`SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args, filter.Limit)
 	return all(ctx, s, scanReview, query, args...)
+}
+
+// Verdicts implements store.Reviews.
+func (s *Store) Verdicts(ctx context.Context, pull task.Key) (map[string]string, error) {
+	type verdict struct{ commit, text string }
+	found, err := all(ctx, s, func(r row) (v verdict, err error) {
+		return v, r.Scan(&v.commit, &v.text)
+	}, `SELECT head_commit, verdict FROM reviews WHERE pull = ? AND pull <> '' AND verdict <> ''`, pull.String())
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make(map[string]string, len(found))
+	for _, one := range found {
+		verdicts[one.commit] = one.text
+	}
+	return verdicts, nil
 }
 
 // ReviewedPulls implements store.Reviews.

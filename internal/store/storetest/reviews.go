@@ -44,13 +44,18 @@ func pullReview(commit string) store.Review {
 func reviews(t *testing.T, s store.Store) {
 	question := got[store.Question](t)(s.AddQuestion(t.Context(), store.Question{Text: "q"}))
 	want := pullReview("abc")
-	want.QuestionID, want.CreatedAt = question.ID, noon
+	want.QuestionID, want.CreatedAt, want.Verdict = question.ID, noon, "request_changes"
 	stored := got[store.Review](t)(s.AddReview(t.Context(), want))
 	want.ID = stored.ID
 	equal(t, stored, want)
 	equal(t, got[store.Review](t)(s.Review(t.Context(), stored.ID)), want)
 	_, err := s.Review(t.Context(), "nothing")
 	wantCode(t, err, task.NotFound)
+	got[store.Review](t)(s.AddReview(t.Context(), pullReview("def"))) // as those that were made before verdicts were kept
+	other := want.Pull
+	other.Number++
+	equal(t, got[map[string]string](t)(s.Verdicts(t.Context(), want.Pull)), map[string]string{"abc": "request_changes"})
+	equal(t, got[map[string]string](t)(s.Verdicts(t.Context(), other)), map[string]string{})
 }
 
 func reviewUnknown(t *testing.T, s store.Store) {

@@ -27,6 +27,7 @@ func render() string {
 	writePicture(&page)
 	writeMoves(&page)
 	writeLabels(&page)
+	page.WriteString(reviewLabel)
 	return page.String()
 }
 
@@ -42,6 +43,37 @@ A **generation** is one stay in the queue and the run that follows it. It is the
 fencing token that every write for the task has to name: where a move begins a
 new one, whoever worked on the task before can no longer comment, label or push.
 
+`
+
+// reviewLabel is about the label that package intake goes by; its tests show each row.
+const reviewLabel = `
+## The label that asks for a review
+
+` + "`review.label`" + `, ` + "`needs-review`" + ` by default, is not of a task: it asks for a review of a pull request, or on
+an issue for reviews of those that are for it. Toryo puts it on a pull request of its own each
+time that it has published something there (` + "`review.own_pulls`" + `); people who may label put it on
+anything. It is taken off when it was answered.
+
+| what happens while it is on | review | label |
+| --- | --- | --- |
+| it has been on for ` + "`review.delay`" + ` | queued, once for each commit and each time it was put on | |
+| Toryo's review of the head is on the forge | | taken off |
+| somebody who may steer approves the head or requests changes | one that is queued is withdrawn | taken off |
+| somebody who may steer comments in a review of the head without deciding | one that is queued is withdrawn; none of this commit | |
+| others review, or the author does | | |
+| a new head is pushed | of the new head, also if the old one was reviewed meanwhile | |
+| a review fails or is stopped | none of this commit until the label is put on again | |
+| a person takes it off | withdrawn, also while it runs | |
+| it is put on again | queued after ` + "`review.delay`" + `, unless Toryo has reviewed this commit: then a comment says so | taken off in that case |
+| the pull request becomes a draft | none until it is ready | |
+| the pull request is closed | withdrawn | |
+| it is opened again | queued, if the label was put on since or a new head was pushed | |
+
+A review of Toryo's own that requests changes on a pull request of Toryo's leads to a
+development task there, which publishes, which puts the label on again: at most
+` + "`review.max_rounds`" + ` times since somebody who may write decided anything. Then a comment asks
+people to decide. What Toryo decided is kept in its database: forges take no verdict on a pull
+request of one's own, and show it as a comment.
 `
 
 func writePicture(page *strings.Builder) {

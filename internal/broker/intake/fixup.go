@@ -1,0 +1,153 @@
+package intake
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// fixUp makes a task of a review that asks for changes on a pull request of ours, if
+// its author may steer it.
+func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
+	origin, ours, err := i.origin(ctx, pull)
+	if err != nil {
+		return err
+	}
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
+	if err != nil {
+		return err
+	}
+	if pull.Fork || !ours && !task.SameLogin(pull.Author, self) {
+		return nil
+	}
+	open, rounds, err := i.requests(ctx, pull)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	newest := open[len(open)-1]
+	if dealtWith, err := i.dealtWith(ctx, pull, newest); err != nil || dealtWith {
+		return err
+	}
+	if rounds > i.options.Rules.ReviewRounds {
+		i.options.Log.WarnContext(ctx, "reviews of the bot, or of people without write access, keep requesting changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
+		return i.comment(ctx, pull.Key, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
+	}
+	otherwise := i.options.Rules.DefaultRole
+	if ours {
+		otherwise = origin.Role
+	}
+	return i.assignFixUp(ctx, pull, otherwise, occasionOf(newest))
+}
+
+// assignFixUp makes the task of a review that asks for changes, with a role unless the pull
+// request has another.
+func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise task.Role, occasion string) error {
+	as, err := i.description(ctx, pull, otherwise, "")
+	if err != nil {
+		return err
+	}
+	on, err := i.assignedOn(ctx, pull)
+	if err != nil {
+		return err
+	}
+	return i.assign(ctx, store.NewTask{
+		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
+		Branch: assignment.BranchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion, AssignedOn: on,
+	})
+}
+
+// dealtWith reports whether there is nothing left to do about a review: the task of the
+// pull request goes on, or was for the review, or was done after its run had taken the
+// review up, which came meanwhile.
+func (i *Intake) dealtWith(ctx context.Context, pull forge.Item, review forge.Review) (bool, error) {
+	last, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
+	if task.CodeOf(err) == task.NotFound {
+		return false, nil
+	}
+	if err != nil || last.State.Active() || occasionOf(review) <= last.Occasion {
+		return err == nil, err
+	}
+	if i.options.TakenUp == nil || last.State != task.Done {
+		return false, nil
+	}
+	return i.options.TakenUp(ctx, last, review)
+}
+
+// occasionOf names a review as what a task is for. Later reviews have greater names.
+func occasionOf(review forge.Review) string {
+	return review.At.UTC().Format(time.RFC3339) + " review " + review.ID
+}
+
+// occasionOfAssignment is what the task of a pull request is for that the bot is
+// assigned to: all that reviews ask for so far, so that it is not done a second time.
+func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (string, error) {
+	if item.Key.Kind != task.Pull {
+		return "", nil
+	}
+	open, _, err := i.requests(ctx, item)
+	if err != nil || len(open) == 0 {
+		return "", err
+	}
+	// Each assignment is an occasion of its own.
+	return occasionOf(open[len(open)-1]) + " assigned " + i.options.Now().UTC().Format(time.RFC3339Nano), nil
+}
+
+// requests returns the reviews of a pull request that ask for changes, still stand and
+// count, oldest first. One of ours counts while what it is about is the head commit: another
+// head is reviewed anew. Rounds is how often we ourselves and people who may not write to
+// the repository have asked for changes, since somebody who may write decided anything, if
+// the last that asks is one of these, and 0 otherwise: people who may write can ask as
+// often as they like.
+func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Review, rounds int, err error) {
+	from := i.options.Forges[pull.Key.Forge]
+	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
+	if err != nil {
+		return nil, 0, err
+	}
+	self, err := from.Self(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	open, err = i.options.Steering.Accepted(ctx, pull, forge.OpenRequests(reviews), self)
+	open = slices.DeleteFunc(open, func(r forge.Review) bool {
+		return task.SameLogin(r.Author, self) && r.Commit != "" && r.Commit != pull.HeadCommit
+	})
+	if err != nil || len(open) == 0 {
+		return nil, 0, err
+	}
+	if rounds, err = i.rounds(ctx, pull, open[len(open)-1:], self); err == nil && rounds > 0 {
+		rounds, err = i.rounds(ctx, pull, reviews, self)
+	}
+	return open, rounds, err
+}
+
+// rounds is how many of the reviews ask for changes and are ours or of people who may not
+// write to the repository, since the last decision of somebody who may.
+func (i *Intake) rounds(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) (int, error) {
+	count := 0
+	for _, review := range slices.SortedStableFunc(slices.Values(reviews), func(a, b forge.Review) int { return a.At.Compare(b.At) }) {
+		if review.Verdict == forge.Remark {
+			continue
+		}
+		if !task.SameLogin(review.Author, self) {
+			standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
+			if err != nil {
+				return 0, err
+			}
+			if standing.Writes {
+				count = 0
+				continue
+			}
+		}
+		if review.Verdict == forge.RequestChanges {
+			count++
+		}
+	}
+	return count, nil
+}

@@ -1,0 +1,72 @@
+package endtoend
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// TestTheLoopCloses lets the bot do an issue when there is nobody else: it opens a pull
+// request, reviews it and asks for changes, makes them, reviews them and approves. Nobody
+// pushes.
+func TestTheLoopCloses(t *testing.T) {
+	t.Parallel()
+	h := build(t, plan{agents: 2, settings: "review: {delay: 0s}\n"})
+	board, err := openBoard(t.Context(), h)
+	must(t, err)
+	theLoopCloses(t, h, board)
+}
+
+func theLoopCloses(t *testing.T, h *house, at site) {
+	t.Helper()
+	s := h.begin(t, at, load(t, "testdata/loop/review.txtar")[0])
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var pull forge.Item
+	var reviews []forge.Review
+	for len(reviews) < 2 || pull.HasLabel("needs-review") {
+		if !pause(ctx) {
+			t.Fatalf("the pull request is %+v, its reviews are %+v\n%s", pull, reviews, s.journal(t))
+		}
+		found, ok, err := at.look().FindPull(ctx, s.item.Repository, taskBranch, "")
+		must(t, err)
+		if !ok {
+			continue
+		}
+		pull = found
+		reviews, err = at.look().Reviews(ctx, pull.Key)
+		must(t, err)
+	}
+	for i, said := range []string{"Verdict: changes requested", "Verdict: approve"} {
+		if !strings.Contains(reviews[i].Body, said) || !task.SameLogin(reviews[i].Author, at.bot()) {
+			t.Errorf("review %d is %+v", i+1, reviews[i])
+		}
+	}
+	if reviews[0].Commit == reviews[1].Commit || reviews[1].Commit != pull.HeadCommit {
+		t.Errorf("the reviews are of %s and %s, the head is %s", reviews[0].Commit, reviews[1].Commit, pull.HeadCommit)
+	}
+	diff, err := at.look().Diff(ctx, pull.Key)
+	must(t, err)
+	if !strings.Contains(diff.Patch, "+# Prints the sum.") || !strings.Contains(diff.Patch, "$1 + $2") {
+		t.Errorf("the pull request changes:\n%s", diff.Patch)
+	}
+	threads, err := at.look().ReviewThreads(ctx, pull.Key)
+	must(t, err)
+	if len(threads) != 1 || len(threads[0].Comments) != 2 || !strings.Contains(threads[0].Comments[1].Body, "It says so now.") {
+		t.Errorf("the conversations on lines are %+v", threads)
+	}
+	// Nothing follows: it is for people to merge.
+	for _, want := range []struct {
+		on    task.Key
+		kind  task.Type
+		times int64
+	}{{s.item, task.Development, 1}, {pull.Key, task.Development, 1}, {pull.Key, task.Review, 2}} {
+		is, err := h.store.TaskOf(ctx, want.on, want.kind)
+		if err != nil || is.State != task.Done || is.Generation != want.times {
+			t.Errorf("the %s of %s is %+v, %v", want.kind, want.on, is, err)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+// Package verdicts reads what reviews of pull requests decided.
+package verdicts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Submission is the write that submits our review of a commit. Its key is hidden in the
+// review on the forge, which is how the review is found again.
+func Submission(pull task.Key, commit string) outbox.Write {
+	return outbox.Write{Item: pull, What: "review/" + commit}
+}
+
+// Store has what we decided.
+type Store interface {
+	// Verdicts returns our verdicts on a pull request, by head commit.
+	Verdicts(ctx context.Context, pull task.Key) (map[string]string, error)
+}
+
+// Source has the reviews of pull requests as a forge shows them; every [forge.Forge] is one.
+type Source interface {
+	Self(ctx context.Context) (string, error)
+	Reviews(ctx context.Context, pull task.Key) ([]forge.Review, error)
+}
+
+// Reader reads the reviews of pull requests: what others decided as the forge shows it, and
+// what we decided as we decided it.
+//
+// Forges take no verdict on a pull request of one's own. A review of ours that requests
+// changes is a remark there, with the verdict in its text. For example, Toryo opens pull
+// request 7 and then reviews it as request_changes: GitHub has a review of the kind COMMENTED
+// by the bot, the database has the verdict, and Of returns the review with the verdict
+// request_changes. What people have deleted on the forge is not returned: it does not stand
+// any more. Neither is what the forge does not have yet.
+type Reader struct{ Own Store }
+
+// Of returns the reviews of a pull request in the order of the forge.
+func (r Reader) Of(ctx context.Context, from Source, pull task.Key) ([]forge.Review, error) {
+	reviews, err := from.Reviews(ctx, pull)
+	if err != nil {
+		return nil, fmt.Errorf("read the reviews: %w", err)
+	}
+	self, err := from.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var own map[string]string // read when there is one on the forge
+	for i := range reviews {
+		if !task.SameLogin(reviews[i].Author, self) {
+			continue
+		}
+		if own == nil {
+			if own, err = r.Own.Verdicts(ctx, pull); err != nil {
+				return nil, fmt.Errorf("read what we decided: %w", err)
+			}
+		}
+		decide(&reviews[i], pull, own)
+	}
+	return reviews, nil
+}
+
+// decide gives a review of ours on the forge the verdict and the commit that we gave it. One
+// that we have no record of stays as the forge shows it.
+func decide(review *forge.Review, pull task.Key, own map[string]string) {
+	for commit, verdict := range own {
+		if forge.MarkerOf(Submission(pull, commit).IdempotencyKey()).In(review.Body) {
+			review.Verdict, review.Commit = forge.Verdict(verdict), commit
+			return
+		}
+	}
+}
