@@ -28,7 +28,9 @@ var PersonRoles = []Role{Viewer, Operator, Admin}
 // AccountStore is what accounts need of the database.
 type AccountStore interface {
 	store.Users
-	store.Sessions
+	AddSession(ctx context.Context, s store.Session) error
+	SessionUser(ctx context.Context, hash []byte, now time.Time) (store.User, error)
+	EndSession(ctx context.Context, hash []byte) error
 }
 
 // Accounts makes accounts and signs people in.

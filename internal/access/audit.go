@@ -10,9 +10,15 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// AuditStore is what an auditor needs of the database.
+type AuditStore interface {
+	AddAudit(ctx context.Context, e store.AuditEntry) (store.AuditEntry, error)
+	EndAudit(ctx context.Context, id, outcome string) error
+}
+
 // Auditor notes who did what.
 type Auditor struct {
-	Store store.Audit
+	Store AuditStore
 	Now   func() time.Time
 	Log   *slog.Logger
 }

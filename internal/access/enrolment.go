@@ -16,10 +16,17 @@ const enrolPrefix = "enrol_"
 // longestAgentName is how long the name of an agent may be.
 const longestAgentName = 200
 
+// EnrolmentStore is what enrolment needs of the database.
+type EnrolmentStore interface {
+	AddEnrolment(ctx context.Context, e store.Enrolment) error
+	MayEnrol(ctx context.Context, hash []byte, at time.Time) error
+	Enrol(ctx context.Context, hash []byte, agent store.Token, at time.Time) (store.Token, error)
+}
+
 // Enrolment lets agents in: each with a one-time token that it exchanges for a
 // token of its own.
 type Enrolment struct {
-	Store store.Agents
+	Store EnrolmentStore
 	Now   func() time.Time
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -19,8 +18,6 @@ type LeaseStore interface {
 	Task(ctx context.Context, id task.ID) (task.Task, error)
 	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
 }
-
-var _ LeaseStore = store.Store(nil)
 
 // Leases checks the tokens of leases. Such a token names the run that it is for,
 // and is good for as long as the run's lease is.

@@ -21,7 +21,7 @@ const referencesWithin = 20 * time.Second
 type desk struct{ hold *hold }
 
 // Comments implements phase.Desk.
-func (d desk) Comments(_ context.Context, after int64) ([]phase.Comment, error) {
+func (d desk) Comments(_ context.Context, after int64) ([]task.CommentEntry, error) {
 	return d.hold.inbox.after(after), nil
 }
 

@@ -271,7 +271,7 @@ func TestPanicIsOneRunsFailure(t *testing.T) {
 func TestCommentsAndProgress(t *testing.T) {
 	t.Parallel()
 	first := assignment()
-	first.Comments = []wire.Comment{{Position: 1, ID: "c1", Body: "before"}}
+	first.Comments = []task.CommentEntry{{Comment: task.Comment{ID: "c1", Body: "before"}, Position: 1}}
 	server := newHouse(t, first)
 	s := newShop(t, server.URL, busy...)
 	s.with(func(ctx context.Context, run agent.Run) (wire.Result, error) {
@@ -279,9 +279,9 @@ func TestCommentsAndProgress(t *testing.T) {
 			return wire.Result{}, err
 		}
 		server.set(func() {
-			server.signals.Comments = []wire.Comment{{Position: 2, ID: "c2", Body: "use tabs", Change: "new", Author: "ann", Access: "write"}, {Position: 3, ID: "c1", Body: "before all", Change: "edited"}}
+			server.signals.Comments = []task.CommentEntry{{Comment: task.Comment{ID: "c2", Body: "use tabs", Author: "ann"}, Position: 2, Change: "new", Access: "write"}, {Comment: task.Comment{ID: "c1", Body: "before all"}, Position: 3, Change: "edited"}}
 		})
-		var heard []phase.Comment
+		var heard []task.CommentEntry
 		for after := int64(1); len(heard) < 2; {
 			found, err := run.Desk.Comments(ctx, after)
 			if err != nil {
@@ -294,7 +294,7 @@ func TestCommentsAndProgress(t *testing.T) {
 				return wire.Result{}, err
 			}
 		}
-		if len(run.Work.Comments) != 1 || heard[0].Body != "use tabs" || heard[0].Author.Access != "write" || heard[1].Change != "edited" {
+		if len(run.Work.Comments) != 1 || heard[0].Body != "use tabs" || heard[0].Access != "write" || heard[1].Change != "edited" {
 			t.Errorf("heard %+v, at the start %+v", heard, run.Work.Comments)
 		}
 		for range 100 {

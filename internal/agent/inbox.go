@@ -13,7 +13,7 @@ import (
 // inbox is what a run was told and has not asked for yet.
 type inbox struct {
 	mutex     sync.Mutex
-	comments  []phase.Comment // by position
+	comments  []task.CommentEntry // by position
 	last      int64
 	halt      *phase.Halt
 	signalled chan struct{} // closed with the first halt
@@ -36,12 +36,12 @@ func (i *inbox) begin(a wire.Assignment) int64 {
 }
 
 // add takes comments in, each position once, and returns the last position.
-func (i *inbox) add(comments []wire.Comment) int64 {
+func (i *inbox) add(comments []task.CommentEntry) int64 {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	for _, comment := range comments {
 		if comment.Position > i.last {
-			i.comments = append(i.comments, commentOf(comment))
+			i.comments = append(i.comments, comment)
 			i.last = comment.Position
 		}
 	}
@@ -51,7 +51,7 @@ func (i *inbox) add(comments []wire.Comment) int64 {
 // after returns what became of comments after a position: of each comment once, as it
 // is now, by the position of the last change. A run that has taken up some of them has
 // then taken up all that come before, and with the last of them everything that there is.
-func (i *inbox) after(position int64) []phase.Comment {
+func (i *inbox) after(position int64) []task.CommentEntry {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	type version struct {
@@ -59,8 +59,8 @@ func (i *inbox) after(position int64) []phase.Comment {
 		id      string
 		refused bool // of that only the record is told
 	}
-	var found []phase.Comment
-	var first []phase.Comment
+	var found []task.CommentEntry
+	var first []task.CommentEntry
 	at := map[version]int{}
 	for _, comment := range i.comments {
 		if comment.Position <= position {
@@ -75,8 +75,8 @@ func (i *inbox) after(position int64) []phase.Comment {
 		}
 		found[place] = since(first[place], comment)
 	}
-	found = slices.DeleteFunc(found, func(c phase.Comment) bool { return c.Change == "" })
-	slices.SortFunc(found, func(a, b phase.Comment) int { return cmp.Compare(a.Position, b.Position) })
+	found = slices.DeleteFunc(found, func(c task.CommentEntry) bool { return c.Change == "" })
+	slices.SortFunc(found, func(a, b task.CommentEntry) int { return cmp.Compare(a.Position, b.Position) })
 	if len(found) > 0 {
 		// What was written and taken back has nothing to tell, so the last one passes it.
 		found[len(found)-1].Position = i.comments[len(i.comments)-1].Position
@@ -86,19 +86,19 @@ func (i *inbox) after(position int64) []phase.Comment {
 
 // since is the last of several versions of a comment for a run that was told of none of
 // them. Its change is empty if there is nothing to tell.
-func since(first, last phase.Comment) phase.Comment {
+func since(first, last task.CommentEntry) task.CommentEntry {
 	was := first.Before
-	if first.Change == string(task.CommentDeleted) {
+	if first.Change == task.CommentDeleted {
 		was = first.Body
 	}
-	net := task.Net(task.CommentChange(first.Change), task.CommentChange(last.Change))
+	net := task.Net(first.Change, last.Change)
 	switch {
 	case net == task.CommentEdited && last.Body == was && last.Refused == "":
 		net = ""
 	case net == task.CommentDeleted:
 		last.Body = was
 	}
-	last.Change, last.Before = string(net), ""
+	last.Change, last.Before = net, ""
 	if net == task.CommentEdited {
 		last.Before = was
 	}

@@ -5,41 +5,41 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/toryo-dev/toryo/internal/wire"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Of several versions of a comment that a run has not taken up yet it gets one: what it
 // comes to for a run that knows the comment as it was before, or not at all.
 func TestInboxFoldsVersions(t *testing.T) {
 	t.Parallel()
-	one := func(position int64, id, change, body, before string) wire.Comment {
-		return wire.Comment{Position: position, ID: id, Kind: "item", Author: "bob", Change: change, Body: body, Before: before}
+	one := func(position int64, id, change, body, before string) task.CommentEntry {
+		return task.CommentEntry{Comment: task.Comment{ID: id, Kind: "item", Author: "bob", Body: body}, Position: position, Change: task.CommentChange(change), Before: before}
 	}
-	refused := func(position int64) wire.Comment {
-		return wire.Comment{Position: position, ID: "r", Kind: "item", Author: "mallory", Change: "edited", Refused: "no_write_access"}
+	refused := func(position int64) task.CommentEntry {
+		return task.CommentEntry{Comment: task.Comment{ID: "r", Kind: "item", Author: "mallory"}, Position: position, Change: "edited", Refused: "no_write_access"}
 	}
-	thousand := []wire.Comment{one(1, "a", "new", "0", "")}
+	thousand := []task.CommentEntry{one(1, "a", "new", "0", "")}
 	for i := range int64(1000) {
 		thousand = append(thousand, one(i+2, "a", "edited", fmt.Sprint(i+1), fmt.Sprint(i)))
 	}
 	for name, test := range map[string]struct {
-		told  []wire.Comment
+		told  []task.CommentEntry
 		after int64
 		want  []string
 	}{
-		"apart":                       {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", "")}, 0, []string{"1 new x", "2 new y"}},
-		"written and edited":          {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 0, []string{"2 new y", "3 new z"}},
-		"the edit alone":              {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 2, []string{"3 edited z was x"}},
-		"written and deleted":         {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 0, nil},
-		"a known one deleted":         {[]wire.Comment{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 1, []string{"2 deleted x"}},
-		"edited twice":                {[]wire.Comment{one(4, "a", "edited", "y", "x"), one(5, "a", "edited", "z", "y")}, 3, []string{"5 edited z was x"}},
-		"edited and back":             {[]wire.Comment{one(4, "a", "edited", "y", "x"), one(5, "a", "edited", "x", "y")}, 3, nil},
-		"edited and deleted":          {[]wire.Comment{one(4, "a", "edited", "y", "x"), one(5, "a", "deleted", "y", "")}, 3, []string{"5 deleted x"}},
-		"deleted and there again":     {[]wire.Comment{one(4, "a", "deleted", "x", ""), one(5, "a", "new", "x", "")}, 3, nil},
-		"deleted and another there":   {[]wire.Comment{one(4, "a", "deleted", "x", ""), one(5, "a", "new", "y", "")}, 3, []string{"5 edited y was x"}},
-		"deleted and written anew":    {[]wire.Comment{one(4, "a", "deleted", "x", ""), one(5, "b", "new", "x", "")}, 3, []string{"4 deleted x", "5 new x"}},
-		"one of another kind":         {[]wire.Comment{one(1, "a", "new", "x", ""), {Position: 2, ID: "a", Kind: "summary", Change: "new", Body: "y"}}, 0, []string{"1 new x", "2 new y"}},
-		"refused ones are noted once": {[]wire.Comment{refused(1), refused(2), refused(3)}, 0, []string{"3 edited "}},
+		"apart":                       {[]task.CommentEntry{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", "")}, 0, []string{"1 new x", "2 new y"}},
+		"written and edited":          {[]task.CommentEntry{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 0, []string{"2 new y", "3 new z"}},
+		"the edit alone":              {[]task.CommentEntry{one(1, "a", "new", "x", ""), one(2, "b", "new", "y", ""), one(3, "a", "edited", "z", "x")}, 2, []string{"3 edited z was x"}},
+		"written and deleted":         {[]task.CommentEntry{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 0, nil},
+		"a known one deleted":         {[]task.CommentEntry{one(1, "a", "new", "x", ""), one(2, "a", "deleted", "x", "")}, 1, []string{"2 deleted x"}},
+		"edited twice":                {[]task.CommentEntry{one(4, "a", "edited", "y", "x"), one(5, "a", "edited", "z", "y")}, 3, []string{"5 edited z was x"}},
+		"edited and back":             {[]task.CommentEntry{one(4, "a", "edited", "y", "x"), one(5, "a", "edited", "x", "y")}, 3, nil},
+		"edited and deleted":          {[]task.CommentEntry{one(4, "a", "edited", "y", "x"), one(5, "a", "deleted", "y", "")}, 3, []string{"5 deleted x"}},
+		"deleted and there again":     {[]task.CommentEntry{one(4, "a", "deleted", "x", ""), one(5, "a", "new", "x", "")}, 3, nil},
+		"deleted and another there":   {[]task.CommentEntry{one(4, "a", "deleted", "x", ""), one(5, "a", "new", "y", "")}, 3, []string{"5 edited y was x"}},
+		"deleted and written anew":    {[]task.CommentEntry{one(4, "a", "deleted", "x", ""), one(5, "b", "new", "x", "")}, 3, []string{"4 deleted x", "5 new x"}},
+		"one of another kind":         {[]task.CommentEntry{one(1, "a", "new", "x", ""), {Comment: task.Comment{ID: "a", Kind: "summary", Body: "y"}, Position: 2, Change: "new"}}, 0, []string{"1 new x", "2 new y"}},
+		"refused ones are noted once": {[]task.CommentEntry{refused(1), refused(2), refused(3)}, 0, []string{"3 edited "}},
 		"a thousand edits":            {thousand, 0, []string{"1001 new 1000"}},
 		"a thousand edits of a known": {thousand, 1, []string{"1001 edited 1000 was 0"}},
 	} {
@@ -63,8 +63,8 @@ func TestInboxFoldsVersions(t *testing.T) {
 // too, and that does not turn up later, also when another machine goes on from there.
 func TestInboxPassesWhatWasTakenBack(t *testing.T) {
 	t.Parallel()
-	told := []wire.Comment{
-		{Position: 1, ID: "a", Change: "new", Body: "x"}, {Position: 2, ID: "b", Change: "new", Body: "y"}, {Position: 3, ID: "a", Change: "deleted", Body: "x"},
+	told := []task.CommentEntry{
+		{Comment: task.Comment{ID: "a", Body: "x"}, Position: 1, Change: "new"}, {Comment: task.Comment{ID: "b", Body: "y"}, Position: 2, Change: "new"}, {Comment: task.Comment{ID: "a", Body: "x"}, Position: 3, Change: "deleted"},
 	}
 	box := newInbox()
 	box.add(told)

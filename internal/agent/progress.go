@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -30,10 +31,7 @@ func (p *progress) set(text string) {
 	p.mutex.Lock()
 	p.text, p.unsent = text, true
 	p.mutex.Unlock()
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
+	lifecycle.Signal(p.changed)
 }
 
 // run sends the newest text until the context ends. A text that the server will

@@ -13,7 +13,7 @@ func workOf(a wire.Assignment, past []task.Event) phase.Work {
 		Item: task.Key{Forge: task.Forge(a.Forge), Repository: a.Repository, Kind: task.ItemKind(a.Kind), Number: a.Number},
 		Type: task.Type(a.TaskType), Role: task.Role(a.RequiredRole),
 		URL: a.URL, Title: a.Title, Body: a.Body, Author: phase.Person{Login: a.Author, Access: a.AuthorAccess},
-		Labels: a.Labels, Comments: commentsOf(a.Comments), Branch: a.Branch, Base: a.Base, Earlier: a.Earlier, Past: past,
+		Labels: a.Labels, Comments: a.Comments, Branch: a.Branch, Base: a.Base, Earlier: a.Earlier, Past: past,
 	}
 	if a.PullRequest != nil {
 		work.Pull = pullOf(*a.PullRequest)
@@ -24,27 +24,12 @@ func workOf(a wire.Assignment, past []task.Event) phase.Work {
 func pullOf(p wire.PullRequest) *phase.Pull {
 	pull := &phase.Pull{
 		Number: p.Number, URL: p.URL, Title: p.Title, Body: p.Body, Author: p.Author,
-		Head: p.Head, Base: p.Base, Commit: p.Commit, Summaries: commentsOf(p.Summaries),
+		Head: p.Head, Base: p.Base, Commit: p.Commit, Summaries: p.Summaries,
 	}
 	for _, thread := range p.Threads {
 		pull.Threads = append(pull.Threads, phase.Thread{
-			ID: thread.ID, Path: thread.Path, Line: thread.Line, Comments: commentsOf(thread.Comments),
+			ID: thread.ID, Path: thread.Path, Line: thread.Line, Comments: thread.Comments,
 		})
 	}
 	return pull
-}
-
-func commentsOf(all []wire.Comment) []phase.Comment {
-	comments := make([]phase.Comment, 0, len(all))
-	for _, comment := range all {
-		comments = append(comments, commentOf(comment))
-	}
-	return comments
-}
-
-func commentOf(c wire.Comment) phase.Comment {
-	return phase.Comment{
-		Position: c.Position, ID: c.ID, Kind: task.CommentKind(c.Kind), Author: phase.Person{Login: c.Author, Access: c.Access},
-		Body: c.Body, Change: c.Change, Refused: c.Refused, CreatedAt: c.CreatedAt, About: c.About, Before: c.Before,
-	}
 }

@@ -41,7 +41,7 @@ func recorded(t *testing.T, data string) string {
 		{task.MessageSent, phase.Entry{Conversation: "execution", Message: &conversation.Entry{Kind: conversation.MessageEntry, Message: &answer}}},
 		{task.ModelUsed, phase.Entry{Step: 1, Usage: &phase.Usage{Model: "demo", Scripted: true, Usage: llm.Usage{Input: 10, Output: 2}, Cost: 1500}}},
 		{task.ToolCalled, phase.Entry{Call: &llm.Call{ID: "1", Name: "run", Arguments: `{"line":"ls"}`}, Result: &phase.CallResult{Text: "bad\x1b]0;x\x07\n" + strings.Repeat("line\n", 40), Failed: true}}},
-		{task.SignalTaken, phase.Entry{Signal: &phase.SignalEntry{Signal: task.SignalComments, Comments: []phase.TakenComment{{ID: "7", Author: "ann", Change: "new", Refused: "no write access"}}}}},
+		{task.SignalTaken, phase.Entry{Signal: &phase.SignalEntry{Signal: task.SignalComments, Comments: []task.CommentEntry{{Comment: task.Comment{ID: "7", Author: "ann"}, Change: "new", Refused: "no write access"}}}}},
 		{task.Saved, phase.Entry{Commit: "abc123"}},
 		{task.NoteTaken, phase.Entry{Text: "That is all."}},
 	} {

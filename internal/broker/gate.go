@@ -13,7 +13,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/outbox"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -176,7 +175,7 @@ func (r *Runs) addItem(ctx context.Context, t task.Task, to *inspect.Request) er
 	}
 	known, _, err := r.options.Store.KnownComments(ctx, t.ID)
 	for _, entry := range known {
-		if entry.Refused == "" && entry.Change != store.CommentDeleted && !r.options.Own(t.Key.Forge, entry.Comment.Author) {
+		if entry.Refused == "" && entry.Change != task.CommentDeleted && !r.options.Own(t.Key.Forge, entry.Comment.Author) {
 			to.Texts = append(to.Texts, entry.Comment.Body)
 		}
 	}

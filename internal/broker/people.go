@@ -7,7 +7,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -81,7 +80,7 @@ func (r *Runs) askers(ctx context.Context, t task.Task) []string {
 		r.options.Log.WarnContext(ctx, "failed to find out who commented", "task", t.ID, "error", err)
 	}
 	for _, entry := range known {
-		if entry.Refused == "" && entry.Change != store.CommentDeleted {
+		if entry.Refused == "" && entry.Change != task.CommentDeleted {
 			add(entry.Comment.Author)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Signals is what a run has to know. Stop and Pause are nil if nobody wants them.
 type Signals struct {
 	Stop, Pause *store.Halt
-	Comments    []store.CommentEntry
+	Comments    []task.CommentEntry
 }
 
 func (s Signals) any() bool { return s.Stop != nil || s.Pause != nil || len(s.Comments) > 0 }
@@ -65,15 +65,15 @@ func (r *Runs) pending(ctx context.Context, held Lease, after int64) (Signals, e
 // told returns the entries of the comment log after the position that a run is
 // told of: what came after it had begun. Of a comment that is not taken up, it is
 // told that and why, for what people see.
-func (r *Runs) told(ctx context.Context, id task.ID, after int64) ([]store.CommentEntry, error) {
+func (r *Runs) told(ctx context.Context, id task.ID, after int64) ([]task.CommentEntry, error) {
 	for {
 		entries, err := r.options.Store.CommentsAfter(ctx, id, after, maxComments)
 		if err != nil || len(entries) == 0 {
 			return nil, err
 		}
-		var told []store.CommentEntry
+		var told []task.CommentEntry
 		for _, entry := range entries {
-			if entry.Change != store.CommentPresent {
+			if entry.Change != task.CommentPresent {
 				told = append(told, entry)
 			}
 		}

@@ -27,3 +27,19 @@ func TestOpenRequestsAreInOrder(t *testing.T) {
 		}
 	}
 }
+
+// The Kelvin sign is no k: an approval takes back the request of the same person only, in
+// whichever case the login is written.
+func TestOpenRequestsTellPeopleApart(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
+	open := OpenRequests([]Review{
+		{ID: "1", Author: "kim", Verdict: RequestChanges, At: at},
+		{ID: "2", Author: "\u212Aim", Verdict: Approve, At: at.Add(time.Minute)},
+		{ID: "3", Author: "ann", Verdict: RequestChanges, At: at},
+		{ID: "4", Author: "Ann", Verdict: Approve, At: at.Add(time.Minute)},
+	})
+	if len(open) != 1 || open[0].ID != "1" {
+		t.Errorf("the open requests are %+v", open)
+	}
+}

@@ -35,6 +35,13 @@ type Review struct {
 	At        time.Time
 }
 
+// Comment is the text of the review as a comment.
+func (r Review) Comment() task.Comment {
+	return task.Comment{
+		ID: r.ID, Kind: task.SummaryComment, Author: r.Author, Body: r.Body, CreatedAt: r.At, UpdatedAt: r.At, About: string(r.Verdict),
+	}
+}
+
 // Side says on which side of a diff a line is.
 type Side string
 
@@ -86,10 +93,7 @@ func ReviewTexts(reviews []Review) []task.Comment {
 		if strings.TrimSpace(review.Body) == "" || review.Dismissed && review.Verdict == RequestChanges {
 			continue
 		}
-		all = append(all, task.Comment{
-			ID: review.ID, Kind: task.SummaryComment, Author: review.Author, Body: review.Body,
-			CreatedAt: review.At, UpdatedAt: review.At, About: string(review.Verdict),
-		})
+		all = append(all, review.Comment())
 	}
 	return all
 }
@@ -170,7 +174,7 @@ func (a Anchor) String() string {
 func OpenRequests(reviews []Review) []Review {
 	last := map[string]int{}
 	for i, review := range reviews {
-		author := strings.ToLower(review.Author)
+		author := task.FoldLogin(review.Author)
 		before, known := last[author]
 		if review.Verdict != Remark && (!known || !review.At.Before(reviews[before].At)) {
 			last[author] = i

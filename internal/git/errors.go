@@ -18,7 +18,8 @@ type RunError struct {
 
 func (f *RunError) Error() string {
 	text := fmt.Sprintf("git %s: %v", f.What, f.Err)
-	if stderr := textfmt.OneLine(clean(f.Stderr)); stderr != "" {
+	// What git writes may quote what others wrote.
+	if stderr := textfmt.OneLine(textfmt.Plain(strings.ToValidUTF8(f.Stderr, "?"))); stderr != "" {
 		text += ": " + stderr
 	}
 	return text
@@ -93,14 +94,4 @@ func (f *RunError) ServerCode() (task.Code, bool) {
 		}
 	}
 	return "", false
-}
-
-// clean removes control characters: what git writes may quote what others wrote.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
 }

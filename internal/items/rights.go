@@ -27,8 +27,8 @@ type Rights struct {
 }
 
 type person struct {
-	repository
-	login string
+	repository task.Repository
+	login      string
 }
 
 type right struct {
@@ -46,7 +46,7 @@ func NewRights(forges map[task.Forge]forge.Reader, now func() time.Time) *Rights
 
 // Access tells what a login may do in the repository of an item.
 func (r *Rights) Access(ctx context.Context, item task.Key, login string) (forge.Access, error) {
-	who := person{repository{item.Forge, item.Repository}, task.FoldLogin(login)}
+	who := person{item.Repo(), task.FoldLogin(login)}
 	r.mu.Lock()
 	found, known := r.known[who]
 	r.mu.Unlock()

@@ -78,19 +78,14 @@ type WebhookTrust struct {
 	background lifecycle.Group
 
 	mu       sync.Mutex
-	known    map[repository]map[string]store.WebhookEvent // by event, as last read
-	pending  map[eventOf]store.DeliveredCount             // not in the store yet
-	findings []finding                                    // for which a delivery may still come
-}
-
-type repository struct {
-	forge task.Forge
-	name  string
+	known    map[task.Repository]map[string]store.WebhookEvent // by event, as last read
+	pending  map[eventOf]store.DeliveredCount                  // not in the store yet
+	findings []finding                                         // for which a delivery may still come
 }
 
 type eventOf struct {
-	repository
-	event string
+	repository task.Repository
+	event      string
 }
 
 // finding is a change that a reading has found.
@@ -113,7 +108,7 @@ func NewWebhookTrust(options TrustOptions) *WebhookTrust {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	return &WebhookTrust{options: options, known: map[repository]map[string]store.WebhookEvent{}, pending: map[eventOf]store.DeliveredCount{}}
+	return &WebhookTrust{options: options, known: map[task.Repository]map[string]store.WebhookEvent{}, pending: map[eventOf]store.DeliveredCount{}}
 }
 
 // Start begins to call Refresh now and then. Every server does.
@@ -140,7 +135,7 @@ func (t *WebhookTrust) Delivered(delivery forge.Delivery, at time.Time) {
 	if !t.options.Events[delivery.Forge].Has(delivery.Enabled) {
 		return
 	}
-	of := eventOf{repository{delivery.Forge, delivery.Repository}, delivery.Enabled}
+	of := eventOf{task.Repository{Forge: delivery.Forge, Name: delivery.Repository}, delivery.Enabled}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, worked := t.known[of.repository]; !worked {
@@ -148,7 +143,7 @@ func (t *WebhookTrust) Delivered(delivery forge.Delivery, at time.Time) {
 	}
 	count := t.pending[of]
 	t.pending[of] = store.DeliveredCount{
-		Forge: of.forge, Repository: of.name, Event: of.event, Count: count.Count + 1, LastAt: later(count.LastAt, at),
+		Forge: of.repository.Forge, Repository: of.repository.Name, Event: of.event, Count: count.Count + 1, LastAt: later(count.LastAt, at),
 	}
 }
 
@@ -162,7 +157,7 @@ func (t *WebhookTrust) SetRepositories(ctx context.Context, of task.Forge, names
 		return err
 	}
 	t.mu.Lock()
-	added := slices.ContainsFunc(names, func(name string) bool { return t.known[repository{of, name}] == nil })
+	added := slices.ContainsFunc(names, func(name string) bool { return t.known[task.Repository{Forge: of, Name: name}] == nil })
 	t.mu.Unlock()
 	if !added {
 		return nil
@@ -180,7 +175,7 @@ func (t *WebhookTrust) MaxAge(key task.Key) time.Duration {
 	now := t.options.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	events := t.known[repository{key.Forge, key.Repository}]
+	events := t.known[key.Repo()]
 	age := max(t.options.Ages.Longest, t.options.Ages.Shortest)
 	for _, name := range names {
 		age = min(age, t.options.Ages.With(events[name], now))
@@ -206,7 +201,7 @@ func (t *WebhookTrust) add(f finding) {
 	f.at = t.options.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	event := t.known[repository{f.key.Forge, f.key.Repository}][f.events[0]]
+	event := t.known[f.key.Repo()][f.events[0]]
 	if t.options.Ages.With(event, f.at) > t.options.Ages.Shortest && len(t.findings) < maxFindings {
 		t.findings = append(t.findings, f)
 	}
@@ -288,7 +283,7 @@ func (t *WebhookTrust) told(ctx context.Context, f finding) (bool, error) {
 	if f.any && len(came) > 0 || slices.ContainsFunc(came, func(event string) bool { return slices.Contains(f.events, event) }) {
 		return true, nil
 	}
-	came, err = t.options.Store.DeliveredAbout(ctx, store.SubjectOf(f.key.Forge, f.key.Repository), f.since)
+	came, err = t.options.Store.DeliveredAbout(ctx, f.key.Repo().String(), f.since)
 	return len(came) > 0, err
 }
 
@@ -297,9 +292,9 @@ func (t *WebhookTrust) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read what webhooks deliver: %w", err)
 	}
-	known := map[repository]map[string]store.WebhookEvent{}
+	known := map[task.Repository]map[string]store.WebhookEvent{}
 	for _, event := range all {
-		of := repository{event.Forge, event.Repository}
+		of := task.Repository{Forge: event.Forge, Name: event.Repository}
 		if known[of] == nil {
 			known[of] = map[string]store.WebhookEvent{}
 		}

@@ -197,7 +197,7 @@ func (r *run) requestText(in room) string {
 	b.WriteString(". What it asks for is what you are to do to the project:\n")
 	b.WriteString(quoteBy(kind, work.Author, work.Title+"\n\n"+work.Body, longestRequest))
 	for _, text := range in.fitted(len(work.Comments), func(i, most int) string {
-		return quoteComment(work.Comments[i].source(), work.Comments[i], most)
+		return quoteComment(sourceOf(work.Comments[i]), work.Comments[i], most)
 	}) {
 		b.WriteString("\n" + text)
 	}
@@ -214,7 +214,7 @@ func pullText(pull Pull, in room) string {
 	b.WriteString(quoteBy("pull request", Person{Login: pull.Author}, pull.Title+"\n\n"+pull.Body, longestComment))
 	type said struct {
 		heading, source string
-		comment         Comment
+		comment         task.CommentEntry
 	}
 	var all []said
 	for _, comment := range pull.Summaries {

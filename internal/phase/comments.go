@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -90,13 +91,13 @@ func (t *chat) catchUp(ctx context.Context) error {
 }
 
 // waiting are the comments that were not taken up yet.
-func (r *run) waiting(ctx context.Context) ([]Comment, error) {
+func (r *run) waiting(ctx context.Context) ([]task.CommentEntry, error) {
 	comments, err := r.Desk.Comments(ctx, r.state.position)
-	return slices.DeleteFunc(comments, func(c Comment) bool { return c.Position <= r.state.position }), err
+	return slices.DeleteFunc(comments, func(c task.CommentEntry) bool { return c.Position <= r.state.position }), err
 }
 
 // take takes comments up: they are in the journal as taken when the model has them.
-func (t *chat) take(ctx context.Context, comments []Comment) error {
+func (t *chat) take(ctx context.Context, comments []task.CommentEntry) error {
 	signal := judge(comments)
 	counting := counted(comments)
 	if len(counting) == 0 {
@@ -109,7 +110,7 @@ func (t *chat) take(ctx context.Context, comments []Comment) error {
 
 // pinComments pins comments that the conversation does not have. Past the room that there
 // is for comments, those that it has are shortened.
-func (t *chat) pinComments(ctx context.Context, comments []Comment) error {
+func (t *chat) pinComments(ctx context.Context, comments []task.CommentEntry) error {
 	room := t.run.commentRoom(t.phase)
 	added := conversation.Block{
 		Name: fmt.Sprint(commentsBlock, comments[len(comments)-1].Position),
@@ -136,14 +137,14 @@ func (t *chat) shorten(ctx context.Context, in room, added conversation.Block, b
 	if size <= in.whole+in.shortened || len(others) == 0 {
 		return nil
 	}
-	earlier := slices.DeleteFunc(slices.Clone(t.run.state.newComments), func(c Comment) bool { return c.Position >= before })
+	earlier := slices.DeleteFunc(slices.Clone(t.run.state.newComments), func(c task.CommentEntry) bool { return c.Position >= before })
 	left := room{in.whole/2 - len(added.Text), in.shortened}
 	return t.conversation.Replace(ctx, others, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + left.describeAll(earlier)})
 }
 
 // inParts yields the comments in parts that are not too long for one entry.
-func inParts(comments []Comment) func(yield func([]Comment) bool) {
-	return func(yield func([]Comment) bool) {
+func inParts(comments []task.CommentEntry) func(yield func([]task.CommentEntry) bool) {
+	return func(yield func([]task.CommentEntry) bool) {
 		for begin := 0; begin < len(comments); {
 			end, size := begin, 0
 			for end < len(comments) && (end == begin || size+len(comments[end].Body) <= mostTaken) {
@@ -159,7 +160,7 @@ func inParts(comments []Comment) func(yield func([]Comment) bool) {
 }
 
 // judge says what becomes of each comment.
-func judge(comments []Comment) *SignalEntry {
+func judge(comments []task.CommentEntry) *SignalEntry {
 	signal := &SignalEntry{Signal: task.SignalComments}
 	for _, comment := range comments {
 		signal.Comments = append(signal.Comments, takenOf(comment))
@@ -168,26 +169,22 @@ func judge(comments []Comment) *SignalEntry {
 	return signal
 }
 
-// takenOf is a comment for the journal. The text of one that does not count is left out.
-func takenOf(comment Comment) TakenComment {
-	taken := TakenComment{Position: comment.Position, ID: comment.ID, Author: comment.Author.Login, Change: comment.Change,
-		Refused: comment.Refused}
-	if comment.Refused == "" {
-		taken.Kind, taken.About, taken.Access = comment.Kind, comment.About, comment.Author.Access
-		taken.Body = tool.Shorten(tool.Printable(comment.Body), keptComment)
-		taken.Before = tool.Shorten(tool.Printable(comment.Before), longestWas)
+// takenOf is a comment for the journal. Of one that is refused only the change is kept, and
+// who made it.
+func takenOf(comment task.CommentEntry) task.CommentEntry {
+	comment.CreatedAt, comment.UpdatedAt = time.Time{}, time.Time{}
+	if comment.Refused != "" {
+		comment.Kind, comment.About, comment.Access, comment.Body, comment.Before = "", "", "", "", ""
+		return comment
 	}
-	return taken
-}
-
-func (c TakenComment) comment() Comment {
-	return Comment{Position: c.Position, ID: c.ID, Kind: c.Kind, About: c.About, Author: Person{Login: c.Author, Access: c.Access},
-		Change: c.Change, Before: c.Before, Body: c.Body}
+	comment.Body = tool.Shorten(tool.Printable(comment.Body), keptComment)
+	comment.Before = tool.Shorten(tool.Printable(comment.Before), longestWas)
+	return comment
 }
 
 // counted are the comments that are taken up.
-func counted(comments []Comment) []Comment {
-	return slices.DeleteFunc(slices.Clone(comments), func(c Comment) bool { return c.Refused != "" })
+func counted(comments []task.CommentEntry) []task.CommentEntry {
+	return slices.DeleteFunc(slices.Clone(comments), func(c task.CommentEntry) bool { return c.Refused != "" })
 }
 
 // room is how many bytes there are for comments.
@@ -220,32 +217,36 @@ func (in room) fitted(count int, of func(i, most int) string) []string {
 }
 
 // describeAll describes comments, oldest first, as far as there is room.
-func (in room) describeAll(comments []Comment) string {
+func (in room) describeAll(comments []task.CommentEntry) string {
 	return strings.Join(in.fitted(len(comments), func(i, most int) string { return describe(comments[i], most) }), "\n\n")
 }
 
 // quoteComment quotes a comment, with so many bytes of its text.
-func quoteComment(source string, comment Comment, most int) string {
-	text := quoteBy(source, comment.Author, comment.Body, most)
+func quoteComment(source string, comment task.CommentEntry, most int) string {
+	text := quoteBy(source, authorOf(comment), comment.Body, most)
 	if len(comment.Body) > most {
-		text += fmt.Sprintf("\n(This is not all of it. Read it whole with the tool %s and the id %s.)", commentsTool, llm.QuoteLine(comment.reference()))
+		text += fmt.Sprintf("\n(This is not all of it. Read it whole with the tool %s and the id %s.)", commentsTool, llm.QuoteLine(reference(comment)))
 	}
 	return text
 }
 
+func authorOf(comment task.CommentEntry) Person {
+	return Person{Login: comment.Author, Access: comment.Access}
+}
+
 // describe is a comment as the model is told of it, with at most so many bytes of its text.
-func describe(comment Comment, most int) string {
-	author, id, place := textfmt.OneLine(comment.Author.Login), textfmt.OneLine(comment.ID), ""
+func describe(comment task.CommentEntry, most int) string {
+	author, id, place := textfmt.OneLine(comment.Author), textfmt.OneLine(comment.ID), ""
 	switch {
 	case comment.Kind == task.SummaryComment:
 		place = " in a review" + verdicts[comment.About]
 	case comment.About != "":
 		place = " on the line " + plainName(comment.About)
 	}
-	quoted := func(text string, most int) string { return quoteBy(comment.source(), comment.Author, text, most) }
-	switch task.CommentChange(comment.Change) {
+	quoted := func(text string, most int) string { return quoteBy(sourceOf(comment), authorOf(comment), text, most) }
+	switch comment.Change {
 	case task.CommentEdited:
-		now := fmt.Sprintf("%s has changed a comment of theirs (%s)%s. It now says:\n%s", author, id, place, quoteComment(comment.source(), comment, most))
+		now := fmt.Sprintf("%s has changed a comment of theirs (%s)%s. It now says:\n%s", author, id, place, quoteComment(sourceOf(comment), comment, most))
 		if comment.Before == "" {
 			return now
 		}
@@ -257,20 +258,20 @@ func describe(comment Comment, most int) string {
 		}
 		return gone + " and is not to be followed:\n" + quoted(comment.Body, min(longestWas, most))
 	}
-	return fmt.Sprintf("%s says%s:\n%s", author, place, quoteComment(comment.source(), comment, most))
+	return fmt.Sprintf("%s says%s:\n%s", author, place, quoteComment(sourceOf(comment), comment, most))
 }
 
 // reference is what the model calls a comment. Forges number comments of different kinds
 // apart.
-func (c Comment) reference() string {
+func reference(c task.CommentEntry) string {
 	if c.Kind == "" || c.Kind == task.ItemComment {
 		return textfmt.OneLine(c.ID)
 	}
 	return string(c.Kind) + "/" + textfmt.OneLine(c.ID)
 }
 
-// source is what the model is told that a comment is.
-func (c Comment) source() string {
+// sourceOf is what the model is told that a comment is.
+func sourceOf(c task.CommentEntry) string {
 	switch c.Kind {
 	case task.ReviewComment:
 		return "review comment"
@@ -307,7 +308,7 @@ func (r *run) readComments(of task.Phase) tool.Tool {
 		}
 		at := -1
 		for i := range all { // the last of several versions counts
-			if all[i].reference() == in.ID {
+			if reference(all[i]) == in.ID {
 				at = i
 			}
 		}
@@ -319,7 +320,7 @@ func (r *run) readComments(of task.Phase) tool.Tool {
 }
 
 // initialComments are the comments that were there when the run began.
-func (w Work) initialComments() []Comment {
+func (w Work) initialComments() []task.CommentEntry {
 	all := slices.Clone(w.Comments)
 	if w.Pull != nil {
 		all = append(all, w.Pull.Summaries...)
@@ -334,20 +335,20 @@ func (w Work) initialComments() []Comment {
 }
 
 // listed lists comments by their first words.
-func listed(comments []Comment, from int) string {
+func listed(comments []task.CommentEntry, from int) string {
 	const most, words = 100, 120
 	from = min(from, len(comments))
 	lines := []string{fmt.Sprintf("There are %d comments, oldest first.", len(comments))}
 	for _, comment := range comments[from:min(from+most, len(comments))] {
 		text := textfmt.OneLine(tool.Printable(comment.Body))
 		if len(text) > words {
-			text = strings.ToValidUTF8(text[:words], "") + "…"
+			text = textfmt.Clip(text, words) + "…"
 		}
 		place := ""
 		if comment.Kind == task.ReviewComment && comment.About != "" {
 			place = " on " + plainName(comment.About)
 		}
-		lines = append(lines, fmt.Sprintf("- %s by %s%s, %d bytes: %s", llm.QuoteLine(comment.reference()), llm.QuoteLine(textfmt.OneLine(comment.Author.Login)),
+		lines = append(lines, fmt.Sprintf("- %s by %s%s, %d bytes: %s", llm.QuoteLine(reference(comment)), llm.QuoteLine(textfmt.OneLine(comment.Author)),
 			place, len(comment.Body), llm.QuoteLine(text)))
 	}
 	if left := len(comments) - from - most; left > 0 {
@@ -357,7 +358,7 @@ func listed(comments []Comment, from int) string {
 }
 
 // part is a part of a comment, of so many bytes.
-func part(comment Comment, from, most int) string {
+func part(comment task.CommentEntry, from, most int) string {
 	body := tool.Printable(comment.Body)
 	from = min(from, len(body))
 	for from < len(body) && !utf8.RuneStart(body[from]) {
@@ -376,24 +377,24 @@ func part(comment Comment, from, most int) string {
 }
 
 // missing are the comments that were taken up and that a conversation does not have.
-func (s *state) missing(name string) []Comment {
+func (s *state) missing(name string) []task.CommentEntry {
 	has := s.has[name]
-	return slices.DeleteFunc(slices.Clone(s.newComments), func(c Comment) bool { return c.Position <= has })
+	return slices.DeleteFunc(slices.Clone(s.newComments), func(c task.CommentEntry) bool { return c.Position <= has })
 }
 
 // unanswered are the comments that were taken up and that the model that does the work has
 // not answered since.
-func (s *state) unanswered() []Comment {
+func (s *state) unanswered() []task.CommentEntry {
 	until := s.answered[string(task.Execution)]
-	return slices.DeleteFunc(slices.Clone(s.newComments), func(c Comment) bool { return c.Position <= until })
+	return slices.DeleteFunc(slices.Clone(s.newComments), func(c task.CommentEntry) bool { return c.Position <= until })
 }
 
 // tooLate says which comments were taken up and could not be dealt with any more.
 func (r *run) tooLate() string {
 	var late []notice.Late
 	for _, comment := range r.state.unanswered() {
-		late = append(late, notice.Late{Author: comment.Author.Login, Kind: cmp.Or(comment.Kind, task.ItemComment), About: comment.About,
-			Change: task.CommentChange(comment.Change)})
+		late = append(late, notice.Late{Author: comment.Author, Kind: cmp.Or(comment.Kind, task.ItemComment), About: comment.About,
+			Change: comment.Change})
 	}
 	if len(late) == 0 {
 		return ""

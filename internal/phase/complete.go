@@ -104,7 +104,7 @@ func (r *run) lastComments(ctx context.Context) (bool, error) {
 	if r.Comments.Disabled || !r.mayGoBack() {
 		return false, nil
 	}
-	var waiting []Comment
+	var waiting []task.CommentEntry
 	var err error
 	for range lastLooks { // there is no next look that could find what this one does not
 		if waiting, err = r.waiting(ctx); err == nil {

@@ -22,11 +22,11 @@ type Work struct {
 	Body       string
 	Author     Person
 	Labels     []string
-	Comments   []Comment // that were there at the start, oldest first
-	Branch     string    // that the work goes to
-	Base       string    // that it starts from
-	Pull       *Pull     // that the work is about; nil for a plain issue
-	Earlier    string    // the last summary of an earlier run on the item
+	Comments   []task.CommentEntry // that were there at the start, oldest first
+	Branch     string              // that the work goes to
+	Base       string              // that it starts from
+	Pull       *Pull               // that the work is about; nil for a plain issue
+	Earlier    string              // the last summary of an earlier run on the item
 	// Past is the journal of the run that goes on, oldest first; empty for a new
 	// one.
 	Past []task.Event
@@ -46,20 +46,6 @@ type Person struct {
 	Access string // none, read, write, admin; empty if it is not known
 }
 
-// Comment is something that a person said about the item.
-type Comment struct {
-	Position  int64 // among all that the run was told; see Desk.Comments
-	ID        string
-	Kind      task.CommentKind
-	Author    Person
-	Body      string
-	About     string // of a comment on a line the file and line, of the text of a review the verdict
-	Before    string // the beginning of what an edited one said before, if it is known
-	Change    string // new, edited, deleted; empty for one that was there at the start
-	Refused   string // the reason for which it is not to be taken up; see [task.Reason]
-	CreatedAt time.Time
-}
-
 // Pull is a pull request that a run works on.
 type Pull struct {
 	Number    int64
@@ -70,8 +56,8 @@ type Pull struct {
 	Head      string
 	Base      string
 	Commit    string
-	Threads   []Thread  // that ask for changes
-	Summaries []Comment // what the reviews say in all
+	Threads   []Thread            // that ask for changes
+	Summaries []task.CommentEntry // what the reviews say in all
 }
 
 // Thread is a conversation on a line of a pull request.
@@ -79,7 +65,7 @@ type Thread struct {
 	ID       string
 	Path     string
 	Line     int
-	Comments []Comment
+	Comments []task.CommentEntry
 }
 
 // Desk is a run's way to the world outside of its workspace: to the people and
@@ -93,7 +79,7 @@ type Desk interface {
 	// positions, as far as this machine has heard. It asks nobody, does not wait and
 	// changes nothing. The position of the last one is that of the last change that was
 	// heard of, also if that change took back what nobody has taken up.
-	Comments(ctx context.Context, after int64) ([]Comment, error)
+	Comments(ctx context.Context, after int64) ([]task.CommentEntry, error)
 	// References returns the other items that the text of the task's own item
 	// names, as far as they can be read. Whoever keeps the items decides which
 	// those are.

@@ -114,7 +114,7 @@ func (r *run) asksNothing(ctx context.Context) bool {
 		return false
 	}
 	comments, err := r.Desk.Comments(ctx, r.state.position)
-	return err == nil && !slices.ContainsFunc(comments, func(c Comment) bool { return c.Refused == "" })
+	return err == nil && !slices.ContainsFunc(comments, func(c task.CommentEntry) bool { return c.Refused == "" })
 }
 
 // awaitAnswer asks people and ends the run until they have answered.

@@ -107,24 +107,10 @@ type SetupEntry struct {
 
 // SignalEntry is a signal that the run acted on.
 type SignalEntry struct {
-	Signal   task.Signal    `json:"signal"`
-	Reason   task.Reason    `json:"reason,omitempty"`
-	Position int64          `json:"position,omitempty"` // of the last comment that was taken up
-	Comments []TakenComment `json:"comments,omitempty"`
-}
-
-// TakenComment is what became of a comment.
-type TakenComment struct {
-	Position int64  `json:"position"`
-	ID       string `json:"id"`
-	Author   string `json:"author"`
-	// Of one that was taken up; see [Comment].
-	Kind   task.CommentKind `json:"kind,omitempty"`
-	About  string           `json:"about,omitempty"`
-	Access string           `json:"access,omitempty"`
-	Before string           `json:"before,omitempty"`
-	Body   string           `json:"body,omitempty"`
-
-	Change  string `json:"change"`            // new, edited, deleted
-	Refused string `json:"refused,omitempty"` // why it was not taken up
+	Signal   task.Signal `json:"signal"`
+	Reason   task.Reason `json:"reason,omitempty"`
+	Position int64       `json:"position,omitempty"` // of the last comment that was taken up
+	// Comments are those that were taken up and those that were refused. They are
+	// without times, and of a refused one there is no more than by whom it was.
+	Comments []task.CommentEntry `json:"comments,omitempty"`
 }

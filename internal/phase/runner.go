@@ -179,8 +179,8 @@ type run struct {
 	// wentBackAt is the position of the comments at which execution went on for newer
 	// ones the last time; -1 if it has not.
 	wentBackAt int64
-	refused    []Comment  // what people said before it began and that does not count
-	writing    sync.Mutex // the order of the journal
+	refused    []task.CommentEntry // what people said before it began and that does not count
+	writing    sync.Mutex          // the order of the journal
 	state      *state
 	workbench  *workbench
 	project    *project

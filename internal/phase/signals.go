@@ -32,7 +32,7 @@ func (t *chat) checkpoint(ctx context.Context, point turn.Point) error {
 // setAside takes what people said before the run began and that does not count out of
 // what the model is told. It is kept for the record.
 func (r *run) setAside() {
-	counts := func(comments []Comment) (kept []Comment) {
+	counts := func(comments []task.CommentEntry) (kept []task.CommentEntry) {
 		for _, comment := range comments {
 			if comment.Refused == "" {
 				kept = append(kept, comment)

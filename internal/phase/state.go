@@ -41,15 +41,15 @@ type state struct {
 	plan          *Plan
 	plans         []string // the actions of every plan so far, to see when one comes again
 	setup         *SetupEntry
-	saved         string           // the last commit of work in progress
-	branch        string           // the commit of the finished work
-	position      int64            // of the last comment that was taken up
-	refused       map[string]bool  // comments that were not taken up, by ID
-	newComments   []Comment        // what people said while the run went on, by position
-	has           map[string]int64 // the position up to which a conversation has it
-	answered      map[string]int64 // the position up to which the model has answered there since
-	waitedAt      int64            // the step at which the run paused for an answer
-	asking        bool             // it has not taken up an answer since
+	saved         string              // the last commit of work in progress
+	branch        string              // the commit of the finished work
+	position      int64               // of the last comment that was taken up
+	refused       map[string]bool     // comments that were not taken up, by ID
+	newComments   []task.CommentEntry // what people said while the run went on, by position
+	has           map[string]int64    // the position up to which a conversation has it
+	answered      map[string]int64    // the position up to which the model has answered there since
+	waitedAt      int64               // the step at which the run paused for an answer
+	asking        bool                // it has not taken up an answer since
 	notified      map[string]bool
 	summary       string
 	failed        *givenUp
@@ -227,7 +227,7 @@ func (s *state) applySignal(entry Entry) {
 		if comment.Refused != "" {
 			s.refused[comment.ID] = true
 		} else {
-			s.newComments = append(s.newComments, comment.comment())
+			s.newComments = append(s.newComments, comment)
 			whole = whole || comment.Body != "" || comment.Change == "deleted"
 		}
 	}
@@ -237,7 +237,7 @@ func (s *state) applySignal(entry Entry) {
 	if entry.Signal.Reason == task.ReasonAwaitingAnswer {
 		s.waitedAt, s.asking = entry.Step, true
 	}
-	if entry.Signal.Position > 0 && slices.ContainsFunc(entry.Signal.Comments, func(c TakenComment) bool { return c.Refused == "" }) {
+	if entry.Signal.Position > 0 && slices.ContainsFunc(entry.Signal.Comments, func(c task.CommentEntry) bool { return c.Refused == "" }) {
 		s.asking = false
 	}
 }

@@ -54,14 +54,9 @@ func isBot(login string) bool { return strings.HasSuffix(login, "[bot]") || logi
 
 // LookAtPull reads the review threads of a pull request and answers what people
 // replied there. It may be called as often as one likes, on any number of servers:
-// each comment is a turn once.
-func (s *Service) LookAtPull(ctx context.Context, pull task.Key) error {
-	return s.lookAtPull(ctx, pull, true)
-}
-
-// lookAtPull does so, and tries again those replies that could not be answered only if it
-// is to: a change of the pull request is no reason to use up their attempts.
-func (s *Service) lookAtPull(ctx context.Context, pull task.Key, again bool) error {
+// each comment is a turn once. It tries again those replies that could not be answered
+// only if it is to: a change of the pull request is no reason to use up their attempts.
+func (s *Service) LookAtPull(ctx context.Context, pull task.Key, again bool) error {
 	reviews, err := s.Store.ListReviews(ctx, store.ReviewFilter{Pull: pull})
 	if err != nil || len(reviews) == 0 {
 		return err

@@ -97,7 +97,7 @@ func (s *Service) lookAt(ctx context.Context, pull task.Key, again bool) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	err := s.lookAtPull(ctx, pull, again)
+	err := s.LookAtPull(ctx, pull, again)
 	if err != nil && ctx.Err() == nil {
 		s.Log.WarnContext(ctx, "failed to answer all replies to a review; retrying", "pull", pull.String(), "error", err)
 	}

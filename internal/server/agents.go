@@ -80,8 +80,16 @@ func (s *Server) enrolling(enrolment access.Enrolment) func(huma.Context, func(h
 // maxEnrolBody is more than enough for a token and a name.
 const maxEnrolBody = 4 << 10
 
+// AgentStore is what showing agents and ending their tokens needs of the database.
+type AgentStore interface {
+	ListAgents(ctx context.Context) ([]store.Agent, error)
+	ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error)
+	AgentIs(ctx context.Context, token string, condition store.Condition, at time.Time) error
+	RevokeToken(ctx context.Context, id string, at time.Time) error
+}
+
 // ListAgents returns the agents with what they are working on.
-func ListAgents(ctx context.Context, from store.Store) ([]wire.Agent, error) {
+func ListAgents(ctx context.Context, from AgentStore) ([]wire.Agent, error) {
 	found, err := from.ListAgents(ctx)
 	if err != nil {
 		return nil, err
@@ -119,7 +127,7 @@ func unlessZero(t time.Time) *time.Time {
 
 // RevokeAgent ends the token of an agent, by its id or, if that names one valid
 // agent, by its name.
-func RevokeAgent(ctx context.Context, in store.Store, idOrName string, at time.Time) error {
+func RevokeAgent(ctx context.Context, in AgentStore, idOrName string, at time.Time) error {
 	agents, err := in.ListAgents(ctx)
 	if err != nil {
 		return err

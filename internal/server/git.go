@@ -11,9 +11,15 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// GitStore is what serving repositories needs of the database.
+type GitStore interface {
+	access.LeaseStore
+	store.Tokens
+}
+
 // Git serves the mirrors to whoever holds the lease of a task. People may fetch what
 // the task has made, with a token that lets them see it.
-func Git(mirrors *mirror.Mirrors, known store.Store, now func() time.Time) http.Handler {
+func Git(mirrors *mirror.Mirrors, known GitStore, now func() time.Time) http.Handler {
 	leases := access.Leases{Store: known, Now: now}
 	tokens := access.Tokens{Store: known, Now: now}
 	return mirrors.Handler(func(ctx context.Context, id task.ID, token string) (mirror.Holder, error) {
@@ -33,7 +39,7 @@ func Git(mirrors *mirror.Mirrors, known store.Store, now func() time.Time) http.
 }
 
 // taskForViewer is the task, if the token has a role that may see it.
-func taskForViewer(ctx context.Context, tokens access.Tokens, known store.Store, id task.ID, token string) (task.Task, error) {
+func taskForViewer(ctx context.Context, tokens access.Tokens, known GitStore, id task.ID, token string) (task.Task, error) {
 	person, err := tokens.Check(ctx, token)
 	if err != nil {
 		return task.Task{}, err

@@ -13,7 +13,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -150,15 +149,10 @@ func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment
 		TaskID: string(a.Task.ID), Generation: a.Task.Generation, TaskType: string(a.Task.Type), RequiredRole: string(a.Task.Role),
 		Forge: string(key.Forge), Repository: key.Repository, Kind: string(key.Kind), Number: key.Number,
 		URL: a.Item.URL, Title: a.Item.Title, Body: a.Item.Body, Author: a.Item.Author, AuthorAccess: a.AuthorAccess.String(),
-		Labels: append([]string{}, a.Item.Labels...), Comments: []wire.Comment{}, Prompt: a.Prompt, Branch: a.Branch, Base: a.Base,
+		Labels: append([]string{}, a.Item.Labels...), Comments: withoutRefusedTexts(a.Comments), Prompt: a.Prompt, Branch: a.Branch, Base: a.Base,
 		CloneURL: at + "/git/" + string(a.Task.ID) + ".git",
 		Lease:    wire.Lease{Token: a.Token, ExpiresAt: a.Task.Lease.ExpiresAt, Every: h.Renew().Milliseconds()},
 		Earlier:  a.Earlier,
-	}
-	for _, c := range a.Comments {
-		one := judged(plainComment(c.Comment), c.Standing)
-		one.Position = c.Position
-		assigned.Comments = append(assigned.Comments, one)
 	}
 	if a.Pull != nil {
 		assigned.PullRequest = pullOf(*a.Pull)
@@ -171,36 +165,18 @@ func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment
 	return assigned
 }
 
-func plainComment(c task.Comment) wire.Comment {
-	return wire.Comment{ID: c.ID, Kind: string(c.Kind), Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, About: c.About}
-}
-
-// judged adds what the author of a comment counts for. What one says whose comments do
-// not count is not for the run.
-func judged(c wire.Comment, author items.Standing) wire.Comment {
-	c.Access, c.Refused = author.Access, string(author.Refused)
-	if !author.MaySteer() {
-		c.Body = ""
-	}
-	return c
-}
-
 func pullOf(p assignment.PullBrief) *wire.PullRequest {
 	pull := &wire.PullRequest{
 		Number: p.Item.Key.Number, URL: p.Item.URL, Title: p.Item.Title, Body: p.Item.Body, Author: p.Item.Author,
 		Head: p.Item.Head, HeadRef: p.HeadRef, Base: p.Item.Base, Commit: p.Item.HeadCommit, Diff: p.Diff, CutFiles: p.CutFiles,
+		Summaries: withoutRefusedTexts(p.Summaries),
 	}
 	for _, thread := range p.Threads {
 		one := wire.ReviewThread{ID: thread.ID, Path: thread.Anchor.Path, Line: thread.Anchor.Line, Old: thread.Anchor.Side == forge.OldSide}
 		for _, c := range thread.Comments {
-			one.Comments = append(one.Comments, plainComment(c))
+			one.Comments = append(one.Comments, task.CommentEntry{Comment: c})
 		}
 		pull.Threads = append(pull.Threads, one)
-	}
-	for _, review := range p.Summaries {
-		pull.Summaries = append(pull.Summaries, judged(wire.Comment{
-			ID: review.ID, Kind: string(task.ReviewComment), Author: review.Author, Body: review.Body, CreatedAt: review.At, UpdatedAt: review.At,
-		}, review.Standing))
 	}
 	for _, issue := range p.Issues {
 		pull.Issues = append(pull.Issues, wire.IssueText{Number: issue.Key.Number, Title: issue.Title, Body: issue.Body})

@@ -20,6 +20,12 @@ type (
 	overOutput struct{ Body wire.RunsOver }
 )
 
+// overStore is what noting runs that cannot be put away needs of the database.
+type overStore interface {
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+	Append(ctx context.Context, events []task.Event) (added int, err error)
+}
+
 // registerOver lets agents find out what became of runs that they have paused or
 // lost: the files of those that will not go on are put away.
 func (s *Server) registerOver() {

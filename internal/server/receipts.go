@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -25,6 +26,13 @@ type (
 	}
 	receiptsOutput struct{ Body wire.Receipts }
 )
+
+// receiptStore is what showing receipts needs of the database.
+type receiptStore interface {
+	Receipt(ctx context.Context, id string) (store.Receipt, error)
+	ReceiptsOf(ctx context.Context, id task.ID) ([]store.Receipt, error)
+	ReceiptKeys(ctx context.Context) ([]store.ReceiptKey, error)
+}
 
 // registerReceipts serves receipts to those who may see the tasks that they are of, and
 // the keys to everybody.

@@ -230,7 +230,7 @@ func TestRepliesAreAnsweredOnTheForge(t *testing.T) {
 	h.wrote(t, "review <nil>")
 	threads, err := h.forge.ReviewThreads(t.Context(), h.pull)
 	must(t, err)
-	must(t, h.service.LookAtPull(t.Context(), h.pull)) // nothing to answer yet
+	must(t, h.service.LookAtPull(t.Context(), h.pull, true)) // nothing to answer yet
 	changes := items.NewFeed(h.snapshots)
 	t.Cleanup(changes.Follow(h.store))
 	h.service.StartWatching(t.Context(), changes, time.Hour)
@@ -243,7 +243,7 @@ func TestRepliesAreAnsweredOnTheForge(t *testing.T) {
 	var group sync.WaitGroup
 	for _, service := range []*review.Service{h.service, other, other} {
 		group.Go(func() {
-			if err := service.LookAtPull(t.Context(), h.pull); err != nil {
+			if err := service.LookAtPull(t.Context(), h.pull, true); err != nil {
 				t.Error(err)
 			}
 		})
@@ -347,28 +347,28 @@ func TestRepliesAreTriedAgain(t *testing.T) {
 	h.wrote(t, "review <nil>")
 	h.reply(t, "alice", "later")
 	for range 2 {
-		if err := h.service.LookAtPull(t.Context(), h.pull); task.CodeOf(err) != task.Unavailable {
+		if err := h.service.LookAtPull(t.Context(), h.pull, true); task.CodeOf(err) != task.Unavailable {
 			t.Fatalf("looking gives %v", err)
 		}
 	}
-	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	must(t, h.service.LookAtPull(t.Context(), h.pull, true))
 	h.wrote(t, "reply <nil>")
 
 	h.reply(t, "alice", "never")
 	must(t, h.board.AddUser(t.Context(), "carol", forge.WriteAccess))
 	h.reply(t, "carol", "and now?")
-	if err := h.service.LookAtPull(t.Context(), h.pull); task.CodeOf(err) != task.Unavailable {
+	if err := h.service.LookAtPull(t.Context(), h.pull, true); task.CodeOf(err) != task.Unavailable {
 		t.Fatalf("looking gives %v", err)
 	}
 	h.wrote(t, "reply <nil>")
 	before := len(h.model.Records())
 	for range 10 {
-		_ = h.service.LookAtPull(t.Context(), h.pull) // it fails until it gives up
+		_ = h.service.LookAtPull(t.Context(), h.pull, true) // it fails until it gives up
 	}
 	if tried := len(h.model.Records()) - before; tried != 4 {
 		t.Errorf("tried another %d times", tried)
 	}
-	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	must(t, h.service.LookAtPull(t.Context(), h.pull, true))
 	shared, err := h.store.SharedThread(t.Context(), record.ID, "en")
 	must(t, err)
 	said, err := h.service.Messages(t.Context(), "vera", shared.ID)
@@ -392,13 +392,13 @@ func TestRepliesOfStrangersAreNotAnswered(t *testing.T) {
 	must(t, h.board.AddUser(t.Context(), "mallory", forge.ReadAccess))
 	h.reply(t, "mallory", "Why?")
 	before := len(h.model.Records())
-	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	must(t, h.service.LookAtPull(t.Context(), h.pull, true))
 	if asked := len(h.model.Records()) - before; asked != 0 {
 		t.Errorf("a stranger has the model asked %d times", asked)
 	}
 	must(t, h.board.SetAccess(t.Context(), "alice", forge.ReadAccess)) // who wrote it
 	h.reply(t, "alice", "Why?")
-	must(t, h.service.LookAtPull(t.Context(), h.pull))
+	must(t, h.service.LookAtPull(t.Context(), h.pull, true))
 	h.wrote(t, "reply <nil>")
 }
 

@@ -9,10 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/toryo-dev/toryo/internal/broker"
-	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -74,6 +72,13 @@ type (
 		Body wire.Settlement
 	}
 )
+
+// runStore is what the operations on runs need of the database besides what [broker.Runs]
+// has.
+type runStore interface {
+	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
+	SpentFor(ctx context.Context, id string) (task.ID, error)
+}
 
 // runsAPI is what agents ask about the tasks that they hold.
 type runsAPI struct {
@@ -148,22 +153,20 @@ func signalsOf(signals broker.Signals) wire.Signals {
 	if signals.Pause != nil {
 		shown.Pause = &wire.Halt{Reason: string(signals.Pause.Reason), Since: signals.Pause.At}
 	}
-	for _, entry := range signals.Comments {
-		shown.Comments = append(shown.Comments, commentOf(entry))
-	}
+	shown.Comments = withoutRefusedTexts(signals.Comments)
 	return shown
 }
 
-func commentOf(e store.CommentEntry) wire.Comment {
-	shown := wire.Comment{
-		Position: e.Position, ID: e.Comment.ID, Kind: string(e.Comment.Kind), Author: e.Comment.Author,
-		Body: e.Comment.Body, CreatedAt: e.Comment.CreatedAt, UpdatedAt: e.Comment.UpdatedAt,
-		About: e.Comment.About, Before: e.Before,
+// withoutRefusedTexts are the comments as a run gets them: what one says that is refused is
+// not for the run.
+func withoutRefusedTexts(comments []task.CommentEntry) []task.CommentEntry {
+	shown := append([]task.CommentEntry{}, comments...)
+	for i := range shown {
+		if shown[i].Refused != "" {
+			shown[i].Body = ""
+		}
 	}
-	if e.Change != store.CommentPresent {
-		shown.Change = string(e.Change)
-	}
-	return judged(shown, items.Standing{Access: e.Access, Refused: e.Refused})
+	return shown
 }
 
 func (a runsAPI) references(ctx context.Context, held broker.Lease, _ *heldInput) (*referencesOutput, error) {

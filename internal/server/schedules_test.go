@@ -166,7 +166,7 @@ func (l *life) checkpoint(crash bool) {
 		}
 		l.position = last
 		for _, c := range signals.Comments {
-			l.heard = append(l.heard, c.Change+"/"+c.ID+"/"+c.Body)
+			l.heard = append(l.heard, string(c.Change)+"/"+c.ID+"/"+c.Body)
 			if task.SameLogin(c.Author, bot) {
 				l.r.Fatalf("the run hears the bot: %+v", c)
 			}

@@ -19,16 +19,31 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // maxBody is the most that is read of the body of a request to the API.
 const maxBody = 8 << 20
 
+// Store is what the server needs of the database. Each part is where it is used; what the
+// methods do is said in package store.
+type Store interface {
+	GitStore
+	AgentStore
+	access.AuditStore
+	access.EnrolmentStore
+	taskStore
+	overStore
+	receiptStore
+	runStore
+	pauseStore
+	sightingStore
+	Ping(ctx context.Context) error
+}
+
 // Options is what a server needs.
 type Options struct {
-	Store   store.Store
+	Store   Store
 	Log     *slog.Logger
 	Metrics *metrics.Registry
 	Traces  trace.TracerProvider
@@ -76,7 +91,7 @@ type Pages interface {
 
 // Server answers HTTP requests.
 type Server struct {
-	store  store.Store
+	store  Store
 	tokens access.Tokens
 	leases access.Leases
 	audit  access.Auditor

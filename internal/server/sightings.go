@@ -5,17 +5,20 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/toryo-dev/toryo/internal/store"
 )
 
 // sightingsEvery is how often it is written down which agents were heard of: all
 // at once, so that many waiting agents cost the database little.
 const sightingsEvery = 10 * time.Second
 
+// sightingStore is what sightings are written to.
+type sightingStore interface {
+	AgentsSeen(ctx context.Context, seen map[string]time.Time) error
+}
+
 // sightings collects when agents were heard of.
 type sightings struct {
-	store store.Agents
+	store sightingStore
 	log   *slog.Logger
 	now   func() time.Time
 

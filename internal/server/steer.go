@@ -74,6 +74,12 @@ func (s *Server) registerOwnPauses(controller *broker.Controller) {
 	})
 }
 
+// pauseStore is what the pause of everything needs of the database.
+type pauseStore interface {
+	GeneralPauses(ctx context.Context) ([]store.GeneralPause, error)
+	ResumeAll(ctx context.Context, source string) (bool, error)
+}
+
 func (s *Server) registerGeneralPause(controller *broker.Controller) {
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "list-pauses", Method: http.MethodGet, Path: "/v1/pause", Summary: "Who wants everything to be paused",

@@ -41,7 +41,7 @@ func (h *oneTask) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // takes is an executor that takes up what people said, all of it at once, and is done.
-type takes func(comment phase.Comment)
+type takes func(comment task.CommentEntry)
 
 // Execute implements agent.Executor.
 func (take takes) Execute(ctx context.Context, run agent.Run) (wire.Result, error) {
@@ -104,7 +104,7 @@ func TestTakenBackBetweenTwoLooks(t *testing.T) {
 				w.look(t, made.ID)
 			}
 			var got []string
-			w.workOn(t, assigned, takes(func(c phase.Comment) { got = append(got, c.Change+" "+c.Body) }))
+			w.workOn(t, assigned, takes(func(c task.CommentEntry) { got = append(got, string(c.Change)+" "+c.Body) }))
 			w.wantState(t, made.ID, task.Done, task.ReasonCompleted)
 			if !slices.Equal(got, []string{"new oil it"}) {
 				t.Errorf("the run takes up %q", got)

@@ -171,7 +171,7 @@ func TestAcceptFrom(t *testing.T) {
 			for _, c := range signals.Comments {
 				told := c.Author + ": " + c.Body
 				if c.Refused != "" {
-					told = c.Author + " refused " + c.Refused + c.Body
+					told = c.Author + " refused " + string(c.Refused) + c.Body
 				}
 				heard = append(heard, told)
 			}

@@ -12,6 +12,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
+// taskStore is what showing tasks needs of the database.
+type taskStore interface {
+	Task(ctx context.Context, id task.ID) (task.Task, error)
+	ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error)
+	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+}
+
 type (
 	tasksInput struct {
 		State      []string `query:"state" doc:"Only tasks in these states" enum:"queued,running,paused,stopped,done,failed"`

@@ -185,7 +185,7 @@ func deliverySubject(delivery forge.Delivery) string {
 	}
 	anyItem := task.Key{Forge: delivery.Forge, Repository: delivery.Repository, Kind: task.Issue, Number: 1}
 	if delivery.Kind == forge.RepositoryChanged && anyItem.Validate() == nil {
-		return store.SubjectOf(delivery.Forge, delivery.Repository)
+		return anyItem.Repo().String()
 	}
 	return ""
 }

@@ -42,7 +42,7 @@ func told(t *testing.T, held *wire.Held) (all []string) {
 			line += " (was: " + c.Before + ")"
 		}
 		if c.Refused != "" {
-			line += "refused " + c.Refused
+			line += "refused " + string(c.Refused)
 		}
 		all = append(all, line)
 	}
@@ -140,7 +140,7 @@ func TestStrangersReviewsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := entries[len(entries)-1]; last.Change != store.CommentNew || last.Refused != "" || last.Before != "" || last.Comment.Body != "please paint it" {
+	if last := entries[len(entries)-1]; last.Change != task.CommentNew || last.Refused != "" || last.Before != "" || last.Comment.Body != "please paint it" {
 		t.Errorf("the log has %+v", last)
 	}
 }

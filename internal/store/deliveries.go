@@ -35,15 +35,11 @@ type Delivery struct {
 	Forge task.Forge
 	ID    string
 	At    time.Time
-	// Subject is the item that it was about, or the repository, as [SubjectOf] writes it;
-	// empty if it was about nothing.
+	// Subject is the [task.Key] of the item that it was about, or the [task.Repository],
+	// as a text; empty if it was about nothing.
 	Subject string
 	Event   string // for which the webhook is enabled; may be empty
 }
-
-// SubjectOf is the subject of deliveries about a whole repository. That of deliveries
-// about an item is its key as a text.
-func SubjectOf(forge task.Forge, repository string) string { return string(forge) + ":" + repository }
 
 // Received is a webhook that came in, and what became of it.
 type Received struct {

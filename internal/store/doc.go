@@ -2,23 +2,26 @@
 // database, cut into small interfaces by need.
 //
 //	Tasks, Leases     tasks, their moves and who holds them
-//	Events            the journal of every task
+//	Events, Runs      the journal of every task, and what a run does with its lease
+//	Halts, CommentLog the stops and pauses that are wanted, and what people said
+//	Receipts          signed verdicts and the keys that they are signed with
 //	Refs              what tasks have in git
 //	Outbox            forge writes that are durable before they are tried
 //	ForgeCache        answers of a forge, kept with their ETags
-//	Deliveries        webhooks that were dealt with
+//	Deliveries, Webhooks   webhooks that were dealt with, and how far they are trusted
 //	Spending          what calls to models use, and what is reserved for them
 //	Questions, Reviews, Threads   reviews and the chat about them
 //	BoardRepositories, BoardItems, BoardComments, BoardReviews,
 //	BoardUsers, BoardReactions, BoardStatuses   the built-in board
-//	Tokens            API tokens, hashed
+//	Tokens, Agents    API tokens, hashed, and the agents that have them
 //	Notices, Elections, Clock what several servers on one database need
 //	Processes                 what is held by which process
 //	Users, Sessions   who may sign in to the pages, and who has
 //	Audit             what people have done
 //
-// [Store] is all of them together, and is what an adapter implements. Callers
-// ask for the small interface that they need.
+// [Store] is all of them together: what an adapter implements, the suite tests and the
+// program opens. Every other package asks for one of the small interfaces, or names the
+// methods that it calls in an interface of its own.
 //
 // The contract of every method, unless its comment says otherwise:
 //

@@ -26,6 +26,10 @@ const (
 	CommentNew     CommentChange = "new"
 	CommentEdited  CommentChange = "edited"
 	CommentDeleted CommentChange = "deleted"
+
+	// CommentPresent is only in the log of a task: the comment was there when the task
+	// was handed out.
+	CommentPresent CommentChange = "present"
 )
 
 // Net is what several changes of one comment come to for somebody who was told of none
@@ -48,17 +52,34 @@ func Net(first, last CommentChange) CommentChange {
 // Comment is one comment of a person or a bot on an item. Its ID is the forge's
 // own and stays the same when the comment is edited; it is unique among the
 // comments of one kind on one item.
+//
+// Everything that passes a comment on has it as it is here, so its JSON is that of the
+// protocol between server and agents and of the journal. Only the journal leaves out the
+// kind and the times.
 type Comment struct {
-	ID        string
-	Kind      CommentKind
-	Author    string
-	Body      string
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	ID     string      `json:"id"`
+	Kind   CommentKind `json:"kind,omitempty" required:"true" enum:"item,review,summary"`
+	Author string      `json:"author"`
+	Body   string      `json:"body"`
 	// About says more about where it stands: of a comment on a line the file and the
 	// line, as path:12, and of the text of a review the verdict. It may change without
 	// an edit.
-	About string
+	About     string    `json:"about,omitempty" doc:"Of a comment on a line the file and line, of the text of a review the verdict"`
+	CreatedAt time.Time `json:"created_at,omitzero" required:"true"`
+	UpdatedAt time.Time `json:"updated_at,omitzero" required:"true"`
+}
+
+// CommentEntry is a comment as a task is told of it: an entry of the task's comment log,
+// of an assignment, of the signals and of the journal.
+type CommentEntry struct {
+	Comment                // of a deleted one, as it was last
+	Position int64         `json:"position,omitempty" doc:"Its place among all that the task was told; see Signals"`
+	Change   CommentChange `json:"change,omitempty" doc:"Whether it is new, was edited or was deleted" enum:"new,edited,deleted"`
+	Access   string        `json:"access,omitempty" doc:"What the author may do in the repository"`
+	// Before is empty if a run was not told of what the comment said before.
+	Before  string    `json:"before,omitempty" doc:"The beginning of what an edited comment said before"`
+	Refused Reason    `json:"refused,omitempty" doc:"The reason for which it is not to be taken up; then there is no text"`
+	At      time.Time `json:"-"` // when the log got it
 }
 
 // CommentRef tells a comment from the others on its item.

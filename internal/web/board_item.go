@@ -16,6 +16,14 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// boardStore is what the pages of the board need of the database besides what
+// [board.Board] has.
+type boardStore interface {
+	TaskOf(ctx context.Context, key task.Key, kind task.Type) (task.Task, error)
+	BoardItem(ctx context.Context, repository string, number int64) (store.BoardItem, error)
+	ListBoardItems(ctx context.Context, filter store.BoardFilter) ([]store.BoardItem, error)
+}
+
 // itemView is an issue or a pull request with all that belongs to it.
 type itemView struct {
 	forge.Item

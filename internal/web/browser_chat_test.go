@@ -49,8 +49,12 @@ func withReviews(t testing.TB) with {
 	parsed, err := script.Parse("answers", answers(t))
 	must(t, err)
 	return func(o *Options) {
+		database, both := o.Store.(review.Store)
+		if !both {
+			t.Fatal("the database of the pages is not one for reviews")
+		}
 		service := review.New(review.Options{
-			Store: o.Store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Store: database, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			Model: func(review.Purpose) (llm.Model, error) {
 				return script.NewModel(parsed, llm.Endpoint{ContextLength: 100_000, MaxTokens: 1000}), nil
 			},

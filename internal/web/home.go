@@ -15,6 +15,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// homeStore is what the first page and the queue need of the database.
+type homeStore interface {
+	ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error)
+	ListAgents(ctx context.Context) ([]store.Agent, error)
+	Spent(ctx context.Context, id task.ID, at time.Time) (ofTask, ofDay store.Amount, err error)
+}
+
 // homeList is how many tasks a list on the home page shows.
 const homeList = 8
 

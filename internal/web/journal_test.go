@@ -76,8 +76,8 @@ func (j *journal) run() {
 		j.add(task.ModelUsed, phase.Entry{Usage: &phase.Usage{Model: "small", Scripted: true, Usage: llm.Usage{Input: 900 + 300*i, Output: 80}, Cost: llm.Money(1500 + 400*i)}})
 	}
 	j.add(task.Saved, phase.Entry{Step: 1, Commit: "0123abcd"})
-	j.add(task.SignalTaken, phase.Entry{Step: 1, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 2, Comments: []phase.TakenComment{
-		{Position: 1, ID: "1", Author: "alice", Change: "new"}, {Position: 2, ID: "2", Author: "mallory", Change: "new", Refused: "no_write_access"},
+	j.add(task.SignalTaken, phase.Entry{Step: 1, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 2, Comments: []task.CommentEntry{
+		{Comment: task.Comment{ID: "1", Author: "alice"}, Position: 1, Change: "new"}, {Comment: task.Comment{ID: "2", Author: "mallory"}, Position: 2, Change: "new", Refused: "no_write_access"},
 	}}})
 	j.add(task.NoteTaken, phase.Entry{Text: "Something for people."})
 }

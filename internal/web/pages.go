@@ -15,13 +15,25 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// Store is what the pages need of the database. Each part is where it is used; what the
+// methods do is said in package store.
+type Store interface {
+	access.AccountStore
+	access.AuditStore
+	homeStore
+	taskStore
+	receiptStore
+	reviewStore
+	boardStore
+	settingsStore
+}
+
 // Options is what the pages need.
 type Options struct {
-	Store   store.Store
+	Store   Store
 	Log     *slog.Logger
 	Now     func() time.Time
 	Version string

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/a-h/templ"
@@ -9,6 +10,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/store"
 )
+
+// receiptStore is what the page of a receipt needs of the database.
+type receiptStore interface {
+	Receipt(ctx context.Context, id string) (store.Receipt, error)
+}
 
 // registerReceipts shows receipts to those who may see the tasks that they are of.
 func (p *Pages) registerReceipts(mux *http.ServeMux) {

@@ -17,6 +17,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// reviewStore is what the list of reviews needs of the database.
+type reviewStore interface {
+	ListReviews(ctx context.Context, filter store.ReviewFilter) ([]store.Review, error)
+}
+
 func (p *Pages) registerReviews(mux *http.ServeMux) {
 	mux.HandleFunc("GET /reviews", p.page(access.Viewer, p.showReviews))
 	mux.HandleFunc("GET /reviews/{id}", p.page(access.Viewer, p.showReview))

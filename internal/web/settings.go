@@ -12,6 +12,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// settingsStore is what the settings page needs of the database.
+type settingsStore interface {
+	store.Tokens
+	ListAudit(ctx context.Context, before string, limit int) ([]store.AuditEntry, error)
+}
+
 // auditPage is how many entries of the audit log a page shows.
 const auditPage = 100
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -141,5 +140,3 @@ func (p *Pages) enter(w http.ResponseWriter, r *http.Request) {
 	setCookie(w, r, sessionCookie, secret, access.SessionLength)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
-
-var _ access.AccountStore = store.Store(nil)

@@ -17,6 +17,15 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// taskStore is what the page of a task needs of the database.
+type taskStore interface {
+	Task(ctx context.Context, id task.ID) (task.Task, error)
+	LastPosition(ctx context.Context, id task.ID) (int64, error)
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+	ReceiptsOf(ctx context.Context, id task.ID) ([]store.Receipt, error)
+}
+
 // journalPage is how many entries of a journal a page has, and olderPage how many
 // more are sent when the reader wants to see what was before.
 const (

@@ -21,29 +21,29 @@ type TaskRequest struct {
 
 // Assignment is a task in the hands of an agent.
 type Assignment struct {
-	TaskID       string       `json:"task_id"`
-	Generation   int64        `json:"generation" doc:"Counts the runs of the task; every write for it names this one"`
-	TaskType     string       `json:"task_type" enum:"development,review"`
-	RequiredRole string       `json:"required_role" doc:"The role that the agent becomes for this task"`
-	Forge        string       `json:"forge" enum:"github,gitlab,gitea,board"`
-	Repository   string       `json:"repository"`
-	Kind         string       `json:"kind" doc:"What the number is of" enum:"issue,pull"`
-	Number       int64        `json:"number"`
-	URL          string       `json:"url"`
-	Title        string       `json:"title"`
-	Body         string       `json:"body"`
-	Author       string       `json:"author"`
-	AuthorAccess string       `json:"author_access" doc:"What the author may do in the repository" enum:"none,read,write,admin"`
-	Labels       []string     `json:"labels"`
-	Comments     []Comment    `json:"comments" doc:"Comments that were there when the task was first handed out, oldest first"`
-	Prompt       string       `json:"prompt" doc:"The task in words, for an executor that takes a prompt"`
-	Branch       string       `json:"branch" doc:"The branch that the work goes to"`
-	Base         string       `json:"base" doc:"The branch that the work starts from"`
-	CloneURL     string       `json:"clone_url" doc:"Where git finds the repository; the password is the token of the lease"`
-	Lease        Lease        `json:"lease"`
-	PullRequest  *PullRequest `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or fixed"`
-	Resume       *Resume      `json:"resume,omitempty" doc:"Set when an earlier run goes on"`
-	Earlier      string       `json:"earlier,omitempty" doc:"The last summary of an earlier run on the same item"`
+	TaskID       string              `json:"task_id"`
+	Generation   int64               `json:"generation" doc:"Counts the runs of the task; every write for it names this one"`
+	TaskType     string              `json:"task_type" enum:"development,review"`
+	RequiredRole string              `json:"required_role" doc:"The role that the agent becomes for this task"`
+	Forge        string              `json:"forge" enum:"github,gitlab,gitea,board"`
+	Repository   string              `json:"repository"`
+	Kind         string              `json:"kind" doc:"What the number is of" enum:"issue,pull"`
+	Number       int64               `json:"number"`
+	URL          string              `json:"url"`
+	Title        string              `json:"title"`
+	Body         string              `json:"body"`
+	Author       string              `json:"author"`
+	AuthorAccess string              `json:"author_access" doc:"What the author may do in the repository" enum:"none,read,write,admin"`
+	Labels       []string            `json:"labels"`
+	Comments     []task.CommentEntry `json:"comments" doc:"Comments that were there when the task was first handed out, oldest first"`
+	Prompt       string              `json:"prompt" doc:"The task in words, for an executor that takes a prompt"`
+	Branch       string              `json:"branch" doc:"The branch that the work goes to"`
+	Base         string              `json:"base" doc:"The branch that the work starts from"`
+	CloneURL     string              `json:"clone_url" doc:"Where git finds the repository; the password is the token of the lease"`
+	Lease        Lease               `json:"lease"`
+	PullRequest  *PullRequest        `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or fixed"`
+	Resume       *Resume             `json:"resume,omitempty" doc:"Set when an earlier run goes on"`
+	Earlier      string              `json:"earlier,omitempty" doc:"The last summary of an earlier run on the same item"`
 }
 
 // Lease is an agent's hold on a task.
@@ -57,20 +57,20 @@ type Lease struct {
 
 // PullRequest is the pull request that a task is about.
 type PullRequest struct {
-	Number    int64          `json:"number"`
-	URL       string         `json:"url"`
-	Title     string         `json:"title"`
-	Body      string         `json:"body"`
-	Author    string         `json:"author"`
-	Head      string         `json:"head" doc:"The branch with the changes"`
-	HeadRef   string         `json:"head_ref" doc:"Where it is found in the repository that is cloned"`
-	Base      string         `json:"base"`
-	Commit    string         `json:"commit" doc:"The head commit"`
-	Diff      string         `json:"diff,omitempty" doc:"Cut by file when it is large; cut_files names what is missing"`
-	CutFiles  []string       `json:"cut_files,omitempty"`
-	Threads   []ReviewThread `json:"threads,omitempty" doc:"Open review threads that ask for changes"`
-	Summaries []Comment      `json:"summaries,omitempty" doc:"What the reviews that ask for changes say in all"`
-	Issues    []IssueText    `json:"issues,omitempty" doc:"The issues that it is for"`
+	Number    int64               `json:"number"`
+	URL       string              `json:"url"`
+	Title     string              `json:"title"`
+	Body      string              `json:"body"`
+	Author    string              `json:"author"`
+	Head      string              `json:"head" doc:"The branch with the changes"`
+	HeadRef   string              `json:"head_ref" doc:"Where it is found in the repository that is cloned"`
+	Base      string              `json:"base"`
+	Commit    string              `json:"commit" doc:"The head commit"`
+	Diff      string              `json:"diff,omitempty" doc:"Cut by file when it is large; cut_files names what is missing"`
+	CutFiles  []string            `json:"cut_files,omitempty"`
+	Threads   []ReviewThread      `json:"threads,omitempty" doc:"Open review threads that ask for changes"`
+	Summaries []task.CommentEntry `json:"summaries,omitempty" doc:"What the reviews that ask for changes say in all"`
+	Issues    []IssueText         `json:"issues,omitempty" doc:"The issues that it is for"`
 }
 
 // IssueText is an issue that a pull request is for.
@@ -82,27 +82,11 @@ type IssueText struct {
 
 // ReviewThread is a conversation on a line of a pull request.
 type ReviewThread struct {
-	ID       string    `json:"id"`
-	Path     string    `json:"path"`
-	Line     int       `json:"line"`
-	Old      bool      `json:"old,omitempty" doc:"The line is one of the old side"`
-	Comments []Comment `json:"comments"`
-}
-
-// Comment is a comment as a run takes it up.
-type Comment struct {
-	Position  int64     `json:"position,omitempty" doc:"Its place among all that the task was told; see Signals"`
-	ID        string    `json:"id"`
-	Kind      string    `json:"kind" enum:"item,review,summary"`
-	Author    string    `json:"author"`
-	Access    string    `json:"access,omitempty" doc:"What the author may do in the repository"`
-	Body      string    `json:"body"`
-	About     string    `json:"about,omitempty" doc:"Of a comment on a line the file and line, of the text of a review the verdict"`
-	Before    string    `json:"before,omitempty" doc:"The beginning of what an edited comment said before"`
-	Change    string    `json:"change,omitempty" doc:"Whether it is new, was edited or was deleted" enum:"new,edited,deleted"`
-	Refused   string    `json:"refused,omitempty" doc:"The reason for which it is not to be taken up; then there is no text"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	ID       string              `json:"id"`
+	Path     string              `json:"path"`
+	Line     int                 `json:"line"`
+	Old      bool                `json:"old,omitempty" doc:"The line is one of the old side"`
+	Comments []task.CommentEntry `json:"comments"`
 }
 
 // Resume says where an earlier run of the task was.
@@ -141,9 +125,9 @@ type Reported struct {
 
 // Signals is what a run has to know. Stop beats pause beats comments.
 type Signals struct {
-	Stop     *Halt     `json:"stop,omitempty"`
-	Pause    *Halt     `json:"pause,omitempty"`
-	Comments []Comment `json:"comments,omitempty" doc:"Comments after the position that was asked for, in order"`
+	Stop     *Halt               `json:"stop,omitempty"`
+	Pause    *Halt               `json:"pause,omitempty"`
+	Comments []task.CommentEntry `json:"comments,omitempty" doc:"Comments after the position that was asked for, in order"`
 }
 
 // Halt asks a run to end.

@@ -95,7 +95,7 @@ func entries(t *rapid.T) []entry {
 		case task.Saved:
 			e.Commit = "abc"
 		case task.SignalTaken:
-			e.Signal = &phase.SignalEntry{Signal: task.SignalComments, Position: rapid.Int64Range(1, 9).Draw(t, "position"), Comments: []phase.TakenComment{{ID: text.Draw(t, "id")}}}
+			e.Signal = &phase.SignalEntry{Signal: task.SignalComments, Position: rapid.Int64Range(1, 9).Draw(t, "position"), Comments: []task.CommentEntry{{Comment: task.Comment{ID: text.Draw(t, "id")}}}}
 			if rapid.Bool().Draw(t, "told") {
 				e.Conversation, e.Message = talk.Draw(t, "talk"), message(t)
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
@@ -20,7 +21,7 @@ type Desk struct {
 var _ phase.Desk = Desk{}
 
 // Comments implements phase.Desk.
-func (Desk) Comments(context.Context, int64) ([]phase.Comment, error) { return nil, nil }
+func (Desk) Comments(context.Context, int64) ([]task.CommentEntry, error) { return nil, nil }
 
 // References implements phase.Desk: there are no other items.
 func (Desk) References(context.Context) ([]phase.Reference, error) { return nil, nil }

@@ -53,7 +53,7 @@ type Comment struct {
 
 // ledgerRow is what became of one comment.
 type ledgerRow struct {
-	phase.TakenComment
+	task.CommentEntry
 	step int64
 }
 

@@ -42,8 +42,8 @@ func story() []entry {
 		{task.ModelUsed, phase.Entry{Step: 4, Usage: &phase.Usage{Model: "m", Usage: llm.Usage{Input: 1000, Cached: 800, Output: 50}, Cost: 12_300}}},
 		{task.ToolCalled, phase.Entry{Step: 4, Call: &llm.Call{ID: "1", Name: "run"}}},
 		{task.ToolCalled, phase.Entry{Step: 4, Call: &llm.Call{ID: "1", Name: "run"}, Result: &phase.CallResult{Failed: true}}},
-		{task.SignalTaken, phase.Entry{Step: 5, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 3, Comments: []phase.TakenComment{
-			{Position: 1, ID: "c1", Author: "ann", Change: "new"}, {Position: 2, ID: "c2", Author: "eve", Change: "new", Refused: string(task.ReasonNoWriteAccess)}, {Position: 3, ID: "c3", Author: "ann", Change: "deleted"},
+		{task.SignalTaken, phase.Entry{Step: 5, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 3, Comments: []task.CommentEntry{
+			{Comment: task.Comment{ID: "c1", Author: "ann"}, Position: 1, Change: "new"}, {Comment: task.Comment{ID: "c2", Author: "eve"}, Position: 2, Change: "new", Refused: task.ReasonNoWriteAccess}, {Comment: task.Comment{ID: "c3", Author: "ann"}, Position: 3, Change: "deleted"},
 		}}}},
 		{task.Saved, phase.Entry{Commit: "0123456789abcdef0123"}},
 		{task.NoteTaken, phase.Entry{Text: "The parser is fixed."}},
@@ -224,7 +224,7 @@ func TestTextOfOthersHasNoMeaning(t *testing.T) {
 		c.Add(task.NoteTaken, phase.Entry{Text: text})
 		c.Add(task.NoteTaken, phase.Entry{Text: text, Status: "warning"})
 		c.Add(task.Prepared, phase.Entry{Setup: &phase.SetupEntry{Handover: environment.Handover{EnvironmentName: text}}})
-		c.Add(task.SignalTaken, phase.Entry{Signal: &phase.SignalEntry{Signal: task.SignalComments, Comments: []phase.TakenComment{{ID: text, Author: text, Refused: text}}}})
+		c.Add(task.SignalTaken, phase.Entry{Signal: &phase.SignalEntry{Signal: task.SignalComments, Comments: []task.CommentEntry{{Comment: task.Comment{ID: text, Author: text}, Refused: task.Reason(text)}}}})
 		shown := c.Text()
 		for _, meaning := range meanings {
 			if found := meaning.FindString(shown); found != "" {
@@ -254,7 +254,7 @@ func TestTheCommentHasALimit(t *testing.T) {
 		c.Add(task.Planned, phase.Entry{Plan: plan})
 		for i := range 1000 {
 			c.Add(task.NoteTaken, phase.Entry{Text: long, Status: map[bool]string{true: "warning"}[i%2 == 0]})
-			c.Add(task.SignalTaken, phase.Entry{Signal: &phase.SignalEntry{Signal: task.SignalComments, Comments: []phase.TakenComment{{ID: fmt.Sprint(i), Author: "a"}}}})
+			c.Add(task.SignalTaken, phase.Entry{Signal: &phase.SignalEntry{Signal: task.SignalComments, Comments: []task.CommentEntry{{Comment: task.Comment{ID: fmt.Sprint(i), Author: "a"}}}}})
 		}
 		text := c.Text()
 		if len(text) > limit {

@@ -175,7 +175,7 @@ func (c *Comment) ledgerTable() string {
 func (c *Comment) fate(row ledgerRow) string {
 	switch {
 	case row.Refused != "":
-		return c.text("progress.refused", inline(cmp.Or(messages.Reason(c.language, task.Reason(row.Refused)), row.Refused), 200))
+		return c.text("progress.refused", inline(cmp.Or(messages.Reason(c.language, row.Refused), string(row.Refused)), 200))
 	case row.Change == "edited":
 		return c.text("progress.edited", row.step)
 	case row.Change == "deleted":

@@ -25,7 +25,7 @@ func WithStore(ctx context.Context, p site.Program, s *Settings, do func(store.S
 }
 
 // Audited notes what is done by a command without a server.
-func Audited(ctx context.Context, p site.Program, database store.Audit, action, subject string, do func() error) error {
+func Audited(ctx context.Context, p site.Program, database access.AuditStore, action, subject string, do func() error) error {
 	log := slog.New(slog.NewTextHandler(p.Stderr, nil))
 	return access.Auditor{Store: database, Now: p.Now, Log: log}.Do(ctx, "the command line", action, subject, do)
 }

@@ -221,7 +221,7 @@ func agentListCommand(p site.Program) *cobra.Command {
 	return c
 }
 
-func listAgents(ctx context.Context, p site.Program, database store.Store) error {
+func listAgents(ctx context.Context, p site.Program, database server.AgentStore) error {
 	agents, err := server.ListAgents(ctx, database)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func (o examination) run(ctx context.Context) error {
 		[]doctor.Finding{doctor.ControlGroups(site.GroupsVersion)},
 		[]doctor.Finding{doctor.Sandbox(found[firstSandbox:len(machine)]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
 		found[len(machine):],
-		site.SigningFindings(ctx, loaded.Git),
+		doctor.Signing(ctx, loaded.Git, site.SignerOf),
 		doctor.Webhooks(ctx, site.LookAtWebhooks(loaded)),
 		[]doctor.Finding{doctor.Links(loaded, site.PublicURL(loaded, loaded.Server.Addr))},
 	)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/broker"
@@ -20,6 +21,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
+
+// receiptStore is what the commands need of the database.
+type receiptStore interface {
+	store.Receipts
+	access.AuditStore
+	Task(ctx context.Context, id task.ID) (task.Task, error)
+}
 
 // Receipt is the command toryo receipt.
 func Receipt(p site.Program) *cobra.Command {
@@ -147,7 +155,7 @@ func receiptListCommand(p site.Program) *cobra.Command {
 	return c
 }
 
-func (o *operate) listReceipts(ctx context.Context, database store.Store, id task.ID) error {
+func (o *operate) listReceipts(ctx context.Context, database receiptStore, id task.ID) error {
 	if _, err := database.Task(ctx, id); err != nil {
 		return err
 	}
@@ -185,7 +193,7 @@ at once: its private part is forgotten, and what it has signed stays valid.`,
 	return c
 }
 
-func (o *operate) printReceiptKeys(ctx context.Context, database store.Store, replace bool) error {
+func (o *operate) printReceiptKeys(ctx context.Context, database receiptStore, replace bool) error {
 	if replace {
 		err := cli.Audited(ctx, o.Program, database, "receipt.key", "", func() error {
 			_, err := broker.AddReceiptKey(ctx, database, true)

@@ -215,7 +215,7 @@ func describeSignal(signal phase.SignalEntry) string {
 	for _, comment := range signal.Comments {
 		fmt.Fprintf(&text, "\ncomment %s by %s (%s)", comment.ID, comment.Author, comment.Change)
 		if comment.Refused != "" {
-			text.WriteString(", refused: " + comment.Refused)
+			text.WriteString(", refused: " + string(comment.Refused))
 		}
 	}
 	return text.String()

@@ -77,7 +77,7 @@ func controllerOptions(c config.Config, f *connections, status *broker.StatusTex
 // ownLogin tells whether a login on a forge is the bot's. The login of a GitHub
 // App has "[bot]" behind its name.
 func ownLogin(c config.Config) func(task.Forge, string) bool {
-	plain := func(login string) string { return strings.TrimSuffix(strings.ToLower(login), "[bot]") }
+	plain := func(login string) string { return strings.TrimSuffix(task.FoldLogin(login), "[bot]") }
 	return func(of task.Forge, login string) bool {
 		name := c.Account(of).BotName
 		if of == task.Board {

@@ -3,20 +3,18 @@ package site
 import (
 	"cmp"
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/signing"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// signerOf makes the signer that the configuration names; nil if it names none. It has
+// SignerOf makes the signer that the configuration names; nil if it names none. It has
 // the folder for itself.
-func signerOf(ctx context.Context, c config.Git, dir string) (signing.Signer, error) {
+func SignerOf(ctx context.Context, c config.Git, dir string) (signing.Signer, error) {
 	key := []byte(c.SigningKey.Reveal())
 	switch {
 	case len(key) == 0:
@@ -31,7 +29,7 @@ func signerOf(ctx context.Context, c config.Git, dir string) (signing.Signer, er
 // identityOf is who published commits are by.
 func identityOf(ctx context.Context, c config.Config) (mirror.Identity, error) {
 	identity := mirror.Identity{Name: c.Git.Name, Email: cmp.Or(c.Git.Email, "toryo@localhost")}
-	signer, err := signerOf(ctx, c.Git, filepath.Join(c.DataDir, "signing"))
+	signer, err := SignerOf(ctx, c.Git, filepath.Join(c.DataDir, "signing"))
 	if signer != nil {
 		identity.Sign = signer.Sign
 	}
@@ -50,25 +48,4 @@ func addressesOf(c config.Git, forges map[task.Forge]forge.Forge) map[task.Forge
 		}
 	}
 	return known
-}
-
-// SigningFindings says whether the key that commits are signed with can be used, if
-// there is one.
-func SigningFindings(ctx context.Context, c config.Git) []doctor.Finding {
-	if c.SigningKey == "" {
-		return nil
-	}
-	finding := doctor.Finding{Name: "signing", Status: doctor.OK, Found: c.SigningFormat + " key; commits are by " + c.Name + " <" + c.Email + ">"}
-	dir, err := os.MkdirTemp("", "toryo-doctor-") // the server may be running
-	if err == nil {
-		defer func() { _ = os.RemoveAll(dir) }()
-		_, err = signerOf(ctx, c, dir)
-	}
-	if err != nil {
-		finding.Status, finding.Found = doctor.Missing, err.Error()
-	}
-	if coded, is := task.AsError(err); is {
-		finding.Found, finding.Hint = coded.Message, coded.Hint
-	}
-	return []doctor.Finding{finding}
 }

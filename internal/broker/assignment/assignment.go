@@ -24,26 +24,13 @@ type Assignment struct {
 
 	Item         forge.Item
 	AuthorAccess forge.Access
-	Comments     []TaskComment
+	Comments     []task.CommentEntry
 	Prompt       string
 	Branch       string
 	Base         string
 	Pull         *PullBrief
 	Resume       *Resume
 	Earlier      string
-}
-
-// TaskComment is a comment with its place among all that the task was told.
-type TaskComment struct {
-	task.Comment
-	Position       int64
-	items.Standing // of its author; of one that is refused a run is not given the text
-}
-
-// ReviewSummary is what a review says as a whole.
-type ReviewSummary struct {
-	forge.Review
-	items.Standing // as in [TaskComment]
 }
 
 // PullBrief is the pull request that a task is about.
@@ -53,7 +40,7 @@ type PullBrief struct {
 	Diff      string
 	CutFiles  []string
 	Threads   []forge.ReviewThread
-	Summaries []ReviewSummary
+	Summaries []task.CommentEntry // what the reviews that ask for changes say as a whole
 	Issues    []forge.Item
 }
 
@@ -103,7 +90,7 @@ type Preparer struct {
 	Repositories Repositories
 	// Comments returns what the task is told at its first hand-out: the comments
 	// that are there, each with its place in the task's log; see Log.Present in package comments.
-	Comments func(ctx context.Context, t task.Task, snapshot items.Snapshot) ([]TaskComment, error)
+	Comments func(ctx context.Context, t task.Task, snapshot items.Snapshot) ([]task.CommentEntry, error)
 	Steering *items.Steering
 	Now      func() time.Time
 	// Again is how long to wait before an item is read again that changed while it

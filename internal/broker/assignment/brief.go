@@ -43,7 +43,9 @@ func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) 
 		if err != nil {
 			return nil, err
 		}
-		brief.Summaries = append(brief.Summaries, ReviewSummary{review, standing})
+		summary := task.CommentEntry{Comment: review.Comment(), Access: standing.Access, Refused: standing.Refused}
+		summary.Kind, summary.About = task.ReviewComment, "" // as agents know it
+		brief.Summaries = append(brief.Summaries, summary)
 	}
 	threads, err := from.ReviewThreads(ctx, made.Item.Key)
 	if err != nil {
@@ -59,16 +61,16 @@ func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) 
 // without leaves out what the brief has: reviews that ask for changes, and comments on
 // lines, of which it has those that nobody has resolved. Those on lines that are refused
 // are not in the brief and stay, for the record.
-func (b *PullBrief) without(comments []TaskComment) []TaskComment {
-	return slices.DeleteFunc(comments, func(c TaskComment) bool {
-		asks := slices.ContainsFunc(b.Summaries, func(s ReviewSummary) bool { return s.ID == c.ID })
-		return c.Kind == task.ReviewComment && c.MaySteer() || c.Kind == task.SummaryComment && asks
+func (b *PullBrief) without(comments []task.CommentEntry) []task.CommentEntry {
+	return slices.DeleteFunc(comments, func(c task.CommentEntry) bool {
+		asks := slices.ContainsFunc(b.Summaries, func(s task.CommentEntry) bool { return s.ID == c.ID })
+		return c.Kind == task.ReviewComment && c.Refused == "" || c.Kind == task.SummaryComment && asks
 	})
 }
 
 // asksForChanges reports whether somebody who may do so asks for changes.
 func (b *PullBrief) asksForChanges() bool {
-	return len(b.Threads) > 0 || slices.ContainsFunc(b.Summaries, func(s ReviewSummary) bool { return s.MaySteer() })
+	return len(b.Threads) > 0 || slices.ContainsFunc(b.Summaries, func(s task.CommentEntry) bool { return s.Refused == "" })
 }
 
 // standing is what somebody counts for on a pull request; our own reviews do.

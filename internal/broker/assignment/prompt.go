@@ -55,7 +55,7 @@ func part(source, author, body string) string {
 func commentsPart(a Assignment) string {
 	var text strings.Builder
 	for _, comment := range a.Comments {
-		if comment.MaySteer() {
+		if comment.Refused == "" {
 			text.WriteString(part("comment", comment.Author, comment.Body))
 		}
 	}
@@ -75,7 +75,7 @@ func reviewsPart(a Assignment) string {
 	}
 	var text strings.Builder
 	for _, review := range a.Pull.Summaries {
-		if review.Body != "" && review.MaySteer() {
+		if review.Body != "" && review.Refused == "" {
 			text.WriteString(part("review", review.Author, review.Body))
 		}
 	}

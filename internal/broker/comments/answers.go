@@ -55,7 +55,7 @@ func (k *Log) questionOf(ctx context.Context, t task.Task) (question, error) {
 
 // answeredBy reports whether a change came after the question.
 func (q question) answeredBy(c change, seen items.Snapshot) bool {
-	if !q.asked || c.kind == store.CommentDeleted {
+	if !q.asked || c.kind == task.CommentDeleted {
 		return false
 	}
 	place := func(id string) int {

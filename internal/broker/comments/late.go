@@ -6,7 +6,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/notice"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -35,9 +34,9 @@ func (k *Log) LookOnce(ctx context.Context, t task.Task) {
 // pendingComment is what became of a comment since a run was told of it.
 type pendingComment struct {
 	first task.CommentChange
-	was   string             // what the run was told that it says; empty if it was not told of it
-	last  store.CommentEntry // without the text
-	same  bool               // it says again what it said then
+	was   string            // what the run was told that it says; empty if it was not told of it
+	last  task.CommentEntry // without the text
+	same  bool              // it says again what it said then
 }
 
 // Late returns what the run was not told of before its end, in the order in which it was
@@ -79,14 +78,14 @@ func pendingComments(ctx context.Context, from Store, id task.ID, after int64) (
 		}
 		after = entries[len(entries)-1].Position
 		for _, entry := range entries {
-			if entry.Change == store.CommentPresent || entry.Refused != "" {
+			if entry.Change == task.CommentPresent || entry.Refused != "" {
 				continue
 			}
 			key := entry.Comment.Ref()
 			one := of[key]
 			if one == nil {
 				one = &pendingComment{first: entry.Change, was: entry.Before}
-				if entry.Change == store.CommentDeleted {
+				if entry.Change == task.CommentDeleted {
 					one.was = textfmt.Cut(entry.Comment.Body, longestBefore)
 				}
 				of[key] = one

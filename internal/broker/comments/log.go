@@ -66,23 +66,23 @@ const lookTries = 10
 // records the comments that are there as present, each judged as it would be if it
 // came now, and returns them, oldest first. The run is told of them with its
 // assignment, and of nothing that was logged before.
-func (k *Log) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, error) {
+func (k *Log) Begin(ctx context.Context, t task.Task) ([]task.CommentEntry, error) {
 	var seen items.Snapshot
 	err := k.update(ctx, t, func(ctx context.Context) (comments []task.Comment, err error) {
 		seen, err = k.options.Snapshots.Get(ctx, t.Key, 0)
 		return k.ofPeople(t.Key, seen), err
-	}, func(ctx context.Context, changes []change) ([]store.CommentEntry, error) {
-		var entries []store.CommentEntry
+	}, func(ctx context.Context, changes []change) ([]task.CommentEntry, error) {
+		var entries []task.CommentEntry
 		for _, c := range changes {
-			entry := store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
-			if c.kind != store.CommentDeleted {
-				entry.Change = store.CommentPresent
+			entry := task.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
+			if c.kind != task.CommentDeleted {
+				entry.Change = task.CommentPresent
 			}
 			err := k.judge(ctx, seen.Item, c, &entry, func() (bool, error) { return true, nil })
 			if err != nil {
 				return nil, err
 			}
-			if c.kind != store.CommentPresent || entry.Access != c.before.Access || entry.Refused != c.before.Refused {
+			if c.kind != task.CommentPresent || entry.Access != c.before.Access || entry.Refused != c.before.Refused {
 				entries = append(entries, entry)
 			}
 		}
@@ -103,12 +103,12 @@ func (k *Log) Begin(ctx context.Context, t task.Task) ([]store.CommentEntry, err
 
 // Present is what a run is told with its assignment: the comments that are there,
 // if it begins, and those that were there when it began, if it goes on.
-func (k *Log) Present(ctx context.Context, t task.Task, snapshot items.Snapshot) ([]assignment.TaskComment, error) {
+func (k *Log) Present(ctx context.Context, t task.Task, snapshot items.Snapshot) ([]task.CommentEntry, error) {
 	last, goesOn, err := store.Optional(k.options.Store.LastFrom(ctx, t.ID, task.FromAgent))
 	if err != nil {
 		return nil, err
 	}
-	var present []store.CommentEntry
+	var present []task.CommentEntry
 	if goesOn && last.Generation >= t.FirstGeneration {
 		if err := k.noteRequest(ctx, t, snapshot.Item); err != nil {
 			return nil, err
@@ -117,18 +117,15 @@ func (k *Log) Present(ctx context.Context, t task.Task, snapshot items.Snapshot)
 	} else {
 		present, err = k.Begin(ctx, t)
 	}
-	told := make([]assignment.TaskComment, 0, len(present))
-	for _, entry := range present {
-		told = append(told, assignment.TaskComment{
-			Comment: entry.Comment, Position: entry.Position, Standing: items.Standing{Access: entry.Access, Refused: entry.Refused},
-		})
+	for i := range present { // a run is told at first what there is, not how it changed
+		present[i].Change, present[i].Before = "", ""
 	}
-	return told, err
+	return present, err
 }
 
 // began returns the comments that were there when the run began, as they were
 // then, oldest first.
-func (k *Log) began(ctx context.Context, t task.Task) ([]store.CommentEntry, error) {
+func (k *Log) began(ctx context.Context, t task.Task) ([]task.CommentEntry, error) {
 	start, err := k.options.Store.CommentsStart(ctx, t.ID)
 	if err != nil || start == 0 {
 		return nil, err
@@ -137,7 +134,7 @@ func (k *Log) began(ctx context.Context, t task.Task) ([]store.CommentEntry, err
 	if err != nil {
 		return nil, err
 	}
-	last := map[task.CommentRef]store.CommentEntry{}
+	last := map[task.CommentRef]task.CommentEntry{}
 	for _, entry := range entries {
 		if entry.Position <= start {
 			last[entry.Comment.Ref()] = entry
@@ -147,14 +144,14 @@ func (k *Log) began(ctx context.Context, t task.Task) ([]store.CommentEntry, err
 }
 
 // presentIn returns those of the entries whose comments are there, oldest first.
-func presentIn(entries []store.CommentEntry) []store.CommentEntry {
-	var present []store.CommentEntry
+func presentIn(entries []task.CommentEntry) []task.CommentEntry {
+	var present []task.CommentEntry
 	for _, entry := range entries {
-		if entry.Change != store.CommentDeleted {
+		if entry.Change != task.CommentDeleted {
 			present = append(present, entry)
 		}
 	}
-	slices.SortFunc(present, func(a, b store.CommentEntry) int {
+	slices.SortFunc(present, func(a, b task.CommentEntry) int {
 		return cmp.Or(a.Comment.CreatedAt.Compare(b.Comment.CreatedAt), cmp.Compare(a.Position, b.Position))
 	})
 	return present
@@ -182,13 +179,13 @@ func (k *Log) Update(ctx context.Context, t task.Task, seen items.Snapshot) erro
 		var err error
 		seen, err = k.options.Snapshots.Get(ctx, t.Key, 0)
 		return k.ofPeople(t.Key, seen), err
-	}, func(ctx context.Context, changes []change) ([]store.CommentEntry, error) {
-		entries := make([]store.CommentEntry, 0, len(changes))
+	}, func(ctx context.Context, changes []change) ([]task.CommentEntry, error) {
+		entries := make([]task.CommentEntry, 0, len(changes))
 		for _, c := range changes {
 			if k.options.Disabled && !open.answeredBy(c, seen) {
 				continue
 			}
-			entry := store.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
+			entry := task.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
 			earlier := func() (bool, error) { return k.commentedBefore(ctx, t, c.comment.Author) }
 			if err := k.judge(ctx, seen.Item, c, &entry, earlier); err != nil {
 				return nil, err
@@ -231,11 +228,11 @@ func bounded(text string) string {
 
 // compareVersions adds to an edit what the comment said before. A run was not told of
 // what was refused then, so that a comment which no longer is refused is new to it.
-func compareVersions(c change, entry *store.CommentEntry) {
+func compareVersions(c change, entry *task.CommentEntry) {
 	switch {
-	case c.kind != store.CommentEdited || entry.Refused != "":
+	case c.kind != task.CommentEdited || entry.Refused != "":
 	case c.before.Refused != "":
-		entry.Change = store.CommentNew
+		entry.Change = task.CommentNew
 	default:
 		entry.Before = textfmt.Cut(c.before.Comment.Body, longestBefore)
 	}
@@ -243,9 +240,9 @@ func compareVersions(c change, entry *store.CommentEntry) {
 
 // change is how a comment differs from what the log says.
 type change struct {
-	kind    store.CommentChange
+	kind    task.CommentChange
 	comment task.Comment
-	before  *store.CommentEntry // nil if it is not in the log
+	before  *task.CommentEntry // nil if it is not in the log
 }
 
 // update appends the difference between what is read and what the log says. What
@@ -253,7 +250,7 @@ type change struct {
 // comment, and then it is read anew, after the log: nothing in the log can be
 // newer than that.
 func (k *Log) update(ctx context.Context, t task.Task, read func(context.Context) ([]task.Comment, error),
-	enter func(ctx context.Context, changes []change) ([]store.CommentEntry, error), of which,
+	enter func(ctx context.Context, changes []change) ([]task.CommentEntry, error), of which,
 ) error {
 	comments, err := read(ctx)
 	if err != nil {
@@ -295,8 +292,8 @@ const (
 // compare returns how the comments differ from what the log says: new and edited
 // ones in the order in which that was done, then deleted ones. It is certain
 // if all of them are new to the log: an older reading shows no others.
-func compare(known []store.CommentEntry, comments []task.Comment, of which) (changes []change, certain bool) {
-	logged := make(map[task.CommentRef]*store.CommentEntry, len(known))
+func compare(known []task.CommentEntry, comments []task.Comment, of which) (changes []change, certain bool) {
+	logged := make(map[task.CommentRef]*task.CommentEntry, len(known))
 	for i := range known {
 		logged[known[i].Comment.Ref()] = &known[i]
 	}
@@ -308,19 +305,19 @@ func compare(known []store.CommentEntry, comments []task.Comment, of which) (cha
 		before := logged[id]
 		switch {
 		case before == nil:
-			changes = append(changes, change{store.CommentNew, comment, nil})
-		case before.Change == store.CommentDeleted:
-			changes, certain = append(changes, change{store.CommentNew, comment, before}), false
+			changes = append(changes, change{task.CommentNew, comment, nil})
+		case before.Change == task.CommentDeleted:
+			changes, certain = append(changes, change{task.CommentNew, comment, before}), false
 		case before.Comment.Body != comment.Body:
-			changes, certain = append(changes, change{store.CommentEdited, comment, before}), false
+			changes, certain = append(changes, change{task.CommentEdited, comment, before}), false
 		case of == everyComment:
-			changes = append(changes, change{store.CommentPresent, comment, before})
+			changes = append(changes, change{task.CommentPresent, comment, before})
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at().Compare(b.at()) })
 	for i := range known {
-		if entry := &known[i]; entry.Change != store.CommentDeleted && !there[entry.Comment.Ref()] {
-			changes, certain = append(changes, change{store.CommentDeleted, entry.Comment, entry}), false
+		if entry := &known[i]; entry.Change != task.CommentDeleted && !there[entry.Comment.Ref()] {
+			changes, certain = append(changes, change{task.CommentDeleted, entry.Comment, entry}), false
 		}
 	}
 	return changes, certain
@@ -328,7 +325,7 @@ func compare(known []store.CommentEntry, comments []task.Comment, of which) (cha
 
 // at is when the comment was written, or edited.
 func (c change) at() time.Time {
-	if c.kind == store.CommentEdited && c.comment.Edited() {
+	if c.kind == task.CommentEdited && c.comment.Edited() {
 		return c.comment.UpdatedAt
 	}
 	return c.comment.CreatedAt
@@ -336,8 +333,8 @@ func (c change) at() time.Time {
 
 // judge decides whether a run is told of a comment. Of one that was deleted it is told
 // as it was of the comment.
-func (k *Log) judge(ctx context.Context, item forge.Item, c change, entry *store.CommentEntry, earlier func() (bool, error)) error {
-	if c.kind == store.CommentDeleted {
+func (k *Log) judge(ctx context.Context, item forge.Item, c change, entry *task.CommentEntry, earlier func() (bool, error)) error {
+	if c.kind == task.CommentDeleted {
 		entry.Access, entry.Refused = c.before.Access, c.before.Refused
 		return nil
 	}
@@ -372,7 +369,7 @@ func (k *Log) TakenUp(ctx context.Context, t task.Task, review forge.Review) (bo
 	if err != nil {
 		return false, err
 	}
-	at := slices.IndexFunc(known, func(entry store.CommentEntry) bool {
+	at := slices.IndexFunc(known, func(entry task.CommentEntry) bool {
 		return entry.Comment.Kind == task.SummaryComment && entry.Comment.ID == review.ID
 	})
 	if at < 0 || known[at].Refused != "" || known[at].Comment.Body != bounded(review.Body) {
@@ -398,7 +395,7 @@ func (k *Log) Answered(ctx context.Context, t task.Task) (bool, error) {
 		return false, err
 	}
 	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, max(start, taken), 0)
-	return slices.ContainsFunc(entries, func(entry store.CommentEntry) bool {
-		return entry.Refused == "" && (entry.Change == store.CommentNew || entry.Change == store.CommentEdited)
+	return slices.ContainsFunc(entries, func(entry task.CommentEntry) bool {
+		return entry.Refused == "" && (entry.Change == task.CommentNew || entry.Change == task.CommentEdited)
 	}), err
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestEditsAreToldWhenTheyWereMade(t *testing.T) {
 	t.Parallel()
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
-	known := []store.CommentEntry{{Comment: task.Comment{ID: "a", Body: "one", CreatedAt: at(1)}}, {Comment: task.Comment{ID: "b", Body: "one", CreatedAt: at(2)}}}
+	known := []task.CommentEntry{{Comment: task.Comment{ID: "a", Body: "one", CreatedAt: at(1)}}, {Comment: task.Comment{ID: "b", Body: "one", CreatedAt: at(2)}}}
 	for name, c := range map[string]struct {
 		edited time.Time
 		want   []string

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -164,11 +163,11 @@ func (f *Forge) people(ctx context.Context) (func(login string) string, error) {
 	shown := make(map[string]string, len(users))
 	for _, user := range users {
 		if user.RemovedAt.IsZero() {
-			shown[strings.ToLower(user.Login)] = user.Login
+			shown[task.FoldLogin(user.Login)] = user.Login
 		}
 	}
 	return func(login string) string {
-		if name, found := shown[strings.ToLower(login)]; found {
+		if name, found := shown[task.FoldLogin(login)]; found {
 			return name
 		}
 		return forge.Ghost

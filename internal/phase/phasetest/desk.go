@@ -14,7 +14,7 @@ import (
 // desk is everything that people see and say, kept in memory. It outlasts runs.
 type desk struct {
 	mu       sync.Mutex
-	comments []phase.Comment
+	comments []task.CommentEntry
 	fail     int // so many looks for comments fail
 	looks    int
 	progress []string
@@ -36,7 +36,7 @@ func (d *desk) alive() error {
 	return nil
 }
 
-func (d *desk) Comments(_ context.Context, after int64) ([]phase.Comment, error) {
+func (d *desk) Comments(_ context.Context, after int64) ([]task.CommentEntry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.looks++
@@ -44,7 +44,7 @@ func (d *desk) Comments(_ context.Context, after int64) ([]phase.Comment, error)
 		d.fail--
 		return nil, task.Errorf(task.Unavailable, "the forge does not answer")
 	}
-	var found []phase.Comment
+	var found []task.CommentEntry
 	for _, comment := range d.comments {
 		if comment.Position > after {
 			found = append(found, comment)
@@ -73,8 +73,8 @@ func (d *desk) add(comments []Comment) {
 		if c.Change == "" {
 			c.Change = "new"
 		}
-		d.comments = append(d.comments, phase.Comment{Position: position, ID: c.ID, Author: phase.Person{Login: c.Author, Access: c.Access},
-			Body: c.Body, Change: c.Change, Refused: string(c.Refused)})
+		d.comments = append(d.comments, task.CommentEntry{Comment: task.Comment{ID: c.ID, Author: c.Author, Body: c.Body}, Position: position,
+			Access: c.Access, Change: c.Change, Refused: c.Refused})
 	}
 }
 

@@ -64,12 +64,12 @@ type Scenario struct {
 
 // Comment is what somebody says.
 type Comment struct {
-	ID     string `yaml:"id"`
-	Author string `yaml:"author"`
-	Access string `yaml:"access"`
-	Body   string `yaml:"body"`
-	Change string `yaml:"change"`
-	Times  int    `yaml:"times"` // it is made so often
+	ID     string             `yaml:"id"`
+	Author string             `yaml:"author"`
+	Access string             `yaml:"access"`
+	Body   string             `yaml:"body"`
+	Change task.CommentChange `yaml:"change"`
+	Times  int                `yaml:"times"` // it is made so often
 	// Refused is why it is not to be taken up.
 	Refused task.Reason `yaml:"refused"`
 

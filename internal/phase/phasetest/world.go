@@ -347,15 +347,15 @@ func (w *World) work() phase.Work {
 		Item: task.Key{Forge: task.Gitea, Repository: "owner/name", Kind: task.Issue, Number: 7}, Author: s.Author, Labels: s.Labels,
 		Branch: branch, Base: "main", Earlier: s.Earlier, Past: w.events}
 	for i, c := range s.Comments {
-		work.Comments = append(work.Comments, phase.Comment{ID: fmt.Sprint("start", i), Author: phase.Person{Login: c.Author, Access: c.Access},
-			Body: c.Body, Refused: string(c.Refused)})
+		work.Comments = append(work.Comments, task.CommentEntry{Comment: task.Comment{ID: fmt.Sprint("start", i), Author: c.Author, Body: c.Body},
+			Access: c.Access, Refused: c.Refused})
 	}
 	if s.Pull != nil {
 		work.Item.Kind = task.Pull
 		work.Pull = &phase.Pull{Number: 7, Title: s.Pull.Title, Body: s.Pull.Body, Author: "alice", Head: branch, Base: "main"}
 		for _, thread := range s.Pull.Threads {
 			work.Pull.Threads = append(work.Pull.Threads, phase.Thread{ID: thread.ID, Path: thread.Path, Line: thread.Line,
-				Comments: []phase.Comment{{ID: thread.ID + "-1", Author: phase.Person{Login: thread.Author, Access: "write"}, Body: thread.Body}}})
+				Comments: []task.CommentEntry{{Comment: task.Comment{ID: thread.ID + "-1", Author: thread.Author, Body: thread.Body}, Access: "write"}}})
 		}
 	}
 	return work

@@ -9,14 +9,14 @@ import (
 
 const commentColumns = `position, change, kind, comment, author, body, access, refused, created_at, updated_at, at, about, previous`
 
-func scanComment(r row) (e store.CommentEntry, err error) {
+func scanComment(r row) (e task.CommentEntry, err error) {
 	err = r.Scan(&e.Position, &e.Change, &e.Comment.Kind, &e.Comment.ID, &e.Comment.Author, &e.Comment.Body,
 		&e.Access, &e.Refused, micros{&e.Comment.CreatedAt}, micros{&e.Comment.UpdatedAt}, micros{&e.At}, &e.Comment.About, &e.Before)
 	return e, err
 }
 
 // KnownComments implements store.CommentLog.
-func (s *Store) KnownComments(ctx context.Context, id task.ID) (known []store.CommentEntry, last int64, err error) {
+func (s *Store) KnownComments(ctx context.Context, id task.ID) (known []task.CommentEntry, last int64, err error) {
 	known, err = all(ctx, s, scanComment, `SELECT `+commentColumns+` FROM comment_log
 		WHERE task = ? AND position IN (SELECT MAX(position) FROM comment_log WHERE task = ? GROUP BY kind, comment)
 		ORDER BY position`, id, id)
@@ -27,7 +27,7 @@ func (s *Store) KnownComments(ctx context.Context, id task.ID) (known []store.Co
 }
 
 // AppendComments implements store.CommentLog.
-func (s *Store) AppendComments(ctx context.Context, id task.ID, after int64, entries []store.CommentEntry) error {
+func (s *Store) AppendComments(ctx context.Context, id task.ID, after int64, entries []task.CommentEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (s *Store) AppendComments(ctx context.Context, id task.ID, after int64, ent
 	})
 }
 
-func insertComments(ctx context.Context, q session, id task.ID, last int64, entries []store.CommentEntry) error {
+func insertComments(ctx context.Context, q session, id task.ID, last int64, entries []task.CommentEntry) error {
 	for _, some := range chunks(entries) {
 		args := make([]any, 0, 14*len(some))
 		for _, e := range some {
@@ -65,7 +65,7 @@ func insertComments(ctx context.Context, q session, id task.ID, last int64, entr
 }
 
 // CommentsAfter implements store.CommentLog.
-func (s *Store) CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]store.CommentEntry, error) {
+func (s *Store) CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.CommentEntry, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ var commentChecks = []check{
 	{"where a task was told to begin is kept", startOfComments},
 }
 
-func commentEntry(id, body string, change store.CommentChange) store.CommentEntry {
-	return store.CommentEntry{
+func commentEntry(id, body string, change task.CommentChange) task.CommentEntry {
+	return task.CommentEntry{
 		Change: change, At: noon, Access: "write",
 		Comment: task.Comment{ID: id, Kind: task.ItemComment, Author: "alice", Body: body, CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Minute)},
 	}
@@ -28,36 +28,36 @@ func logComments(t *testing.T, s store.Store) {
 	known, last, err := s.KnownComments(t.Context(), x.ID)
 	must(t, err)
 	equal(t, [2]int64{int64(len(known)), last}, [2]int64{0, 0})
-	refused := commentEntry("2", "two", store.CommentNew)
+	refused := commentEntry("2", "two", task.CommentNew)
 	refused.Refused = task.ReasonNoWriteAccess
-	entries := []store.CommentEntry{commentEntry("1", "one", store.CommentPresent), refused, commentEntry("1", "uno", store.CommentEdited)}
+	entries := []task.CommentEntry{commentEntry("1", "one", task.CommentPresent), refused, commentEntry("1", "uno", task.CommentEdited)}
 	entries[1].Comment.About, entries[2].Before = "main.go:3", "one"
 	must(t, s.AppendComments(t.Context(), x.ID, 0, entries))
-	must(t, s.AppendComments(t.Context(), x.ID, 3, []store.CommentEntry{commentEntry("1", "uno", store.CommentDeleted)}))
+	must(t, s.AppendComments(t.Context(), x.ID, 3, []task.CommentEntry{commentEntry("1", "uno", task.CommentDeleted)}))
 	must(t, s.AppendComments(t.Context(), other.ID, 0, nil))
 	for i := range entries {
 		entries[i].Position = int64(i + 1)
 	}
-	equal(t, got[[]store.CommentEntry](t)(s.CommentsAfter(t.Context(), x.ID, 0, 3)), entries)
-	equal(t, got[[]store.CommentEntry](t)(s.CommentsAfter(t.Context(), x.ID, 2, 1)), entries[2:])
-	equal(t, len(got[[]store.CommentEntry](t)(s.CommentsAfter(t.Context(), other.ID, 0, 0))), 0)
+	equal(t, got[[]task.CommentEntry](t)(s.CommentsAfter(t.Context(), x.ID, 0, 3)), entries)
+	equal(t, got[[]task.CommentEntry](t)(s.CommentsAfter(t.Context(), x.ID, 2, 1)), entries[2:])
+	equal(t, len(got[[]task.CommentEntry](t)(s.CommentsAfter(t.Context(), other.ID, 0, 0))), 0)
 	known, last, err = s.KnownComments(t.Context(), x.ID)
 	must(t, err)
-	gone := commentEntry("1", "uno", store.CommentDeleted)
+	gone := commentEntry("1", "uno", task.CommentDeleted)
 	gone.Position = 4
-	equal(t, known, []store.CommentEntry{entries[1], gone})
+	equal(t, known, []task.CommentEntry{entries[1], gone})
 	equal(t, last, 4)
 	wantCode(t, s.AppendComments(t.Context(), x.ID, 3, entries), task.Conflict)
 	wantCode(t, s.AppendComments(t.Context(), "nothing", 0, entries), task.NotFound)
-	nul := commentEntry("3", "a\x00b", store.CommentNew)
-	must(t, s.AppendComments(t.Context(), x.ID, 4, []store.CommentEntry{nul})) // changed, not lost
+	nul := commentEntry("3", "a\x00b", task.CommentNew)
+	must(t, s.AppendComments(t.Context(), x.ID, 4, []task.CommentEntry{nul})) // changed, not lost
 }
 
 func appendCommentsTogether(t *testing.T, s store.Store) {
 	x := running(t, s)
 	var appended atomic.Int64
 	together(8, func(int) {
-		err := s.AppendComments(t.Context(), x.ID, 0, []store.CommentEntry{commentEntry("1", "one", store.CommentNew)})
+		err := s.AppendComments(t.Context(), x.ID, 0, []task.CommentEntry{commentEntry("1", "one", task.CommentNew)})
 		if err == nil {
 			appended.Add(1)
 		} else if task.CodeOf(err) != task.Conflict {
@@ -69,9 +69,9 @@ func appendCommentsTogether(t *testing.T, s store.Store) {
 
 func sameID(t *testing.T, s store.Store) {
 	x := running(t, s)
-	onLine := commentEntry("1", "on a line", store.CommentNew)
+	onLine := commentEntry("1", "on a line", task.CommentNew)
 	onLine.Comment.Kind = task.ReviewComment
-	must(t, s.AppendComments(t.Context(), x.ID, 0, []store.CommentEntry{commentEntry("1", "one", store.CommentNew), onLine}))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, []task.CommentEntry{commentEntry("1", "one", task.CommentNew), onLine}))
 	known, _, err := s.KnownComments(t.Context(), x.ID)
 	must(t, err)
 	equal(t, len(known), 2)

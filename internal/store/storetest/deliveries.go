@@ -58,7 +58,7 @@ func deliveredAbout(t *testing.T, s store.Store) {
 		{Subject: "github:a/b#1", Event: "issues", At: noon.Add(time.Second)},
 		{Subject: "github:a/b#1", Event: "issue_comment", At: noon.Add(2 * time.Second)},
 		{Subject: "github:a/b#2", Event: "other", At: noon.Add(3 * time.Second)},
-		{Subject: store.SubjectOf(task.GitHub, "a/b"), At: noon.Add(3 * time.Second)},
+		{Subject: task.Repository{Forge: task.GitHub, Name: "a/b"}.String(), At: noon.Add(3 * time.Second)},
 	} {
 		d.Forge, d.ID = task.GitHub, string(rune('a'+i))
 		got[bool](t)(s.RecordDelivery(t.Context(), d))
