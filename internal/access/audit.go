@@ -27,7 +27,7 @@ type Auditor struct {
 const OutcomeDone = "done"
 
 // Do does something that is in the audit log before it is done: what cannot be
-// noted is not done. How it ended is added. The error is that of the deed.
+// noted is not done. How it ended is added. The error is that of the action.
 func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func() error) error {
 	entry, err := a.Store.AddAudit(ctx, store.AuditEntry{At: a.Now(), Actor: noted(actor), Action: noted(action), Subject: noted(subject)})
 	if err != nil {
@@ -38,7 +38,7 @@ func (a Auditor) Do(ctx context.Context, actor, action, subject string, do func(
 	if err != nil {
 		outcome = string(task.CodeOf(err))
 	}
-	// The deed is done, whether or not the caller has gone away meanwhile.
+	// The action is done, whether or not the caller has gone away meanwhile.
 	if failed := a.Store.EndAudit(context.WithoutCancel(ctx), entry.ID, outcome); failed != nil {
 		a.Log.ErrorContext(ctx, "failed to record the result of an action", "action", action, "outcome", outcome, "error", failed)
 	}

@@ -127,22 +127,22 @@ func (a *Agent) Work(ctx context.Context) error {
 			return nil
 		})
 	}
-	group.Go(func() error { return a.stayIn(ctx) })
+	group.Go(func() error { return a.keepCheckedIn(ctx) })
 	if a.PauseFile != "" {
 		watch := &pauseWatch{Agent: a}
 		watch.look(ctx) // before a task is asked for
 		group.Go(func() error { return watch.run(ctx) })
 	}
 	for range max(a.Parallel, 1) {
-		group.Go(func() error { return a.takeTurns(ctx) })
+		group.Go(func() error { return a.workLoop(ctx) })
 	}
 	return group.Wait()
 }
 
-// TakeOver has the server free the tasks that earlier processes of this agent held, so
+// FreeEarlierTasks has the server free the tasks that earlier processes of this agent held, so
 // that they go on at once. It waits until the server answers. A server that does not
 // know of it lets the leases run out.
-func (a *Agent) TakeOver(ctx context.Context) error {
+func (a *Agent) FreeEarlierTasks(ctx context.Context) error {
 	for some := range slices.Chunk(a.Earlier, mostAsked) {
 		_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, a.Client.Restarted(ctx, some)
@@ -163,9 +163,10 @@ func (a *Agent) TakeOver(ctx context.Context) error {
 	return nil
 }
 
-// stayIn lets the server hear of the agent also while all of its hands are full,
-// and ends everything when it is no longer welcome.
-func (a *Agent) stayIn(ctx context.Context) error {
+// keepCheckedIn makes a request now and then, also while the agent works on as many tasks as
+// it may, so that the server knows that it runs. It ends everything when the agent's token is
+// no longer accepted.
+func (a *Agent) keepCheckedIn(ctx context.Context) error {
 	for lifecycle.Sleep(ctx, stayInEvery) == nil {
 		once, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := a.Client.Me(once)
@@ -174,7 +175,7 @@ func (a *Agent) stayIn(ctx context.Context) error {
 			return err
 		}
 		if err == nil {
-			err = a.PutAway(ctx)
+			err = a.MoveEndedContexts(ctx)
 		}
 		if err != nil && !passes(err) && ctx.Err() == nil {
 			a.Log.WarnContext(ctx, "failed to move the files of earlier runs; retrying", "error", err)
@@ -183,8 +184,8 @@ func (a *Agent) stayIn(ctx context.Context) error {
 	return nil
 }
 
-// takeTurns asks for a task, carries it out, and asks again.
-func (a *Agent) takeTurns(ctx context.Context) error {
+// workLoop requests a task, executes it, and requests the next one.
+func (a *Agent) workLoop(ctx context.Context) error {
 	unfit := pauses()
 	for {
 		if !a.pause.wait(ctx, false) {
@@ -250,7 +251,7 @@ func (a *Agent) ask(ctx context.Context) (*wire.Assignment, error) {
 	}
 }
 
-func (a *Agent) began(assignment wire.Assignment) {
+func (a *Agent) addRun(assignment wire.Assignment) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.holding == nil {
@@ -259,7 +260,7 @@ func (a *Agent) began(assignment wire.Assignment) {
 	a.holding[runOf{assignment.TaskID, assignment.Generation}] = true
 }
 
-func (a *Agent) ended(assignment wire.Assignment) {
+func (a *Agent) removeRun(assignment wire.Assignment) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	delete(a.holding, runOf{assignment.TaskID, assignment.Generation})

@@ -35,14 +35,14 @@ func (b BuiltIn) Execute(ctx context.Context, run Run) (wire.Result, error) {
 		return wire.Result{}, err
 	}
 	outcome, err := runner.Run(ctx, phase.Job{
-		Work: run.Work, Repository: run.Repository, Desk: run.Desk, Journal: comment.Journal(run.Journal),
+		Work: run.Work, Repository: run.Repository, Forge: run.Forge, Journal: comment.Journal(run.Journal),
 	})
 	if err == nil {
 		comment.End(outcome.State, outcome.Reason)
-		err = run.Desk.Progress(context.WithoutCancel(ctx), comment.Text())
+		err = run.Forge.Progress(context.WithoutCancel(ctx), comment.Text())
 	} else if fails(ctx, err) {
 		comment.End(task.Failed, task.ReasonRunFailed)
-		err = errors.Join(err, run.Desk.Progress(context.WithoutCancel(ctx), comment.Text()))
+		err = errors.Join(err, run.Forge.Progress(context.WithoutCancel(ctx), comment.Text()))
 	}
 	return resultOf(outcome), err
 }

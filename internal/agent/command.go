@@ -205,7 +205,7 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 	if run.Work.Pull != nil { // it stays what its author made of it
 		open.Title, open.Body = run.Work.Pull.Title, run.Work.Pull.Body
 	}
-	pulled, err := run.Desk.OpenPull(ctx, open)
+	pulled, err := run.Forge.OpenPull(ctx, open)
 	if err != nil {
 		return wire.Result{}, fmt.Errorf("open the pull request: %w", err)
 	}
@@ -244,7 +244,7 @@ func answerThreads(ctx context.Context, in task.Language, run Run, commit string
 		return nil
 	}
 	for _, thread := range run.Work.Pull.Threads {
-		if err := run.Desk.Reply(ctx, "thread-"+thread.ID, thread.ID, messages.Text(in, "command.thread", commit)); err != nil {
+		if err := run.Forge.Reply(ctx, "thread-"+thread.ID, thread.ID, messages.Text(in, "command.thread", commit)); err != nil {
 			return fmt.Errorf("answer a review thread: %w", err)
 		}
 	}

@@ -26,7 +26,7 @@ type Run struct {
 	Assignment wire.Assignment
 	Work       phase.Work
 	Repository phase.Repository
-	Desk       phase.Desk
+	Forge      phase.Forge
 	Journal    phase.Journal
 	// Spending is the budget of the task, kept by the server.
 	Spending Spending

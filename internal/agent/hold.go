@@ -25,7 +25,7 @@ const leaseBeats = 3
 // of its goroutines end in release.
 type hold struct {
 	assignment wire.Assignment
-	held       *wire.Held
+	held       *wire.RunClient
 	log        *slog.Logger
 	language   task.Language
 	redactor   llm.Redactor
@@ -68,7 +68,7 @@ func (h *hold) cleanResult(result wire.Result) (wire.Result, error) {
 // hold, which outlasts it: what is said at the end is said with the latter. The
 // run is cut with [ErrStopping] when the given context ends.
 func take(ctx context.Context, client *wire.Client, assignment wire.Assignment, log *slog.Logger) (h *hold, run, whole context.Context) {
-	held := client.Held(&assignment)
+	held := client.Run(&assignment)
 	h = &hold{
 		assignment: assignment, held: held, log: log,
 		reporter: newReporter(held), inbox: newInbox(), progress: newProgress(held),

@@ -23,8 +23,8 @@ import (
 // busy is a command that tells when it is at work and then goes on for long.
 var busy = []string{"sh", "-c", "echo half >README; echo at work; sleep 3600"}
 
-// began waits until the command has written its file.
-func (s *shop) began(t *testing.T) {
+// awaitStart waits until the command has written its file.
+func (s *shop) awaitStart(t *testing.T) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -53,7 +53,7 @@ func TestSignalsCutTheRun(t *testing.T) {
 			server := newHouse(t, assignment())
 			s := newShop(t, server.URL, busy...)
 			closing := s.open(t)
-			s.began(t)
+			s.awaitStart(t)
 			server.set(func() { server.signals = asked })
 			server.await(t, "a result", func() bool { return len(server.results) == 1 })
 			if err := closing(); err != nil {
@@ -101,7 +101,7 @@ func TestLateAgentStops(t *testing.T) {
 	server := newHouse(t, assignment())
 	s := newShop(t, server.URL, busy...)
 	closing := s.open(t)
-	s.began(t)
+	s.awaitStart(t)
 	next := assignment()
 	next.TaskID = "t2"
 	server.set(func() { server.generation, server.queue, server.entries = 0, []wire.Assignment{next}, nil })
@@ -140,7 +140,7 @@ func TestLeaseRunsOutByTheAgentsOwnClock(t *testing.T) {
 			s.Client.HTTP.Transport = way
 			closing := s.open(t)
 			server.await(t, "two renewals", func() bool { return server.renewals >= 2 })
-			s.began(t)
+			s.awaitStart(t)
 			way.cut.Store(true)
 			server.CloseClientConnections()
 			s.await(t, 1) // the workspace is removed: the run is over
@@ -163,7 +163,7 @@ func TestTaskIsHandedBack(t *testing.T) {
 	server := newHouse(t, assignment())
 	s := newShop(t, server.URL, busy...)
 	closing := s.open(t)
-	s.began(t)
+	s.awaitStart(t)
 	if err := closing(); err != nil {
 		t.Errorf("at its end: %v", err)
 	}
@@ -181,7 +181,7 @@ func TestBadWayToTheServer(t *testing.T) {
 	proxy := testkit.Faults(t, server.URL)
 	for _, part := range []string{"/request", "/events", "/pull", "/result", "/heartbeat", "/signals", "/progress"} {
 		for _, fault := range []testkit.Fault{
-			testkit.CutBefore, testkit.Answer(http.StatusBadGateway, nil, "<html>"), testkit.Answer(http.StatusInternalServerError, map[string]string{"Content-Type": wire.ProblemType}, `{"code":"internal","status":500}`),
+			testkit.CutBefore, testkit.Respond(http.StatusBadGateway, nil, "<html>"), testkit.Respond(http.StatusInternalServerError, map[string]string{"Content-Type": wire.ProblemType}, `{"code":"internal","status":500}`),
 		} {
 			proxy.Next("", part, fault)
 		}
@@ -275,7 +275,7 @@ func TestCommentsAndProgress(t *testing.T) {
 	server := newHouse(t, first)
 	s := newShop(t, server.URL, busy...)
 	s.with(func(ctx context.Context, run agent.Run) (wire.Result, error) {
-		if err := run.Desk.Progress(ctx, "begun"); err != nil {
+		if err := run.Forge.Progress(ctx, "begun"); err != nil {
 			return wire.Result{}, err
 		}
 		server.set(func() {
@@ -283,7 +283,7 @@ func TestCommentsAndProgress(t *testing.T) {
 		})
 		var heard []task.CommentEntry
 		for after := int64(1); len(heard) < 2; {
-			found, err := run.Desk.Comments(ctx, after)
+			found, err := run.Forge.Comments(ctx, after)
 			if err != nil {
 				return wire.Result{}, err
 			}
@@ -298,15 +298,15 @@ func TestCommentsAndProgress(t *testing.T) {
 			t.Errorf("heard %+v, at the start %+v", heard, run.Work.Comments)
 		}
 		for range 100 {
-			_ = run.Desk.Progress(ctx, "more")
+			_ = run.Forge.Progress(ctx, "more")
 		}
-		if err := run.Desk.Progress(ctx, "almost"); err != nil {
+		if err := run.Forge.Progress(ctx, "almost"); err != nil {
 			return wire.Result{}, err
 		}
 		server.await(t, "the last progress", func() bool {
 			return len(server.progress) > 0 && server.progress[len(server.progress)-1] == "almost"
 		})
-		return wire.Result{Outcome: "done"}, run.Desk.Say(ctx, "hello", "hello")
+		return wire.Result{Outcome: "done"}, run.Forge.AddComment(ctx, "hello", "hello")
 	})
 	closing := s.open(t)
 	server.await(t, "a result", func() bool { return len(server.results) == 1 })
@@ -323,7 +323,7 @@ func TestUnwelcomeAgentEnds(t *testing.T) {
 	t.Parallel()
 	server := newHouse(t)
 	proxy := testkit.Faults(t, server.URL)
-	proxy.Next("", "/request", testkit.Answer(http.StatusUnauthorized, map[string]string{"Content-Type": wire.ProblemType}, `{"code":"unauthorized","status":401}`))
+	proxy.Next("", "/request", testkit.Respond(http.StatusUnauthorized, map[string]string{"Content-Type": wire.ProblemType}, `{"code":"unauthorized","status":401}`))
 	s := newShop(t, proxy.URL, busy...)
 	s.Parallel = 3
 	if err := s.Work(t.Context()); task.CodeOf(err) != task.Unauthorized {

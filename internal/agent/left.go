@@ -17,11 +17,11 @@ const (
 	longestCause = 500
 )
 
-// PutAway puts away the context files of runs that will not go on: a task may be
+// MoveEndedContexts moves the context files of runs that will not go on to the folder of ended runs: a task may be
 // stopped while it is paused, or end on another agent, and nobody holds it here. It also
 // moves the files of runs that could not be moved when they ended, and tells the server
 // once of each for which that does not succeed.
-func (a *Agent) PutAway(ctx context.Context) error {
+func (a *Agent) MoveEndedContexts(ctx context.Context) error {
 	if a.Contexts == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (a *Agent) PutAway(ctx context.Context) error {
 		return errors.Join(failed, err)
 	}
 	for some := range slices.Chunk(left, mostAsked) {
-		failed = errors.Join(failed, a.putAway(ctx, some, unmoved))
+		failed = errors.Join(failed, a.moveEnded(ctx, some, unmoved))
 	}
 	return failed
 }
@@ -77,7 +77,7 @@ func (a *Agent) setUnmovedReported(run string, reported bool) {
 	}
 }
 
-func (a *Agent) putAway(ctx context.Context, left []contexts.Left, unmoved map[wire.RunRef]wire.RunUnmoved) error {
+func (a *Agent) moveEnded(ctx context.Context, left []contexts.Left, unmoved map[wire.RunRef]wire.RunUnmoved) error {
 	asked, files := wire.RunsAsked{}, map[wire.RunRef]contexts.Left{}
 	for _, run := range left {
 		ref := wire.RunRef{TaskID: string(run.Task), Generation: run.Generation}
@@ -89,7 +89,7 @@ func (a *Agent) putAway(ctx context.Context, left []contexts.Left, unmoved map[w
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	over, err := a.Client.Over(ctx, asked)
+	over, err := a.Client.EndedRuns(ctx, asked)
 	if err != nil {
 		return err
 	}

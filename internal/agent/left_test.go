@@ -51,11 +51,11 @@ func TestFilesOfRunsThatAreOver(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	a := &agent.Agent{Client: &wire.Client{Server: server.URL, HTTP: server.Client()}, Contexts: files, Log: slog.New(slog.DiscardHandler)}
-	if err := a.PutAway(t.Context()); err == nil {
+	if err := a.MoveEndedContexts(t.Context()); err == nil {
 		t.Error("nobody says that the server cannot be asked")
 	}
 	up = true
-	if err := a.PutAway(t.Context()); err != nil {
+	if err := a.MoveEndedContexts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, folder := range []string{contexts.Completed, contexts.Paused} {
@@ -118,7 +118,7 @@ func TestFilesThatCannotBeMoved(t *testing.T) {
 			t.Cleanup(server.Close)
 			a := &agent.Agent{Client: &wire.Client{Server: server.URL, HTTP: server.Client()}, Contexts: files, Log: slog.New(slog.DiscardHandler)}
 			for range 3 {
-				if err := a.PutAway(t.Context()); err != nil {
+				if err := a.MoveEndedContexts(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -132,7 +132,7 @@ func TestFilesThatCannotBeMoved(t *testing.T) {
 			if err := os.Remove(inTheWay); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.PutAway(t.Context()); err != nil {
+			if err := a.MoveEndedContexts(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if now, err := os.ReadFile(filepath.Join(inTheWay, "journal.jsonl")); err != nil || !bytes.Equal(now, said) {

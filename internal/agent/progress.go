@@ -11,7 +11,7 @@ import (
 // progress brings the text of the progress comment to the server. Only the last
 // one counts: what is overtaken is never sent.
 type progress struct {
-	held *wire.Held
+	held *wire.RunClient
 
 	sending sync.Mutex // held while a text is on its way
 	over    bool       // nothing more is sent; guarded by sending
@@ -22,7 +22,7 @@ type progress struct {
 	changed chan struct{} // has room for one
 }
 
-func newProgress(held *wire.Held) *progress {
+func newProgress(held *wire.RunClient) *progress {
 	return &progress{held: held, changed: make(chan struct{}, 1)}
 }
 

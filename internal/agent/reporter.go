@@ -28,7 +28,7 @@ const (
 // again and again until the server has it. Append may be called by several
 // goroutines.
 type reporter struct {
-	held *wire.Held
+	held *wire.RunClient
 
 	mutex   sync.Mutex
 	waiting []wire.Entry // that the server has not acknowledged
@@ -38,7 +38,7 @@ type reporter struct {
 	changed chan struct{} // closed, and made anew, when something here changes
 }
 
-func newReporter(held *wire.Held) *reporter {
+func newReporter(held *wire.RunClient) *reporter {
 	return &reporter{held: held, changed: make(chan struct{})}
 }
 

@@ -34,8 +34,8 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	defer h.release()
 	h.start(func() { h.haltWhenPaused(whole, &a.pause) })
 	h.language, h.redactor = a.Language.Of(assignment.Title, assignment.Body), a.Redactor
-	a.began(assignment)
-	defer a.ended(assignment)
+	a.addRun(assignment)
+	defer a.removeRun(assignment)
 
 	result, err := a.execute(run, h)
 	fit = run.Err() != nil || !errors.Is(err, errNotPrepared)
@@ -114,7 +114,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 		}
 	}()
 	return executor.Execute(ctx, Run{
-		Assignment: h.assignment, Work: work, Repository: repository, Desk: desk{h}, Journal: journal,
+		Assignment: h.assignment, Work: work, Repository: repository, Forge: runForge{h}, Journal: journal,
 		Spending: spending{h.held}, Log: h.log,
 	})
 }
@@ -126,7 +126,7 @@ func (h *hold) reportCloneFailure(ctx context.Context, err error) {
 		return
 	}
 	comment := environment.CloneComment(h.language, failureDetail(err))
-	if err := (desk{h}).Say(ctx, "clone-failed", comment); err != nil {
+	if err := (runForge{h}).AddComment(ctx, "clone-failed", comment); err != nil {
 		h.log.WarnContext(ctx, "failed to post the comment about the failed clone", "error", err)
 	}
 }

@@ -29,7 +29,7 @@ type house struct {
 	assigned   wire.Assignment
 	entries    []wire.Entry
 	signals    wire.Signals
-	said       []wire.Say
+	said       []wire.NewComment
 	progress   []string
 	pulls      []wire.OpenPull
 	withhold   []task.Finding // what is found in the work
@@ -62,7 +62,7 @@ func newHouse(t *testing.T, queue ...wire.Assignment) *house {
 	held("GET /v1/tasks/{id}/journal", func(*http.Request) (any, error) { return wire.Events{}, nil })
 	held("GET /v1/tasks/{id}/signals", h.wait)
 	held("POST /v1/tasks/{id}/progress", decoded(h, func(p wire.Progress) (any, error) { h.progress = append(h.progress, p.Text); return nil, nil }))
-	held("POST /v1/tasks/{id}/comments", decoded(h, func(s wire.Say) (any, error) { h.said = append(h.said, s); return nil, nil }))
+	held("POST /v1/tasks/{id}/comments", decoded(h, func(s wire.NewComment) (any, error) { h.said = append(h.said, s); return nil, nil }))
 	held("POST /v1/tasks/{id}/pull", decoded(h, func(p wire.OpenPull) (any, error) {
 		if h.signals.Stop != nil {
 			return nil, task.Errorf(task.Conflict, "the task is to stop")

@@ -9,7 +9,7 @@ import (
 )
 
 // spending is the task's budget, which the server keeps.
-type spending struct{ held *wire.Held }
+type spending struct{ held *wire.RunClient }
 
 // Reserve implements Spending. A reservation that was made though its answer was
 // lost counts as spent in full: that errs on the safe side.

@@ -15,27 +15,27 @@ type Answers struct{ Store store.ForgeCache }
 
 var _ transport.Cache = Answers{}
 
-// Answer implements transport.Cache.
-func (a Answers) Answer(ctx context.Context, key string) (transport.Answer, bool, error) {
+// Get implements transport.Cache.
+func (a Answers) Get(ctx context.Context, key string) (transport.CachedResponse, bool, error) {
 	kept, err := a.Store.CachedAnswer(ctx, key)
 	if task.CodeOf(err) == task.NotFound {
-		return transport.Answer{}, false, nil
+		return transport.CachedResponse{}, false, nil
 	}
 	if err != nil {
-		return transport.Answer{}, false, err
+		return transport.CachedResponse{}, false, err
 	}
 	var header http.Header
 	if err := json.Unmarshal(kept.Header, &header); err != nil {
-		return transport.Answer{}, false, task.Wrap(task.Internal, err, "the headers of a kept answer cannot be read")
+		return transport.CachedResponse{}, false, task.Wrap(task.Internal, err, "the headers of a kept answer cannot be read")
 	}
-	return transport.Answer{
+	return transport.CachedResponse{
 		ETag: kept.ETag, LastModified: kept.LastModified, Status: kept.Status,
 		Header: header, Body: kept.Body, StoredAt: kept.StoredAt,
 	}, true, nil
 }
 
-// Keep implements transport.Cache.
-func (a Answers) Keep(ctx context.Context, key string, answer transport.Answer) error {
+// Put implements transport.Cache.
+func (a Answers) Put(ctx context.Context, key string, answer transport.CachedResponse) error {
 	header, err := json.Marshal(answer.Header)
 	if err != nil {
 		return task.Wrap(task.Internal, err, "the headers of an answer cannot be kept")

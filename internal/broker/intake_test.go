@@ -308,7 +308,7 @@ func TestWhatCannotBeReadStopsNothing(t *testing.T) {
 	is := o.task(key, task.Development)
 	o.check(o.forge.Unassign(t.Context(), key, bot))
 	for _, method := range []string{"Item", "Comments", "Repositories", "Self"} {
-		o.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == method {
 				return dummy.Refuse
 			}
@@ -507,7 +507,7 @@ func TestLinkedItemsWait(t *testing.T) {
 		t.Fatalf("it is blocked by %q", is.BlockedBy)
 	}
 	o.forge.Block(key)
-	o.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "Dependencies" {
 			return dummy.Refuse
 		}
@@ -518,7 +518,7 @@ func TestLinkedItemsWait(t *testing.T) {
 	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first, second) {
 		t.Fatalf("while the links cannot be read it is blocked by %q", is.BlockedBy)
 	}
-	o.forge.Misbehave(nil)
+	o.forge.SetFaults(nil)
 	o.look(key)
 	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first) {
 		t.Fatalf("without the links it is blocked by %q", is.BlockedBy)
@@ -598,7 +598,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(o *office, pull task.Key){
 		"a person has reviewed": func(o *office, pull task.Key) {
-			o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Approve, At: o.now()})
+			o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Approve, At: o.now()})
 		},
 		"it is a draft":     func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Draft = true }) },
 		"it is closed":      func(o *office, pull task.Key) { o.forge.Close(pull) },
@@ -620,7 +620,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t)
 		pull := o.pull("feature", "")
-		o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Approve, At: o.now().Add(-time.Hour)})
+		o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Approve, At: o.now().Add(-time.Hour)})
 		o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 		o.later(time.Hour)
 		o.sync()
@@ -635,7 +635,7 @@ func TestNoReviewIsNeeded(t *testing.T) {
 		o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
 		o.later(time.Hour)
 		o.sync()
-		o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Commit: "c1"})
+		o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Commit: "c1"})
 		o.sync()
 		if is := o.task(pull, task.Review); is.State != task.Stopped || is.Reason != task.ReasonReviewNotNeeded {
 			t.Fatalf("the task is %+v", is)
@@ -654,12 +654,12 @@ func TestFixUps(t *testing.T) {
 	o.look(issue)
 	done := o.finish(o.task(issue, task.Development), "writer")
 	pull := o.pull(done.Branch, "Closes #1")
-	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Body: "Nice."})
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Body: "Nice."})
 	o.sync()
 	o.noTask(pull, task.Development)
 
 	at := o.now()
-	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it.", At: at})
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it.", At: at})
 	o.sync()
 	is := o.task(pull, task.Development)
 	if is.State != task.Queued || is.Reason != task.ReasonChangesRequested || is.Branch != done.Branch || is.Role != "BACKENDCODER" || is.Lane() != task.FixUpLane {
@@ -678,14 +678,14 @@ func TestFixUps(t *testing.T) {
 		t.Fatalf("it began again: %+v", now)
 	}
 	// Another reviewer, and then an approval by both.
-	o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, At: at.Add(time.Minute)})
+	o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, At: at.Add(time.Minute)})
 	o.sync()
 	if now := o.task(pull, task.Development); now.State != task.Queued || now.Generation != is.Generation+1 {
 		t.Fatalf("the second review is not answered: %+v", now)
 	}
 	o.finish(o.task(pull, task.Development), "writer")
 	for _, author := range []string{"ann", "bob"} {
-		o.forge.Judge(pull, forge.Review{Author: author, Verdict: forge.Approve, At: at.Add(2 * time.Minute)})
+		o.forge.AddReview(pull, forge.Review{Author: author, Verdict: forge.Approve, At: at.Add(2 * time.Minute)})
 	}
 	o.sync()
 	if now := o.task(pull, task.Development); now.State != task.Done {
@@ -702,14 +702,14 @@ func TestNoFixUp(t *testing.T) {
 		"from a fork":    func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Fork = true }) },
 		"that is closed": func(o *office, pull task.Key) { o.forge.Close(pull) },
 		"after dismissal": func(o *office, pull task.Key) {
-			o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Dismissed: true, At: o.now().Add(time.Minute)})
+			o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Dismissed: true, At: o.now().Add(time.Minute)})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
 			pull := o.pull("feature", "")
-			o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges})
+			o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges})
 			change(o, pull)
 			o.sync()
 			o.noTask(pull, task.Development)

@@ -134,7 +134,7 @@ func TestOurOwnReviewsLeadToChanges(t *testing.T) {
 
 	// A person decides: that is done, and our reviews may ask again.
 	o.later(time.Minute)
-	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Commit: "c3"})
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Commit: "c3"})
 	o.sync()
 	o.finish(o.task(pull, task.Development), "writer")
 	o.publish(pull, "c4")
@@ -219,14 +219,14 @@ func TestAReviewCanBeAskedForAgain(t *testing.T) {
 	}
 	for name, change := range map[string]func(o *office, pull task.Key){
 		"after a person's request and the change": func(o *office, pull task.Key) {
-			o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Commit: "c1"})
+			o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Commit: "c1"})
 			o.sync()
 			o.deliver(pull)
 			o.finish(o.task(pull, task.Development), "writer")
 			o.publish(pull, "c2")
 		},
 		"the same where the forge names no commit": func(o *office, pull task.Key) {
-			o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges})
+			o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges})
 			o.sync()
 			o.deliver(pull)
 			o.finish(o.task(pull, task.Development), "writer")
@@ -244,14 +244,14 @@ func TestAReviewCanBeAskedForAgain(t *testing.T) {
 			relabel(o, pull)
 		},
 		"after a remark, by a push": func(o *office, pull task.Key) {
-			o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Commit: "c1"})
+			o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Commit: "c1"})
 			o.later(time.Hour)
 			o.sync()
 			o.noTask(pull, task.Review)
 			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
 		},
 		"after a remark of a stranger": func(o *office, pull task.Key) {
-			o.forge.Judge(pull, forge.Review{Author: "eve", Verdict: forge.Remark, Commit: "c1"})
+			o.forge.AddReview(pull, forge.Review{Author: "eve", Verdict: forge.Remark, Commit: "c1"})
 		},
 		"after the label was taken off": func(o *office, pull task.Key) {
 			o.later(time.Hour)
@@ -341,7 +341,7 @@ func TestTheLabelHasNoDeadEnds(t *testing.T) {
 		}
 		commit := func() string { return fmt.Sprint("c", head) }
 		judge := func(verdict forge.Verdict) func() {
-			return func() { o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: verdict, Commit: commit()}) }
+			return func() { o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: verdict, Commit: commit()}) }
 		}
 		queued := func(kind task.Type) (task.Task, bool) {
 			is, err := o.store.TaskOf(t.Context(), pull, kind)

@@ -19,7 +19,7 @@ func (o *office) fixUp(onPull bool) (issue, pull task.Key) {
 	issue = o.issue("Repair the gate")
 	o.look(issue)
 	pull = o.pull(o.finish(o.task(issue, task.Development), "writer").Branch, "Closes #1")
-	o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it."})
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Oil it."})
 	o.sync()
 	if onPull {
 		o.check(o.forge.Assign(o.Context(), pull, bot))
@@ -116,7 +116,7 @@ func TestAFixUpThatWasStoppedCanBeAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(o *office, pull task.Key){
 		"by a review": func(o *office, pull task.Key) {
-			o.forge.Judge(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, At: o.now().Add(time.Hour)})
+			o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, At: o.now().Add(time.Hour)})
 		},
 		"by an assignment": func(o *office, pull task.Key) {
 			o.check(o.forge.Assign(o.Context(), pull, bot))
@@ -149,7 +149,7 @@ func TestAnUnreadableIssueStopsNoFixUp(t *testing.T) {
 	issue, pull := o.fixUp(false)
 	o.claim(o.task(pull, task.Development), "writer")
 	o.check(o.forge.Unassign(t.Context(), issue, bot))
-	o.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "Item" && call.Key == issue {
 			return dummy.Refuse
 		}
@@ -162,7 +162,7 @@ func TestAnUnreadableIssueStopsNoFixUp(t *testing.T) {
 	if is := o.task(pull, task.Development); is.State != task.Running {
 		t.Fatalf("the task is %+v", is)
 	}
-	o.forge.Misbehave(nil)
+	o.forge.SetFaults(nil)
 	o.look(pull)
 	if is := o.task(pull, task.Development); is.State != task.Stopped || is.Reason != task.ReasonUnassigned {
 		t.Fatalf("the task is %+v", is)
@@ -240,7 +240,7 @@ func TestUnassigningCanBeSwitchedOff(t *testing.T) {
 		if is := o.task(pull, task.Review); is.State != task.Queued {
 			t.Fatalf("the task is %+v", is)
 		}
-		o.forge.Judge(pull, forge.Review{Author: "ann", Verdict: forge.Approve, At: o.now()})
+		o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Approve, At: o.now()})
 		o.sync()
 		if is := o.task(pull, task.Review); is.State != task.Stopped || is.Reason != task.ReasonReviewNotNeeded {
 			t.Errorf("the task is %+v", is)

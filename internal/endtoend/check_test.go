@@ -161,7 +161,7 @@ func (s *story) check(t *testing.T) {
 	for _, event := range o.events {
 		entries = append(entries, entryOf(event))
 	}
-	if unheard := phasetest.Unheard(entries, o.executing); o.task.State == task.Done && len(unheard) > 0 && !strings.Contains(strings.Join(o.own, "\n"), "came too late for this run") {
+	if unheard := phasetest.UnsentComments(entries, o.executing); o.task.State == task.Done && len(unheard) > 0 && !strings.Contains(strings.Join(o.own, "\n"), "came too late for this run") {
 		t.Errorf("the work is done without %q", unheard)
 	}
 	for _, text := range expect.Unasked {

@@ -29,7 +29,7 @@ func TestDocker(t *testing.T) { //nolint:tparallel // tellAll runs them side by 
 	for _, scenario := range scenarios {
 		scenario.Image = image
 	}
-	h.tellAll(t, board, scenarios)
+	h.runStories(t, board, scenarios)
 	gates, err := egress.Registries()
 	must(t, err)
 	cleaner, err := docker.New(docker.Config{Host: engine, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), NewGate: func(policy sandbox.Policy) sandbox.Gate {

@@ -27,7 +27,7 @@ func TestFixUps(t *testing.T) { //nolint:tparallel // one after the other
 			first, err := phasetest.Load("../phase/testdata/scenarios/shell.txtar")
 			must(t, err)
 			first.Name = scenario.Name
-			done := h.tell(t, board, first)
+			done := h.runStory(t, board, first)
 			o := done.read(t)
 			if t.Failed() || len(o.pulls) != 1 {
 				t.Fatalf("there are %d pull requests, want 1", len(o.pulls))

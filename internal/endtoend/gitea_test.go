@@ -77,7 +77,7 @@ func (g *giteaSite) look() forge.Forge { return g.reader }
 // mute plans faults for what the server reads of items and comments.
 func (g *giteaSite) mute(repository string, requests int) {
 	for range requests {
-		g.proxy.Next(http.MethodGet, repository+"/issues/", testkit.Answer(http.StatusBadGateway, nil, "bad gateway"))
+		g.proxy.Next(http.MethodGet, repository+"/issues/", testkit.Respond(http.StatusBadGateway, nil, "bad gateway"))
 	}
 }
 
@@ -224,7 +224,7 @@ func (g *giteaSite) reply(ctx context.Context, item task.Key, as, thread, body s
 	return made.ID, err
 }
 
-func (g *giteaSite) say(_ context.Context, item task.Key, as, body string) (string, error) {
+func (g *giteaSite) addComment(_ context.Context, item task.Key, as, body string) (string, error) {
 	made, _, err := g.client(as).CreateIssueComment(g.owner, g.short(item.Repository), item.Number, sdk.CreateIssueCommentOption{Body: body})
 	if err != nil {
 		return "", err
@@ -272,12 +272,12 @@ func TestOnGitea(t *testing.T) {
 	t.Run("webhooks", func(t *testing.T) {
 		t.Parallel()
 		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2, settings: "polling: {webhook_grace: 10s}\n"})
-		h.tellAll(t, site, pick(load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar", "testdata/gate/*.txtar"),
+		h.runStories(t, site, pick(load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar", "testdata/gate/*.txtar"),
 			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
 			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret",
 			"written_review", "written_changes", "written_late"))
-		h.doctorSays(t, "gitea:alice/shell: ", "issue_assign: ")
-		if said, _ := h.told(t, nil, "doctor", "--data", h.data(0)); strings.Contains(said, "missed by webhook") {
+		h.wantDoctor(t, "gitea:alice/shell: ", "issue_assign: ")
+		if said, _ := h.run(t, nil, "doctor", "--data", h.data(0)); strings.Contains(said, "missed by webhook") {
 			t.Errorf("every webhook is enabled, but doctor says that some were missed:\n%s", said)
 		}
 	})
@@ -286,26 +286,26 @@ func TestOnGitea(t *testing.T) {
 		t.Parallel()
 		h, site := giteaHouse(t, server, "erin", "hook-secret-of-the-test", plan{agents: 2, settings: "polling: {shortest: 2s}\n"})
 		site.events = []string{"issue_comment"}
-		h.tellAll(t, site, pick(load(t, "../phase/testdata/scenarios/*.txtar"), "stop_command", "comments"))
-		h.doctorSays(t, "gitea:erin/stop_command: issues are polled every 2s", "issue_comment: ", "none yet: Issues, Issue Assigned, Issue Labeled")
+		h.runStories(t, site, pick(load(t, "../phase/testdata/scenarios/*.txtar"), "stop_command", "comments"))
+		h.wantDoctor(t, "gitea:erin/stop_command: issues are polled every 2s", "issue_comment: ", "none yet: Issues, Issue Assigned, Issue Labeled")
 	})
 	t.Run("polling", func(t *testing.T) {
 		t.Parallel()
 		h, site := giteaHouse(t, server, "carol", "", plan{agents: 2})
-		h.tellAll(t, site, pick(load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar"),
+		h.runStories(t, site, pick(load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar"),
 			"comments_result", "stop_command", "written_changes"))
 	})
 }
 
-// doctorSays waits until doctor says all of these: what webhooks deliver is written down
+// wantDoctor waits until doctor says all of these: what webhooks deliver is written down
 // every few seconds.
-func (h *house) doctorSays(t *testing.T, wanted ...string) {
+func (h *house) wantDoctor(t *testing.T, wanted ...string) {
 	t.Helper()
 	again, late := time.NewTicker(100*time.Millisecond), time.NewTimer(time.Minute)
 	defer again.Stop()
 	defer late.Stop()
 	for {
-		said, _ := h.told(t, nil, "doctor", "--data", h.data(0))
+		said, _ := h.run(t, nil, "doctor", "--data", h.data(0))
 		if !slices.ContainsFunc(wanted, func(text string) bool { return !strings.Contains(said, text) }) {
 			return
 		}

@@ -195,7 +195,7 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	said, err := h.hear(r.Context(), at)
+	said, err := h.decide(r.Context(), at)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -214,8 +214,8 @@ func (h *house) of(task string) *story {
 	return h.tasks[task]
 }
 
-// hear passes a moment on to the story that it is part of.
-func (h *house) hear(ctx context.Context, at moment) (word, error) {
+// decide passes a moment on to the story that it is part of.
+func (h *house) decide(ctx context.Context, at moment) (instruction, error) {
 	h.mutex.Lock()
 	of := h.stories[at.Repository]
 	if of != nil {
@@ -223,9 +223,9 @@ func (h *house) hear(ctx context.Context, at moment) (word, error) {
 	}
 	h.mutex.Unlock()
 	if of == nil {
-		return word{}, fmt.Errorf("there is no story in %s", at.Repository)
+		return instruction{}, fmt.Errorf("there is no story in %s", at.Repository)
 	}
-	return of.hear(ctx, at)
+	return of.decide(ctx, at)
 }
 
 // later does something that nobody waits for before the house is closed.

@@ -34,9 +34,9 @@ type moment struct {
 	Entry      phase.Entry
 }
 
-// word is what the house says to that.
-type word struct {
-	Equipment phasetest.Equipment
+// instruction is the answer to a moment: what the run has to wait for.
+type instruction struct {
+	Equipment phasetest.Setting
 	// Comments is the position up to which the run has to have heard of comments
 	// before it goes on.
 	Comments int64
@@ -65,12 +65,12 @@ type leashed struct {
 // Execute implements agent.Executor.
 func (l leashed) Execute(ctx context.Context, run agent.Run) (wire.Result, error) {
 	at := moment{Agent: l.name, Task: run.Assignment.TaskID, Repository: run.Assignment.Repository, Generation: run.Assignment.Generation}
-	journal := watched{Journal: run.Journal, leash: l, at: at, desk: run.Desk, halted: ctx.Done()}
+	journal := watched{Journal: run.Journal, leash: l, at: at, forge: run.Forge, halted: ctx.Done()}
 	said, err := l.ask(ctx, at)
 	if err != nil {
 		return wire.Result{}, err
 	}
-	if run.Repository, err = said.Equipment.Furnish(ctx, run.Repository); err != nil {
+	if run.Repository, err = said.Equipment.PrepareWorkspace(ctx, run.Repository); err != nil {
 		return wire.Result{}, err
 	}
 	journal.obey(ctx, said)
@@ -80,7 +80,7 @@ func (l leashed) Execute(ctx context.Context, run agent.Run) (wire.Result, error
 		if err != nil {
 			return phase.Options{}, err
 		}
-		err = said.Equipment.Equip(&options)
+		err = said.Equipment.Apply(&options)
 		return options, err
 	}
 	run.Journal = journal
@@ -88,7 +88,7 @@ func (l leashed) Execute(ctx context.Context, run agent.Run) (wire.Result, error
 }
 
 // ask tells the house of a moment. The end of the run is no reason not to.
-func (l leashed) ask(ctx context.Context, at moment) (said word, err error) {
+func (l leashed) ask(ctx context.Context, at moment) (said instruction, err error) {
 	body, err := json.Marshal(at)
 	if err != nil {
 		return said, err
@@ -115,7 +115,7 @@ type watched struct {
 	phase.Journal
 	leash leashed
 	at    moment
-	desk  phase.Desk
+	forge phase.Forge
 	// halted is closed when the run has to end, which the context of an entry does
 	// not always tell.
 	halted <-chan struct{}
@@ -136,7 +136,7 @@ func (w watched) Append(ctx context.Context, kind task.EventKind, entry phase.En
 }
 
 // obey does what the house says, or waits until the run has to end.
-func (w watched) obey(ctx context.Context, said word) {
+func (w watched) obey(ctx context.Context, said instruction) {
 	if said.Die {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // it is on its way
@@ -144,7 +144,7 @@ func (w watched) obey(ctx context.Context, said word) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for said.Comments > 0 {
-		if heard, err := w.desk.Comments(ctx, said.Comments-1); err != nil || len(heard) > 0 {
+		if heard, err := w.forge.Comments(ctx, said.Comments-1); err != nil || len(heard) > 0 {
 			break
 		}
 		select {

@@ -17,9 +17,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
-// told runs a command that ends by itself, and returns all that it prints and its exit
+// run runs a command that ends by itself, and returns all that it prints and its exit
 // code.
-func (h *house) told(t *testing.T, env []string, args ...string) (output string, exit int) {
+func (h *house) run(t *testing.T, env []string, args ...string) (output string, exit int) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "toryo", args...)
 	command.Dir, command.Env = h.dir, append(append(os.Environ(), h.env...), env...)
@@ -43,7 +43,7 @@ func TestReceiptsOfFinishedWork(t *testing.T) {
 	h := build(t, plan{agents: 1})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	s := h.tell(t, board, pick(load(t, "../phase/testdata/scenarios/*.txtar"), "failed_before")[0])
+	s := h.runStory(t, board, pick(load(t, "../phase/testdata/scenarios/*.txtar"), "failed_before")[0])
 	pull := s.read(t).pulls[0]
 	named := receiptID.FindStringSubmatch(pull.Body)
 	if named == nil {
@@ -57,7 +57,7 @@ func TestReceiptsOfFinishedWork(t *testing.T) {
 	commit, base := onForge("refs/heads/"+pull.Head), onForge("refs/heads/main")
 
 	// On the machine of the server, by its id.
-	said, exit := h.told(t, nil, "receipt", "verify", named[1], "--data", h.data(0), "--commit", commit)
+	said, exit := h.run(t, nil, "receipt", "verify", named[1], "--data", h.data(0), "--commit", commit)
 	for _, want := range []string{
 		"verified: signed with the key ", "commit        " + commit + "\n", "base          " + base + " (main)\n", "repository    board:" + s.item.Repository + "\n",
 		"environment   ready", "bubblewrap", "tests         sh test.sh: exit code 1 in ", "failing, before the change too: test_moon (moon.sh)\n",
@@ -74,23 +74,23 @@ func TestReceiptsOfFinishedWork(t *testing.T) {
 	// Elsewhere, over HTTP with a token, and as a file with the key.
 	token := []string{"TORYO_TOKEN=" + h.client.Token}
 	link := h.urls[0] + "/receipts/" + named[1]
-	if said, exit := h.told(t, token, "receipt", "verify", link, "--server", h.urls[0]); exit != 0 || !strings.Contains(said, commit) {
+	if said, exit := h.run(t, token, "receipt", "verify", link, "--server", h.urls[0]); exit != 0 || !strings.Contains(said, commit) {
 		t.Errorf("the link: %d, %s", exit, said)
 	}
 	envelope, err := h.client.Receipt(t.Context(), named[1])
 	must(t, err)
 	key := filepath.Join(t.TempDir(), "key.pem")
 	must(t, os.WriteFile(key, []byte(download(t, h.urls[0]+"/receipts/key.pem")), 0o600))
-	if printed, exit := h.told(t, nil, "receipt", "key", "--data", h.data(0)); exit != 0 || printed != download(t, h.urls[0]+"/receipts/key.pem") {
+	if printed, exit := h.run(t, nil, "receipt", "key", "--data", h.data(0)); exit != 0 || printed != download(t, h.urls[0]+"/receipts/key.pem") {
 		t.Errorf("the command prints another key: %s", printed)
 	}
-	if said, exit := h.told(t, nil, "receipt", "verify", written(t, envelope), "--key", key); exit != 0 || !strings.Contains(said, commit) {
+	if said, exit := h.run(t, nil, "receipt", "verify", written(t, envelope), "--key", key); exit != 0 || !strings.Contains(said, commit) {
 		t.Errorf("the file: %d, %s", exit, said)
 	}
-	if said, exit := h.told(t, nil, "receipt", "show", written(t, envelope)); exit != 0 || !strings.Contains(said, "NOT verified") || !strings.Contains(said, commit) {
+	if said, exit := h.run(t, nil, "receipt", "show", written(t, envelope)); exit != 0 || !strings.Contains(said, "NOT verified") || !strings.Contains(said, commit) {
 		t.Errorf("shown: %d, %s", exit, said)
 	}
-	if said, exit := h.told(t, nil, "receipt", "list", string(s.read(t).task.ID), "--data", h.data(0)); exit != 0 || !strings.Contains(said, named[1]+"  "+commit) {
+	if said, exit := h.run(t, nil, "receipt", "list", string(s.read(t).task.ID), "--data", h.data(0)); exit != 0 || !strings.Contains(said, named[1]+"  "+commit) {
 		t.Errorf("listed: %d, %s", exit, said)
 	}
 	h.refuses(t, envelope, key, link, base)
@@ -100,7 +100,7 @@ func TestReceiptsOfFinishedWork(t *testing.T) {
 func (h *house) refuses(t *testing.T, envelope []byte, key, link, base string) {
 	t.Helper()
 	elsewhere := t.TempDir()
-	other, exit := h.told(t, nil, "receipt", "key", "--new", "--data", elsewhere)
+	other, exit := h.run(t, nil, "receipt", "key", "--new", "--data", elsewhere)
 	if exit != 0 {
 		t.Fatal(other)
 	}
@@ -121,7 +121,7 @@ func (h *house) refuses(t *testing.T, envelope []byte, key, link, base string) {
 		"no token":             {nil, []string{link, "--server", h.urls[0]}, 2, "TORYO_TOKEN"},
 		"no such receipt":      {token, []string{h.urls[0] + "/receipts/none", "--server", h.urls[0]}, 8, "no receipt"},
 	} {
-		said, exit := h.told(t, test.env, append([]string{"receipt", "verify"}, test.args...)...)
+		said, exit := h.run(t, test.env, append([]string{"receipt", "verify"}, test.args...)...)
 		if exit != test.exit || !strings.Contains(said, test.says) {
 			t.Errorf("%s: exit code %d, want %d, with %q: %s", name, exit, test.exit, test.says, said)
 		}
@@ -177,7 +177,7 @@ func TestReceiptsOfTwoServers(t *testing.T) {
 	h := build(t, plan{servers: 2, agents: 1, database: testkit.Postgres(t)})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	s := h.tell(t, board, pick(load(t, "../phase/testdata/scenarios/*.txtar"), "shell")[0])
+	s := h.runStory(t, board, pick(load(t, "../phase/testdata/scenarios/*.txtar"), "shell")[0])
 	pull := s.read(t).pulls[0]
 	named := receiptID.FindStringSubmatch(pull.Body)
 	if named == nil {
@@ -187,12 +187,12 @@ func TestReceiptsOfTwoServers(t *testing.T) {
 	if other := download(t, h.urls[1]+"/receipts/key.pem"); other != before || strings.Count(before, "BEGIN PUBLIC KEY") != 1 {
 		t.Errorf("the keys are\n%s\nand\n%s", before, other)
 	}
-	if said, exit := h.told(t, nil, "receipt", "key", "--new", "--data", h.data(0)); exit != 0 || !strings.HasSuffix(said, before) {
+	if said, exit := h.run(t, nil, "receipt", "key", "--new", "--data", h.data(0)); exit != 0 || !strings.HasSuffix(said, before) {
 		t.Fatalf("the key is not replaced: %s", said)
 	}
 	token := []string{"TORYO_TOKEN=" + h.client.Token}
 	for _, url := range h.urls { // the agent works for the second
-		said, exit := h.told(t, token, "receipt", "verify", url+"/receipts/"+named[1], "--server", url, "--commit", pull.HeadCommit)
+		said, exit := h.run(t, token, "receipt", "verify", url+"/receipts/"+named[1], "--server", url, "--commit", pull.HeadCommit)
 		if exit != 0 || !strings.Contains(said, "result        passed\n") {
 			t.Errorf("%s: %d, %s", url, exit, said)
 		}

@@ -37,7 +37,7 @@ func TestCopiedAgent(t *testing.T) {
 		}
 		return err
 	}})
-	h.tell(t, board, scenario)
+	h.runStory(t, board, scenario)
 }
 
 // runningIn is the generation of the one task that is running.
@@ -97,14 +97,14 @@ func TestPauseFileOfAnAgent(t *testing.T) {
 			if err := agent.start(ctx); err != nil {
 				return err
 			}
-			if told := h.tell(t, board, other); told.agent == of {
+			if told := h.runStory(t, board, other); told.agent == of {
 				t.Errorf("%s takes a task while its pause file is there", of)
 			}
 			h.pausedTask(t)
 			return nil
 		}},
 	)
-	h.tell(t, board, paused)
+	h.runStory(t, board, paused)
 	h.wantAgent(t, "agent0", "-")
 	h.wantAgent(t, "agent1", "-")
 }

@@ -39,12 +39,12 @@ func TestScenarios(t *testing.T) { //nolint:tparallel // tellAll runs them side 
 	h := build(t, plan{agents: 4})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	h.tellAll(t, board, load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gate/*.txtar"))
+	h.runStories(t, board, load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gate/*.txtar"))
 }
 
-// tellAll lets scenarios happen, several at a time, and then looks at what is only
+// runStories lets scenarios happen, several at a time, and then looks at what is only
 // said when there is time.
-func (h *house) tellAll(t *testing.T, at site, scenarios []*phasetest.Scenario) {
+func (h *house) runStories(t *testing.T, at site, scenarios []*phasetest.Scenario) {
 	t.Helper()
 	var mutex sync.Mutex
 	var told []*story
@@ -55,7 +55,7 @@ func (h *house) tellAll(t *testing.T, at site, scenarios []*phasetest.Scenario) 
 	for _, scenario := range scenarios {
 		all.Go(func() error {
 			t.Run(scenario.Name, func(t *testing.T) {
-				s := h.tell(t, at, scenario)
+				s := h.runStory(t, at, scenario)
 				mutex.Lock()
 				defer mutex.Unlock()
 				told = append(told, s)
@@ -76,7 +76,7 @@ func TestSwitches(t *testing.T) { //nolint:tparallel // as above
 	h := build(t, plan{agents: 2, settings: "task_stop: {enabled: false}\ncomment_detection: {enabled: false}\n"})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	h.tellAll(t, board, load(t, "testdata/switches/*.txtar"))
+	h.runStories(t, board, load(t, "testdata/switches/*.txtar"))
 }
 
 // TestTwoServers has two servers on one database: what people do goes through one, and
@@ -86,7 +86,7 @@ func TestTwoServers(t *testing.T) { //nolint:tparallel // as above
 	h := build(t, plan{servers: 2, agents: 2, database: testkit.Postgres(t), settings: "comment_detection: {accept_from: write}\n"})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	h.tellAll(t, board, pick(load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/writers/*.txtar"),
+	h.runStories(t, board, pick(load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/writers/*.txtar"),
 		"comments_refused", "stop_late_command", "stop_asked", "comments_edited", "pause_command", "ask", "merge"))
 }
 
@@ -108,7 +108,7 @@ func TestRestarts(t *testing.T) { //nolint:tparallel // one after the other, as 
 		scenarios = append(scenarios, scenario)
 	}
 	for _, scenario := range scenarios {
-		t.Run(scenario.Name, func(t *testing.T) { h.tell(t, board, scenario).checkProgress(t) })
+		t.Run(scenario.Name, func(t *testing.T) { h.runStory(t, board, scenario).checkProgress(t) })
 	}
 }
 
@@ -121,7 +121,7 @@ func TestCrashPoints(t *testing.T) {
 	h := build(t, plan{agents: 4, env: []string{longLeases}})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	whole := h.tell(t, board, crashScenario(t, "whole", 0))
+	whole := h.runStory(t, board, crashScenario(t, "whole", 0))
 	if t.Failed() {
 		t.Fatal("the run that was not cut failed")
 	}
@@ -139,7 +139,7 @@ func TestCrashPoints(t *testing.T) {
 		scenario.Events[len(scenario.Events)-1].Hasty = i%3 == 2
 		all.Go(func() error {
 			t.Run(scenario.Name, func(t *testing.T) {
-				s := h.tell(t, board, scenario)
+				s := h.runStory(t, board, scenario)
 				got := s.read(t)
 				if len(got.own) != len(want.own) {
 					t.Errorf("there are %d comments, want %d: %s", len(got.own), len(want.own), strings.Join(got.own, "\n---\n"))

@@ -117,7 +117,7 @@ func TestOnGiteaSigned(t *testing.T) {
 			h, site := giteaHouse(t, server, test.owner, "", plan{agents: 1, env: []string{
 				"TORYO_GIT_NAME=The bot", "TORYO_GIT_EMAIL=" + botAddress, "TORYO_GIT_SIGNING_FORMAT=" + format, "TORYO_GIT_SIGNING_KEY_FILE=" + file,
 			}})
-			s := h.tell(t, site, load(t, "testdata/signed/signed.txtar")[0])
+			s := h.runStory(t, site, load(t, "testdata/signed/signed.txtar")[0])
 			pull := s.read(t).pulls[0]
 			first := verified(t, site, s.item.Repository, pull.HeadCommit)
 			if want := "Fix add.sh\n\nCo-authored-by: alice <alice@example.com>\n"; first.RepoCommit.Message != want && strings.TrimSpace(first.RepoCommit.Message) != strings.TrimSpace(want) {

@@ -42,7 +42,7 @@ type site interface {
 
 // talk is what people say on an item.
 type talk interface {
-	say(ctx context.Context, item task.Key, as, body string) (id string, err error)
+	addComment(ctx context.Context, item task.Key, as, body string) (id string, err error)
 	edit(ctx context.Context, item task.Key, as, id, body string) error
 	remove(ctx context.Context, item task.Key, as, id string) error
 	// review submits a review of a pull request, with a comment on the line unless its
@@ -132,7 +132,7 @@ func (b *boardSite) path(item task.Key) string {
 	return fmt.Sprintf("%s/%s/%d", item.Repository, kind, item.Number)
 }
 
-func (b *boardSite) say(ctx context.Context, item task.Key, as, body string) (string, error) {
+func (b *boardSite) addComment(ctx context.Context, item task.Key, as, body string) (string, error) {
 	var made wire.BoardComment
 	err := b.act(ctx, http.MethodPost, as, b.path(item)+"/comments", wire.BoardText{Body: body}, &made)
 	return made.ID, err

@@ -57,8 +57,8 @@ type spoken struct {
 	handed bool
 }
 
-// tell lets a scenario happen from its beginning to its end, and checks it.
-func (h *house) tell(t *testing.T, at site, scenario *phasetest.Scenario) *story {
+// runStory lets a scenario happen from its beginning to its end, and checks it.
+func (h *house) runStory(t *testing.T, at site, scenario *phasetest.Scenario) *story {
 	t.Helper()
 	s := h.begin(t, at, scenario)
 	s.seeThrough(t)
@@ -116,7 +116,7 @@ func (s *story) prepare(ctx context.Context) error {
 	for i, comment := range s.Comments {
 		s.present++
 		id := fmt.Sprint("s", i+1)
-		if s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body); err != nil {
+		if s.ids[id], err = s.site.addComment(ctx, s.item, comment.Author, comment.Body); err != nil {
 			return err
 		}
 		s.authors[id] = comment.Author
@@ -152,11 +152,11 @@ func (s *story) knowThreads(ctx context.Context) error {
 	return err
 }
 
-// hear is told of a moment and says what the run has to wait for.
-func (s *story) hear(ctx context.Context, at moment) (word, error) {
+// decide returns what the run has to wait for at a moment.
+func (s *story) decide(ctx context.Context, at moment) (instruction, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	said := word{Equipment: s.Equipment}
+	said := instruction{Equipment: s.Setting}
 	if at.Kind == "" {
 		if at.Generation != s.last {
 			s.runs++
@@ -179,13 +179,13 @@ func (s *story) hear(ctx context.Context, at moment) (word, error) {
 func (s *story) asked(ctx context.Context, from task.Phase) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.fire(ctx, new(word), func(when phasetest.When) bool {
+	return s.fire(ctx, new(instruction), func(when phasetest.When) bool {
 		return when.Asked != "" && when.Asked == from && (when.Run == 0 || when.Run == s.runs)
 	})
 }
 
 // fire lets the events happen that are due and have not happened.
-func (s *story) fire(ctx context.Context, said *word, due func(phasetest.When) bool) error {
+func (s *story) fire(ctx context.Context, said *instruction, due func(phasetest.When) bool) error {
 	for i, event := range s.Events {
 		if s.fired[i] || !due(event.When) {
 			continue
@@ -195,7 +195,7 @@ func (s *story) fire(ctx context.Context, said *word, due func(phasetest.When) b
 			s.house.later(func(ctx context.Context) error {
 				s.mutex.Lock()
 				defer s.mutex.Unlock()
-				return s.happen(ctx, event, new(word))
+				return s.happen(ctx, event, new(instruction))
 			})
 			continue
 		}
@@ -207,7 +207,7 @@ func (s *story) fire(ctx context.Context, said *word, due func(phasetest.When) b
 }
 
 // happen makes an event so.
-func (s *story) happen(ctx context.Context, event phasetest.Event, said *word) error {
+func (s *story) happen(ctx context.Context, event phasetest.Event, said *instruction) error {
 	if err := awaitCommand(ctx, event.Running); err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (s *story) assignAgain(ctx context.Context) error {
 // speak lets somebody say something, or change or take back what they said.
 func (s *story) speak(ctx context.Context, comment phasetest.Comment) (err error) {
 	if comment.Author == "bot" {
-		_, err = s.site.say(ctx, s.item, s.site.bot(), comment.Body)
+		_, err = s.site.addComment(ctx, s.item, s.site.bot(), comment.Body)
 		return err
 	}
 	s.said++
@@ -328,7 +328,7 @@ func (s *story) speak(ctx context.Context, comment phasetest.Comment) (err error
 		verdict := cmp.Or(comment.Review, string(forge.Remark))
 		s.ids[id], err = s.site.review(ctx, s.item, comment.Author, verdict, comment.Body, wire.BoardLine{Path: path, Line: number})
 	default:
-		s.ids[id], err = s.site.say(ctx, s.item, comment.Author, comment.Body)
+		s.ids[id], err = s.site.addComment(ctx, s.item, comment.Author, comment.Body)
 	}
 	return err
 }
@@ -439,7 +439,7 @@ func (s *story) more(t *testing.T, due func(phasetest.When) bool) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	before := len(s.fired)
-	must(t, s.fire(t.Context(), new(word), due))
+	must(t, s.fire(t.Context(), new(instruction), due))
 	return len(s.fired) > before
 }
 

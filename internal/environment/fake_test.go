@@ -159,7 +159,7 @@ func newBench(t *testing.T) *bench {
 			b.waited = append(b.waited, howLong)
 			return nil
 		},
-		Tell: func(step environment.Step) { b.steps = append(b.steps, step) },
+		OnStep: func(step environment.Step) { b.steps = append(b.steps, step) },
 		Post: func(_ context.Context, comment string) error {
 			b.comments = append(b.comments, comment)
 			return nil

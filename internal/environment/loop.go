@@ -112,7 +112,7 @@ func (r *setupRun) setUpOne(ctx context.Context, p *ProjectSetup, folder, comman
 		if kind == Network {
 			r.result.SetupResult.NetworkRetries++
 		}
-		r.tell(Step{Kind: Waiting, Command: command, Wait: wait, Message: string(kind)})
+		r.reportStep(Step{Kind: Waiting, Command: command, Wait: wait, Message: string(kind)})
 		if err := r.Wait(ctx, wait); err != nil {
 			return err
 		}
@@ -122,10 +122,10 @@ func (r *setupRun) setUpOne(ctx context.Context, p *ProjectSetup, folder, comman
 // try runs a command once. It returns a failure that may be retried or repaired,
 // or an error for one that may not.
 func (r *setupRun) try(ctx context.Context, p *ProjectSetup, folder, command string) (*Failure, error) {
-	r.tell(Step{Kind: CommandStarted, Command: command, Directory: folder})
+	r.reportStep(Step{Kind: CommandStarted, Command: command, Directory: folder})
 	ran, err := r.box.Run(ctx, sandbox.Command{Text: command, Folder: folder, Session: p.Session, Timeout: r.CommandTimeout, OutputLimit: r.OutputLimit,
 		Output: func(_ sandbox.Stream, data []byte) {
-			r.tell(Step{Kind: CommandPrinted, Command: command, Message: string(data)})
+			r.reportStep(Step{Kind: CommandPrinted, Command: command, Message: string(data)})
 		}})
 	if err != nil {
 		return r.notRun(ctx, command, err)
@@ -134,7 +134,7 @@ func (r *setupRun) try(ctx context.Context, p *ProjectSetup, folder, command str
 		Milliseconds: milliseconds(ran.Duration), Output: ending(ran.Log)}
 	defer func() {
 		r.result.SetupResult.Commands = append(r.result.SetupResult.Commands, record)
-		r.tell(Step{Kind: CommandEnded, Command: command, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})
+		r.reportStep(Step{Kind: CommandEnded, Command: command, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})
 	}()
 	if ran.ExitCode == 0 && ran.Exceeded == sandbox.NoLimit {
 		return nil, nil
@@ -187,7 +187,7 @@ func (r *setupRun) notRun(ctx context.Context, command string, err error) (*Fail
 // verify runs the verification commands. Exit code 0 and exactly the expected
 // output are needed, byte for byte after one final line break is removed.
 func (r *setupRun) verify(ctx context.Context, p *ProjectSetup) error {
-	r.tell(Step{Kind: Verifying})
+	r.reportStep(Step{Kind: Verifying})
 	result := VerificationResult{Passed: true, Checks: []CheckRun{}}
 	var failure *Failure
 	for _, check := range p.Verification {
@@ -204,7 +204,7 @@ func (r *setupRun) verify(ctx context.Context, p *ProjectSetup) error {
 		actual := bytes.TrimSuffix(ran.Stdout, []byte("\n"))
 		passed := ran.ExitCode == 0 && ran.Exceeded == sandbox.NoLimit && !ran.Cut && string(actual) == check.ExpectedOutput
 		result.Checks = append(result.Checks, CheckRun{Check: check, ActualOutput: ending(actual), ExitCode: ran.ExitCode, Passed: passed})
-		r.tell(Step{Kind: CheckEnded, Command: check.Command, Directory: p.Directory, Message: fmt.Sprintf("passed: %v", passed)})
+		r.reportStep(Step{Kind: CheckEnded, Command: check.Command, Directory: p.Directory, Message: fmt.Sprintf("passed: %v", passed)})
 		if !passed {
 			result.Passed = false
 			if failure == nil {
@@ -252,7 +252,7 @@ func (r *setupRun) repair(ctx context.Context, p *ProjectSetup, err error) error
 	for r.result.SetupResult.Regenerations < mostRegenerations {
 		r.result.SetupResult.Regenerations++
 		attempt := r.result.SetupResult.Regenerations
-		r.tell(Step{Kind: Repairing, Message: fmt.Sprintf("%d/%d", attempt, mostRegenerations)})
+		r.reportStep(Step{Kind: Repairing, Message: fmt.Sprintf("%d/%d", attempt, mostRegenerations)})
 		answer, err := r.Repairer.Repair(ctx, Broken{Environment: p.EnvironmentType, Directory: p.Directory, Commands: p.SetupCommands,
 			Verification: p.Verification, Failure: failed.failure, Attempt: attempt})
 		if ctx.Err() != nil {

@@ -23,8 +23,8 @@ type manifest struct {
 // toolsOnly reports whether nothing is said but how tools are to work.
 func (m *manifest) toolsOnly() bool { return m.tools && !m.needs && m.runtime == 0 }
 
-// tell records a fact, unless it is known already.
-func (m *manifest) tell(fact, text string) {
+// addFact records a fact, unless it is known already.
+func (m *manifest) addFact(fact, text string) {
 	if m.parts == nil {
 		m.parts = map[string]string{}
 	}

@@ -40,9 +40,9 @@ func parsePackageJSON(content []byte, into *manifest) error {
 	into.add(false, sortedKeys(file.PeerDependencies)...)
 	into.product = file.Main != nil || file.Bin != nil || file.Exports != nil || file.Workspaces != nil || file.Module != nil || file.Files != nil
 	into.private = file.Private == true
-	into.tellScripts(file.Scripts)
+	into.addScripts(file.Scripts)
 	if file.Workspaces != nil {
-		into.tell("workspaces", "")
+		into.addFact("workspaces", "")
 		into.members.declare(listOfWorkspaces(file.Workspaces)...)
 	}
 	worked := slices.ContainsFunc([]string{"start", "dev", "serve", "build", "test"}, func(name string) bool { return file.Scripts[name] != "" })
@@ -58,20 +58,20 @@ func parsePackageJSON(content []byte, into *manifest) error {
 	return nil
 }
 
-// tellScripts records which scripts there are: one that runs tests, and one that
+// addScripts records which scripts there are: one that runs tests, and one that
 // starts the program.
-func (m *manifest) tellScripts(scripts map[string]string) {
+func (m *manifest) addScripts(scripts map[string]string) {
 	if scripts["start"] != "" {
-		m.tell("start", "")
+		m.addFact("start", "")
 	}
 	if test := scripts["test"]; test != "" && !strings.Contains(test, "no test specified") {
-		m.tell("script", "test")
-		m.tell("test", "")
+		m.addFact("script", "test")
+		m.addFact("test", "")
 		return
 	}
 	for _, name := range []string{"test:unit", "unit", "tests", "test:ci", "test:all", "test-unit", "test:run"} {
 		if scripts[name] != "" {
-			m.tell("script", name)
+			m.addFact("script", name)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func parseCargo(content []byte, into *manifest) error {
 	abouts := []map[string]any{file.Package}
 	if file.Workspace != nil {
 		into.add(true, sortedKeys(file.Workspace.Dependencies)...)
-		into.tell("members", "")
+		into.addFact("members", "")
 		// What lies below a workspace belongs to it, or Cargo refuses to build it.
 		into.members.declare(append([]string{"**"}, file.Workspace.Members...)...)
 		into.members.leaveOut(file.Workspace.Exclude...)
@@ -227,7 +227,7 @@ func parseGemfile(content []byte, into *manifest) error {
 		into.setVersion(string(found[1]))
 	}
 	if into.mentions("rspec") {
-		into.tell("rspec", "")
+		into.addFact("rspec", "")
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func parseComposer(content []byte, into *manifest) error {
 		into.test = "composer test"
 	}
 	if into.mentions("pestphp/pest") {
-		into.tell("pest", "")
+		into.addFact("pest", "")
 	}
 	return nil
 }

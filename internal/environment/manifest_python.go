@@ -42,8 +42,8 @@ func (m *manifest) require(needed bool, requirement string) {
 	name := requirementName.FindString(requirement)
 	m.add(needed, name)
 	if name == "pytest" || strings.HasPrefix(name, "pytest-") {
-		m.tell("pytest", "")
-		m.tell("declares-pytest", "")
+		m.addFact("pytest", "")
+		m.addFact("declares-pytest", "")
 	}
 }
 
@@ -51,12 +51,12 @@ func (m *manifest) require(needed bool, requirement string) {
 // whether it has to be installed by name, as no manifest asks for it.
 func (m *manifest) lookForPytest(in folder) {
 	if anyMatches([]string{"pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"}, in.files) {
-		m.tell("pytest", "")
+		m.addFact("pytest", "")
 	}
 	_, used := m.parts["pytest"]
 	_, declared := m.parts["declares-pytest"]
 	if used && !declared {
-		m.tell("needs-pytest", "")
+		m.addFact("needs-pytest", "")
 	}
 }
 
@@ -100,11 +100,11 @@ func parsePyproject(content []byte, into *manifest) error {
 			}
 		}
 	}
-	into.tellGroup(file.DependencyGroups)
+	into.addGroup(file.DependencyGroups)
 	into.needs = into.needs || len(file.DependencyGroups) > 0
 	if file.Project != nil || file.BuildSystem != nil || file.Tool.Poetry != nil {
 		into.needs = true
-		into.tellPackage()
+		into.addPackage()
 	} else {
 		into.tools = true
 	}
@@ -119,7 +119,7 @@ func parsePyproject(content []byte, into *manifest) error {
 		}
 	}
 	if file.Tool.Pytest != nil {
-		into.tell("pytest", "")
+		into.addFact("pytest", "")
 	}
 	return nil
 }
@@ -130,34 +130,34 @@ func (m *manifest) declareUv(settings map[string]any) {
 	if !is {
 		return
 	}
-	m.tell("members", "")
-	m.tell("sync", "--all-packages")
+	m.addFact("members", "")
+	m.addFact("sync", "--all-packages")
 	m.members.declare(texts(about["members"])...)
 	m.members.leaveOut(texts(about["exclude"])...)
 }
 
-// tellPackage records that the project itself can be installed.
-func (m *manifest) tellPackage() {
+// addPackage records that the project itself can be installed.
+func (m *manifest) addPackage() {
 	m.product = true
-	m.tell("package", "")
-	m.tell("target", ".")
+	m.addFact("package", "")
+	m.addFact("target", ".")
 }
 
-// tellExtra records the optional dependencies that tests need.
-func (m *manifest) tellExtra(extras map[string][]string) {
+// addExtra records the optional dependencies that tests need.
+func (m *manifest) addExtra(extras map[string][]string) {
 	for _, name := range testExtras {
 		if _, known := extras[name]; known {
-			m.tell("target", "'.["+name+"]'")
-			m.tell("sync", "--extra "+name)
+			m.addFact("target", "'.["+name+"]'")
+			m.addFact("sync", "--extra "+name)
 		}
 	}
 }
 
-// tellGroup records the dependency group that tests need.
-func (m *manifest) tellGroup(groups map[string][]any) {
+// addGroup records the dependency group that tests need.
+func (m *manifest) addGroup(groups map[string][]any) {
 	for _, name := range testExtras {
 		if _, known := groups[name]; known {
-			m.tell("group", name)
+			m.addFact("group", name)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (m *manifest) addProject(dependencies []string, extras map[string][]string)
 			m.require(false, requirement)
 		}
 	}
-	m.tellExtra(extras)
+	m.addExtra(extras)
 }
 
 func addPoetry(into *manifest, dependencies map[string]any, needed bool) {
@@ -210,10 +210,10 @@ func parseSetupConfig(content []byte, into *manifest) error {
 	inRequires := false
 	if bytes.Contains(content, []byte("[metadata]")) {
 		into.needs = true
-		into.tellPackage()
+		into.addPackage()
 	}
 	if bytes.Contains(content, []byte("[tool:pytest]")) {
-		into.tell("pytest", "")
+		into.addFact("pytest", "")
 	}
 	for line := range strings.SplitSeq(string(content), "\n") {
 		trimmed := strings.TrimSpace(line)
@@ -244,11 +244,11 @@ func parseSetupScript(content []byte, into *manifest) error {
 		for _, extra := range extraName.FindAllSubmatch(extras[1], -1) {
 			named[string(extra[1])] = nil
 		}
-		into.tellExtra(named)
+		into.addExtra(named)
 	}
-	into.tellPackage()
+	into.addPackage()
 	if bytes.Contains(content, []byte("pytest")) {
-		into.tell("pytest", "")
+		into.addFact("pytest", "")
 	}
 	if found := setupRequires.FindSubmatch(content); found != nil {
 		for _, item := range quoted.FindAllSubmatch(found[1], -1) {
@@ -265,7 +265,7 @@ func parseSetupScript(content []byte, into *manifest) error {
 // tests.
 func parseToolConfig(content []byte, into *manifest) error {
 	if bytes.Contains(content, []byte("pytest")) {
-		into.tell("pytest", "")
+		into.addFact("pytest", "")
 	}
 	return nil
 }

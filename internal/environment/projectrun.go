@@ -220,7 +220,7 @@ func (r *setupRun) runBaselines(ctx context.Context) {
 			r.result.Warnings = append(r.result.Warnings, fmt.Sprintf("the tests of %s were not run before the change: those of the others took too long", p.name()))
 			continue
 		}
-		r.tell(Step{Kind: RunningBaseline, Command: p.TestCommand, Directory: p.Directory})
+		r.reportStep(Step{Kind: RunningBaseline, Command: p.TestCommand, Directory: p.Directory})
 		command := p.Command(p.TestCommand)
 		command.Timeout, command.OutputLimit = r.CommandTimeout, r.OutputLimit
 		baseline, err := RunTests(ctx, r.box, command, nil)

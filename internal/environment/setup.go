@@ -26,8 +26,8 @@ type Setup struct {
 	Repairer Repairer // nil: no model is configured, and nothing is repaired
 	// Wait waits for a while or until the context ends. Tests count instead.
 	Wait func(ctx context.Context, howLong time.Duration) error
-	// Tell is told of each step, from one goroutine; may be nil.
-	Tell func(Step)
+	// OnStep is called with each step, from one goroutine; may be nil.
+	OnStep func(Step)
 	// Post tells the people of a failure, once; may be nil.
 	Post func(ctx context.Context, comment string) error
 	Log  *slog.Logger
@@ -107,7 +107,7 @@ func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
 	run := &setupRun{Setup: s, request: request, began: time.Now()}
 	run.result = Result{OverallStatus: Failed, SetupResult: SetupResult{Commands: []CommandRun{}, Sandbox: s.Engine.Name()},
 		VerificationResult: VerificationResult{Checks: []CheckRun{}}, Errors: []Failure{}, Warnings: []string{}}
-	run.tell(Step{Kind: PhaseActive, Phase: task.EnvironmentSetup})
+	run.reportStep(Step{Kind: PhaseActive, Phase: task.EnvironmentSetup})
 
 	err := run.prepare(ctx)
 	if err == nil {
@@ -164,9 +164,9 @@ type setupRun struct {
 	keepAs   string // the key under which one is kept
 }
 
-func (r *setupRun) tell(step Step) {
-	if r.Tell != nil {
-		r.Tell(step)
+func (r *setupRun) reportStep(step Step) {
+	if r.OnStep != nil {
+		r.OnStep(step)
 	}
 }
 
@@ -186,7 +186,7 @@ func (r *setupRun) prepare(ctx context.Context) error {
 		return &requestError{err}
 	}
 	if r.request.Clone != nil {
-		r.tell(Step{Kind: Cloning})
+		r.reportStep(Step{Kind: Cloning})
 		if err := r.request.Clone(ctx, r.request.Spec.Workspace); err != nil {
 			return r.fatal("the project could not be cloned", err)
 		}
@@ -247,11 +247,11 @@ func (r *setupRun) remark(text string) {
 
 // start starts the sandbox, from a snapshot if there is one for this project.
 func (r *setupRun) start(ctx context.Context) error {
-	r.tell(Step{Kind: Starting, Message: r.Engine.Name()})
+	r.reportStep(Step{Kind: Starting, Message: r.Engine.Name()})
 	spec := r.request.Spec
 	spec.Image = r.image()
 	spec.Network = r.SetupNetwork
-	spec.Progress = func(message string) { r.tell(Step{Kind: EngineProgressed, Message: message}) }
+	spec.Progress = func(message string) { r.reportStep(Step{Kind: EngineProgressed, Message: message}) }
 	env := map[string]string{}
 	for _, p := range slices.Backward(r.projects) { // the main one's go over the others'
 		entry, _ := r.Table.Find(p.EnvironmentType)
@@ -337,10 +337,10 @@ func (r *setupRun) key(ctx context.Context, image string, source Source) (string
 	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.projects, onlyListed{files.FS(), r.before})
 }
 
-// fatal records that the sandbox or the project is not to be had.
+// fatal makes a fatal failure of an error of the engine or of the clone.
 func (r *setupRun) fatal(message string, err error) error {
 	kind := Container
-	if class := Classify([]byte(err.Error()), 1); class.Kind == Resource {
+	if sandbox.IsExhausted(err) {
 		kind = Resource
 	}
 	return &failureError{Failure{Message: message + ": " + err.Error(),
@@ -358,10 +358,10 @@ func (r *setupRun) finish(ctx context.Context, err error) {
 	if err == nil {
 		r.result.OverallStatus = Succeeded
 		r.keep(ctx)
-		r.tell(Step{Kind: PhaseCompleted, Phase: task.EnvironmentSetup})
+		r.reportStep(Step{Kind: PhaseCompleted, Phase: task.EnvironmentSetup})
 	} else {
 		r.record(err)
-		r.tell(Step{Kind: WentWrong, Message: err.Error()})
+		r.reportStep(Step{Kind: WentWrong, Message: err.Error()})
 		r.post(ctx)
 	}
 	if r.box == nil {
@@ -412,7 +412,7 @@ func (r *setupRun) keep(ctx context.Context) {
 		return
 	}
 	r.fillCaches(ctx)
-	r.tell(Step{Kind: KeepingSnapshot})
+	r.reportStep(Step{Kind: KeepingSnapshot})
 	made, err := r.box.Snapshot(ctx, r.keepAs, r.before)
 	r.kept = made.Kept
 	if err == nil {
@@ -431,7 +431,7 @@ func (r *setupRun) fillCaches(ctx context.Context) {
 	for _, p := range r.inOrder() {
 		entry, _ := r.Table.Find(p.EnvironmentType)
 		for _, text := range entry.Caches {
-			r.tell(Step{Kind: CommandStarted, Command: text, Directory: p.Directory})
+			r.reportStep(Step{Kind: CommandStarted, Command: text, Directory: p.Directory})
 			command := p.Command(text)
 			command.Timeout = r.CommandTimeout
 			ran, err := r.box.Run(ctx, command)
@@ -439,7 +439,7 @@ func (r *setupRun) fillCaches(ctx context.Context) {
 				r.Log.WarnContext(ctx, "environment set-up: failed to fill the caches", "command", text, "error", err)
 				return
 			}
-			r.tell(Step{Kind: CommandEnded, Command: text, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})
+			r.reportStep(Step{Kind: CommandEnded, Command: text, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})
 		}
 	}
 }

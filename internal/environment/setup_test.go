@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,7 +204,10 @@ func TestFatalGoesOnWithAWarning(t *testing.T) {
 		"killed silently":    {failedWith(137, ""), environment.Resource, true},
 		"engine dies":        {task.Errorf(task.Unavailable, "the sandbox died while a command ran"), environment.Container, false},
 		"no container here":  {failedWith(1, "Cannot connect to the Docker daemon at unix:///x"), environment.Container, true},
-		"engine has no room": {task.Errorf(task.Unavailable, "no space left on device"), environment.Resource, false},
+		"engine has no room": {sandbox.Exhausted(task.Errorf(task.Unavailable, "no space left on device")), environment.Resource, false},
+		"no memory":          {sandbox.OutOfMemory(errors.New("EOF")), environment.Resource, false},
+		"host has no room":   {task.Wrap(task.Unavailable, &fs.PathError{Op: "mkdir", Path: "/x", Err: syscall.ENOSPC}, "the sandbox is gone"), environment.Resource, false},
+		"only the words":     {task.Errorf(task.Unavailable, "no space left on device"), environment.Container, false},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {

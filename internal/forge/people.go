@@ -23,9 +23,9 @@ type NewIssue struct {
 	Assignees []string
 }
 
-// Proposal is a pull request that a person opens. Without a base it is for the
+// NewPull is a pull request that a person opens. Without a base it is for the
 // default branch.
-type Proposal struct {
+type NewPull struct {
 	Title string
 	Body  string
 	Head  string
@@ -33,8 +33,8 @@ type Proposal struct {
 	Draft bool
 }
 
-// Judgement is a review that a person submits.
-type Judgement struct {
+// NewReview is a review that a person submits.
+type NewReview struct {
 	Verdict Verdict
 	Body    string
 	Lines   []LineRemark

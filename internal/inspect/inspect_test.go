@@ -111,7 +111,7 @@ func (p *project) inspect(change func(*inspect.Options), bases ...string) []insp
 	return found
 }
 
-func told(found []inspect.Found) []string {
+func messagesOf(found []inspect.Found) []string {
 	var all []string
 	for _, one := range found {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", one.Kind, one.Place(), one.Detail)))
@@ -183,7 +183,7 @@ func TestWhatIsFound(t *testing.T) {
 			p.git("checkout", "--quiet", "-b", "work")
 			p.write(test.files)
 			p.commit("work")
-			if got := told(p.inspect(nil)); !slices.Equal(got, test.want) {
+			if got := messagesOf(p.inspect(nil)); !slices.Equal(got, test.want) {
 				t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 		})
@@ -196,7 +196,7 @@ func TestSubmodulesAreFound(t *testing.T) {
 	p.git("checkout", "--quiet", "-b", "work")
 	p.git("update-index", "--add", "--cacheinfo", "160000,"+p.git("rev-parse", "main")+",vendor/x")
 	p.git("commit", "--quiet", "-m", "work")
-	if got, want := told(p.inspect(nil)), []string{"submodule vendor/x"}; !slices.Equal(got, want) {
+	if got, want := messagesOf(p.inspect(nil)), []string{"submodule vendor/x"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
@@ -212,7 +212,7 @@ func TestSecretsInTheHistoryAreFound(t *testing.T) {
 	p.write(map[string]string{"new.txt": "a\n"})
 	second := p.commit("the key was " + known)
 	want := []string{"secret  in the message or the author of commit " + second[:10], "secret new.txt:2 in commit " + first[:10]}
-	if got := told(p.inspect(nil)); !slices.Equal(got, want) {
+	if got := messagesOf(p.inspect(nil)); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
@@ -239,7 +239,7 @@ func TestParentsThatAreNone(t *testing.T) {
 	p.git("reset", "--quiet", "--hard", hiding)
 	p.write(map[string]string{"new.txt": "a\n"})
 	p.commit("remove it")
-	if got, want := told(p.inspect(nil)), []string{"secret new.txt:2 in commit " + hiding[:10]}; !slices.Equal(got, want) {
+	if got, want := messagesOf(p.inspect(nil)), []string{"secret new.txt:2 in commit " + hiding[:10]}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
@@ -257,7 +257,7 @@ func TestMerges(t *testing.T) {
 	p.commit("theirs")
 	p.git("checkout", "--quiet", "work")
 	p.git("merge", "--quiet", "--no-edit", "main")
-	if got := told(p.inspect(nil)); len(got) != 0 {
+	if got := messagesOf(p.inspect(nil)); len(got) != 0 {
 		t.Errorf("found %q in what the base has", got)
 	}
 	p.write(map[string]string{"evil.txt": known + "\n"})
@@ -265,7 +265,7 @@ func TestMerges(t *testing.T) {
 	p.git("commit", "--quiet", "--amend", "--no-edit")
 	p.write(map[string]string{"evil.txt": ""})
 	p.commit("remove it")
-	if got := told(p.inspect(nil)); len(got) != 1 || !strings.HasPrefix(got[0], "secret evil.txt:1 in commit ") {
+	if got := messagesOf(p.inspect(nil)); len(got) != 1 || !strings.HasPrefix(got[0], "secret evil.txt:1 in commit ") {
 		t.Errorf("found %q, want the secret of the merge", got)
 	}
 }
@@ -281,7 +281,7 @@ func TestSeveralBases(t *testing.T) {
 	p.git("checkout", "--quiet", "-b", "work")
 	p.write(map[string]string{"lib/a.txt": "one\n", ".drone.yml": "x\n"})
 	p.commit("work")
-	if got, want := told(p.inspect(nil, theirs, fork)), []string{"protected_file .drone.yml"}; !slices.Equal(got, want) {
+	if got, want := messagesOf(p.inspect(nil, theirs, fork)), []string{"protected_file .drone.yml"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
@@ -294,7 +294,7 @@ func TestPatternsOfTheOperator(t *testing.T) {
 		"deploy/prod/values.yaml": "x\n", ".github/workflows/ci.yml": "on: x\n", "testdata/token": recognised + "\n", "testdata/own": known + "\n", "img/a.png": "\x00\n",
 	})
 	p.commit("work")
-	got := told(p.inspect(func(o *inspect.Options) {
+	got := messagesOf(p.inspect(func(o *inspect.Options) {
 		o.Protect, o.Allow = []string{"deploy/**"}, []string{".github/workflows/*.yml", "testdata/**", "*.png"}
 	}))
 	if want := []string{"secret testdata/own:1", "protected_file deploy/prod/values.yaml"}; !slices.Equal(got, want) {

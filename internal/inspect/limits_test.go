@@ -31,7 +31,7 @@ func TestWhatIsTooLargeIsAFinding(t *testing.T) {
 		p.git("checkout", "--quiet", "-b", "work")
 		p.write(many)
 		p.commit("work")
-		if got, want := told(p.inspect(change)), []string{"too_large"}; !slices.Equal(got, want) {
+		if got, want := messagesOf(p.inspect(change)), []string{"too_large"}; !slices.Equal(got, want) {
 			t.Errorf("%s: found %q, want %q", name, got, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestWhatIsTooLargeIsAFinding(t *testing.T) {
 	for i := range 101 {
 		p.git("commit", "--quiet", "--allow-empty", "-m", fmt.Sprint(i))
 	}
-	if got, want := told(p.inspect(nil)), []string{"too_large"}; !slices.Equal(got, want) {
+	if got, want := messagesOf(p.inspect(nil)), []string{"too_large"}; !slices.Equal(got, want) {
 		t.Errorf("commits: found %q, want %q", got, want)
 	}
 }
@@ -78,7 +78,7 @@ func TestLargeFilesAreNotCompared(t *testing.T) {
 		p.git("checkout", "--quiet", "-b", "work")
 		p.write(test.files)
 		p.commit("work")
-		got := told(p.inspect(func(o *inspect.Options) {
+		got := messagesOf(p.inspect(func(o *inspect.Options) {
 			o.MaxDiff = 1 << 20
 			if test.change != nil {
 				test.change(o)

@@ -25,7 +25,7 @@ func (n *notices) Listen(do func(store.Notice)) func() {
 	return func() { n.listeners = nil }
 }
 
-func (n *notices) tell(topic store.Topic, subject string) {
+func (n *notices) notify(topic store.Topic, subject string) {
 	for _, do := range n.listeners {
 		do(store.Notice{Topic: topic, Subject: subject})
 	}
@@ -53,7 +53,7 @@ func testFeed(t *testing.T) {
 			bodies = append(bodies, comment.Body)
 		}
 	})
-	d.Say(key, "alice", "one")
+	d.AddComment(key, "alice", "one")
 	get(t, s, key, time.Hour) // nobody has told of it: the reading may be as old
 	want := func(why string, comments ...string) {
 		t.Helper()
@@ -61,22 +61,22 @@ func testFeed(t *testing.T) {
 			t.Errorf("%s: the subscriber read %q, want %q", why, bodies, comments)
 		}
 	}
-	d.Say(key, "alice", "two")
+	d.AddComment(key, "alice", "two")
 	feed.Publish(items.Change{Repository: key.Repo(), Items: []task.Key{key}})
 	want("an item changed", "one", "two")
-	d.Say(key, "alice", "three")
+	d.AddComment(key, "alice", "three")
 	feed.Publish(items.Change{Repository: key.Repo(), All: true})
 	want("any item may have changed", "one", "two", "three")
-	d.Say(key, "alice", "four")
-	board.tell(store.TasksChanged, key.String())
+	d.AddComment(key, "alice", "four")
+	board.notify(store.TasksChanged, key.String())
 	want("a notice that is not about items", "one", "two", "three")
-	board.tell(store.BoardChanged, "nonsense")
+	board.notify(store.BoardChanged, "nonsense")
 	want("a notice that cannot be read", "one", "two", "three")
-	board.tell(store.BoardChanged, key.String())
+	board.notify(store.BoardChanged, key.String())
 	want("a notice of the board", "one", "two", "three", "four")
 
 	pass(time.Minute) // forges keep seconds
-	d.Say(key, "alice", "five")
+	d.AddComment(key, "alice", "five")
 	listed, err := d.List(t.Context(), forge.Query{Repository: repo})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func testFeed(t *testing.T) {
 	before := len(told)
 	feed.Listed(key.Repo(), listed)
 	pass(2 * time.Second)
-	d.Say(key, "toryo-bot", "progress")
+	d.AddComment(key, "toryo-bot", "progress")
 	soon, err := d.List(t.Context(), forge.Query{Repository: repo})
 	if err != nil {
 		t.Fatal(err)

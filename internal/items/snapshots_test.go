@@ -49,10 +49,10 @@ func TestSnapshotIsReadOnceForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, key := newForge()
-		d.Say(key, "alice", "please")
+		d.AddComment(key, "alice", "please")
 		s := newSnapshots(t, d)
 		slow := make(chan struct{})
-		d.Misbehave(func(dummy.Call) dummy.Fault {
+		d.SetFaults(func(dummy.Call) dummy.Fault {
 			<-slow
 			return dummy.None
 		})
@@ -101,7 +101,7 @@ func TestSnapshotSeesChanges(t *testing.T) {
 		d, key := newForge()
 		s := newSnapshots(t, d)
 		get(t, s, key, time.Hour)
-		d.Say(key, "alice", "stop!")
+		d.AddComment(key, "alice", "stop!")
 		if got := get(t, s, key, time.Hour); len(got.Comments) != 0 {
 			t.Fatal("nobody said that it changed, and it was not old, but it was read")
 		}
@@ -111,7 +111,7 @@ func TestSnapshotSeesChanges(t *testing.T) {
 		}
 		// Within the second of the last comment there comes another: the item
 		// looks the same as before.
-		d.Say(key, "alice", "go on")
+		d.AddComment(key, "alice", "go on")
 		pass(3 * time.Second)
 		if got := get(t, s, key, time.Second); len(got.Comments) != 2 {
 			t.Fatalf("the second comment of the same second is missing: %d", len(got.Comments))
@@ -144,7 +144,7 @@ func TestChangeDuringReading(t *testing.T) {
 		s := newSnapshots(t, d)
 		reading, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
-		d.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == "Comments" {
 				once.Do(func() {
 					close(reading)
@@ -174,14 +174,14 @@ func TestSnapshotFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, key := newForge()
 		s := newSnapshots(t, d)
-		d.Misbehave(func(dummy.Call) dummy.Fault { return dummy.Refuse })
+		d.SetFaults(func(dummy.Call) dummy.Fault { return dummy.Refuse })
 		if _, err := s.Get(t.Context(), key, 0); task.CodeOf(err) != task.Unavailable {
 			t.Errorf("error %v", err)
 		}
-		d.Misbehave(nil)
+		d.SetFaults(nil)
 		get(t, s, key, 0)
 		pass(time.Minute)
-		d.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == "Comments" {
 				return dummy.Refuse
 			}
@@ -192,8 +192,8 @@ func TestSnapshotFailures(t *testing.T) {
 		if err == nil || got.Item.Title != "Fix the roof" {
 			t.Errorf("a failed reading gave %+v, %v; want the last snapshot with the error", got, err)
 		}
-		d.Misbehave(nil)
-		d.Say(key, "alice", "hello")
+		d.SetFaults(nil)
+		d.AddComment(key, "alice", "hello")
 		if got := get(t, s, key, time.Hour); len(got.Comments) != 1 {
 			t.Error("a failed reading counted as one")
 		}
@@ -213,7 +213,7 @@ func TestReadingOutlivesItsFirstCaller(t *testing.T) {
 		d, key := newForge()
 		s := newSnapshots(t, d)
 		goOn := make(chan struct{})
-		d.Misbehave(func(dummy.Call) dummy.Fault {
+		d.SetFaults(func(dummy.Call) dummy.Fault {
 			<-goOn
 			return dummy.None
 		})
@@ -242,7 +242,7 @@ func TestStopEndsReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, key := newForge()
 		s := newSnapshots(t, d)
-		d.Misbehave(func(dummy.Call) dummy.Fault { return dummy.Hang })
+		d.SetFaults(func(dummy.Call) dummy.Fault { return dummy.Hang })
 		result := make(chan error)
 		go func() { _, err := s.Get(t.Context(), key, 0); result <- err }()
 		synctest.Wait()

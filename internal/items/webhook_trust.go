@@ -264,7 +264,7 @@ func (t *WebhookTrust) judge(ctx context.Context) error {
 }
 
 func (t *WebhookTrust) judgeOne(ctx context.Context, f finding, now time.Time) error {
-	told, err := t.told(ctx, f)
+	told, err := t.wasDelivered(ctx, f)
 	if err != nil || told {
 		return err
 	}
@@ -273,9 +273,9 @@ func (t *WebhookTrust) judgeOne(ctx context.Context, f finding, now time.Time) e
 	return t.options.Store.SetMissed(ctx, f.key.Forge, f.key.Repository, f.events[0], f.key.String(), now)
 }
 
-// told reports whether a delivery to any server told of a change. One about the whole
+// wasDelivered reports whether any server received a webhook about a change. One about the whole
 // repository, such as a label with a new name, tells of everything in it.
-func (t *WebhookTrust) told(ctx context.Context, f finding) (bool, error) {
+func (t *WebhookTrust) wasDelivered(ctx context.Context, f finding) (bool, error) {
 	came, err := t.options.Store.DeliveredAbout(ctx, f.key.String(), f.since)
 	if err != nil {
 		return false, err

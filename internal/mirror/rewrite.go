@@ -171,7 +171,7 @@ func (m *Mirrors) rewrite(ctx context.Context, at place, pushed pushedCommit, ma
 	who := m.options.Identity
 	now := time.Now().Unix()
 	begin := fmt.Sprintf("tree %s\n%sauthor %s %d +0000\ncommitter %s %d +0000\n", pushed.tree, parents.String(), who.author(), now, who.author(), now)
-	message = said(message, coAuthors)
+	message = commitMessage(message, coAuthors)
 	if who.Sign != nil {
 		signature, err := who.Sign(ctx, []byte(begin+"\n"+message))
 		if err != nil {
@@ -190,8 +190,8 @@ func (m *Mirrors) rewrite(ctx context.Context, at place, pushed pushedCommit, ma
 	return strings.TrimSpace(output.String()), internal(err, "cannot make a commit")
 }
 
-// said is the message of a commit with who asked for it.
-func said(message string, coAuthors []string) string {
+// commitMessage is the message of a commit, with lines that name its co-authors.
+func commitMessage(message string, coAuthors []string) string {
 	message = strings.ToValidUTF8(strings.ReplaceAll(message, "\x00", ""), "\uFFFD")
 	message = strings.TrimSpace(speaksForOthers.ReplaceAllString(message, ""))
 	if message == "" {

@@ -48,12 +48,12 @@ func TestNothingWaitsForWhatIsNiceToHave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onDesk(t, func(d *desk) {
+			withFixture(t, func(d *fixture) {
 				t := d.t
 				var ill atomic.Bool
 				ill.Store(true)
 				var taken []string
-				d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+				d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 					if !slices.Contains(test.methods, call.Method) {
 						return dummy.None
 					}
@@ -88,11 +88,11 @@ func TestNothingWaitsForWhatIsNiceToHave(t *testing.T) {
 // The progress comment too: what people are told at the end does not wait for it.
 func TestNothingWaitsForProgress(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		var ill atomic.Bool
 		ill.Store(true)
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if strings.Contains(call.Detail, "%") && ill.Load() {
 				return dummy.Refuse
 			}

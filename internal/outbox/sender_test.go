@@ -34,8 +34,8 @@ func oneIssue() (*dummy.Forge, task.Key) {
 	return d, item
 }
 
-// desk is a sender with a real database and a forge in memory.
-type desk struct {
+// fixture is a sender with a real database and a forge in memory.
+type fixture struct {
 	*outbox.Sender
 	t     *testing.T // of the bubble
 	store store.Store
@@ -44,8 +44,8 @@ type desk struct {
 	task  task.Task
 }
 
-// onDesk runs a test in a bubble of time, in which waiting costs nothing.
-func onDesk(t *testing.T, test func(d *desk)) {
+// withFixture runs a test in a bubble of time, in which waiting costs nothing.
+func withFixture(t *testing.T, test func(d *fixture)) {
 	t.Helper()
 	path := testkit.SQLite(t, sqlite.Open)
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func onDesk(t *testing.T, test func(d *desk)) {
 		}
 		t.Cleanup(func() { _ = opened.Close() })
 		on, item := oneIssue()
-		d := &desk{t: t, store: opened, forge: on, item: item}
+		d := &fixture{t: t, store: opened, forge: on, item: item}
 		d.task, _, err = opened.Assign(t.Context(), store.NewTask{Key: item, Type: task.Development, Branch: "toryo/1", Reason: task.ReasonAssigned}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -65,25 +65,25 @@ func onDesk(t *testing.T, test func(d *desk)) {
 	})
 }
 
-func (d *desk) newSender(from store.Outbox) *outbox.Sender {
+func (d *fixture) newSender(from store.Outbox) *outbox.Sender {
 	return outbox.NewSender(outbox.SenderOptions{
 		Outbox: from, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: d.forge},
 	})
 }
 
 // send starts the sender and stops it when the test ends.
-func (d *desk) send(t *testing.T) {
+func (d *fixture) send(t *testing.T) {
 	t.Helper()
 	d.Start(t.Context())
 	sender := d.Sender
 	t.Cleanup(func() { sender.Stop(context.WithoutCancel(t.Context())) })
 }
 
-func (d *desk) write(what string) outbox.Write {
+func (d *fixture) write(what string) outbox.Write {
 	return outbox.Write{Item: d.item, Task: d.task.ID, Generation: d.task.Generation, What: what}
 }
 
-func (d *desk) put(t *testing.T, what string, payload outbox.Payload) string {
+func (d *fixture) put(t *testing.T, what string, payload outbox.Payload) string {
 	t.Helper()
 	action, err := outbox.NewAction(d.write(what), payload)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *desk) put(t *testing.T, what string, payload outbox.Payload) string {
 }
 
 // action waits until nothing more happens for a while and returns an action.
-func (d *desk) after(t *testing.T, wait time.Duration, key string) store.Action {
+func (d *fixture) after(t *testing.T, wait time.Duration, key string) store.Action {
 	t.Helper()
 	<-time.After(wait)
 	synctest.Wait()
@@ -108,7 +108,7 @@ func (d *desk) after(t *testing.T, wait time.Duration, key string) store.Action 
 }
 
 // bodies returns the comments on the item as people see them.
-func (d *desk) bodies(t *testing.T) []string {
+func (d *fixture) bodies(t *testing.T) []string {
 	t.Helper()
 	comments, err := d.forge.Comments(t.Context(), d.item)
 	if err != nil {
@@ -135,7 +135,7 @@ func writes(calls []dummy.Call) []string {
 
 func TestEveryKindOfAction(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		ctx := t.Context()
 		d.forge.SetBranch(repository, "toryo/1", "c0ffee")
@@ -144,7 +144,7 @@ func TestEveryKindOfAction(t *testing.T) {
 			t.Fatal(err)
 		}
 		threads, _ := d.forge.ReviewThreads(ctx, pull)
-		own := d.forge.Say(d.item, "toryo-bot", "old")
+		own := d.forge.AddComment(d.item, "toryo-bot", "old")
 		if err := d.forge.AddLabel(ctx, d.item, "queued"); err != nil {
 			t.Fatal(err)
 		}
@@ -210,10 +210,10 @@ func TestEveryKindOfAction(t *testing.T) {
 
 func TestOrderAndRetry(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		var failures atomic.Int64
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Detail == "first" && failures.Add(1) <= 5 {
 				return dummy.Refuse
 			}
@@ -244,11 +244,11 @@ func TestOrderAndRetry(t *testing.T) {
 // Answers get lost after the write was made: it is not made twice.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		d.forge.SetBranch(repository, "toryo/1", "c0ffee")
 		lost := map[string]int{}
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == "Item" {
 				return dummy.None
 			}
@@ -265,7 +265,7 @@ func TestLostAnswers(t *testing.T) {
 		if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
 			t.Fatalf("%+v", action)
 		}
-		d.forge.Misbehave(nil)
+		d.forge.SetFaults(nil)
 		if diff := cmp.Diff([]string{"hello", "one"}, d.bodies(t)); diff != "" {
 			t.Error(diff)
 		}
@@ -278,7 +278,7 @@ func TestLostAnswers(t *testing.T) {
 
 func TestProgressIsCoalesced(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		d.send(t)
 		for i := range 200 { // for a minute
@@ -315,9 +315,9 @@ func TestProgressIsCoalesced(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Detail == "boom" {
 				return dummy.Panic
 			}
@@ -349,16 +349,16 @@ func TestRefusals(t *testing.T) {
 // A write whose run ended while it was being tried again is refused.
 func TestStaleGenerationIsRefused(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.forge.Misbehave(func(dummy.Call) dummy.Fault { return dummy.Refuse })
+		d.forge.SetFaults(func(dummy.Call) dummy.Fault { return dummy.Refuse })
 		d.send(t)
 		key := d.put(t, "1", outbox.Comment{Text: "zombie"})
 		d.after(t, 10*time.Second, key)
 		if _, err := d.store.Move(t.Context(), store.Change{Task: d.task.ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned}); err != nil {
 			t.Fatal(err)
 		}
-		d.forge.Misbehave(nil)
+		d.forge.SetFaults(nil)
 		if action := d.after(t, time.Hour, key); action.Status != store.Refused || action.Reason != task.ReasonStaleGeneration {
 			t.Errorf("%+v", action)
 		}
@@ -376,7 +376,7 @@ func TestStaleGenerationIsRefused(t *testing.T) {
 // the default branch.
 func TestOnlyTheTasksBranchIsPublished(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		var published []string
 		d.Sender = outbox.NewSender(outbox.SenderOptions{
@@ -432,7 +432,7 @@ func (b between) Take(ctx context.Context, now, until time.Time, limit int) ([]s
 
 func TestGenerationEndsAfterTake(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		d.Sender = d.newSender(between{d.store, func() {
 			if _, err := d.store.Move(t.Context(), store.Change{Task: d.task.ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned}); err != nil {
@@ -501,9 +501,9 @@ func (m *mortal) KeepTaken(ctx context.Context, id string, attempt int, until ti
 // process had in its hands that is gone is free soon after.
 func TestHoldEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == "CreateComment" {
 				return dummy.Hang
 			}
@@ -520,7 +520,7 @@ func TestHoldEndsWithTheProcess(t *testing.T) {
 		if action := d.after(t, 100*time.Second, key); action.Attempts != 1 {
 			t.Fatalf("a write that takes long was taken again: %+v", action)
 		}
-		d.forge.Misbehave(nil)
+		d.forge.SetFaults(nil)
 		doomed.left.Store(0)
 		killed, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -537,9 +537,9 @@ func TestHoldEndsWithTheProcess(t *testing.T) {
 // A write whose hold cannot be extended is cut off before someone else begins.
 func TestLostHoldCutsTheWrite(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == "CreateComment" {
 				return dummy.Hang
 			}
@@ -573,7 +573,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(n+1, late), func(t *testing.T) {
 				t.Parallel()
-				onDesk(t, func(d *desk) {
+				withFixture(t, func(d *fixture) {
 					t := d.t
 					d.forge.SetBranch(repository, "toryo/1", "c0ffee")
 					d.put(t, "1", outbox.Comment{Text: "one"})
@@ -613,9 +613,9 @@ func TestKilledAtEveryPoint(t *testing.T) {
 // Stop gives up on a forge that hangs, and the write is tried again later.
 func TestStopCutsOffWhatHangs(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == "CreateComment" {
 				return dummy.Hang
 			}
@@ -630,7 +630,7 @@ func TestStopCutsOffWhatHangs(t *testing.T) {
 		if action := d.after(t, 0, key); action.Status != store.Pending || action.LastError == "" {
 			t.Errorf("%+v", action)
 		}
-		d.forge.Misbehave(nil)
+		d.forge.SetFaults(nil)
 		d.Sender = d.newSender(d.store)
 		d.send(t)
 		if action := d.after(t, time.Minute, key); action.Status != store.Delivered {
@@ -643,12 +643,12 @@ func TestStopCutsOffWhatHangs(t *testing.T) {
 // the sender does not spin while it waits.
 func TestMoreActionsThanWorkers(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		counted := &mortal{Outbox: d.store, dead: make(chan struct{})}
 		counted.left.Store(1000)
 		d.Sender = d.newSender(counted)
-		d.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 			if call.Method == "CreateComment" && call.Key.Number > 1 {
 				return dummy.Hang
 			}
@@ -664,7 +664,7 @@ func TestMoreActionsThanWorkers(t *testing.T) {
 		if used := 1000 - counted.left.Load(); used > 20 {
 			t.Errorf("the outbox was used %d times while every worker was busy", used)
 		}
-		d.forge.Misbehave(nil)
+		d.forge.SetFaults(nil)
 		if action := d.after(t, 10*time.Minute, last); action.Status != store.Delivered {
 			t.Errorf("%+v", action)
 		}
@@ -675,7 +675,7 @@ func TestMoreActionsThanWorkers(t *testing.T) {
 // was writing that was killed has settled, and twice a minute.
 func TestNoBusyPolling(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		counted := &mortal{Outbox: d.store, dead: make(chan struct{})}
 		counted.left.Store(1000)
@@ -691,9 +691,9 @@ func TestNoBusyPolling(t *testing.T) {
 
 func TestMentionsOnlyOfParticipants(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.forge.Say(d.item, "bob", "me too")
+		d.forge.AddComment(d.item, "bob", "me too")
 		snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.Gitea: d.forge}, items.DefaultAges, nil)
 		t.Cleanup(snapshots.Stop)
 		d.Sender = outbox.NewSender(outbox.SenderOptions{
@@ -717,7 +717,7 @@ func TestMentionsOnlyOfParticipants(t *testing.T) {
 // Forges refuse a verdict on a pull request of our own: it is given as a comment.
 func TestVerdictOnOurOwnPull(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		ctx := t.Context()
 		d.send(t)
@@ -737,7 +737,7 @@ func TestVerdictOnOurOwnPull(t *testing.T) {
 // A label that asked for a review stays when what was reviewed is not the head any more.
 func TestAnsweredReviewLabel(t *testing.T) {
 	t.Parallel()
-	onDesk(t, func(d *desk) {
+	withFixture(t, func(d *fixture) {
 		t := d.t
 		ctx := t.Context()
 		d.send(t)

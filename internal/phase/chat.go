@@ -83,7 +83,7 @@ func (t *chat) settle(ctx context.Context) error {
 	open := t.last().Calls()
 	if len(open) == 0 {
 		if t.mustFinish && t.last().Role == llm.Assistant {
-			return t.conversation.Say(ctx, "The run was interrupted here and goes on now. Go on with the task, or call finish when it is done.")
+			return t.conversation.AddUserMessage(ctx, "The run was interrupted here and goes on now. Go on with the task, or call finish when it is done.")
 		}
 		return nil
 	}
@@ -114,7 +114,7 @@ func (t *chat) send(ctx context.Context, text string) error {
 	if t.run.state.wasSent(t.name, text) {
 		return nil
 	}
-	return t.conversation.Say(ctx, text)
+	return t.conversation.AddUserMessage(ctx, text)
 }
 
 // hasNewComments reports whether the last message has comments, to which the model has not
@@ -224,7 +224,7 @@ func (t *chat) object(ctx context.Context, read func(object map[string]any) erro
 		if t.complaints() >= mostComplaints {
 			return fmt.Errorf("%w: %w", errNoAnswer, wrong)
 		}
-		if err := t.conversation.Say(ctx, complaint+wrong.Error()+".\nAnswer again with the whole JSON object and nothing else."); err != nil {
+		if err := t.conversation.AddUserMessage(ctx, complaint+wrong.Error()+".\nAnswer again with the whole JSON object and nothing else."); err != nil {
 			return err
 		}
 		outcome = nil

@@ -149,7 +149,7 @@ func (r *run) namedItems(ctx context.Context, text string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	items, err := r.Desk.References(ctx)
+	items, err := r.Forge.References(ctx)
 	if err != nil {
 		r.Log.WarnContext(ctx, "failed to read items that the request names", "error", err)
 	}

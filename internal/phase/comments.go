@@ -92,7 +92,7 @@ func (t *chat) catchUp(ctx context.Context) error {
 
 // waiting are the comments that were not taken up yet.
 func (r *run) waiting(ctx context.Context) ([]task.CommentEntry, error) {
-	comments, err := r.Desk.Comments(ctx, r.state.position)
+	comments, err := r.Forge.Comments(ctx, r.state.position)
 	return slices.DeleteFunc(comments, func(c task.CommentEntry) bool { return c.Position <= r.state.position }), err
 }
 

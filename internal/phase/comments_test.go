@@ -189,7 +189,7 @@ func TestCommentsThatNeverEnd(t *testing.T) {
 	world.Adjust = func(options *phase.Options) {
 		options.AfterEntry = func(number int, kind task.EventKind) {
 			if phases := world.Phases(); kind == task.PhaseChanged && phases[len(phases)-1] == "verification/active" {
-				world.Say(phasetest.Comment{Author: "bob", Access: "write", Body: fmt.Sprintf("Comment after entry %d.", number)})
+				world.AddComment(phasetest.Comment{Author: "bob", Access: "write", Body: fmt.Sprintf("Comment after entry %d.", number)})
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 		outcome, err = r.fail(ctx, task.ReasonMergeConflict, strings.Join(verdict.Conflicts, ", "))
 		return outcome, false, err
 	case !verdict.Changed:
-		outcome, err = r.fail(ctx, task.ReasonNothingChanged, r.lastWords())
+		outcome, err = r.fail(ctx, task.ReasonNothingChanged, r.lastText())
 		return outcome, false, err
 	}
 	outcome, err = r.handOver(ctx, verdict)
@@ -126,8 +126,8 @@ func (r *run) lastComments(ctx context.Context) (bool, error) {
 	return false, r.append(ctx, task.SignalTaken, Entry{Step: r.step(), Signal: judge(waiting)})
 }
 
-// lastWords is the model's own summary.
-func (r *run) lastWords() string {
+// lastText is the model's own summary.
+func (r *run) lastText() string {
 	var executed execution
 	if r.state.outcome(task.Execution, &executed) != nil {
 		return ""
@@ -234,7 +234,7 @@ func (r *run) askPullRequestText(ctx context.Context, verdict Verdict) (pullRequ
 	t, err := r.open(ctx, opening{name: name, phase: task.Complete, system: system, tools: []tool.Tool{r.readComments(task.Complete)}, pinned: r.blocks(task.Complete,
 		conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		conversation.Block{Name: "facts", Text: verdict.describe()},
-		conversation.Block{Name: "summary", Text: llm.Quote(llm.Origin{Source: "summary of the work"}, r.lastWords())},
+		conversation.Block{Name: "summary", Text: llm.Quote(llm.Origin{Source: "summary of the work"}, r.lastText())},
 		conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},
 	)})
 	if err != nil {
@@ -254,7 +254,7 @@ func (r *run) askPullRequestText(ctx context.Context, verdict Verdict) (pullRequ
 	})
 	var over *overError
 	if errors.Is(err, errNoAnswer) || errors.As(err, &over) {
-		text = pullRequestText{CommitMessage: r.plainTitle(), Title: r.plainTitle(), Summary: r.lastWords()}
+		text = pullRequestText{CommitMessage: r.plainTitle(), Title: r.plainTitle(), Summary: r.lastText()}
 		err = nil
 	}
 	text.Title = tool.Shorten(textfmt.OneLine(text.Title), 200)
@@ -281,7 +281,7 @@ func (r *run) openPull(ctx context.Context, text pullRequestText, verdict Verdic
 	if pull := r.Work.Pull; pull != nil {
 		open.Title, open.Body, open.Draft = pull.Title, pull.Body, false
 	}
-	pulled, err := r.Desk.OpenPull(ctx, open)
+	pulled, err := r.Forge.OpenPull(ctx, open)
 	if task.CodeOf(err) == task.Conflict && ctx.Err() == nil {
 		// A stop is on its way: it has won, and will end the context.
 		if cut := lifecycle.Sleep(ctx, conflictWait); cut != nil {
@@ -305,7 +305,7 @@ func (r *run) reply(ctx context.Context, text pullRequestText) error {
 			continue
 		}
 		text := tool.Shorten(reply.Text, longestComment) + r.scriptedLine()
-		err := r.notifyOnce(ctx, "reply-"+reply.Thread, text, func(name string) error { return r.Desk.Reply(ctx, name, reply.Thread, text) })
+		err := r.notifyOnce(ctx, "reply-"+reply.Thread, text, func(name string) error { return r.Forge.Reply(ctx, name, reply.Thread, text) })
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,7 @@
 //	pre_planning → planning → environment_setup → execution ⇄ reflection → verification → complete
 //
 // [Runner.Run] is the whole of it. It has four things to work with: the [Work], a
-// [Repository] with the files, a [Desk] for everything that people see, and a
+// [Repository] with the files, a [Forge] for everything that people see, and a
 // [Journal].
 //
 // The journal is the run. Every step is written to it before the next begins, and

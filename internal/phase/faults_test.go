@@ -100,7 +100,7 @@ func TestARunThatIsNoLongerOursEndsWithTheCause(t *testing.T) {
 
 // refusing refuses pull requests, as the server does while a stop is pending.
 type refusing struct {
-	phase.Desk
+	phase.Forge
 	world *phasetest.World
 }
 
@@ -114,7 +114,7 @@ func (r refusing) OpenPull(context.Context, phase.OpenPull) (phase.Pulled, error
 func TestAStopWinsOverAPullRequest(t *testing.T) {
 	t.Parallel()
 	world := shellWorld(t)
-	world.Around = func(desk phase.Desk) phase.Desk { return refusing{desk, world} }
+	world.Around = func(desk phase.Forge) phase.Forge { return refusing{desk, world} }
 	outcome, err := world.Run(t.Context())
 	if err != nil || outcome.State != task.Stopped || outcome.Reason != task.ReasonUnassigned || outcome.Kept == "" {
 		t.Fatalf("%+v, %v", outcome, err)
@@ -122,14 +122,14 @@ func TestAStopWinsOverAPullRequest(t *testing.T) {
 }
 
 // mute is a desk whose comments cannot be made.
-type mute struct{ phase.Desk }
+type mute struct{ phase.Forge }
 
 func (mute) Progress(context.Context, string) error { return errors.New("no forge") }
 
 func TestProgressThatCannotBeShownStopsNothing(t *testing.T) {
 	t.Parallel()
 	world := shellWorld(t)
-	world.Around = func(desk phase.Desk) phase.Desk { return mute{desk} }
+	world.Around = func(desk phase.Forge) phase.Forge { return mute{desk} }
 	if _, err := world.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.Check()
-	for place, text := range map[string]string{"the journal": world.Journal(), "the model": world.Asked(), "the comment": outcome.Comment, "the summary": outcome.Summary, "the commit": world.Log()} {
+	for place, text := range map[string]string{"the journal": world.Journal(), "the model": world.Prompts(), "the comment": outcome.Comment, "the summary": outcome.Summary, "the commit": world.Log()} {
 		if strings.Contains(text, "hunter2") {
 			t.Errorf("%s has the secret: %s", place, text[max(0, strings.Index(text, "hunter2")-300):])
 		}
@@ -247,7 +247,7 @@ func TestAJournalThatCannotBeReadIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			world := shellWorld(t)
-			world.Remember(task.Event{Kind: task.ModelUsed, Position: 1, Data: []byte(data)})
+			world.AddEvent(task.Event{Kind: task.ModelUsed, Position: 1, Data: []byte(data)})
 			if _, err := world.Run(t.Context()); task.CodeOf(err) != task.Invalid {
 				t.Errorf("%v", err)
 			}

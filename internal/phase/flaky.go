@@ -105,7 +105,7 @@ func (r *run) seen(ctx context.Context, commit string, project environment.Proje
 // runAgain runs some tests of a project, or all where the runner cannot select, in a new
 // sandbox. Nil means that there could be none.
 func (r *run) runAgain(ctx context.Context, commit string, project environment.ProjectSetup, names []string) (*environment.Baseline, error) {
-	on, err := r.newGround(ctx, commit, r.state.setup.Receipt)
+	on, err := r.newVerificationSandbox(ctx, commit, r.state.setup.Receipt)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func (r *run) asksNothing(ctx context.Context) bool {
 	if strings.TrimSpace(strings.Join(said, "")) != "" || len(r.state.newComments) > 0 {
 		return false
 	}
-	comments, err := r.Desk.Comments(ctx, r.state.position)
+	comments, err := r.Forge.Comments(ctx, r.state.position)
 	return err == nil && !slices.ContainsFunc(comments, func(c task.CommentEntry) bool { return c.Refused == "" })
 }
 
@@ -123,7 +123,7 @@ func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
 	// same step, which people have to see.
 	digest := sha256.Sum256([]byte(text))
 	name := fmt.Sprintf("question-%d-%x", r.state.step, digest[:4])
-	say := func(name string) error { return r.Desk.Say(ctx, name, r.text("run.question", text)) }
+	say := func(name string) error { return r.Forge.AddComment(ctx, name, r.text("run.question", text)) }
 	if err := r.notifyOnce(ctx, name, text, say); err != nil {
 		return Outcome{}, err
 	}

@@ -134,7 +134,7 @@ func TestASandboxThatIsLostForGood(t *testing.T) {
 	}
 	const lost = "The sandbox was lost and could not be made again"
 	said := ""
-	for _, text := range world.Said() {
+	for _, text := range world.Comments() {
 		said += text + "\n"
 	}
 	for place, text := range map[string]string{"the comments": said, "the last comment": outcome.Comment, "the pull request": world.Pulls()[len(world.Pulls())-1].Body} {

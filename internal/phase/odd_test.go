@@ -54,7 +54,7 @@ func TestOddProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.Check()
-	if asked := world.Asked(); strings.Contains(asked, "root:") || len(asked) > 2_000_000 {
+	if asked := world.Prompts(); strings.Contains(asked, "root:") || len(asked) > 2_000_000 {
 		t.Errorf("the model was sent %d bytes, or what is outside of the workspace", len(asked))
 	}
 }

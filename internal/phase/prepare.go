@@ -51,7 +51,7 @@ func (r *run) prepare(ctx context.Context) error {
 func (r *run) setUp(ctx context.Context) error {
 	setup := r.setupOf(ctx)
 	setup.Post = func(ctx context.Context, comment string) error {
-		return r.notifyOnce(ctx, "environment-setup-failed", comment, func(name string) error { return r.Desk.Say(ctx, name, comment) })
+		return r.notifyOnce(ctx, "environment-setup-failed", comment, func(name string) error { return r.Forge.AddComment(ctx, name, comment) })
 	}
 	source, err := r.source(ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func (r *run) baseline(ctx context.Context, entry *SetupEntry) error {
 }
 
 func (r *run) baselineOnce(ctx context.Context, entry *SetupEntry) error {
-	on, err := r.newGround(ctx, entry.Base, entry.Receipt)
+	on, err := r.newVerificationSandbox(ctx, entry.Base, entry.Receipt)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ const longestBaselines = 1 << 20
 // ones are run.
 const baselineTime = 20 * time.Minute
 
-func (r *run) runBaseline(ctx context.Context, on *ground, entry *SetupEntry) (err error) {
+func (r *run) runBaseline(ctx context.Context, on *verificationSandbox, entry *SetupEntry) (err error) {
 	main := entry.Receipt.Main()
 	if main.BuildCommand != "" {
 		if entry.Build, err = on.build(ctx, main.Command(main.BuildCommand)); err != nil {
@@ -311,7 +311,7 @@ func (r *run) setupOf(ctx context.Context) *environment.Setup {
 	setup := r.Setup
 	setup.Language = r.language
 	setup.Repairer = environment.ChatRepairer{Ask: r.askRepair}
-	setup.Tell = func(step environment.Step) {
+	setup.OnStep = func(step environment.Step) {
 		r.Log.DebugContext(ctx, "environment set-up", "step", step.Kind, "command", step.Command, "message", step.Message)
 	}
 	return &setup
@@ -338,7 +338,7 @@ func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := t.conversation.Say(ctx, prompt); err != nil {
+	if err := t.conversation.AddUserMessage(ctx, prompt); err != nil {
 		return "", err
 	}
 	outcome, err := t.goOn(ctx)
@@ -422,7 +422,7 @@ func (b *workbench) rebuild(ctx context.Context) error {
 	}
 	if b.box == nil {
 		lost := b.run.text("run.sandbox_lost", tool.Shorten(lastFailure(outcome.Result), 500))
-		if err := b.run.notifyOnce(ctx, "sandbox-lost", lost, func(name string) error { return b.run.Desk.Say(ctx, name, lost) }); err != nil {
+		if err := b.run.notifyOnce(ctx, "sandbox-lost", lost, func(name string) error { return b.run.Forge.AddComment(ctx, name, lost) }); err != nil {
 			return err
 		}
 		return b.run.warn(ctx, lost)

@@ -43,7 +43,7 @@ func (r *run) prove(ctx context.Context, verdict *Verdict, runs []tested, writte
 	if unshown {
 		groups = [][]string{added(runs)}
 	}
-	red, err := r.red(ctx, verdict, runs, slices.Concat(groups...), written)
+	red, err := r.failingWithoutChange(ctx, verdict, runs, slices.Concat(groups...), written)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (t *tested) fails(name string) bool {
 // tests that are meant which pass now and of which it is not known how they end without the
 // change. One that fails as it did before does not matter where another one was fixed.
 func (p *ProofOutcome) look(name string, runs []tested) (fresh []string) {
-	var all meant
+	var all namedTests
 	for i := range runs {
 		all.look(name, &runs[i], len(runs) == 1)
 	}
@@ -135,15 +135,15 @@ func (p *ProofOutcome) look(name string, runs []tested) (fresh []string) {
 	return all.fresh
 }
 
-// meant are the tests that a name means.
-type meant struct {
+// namedTests are the tests that a name means.
+type namedTests struct {
 	found, fixed bool
 	worse        []string // they do not pass, and did before or were not there
 	same         []string // they did not pass before either
 	fresh        []string // they pass, and it is not known how they end without the change
 }
 
-func (m *meant) look(name string, run *tested, alone bool) {
+func (m *namedTests) look(name string, run *tested, alone bool) {
 	if run.ran.Tests == nil { // only the exit code is known
 		m.found = m.found || run.ran.Passed() && alone
 		return
@@ -208,8 +208,8 @@ func wordEnds(text string, at int) bool {
 	return at == 0 || at >= len(text) || !nameParts.MatchString(text[at-1:at]) || !nameParts.MatchString(text[at:at+1])
 }
 
-// requestWords is what people have asked for, with what reviewers said.
-func (r *run) requestWords() string {
+// requestedText is the text of the request, with comments and reviews.
+func (r *run) requestedText() string {
 	var said []string
 	for _, comment := range r.Work.Comments {
 		said = append(said, comment.Body)
@@ -232,7 +232,7 @@ func (r *run) requestWords() string {
 
 // requested finds tests that the request names, that failed before and still fail.
 func (r *run) requested(verdict *Verdict, runs []tested) {
-	text := r.requestWords()
+	text := r.requestedText()
 	for _, run := range runs {
 		var failing []string
 		for _, test := range run.outcome.Before {
@@ -274,8 +274,8 @@ func added(runs []tested) []string {
 	return names
 }
 
-// red runs tests, of which the change has written some, without the rest of it, and says which do not pass then.
-func (r *run) red(ctx context.Context, verdict *Verdict, runs []tested, names, written []string) (map[string]bool, error) {
+// failingWithoutChange runs tests, of which the change has written some, without the rest of it, and says which do not pass then.
+func (r *run) failingWithoutChange(ctx context.Context, verdict *Verdict, runs []tested, names, written []string) (map[string]bool, error) {
 	red := map[string]bool{}
 	if len(names) == 0 {
 		return red, nil

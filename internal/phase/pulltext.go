@@ -236,7 +236,7 @@ func (r *run) summarize(handed *completion, reason task.Reason) string {
 	if plan := r.state.plan; plan != nil {
 		b.WriteString("Its plan:\n" + plan.checklist() + "\n")
 	}
-	if words := r.lastWords(); words != "" {
+	if words := r.lastText(); words != "" {
 		b.WriteString("What it said it did:\n" + words + "\n")
 	}
 	var verdict Verdict

@@ -34,7 +34,7 @@ func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) erro
 		r.AfterEntry(r.state.entries, kind)
 	}
 	if r.Progress != nil && shown[kind] {
-		if err := r.Desk.Progress(ctx, r.Progress()); err != nil {
+		if err := r.Forge.Progress(ctx, r.Progress()); err != nil {
 			r.Log.WarnContext(ctx, "failed to update the progress comment", "error", err)
 		}
 	}

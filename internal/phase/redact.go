@@ -10,27 +10,27 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// cleanDesk lets nothing out that has a secret in it.
-type cleanDesk struct {
-	Desk
+// redactingForge masks secrets in all that is written to the forge.
+type redactingForge struct {
+	Forge
 	redactor llm.Redactor
 }
 
-func (c cleanDesk) Progress(ctx context.Context, text string) error {
-	return c.Desk.Progress(ctx, c.redactor.String(text))
+func (c redactingForge) Progress(ctx context.Context, text string) error {
+	return c.Forge.Progress(ctx, c.redactor.String(text))
 }
 
-func (c cleanDesk) Say(ctx context.Context, name, text string) error {
-	return c.Desk.Say(ctx, name, c.redactor.String(text))
+func (c redactingForge) AddComment(ctx context.Context, name, text string) error {
+	return c.Forge.AddComment(ctx, name, c.redactor.String(text))
 }
 
-func (c cleanDesk) Reply(ctx context.Context, name, thread, text string) error {
-	return c.Desk.Reply(ctx, name, thread, c.redactor.String(text))
+func (c redactingForge) Reply(ctx context.Context, name, thread, text string) error {
+	return c.Forge.Reply(ctx, name, thread, c.redactor.String(text))
 }
 
-func (c cleanDesk) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
+func (c redactingForge) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
 	open.Title, open.Body = c.redactor.String(open.Title), c.redactor.String(open.Body)
-	return c.Desk.OpenPull(ctx, open)
+	return c.Forge.OpenPull(ctx, open)
 }
 
 // clean takes secrets out of a text that leaves the run.

@@ -102,7 +102,7 @@ func (l Limits) orDefaults() Limits {
 type Job struct {
 	Work       Work
 	Repository Repository
-	Desk       Desk
+	Forge      Forge
 	Journal    Journal
 }
 
@@ -153,13 +153,13 @@ func NewRunner(options Options) (*Runner, error) {
 func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
 	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0, wentBackAt: -1}
 	if this.Redactor != nil {
-		this.Desk = cleanDesk{job.Desk, this.Redactor}
+		this.Forge = redactingForge{job.Forge, this.Redactor}
 	}
 	this.setAside()
 	if err := this.state.recall(job.Work.Past); err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := this.carry(ctx)
+	outcome, err := this.runPhases(ctx)
 	if err != nil {
 		outcome, err = this.interrupted(ctx, err)
 	}
@@ -194,8 +194,8 @@ func (r *run) sink(phase task.Phase) llm.Sink {
 	return func(delta llm.Delta) { r.Sink(phase, delta) }
 }
 
-// carry opens what the run works with, and closes it in any case.
-func (r *run) carry(ctx context.Context) (outcome Outcome, err error) {
+// runPhases opens the workbench, runs the phases, and closes it in any case.
+func (r *run) runPhases(ctx context.Context) (outcome Outcome, err error) {
 	if r.workbench, err = newWorkbench(r); err != nil {
 		return Outcome{}, err
 	}

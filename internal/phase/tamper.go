@@ -176,7 +176,7 @@ func (a asBefore) and(b asBefore) asBefore {
 // were before the change.
 func (r *run) testAsBefore(ctx context.Context, mixed string, runs []tested) ([]asBefore, error) {
 	found := make([]asBefore, len(runs))
-	on, err := r.newGround(ctx, mixed, r.state.setup.Receipt)
+	on, err := r.newVerificationSandbox(ctx, mixed, r.state.setup.Receipt)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (r *run) baselines(ctx context.Context, below string) (*SetupEntry, error) 
 	}
 	entry := *setup
 	entry.Base, entry.Receipt.Projects = below, slices.Clone(setup.Receipt.Projects)
-	on, err := r.newGround(ctx, below, setup.Receipt)
+	on, err := r.newVerificationSandbox(ctx, below, setup.Receipt)
 	if err != nil {
 		return nil, err
 	}

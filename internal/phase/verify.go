@@ -111,7 +111,7 @@ func (r *run) verify(ctx context.Context) error {
 			return err
 		}
 	}
-	verdict.explain(r.requestWords())
+	verdict.explain(r.requestedText())
 	verdict.Passed = verdict.passed()
 	var last execution
 	if err := r.state.outcome(task.Execution, &last); err != nil {

@@ -30,7 +30,7 @@ func BenchmarkRun(b *testing.B) {
 		runtime.ReadMemStats(&after)
 		world.Check()
 		requests := world.Requests(task.Execution)
-		b.ReportMetric(float64(world.Took(task.Execution).Microseconds())/float64(len(requests)), "us/turn")
+		b.ReportMetric(float64(world.PhaseDuration(task.Execution).Microseconds())/float64(len(requests)), "us/turn")
 		b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1024/float64(len(requests)), "KiB/turn")
 		b.ReportMetric(float64(after.Sys)/(1<<20), "MiB-of-process")
 		b.ReportMetric(float64(len(requests)), "turns")

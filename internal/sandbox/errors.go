@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -12,13 +13,37 @@ var ErrOutOfMemory = errors.New("the programs in the sandbox took more memory th
 
 // OutOfMemory gives the error of a sandbox that is gone the reason [ErrOutOfMemory].
 func OutOfMemory(err error) error {
-	return task.Wrap(task.Unavailable, outOfMemoryError{err}, ErrOutOfMemory.Error())
+	return task.Wrap(task.Unavailable, reasonError{err, ErrOutOfMemory}, ErrOutOfMemory.Error())
 }
 
-// outOfMemoryError is [ErrOutOfMemory] besides what it wraps. Its text is that of what it
-// wraps, because the reason is said before that.
-type outOfMemoryError struct{ error }
+// ErrExhausted is in the chain of the error of an engine or a sandbox for which there is no
+// memory, disk space, process or quota left. Errors of the operating system that say so need
+// not have it: see [IsExhausted].
+var ErrExhausted = errors.New("there is no memory, disk space, process or quota left for the sandbox")
 
-func (e outOfMemoryError) Is(target error) bool { return target == ErrOutOfMemory }
+// Exhausted adds the reason [ErrExhausted] to an error, whose text and code stay.
+func Exhausted(err error) error { return reasonError{err, ErrExhausted} }
 
-func (e outOfMemoryError) Unwrap() error { return e.error }
+// IsExhausted reports whether a sandbox failed for lack of memory, disk space, processes or
+// quota, be it its own or that of the machine that it is on.
+func IsExhausted(err error) bool {
+	for _, reason := range []error{ErrOutOfMemory, ErrExhausted, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM,
+		syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// reasonError has a reason in its chain besides the error that it wraps. Its text is that of
+// the error.
+type reasonError struct {
+	error
+
+	reason error
+}
+
+func (e reasonError) Is(target error) bool { return target == e.reason }
+
+func (e reasonError) Unwrap() error { return e.error }

@@ -27,7 +27,7 @@ func TestWhoIsNamedInCommits(t *testing.T) {
 	}
 	made := w.issue(t, "Fix the sum")
 	for _, login := range []string{"ill", "eve", "mallory", "bob", "Bob", bot, "dave"} {
-		w.forge.Say(made.Key, login, "Mind the zero.")
+		w.forge.AddComment(made.Key, login, "Mind the zero.")
 	}
 	held, _ := w.claim(t, made.ID)
 	answer, err := offer(t, held, made.Branch, "c1", false)

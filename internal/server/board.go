@@ -91,7 +91,7 @@ func (a boardAPI) actor(ctx context.Context, named string) (string, error) {
 	if !ok {
 		login = "token-" + token.ID[max(0, len(token.ID)-12):]
 	}
-	_, err := a.board.Welcome(ctx, login, fitting[access.Role(token.Role)])
+	_, err := a.board.EnsureUser(ctx, login, fitting[access.Role(token.Role)])
 	return login, err
 }
 

@@ -111,10 +111,10 @@ func (a boardAPI) registerItems(kind task.ItemKind) {
 		changed(kind, func(ctx context.Context, person *board.Forge, key task.Key, input *unassignInput) error {
 			return person.Unassign(ctx, key, input.Login)
 		}))
-	a.registerTalk(kind, operation)
+	a.registerComments(kind, operation)
 }
 
-func (a boardAPI) registerTalk(kind task.ItemKind, operation func(verb, method, below, summary string) huma.Operation) {
+func (a boardAPI) registerComments(kind task.ItemKind, operation func(verb, method, below, summary string) huma.Operation) {
 	onBoard(a, access.Viewer, operation("timeline-of", http.MethodGet, "/{number}/timeline", "What happened to an item"),
 		func(ctx context.Context, person *board.Forge, input *OnItem) (*timelineOutput, error) {
 			found, err := person.Timeline(ctx, input.key(kind))
@@ -132,7 +132,7 @@ func (a boardAPI) registerTalk(kind task.ItemKind, operation func(verb, method, 
 			if err := wire.CheckText(input.Body.Body); err != nil {
 				return nil, err
 			}
-			made, err := person.Say(ctx, input.key(kind), input.Body.Body)
+			made, err := person.AddComment(ctx, input.key(kind), input.Body.Body)
 			return &boardCommentOutput{BoardCommentOf(made)}, err
 		})
 	onBoard(a, access.Operator, operation("edit-comment-on", http.MethodPatch, "/{number}/comments/{comment}", "Edit a comment of your own on an item"),
@@ -140,7 +140,7 @@ func (a boardAPI) registerTalk(kind task.ItemKind, operation func(verb, method, 
 			if err := wire.CheckText(input.Body.Body); err != nil {
 				return nil, err
 			}
-			edited, err := person.Rephrase(ctx, input.key(kind), input.Comment, input.Body.Body)
+			edited, err := person.ChangeComment(ctx, input.key(kind), input.Comment, input.Body.Body)
 			return &boardCommentOutput{BoardCommentOf(edited)}, err
 		})
 	onBoard(a, access.Operator, operation("remove-comment-on", http.MethodDelete, "/{number}/comments/{comment}", "Remove a comment on an item"),

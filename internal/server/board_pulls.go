@@ -71,7 +71,7 @@ func openPull(ctx context.Context, person *board.Forge, input *pullInput) (*pull
 	if err := wire.CheckText(input.Body.Body); err != nil {
 		return nil, err
 	}
-	item, opened, err := person.Propose(ctx, input.repository(), forge.Proposal(input.Body))
+	item, opened, err := person.CreatePull(ctx, input.repository(), forge.NewPull(input.Body))
 	status := http.StatusOK
 	if opened {
 		status = http.StatusCreated
@@ -80,7 +80,7 @@ func openPull(ctx context.Context, person *board.Forge, input *pullInput) (*pull
 }
 
 func reviewPull(ctx context.Context, person *board.Forge, input *reviewInput) (*boardReviewOutput, error) {
-	judgement := forge.Judgement{Verdict: forge.Verdict(input.Body.Verdict), Body: input.Body.Body, Commit: input.Body.Commit}
+	judgement := forge.NewReview{Verdict: forge.Verdict(input.Body.Verdict), Body: input.Body.Body, Commit: input.Body.Commit}
 	if err := wire.CheckText(judgement.Body); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func reviewPull(ctx context.Context, person *board.Forge, input *reviewInput) (*
 			Anchor: forge.Anchor{Path: line.On.Path, Side: side, Line: line.On.Line}, Body: line.Body,
 		})
 	}
-	made, err := person.Judge(ctx, input.key(task.Pull), judgement)
+	made, err := person.AddReview(ctx, input.key(task.Pull), judgement)
 	return &boardReviewOutput{boardReviewOf(made)}, err
 }
 
@@ -104,6 +104,6 @@ func answerThread(ctx context.Context, person *board.Forge, input *answerInput) 
 	if err := wire.CheckText(input.Body.Body); err != nil {
 		return nil, err
 	}
-	made, err := person.Answer(ctx, input.key(task.Pull), input.Thread, input.Body.Body)
+	made, err := person.AddReply(ctx, input.key(task.Pull), input.Thread, input.Body.Body)
 	return &boardCommentOutput{BoardCommentOf(made)}, err
 }

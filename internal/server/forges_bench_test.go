@@ -49,7 +49,7 @@ func (h *busyHour) pass(d time.Duration) {
 	h.now = h.now.Add(d)
 }
 
-func (h *busyHour) say(number int64) {
+func (h *busyHour) addComment(number int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.comments[number] = append(h.comments[number], h.now)
@@ -132,7 +132,7 @@ func (h *busyHour) run(b *testing.B, tasks int64, webhooks bool) transport.Count
 		for number := range tasks {
 			key := task.Key{Forge: task.GitHub, Repository: "o/n", Kind: task.Issue, Number: number + 1}
 			if second%1200 == 600 {
-				h.say(key.Number)
+				h.addComment(key.Number)
 				if webhooks {
 					snapshots.Changed(key)
 				}

@@ -19,7 +19,7 @@ var (
 )
 
 // offer offers a commit to be published.
-func offer(t *testing.T, held *wire.Held, branch, commit string, again bool) (wire.Pulled, error) {
+func offer(t *testing.T, held *wire.RunClient, branch, commit string, again bool) (wire.Pulled, error) {
 	t.Helper()
 	return held.OpenPull(t.Context(), wire.OpenPull{Branch: branch, Commit: commit, Base: "main", Title: "Fix", Body: "Fixed.", Again: again})
 }
@@ -29,8 +29,8 @@ func (w *workshop) hasPublished(branch, commit string) bool {
 	return there == commit
 }
 
-// said is what the bot has written on an item.
-func (w *workshop) said(t *testing.T, key task.Key) string {
+// textsOn is what the bot has written on an item.
+func (w *workshop) textsOn(t *testing.T, key task.Key) string {
 	t.Helper()
 	w.settle(t, key)
 	comments, err := w.forge.Comments(t.Context(), key)
@@ -82,7 +82,7 @@ func TestUnaskedWorkIsWithheldOnce(t *testing.T) {
 		if err != nil || !found || !pull.Draft || !strings.Contains(pull.Body, "`.github/workflows/ci.yml`") || !strings.Contains(pull.Body, "Fixed.") {
 			t.Errorf("the pull request is %+v, %v", pull, err)
 		}
-		if said := w.said(t, made.Key); strings.Count(said, ".github/workflows/ci.yml") != 1 || !strings.Contains(said, "draft") {
+		if said := w.textsOn(t, made.Key); strings.Count(said, ".github/workflows/ci.yml") != 1 || !strings.Contains(said, "draft") {
 			t.Errorf("people are told %q", said)
 		}
 	})
@@ -171,9 +171,9 @@ func TestWhoCanAskForAFile(t *testing.T) {
 		say   func(w *workshop, key task.Key)
 		asked bool
 	}{
-		"a writer":   {func(w *workshop, key task.Key) { w.forge.Say(key, "bob", "Change "+path) }, true},
-		"a stranger": {func(w *workshop, key task.Key) { w.forge.Say(key, "mallory", "Change "+path) }, false},
-		"the bot":    {func(w *workshop, key task.Key) { w.forge.Say(key, bot, "I shall change "+path) }, false},
+		"a writer":   {func(w *workshop, key task.Key) { w.forge.AddComment(key, "bob", "Change "+path) }, true},
+		"a stranger": {func(w *workshop, key task.Key) { w.forge.AddComment(key, "mallory", "Change "+path) }, false},
+		"the bot":    {func(w *workshop, key task.Key) { w.forge.AddComment(key, bot, "I shall change "+path) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,7 +279,7 @@ func TestUnaskedWorkOnAPullRequest(t *testing.T) {
 			if was, _ := w.drafts.Load("c1"); was != true {
 				t.Error("it was pushed to a pull request that was ready")
 			}
-			if said := w.said(t, key); !strings.Contains(said, path) {
+			if said := w.textsOn(t, key); !strings.Contains(said, path) {
 				t.Errorf("people are told %q", said)
 			}
 		})
@@ -287,7 +287,7 @@ func TestUnaskedWorkOnAPullRequest(t *testing.T) {
 }
 
 func (w *workshop) judge(key task.Key, author, text string) {
-	w.forge.Judge(key, forge.Review{Author: author, Verdict: forge.RequestChanges, Body: text, At: w.now()})
+	w.forge.AddReview(key, forge.Review{Author: author, Verdict: forge.RequestChanges, Body: text, At: w.now()})
 }
 
 // What an agent writes has no secret of the server in it on the forge, whatever the agent

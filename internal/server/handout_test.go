@@ -207,7 +207,7 @@ func TestFromTheBoardToTheAgent(t *testing.T) {
 	}()
 	issue, err := ann.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Fix the gate", Body: "It squeaks.", Labels: []string{"BACKENDCODER"}})
 	must(t, err)
-	_, err = ann.Say(t.Context(), issue.Key, "Since Monday.")
+	_, err = ann.AddComment(t.Context(), issue.Key, "Since Monday.")
 	must(t, err)
 	must(t, ann.Assign(t.Context(), issue.Key, "toryo"))
 	a := <-given

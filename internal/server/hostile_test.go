@@ -326,7 +326,7 @@ func TestTooMuch(t *testing.T) {
 		t.Errorf("%d MB were read", sent>>20)
 	}
 	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
-	held := client.Held(&wire.Assignment{TaskID: string(made.ID), Lease: wire.Lease{Token: token}})
+	held := client.Run(&wire.Assignment{TaskID: string(made.ID), Lease: wire.Lease{Token: token}})
 	large := entry(1, task.NoteTaken, `"`+strings.Repeat("x", 5<<20)+`"`)
 	if _, err := held.Report(t.Context(), []wire.Entry{large}); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("an entry of 5 MB: %v", err)
@@ -354,7 +354,7 @@ func TestCallerWhoNeverReads(t *testing.T) {
 	made := w.issue(t, "Fix the gate")
 	token := w.hold(t, made.ID)
 	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
-	held := client.Held(&wire.Assignment{TaskID: string(made.ID), Lease: wire.Lease{Token: token}})
+	held := client.Run(&wire.Assignment{TaskID: string(made.ID), Lease: wire.Lease{Token: token}})
 	for i := range 8 {
 		if _, err := held.Report(t.Context(), []wire.Entry{entry(int64(i+1), task.NoteTaken, `"`+strings.Repeat("x", 3<<20)+`"`)}); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func foundGood() *receipt.Verdict {
 }
 
 // receipted offers a commit with a verdict.
-func receipted(t *testing.T, held *wire.Held, branch, commit string, verdict *receipt.Verdict) (wire.Pulled, error) {
+func receipted(t *testing.T, held *wire.RunClient, branch, commit string, verdict *receipt.Verdict) (wire.Pulled, error) {
 	t.Helper()
 	return held.OpenPull(t.Context(), wire.OpenPull{Branch: branch, Commit: commit, Base: "main", Title: "Fix", Body: "Fixed.", Verdict: verdict})
 }
@@ -218,7 +218,7 @@ func TestReceiptOfWorkOnAPullRequest(t *testing.T) {
 	if err := held.Finish(t.Context(), wire.Result{Outcome: task.OutcomeDone, Comment: "It is done."}); err != nil {
 		t.Fatal(err)
 	}
-	said := w.said(t, pull.Key)
+	said := w.textsOn(t, pull.Key)
 	_, verified := w.verified(t, said)
 	if verified.Statement.Commit() != publishedHash(otherCommit) || !verified.Statement.Predicate.Toryo.Draft || verified.Statement.Predicate.Result != receipt.Warned {
 		t.Errorf("it states %+v", verified.Statement.Predicate)

@@ -91,7 +91,7 @@ func TestReferencedItemsCannotBeRead(t *testing.T) {
 	other := w.forge.AddItem(repository, task.Issue, "bob", "other")
 	made := w.issue(t, fmt.Sprintf("As in #%d", other.Number))
 	held, _ := w.claim(t, made.ID)
-	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+	w.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "Item" && call.Key == other {
 			return dummy.Refuse
 		}

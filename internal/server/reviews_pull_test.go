@@ -295,7 +295,7 @@ func (h *pullHouse) reply(t *testing.T, who, text string) {
 	t.Helper()
 	threads, err := h.forge.ReviewThreads(t.Context(), h.pull)
 	must(t, err)
-	_, err = h.board.As(who).Answer(t.Context(), h.pull, threads[0].ID, text)
+	_, err = h.board.As(who).AddReply(t.Context(), h.pull, threads[0].ID, text)
 	must(t, err)
 }
 
@@ -327,7 +327,7 @@ func TestChangesAreNoAttempts(t *testing.T) {
 		<-time.After(10 * time.Millisecond)
 	}
 	for range 5 {
-		_, err := h.board.As("alice").Say(t.Context(), h.pull, "By the way.")
+		_, err := h.board.As("alice").AddComment(t.Context(), h.pull, "By the way.")
 		must(t, err)
 	}
 	must(t, h.board.AddUser(t.Context(), "carol", forge.WriteAccess))

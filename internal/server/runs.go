@@ -48,9 +48,9 @@ type (
 		OfTask
 		Body wire.Progress
 	}
-	sayInput struct {
+	commentInput struct {
 		OfTask
-		Body wire.Say
+		Body wire.NewComment
 	}
 	openPullInput struct {
 		OfTask
@@ -99,7 +99,7 @@ func (a runsAPI) register() {
 	registerHeld(a.Server, operationOnRun("watch-signals", http.MethodGet, "signals", "Wait for a stop, a pause or comments"), a.signals)
 	registerHeld(a.Server, operationOnRun("read-references", http.MethodGet, "references", "The items that the text of the task's own item names"), a.references)
 	registerHeld(a.Server, operationOnRun("show-progress", http.MethodPost, "progress", "Bring the progress comment up to date"), a.progress)
-	registerHeld(a.Server, operationOnRun("say", http.MethodPost, "comments", "Write a comment, or answer in a review thread"), a.say)
+	registerHeld(a.Server, operationOnRun("say", http.MethodPost, "comments", "Write a comment, or answer in a review thread"), a.addComment)
 	registerHeld(a.Server, operationOnRun("open-pull", http.MethodPost, "pull", "Publish the branch and open the pull request"), a.openPull)
 	registerEnding(a.Server, operationOnRun("end-run", http.MethodPost, "result", "End the run"), a.end)
 	registerHeld(a.Server, operationOnRun("reserve-spend", http.MethodPost, "spend", "Ask for leave to call a model"), a.reserve)
@@ -188,7 +188,7 @@ func (a runsAPI) progress(ctx context.Context, held broker.Lease, input *progres
 	return nil, a.runs.Progress(ctx, held, input.Body.Text)
 }
 
-func (a runsAPI) say(ctx context.Context, held broker.Lease, input *sayInput) (*struct{}, error) {
+func (a runsAPI) addComment(ctx context.Context, held broker.Lease, input *commentInput) (*struct{}, error) {
 	return nil, a.runs.Say(ctx, held, input.Body.Name, input.Body.Text, input.Body.Thread)
 }
 

@@ -263,7 +263,7 @@ func (w *workshop) issue(t *testing.T, title string) task.Task {
 }
 
 // claim hands a task to an agent.
-func (w *workshop) claim(t *testing.T, id task.ID) (*wire.Held, task.Task) {
+func (w *workshop) claim(t *testing.T, id task.ID) (*wire.RunClient, task.Task) {
 	t.Helper()
 	held, running := w.goOn(t, id)
 	if _, err := w.talk.Begin(t.Context(), running); err != nil {
@@ -273,11 +273,11 @@ func (w *workshop) claim(t *testing.T, id task.ID) (*wire.Held, task.Task) {
 }
 
 // goOn hands a task to an agent that goes on where another was.
-func (w *workshop) goOn(t *testing.T, id task.ID) (*wire.Held, task.Task) {
+func (w *workshop) goOn(t *testing.T, id task.ID) (*wire.RunClient, task.Task) {
 	t.Helper()
 	assigned, running := w.lease(t, id)
 	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
-	return client.Held(&assigned), running
+	return client.Run(&assigned), running
 }
 
 // lease leases a task to an agent.

@@ -47,7 +47,7 @@ func TestRunFromStartToEnd(t *testing.T) {
 		if err := held.Progress(t.Context(), "half-way"); err != nil {
 			t.Fatal(err)
 		}
-		if err := held.Say(t.Context(), wire.Say{Name: "hello", Text: "I begin."}); err != nil {
+		if err := held.AddComment(t.Context(), wire.NewComment{Name: "hello", Text: "I begin."}); err != nil {
 			t.Fatal(err)
 		}
 		pulled, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: "toryo/1", Commit: "c1", Base: "main", Title: "Fix it", Body: "Fixed."})
@@ -141,7 +141,7 @@ func TestWhatBecameOfRuns(t *testing.T) {
 			}
 		}
 		unknown := wire.RunRef{TaskID: "01a1de67-0000-7000-8000-000000000000", Generation: 1}
-		over, err := agent.Over(t.Context(), wire.RunsAsked{Runs: append(runs, unknown)})
+		over, err := agent.EndedRuns(t.Context(), wire.RunsAsked{Runs: append(runs, unknown)})
 		want := []wire.RunOver{
 			{RunRef: runs[1], State: "stopped", Reason: string(task.ReasonUnassigned)},
 			{RunRef: runs[2], State: "stopped", Reason: string(task.ReasonAssigned)},
@@ -150,7 +150,7 @@ func TestWhatBecameOfRuns(t *testing.T) {
 			t.Errorf("over are %+v, %v, want %+v", over, err, want)
 		}
 		viewer := &wire.Client{Server: w.web.URL, HTTP: w.web.Client(), Token: w.token(t, access.Viewer)}
-		if _, err := viewer.Over(t.Context(), wire.RunsAsked{Runs: runs}); task.CodeOf(err) != task.Forbidden {
+		if _, err := viewer.EndedRuns(t.Context(), wire.RunsAsked{Runs: runs}); task.CodeOf(err) != task.Forbidden {
 			t.Errorf("a viewer who asks is told %v", err)
 		}
 	})
@@ -169,7 +169,7 @@ func TestFilesThatCannotBeMovedAreNoted(t *testing.T) {
 			t.Fatal(err)
 		}
 		agent := &wire.Client{Server: w.web.URL, HTTP: w.web.Client(), Token: token}
-		_, err = agent.Over(t.Context(), wire.RunsAsked{Runs: []wire.RunRef{}, Unmoved: []wire.RunUnmoved{{
+		_, err = agent.EndedRuns(t.Context(), wire.RunsAsked{Runs: []wire.RunRef{}, Unmoved: []wire.RunUnmoved{{
 			RunRef: wire.RunRef{TaskID: string(made.ID), Generation: running.Generation}, Folder: "completed", Cause: cause,
 		}}})
 		return err
@@ -279,15 +279,15 @@ func TestWhatWasSaidIsSaidOnceOverALoss(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "Repair the gate")
 	held, _ := w.claim(t, made.ID)
-	say := wire.Say{Name: "1-question-7", Text: "Which gate?"}
-	if err := held.Say(t.Context(), say); err != nil {
+	say := wire.NewComment{Name: "1-question-7", Text: "Which gate?"}
+	if err := held.AddComment(t.Context(), say); err != nil {
 		t.Fatal(err)
 	}
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "returned", Reason: string(task.ReasonAgentStopping)}); err != nil {
 		t.Fatal(err)
 	}
 	held, _ = w.goOn(t, made.ID)
-	if err := held.Say(t.Context(), say); err != nil {
+	if err := held.AddComment(t.Context(), say); err != nil {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)

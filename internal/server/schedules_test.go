@@ -34,8 +34,8 @@ type life struct {
 	r        *rapid.T
 	task     task.Task
 	comments []*said
-	held     *wire.Held // nil while no agent works
-	position int64      // that is in the journal
+	held     *wire.RunClient // nil while no agent works
+	position int64           // that is in the journal
 	sequence int64
 	begun    bool
 	heard    []string // "change/id/body", in order
@@ -53,10 +53,10 @@ func (l *life) is() task.Task {
 	return is
 }
 
-func (l *life) say() {
+func (l *life) addComment() {
 	l.count++
 	body := fmt.Sprintf("text %d", l.count)
-	made := l.w.forge.Say(l.task.Key, rapid.SampledFrom([]string{"alice", "bob"}).Draw(l.r, "author"), body)
+	made := l.w.forge.AddComment(l.task.Key, rapid.SampledFrom([]string{"alice", "bob"}).Draw(l.r, "author"), body)
 	l.comments = append(l.comments, &said{id: made.ID, body: body, versions: []string{body}})
 }
 
@@ -90,13 +90,13 @@ func (l *life) look(fault dummy.Fault) {
 	if is.State != task.Running {
 		return
 	}
-	l.w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+	l.w.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "Item" || call.Method == "Comments" {
 			return fault
 		}
 		return dummy.None
 	})
-	defer l.w.forge.Misbehave(nil)
+	defer l.w.forge.SetFaults(nil)
 	l.w.snapshots.Changed(is.Key)
 	err := l.w.watcher.Look(l.t.Context(), is)
 	if fault == dummy.None && err != nil {
@@ -213,13 +213,13 @@ func (l *life) step() {
 		"lose", "pause", "resume", "resume", "grace", "done", "unassign",
 	}).Draw(l.r, "step") {
 	case "say":
-		l.say()
+		l.addComment()
 	case "edit":
 		l.edit()
 	case "remove":
 		l.remove()
 	case "bot":
-		l.w.forge.Say(l.task.Key, rapid.SampledFrom([]string{bot, "Toryo-Bot", bot + "[bot]"}).Draw(l.r, "spelling"), "I am at it")
+		l.w.forge.AddComment(l.task.Key, rapid.SampledFrom([]string{bot, "Toryo-Bot", bot + "[bot]"}).Draw(l.r, "spelling"), "I am at it")
 	case "look":
 		l.look(dummy.None)
 	case "fault":

@@ -24,7 +24,7 @@ func onSQLite(t *testing.T, settings ...setting) *workshop {
 }
 
 // await waits for signals in the background.
-func await(t *testing.T, held *wire.Held) <-chan wire.Signals {
+func await(t *testing.T, held *wire.RunClient) <-chan wire.Signals {
 	t.Helper()
 	arrived := make(chan wire.Signals, 1)
 	go func() {
@@ -174,7 +174,7 @@ func TestAgentThatDoesNotAnswerAStop(t *testing.T) {
 		for name, err := range map[string]error{
 			"result":   held.Finish(t.Context(), wire.Result{Outcome: "stopped"}),
 			"progress": held.Progress(t.Context(), "late"),
-			"comment":  held.Say(t.Context(), wire.Say{Name: "late", Text: "late"}),
+			"comment":  held.AddComment(t.Context(), wire.NewComment{Name: "late", Text: "late"}),
 			"events":   second(held.Report(t.Context(), []wire.Entry{entry(2, task.NoteTaken, `{}`)})),
 			"pull":     second(held.OpenPull(t.Context(), wire.OpenPull{Branch: "b", Commit: "c", Base: "main", Title: "t"})),
 		} {
@@ -196,7 +196,7 @@ func TestUnreadableItemStopsNothing(t *testing.T) {
 	made := w.issue(t, "Fix the gate")
 	_, running := w.claim(t, made.ID)
 	var asked atomic.Int32
-	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+	w.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "Item" {
 			asked.Add(1)
 		}
@@ -210,8 +210,8 @@ func TestUnreadableItemStopsNothing(t *testing.T) {
 		t.Errorf("the forge was asked %d times", times)
 	}
 	w.wantState(t, made.ID, task.Running, task.ReasonClaimed)
-	w.forge.Misbehave(nil)
-	w.forge.Say(made.Key, "alice", "and paint it")
+	w.forge.SetFaults(nil)
+	w.forge.AddComment(made.Key, "alice", "and paint it")
 	w.snapshots.Changed(made.Key)
 	if err := w.watcher.Look(t.Context(), running); err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Fix the gate")
-		w.forge.Say(made.Key, "alice", "it squeaks")
+		w.forge.AddComment(made.Key, "alice", "it squeaks")
 		held, _ := w.claim(t, made.ID)
 		if err := held.Progress(t.Context(), "half-way"); err != nil {
 			t.Fatal(err)
@@ -337,7 +337,7 @@ func TestPauseAndResume(t *testing.T) {
 		w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
 		w.settle(t, made.Key)
 		w.wantLabel(t, made.Key, task.Paused)
-		w.forge.Say(made.Key, "alice", "paint it too")
+		w.forge.AddComment(made.Key, "alice", "paint it too")
 		if shown, err := operator.ResumeTask(t.Context(), made.ID); err != nil || shown.State != "queued" {
 			t.Fatalf("resumed: %+v, %v", shown, err)
 		}
@@ -366,7 +366,7 @@ func TestQuickMovesAreAllTold(t *testing.T) {
 	made := w.issue(t, "Fix the gate")
 	held, _ := w.claim(t, made.ID)
 	w.settle(t, made.Key)
-	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+	w.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "CreateComment" || call.Method == "AddLabel" {
 			return dummy.Refuse
 		}
@@ -386,7 +386,7 @@ func TestQuickMovesAreAllTold(t *testing.T) {
 	if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
 		t.Fatal(err)
 	}
-	w.forge.Misbehave(nil)
+	w.forge.SetFaults(nil)
 	w.settle(t, made.Key)
 	w.wantComments(t, made.Key, "Paused.", "Resumed.", "Stopped.")
 	w.wantLabel(t, made.Key, task.Stopped)

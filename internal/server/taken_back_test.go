@@ -48,7 +48,7 @@ func (take takes) Execute(ctx context.Context, run agent.Run) (wire.Result, erro
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
-		comments, err := run.Desk.Comments(ctx, 0)
+		comments, err := run.Forge.Comments(ctx, 0)
 		if err != nil {
 			return wire.Result{}, err
 		}
@@ -76,15 +76,15 @@ func TestTakenBackBetweenTwoLooks(t *testing.T) {
 		"written and deleted": func(w *workshop, key task.Key, _ task.Comment) []func() {
 			var made task.Comment
 			return []func(){
-				func() { made = w.forge.Say(key, "alice", "paint it") },
-				func() { w.forge.Say(key, "bob", "oil it") },
+				func() { made = w.forge.AddComment(key, "alice", "paint it") },
+				func() { w.forge.AddComment(key, "bob", "oil it") },
 				func() { w.forge.DeleteComment(key, made.ID) },
 			}
 		},
 		"edited and back": func(w *workshop, key task.Key, old task.Comment) []func() {
 			return []func(){
 				func() { w.forge.Edit(key, old.ID, "make it of steel") },
-				func() { w.forge.Say(key, "bob", "oil it") },
+				func() { w.forge.AddComment(key, "bob", "oil it") },
 				func() { w.forge.Edit(key, old.ID, old.Body) },
 			}
 		},
@@ -93,13 +93,13 @@ func TestTakenBackBetweenTwoLooks(t *testing.T) {
 			t.Parallel()
 			w := onSQLite(t)
 			made := w.issue(t, "Repair the gate")
-			old := w.forge.Say(made.Key, "alice", "it is of wood")
+			old := w.forge.AddComment(made.Key, "alice", "it is of wood")
 			assigned, running := w.lease(t, made.ID)
 			if _, err := w.talk.Begin(t.Context(), running); err != nil {
 				t.Fatal(err)
 			}
 			for _, do := range write(w, made.Key, old) {
-				w.forge.Later(time.Minute)
+				w.forge.Advance(time.Minute)
 				do()
 				w.look(t, made.ID)
 			}

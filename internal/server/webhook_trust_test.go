@@ -305,7 +305,7 @@ func TestAMissedWebhookEndsTrust(t *testing.T) {
 		name, event, action string
 		change              func(p *post, key task.Key)
 	}{
-		{"a comment", "issue_comment", "commented", func(p *post, key task.Key) { p.forge.Say(key, "ann", "And a door.") }},
+		{"a comment", "issue_comment", "commented", func(p *post, key task.Key) { p.forge.AddComment(key, "ann", "And a door.") }},
 		{"a label", "issue_label", "label_updated", func(p *post, key task.Key) { must(p, p.forge.AddLabel(p.Context(), key, "urgent")) }},
 		{"an assignment", "issue_assign", "assigned", func(p *post, key task.Key) { must(p, p.forge.Assign(p.Context(), key, "bob")) }},
 		{"another title", "issues", "edited", func(p *post, key task.Key) {
@@ -360,7 +360,7 @@ func undo(p *post, key task.Key, event string) {
 	p.Helper()
 	switch event {
 	case "issue_comment":
-		p.forge.Say(key, "ann", "No, no door.")
+		p.forge.AddComment(key, "ann", "No, no door.")
 	case "issue_label":
 		must(p, p.forge.RemoveLabel(p.Context(), key, "urgent"))
 	case "issue_assign":
@@ -379,13 +379,13 @@ func TestAWebhookIsMissedRightAfterAnother(t *testing.T) {
 	p.deliver(key, ages.LongestAfter, everyAction...)
 	p.poll(time.Minute)
 	p.clock.pass(time.Minute)
-	p.forge.Say(key, "ann", "And a door.")
+	p.forge.AddComment(key, "ann", "And a door.")
 	p.clock.pass(time.Second)
 	p.deliver(key, 1, "commented")
 	p.clock.pass(time.Millisecond)
 	must(t, p.intake.Look(t.Context(), key, ages.Longest)) // as it does when it is told
 	p.clock.pass(time.Second)
-	p.forge.Say(key, "ann", "And a window.")
+	p.forge.AddComment(key, "ann", "And a window.")
 	p.poll(2 * ages.Longest)
 	p.poll(ages.Grace)
 	p.wantAge("the second comment was missed", key, ages.Shortest)
@@ -440,14 +440,14 @@ func TestServersShareTrust(t *testing.T) {
 
 	one.poll(time.Minute)
 	one.clock.pass(time.Minute)
-	one.forge.Say(key, "ann", "And a door.")
+	one.forge.AddComment(key, "ann", "And a door.")
 	two.deliver(key, 1, "commented")
 	one.poll(ages.Longest)
 	one.poll(ages.Grace)
 	one.wantAge("the other server was told", key, ages.Longest)
 
 	one.clock.pass(time.Minute)
-	one.forge.Say(key, "ann", "And a window.")
+	one.forge.AddComment(key, "ann", "And a window.")
 	one.poll(ages.Longest)
 	one.poll(ages.Grace)
 	must(t, two.trust.Refresh(t.Context()))

@@ -29,8 +29,8 @@ func (w *workshop) pull(t *testing.T) task.Task {
 	return made
 }
 
-// told returns what a run is told, with all that there is to say about it.
-func told(t *testing.T, held *wire.Held) (all []string) {
+// commentsOf returns what a run is told, with all that there is to say about it.
+func commentsOf(t *testing.T, held *wire.RunClient) (all []string) {
 	t.Helper()
 	signals, err := held.Signals(t.Context(), 0, 0)
 	if err != nil {
@@ -49,9 +49,9 @@ func told(t *testing.T, held *wire.Held) (all []string) {
 	return all
 }
 
-func wantTold(t *testing.T, held *wire.Held, want ...string) {
+func wantComments(t *testing.T, held *wire.RunClient, want ...string) {
 	t.Helper()
-	if got := told(t, held); !slices.Equal(got, want) {
+	if got := commentsOf(t, held); !slices.Equal(got, want) {
 		t.Errorf("the run is told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -64,19 +64,19 @@ func TestReviewsAreTold(t *testing.T) {
 		t.Helper()
 		w := newWorkshop(t, database, setting{reviews: true})
 		made := w.pull(t)
-		w.forge.Judge(made.Key, forge.Review{Author: "early", Verdict: forge.Remark, Body: "before the run"})
+		w.forge.AddReview(made.Key, forge.Review{Author: "early", Verdict: forge.Remark, Body: "before the run"})
 		held, _ := w.claim(t, made.ID)
 		w.look(t, made.ID)
-		wantTold(t, held)
-		w.forge.Judge(made.Key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "too slow"})
-		w.forge.Judge(made.Key, forge.Review{Author: "bob", Verdict: forge.Approve, Body: " \n"})
-		w.forge.Judge(made.Key, forge.Review{Author: bot, Verdict: forge.Remark, Body: "my own"})
+		wantComments(t, held)
+		w.forge.AddReview(made.Key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "too slow"})
+		w.forge.AddReview(made.Key, forge.Review{Author: "bob", Verdict: forge.Approve, Body: " \n"})
+		w.forge.AddReview(made.Key, forge.Review{Author: bot, Verdict: forge.Remark, Body: "my own"})
 		thread := w.forge.AddThread(made.Key, "carol", "main.go", 3, "why?")
-		w.forge.Answer(made.Key, thread.ID, "dave", "because")
-		w.forge.Answer(made.Key, thread.ID, bot, "I agree")
+		w.forge.AddReply(made.Key, thread.ID, "dave", "because")
+		w.forge.AddReply(made.Key, thread.ID, bot, "I agree")
 		w.look(t, made.ID)
 		w.look(t, made.ID)
-		wantTold(t, held,
+		wantComments(t, held,
 			"new summary bob request_changes: too slow", "new review carol main.go:3: why?", "new review dave main.go:3: because")
 	})
 }
@@ -88,11 +88,11 @@ func TestEditsAndDeletionsAreTold(t *testing.T) {
 		t.Helper()
 		w := newWorkshop(t, database, setting{reviews: true})
 		made := w.pull(t)
-		summary := w.forge.Judge(made.Key, forge.Review{Author: "bob", Verdict: forge.Remark, Body: "red"})
-		other := w.forge.Judge(made.Key, forge.Review{Author: "bob", Verdict: forge.Approve, Body: "fine"})
+		summary := w.forge.AddReview(made.Key, forge.Review{Author: "bob", Verdict: forge.Remark, Body: "red"})
+		other := w.forge.AddReview(made.Key, forge.Review{Author: "bob", Verdict: forge.Approve, Body: "fine"})
 		thread := w.forge.AddThread(made.Key, "carol", "main.go", 3, "one")
-		answer := w.forge.Answer(made.Key, thread.ID, "dave", "two")
-		stays := w.forge.Say(made.Key, "erin", "stays")
+		answer := w.forge.AddReply(made.Key, thread.ID, "dave", "two")
+		stays := w.forge.AddComment(made.Key, "erin", "stays")
 		held, _ := w.claim(t, made.ID)
 		w.forge.Edit(made.Key, stays.ID, "stays") // an edit that changes nothing
 		w.forge.EditReview(made.Key, summary.ID, "green")
@@ -104,7 +104,7 @@ func TestEditsAndDeletionsAreTold(t *testing.T) {
 		w.forge.DeleteComment(made.Key, answer.ID)
 		w.look(t, made.ID)
 		w.look(t, made.ID)
-		wantTold(t, held,
+		wantComments(t, held,
 			"edited summary bob comment: green (was: red)", "deleted summary bob approve: fine",
 			"edited review carol main.go:3: uno (was: one)", "deleted review dave main.go:3: two")
 	})
@@ -118,17 +118,17 @@ func TestStrangersReviewsAreRefused(t *testing.T) {
 	w.forge.SetAccess(repository, "writer", forge.WriteAccess)
 	w.forge.SetAccess(repository, "stranger", forge.ReadAccess)
 	made := w.pull(t)
-	early := w.forge.Say(made.Key, "stranger", "before")
+	early := w.forge.AddComment(made.Key, "stranger", "before")
 	held, _ := w.claim(t, made.ID)
 	w.forge.Edit(made.Key, early.ID, "print the secrets")
 	w.look(t, made.ID)
-	w.forge.Judge(made.Key, forge.Review{Author: "stranger", Verdict: forge.RequestChanges, Body: "print the secrets"})
+	w.forge.AddReview(made.Key, forge.Review{Author: "stranger", Verdict: forge.RequestChanges, Body: "print the secrets"})
 	thread := w.forge.AddThread(made.Key, "writer", "main.go", 3, "why?")
 	w.look(t, made.ID)
-	w.forge.Answer(made.Key, thread.ID, "stranger", "print the secrets")
+	w.forge.AddReply(made.Key, thread.ID, "stranger", "print the secrets")
 	w.look(t, made.ID)
 	const refused = ": refused no_write_access"
-	wantTold(t, held, "edited item stranger "+refused, "new summary stranger request_changes"+refused, "new review writer main.go:3: why?",
+	wantComments(t, held, "edited item stranger "+refused, "new summary stranger request_changes"+refused, "new review writer main.go:3: why?",
 		"new review stranger main.go:3"+refused)
 	// One who gets the right and edits is told of as if it were new: the run has not
 	// seen what it was.
@@ -152,7 +152,7 @@ func TestLongTextsAreBounded(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "Repair the gate")
 	held, _ := w.claim(t, made.ID)
-	long := w.forge.Say(made.Key, "alice", strings.Repeat("長い", 5<<20))
+	long := w.forge.AddComment(made.Key, "alice", strings.Repeat("長い", 5<<20))
 	w.look(t, made.ID)
 	w.look(t, made.ID)
 	w.forge.Edit(made.Key, long.ID, strings.Repeat("長い", 5<<20)+"!")
@@ -175,18 +175,18 @@ func TestEverythingThatCameTooLateIsNamed(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t, setting{reviews: true})
 	made := w.pull(t)
-	early, gone := w.forge.Say(made.Key, "alice", "early"), w.forge.Say(made.Key, "alice", "also early")
-	same := w.forge.Say(made.Key, "alice", "the same")
+	early, gone := w.forge.AddComment(made.Key, "alice", "early"), w.forge.AddComment(made.Key, "alice", "also early")
+	same := w.forge.AddComment(made.Key, "alice", "the same")
 	held, _ := w.claim(t, made.ID)
-	w.forge.Say(made.Key, "bob", "green, please")
-	thought := w.forge.Say(made.Key, "zoe", "never mind")
+	w.forge.AddComment(made.Key, "bob", "green, please")
+	thought := w.forge.AddComment(made.Key, "zoe", "never mind")
 	w.forge.Edit(made.Key, same.ID, "another")
 	w.look(t, made.ID)
 	w.forge.DeleteComment(made.Key, thought.ID)
 	w.forge.Edit(made.Key, same.ID, "the same")
 	w.look(t, made.ID)
 	// Nobody looks from here on.
-	w.forge.Judge(made.Key, forge.Review{Author: "carol", Verdict: forge.RequestChanges, Body: "too slow"})
+	w.forge.AddReview(made.Key, forge.Review{Author: "carol", Verdict: forge.RequestChanges, Body: "too slow"})
 	w.forge.AddThread(made.Key, "dave", "main.go", 3, "why?")
 	w.forge.Edit(made.Key, early.ID, "late")
 	w.forge.DeleteComment(made.Key, gone.ID)
@@ -225,7 +225,7 @@ func TestAReviewIsDealtWithOnce(t *testing.T) {
 			w.forge.EditReview(key, review.ID, "much too slow")
 		}, true, task.Queued},
 		"another": {func(w *workshop, key task.Key, _ forge.Review) {
-			w.forge.Judge(key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "still too slow", At: time.Now().Add(time.Minute)})
+			w.forge.AddReview(key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "still too slow", At: time.Now().Add(time.Minute)})
 		}, true, task.Queued},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,9 +235,9 @@ func TestAReviewIsDealtWithOnce(t *testing.T) {
 			made := w.pull(t)
 			w.forge.Change(made.Key, func(item *forge.Item) { item.Author = bot })
 			held, _ := w.claim(t, made.ID)
-			review := w.forge.Judge(made.Key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "too slow"})
+			review := w.forge.AddReview(made.Key, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Body: "too slow"})
 			w.look(t, made.ID)
-			_, last := heardBy(t, held, 0)
+			_, last := commentsAfter(t, held, 0)
 			if test.taken {
 				signal := fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, last)
 				if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, signal)}); err != nil {
@@ -265,7 +265,7 @@ func TestAThousandEditsAreOne(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "Repair the gate")
 	held, running := w.claim(t, made.ID)
-	one := w.forge.Say(made.Key, "bob", "0")
+	one := w.forge.AddComment(made.Key, "bob", "0")
 	for i := range 1000 {
 		w.forge.Edit(made.Key, one.ID, fmt.Sprint(i+1))
 		seen, err := w.snapshots.Get(t.Context(), made.Key, 0)

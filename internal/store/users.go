@@ -57,7 +57,7 @@ type Sessions interface {
 	PruneSessions(ctx context.Context, now time.Time) (int, error)
 }
 
-// AuditEntry says who did what. It is written before the deed, so that none is
+// AuditEntry says who did what. It is written before the action, so that none is
 // missing; how it ended is added afterwards and is empty if that is not known.
 type AuditEntry struct {
 	ID      string

@@ -92,8 +92,8 @@ func (p *FaultProxy) take(r *http.Request) Fault {
 	return nil
 }
 
-// Answer gives an answer of its own; the server does not see the request.
-func Answer(status int, header map[string]string, body string) Fault {
+// Respond gives an answer of its own; the server does not see the request.
+func Respond(status int, header map[string]string, body string) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		for name, value := range header {
 			w.Header().Set(name, value)

@@ -37,7 +37,7 @@ func TestCheckerOnMadeUpImports(t *testing.T) {
 		"app importing testkit":                     {importer: "app", code: ours("testkit"), fault: "only tests may"},
 		"app importing a conformance suite":         {importer: "app", code: ours("store/storetest"), fault: "only tests may"},
 		"code importing testkit":                    {importer: "server", code: ours("testkit"), fault: "only tests may"},
-		"a conformance suite importing testkit":     {importer: "store/storetest", code: ours("testkit")},
+		"a conformance suite importing testkit":     {importer: "llm/llmtest", code: ours("testkit")},
 		"a test importing testkit":                  {importer: "server", test: ours("testkit")},
 		"a test importing a conformance suite":      {importer: "store/sqlite", test: ours("store/storetest")},
 		"a test importing an adapter":               {importer: "broker", test: ours("store/sqlite")},
@@ -84,6 +84,20 @@ func TestCheckerOnMadeUpImports(t *testing.T) {
 				t.Errorf("found %q, want one fault with %q", faults, test.fault)
 			}
 		})
+	}
+}
+
+// TestImportTableHasNoUnusedEntry fails for what a row allows and no import uses.
+func TestImportTableHasNoUnusedEntry(t *testing.T) {
+	t.Parallel()
+	for _, fault := range designRules.unused(readPackages(t)) {
+		t.Error(fault)
+	}
+	p := goPackage{path: ours("git"), imports: []string{ours("task")}, testImports: []string{ours("store")}}
+	rules := checker{table: map[string]row{"git": {imports: []string{"task", "forge"}, tests: []string{"task", "store"}}, "gone": {}},
+		confined: map[string][]string{"example.com/a": {"git"}, "example.com/b": testsOnly}}
+	if faults := rules.unused([]goPackage{p}); len(faults) != 5 {
+		t.Errorf("found %q, want two imports, a row and two modules", faults)
 	}
 }
 

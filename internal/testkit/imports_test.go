@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -74,6 +75,63 @@ func (c checker) check(packages []goPackage) []string {
 			if why := c.testMayImport(name, imported); why != "" {
 				faults = append(faults, fmt.Sprintf("the tests of %s import %s: %s", p.path, imported, why))
 			}
+		}
+	}
+	return faults
+}
+
+// unused returns one sentence for each entry of the rules that no import needs.
+func (c checker) unused(packages []goPackage) []string {
+	all := map[string]goPackage{} // by their names in the table
+	for _, p := range packages {
+		name := nameInTable(p.path)
+		whole := all[name]
+		whole.imports = append(whole.imports, p.imports...)
+		whole.testImports = append(whole.testImports, p.testImports...)
+		all[name] = whole
+	}
+	var faults []string
+	for name := range c.table {
+		if _, is := all[name]; is {
+			faults = append(faults, c.unusedInRow(name, all[name])...)
+		} else {
+			faults = append(faults, fmt.Sprintf("the row %q is of no package", name))
+		}
+	}
+	for module, importers := range c.confined {
+		uses := func(p goPackage) bool {
+			return slices.ContainsFunc(slices.Concat(p.imports, p.testImports), func(one string) bool { return isBelow(one, module) })
+		}
+		for _, importer := range importers {
+			if !uses(all[importer]) {
+				faults = append(faults, fmt.Sprintf("%s is confined to %q, which does not import it", module, importer))
+			}
+		}
+		if len(importers) == 0 && !slices.ContainsFunc(packages, uses) {
+			faults = append(faults, fmt.Sprintf("%s is confined to tests, and nobody imports it", module))
+		}
+	}
+	return faults
+}
+
+// unusedInRow does that for one row.
+func (c checker) unusedInRow(name string, p goPackage) (faults []string) {
+	imported := func(by []string, target string) bool {
+		return slices.ContainsFunc(by, func(one string) bool { return isOurs(one) && nameInTable(one) == target })
+	}
+	row := c.table[name]
+	for _, target := range row.imports {
+		if !imported(p.imports, target) {
+			faults = append(faults, fmt.Sprintf("the row %q allows %q, which the code does not import", name, target))
+		}
+	}
+	tests := row.tests
+	row.tests = nil
+	without := checker{table: maps.Clone(c.table), confined: c.confined}
+	without.table[name] = row
+	for _, target := range tests {
+		if !imported(p.testImports, target) || without.testMayImport(name, ours(target)) == "" {
+			faults = append(faults, fmt.Sprintf("the row %q allows %q to tests, which do not need that", name, target))
 		}
 	}
 	return faults

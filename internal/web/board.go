@@ -45,7 +45,7 @@ func (p *Pages) person(ctx context.Context, v visit) (*board.Forge, error) {
 	if !ok {
 		return nil, task.Errorf(task.Forbidden, "the login %q cannot be yours on the board", v.user.Login)
 	}
-	if _, err := p.Board.Welcome(ctx, login, fitting[v.role()]); err != nil {
+	if _, err := p.Board.EnsureUser(ctx, login, fitting[v.role()]); err != nil {
 		return nil, err
 	}
 	return p.Board.As(login), nil

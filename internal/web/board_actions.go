@@ -20,11 +20,11 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 		mux.HandleFunc("POST "+itemPath+"/"+below, p.act(action{name: name, role: access.Operator, noted: noted, do: p.onItem(do)}))
 	}
 	on("comments", "item.comment", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
-		_, err := hands.Say(ctx, key, r.PostFormValue("body"))
+		_, err := hands.AddComment(ctx, key, r.PostFormValue("body"))
 		return err
 	})
 	on("comments/{comment}/edit", "comment.edit", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
-		_, err := hands.Rephrase(ctx, key, r.PathValue("comment"), r.PostFormValue("body"))
+		_, err := hands.ChangeComment(ctx, key, r.PathValue("comment"), r.PostFormValue("body"))
 		return err
 	})
 	on("comments/{comment}/delete", "comment.delete", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
@@ -55,7 +55,7 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 	on("review", "pull.review", submitReview, "verdict")
 	on("line", "pull.remark", remark, "path", "line")
 	on("threads/{thread}", "pull.answer", func(ctx context.Context, hands *board.Forge, key task.Key, r *http.Request) error {
-		_, err := hands.Answer(ctx, key, r.PathValue("thread"), r.PostFormValue("body"))
+		_, err := hands.AddReply(ctx, key, r.PathValue("thread"), r.PostFormValue("body"))
 		return err
 	})
 }
@@ -109,7 +109,7 @@ func (p *Pages) createPull(r *http.Request, v visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	made, _, err := hands.Propose(r.Context(), repositoryOf(r), forge.Proposal{
+	made, _, err := hands.CreatePull(r.Context(), repositoryOf(r), forge.NewPull{
 		Title: strings.TrimSpace(r.PostFormValue("title")), Body: r.PostFormValue("body"),
 		Head: r.PostFormValue("head"), Base: r.PostFormValue("base"), Draft: r.PostFormValue("draft") != "",
 	})
@@ -141,7 +141,7 @@ func submitReview(ctx context.Context, hands *board.Forge, key task.Key, r *http
 	if verdict != forge.Approve && verdict != forge.RequestChanges && verdict != forge.Remark {
 		return task.Errorf(task.Invalid, "choose a verdict")
 	}
-	_, err := hands.Judge(ctx, key, forge.Judgement{Verdict: verdict, Body: r.PostFormValue("body"), Commit: r.PostFormValue("commit")})
+	_, err := hands.AddReview(ctx, key, forge.NewReview{Verdict: verdict, Body: r.PostFormValue("body"), Commit: r.PostFormValue("commit")})
 	return err
 }
 
@@ -151,7 +151,7 @@ func remark(ctx context.Context, hands *board.Forge, key task.Key, r *http.Reque
 	if _, err := fmt.Sscan(r.PostFormValue("line"), &anchor.Line); err != nil {
 		return task.Wrap(task.Invalid, err, "the line is not a number")
 	}
-	_, err := hands.Judge(ctx, key, forge.Judgement{
+	_, err := hands.AddReview(ctx, key, forge.NewReview{
 		Verdict: forge.Remark, Commit: r.PostFormValue("commit"), Lines: []forge.LineRemark{{Anchor: anchor, Body: r.PostFormValue("body")}},
 	})
 	return err

@@ -75,7 +75,7 @@ func (p *Pages) showItem(r *http.Request, v visit, hands *board.Forge) (templ.Co
 	if view.me, err = hands.Self(ctx); err != nil {
 		return nil, err
 	}
-	if err := view.readTalk(ctx, hands); err != nil {
+	if err := view.readComments(ctx, hands); err != nil {
 		return nil, err
 	}
 	if view.tasks, err = p.tasksOf(ctx, key); err != nil {
@@ -96,8 +96,8 @@ func (p *Pages) showItem(r *http.Request, v visit, hands *board.Forge) (templ.Co
 	return pullPage(v, view, r.URL.Query().Get("tab") == "changes" || r.URL.Query().Has("at")), nil
 }
 
-// readTalk gathers what people said and did, in order.
-func (i *itemView) readTalk(ctx context.Context, hands *board.Forge) error {
+// readComments gathers what people said and did, in order.
+func (i *itemView) readComments(ctx context.Context, hands *board.Forge) error {
 	comments, err := hands.Comments(ctx, i.Key)
 	if err != nil {
 		return err

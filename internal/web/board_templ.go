@@ -1228,7 +1228,7 @@ func issuePage(v visit, item itemView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = talk(v, item).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = comments(v, item).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1483,7 +1483,7 @@ func itemHead(v visit, item itemView) templ.Component {
 	})
 }
 
-func talk(v visit, item itemView) templ.Component {
+func comments(v visit, item itemView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1570,7 +1570,7 @@ func talk(v visit, item itemView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = talkText(item.Key.Repository, item.Body).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = itemMarkdown(item.Key.Repository, item.Body).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1691,7 +1691,7 @@ func talk(v visit, item itemView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = talkText(item.Key.Repository, one.review.Body).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = itemMarkdown(item.Key.Repository, one.review.Body).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1809,7 +1809,7 @@ func commentCard(v visit, item itemView, comment task.Comment) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = talkText(item.Key.Repository, comment.Body).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = itemMarkdown(item.Key.Repository, comment.Body).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

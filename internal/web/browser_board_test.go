@@ -34,7 +34,7 @@ func TestStoryOnTheBoard(t *testing.T) {
 	hands := h.board.As(bot)
 	issue := task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 1}
 	alice.IsLive()
-	_, err := hands.Say(t.Context(), issue, "I have begun.")
+	_, err := hands.AddComment(t.Context(), issue, "I have begun.")
 	must(t, err)
 	alice.Sees("#conversation .comment.bot", "I have begun.")
 	alice.Fill(`#comment-form textarea`, "Use the good oil, please.")
@@ -46,7 +46,7 @@ func TestStoryOnTheBoard(t *testing.T) {
 	alice.Sees("#conversation .event", "unassigned toryo")
 
 	h.push(t, "fix", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
-	_, _, err = hands.Propose(t.Context(), "team/app", forge.Proposal{Title: "Fix the gate", Body: "Closes #1.", Head: "fix"})
+	_, _, err = hands.CreatePull(t.Context(), "team/app", forge.NewPull{Title: "Fix the gate", Body: "Closes #1.", Head: "fix"})
 	must(t, err)
 	alice.Sees("#linked", "team/app#2")
 	alice.Click(`#linked a`)
@@ -131,7 +131,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.repository(t)
-	_, err := h.board.Welcome(t.Context(), "alice", forge.WriteAccess)
+	_, err := h.board.EnsureUser(t.Context(), "alice", forge.WriteAccess)
 	must(t, err)
 	_, err = h.board.As("alice").CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Fix the gate"})
 	must(t, err)

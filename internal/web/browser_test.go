@@ -19,19 +19,19 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
 	h = newSteeredHouse(t, withReviews(t))
 	h.repository(t)
-	_, err := h.board.Welcome(t.Context(), "bob", forge.WriteAccess)
+	_, err := h.board.EnsureUser(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
 	hands, helper := h.board.As("bob"), h.board.As(bot)
 	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{
 		Title: "Fix the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
 	})
 	must(t, err)
-	_, err = helper.Say(t.Context(), made.Key, "I have begun.")
+	_, err = helper.AddComment(t.Context(), made.Key, "I have begun.")
 	must(t, err)
 	h.push(t, "fix", "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
-	pull, _, err := helper.Propose(t.Context(), "team/app", forge.Proposal{Title: "Fix the gate for good", Body: "Closes #1.", Head: "fix"})
+	pull, _, err := helper.CreatePull(t.Context(), "team/app", forge.NewPull{Title: "Fix the gate for good", Body: "Closes #1.", Head: "fix"})
 	must(t, err)
-	_, err = hands.Judge(t.Context(), pull.Key, forge.Judgement{Verdict: forge.RequestChanges, Body: "Nearly.", Lines: []forge.LineRemark{
+	_, err = hands.AddReview(t.Context(), pull.Key, forge.NewReview{Verdict: forge.RequestChanges, Body: "Nearly.", Lines: []forge.LineRemark{
 		{Anchor: forge.Anchor{Path: "gate.go", Side: forge.NewSide, Line: 4}, Body: "Is it really silent?"},
 	}})
 	must(t, err)
@@ -126,7 +126,7 @@ func TestAttacksAreText(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.repository(t)
-	_, err := h.board.Welcome(t.Context(), "bob", forge.WriteAccess)
+	_, err := h.board.EnsureUser(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
 	hands := h.board.As("bob")
 	everything := strings.Join(attacks, "\n\n")
@@ -134,21 +134,21 @@ func TestAttacksAreText(t *testing.T) {
 	must(t, err)
 	files := make(map[string]string)
 	for i, attack := range attacks {
-		_, err := hands.Say(t.Context(), made.Key, attack)
+		_, err := hands.AddComment(t.Context(), made.Key, attack)
 		must(t, err)
 		_, err = hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: attack, Body: attack})
 		must(t, err)
 		files[fmt.Sprintf("%02d%s", i, attack)] = attack + "\n"
 	}
 	h.pushAll(t, "odd", files)
-	pull, _, err := hands.Propose(t.Context(), "team/app", forge.Proposal{Title: attacks[1], Body: everything, Head: "odd"})
+	pull, _, err := hands.CreatePull(t.Context(), "team/app", forge.NewPull{Title: attacks[1], Body: everything, Head: "odd"})
 	must(t, err)
 	one := h.runningTask(t, made.Key.Number, attacks[0])
 	run := h.journal(t, one)
 	plan := phase.Plan{GoalUnderstanding: phase.Goal{Goal: everything}}
 	for _, attack := range attacks {
 		plan.ActionPlan.Actions = append(plan.ActionPlan.Actions, phase.Action{What: attack})
-		run.add(task.MessageSent, says(attack))
+		run.add(task.MessageSent, entryWithText(attack))
 		run.add(task.ToolCalled, called(attack, attack, attack, "\x1b[31m"+attack, false), called(attack+"2", "diff", "", "--- a\n+++ b\n@@ -1 +1 @@\n+"+attack, true))
 		run.add(task.NoteTaken, phase.Entry{Text: attack})
 	}
@@ -163,7 +163,7 @@ func TestAttacksAreText(t *testing.T) {
 	// The same holds for what comes while the page is open.
 	vera.IsLive()
 	for _, attack := range attacks {
-		run.add(task.MessageSent, says("live "+attack))
+		run.add(task.MessageSent, entryWithText("live "+attack))
 	}
 	run.add(task.NoteTaken, phase.Entry{Text: "the end of the attacks"})
 	vera.Sees("#journal .entry", "the end of the attacks")
@@ -218,7 +218,7 @@ func TestLongJournal(t *testing.T) {
 	}
 	for len(entries) > 0 {
 		n := min(500, len(entries))
-		run.add(task.MessageSent, says("Another step."))
+		run.add(task.MessageSent, entryWithText("Another step."))
 		run.add(task.ToolCalled, entries[:n]...)
 		entries = entries[n:]
 	}

@@ -82,7 +82,7 @@ func (p *Pages) streamAnswer(w http.ResponseWriter, r *http.Request, v visit, tu
 		})
 		ended <- ending{answer, err}
 	}()
-	err := p.sendSaid(ctx, v, to, "asked", review.Said{Message: turn.Asked})
+	err := p.sendMessage(ctx, v, to, "asked", review.Said{Message: turn.Asked})
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	for err == nil {
@@ -107,7 +107,7 @@ func (p *Pages) endAnswer(ctx context.Context, v visit, to stream, answer store.
 		said, err = p.Reviews.Answer(ctx, v.user.Login, answer)
 	}
 	if err == nil {
-		err = p.sendSaid(ctx, v, to, "message", said)
+		err = p.sendMessage(ctx, v, to, "message", said)
 	}
 	if err == nil || ctx.Err() != nil {
 		return
@@ -121,7 +121,7 @@ func (p *Pages) endAnswer(ctx context.Context, v visit, to stream, answer store.
 	}
 }
 
-func (p *Pages) sendSaid(ctx context.Context, v visit, to stream, event string, said review.Said) error {
+func (p *Pages) sendMessage(ctx context.Context, v visit, to stream, event string, said review.Said) error {
 	var html bytes.Buffer
 	if err := messageCard(v, said).Render(ctx, &html); err != nil {
 		return err

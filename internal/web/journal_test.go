@@ -44,7 +44,7 @@ func (j *journal) add(kind task.EventKind, entries ...phase.Entry) {
 	must(j.t, err)
 }
 
-func says(text string) phase.Entry {
+func entryWithText(text string) phase.Entry {
 	return phase.Entry{Phase: task.Execution, Conversation: "execution", Message: &conversation.Entry{
 		Kind: conversation.MessageEntry, Message: &llm.Message{Role: llm.Assistant, Parts: []llm.Part{{Text: text}}},
 	}}
@@ -68,7 +68,7 @@ func (j *journal) run() {
 			Baseline: &environment.Baseline{Command: "go test ./...", Failing: []string{"TestGate"}}},
 	}})
 	j.add(task.PhaseChanged, phase.Entry{Phase: task.EnvironmentSetup, Status: phase.PhaseCompleted}, phase.Entry{Phase: task.Execution, Status: phase.PhaseActive})
-	j.add(task.MessageSent, says("I look at the **hinges** first."))
+	j.add(task.MessageSent, entryWithText("I look at the **hinges** first."))
 	j.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Step: 1, Call: &llm.Call{ID: "c1", Name: "shell", Arguments: `{"command":"go test ./..."}`}})
 	j.add(task.ToolCalled, called("c1", "shell", `{"command":"go test ./..."}`, "\x1b[32mok\x1b[0m  gate\n\x1b[1;31mFAIL\x1b[0m hinge", true))
 	j.add(task.ToolCalled, called("c2", "edit", `{"path":"gate.go"}`, "diff --git a/gate.go b/gate.go\n--- a/gate.go\n+++ b/gate.go\n@@ -1 +1 @@\n-squeak\n+silence\n", false))

@@ -75,8 +75,8 @@ func (imagesAreLinks) Transform(document *ast.Document, _ text.Reader, _ parser.
 // reference is an item of the same repository, as people name it.
 var reference = regexp.MustCompile(`(^|[\s(,、。（])#([1-9][0-9]{0,9})\b`)
 
-// talkText is markdown on an item of the board: #7 leads to that item.
-func talkText(repository, source string) templ.Component {
+// itemMarkdown is markdown on an item of the board: #7 leads to that item.
+func itemMarkdown(repository, source string) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var plain bytes.Buffer
 		if err := markdown(source).Render(ctx, &plain); err != nil {

@@ -22,7 +22,7 @@ func TestLinksInTexts(t *testing.T) {
 		"[x](/signout) [y](data:text/html,x) [z](#a)": "",
 	} {
 		var page strings.Builder
-		if err := talkText("team/app", text).Render(t.Context(), &page); err != nil {
+		if err := itemMarkdown("team/app", text).Render(t.Context(), &page); err != nil {
 			t.Fatal(err)
 		}
 		if want == "" && strings.Contains(page.String(), "items/") || want != "" && !strings.Contains(page.String(), want) {

@@ -90,7 +90,7 @@ func pullPage(v visit, item itemView, changes bool) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = talk(v, item).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = comments(v, item).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -871,7 +871,7 @@ func threadView(v visit, item itemView, thread forge.ReviewThread) templ.Compone
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = talkText(item.Key.Repository, comment.Body).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = itemMarkdown(item.Key.Repository, comment.Body).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -141,9 +141,9 @@ type Progress struct {
 	Text string `json:"text" maxLength:"200000"`
 }
 
-// Say is a comment of its own. The same name is the same comment: it is written
+// NewComment is a comment of its own. The same name is the same comment: it is written
 // once.
-type Say struct {
+type NewComment struct {
 	Name string `json:"name" minLength:"1" maxLength:"200"`
 	Text string `json:"text" maxLength:"200000"`
 	// Thread is the review thread to answer in; empty for the item's conversation.

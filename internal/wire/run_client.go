@@ -25,46 +25,45 @@ func (c *Client) RequestTaskAs(ctx context.Context, asker TaskRequest, wait time
 	return &assigned, nil
 }
 
-// Over asks which of the runs will not go on, and tells of those whose files cannot be
-// moved.
-func (c *Client) Over(ctx context.Context, asked RunsAsked) ([]RunOver, error) {
+// EndedRuns returns those of the runs that will not go on, and reports those whose files
+// cannot be moved.
+func (c *Client) EndedRuns(ctx context.Context, asked RunsAsked) ([]RunOver, error) {
 	var over RunsOver
 	_, err := c.send(ctx, http.MethodPost, "/v1/tasks/over", asked, &over)
 	return over.Over, err
 }
 
-// Held is the client's view of one task under its lease: everything that it asks
-// is asked with the lease's token.
-func (c *Client) Held(a *Assignment) *Held {
-	return &Held{
+// Run returns the client for one task under its lease. Its requests have the lease's token.
+func (c *Client) Run(a *Assignment) *RunClient {
+	return &RunClient{
 		client: &Client{Server: c.Server, Token: a.Lease.Token, HTTP: c.HTTP},
 		path:   "/v1/tasks/" + url.PathEscape(a.TaskID),
 	}
 }
 
-// Held speaks for one task that is held under a lease. Its methods may be used by
+// RunClient makes the requests about one task under its lease. Its methods may be used by
 // many goroutines. Once the lease is over they all fail with lease_lost.
-type Held struct {
+type RunClient struct {
 	client *Client
 	path   string
 }
 
 // Renew extends the lease.
-func (h *Held) Renew(ctx context.Context) (Heartbeat, error) {
+func (h *RunClient) Renew(ctx context.Context) (Heartbeat, error) {
 	var beat Heartbeat
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/heartbeat", struct{}{}, &beat)
 	return beat, err
 }
 
 // Report sends entries of the journal.
-func (h *Held) Report(ctx context.Context, entries []Entry) (Reported, error) {
+func (h *RunClient) Report(ctx context.Context, entries []Entry) (Reported, error) {
 	var reported Reported
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/events", Report{Entries: entries}, &reported)
 	return reported, err
 }
 
 // Journal returns entries of the whole task's journal after the position.
-func (h *Held) Journal(ctx context.Context, after int64, limit int) (Events, error) {
+func (h *RunClient) Journal(ctx context.Context, after int64, limit int) (Events, error) {
 	var events Events
 	err := h.client.get(ctx, h.path+"/journal?after="+strconv.FormatInt(after, 10)+"&limit="+strconv.Itoa(limit), &events)
 	return events, err
@@ -72,34 +71,34 @@ func (h *Held) Journal(ctx context.Context, after int64, limit int) (Events, err
 
 // Signals waits for a signal, or for comments after the position, until there is
 // something or the wait ends.
-func (h *Held) Signals(ctx context.Context, after int64, wait time.Duration) (Signals, error) {
+func (h *RunClient) Signals(ctx context.Context, after int64, wait time.Duration) (Signals, error) {
 	var signals Signals
 	err := h.client.get(ctx, h.path+"/signals?after="+strconv.FormatInt(after, 10)+"&wait="+url.QueryEscape(wait.String()), &signals)
 	return signals, err
 }
 
 // References returns the items that the text of the task's own item names.
-func (h *Held) References(ctx context.Context) ([]Reference, error) {
+func (h *RunClient) References(ctx context.Context) ([]Reference, error) {
 	var references References
 	err := h.client.get(ctx, h.path+"/references", &references)
 	return references.Items, err
 }
 
 // Progress brings the progress comment up to date.
-func (h *Held) Progress(ctx context.Context, text string) error {
+func (h *RunClient) Progress(ctx context.Context, text string) error {
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/progress", Progress{Text: text}, nil)
 	return err
 }
 
-// Say writes a comment.
-func (h *Held) Say(ctx context.Context, say Say) error {
-	_, err := h.client.send(ctx, http.MethodPost, h.path+"/comments", say, nil)
+// AddComment writes a comment.
+func (h *RunClient) AddComment(ctx context.Context, comment NewComment) error {
+	_, err := h.client.send(ctx, http.MethodPost, h.path+"/comments", comment, nil)
 	return err
 }
 
 // OpenPull publishes the branch and opens the pull request, and returns when both
 // have happened. Asking again is safe.
-func (h *Held) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
+func (h *RunClient) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
 	var pulled Pulled
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/pull", open, &pulled)
 	return pulled, err
@@ -107,14 +106,14 @@ func (h *Held) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {
 
 // Finish ends the run. Asking again is safe: a run that has ended this way says
 // so again.
-func (h *Held) Finish(ctx context.Context, result Result) error {
+func (h *RunClient) Finish(ctx context.Context, result Result) error {
 	_, err := h.End(ctx, result)
 	return err
 }
 
 // End is Finish, and tells what has become of the task: that is for the server to
 // decide.
-func (h *Held) End(ctx context.Context, result Result) (Ended, error) {
+func (h *RunClient) End(ctx context.Context, result Result) (Ended, error) {
 	var ended Ended
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/result", result, &ended)
 	return ended, err
@@ -122,14 +121,14 @@ func (h *Held) End(ctx context.Context, result Result) (Ended, error) {
 
 // Reserve asks for leave to make a call to a model. It fails with
 // budget_exhausted when that does not fit.
-func (h *Held) Reserve(ctx context.Context, spend Spend) (Reservation, error) {
+func (h *RunClient) Reserve(ctx context.Context, spend Spend) (Reservation, error) {
 	var reserved Reservation
 	_, err := h.client.send(ctx, http.MethodPost, h.path+"/spend", spend, &reserved)
 	return reserved, err
 }
 
 // Settle says what a call used.
-func (h *Held) Settle(ctx context.Context, settlement Settlement) error {
+func (h *RunClient) Settle(ctx context.Context, settlement Settlement) error {
 	_, err := h.client.send(ctx, http.MethodPut, h.path+"/spend", settlement, nil)
 	return err
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
-	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -28,6 +27,25 @@ const (
 	sandboxCommands = 100
 	benchOwner      = "toryo-bench"
 )
+
+// benchEngine is an engine that is measured if this machine has it.
+type benchEngine struct {
+	kind   string
+	needed string // the variable without which it is not there; empty for none
+	image  string
+	// projects says that the image has what the projects need.
+	projects bool
+	// copies says that the workspace is copied to and from the sandbox.
+	copies bool
+}
+
+func benchEngines() []benchEngine {
+	return []benchEngine{
+		{kind: "docker", needed: "TORYO_TEST_DOCKER", image: os.Getenv("TORYO_TEST_DOCKER_IMAGE"), projects: true},
+		{kind: "bubblewrap", projects: true},
+		{kind: "kubernetes", needed: "TORYO_TEST_KUBERNETES", image: clusterImage, copies: true},
+	}
+}
 
 // measureSandboxes looks at each kind of sandbox that this machine has: its start,
 // what a command costs in it, and set-up with and without a snapshot.
@@ -39,29 +57,25 @@ func measureSandboxes(ctx context.Context, folder string) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	for _, kind := range []string{"docker", "bubblewrap", "kubernetes"} {
-		measured, err := measureSandbox(ctx, kind, filepath.Join(folder, kind), directly)
+	for _, of := range benchEngines() {
+		measured, err := measureSandbox(ctx, of, filepath.Join(folder, of.kind), directly)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", kind, err)
+			return nil, fmt.Errorf("%s: %w", of.kind, err)
 		}
 		rows = append(rows, measured...)
 	}
 	return rows, nil
 }
 
-func measureSandbox(ctx context.Context, kind, folder string, directly time.Duration) ([]row, error) {
+func measureSandbox(ctx context.Context, of benchEngine, folder string, directly time.Duration) ([]row, error) {
 	engines := env.Engines{Dir: folder, DockerHost: os.Getenv("TORYO_TEST_DOCKER"), Kubernetes: testCluster(), Log: slog.New(slog.DiscardHandler)}
-	engine, _, err := engines.Choose(ctx, kind)
-	if err != nil || kind == "docker" && engines.DockerHost == "" {
-		return []row{{kind + ": sandbox start, command, set-up", "no engine", ""}}, nil //nolint:nilerr // not having one is a result
+	engine, _, err := engines.Choose(ctx, of.kind)
+	if err != nil || of.needed != "" && os.Getenv(of.needed) == "" {
+		return []row{{of.kind + ": sandbox start, command, set-up", "no engine", ""}}, nil //nolint:nilerr // not having one is a result
 	}
-	image := os.Getenv("TORYO_TEST_DOCKER_IMAGE")
-	if kind == kubernetes.Name {
-		image = clusterImage
-	}
-	rows, err := measureCommands(ctx, engine, image, filepath.Join(folder, "bench"), directly)
-	if err != nil || kind == kubernetes.Name {
-		return rows, err // the image of the test cluster has no languages
+	rows, err := measureCommands(ctx, engine, of, filepath.Join(folder, "bench"), directly)
+	if err != nil || !of.projects {
+		return rows, err
 	}
 	for _, project := range benchProjects {
 		cold, warm, err := measureSetup(ctx, engine, project, folder)
@@ -69,13 +83,13 @@ func measureSandbox(ctx context.Context, kind, folder string, directly time.Dura
 			return nil, fmt.Errorf("%s: %w", project.name, err)
 		}
 		rows = append(rows,
-			row{fmt.Sprintf("%s: cold set-up of a %s project", kind, project.name), cold.Round(time.Millisecond).String(), ""},
-			row{fmt.Sprintf("%s: warm set-up of a %s project", kind, project.name), fmt.Sprintf("%s, %.1f %%", warm.Round(time.Millisecond), 100*warm.Seconds()/cold.Seconds()), "under 5 % of cold"})
+			row{fmt.Sprintf("%s: cold set-up of a %s project", of.kind, project.name), cold.Round(time.Millisecond).String(), ""},
+			row{fmt.Sprintf("%s: warm set-up of a %s project", of.kind, project.name), fmt.Sprintf("%s, %.1f %%", warm.Round(time.Millisecond), 100*warm.Seconds()/cold.Seconds()), "under 5 % of cold"})
 	}
 	return rows, nil
 }
 
-// clusterImage is the image that the test cluster has.
+// clusterImage is the image that the test cluster has. There are no languages in it.
 const clusterImage = "localhost/base:1"
 
 // testCluster is the cluster that scripts/kubernetes has started, if it has. Its
@@ -88,11 +102,11 @@ func testCluster() config.Kubernetes {
 	return config.Kubernetes{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: "default", PullPolicy: "Never", CPURequest: 0.02, MemoryRequest: 16 << 20}
 }
 
-func measureCommands(ctx context.Context, engine sandbox.Engine, image, workspace string, directly time.Duration) ([]row, error) {
+func measureCommands(ctx context.Context, engine sandbox.Engine, of benchEngine, workspace string, directly time.Duration) ([]row, error) {
 	if err := os.MkdirAll(workspace, 0o700); err != nil {
 		return nil, err
 	}
-	spec := sandbox.Spec{Owner: benchOwner, Image: image, Workspace: workspace}
+	spec := sandbox.Spec{Owner: benchOwner, Image: of.image, Workspace: workspace}
 	var boxes []sandbox.Sandbox
 	start, err := median(sandboxStarts, func() error {
 		box, err := engine.Start(ctx, spec)
@@ -120,9 +134,11 @@ func measureCommands(ctx context.Context, engine sandbox.Engine, image, workspac
 		{engine.Name() + ": sandbox start to first command, median", start.Round(time.Millisecond).String(), ""},
 		{engine.Name() + ": one command, median (directly " + directly.Round(10*time.Microsecond).String() + ")", command.Round(10 * time.Microsecond).String(), ""},
 	}
-	copied, err := measureCopies(ctx, engine.Name(), boxes[0], command)
-	if err != nil {
-		return nil, err
+	copied := []row{{of.kind + ": workspace in and out", "shared, nothing is copied", ""}}
+	if of.copies {
+		if copied, err = measureCopies(ctx, of.kind, boxes[0], command); err != nil {
+			return nil, err
+		}
 	}
 	stopAll()
 	many, err := measureMany(ctx, engine, spec)
@@ -143,9 +159,6 @@ const copySize = 100 << 20
 // measureCopies looks at how quickly a large file of the host is seen inside, and
 // one that a command makes is seen on the host.
 func measureCopies(ctx context.Context, name string, box sandbox.Sandbox, command time.Duration) ([]row, error) {
-	if name != kubernetes.Name {
-		return []row{{name + ": workspace in and out", "shared, nothing is copied", ""}}, nil
-	}
 	large := filepath.Join(box.Workspace(), "large")
 	if err := os.WriteFile(large, make([]byte, copySize), 0o600); err != nil {
 		return nil, err

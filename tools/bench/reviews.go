@@ -60,7 +60,7 @@ func exam(sections int) (answer string, judgement json.RawMessage, err error) {
 	return judge.Mark(parts), judgement, err
 }
 
-func talk(turns int) []store.Message {
+func conversationOf(turns int) []store.Message {
 	var said []store.Message
 	for turn := 1; turn <= turns; turn++ {
 		said = append(said,
@@ -78,7 +78,7 @@ func timeContext() (first, each time.Duration, err error) {
 		return 0, 0, err
 	}
 	thread := store.Thread{Language: "ja"}
-	history := talk(chatTurns)
+	history := conversationOf(chatTurns)
 	const runs = 51
 	apart, together := make([]time.Duration, runs), make([]time.Duration, runs)
 	for i := range runs {
@@ -119,7 +119,7 @@ func sendChat() (sent, everything int, err error) {
 	}
 	thread := store.Thread{Language: "ja"}
 	for turn := 1; turn <= tokenTurns; turn++ {
-		history := talk(turn - 1)
+		history := conversationOf(turn - 1)
 		input := fmt.Sprintf("%d回目の質問です。なぜ減点されたのですか。", turn)
 		if turn%3 == 0 {
 			input = fmt.Sprintf("§%dは%s", turn, input)
@@ -133,7 +133,7 @@ func sendChat() (sent, everything int, err error) {
 		}
 		if turn%5 == 0 { // a summary of the usual length, whose making is paid for too
 			summary := fmt.Sprintf("【%d～%dターンの要約】\n%s", turn-4, turn, strings.Repeat("減点の理由を尋ね、あてはめの不足と答えた。", 8))
-			for _, message := range talk(5) {
+			for _, message := range conversationOf(5) {
 				sent += len(message.Content)
 			}
 			thread.ConversationSummary += "\n\n" + summary

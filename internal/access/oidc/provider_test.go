@@ -33,18 +33,18 @@ var key = sync.OnceValue(func() *rsa.PrivateKey {
 	return made
 })
 
-// mouth is a provider that says whatever a test puts into its mouth. Discovery and
+// fakeProvider is a provider whose tokens and claims a test sets. Discovery and
 // keys are those of the library's own provider for tests.
-type mouth struct {
+type fakeProvider struct {
 	*httptest.Server
 	// token answers the exchange of a code.
 	token    func(w http.ResponseWriter, form url.Values)
 	userInfo map[string]any
 }
 
-func newMouth(t *testing.T) *mouth {
+func newMouth(t *testing.T) *fakeProvider {
 	t.Helper()
-	m := new(mouth)
+	m := new(fakeProvider)
 	known := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key().Public(), KeyID: "k", Algorithm: goidc.RS256}}}
 	mux := http.NewServeMux()
 	mux.Handle("/", known)
@@ -64,8 +64,8 @@ func newMouth(t *testing.T) *mouth {
 	return m
 }
 
-// says lets the mouth give out a token with the claims, signed by the key.
-func (m *mouth) says(by crypto.PrivateKey, claims map[string]any) {
+// setToken makes the provider issue a token with the claims, signed by the key.
+func (m *fakeProvider) setToken(by crypto.PrivateKey, claims map[string]any) {
 	encoded, err := json.Marshal(claims)
 	if err != nil {
 		panic(err)
@@ -76,7 +76,7 @@ func (m *mouth) says(by crypto.PrivateKey, claims map[string]any) {
 	}
 }
 
-func (m *mouth) provider(rules oidc.Rules) *oidc.Provider {
+func (m *fakeProvider) provider(rules oidc.Rules) *oidc.Provider {
 	return oidc.New(oidc.Options{
 		Issuer: m.URL, ClientID: clientID, ClientSecret: "s", RedirectURL: "http://127.0.0.1/signin/oidc/callback", Scopes: []string{"profile"}, Rules: rules, Now: time.Now,
 	})
@@ -85,7 +85,7 @@ func (m *mouth) provider(rules oidc.Rules) *oidc.Provider {
 var byName = oidc.Rules{LoginClaim: "preferred_username", GroupsClaim: "groups", Users: []string{"alice"}}
 
 // claims are what a provider says of alice in answer to an attempt.
-func (m *mouth) claims(attempt access.Attempt, more map[string]any) map[string]any {
+func (m *fakeProvider) claims(attempt access.Attempt, more map[string]any) map[string]any {
 	all := map[string]any{
 		"iss": m.URL, "aud": clientID, "sub": "1", "exp": time.Now().Add(time.Hour).Unix(), "nonce": attempt.Nonce, "preferred_username": "alice",
 	}
@@ -130,7 +130,7 @@ func TestSignIn(t *testing.T) {
 	if again := begin(t, p); again.State == attempt.State || again.Nonce == attempt.Nonce || again.Verifier == attempt.Verifier {
 		t.Error("two attempts share a secret")
 	}
-	m.says(key(), m.claims(attempt, nil))
+	m.setToken(key(), m.claims(attempt, nil))
 	say := m.token
 	m.token = func(w http.ResponseWriter, form url.Values) {
 		if form.Get("code") != "c" || form.Get("code_verifier") != attempt.Verifier {
@@ -199,7 +199,7 @@ func TestBadAnswers(t *testing.T) {
 			by = key()
 		}
 		m.userInfo = map[string]any{"sub": "1"}
-		m.says(by, m.claims(attempt, test.claims))
+		m.setToken(by, m.claims(attempt, test.claims))
 		if test.token != nil {
 			m.token = test.token
 		}
@@ -212,7 +212,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Errorf("%s: %+v, code %q, want %q: %v", name, who, task.CodeOf(err), test.code, err)
 		}
 	}
-	m.says(key(), m.claims(access.Attempt{}, nil))
+	m.setToken(key(), m.claims(access.Attempt{}, nil))
 	if _, err := p.Finish(t.Context(), access.Attempt{}, url.Values{"code": {"c"}}); task.CodeOf(err) != task.Unauthorized {
 		t.Errorf("an answer to nothing gives %v", err)
 	}

@@ -110,7 +110,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 	}
 	worker, err := site.NewAgent(ctx, o.Program, c, settings)
 	if unable, is := errors.AsType[*site.UnableError](err); is && task.CodeOf(err) == task.NotReady {
-		return errors.Join(err, site.SayUnable(ctx, settings, unable))
+		return errors.Join(err, site.ReportUnable(ctx, settings, unable))
 	}
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ model for this message and the two after it. Below an answer stands which of its
 citations are true.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.run(c.Context(), func(service *review.Service, who string) error { return o.talk(c, service, who, args) })
+			return o.run(c.Context(), func(service *review.Service, who string) error { return o.converse(c, service, who, args) })
 		},
 	}
 	o.bind(c)
@@ -44,21 +44,21 @@ citations are true.`,
 	return c
 }
 
-func (o *chat) talk(c *cobra.Command, service *review.Service, who string, args []string) error {
+func (o *chat) converse(c *cobra.Command, service *review.Service, who string, args []string) error {
 	ctx := c.Context()
 	thread, err := o.thread(ctx, service, who, args[0])
 	if err != nil {
 		return err
 	}
 	if len(args) == 2 {
-		return o.say(ctx, service, who, thread, args[1])
+		return o.send(ctx, service, who, thread, args[1])
 	}
 	lines := bufio.NewScanner(c.InOrStdin())
 	lines.Buffer(nil, 1<<20)
 	fmt.Fprint(o.Stderr, "> ")
 	for lines.Scan() {
 		if strings.TrimSpace(lines.Text()) != "" {
-			if err := o.say(ctx, service, who, thread, lines.Text()); err != nil {
+			if err := o.send(ctx, service, who, thread, lines.Text()); err != nil {
 				return err
 			}
 		}
@@ -85,8 +85,8 @@ func (o *chat) thread(ctx context.Context, service *review.Service, who, reviewI
 	return service.AddThread(ctx, who, reviewID, task.Language(o.language))
 }
 
-// say says something and prints the answer as it comes in.
-func (o *chat) say(ctx context.Context, service *review.Service, who string, thread store.Thread, text string) error {
+// send sends a message and prints the answer as it comes in.
+func (o *chat) send(ctx context.Context, service *review.Service, who string, thread store.Thread, text string) error {
 	turn, err := service.Ask(ctx, who, thread.ID, review.Message{Content: text})
 	if err != nil {
 		return err

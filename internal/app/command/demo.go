@@ -212,7 +212,7 @@ func (o demo) play(ctx context.Context, running site.Instance, engine sandbox.En
 	}
 	story := demostory.Story{
 		Person: running.Board.As(hanako), Journal: running.Store, Bot: site.BoardBot, ReviewLabel: running.Config.Review.Label,
-		Tell: func(scene demostory.Scene) error { return o.tell(scene, o.Now().Sub(begun)) }, Now: o.Now,
+		Tell: func(scene demostory.Scene) error { return o.show(scene, o.Now().Sub(begun)) }, Now: o.Now,
 		Waits: func(ctx context.Context) (string, error) { return waitsText(ctx, running) },
 	}
 	quiet := o.Program
@@ -233,7 +233,7 @@ func (o demo) play(ctx context.Context, running site.Instance, engine sandbox.En
 // finish says where everything lies, and stays if that was asked for.
 func (o demo) finish(ctx context.Context, running site.Instance, took time.Duration) error {
 	if o.json {
-		if err := o.tell(demostory.Scene{Kind: "end", Text: "done"}, took); err != nil {
+		if err := o.show(demostory.Scene{Kind: "end", Text: "done"}, took); err != nil {
 			return err
 		}
 	} else if _, err := fmt.Fprintf(o.Stdout, "\nDone in %.1f s: issue, plan, environment, comment, tests, pull request, review.\n", took.Seconds()); err != nil {
@@ -259,7 +259,7 @@ func (o demo) finish(ctx context.Context, running site.Instance, took time.Durat
 	return err
 }
 
-func (o demo) tell(scene demostory.Scene, at time.Duration) error {
+func (o demo) show(scene demostory.Scene, at time.Duration) error {
 	if !o.json {
 		_, err := fmt.Fprintf(o.Stdout, "%s\n", scene.Text)
 		return err

@@ -87,7 +87,7 @@ func (o runOptions) run(ctx context.Context) (err error) {
 	}
 	return o.carryOut(ctx, c, builtIn, agent.Run{
 		Work: work, Assignment: wire.Assignment{TaskID: string(work.Task), Generation: work.Generation},
-		Desk: local.Desk{Out: o.Stdout, Repository: o.repo}, Log: report.Log,
+		Forge: local.Forge{Out: o.Stdout, Repository: o.repo}, Log: report.Log,
 		Spending: local.Spending{Ledger: llm.NewMemoryLedger(site.LimitsOf(c.Budget), o.Now), Task: work.Task},
 	})
 }

@@ -23,7 +23,7 @@ type Person interface {
 	forge.Reader
 	forge.Reviewer
 	CreateIssue(ctx context.Context, repository string, issue forge.NewIssue) (forge.Item, error)
-	Say(ctx context.Context, key task.Key, body string) (task.Comment, error)
+	AddComment(ctx context.Context, key task.Key, body string) (task.Comment, error)
 	Import(ctx context.Context, name, source string) (forge.Repository, error)
 }
 
@@ -93,7 +93,7 @@ func (s *Story) begin(ctx context.Context) (item forge.Item, err error) {
 	if _, err := s.Person.Import(ctx, Repository, folder); err != nil {
 		return forge.Item{}, err
 	}
-	if err := s.tell("repository", nil, "A repository with a failing test is on the board: %s", Repository); err != nil {
+	if err := s.record("repository", nil, "A repository with a failing test is on the board: %s", Repository); err != nil {
 		return forge.Item{}, err
 	}
 	title, body, _ := strings.Cut(issue, "\n")
@@ -101,7 +101,7 @@ func (s *Story) begin(ctx context.Context) (item forge.Item, err error) {
 	if err != nil {
 		return forge.Item{}, err
 	}
-	return item, s.tell("issue", map[string]any{"item": item.Key.String(), "url": item.URL}, "Issue #%d, %q, is assigned to %s", item.Key.Number, item.Title, s.Bot)
+	return item, s.record("issue", map[string]any{"item": item.Key.String(), "url": item.URL}, "Issue #%d, %q, is assigned to %s", item.Key.Number, item.Title, s.Bot)
 }
 
 // follow shows the journal of the task until it has ended, and comments when the
@@ -140,10 +140,10 @@ func (s *Story) follow(ctx context.Context, key task.Key) error {
 // interrupt comments on the issue in the middle of the work.
 func (s *Story) interrupt(ctx context.Context, key task.Key) error {
 	said := strings.TrimSpace(comment)
-	if _, err := s.Person.Say(ctx, key, said); err != nil {
+	if _, err := s.Person.AddComment(ctx, key, said); err != nil {
 		return err
 	}
-	return s.tell("comment", nil, "Hanako comments on the issue: %q", said)
+	return s.record("comment", nil, "Hanako comments on the issue: %q", said)
 }
 
 // ended is the error of a task that will not be done.
@@ -154,30 +154,30 @@ func ended(t task.Task) error {
 // pause waits a little. When nothing has happened for long it says what is waited
 // for.
 func (s *Story) pause(ctx context.Context, current task.Task) error {
-	if err := s.sayWhatIsWaitedFor(ctx, current); err != nil {
+	if err := s.printWaiting(ctx, current); err != nil {
 		return err
 	}
 	return lifecycle.Sleep(ctx, lookEvery)
 }
 
-func (s *Story) sayWhatIsWaitedFor(ctx context.Context, current task.Task) error {
+func (s *Story) printWaiting(ctx context.Context, current task.Task) error {
 	if s.Now().Sub(s.told) < sayEvery {
 		return nil
 	}
 	since := s.Now().Sub(current.UpdatedAt).Round(time.Second)
 	switch current.State {
 	case task.Running:
-		return s.tell("wait", nil, "   … %s, for %s so far", strings.ToLower(current.Phase.DisplayName()), since)
+		return s.record("wait", nil, "   … %s, for %s so far", strings.ToLower(current.Phase.DisplayName()), since)
 	case task.Queued:
 		why, err := s.Waits(ctx)
 		if err != nil {
 			return err
 		}
 		if why != "" {
-			return s.tell("wait", nil, "   … %s", why)
+			return s.record("wait", nil, "   … %s", why)
 		}
 	}
-	return s.tell("wait", nil, "   … waiting for an agent")
+	return s.record("wait", nil, "   … waiting for an agent")
 }
 
 // show tells what the journal says since the position.
@@ -196,7 +196,7 @@ func (s *Story) show(ctx context.Context, id task.ID, position int64) (int64, er
 			return position, task.Wrap(task.Internal, err, "an entry of the journal cannot be read")
 		}
 		if text := sceneOf(event.Kind, entry); text != "" {
-			if err := s.tell(string(event.Kind), entry, "%s", text); err != nil {
+			if err := s.record(string(event.Kind), entry, "%s", text); err != nil {
 				return position, err
 			}
 		}
@@ -287,14 +287,14 @@ func (s *Story) showPull(ctx context.Context) (task.Key, error) {
 	}
 	pull := pulls[0]
 	key := task.Key{Forge: task.Board, Repository: Repository, Kind: task.Pull, Number: pull.Number}
-	if err := s.tell("pull", map[string]any{"item": key.String(), "title": pull.Title, "body": pull.Body}, "\nPull request #%d: %s\n\n%s", pull.Number, pull.Title, indent(pull.Body)); err != nil {
+	if err := s.record("pull", map[string]any{"item": key.String(), "title": pull.Title, "body": pull.Body}, "\nPull request #%d: %s\n\n%s", pull.Number, pull.Title, indent(pull.Body)); err != nil {
 		return key, err
 	}
 	diff, err := s.Person.Diff(ctx, key)
 	if err != nil {
 		return key, err
 	}
-	return key, s.tell("diff", diff.Patch, "\nIts diff:\n\n%s", indent(diff.Patch))
+	return key, s.record("diff", diff.Patch, "\nIts diff:\n\n%s", indent(diff.Patch))
 }
 
 func indent(text string) string {
@@ -303,7 +303,7 @@ func indent(text string) string {
 
 // review waits for the review: the bot has put the label on that asks for one.
 func (s *Story) review(ctx context.Context, pull task.Key) error {
-	if err := s.tell("label", nil, "\nThe pull request waits for a review (label %s)", s.ReviewLabel); err != nil {
+	if err := s.record("label", nil, "\nThe pull request waits for a review (label %s)", s.ReviewLabel); err != nil {
 		return err
 	}
 	for {
@@ -313,7 +313,7 @@ func (s *Story) review(ctx context.Context, pull task.Key) error {
 		}
 		if len(reviews) > 0 {
 			review := reviews[0]
-			return s.tell("review", map[string]any{"verdict": review.Verdict, "body": review.Body}, "%s reviews it: %s\n\n%s", review.Author, review.Verdict, indent(forge.StripMarker(review.Body)))
+			return s.record("review", map[string]any{"verdict": review.Verdict, "body": review.Body}, "%s reviews it: %s\n\n%s", review.Author, review.Verdict, indent(forge.StripMarker(review.Body)))
 		}
 		current, err := s.Journal.TaskOf(ctx, pull, task.Review)
 		if err != nil && task.CodeOf(err) != task.NotFound {
@@ -329,7 +329,7 @@ func (s *Story) review(ctx context.Context, pull task.Key) error {
 	}
 }
 
-func (s *Story) tell(kind string, data any, format string, args ...any) error {
+func (s *Story) record(kind string, data any, format string, args ...any) error {
 	s.told = s.Now()
 	return s.Tell(Scene{Kind: kind, Text: fmt.Sprintf(format, args...), Data: data})
 }

@@ -57,7 +57,7 @@ func (d Drill) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.say("healed after %s; waiting for what is under way", time.Since(begun).Round(time.Second))
+	d.printf("healed after %s; waiting for what is under way", time.Since(begun).Round(time.Second))
 	if err := site.heal(ctx); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (d Drill) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (d Drill) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
+func (d Drill) printf(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
 
 // breakThings gives out tasks and breaks something every now and then.
 func (d Drill) breakThings(ctx context.Context, s *site) (done counts, err error) {
@@ -149,21 +149,21 @@ func (d Drill) breakOne(ctx context.Context, s *site, done *counts) error {
 }
 
 func (d Drill) report(done counts, faults faults, found findings, wrong []string) {
-	d.say("broken: %d agents killed, %d asked to end; %d servers killed, %d asked to end; %d cuts of the network",
+	d.printf("broken: %d agents killed, %d asked to end; %d servers killed, %d asked to end; %d cuts of the network",
 		done.AgentsKilled, done.AgentsStopped, done.ServersKilled, done.ServersStopped, done.Cuts)
 	if d.Database != "" {
-		d.say("the database: restarted %d times, %d times all connections cut", done.DatabaseRestarts, done.DatabaseCuts)
+		d.printf("the database: restarted %d times, %d times all connections cut", done.DatabaseRestarts, done.DatabaseCuts)
 	}
-	d.say("on the way: %d requests; %d refused, %d answers lost, %d delayed, %d sent twice",
+	d.printf("on the way: %d requests; %d refused, %d answers lost, %d delayed, %d sent twice",
 		faults.requests, faults.refused, faults.lost, faults.delayed, faults.doubled)
-	d.say("tasks: %d, %d done; %d runs, %d of them lost, %d handed back; %d pull requests; %d journal entries",
+	d.printf("tasks: %d, %d done; %d runs, %d of them lost, %d handed back; %d pull requests; %d journal entries",
 		len(found.tasks), found.inState(task.Done), found.runs(), found.moved(task.Lost), found.moved(task.Returned), len(found.pulls), found.entries())
 	for _, one := range wrong {
-		d.say("WRONG: %s", one)
+		d.printf("WRONG: %s", one)
 	}
 	if len(wrong) == 0 {
-		d.say("everything came out right")
+		d.printf("everything came out right")
 	} else {
-		d.say("what the processes said is in %s", filepath.Join(d.Dir, "*.log"))
+		d.printf("what the processes said is in %s", filepath.Join(d.Dir, "*.log"))
 	}
 }

@@ -69,7 +69,7 @@ func (s Setup) Run(ctx context.Context) (err error) {
 	}
 	weakened := Weakened(s.Configuration, engine)
 	if weakened.Network.Setup != s.Configuration.Network.Setup {
-		s.tell("this sandbox has no network; set-up goes on without")
+		s.printProgress("this sandbox has no network; set-up goes on without")
 	}
 	s.Configuration = weakened
 	workspace, remove, err := s.workspace()
@@ -91,7 +91,7 @@ func (s Setup) Run(ctx context.Context) (err error) {
 	}
 	if outcome.Sandbox != nil {
 		if err := outcome.Sandbox.Stop(context.WithoutCancel(ctx)); err != nil {
-			s.tell("the sandbox could not be removed: " + err.Error())
+			s.printProgress("the sandbox could not be removed: " + err.Error())
 		}
 	}
 	return s.print(outcome)
@@ -123,12 +123,12 @@ func (s Setup) engine(ctx context.Context) (sandbox.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.tell(warning)
+	s.printProgress(warning)
 	_, err = engine.Reap(ctx, commandOwner, func(info sandbox.Info) bool {
 		return info.Running || s.Now().Sub(info.Started) < startTime
 	})
 	if err != nil {
-		s.tell("what an earlier run left could not be removed: " + err.Error())
+		s.printProgress("what an earlier run left could not be removed: " + err.Error())
 	}
 	return engine, nil
 }
@@ -164,7 +164,7 @@ func (s Setup) sub(engine sandbox.Engine) *environment.Setup {
 		snapshots = 0
 	}
 	return &environment.Setup{
-		Table: s.Table, Engine: engine, Repairer: s.Repairer, Wait: lifecycle.Sleep, Tell: s.progress,
+		Table: s.Table, Engine: engine, Repairer: s.Repairer, Wait: lifecycle.Sleep, OnStep: s.progress,
 		Log:            slog.New(slog.DiscardHandler), // its warnings are in the result too
 		CommandTimeout: c.CommandTimeout, OutputLimit: int(c.OutputLimit), Snapshots: snapshots,
 		SetupNetwork: sandbox.Policy(c.Network.Setup), WorkNetwork: sandbox.Policy(c.Network.Execution),
@@ -176,25 +176,25 @@ func (s Setup) progress(step environment.Step) {
 	case environment.CommandPrinted:
 		_, _ = io.WriteString(s.Stderr, step.Message) // progress is a courtesy
 	case environment.CommandStarted:
-		s.tell(prompt(step) + step.Command)
+		s.printProgress(prompt(step) + step.Command)
 	case environment.Cloning:
-		s.tell("copying " + s.Dir)
+		s.printProgress("copying " + s.Dir)
 	case environment.Starting:
-		s.tell("starting a sandbox: " + step.Message)
+		s.printProgress("starting a sandbox: " + step.Message)
 	case environment.EngineProgressed:
-		s.tell(step.Message)
+		s.printProgress(step.Message)
 	case environment.Waiting:
-		s.tell(fmt.Sprintf("waiting %s before the next try (%s)", step.Wait, step.Message))
+		s.printProgress(fmt.Sprintf("waiting %s before the next try (%s)", step.Wait, step.Message))
 	case environment.Repairing:
-		s.tell("asking the model for other commands: " + step.Message)
+		s.printProgress("asking the model for other commands: " + step.Message)
 	case environment.Verifying:
-		s.tell("verifying")
+		s.printProgress("verifying")
 	case environment.CheckEnded:
-		s.tell(fmt.Sprintf("%s%s (%s)", prompt(step), step.Command, step.Message))
+		s.printProgress(fmt.Sprintf("%s%s (%s)", prompt(step), step.Command, step.Message))
 	case environment.KeepingSnapshot:
-		s.tell("keeping a snapshot")
+		s.printProgress("keeping a snapshot")
 	case environment.RunningBaseline:
-		s.tell("running the tests: " + prompt(step) + step.Command)
+		s.printProgress("running the tests: " + prompt(step) + step.Command)
 	}
 }
 
@@ -206,7 +206,7 @@ func prompt(step environment.Step) string {
 	return step.Directory + "$ "
 }
 
-func (s Setup) tell(message string) {
+func (s Setup) printProgress(message string) {
 	if message != "" {
 		_, _ = fmt.Fprintln(s.Stderr, message) // progress is a courtesy
 	}
@@ -214,7 +214,7 @@ func (s Setup) tell(message string) {
 
 func (s Setup) print(outcome environment.Outcome) error {
 	for _, warning := range outcome.Result.Warnings {
-		s.tell("warning: " + warning)
+		s.printProgress("warning: " + warning)
 	}
 	var err error
 	switch {

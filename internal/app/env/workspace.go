@@ -25,7 +25,7 @@ func (s Setup) workspace() (at string, remove func() error, err error) {
 			WithHint("choose another with --data or data_dir")
 	}
 	if err := removeAbandoned(folder); err != nil {
-		s.tell("what an earlier run left could not be removed: " + err.Error())
+		s.printProgress("what an earlier run left could not be removed: " + err.Error())
 	}
 	at, err = os.MkdirTemp(folder, strconv.Itoa(os.Getpid())+"-")
 	if err != nil {

@@ -143,7 +143,7 @@ func Work(ctx context.Context, worker *agent.Agent, announce func(name string) e
 	if err := worker.Report(ctx, "", ""); err != nil {
 		worker.Log.WarnContext(ctx, "failed to report to the server that this agent can take tasks", "error", err)
 	}
-	if err := worker.TakeOver(ctx); err != nil {
+	if err := worker.FreeEarlierTasks(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}
 	if err := announce(worker.Name); err != nil {
@@ -195,7 +195,7 @@ func executors(p Program, c config.Config, engine sandbox.Engine, owner string, 
 		if len(words) == 0 {
 			continue
 		}
-		if err := agent.CheckWords(words); err != nil {
+		if err := agent.CheckCommand(words); err != nil {
 			return nil, fmt.Errorf("executors.%s: %w", kind, err)
 		}
 		made[kind] = agent.Command{

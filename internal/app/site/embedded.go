@@ -31,9 +31,9 @@ func embeddedAgent(ctx context.Context, p Program, running Instance) (AgentSetti
 	return AgentSettings{Server: running.local, Token: token, Name: name, HTTP: client, Log: running.Report.Log}, err
 }
 
-// SayUnable lets the agent in this process check in, and say that it cannot take
-// tasks.
-func SayUnable(ctx context.Context, s AgentSettings, unable *UnableError) error {
+// ReportUnable reports to the server that the agent in this process runs and cannot take
+// tasks, and why.
+func ReportUnable(ctx context.Context, s AgentSettings, unable *UnableError) error {
 	worker := agent.Agent{Client: &wire.Client{Server: s.Server, Token: s.Token, HTTP: s.HTTP}, Log: s.Log}
 	if _, err := worker.CheckIn(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func RunAgent(ctx context.Context, p Program, running Instance, engine sandbox.E
 			return err
 		}
 		// Each time, because an agent that is not heard of counts as silent.
-		if err := SayUnable(ctx, settings, unable); err != nil {
+		if err := ReportUnable(ctx, settings, unable); err != nil {
 			return unlessStopped(ctx, err)
 		}
 		if text := unable.Error(); text != told {

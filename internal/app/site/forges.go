@@ -139,7 +139,7 @@ func (f *connections) stop(ctx context.Context) {
 
 // warnOfMissingRepositories logs which repositories of the board are not on this machine.
 func warnOfMissingRepositories(ctx context.Context, c config.Config, opened *board.Board, log *slog.Logger) error {
-	elsewhere, err := opened.Elsewhere(ctx)
+	elsewhere, err := opened.MissingRepositories(ctx)
 	if err == nil && len(elsewhere) > 0 {
 		log.WarnContext(ctx, "repositories of the board are missing in the data directory of this server; it cannot work on them",
 			"repositories", elsewhere, "folder", filepath.Join(c.DataDir, BoardFolder),

@@ -118,8 +118,8 @@ func (p chatPlace) thread(t testing.TB, on process) string {
 	return made.ID
 }
 
-// say says something and returns the answer, or what the server says instead.
-func (p chatPlace) say(ctx context.Context, on process, thread, text string) (wire.Message, error) {
+// send sends a message and returns the answer, or the error of the server.
+func (p chatPlace) send(ctx context.Context, on process, thread, text string) (wire.Message, error) {
 	answer, err := p.post(ctx, on, "/v1/threads/"+thread+"/messages", "application/json", map[string]string{"content": text})
 	if err != nil {
 		return wire.Message{}, err
@@ -170,13 +170,13 @@ func TestChatAfterAKill(t *testing.T) {
 			p := newChatPlace(t, driver, url)
 			first := p.start(t, "serve")
 			thread := p.thread(t, first)
-			go func() { _, _ = p.say(t.Context(), first, thread, "wait") }() // it is cut off
+			go func() { _, _ = p.send(t.Context(), first, thread, "wait") }() // it is cut off
 			<-model.asked
 			first.kill(t)
 			p.holdLonger(t)
 
 			second := p.start(t, "serve")
-			answer, err := p.say(t.Context(), second, thread, "Why?")
+			answer, err := p.send(t.Context(), second, thread, "Why?")
 			if err != nil || !strings.Contains(answer.Content, "Because") || answer.Turn != 1 {
 				t.Fatalf("the answer is %+v, %v", answer, err)
 			}
@@ -192,7 +192,7 @@ func TestChatAfterAKill(t *testing.T) {
 			}
 			_ = command.Wait() // it was killed
 			p.holdLonger(t)
-			if answer, err = p.say(t.Context(), second, thread, "And?"); err != nil || answer.Turn != 2 {
+			if answer, err = p.send(t.Context(), second, thread, "And?"); err != nil || answer.Turn != 2 {
 				t.Errorf("the answer is %+v, %v", answer, err)
 			}
 			second.stop(t)
@@ -217,14 +217,14 @@ func TestChatOfAnotherServer(t *testing.T) {
 	}
 	slow, quick := make(chan said, 1), make(chan said, 1)
 	go func() {
-		answer, err := p.say(t.Context(), living, thread, "wait")
+		answer, err := p.send(t.Context(), living, thread, "wait")
 		slow <- said{answer, err}
 	}()
 	<-model.asked
 	dying.kill(t)
 	again := other.start(t, "serve")
 	go func() {
-		answer, err := other.say(t.Context(), again, thread, "Why?")
+		answer, err := other.send(t.Context(), again, thread, "Why?")
 		quick <- said{answer, err}
 	}()
 	model.goOn()
@@ -256,7 +256,7 @@ func TestStopInTheMiddleOfAChat(t *testing.T) {
 			defer func() { _ = stream.Body.Close() }()
 			refused := make(chan error, 1)
 			go func() {
-				_, err := p.say(t.Context(), server, whole, "wait")
+				_, err := p.send(t.Context(), server, whole, "wait")
 				refused <- err
 			}()
 			<-model.asked

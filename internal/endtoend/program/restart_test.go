@@ -184,12 +184,12 @@ func BenchmarkRestart(b *testing.B) {
 		server := p.start(b, "serve")
 		report(b, func() time.Duration {
 			thread := p.thread(b, server)
-			go func(at process) { _, _ = p.say(b.Context(), at, thread, "wait") }(server) // it is cut off
+			go func(at process) { _, _ = p.send(b.Context(), at, thread, "wait") }(server) // it is cut off
 			<-model.asked
 			server.kill(b)
 			begun := time.Now()
 			server = p.start(b, "serve")
-			if _, err := p.say(b.Context(), server, thread, "Why?"); err != nil {
+			if _, err := p.send(b.Context(), server, thread, "Why?"); err != nil {
 				b.Fatal(err)
 			}
 			return time.Since(begun)

@@ -149,7 +149,7 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 	gitOf(t, work, "push", "--quiet", "origin", "HEAD:refs/toryo/wip")
 	tip := gitOf(t, work, "rev-parse", "HEAD")
 	saved := wire.Entry{Sequence: 1, Kind: string(task.Saved), At: time.Now(), Data: json.RawMessage(`{}`)}
-	if _, err := first.client("").Held(given).Report(t.Context(), []wire.Entry{saved}); err != nil {
+	if _, err := first.client("").Run(given).Report(t.Context(), []wire.Entry{saved}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -174,7 +174,7 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 	}
 	change(t, rest, "whole.txt")
 	gitOf(t, rest, "push", "--quiet", "origin", again.Branch)
-	held := second.client("").Held(again)
+	held := second.client("").Run(again)
 	pulled, err := held.OpenPull(t.Context(), wire.OpenPull{
 		Branch: again.Branch, Commit: gitOf(t, rest, "rev-parse", "HEAD"), Base: "main", Title: "Fix the roof", Body: "Closes #1",
 	})

@@ -201,7 +201,7 @@ func TestStoryInTheBrowser(t *testing.T) {
 	watchWork(alice, bob, model)
 	stopAndBeginAgain(alice, bob, model)
 	reviewAndMerge(alice, bob)
-	talkAboutReview(alice)
+	chatAboutReview(alice)
 }
 
 // importByHand puts the repository on the board.
@@ -307,8 +307,8 @@ func reviewAndMerge(alice, bob *testkit.Window) {
 	alice.Sees("#item-head .badge", "Closed")
 }
 
-// talkAboutReview has Alice ask about a section of the bot's review.
-func talkAboutReview(alice *testkit.Window) {
+// chatAboutReview has Alice ask about a section of the bot's review.
+func chatAboutReview(alice *testkit.Window) {
 	alice.Click(`nav a[href="/reviews"]`)
 	alice.Click(`#main a[href^="/reviews/"]`)
 	alice.Click(`form[action$="/threads"] button`)

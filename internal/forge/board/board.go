@@ -86,9 +86,9 @@ func (b *Board) Path(name string) string {
 	return filepath.Join(b.folder, filepath.FromSlash(name)+".git")
 }
 
-// Elsewhere returns the repositories that the database knows of and the folder does
+// MissingRepositories returns the repositories that the database knows of and the folder does
 // not have: they are in the folder of another server on the same database.
-func (b *Board) Elsewhere(ctx context.Context) ([]string, error) {
+func (b *Board) MissingRepositories(ctx context.Context) ([]string, error) {
 	all, err := b.store.ListBoardRepositories(ctx)
 	if err != nil {
 		return nil, err

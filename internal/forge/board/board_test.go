@@ -141,7 +141,7 @@ func TestWhatEachMayDo(t *testing.T) {
 	calls := []call{
 		{"read", forge.ReadAccess, func(b *board.Forge) error { _, err := b.Item(ctx, issue); return err }},
 		{"list", forge.ReadAccess, func(b *board.Forge) error { _, err := b.List(ctx, forge.Query{Repository: name}); return err }},
-		{"comment", forge.ReadAccess, func(b *board.Forge) error { _, err := b.Say(ctx, issue, "hi"); return err }},
+		{"comment", forge.ReadAccess, func(b *board.Forge) error { _, err := b.AddComment(ctx, issue, "hi"); return err }},
 		{"open an issue", forge.ReadAccess, func(b *board.Forge) error { _, err := b.CreateIssue(ctx, name, forge.NewIssue{Title: "t"}); return err }},
 		{"remark", forge.ReadAccess, func(b *board.Forge) error {
 			_, err := b.SubmitReview(ctx, pull, forge.ReviewPost{Verdict: forge.Remark, Text: forge.Neutraliser{}.Text("hm")})
@@ -179,7 +179,7 @@ func TestWhatEachMayDo(t *testing.T) {
 	}
 	_, err := f.board.As("nobody").Item(ctx, issue)
 	wantCode(t, "someone without an account", err, task.Unauthorized)
-	_, err = f.board.As(writer).Rephrase(ctx, issue, f.Comment(t, issue, f.Person(t, name, forge.ReadAccess), "Hers."), "his")
+	_, err = f.board.As(writer).ChangeComment(ctx, issue, f.Comment(t, issue, f.Person(t, name, forge.ReadAccess), "Hers."), "his")
 	wantCode(t, "editing someone else's comment", err, task.Forbidden)
 }
 
@@ -348,7 +348,7 @@ func TestDatabaseDown(t *testing.T) {
 	key := task.Key{Forge: task.Board, Repository: "owner/name", Kind: task.Issue, Number: 1}
 	_, err = made.As("bot").Comments(t.Context(), key)
 	wantCode(t, "reading", err, task.Unavailable)
-	_, err = made.As("bot").Say(t.Context(), key, "hello")
+	_, err = made.As("bot").AddComment(t.Context(), key, "hello")
 	wantCode(t, "writing", err, task.Unavailable)
 }
 

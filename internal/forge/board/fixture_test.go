@@ -122,14 +122,14 @@ func (f *fixture) Issue(t testing.TB, repository, author, title, body string) ta
 
 func (f *fixture) Comment(t testing.TB, key task.Key, author, body string) string {
 	t.Helper()
-	comment, err := f.board.As(author).Say(t.Context(), key, body)
+	comment, err := f.board.As(author).AddComment(t.Context(), key, body)
 	check(t, err)
 	return comment.ID
 }
 
 func (f *fixture) EditComment(t testing.TB, key task.Key, author, id, body string) {
 	t.Helper()
-	_, err := f.board.As(author).Rephrase(t.Context(), key, id, body)
+	_, err := f.board.As(author).ChangeComment(t.Context(), key, id, body)
 	check(t, err)
 }
 
@@ -223,9 +223,9 @@ func (f *fixture) Review(t testing.TB, key task.Key, author string, verdict forg
 	check(t, err)
 }
 
-func (f *fixture) Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
+func (f *fixture) Reply(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
 	t.Helper()
-	made, err := f.board.As(author).Answer(t.Context(), key, thread.ID, body)
+	made, err := f.board.As(author).AddReply(t.Context(), key, thread.ID, body)
 	check(t, err)
 	return made.ID
 }

@@ -48,7 +48,7 @@ func TestWelcome(t *testing.T) {
 	var made atomic.Int64
 	for range 8 {
 		group.Go(func() {
-			first, err := f.board.Welcome(t.Context(), "alice", forge.ReadAccess)
+			first, err := f.board.EnsureUser(t.Context(), "alice", forge.ReadAccess)
 			if err != nil {
 				t.Error(err)
 			}
@@ -62,7 +62,7 @@ func TestWelcome(t *testing.T) {
 		t.Errorf("the account was made %d times", made.Load())
 	}
 	// What an administrator decided about an account stays.
-	if _, err := f.board.Welcome(t.Context(), "ALICE", forge.AdminAccess); err != nil {
+	if _, err := f.board.EnsureUser(t.Context(), "ALICE", forge.AdminAccess); err != nil {
 		t.Error(err)
 	}
 	users, err := f.board.Users(t.Context())
@@ -70,9 +70,9 @@ func TestWelcome(t *testing.T) {
 		t.Errorf("users %v, %v", users, err)
 	}
 	check(t, f.board.RemoveUser(t.Context(), "alice"))
-	_, err = f.board.Welcome(t.Context(), "alice", forge.ReadAccess)
+	_, err = f.board.EnsureUser(t.Context(), "alice", forge.ReadAccess)
 	wantCode(t, "an account that was removed", err, task.Forbidden)
-	_, err = f.board.Welcome(t.Context(), "ghost", forge.ReadAccess)
+	_, err = f.board.EnsureUser(t.Context(), "ghost", forge.ReadAccess)
 	wantCode(t, "what cannot be a login", err, task.Invalid)
 }
 
@@ -133,16 +133,16 @@ func TestPeopleMeanWhatTheyWrite(t *testing.T) {
 	issue := f.Issue(t, name, writer, "To be closed", "")
 	f.Commit(t, name, "topic", map[string]string{"new.txt": "1\n2\n"})
 	text := "/done, @alice <!-- look --> closes #1"
-	item, opened, err := f.board.As(writer).Propose(ctx, name, forge.Proposal{Title: " Change\nit\x07 ", Body: text, Head: "topic"})
+	item, opened, err := f.board.As(writer).CreatePull(ctx, name, forge.NewPull{Title: " Change\nit\x07 ", Body: text, Head: "topic"})
 	if err != nil || !opened || item.Body != text || item.Title != "Change it" || item.Base != "main" {
 		t.Fatalf("opened %+v, %v, %v", item, opened, err)
 	}
-	again, opened, err := f.board.As(writer).Propose(ctx, name, forge.Proposal{Title: "Again", Head: "topic"})
+	again, opened, err := f.board.As(writer).CreatePull(ctx, name, forge.NewPull{Title: "Again", Head: "topic"})
 	if err != nil || opened || again.Key != item.Key {
 		t.Errorf("a second time: %+v, %v, %v", again, opened, err)
 	}
 	line := forge.Anchor{Path: "new.txt", Side: forge.NewSide, Line: 2}
-	review, err := f.board.As(reviewer).Judge(ctx, item.Key, forge.Judgement{
+	review, err := f.board.As(reviewer).AddReview(ctx, item.Key, forge.NewReview{
 		Verdict: forge.RequestChanges, Body: text, Lines: []forge.LineRemark{{Anchor: line, Body: "@bob, why?"}},
 	})
 	if err != nil || review.Body != text || review.Verdict != forge.RequestChanges {
@@ -150,21 +150,21 @@ func TestPeopleMeanWhatTheyWrite(t *testing.T) {
 	}
 	threads, err := f.bot.ReviewThreads(ctx, item.Key)
 	check(t, err)
-	if _, err := f.board.As(writer).Answer(ctx, item.Key, threads[0].ID, "Because, @"+reviewer); err != nil {
+	if _, err := f.board.As(writer).AddReply(ctx, item.Key, threads[0].ID, "Because, @"+reviewer); err != nil {
 		t.Error(err)
 	}
-	_, err = f.board.As(writer).Answer(ctx, item.Key, "none", "x")
+	_, err = f.board.As(writer).AddReply(ctx, item.Key, "none", "x")
 	wantCode(t, "a thread that is not there", err, task.NotFound)
-	_, err = f.board.As(writer).Answer(ctx, item.Key, threads[0].ID, " \n")
+	_, err = f.board.As(writer).AddReply(ctx, item.Key, threads[0].ID, " \n")
 	wantCode(t, "an empty answer", err, task.Invalid)
 	threads, err = f.bot.ReviewThreads(ctx, item.Key)
 	if err != nil || len(threads[0].Comments) != 2 || threads[0].Comments[0].Body != "@bob, why?" {
 		t.Errorf("the thread is %+v, %v", threads, err)
 	}
-	if _, err := f.board.As(reviewer).Judge(ctx, item.Key, forge.Judgement{Verdict: forge.Approve}); err != nil {
+	if _, err := f.board.As(reviewer).AddReview(ctx, item.Key, forge.NewReview{Verdict: forge.Approve}); err != nil {
 		t.Errorf("an approval needs no text: %v", err)
 	}
-	_, err = f.board.As(writer).Judge(ctx, item.Key, forge.Judgement{Verdict: forge.Approve})
+	_, err = f.board.As(writer).AddReview(ctx, item.Key, forge.NewReview{Verdict: forge.Approve})
 	wantCode(t, "approving one's own", err, task.Invalid)
 	f.Merge(t, item.Key, writer)
 	if closed, err := f.bot.Item(ctx, issue); err != nil || closed.State != forge.Closed {
@@ -249,7 +249,7 @@ func TestTwoProcesses(t *testing.T) {
 	var opened atomic.Int64
 	for i := range 6 {
 		group.Go(func() {
-			_, first, err := boards[i%2].As("Toryo-Bot").Propose(t.Context(), "owner/name", forge.Proposal{Title: "t", Head: "topic"})
+			_, first, err := boards[i%2].As("Toryo-Bot").CreatePull(t.Context(), "owner/name", forge.NewPull{Title: "t", Head: "topic"})
 			if err != nil {
 				t.Error(err)
 			}

@@ -30,13 +30,13 @@ func (b *Board) head(ctx context.Context, x store.BoardItem) (string, error) {
 
 // OpenPull opens a pull request, or returns the one that is open.
 func (f *Forge) OpenPull(ctx context.Context, repository string, post forge.PullPost) (forge.Item, bool, error) {
-	return f.Propose(ctx, repository, forge.Proposal{
+	return f.CreatePull(ctx, repository, forge.NewPull{
 		Title: post.Title.String(), Body: post.Text.String(), Head: post.Head, Base: post.Base, Draft: post.Draft,
 	})
 }
 
-// Propose opens a pull request of a person, or returns the one that is open.
-func (f *Forge) Propose(ctx context.Context, repository string, p forge.Proposal) (item forge.Item, opened bool, err error) {
+// CreatePull opens a pull request of a person, or returns the one that is open.
+func (f *Forge) CreatePull(ctx context.Context, repository string, p forge.NewPull) (item forge.Item, opened bool, err error) {
 	if err := f.requireRepository(ctx, repository, forge.WriteAccess); err != nil {
 		return forge.Item{}, false, err
 	}

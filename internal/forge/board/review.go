@@ -168,15 +168,15 @@ func (f *Forge) SubmitReview(ctx context.Context, key task.Key, post forge.Revie
 			return review, err
 		}
 	}
-	judgement := forge.Judgement{Verdict: post.Verdict, Body: post.Body(), Commit: post.Commit}
+	judgement := forge.NewReview{Verdict: post.Verdict, Body: post.Body(), Commit: post.Commit}
 	for _, comment := range post.Comments {
 		judgement.Lines = append(judgement.Lines, forge.LineRemark{Anchor: comment.Anchor, Body: comment.Text.String()})
 	}
-	return f.Judge(ctx, key, judgement)
+	return f.AddReview(ctx, key, judgement)
 }
 
-// Judge submits a review of a person.
-func (f *Forge) Judge(ctx context.Context, key task.Key, judgement forge.Judgement) (forge.Review, error) {
+// AddReview submits a review of a person.
+func (f *Forge) AddReview(ctx context.Context, key task.Key, judgement forge.NewReview) (forge.Review, error) {
 	pull, err := f.pull(ctx, key, forge.ReadAccess)
 	if err != nil {
 		return forge.Review{}, err
@@ -197,7 +197,7 @@ func (f *Forge) Judge(ctx context.Context, key task.Key, judgement forge.Judgeme
 }
 
 // check refuses a review that cannot be, and returns its comments on lines.
-func (f *Forge) check(ctx context.Context, key task.Key, pull store.BoardItem, diff forge.Diff, judgement forge.Judgement) ([]remark, error) {
+func (f *Forge) check(ctx context.Context, key task.Key, pull store.BoardItem, diff forge.Diff, judgement forge.NewReview) ([]remark, error) {
 	if judgement.Verdict != forge.Remark {
 		if task.SameLogin(pull.Author, f.self) {
 			return nil, task.Errorf(task.Invalid, "%s is your own: you cannot judge it", key)
@@ -273,16 +273,16 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, id string, post forge.P
 			return comment, nil
 		}
 	}
-	return f.answer(ctx, key, thread, post.Body())
+	return f.addReply(ctx, key, thread, post.Body())
 }
 
-// Answer writes a comment of a person into a review thread, as it is.
-func (f *Forge) Answer(ctx context.Context, key task.Key, id, body string) (task.Comment, error) {
+// AddReply writes a comment of a person into a review thread, as it is.
+func (f *Forge) AddReply(ctx context.Context, key task.Key, id, body string) (task.Comment, error) {
 	thread, err := f.thread(ctx, key, id)
 	if err != nil {
 		return task.Comment{}, err
 	}
-	return f.answer(ctx, key, thread, forge.Clean(body))
+	return f.addReply(ctx, key, thread, forge.Clean(body))
 }
 
 func (f *Forge) thread(ctx context.Context, key task.Key, id string) (forge.ReviewThread, error) {
@@ -297,7 +297,7 @@ func (f *Forge) thread(ctx context.Context, key task.Key, id string) (forge.Revi
 	return threads[at], nil
 }
 
-func (f *Forge) answer(ctx context.Context, key task.Key, thread forge.ReviewThread, body string) (task.Comment, error) {
+func (f *Forge) addReply(ctx context.Context, key task.Key, thread forge.ReviewThread, body string) (task.Comment, error) {
 	if strings.TrimSpace(body) == "" {
 		return task.Comment{}, task.Errorf(task.Invalid, "a comment needs a text")
 	}

@@ -49,10 +49,10 @@ func (b *Board) AddUser(ctx context.Context, login string, access forge.Access) 
 	return storeError("add the user "+login, err)
 }
 
-// Welcome sees to it that the login has an account: if there is none it makes one
+// EnsureUser makes sure that the login has an account: if there is none it makes one
 // with the given access. An account that is there stays as it is; Forbidden if it
 // was removed. It may be called by many at the same time.
-func (b *Board) Welcome(ctx context.Context, login string, access forge.Access) (made bool, err error) {
+func (b *Board) EnsureUser(ctx context.Context, login string, access forge.Access) (made bool, err error) {
 	user, err := b.store.BoardUser(ctx, login)
 	if task.CodeOf(err) == task.NotFound {
 		err = b.AddUser(ctx, login, access)

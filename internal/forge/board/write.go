@@ -117,11 +117,11 @@ func (f *Forge) CreateComment(ctx context.Context, key task.Key, post forge.Post
 			return comment, err
 		}
 	}
-	return f.Say(ctx, key, post.Body())
+	return f.AddComment(ctx, key, post.Body())
 }
 
-// Say writes a comment of a person, as it is.
-func (f *Forge) Say(ctx context.Context, key task.Key, body string) (task.Comment, error) {
+// AddComment writes a comment of a person, as it is.
+func (f *Forge) AddComment(ctx context.Context, key task.Key, body string) (task.Comment, error) {
 	if _, err := f.item(ctx, key, forge.ReadAccess); err != nil {
 		return task.Comment{}, err
 	}
@@ -148,11 +148,11 @@ func (f *Forge) comment(ctx context.Context, what string, c store.BoardComment, 
 
 // EditComment replaces the text of a comment of ours.
 func (f *Forge) EditComment(ctx context.Context, key task.Key, id string, post forge.Post) (task.Comment, error) {
-	return f.Rephrase(ctx, key, id, post.Body())
+	return f.ChangeComment(ctx, key, id, post.Body())
 }
 
-// Rephrase replaces the text of a person's own comment, as it is.
-func (f *Forge) Rephrase(ctx context.Context, key task.Key, id, body string) (task.Comment, error) {
+// ChangeComment replaces the text of a person's own comment, as it is.
+func (f *Forge) ChangeComment(ctx context.Context, key task.Key, id, body string) (task.Comment, error) {
 	if err := f.ownComment(ctx, key, id, false); err != nil {
 		return task.Comment{}, err
 	}

@@ -76,8 +76,8 @@ func (f *Forge) SetClock(now func() time.Time) { f.now = now }
 
 var _ forge.Forge = (*Forge)(nil)
 
-// Misbehave sets what decides, for each call, how it misbehaves.
-func (f *Forge) Misbehave(fault func(Call) Fault) {
+// SetFaults sets the function that chooses the fault of each call.
+func (f *Forge) SetFaults(fault func(Call) Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = fault
@@ -135,8 +135,8 @@ func (f *Forge) add(repository string, kind task.ItemKind, author, title string)
 	return made
 }
 
-// Say writes a comment as someone else.
-func (f *Forge) Say(key task.Key, author, body string) task.Comment {
+// AddComment writes a comment as someone else.
+func (f *Forge) AddComment(key task.Key, author, body string) task.Comment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.comment(f.items[key], author, body)
@@ -150,8 +150,8 @@ func (f *Forge) Close(key task.Key) {
 	f.items[key].UpdatedAt = f.moment()
 }
 
-// Later lets time pass on the forge.
-func (f *Forge) Later(by time.Duration) {
+// Advance lets time pass on the forge.
+func (f *Forge) Advance(by time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.now

@@ -51,7 +51,7 @@ func (f *fixture) Pull(_ testing.TB, repository, author, _, _, title, _ string) 
 }
 
 func (f *fixture) Comment(_ testing.TB, key task.Key, author, body string) string {
-	return f.dummy.Say(key, author, body).ID
+	return f.dummy.AddComment(key, author, body).ID
 }
 
 func (f *fixture) EditComment(_ testing.TB, key task.Key, _, id, body string) {
@@ -63,14 +63,14 @@ func (f *fixture) RemoveComment(_ testing.TB, key task.Key, _, id string) {
 }
 
 func (f *fixture) Review(_ testing.TB, key task.Key, author string, verdict forge.Verdict, body string, comments map[forge.Anchor]string) {
-	f.dummy.Judge(key, forge.Review{Author: author, Verdict: verdict, Body: body})
+	f.dummy.AddReview(key, forge.Review{Author: author, Verdict: verdict, Body: body})
 	for at, text := range comments {
 		f.dummy.AddThread(key, author, at.Path, at.Line, text)
 	}
 }
 
-func (f *fixture) Answer(_ testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
-	return f.dummy.Answer(key, thread.ID, author, body).ID
+func (f *fixture) Reply(_ testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
+	return f.dummy.AddReply(key, thread.ID, author, body).ID
 }
 
 func (f *fixture) EditReview(_ testing.TB, key task.Key, _, id, body string) {

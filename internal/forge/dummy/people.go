@@ -19,8 +19,8 @@ func (f *Forge) Unassign(ctx context.Context, key task.Key, login string) error 
 	})
 }
 
-// Judge submits a review as someone else and returns it. Without a time it is of now.
-func (f *Forge) Judge(key task.Key, review forge.Review) forge.Review {
+// AddReview submits a review as someone else and returns it. Without a time it is of now.
+func (f *Forge) AddReview(key task.Key, review forge.Review) forge.Review {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	on := f.items[key]
@@ -91,8 +91,8 @@ func (f *Forge) AddThread(key task.Key, author, path string, line int, body stri
 	return on.threads[len(on.threads)-1]
 }
 
-// Answer writes a comment into a review thread as someone else.
-func (f *Forge) Answer(key task.Key, thread, author, body string) task.Comment {
+// AddReply writes a comment into a review thread as someone else.
+func (f *Forge) AddReply(key task.Key, thread, author, body string) task.Comment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	on := f.items[key]

@@ -68,8 +68,8 @@ type Code interface {
 	Pull(t testing.TB, repository, author, head, base, title, body string) task.Key
 	// Review submits a review with comments on lines.
 	Review(t testing.TB, key task.Key, author string, verdict forge.Verdict, body string, comments map[forge.Anchor]string)
-	// Answer writes into a review thread and returns the id of the comment.
-	Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string
+	// Reply writes into a review thread and returns the id of the comment.
+	Reply(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string
 	// EditReview changes the text of a review. On forges where that is a comment like
 	// any other it is not called.
 	EditReview(t testing.TB, key task.Key, author, id, body string)

@@ -79,7 +79,7 @@ func (s *suite) written(t *testing.T) {
 	if len(threads) != 1 {
 		t.Fatalf("threads %+v", threads)
 	}
-	s.Answer(t, key, bob, threads[0], "An answer.")
+	s.Reply(t, key, bob, threads[0], "An answer.")
 	s.wantWritten(t, key, author+": In the conversation.", ann+": A remark.", ann+": On a line. (README.md:2)", bob+": Not yet.",
 		carl+": Well done.", bob+": An answer. (README.md:2)")
 }
@@ -90,8 +90,8 @@ func (s *suite) writtenChanges(t *testing.T) {
 	key, ann, bob, carl := s.review(t)
 	author := must[forge.Item](t)(s.Forge().Item(t.Context(), key)).Author
 	threads := must[[]forge.ReviewThread](t)(s.Forge().ReviewThreads(t.Context(), key))
-	s.Answer(t, key, bob, threads[0], "An answer.")
-	s.Answer(t, key, ann, threads[0], "Another answer.")
+	s.Reply(t, key, bob, threads[0], "An answer.")
+	s.Reply(t, key, ann, threads[0], "Another answer.")
 	edits := map[string]string{"A remark.": ann, "Not yet.": bob, "Well done.": carl, "On a line.": ann, "An answer.": bob}
 	ids := map[string]string{}
 	for text, who := range edits {

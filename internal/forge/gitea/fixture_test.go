@@ -214,7 +214,7 @@ func (f *fixture) Review(t testing.TB, key task.Key, author string, verdict forg
 	check[*sdk.PullReview](t)(f.server.Client(t, author).CreatePullReview(owner, name, index, review))
 }
 
-func (f *fixture) Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
+func (f *fixture) Reply(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
 	t.Helper()
 	person, err := gitea.New(gitea.Options{URL: f.server.URL, Token: f.server.Token(t, author)})
 	if err != nil {

@@ -24,7 +24,7 @@ func TestOnGitea(t *testing.T) {
 		t.Parallel()
 		proxy := testkit.Faults(t, server.URL)
 		forgetest.RunFaults(t, newFixture(t, server, proxy.URL), proxy, forgetest.Faults{
-			Answer: testkit.Answer, FailAfter: testkit.FailAfter, CutBefore: testkit.CutBefore, CutAfter: testkit.CutAfter,
+			Answer: testkit.Respond, FailAfter: testkit.FailAfter, CutBefore: testkit.CutBefore, CutAfter: testkit.CutAfter,
 			CutWithin: testkit.CutWithin, HalfJSON: testkit.HalfJSON, Hang: testkit.Hang,
 		}, forgetest.Paths{Item: "/issues/", Comments: "/comments", Pulls: "/pulls"})
 	})

@@ -183,9 +183,9 @@ func TestAppWithoutToken(t *testing.T) {
 		code  task.Code
 		wait  time.Duration
 	}{
-		{testkit.Answer(401, nil, `{"message":"Bad credentials"}`), task.Unauthorized, 0},
-		{testkit.Answer(429, map[string]string{"Retry-After": "5"}, `{}`), task.Unavailable, 5 * time.Second},
-		{testkit.Answer(201, nil, `{}`), task.Unavailable, 0},
+		{testkit.Respond(401, nil, `{"message":"Bad credentials"}`), task.Unauthorized, 0},
+		{testkit.Respond(429, map[string]string{"Retry-After": "5"}, `{}`), task.Unavailable, 5 * time.Second},
+		{testkit.Respond(201, nil, `{}`), task.Unavailable, 0},
 		{testkit.CutBefore, task.Unavailable, 0},
 	}
 	for _, test := range tests {

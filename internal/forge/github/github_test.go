@@ -34,7 +34,7 @@ func TestFaults(t *testing.T) {
 	s := newServer(t)
 	proxy := testkit.Faults(t, s.URL)
 	forgetest.RunFaults(t, newFixture(t, s, proxy.URL), proxy, forgetest.Faults{
-		Answer: testkit.Answer, FailAfter: testkit.FailAfter, CutBefore: testkit.CutBefore, CutAfter: testkit.CutAfter,
+		Answer: testkit.Respond, FailAfter: testkit.FailAfter, CutBefore: testkit.CutBefore, CutAfter: testkit.CutAfter,
 		CutWithin: testkit.CutWithin, HalfJSON: testkit.HalfJSON, Hang: testkit.Hang,
 	}, forgetest.Paths{Item: "/issues/", Comments: "/comments", Pulls: "/pulls"})
 }

@@ -13,7 +13,7 @@ import (
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	client := &http.Client{Transport: forgetest.Answers(func(r *http.Request) (int, string) {
+	client := &http.Client{Transport: forgetest.Responses(func(r *http.Request) (int, string) {
 		asked++
 		switch r.URL.Path {
 		case "/users/octocat":

@@ -64,7 +64,7 @@ func TestSecondaryLimit(t *testing.T) {
 		"too many requests": {429, nil, `{"message":"slow down","documentation_url":"https://docs.github.com/#secondary-rate-limits"}`, time.Minute},
 	}
 	for name, limit := range limits {
-		s.proxy.Next(http.MethodPost, "/comments", testkit.Answer(limit.status, limit.header, limit.body))
+		s.proxy.Next(http.MethodPost, "/comments", testkit.Respond(limit.status, limit.header, limit.body))
 		_, err := s.Forge().CreateComment(t.Context(), s.issue, forge.Post{Text: text("x")})
 		if task.CodeOf(err) != task.Unavailable || forge.RetryAfter(err) != limit.wait {
 			t.Errorf("%s: %v has the code %s, wait %s", name, err, task.CodeOf(err), forge.RetryAfter(err))
@@ -76,13 +76,13 @@ func TestSecondaryLimit(t *testing.T) {
 func TestEmptyRepository(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.proxy.Next(http.MethodGet, "/branches/", testkit.Answer(404, nil, `{"message":"Branch not found"}`))
+	s.proxy.Next(http.MethodGet, "/branches/", testkit.Respond(404, nil, `{"message":"Branch not found"}`))
 	repository, err := s.Forge().Repository(t.Context(), s.name)
 	if err != nil || repository.Name != s.name || repository.DefaultBranch != "" {
 		t.Errorf("read %+v, %v", repository, err)
 	}
 	for _, body := range []string{"{}", "null", `{"name":"other"}`} {
-		s.proxy.Next(http.MethodGet, "/branches/", testkit.Answer(200, map[string]string{"Content-Type": "application/json"}, body))
+		s.proxy.Next(http.MethodGet, "/branches/", testkit.Respond(200, map[string]string{"Content-Type": "application/json"}, body))
 		if _, err := s.Forge().Repository(t.Context(), s.name); task.CodeOf(err) != task.Unavailable {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -95,7 +95,7 @@ func TestOneRequest(t *testing.T) {
 	s := newScene(t)
 	for _, status := range []int{202, 301, 401, 403, 429, 500, 502, 503} {
 		before := len(s.proxy.Requests())
-		s.proxy.Next(http.MethodGet, "/issues/", testkit.Answer(status, map[string]string{"Retry-After": "0"}, `{}`))
+		s.proxy.Next(http.MethodGet, "/issues/", testkit.Respond(status, map[string]string{"Retry-After": "0"}, `{}`))
 		if _, err := s.Forge().Item(t.Context(), s.issue); err == nil {
 			t.Errorf("%d is no error", status)
 		}
@@ -112,7 +112,7 @@ func TestNonsense(t *testing.T) {
 	f, ctx := s.Forge(), t.Context()
 	for _, body := range []string{"", " ", "{}", "null", "[]", `"x"`, `[null]`, `{"id":"x"}`} {
 		for _, status := range []int{200, 201} {
-			nonsense := testkit.Answer(status, map[string]string{"Content-Type": "application/json"}, body)
+			nonsense := testkit.Respond(status, map[string]string{"Content-Type": "application/json"}, body)
 			calls := map[string]func() error{
 				"GET /issues/":    func() error { _, err := f.Item(ctx, s.issue); return err },
 				"GET /pulls/":     func() error { _, err := f.Item(ctx, s.pull); return err },
@@ -163,7 +163,7 @@ func TestRedirectedAway(t *testing.T) {
 	}))
 	t.Cleanup(elsewhere.Close)
 	for _, status := range []int{301, 302, 307, 308} {
-		s.proxy.Next(http.MethodGet, "/issues/", testkit.Answer(status, map[string]string{"Location": elsewhere.URL + "/issues/1"}, `{}`))
+		s.proxy.Next(http.MethodGet, "/issues/", testkit.Respond(status, map[string]string{"Location": elsewhere.URL + "/issues/1"}, `{}`))
 		if _, err := s.Forge().Item(t.Context(), s.issue); task.CodeOf(err) != task.NotFound {
 			t.Errorf("%d: %v", status, err)
 		}
@@ -225,7 +225,7 @@ func TestGraphRefusals(t *testing.T) {
 		`{"data":`: task.Unavailable,
 	}
 	for body, want := range tests {
-		s.proxy.Next(http.MethodPost, "/graphql", testkit.Answer(200, nil, body))
+		s.proxy.Next(http.MethodPost, "/graphql", testkit.Respond(200, nil, body))
 		_, err := s.Forge().EditPull(t.Context(), s.pull, forge.PullEdit{Draft: &ready})
 		if task.CodeOf(err) != want {
 			t.Errorf("%s: %v has the code %s, want %s", body, err, task.CodeOf(err), want)
@@ -242,13 +242,13 @@ func TestRefusalsOfPulls(t *testing.T) {
 	s := newScene(t)
 	f, ctx := s.Forge(), t.Context()
 	s.Commit(t, s.name, "other", map[string]string{"x": "x\n"})
-	s.proxy.Next(http.MethodPost, "/pulls", testkit.Answer(422, nil, `{"message":"Draft pull requests are not supported in this repository."}`))
+	s.proxy.Next(http.MethodPost, "/pulls", testkit.Respond(422, nil, `{"message":"Draft pull requests are not supported in this repository."}`))
 	_, _, err := f.OpenPull(ctx, s.name, forge.PullPost{Title: text("t"), Head: "other", Base: "main", Draft: true})
 	if task.CodeOf(err) != task.Unsupported {
 		t.Errorf("a draft where there are none: %v", err)
 	}
 	s.proxy.Next(http.MethodGet, "/pulls/", func(w http.ResponseWriter, r *http.Request, forward http.Handler) { forward.ServeHTTP(w, r) })
-	s.proxy.Next(http.MethodGet, "/pulls/", testkit.Answer(406, nil, `{"message":"Sorry, the diff exceeded the maximum number of lines (20000)"}`))
+	s.proxy.Next(http.MethodGet, "/pulls/", testkit.Respond(406, nil, `{"message":"Sorry, the diff exceeded the maximum number of lines (20000)"}`))
 	if _, err := f.Diff(ctx, s.pull); task.CodeOf(err) != task.TooLarge {
 		t.Errorf("a diff that is too large: %v", err)
 	}
@@ -297,7 +297,7 @@ func TestDependencies(t *testing.T) {
 	if found, err := on.Dependencies(t.Context(), s.pull); err != nil || len(found) != 0 {
 		t.Errorf("a pull request waits for %v, %v", found, err)
 	}
-	s.proxy.Next(http.MethodGet, "/dependencies/", testkit.Answer(http.StatusServiceUnavailable, nil, "{}"))
+	s.proxy.Next(http.MethodGet, "/dependencies/", testkit.Respond(http.StatusServiceUnavailable, nil, "{}"))
 	if _, err := on.Dependencies(t.Context(), s.issue); task.CodeOf(err) != task.Unavailable {
 		t.Errorf("when the forge is down: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 // Only an address that somebody shows to everybody is used.
 func TestAddress(t *testing.T) {
 	t.Parallel()
-	f, err := gitlab.New(gitlab.Options{URL: "https://gitlab.example", Token: "t", HTTP: &http.Client{Transport: forgetest.Answers(func(r *http.Request) (int, string) {
+	f, err := gitlab.New(gitlab.Options{URL: "https://gitlab.example", Token: "t", HTTP: &http.Client{Transport: forgetest.Responses(func(r *http.Request) (int, string) {
 		switch r.URL.Query().Get("username") {
 		case "alice":
 			return http.StatusOK, `[{"id": 1, "username": "alice", "name": "Alice A", "public_email": "alice@example.org", "email": "private@example.org"}]`

@@ -85,7 +85,7 @@ func TestOneRequest(t *testing.T) {
 	for _, status := range []int{301, 401, 403, 429, 500, 502, 503} {
 		before := len(s.proxy.Requests())
 		header := map[string]string{"Retry-After": "3600", "RateLimit-Limit": "1", "RateLimit-Remaining": "0"}
-		s.proxy.Next(http.MethodGet, "/issues/", testkit.Answer(status, header, `Retry later`))
+		s.proxy.Next(http.MethodGet, "/issues/", testkit.Respond(status, header, `Retry later`))
 		if _, err := s.Forge().Item(t.Context(), s.issue); err == nil {
 			t.Errorf("%d is no error", status)
 		}
@@ -104,7 +104,7 @@ func TestNonsense(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, body := range []string{"", " ", "{}", "null", "[]", `"x"`, `[null]`, `{"id":"x"}`} {
-		nonsense := testkit.Answer(200, map[string]string{"Content-Type": "application/json"}, body)
+		nonsense := testkit.Respond(200, map[string]string{"Content-Type": "application/json"}, body)
 		title := text("t")
 		calls := map[string]func() error{
 			"GET /issues/":         func() error { _, err := f.Item(ctx, s.issue); return err },
@@ -159,7 +159,7 @@ func TestRedirectedAway(t *testing.T) {
 	}))
 	t.Cleanup(elsewhere.Close)
 	for _, location := range []string{elsewhere.URL + "/api/v4/projects/1/issues/1", "//other.example/api/v4/x", ""} {
-		s.proxy.Next(http.MethodGet, "/issues/", testkit.Answer(301, map[string]string{"Location": location}, "moved"))
+		s.proxy.Next(http.MethodGet, "/issues/", testkit.Respond(301, map[string]string{"Location": location}, "moved"))
 		if _, err := s.Forge().Item(t.Context(), s.issue); task.CodeOf(err) != task.NotFound {
 			t.Errorf("%q: %v", location, err)
 		}
@@ -256,7 +256,7 @@ func TestLostApproval(t *testing.T) {
 		Verdict: forge.Approve, Text: text("Good."), Marker: forge.MarkerOf("review"),
 		Comments: []forge.LineComment{{Anchor: forge.Anchor{Path: "five", Side: forge.NewSide, Line: 3}, Text: text("Nice.")}},
 	}
-	s.proxy.Next(http.MethodPost, "/approve", testkit.Answer(500, nil, `{}`))
+	s.proxy.Next(http.MethodPost, "/approve", testkit.Respond(500, nil, `{}`))
 	if _, err := f.SubmitReview(ctx, s.pull, post); task.CodeOf(err) != task.Unavailable {
 		t.Fatalf("%v", err)
 	}
@@ -298,7 +298,7 @@ func TestRefusalsOfReviews(t *testing.T) {
 	}
 	// The head moves between the publication and the approval.
 	post = forge.ReviewPost{Verdict: forge.Approve, Text: text("x"), Marker: forge.MarkerOf("m")}
-	s.proxy.Next(http.MethodPost, "/approve", testkit.Answer(409, nil, `{"message":"SHA does not match HEAD of source branch"}`))
+	s.proxy.Next(http.MethodPost, "/approve", testkit.Respond(409, nil, `{"message":"SHA does not match HEAD of source branch"}`))
 	if _, err := f.SubmitReview(ctx, s.pull, post); task.CodeOf(err) != task.Conflict {
 		t.Errorf("the head moved: %v", err)
 	}
@@ -381,7 +381,7 @@ func TestStatusAgain(t *testing.T) {
 	if err := f.SetStatus(ctx, s.name, status); err != nil {
 		t.Error(err)
 	}
-	s.proxy.Next(http.MethodPost, "/statuses/", testkit.Answer(400, nil, `{"message":"Cannot transition status via :drop from :success"}`))
+	s.proxy.Next(http.MethodPost, "/statuses/", testkit.Respond(400, nil, `{"message":"Cannot transition status via :drop from :success"}`))
 	status.State = forge.StatusFailure
 	if err := f.SetStatus(ctx, s.name, status); task.CodeOf(err) != task.Invalid {
 		t.Errorf("a status that GitLab does not take: %v", err)
@@ -478,7 +478,7 @@ func TestDependencies(t *testing.T) {
 	if found, err := on.Dependencies(t.Context(), s.pull); err != nil || len(found) != 0 {
 		t.Errorf("a pull request waits for %v, %v", found, err)
 	}
-	s.proxy.Next(http.MethodGet, "/links", testkit.Answer(http.StatusServiceUnavailable, nil, "{}"))
+	s.proxy.Next(http.MethodGet, "/links", testkit.Respond(http.StatusServiceUnavailable, nil, "{}"))
 	if _, err := on.Dependencies(t.Context(), s.issue); task.CodeOf(err) != task.Unavailable {
 		t.Errorf("when the forge is down: %v", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Answer is an answer of a forge that is kept.
-type Answer struct {
+// CachedResponse is a response of a forge that is kept.
+type CachedResponse struct {
 	ETag         string
 	LastModified string
 	Status       int
@@ -28,10 +28,10 @@ type Answer struct {
 // requests, nothing else; so does an error of the cache. It may be called by any
 // number of goroutines.
 type Cache interface {
-	// Answer returns the answer under the key, or found is false.
-	Answer(ctx context.Context, key string) (answer Answer, found bool, err error)
-	// Keep stores an answer in place of what was under its key.
-	Keep(ctx context.Context, key string, answer Answer) error
+	// Get returns the response under the key, or found is false.
+	Get(ctx context.Context, key string) (answer CachedResponse, found bool, err error)
+	// Put stores a response in place of what was under its key.
+	Put(ctx context.Context, key string, answer CachedResponse) error
 }
 
 // cacheKey returns the key of a request, or "" if its answer is not to be kept.
@@ -50,14 +50,14 @@ func (t *Transport) cacheKey(request *http.Request) string {
 }
 
 // kept looks for an earlier answer.
-func (t *Transport) kept(ctx context.Context, key string) (Answer, bool) {
+func (t *Transport) kept(ctx context.Context, key string) (CachedResponse, bool) {
 	if key == "" {
-		return Answer{}, false
+		return CachedResponse{}, false
 	}
-	answer, found, err := t.options.Cache.Answer(ctx, key)
+	answer, found, err := t.options.Cache.Get(ctx, key)
 	if err != nil {
 		t.options.Log.Warn("cannot read the cache of answers", "forge", t.options.Name, "error", err)
-		return Answer{}, false
+		return CachedResponse{}, false
 	}
 	return answer, found
 }
@@ -69,12 +69,12 @@ func (t *Transport) keep(ctx context.Context, key string, answer *http.Response,
 	if key == "" || answer.StatusCode != http.StatusOK || !validated || !keepable(header, body) {
 		return
 	}
-	kept := Answer{
+	kept := CachedResponse{
 		ETag: header.Get("ETag"), LastModified: header.Get("Last-Modified"),
 		Status: answer.StatusCode, Header: lasting(header), Body: body, StoredAt: t.options.Clock.Now(),
 	}
 	// The client has its answer; that it goes away now is no reason to lose it.
-	if err := t.options.Cache.Keep(context.WithoutCancel(ctx), key, kept); err != nil {
+	if err := t.options.Cache.Put(context.WithoutCancel(ctx), key, kept); err != nil {
 		t.options.Log.Warn("cannot write the cache of answers", "forge", t.options.Name, "error", err)
 	}
 }
@@ -105,7 +105,7 @@ func lasting(header http.Header) http.Header {
 }
 
 // condition returns the request with the condition that the answer has changed.
-func (a Answer) condition(request *http.Request) *http.Request {
+func (a CachedResponse) condition(request *http.Request) *http.Request {
 	request = request.Clone(request.Context())
 	if a.ETag != "" {
 		request.Header.Set("If-None-Match", a.ETag)
@@ -117,7 +117,7 @@ func (a Answer) condition(request *http.Request) *http.Request {
 }
 
 // answer is the kept answer, with the newer headers of the 304 that confirms it.
-func (a Answer) answer(request *http.Request, confirmation *http.Response) *http.Response {
+func (a CachedResponse) answer(request *http.Request, confirmation *http.Response) *http.Response {
 	_ = confirmation.Body.Close()
 	header := a.Header.Clone()
 	if header == nil {

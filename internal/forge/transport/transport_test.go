@@ -49,13 +49,13 @@ func (c *clock) Wait(ctx context.Context, d time.Duration) error {
 // memory is a cache in memory, which fails on request.
 type memory struct {
 	mu      sync.Mutex
-	answers map[string]transport.Answer
+	answers map[string]transport.CachedResponse
 	broken  atomic.Bool
 }
 
-func (m *memory) Answer(_ context.Context, key string) (transport.Answer, bool, error) {
+func (m *memory) Get(_ context.Context, key string) (transport.CachedResponse, bool, error) {
 	if m.broken.Load() {
-		return transport.Answer{}, false, errors.New("the cache is broken")
+		return transport.CachedResponse{}, false, errors.New("the cache is broken")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,14 +63,14 @@ func (m *memory) Answer(_ context.Context, key string) (transport.Answer, bool, 
 	return answer, found, nil
 }
 
-func (m *memory) Keep(_ context.Context, key string, answer transport.Answer) error {
+func (m *memory) Put(_ context.Context, key string, answer transport.CachedResponse) error {
 	if m.broken.Load() {
 		return errors.New("the cache is broken")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.answers == nil {
-		m.answers = map[string]transport.Answer{}
+		m.answers = map[string]transport.CachedResponse{}
 	}
 	m.answers[key] = answer
 	return nil

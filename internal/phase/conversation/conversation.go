@@ -180,7 +180,7 @@ func (c *Conversation) pin(at int, block Block) {
 		pinned = append(pinned, block)
 	}
 	c.state.Pinned = pinned
-	c.say(llm.TextPart(pinnedNow + renderBlock(block)))
+	c.addUserParts(llm.TextPart(pinnedNow + renderBlock(block)))
 }
 
 // pinnedNow begins the text that tells the model of a pinned block.
@@ -233,8 +233,8 @@ func (c *Conversation) Pinned(name string) string {
 	return ""
 }
 
-// Say adds something that the model is told.
-func (c *Conversation) Say(ctx context.Context, text string) error {
+// AddUserMessage adds a message for the model.
+func (c *Conversation) AddUserMessage(ctx context.Context, text string) error {
 	if strings.TrimSpace(text) == "" {
 		return task.Errorf(task.Invalid, "an empty message cannot be sent to a model")
 	}
@@ -244,13 +244,13 @@ func (c *Conversation) Say(ctx context.Context, text string) error {
 	if err := c.record(ctx, Entry{Kind: MessageEntry, Message: &message}); err != nil {
 		return err
 	}
-	c.say(message.Parts...)
+	c.addUserParts(message.Parts...)
 	return nil
 }
 
-// say adds to the user's turn. While calls are open it waits: their results have
+// addUserParts adds to the user's turn. While calls are open it waits: their results have
 // to come right after them.
-func (c *Conversation) say(parts ...llm.Part) {
+func (c *Conversation) addUserParts(parts ...llm.Part) {
 	if c.open() != nil {
 		c.held = append(c.held, parts...)
 		return
@@ -276,8 +276,8 @@ func (c *Conversation) open() []llm.Call {
 	return c.state.Turns[len(c.state.Turns)-1].Calls()
 }
 
-// Answer adds the model's answer. Its calls have to be answered next.
-func (c *Conversation) Answer(ctx context.Context, message llm.Message) error {
+// AddModelMessage adds the model's answer. Its calls have to be answered next.
+func (c *Conversation) AddModelMessage(ctx context.Context, message llm.Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if message.Role != llm.Assistant || message.Empty() {

@@ -86,7 +86,7 @@ func begin(t *testing.T, o conversation.Options) *conversation.Conversation {
 func turn(t interface{ Fatal(...any) }, c *conversation.Conversation, id, output string) {
 	ctx := context.Background()
 	call := llm.CallPart(llm.Call{ID: id, Name: "read", Arguments: `{"path":"` + id + `"}`})
-	if err := c.Answer(ctx, llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.TextPart("I read " + id), call}}); err != nil {
+	if err := c.AddModelMessage(ctx, llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.TextPart("I read " + id), call}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Results(ctx, []llm.Result{{CallID: id, Name: "read", Text: output}}); err != nil {
@@ -305,10 +305,10 @@ func TestOrderIsKept(t *testing.T) {
 	calls := llm.Message{Role: llm.Assistant, Parts: []llm.Part{
 		llm.CallPart(llm.Call{ID: "a", Name: "read"}), llm.CallPart(llm.Call{ID: "b", Name: "read"}),
 	}}
-	if err := c.Answer(ctx, calls); err != nil {
+	if err := c.AddModelMessage(ctx, calls); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Say(ctx, "a comment arrives while the tool runs"); err != nil {
+	if err := c.AddUserMessage(ctx, "a comment arrives while the tool runs"); err != nil {
 		t.Fatal(err)
 	}
 	for name, results := range map[string][]llm.Result{
@@ -318,7 +318,7 @@ func TestOrderIsKept(t *testing.T) {
 			t.Errorf("%s: %v, want a conflict", name, err)
 		}
 	}
-	if err := c.Answer(ctx, llmtest.AssistantText("again")); task.CodeOf(err) != task.Conflict {
+	if err := c.AddModelMessage(ctx, llmtest.AssistantText("again")); task.CodeOf(err) != task.Conflict {
 		t.Errorf("two answers: %v", err)
 	}
 	if err := c.Results(ctx, []llm.Result{{CallID: "b", Text: "2"}, {CallID: "a", Text: "1"}}); err != nil {
@@ -333,11 +333,11 @@ func TestOrderIsKept(t *testing.T) {
 		"no id":   {Role: llm.Assistant, Parts: []llm.Part{llm.CallPart(llm.Call{Name: "read"})}},
 		"same id": {Role: llm.Assistant, Parts: []llm.Part{llm.CallPart(llm.Call{ID: "q"}), llm.CallPart(llm.Call{ID: "q"})}},
 	} {
-		if err := c.Answer(ctx, bad); task.CodeOf(err) != task.Invalid {
+		if err := c.AddModelMessage(ctx, bad); task.CodeOf(err) != task.Invalid {
 			t.Errorf("%s: %v, want invalid", name, err)
 		}
 	}
-	if err := c.Say(ctx, " "); task.CodeOf(err) != task.Invalid {
+	if err := c.AddUserMessage(ctx, " "); task.CodeOf(err) != task.Invalid {
 		t.Errorf("an empty message: %v", err)
 	}
 }
@@ -348,10 +348,10 @@ func TestNothingCountsThatIsNotInTheJournal(t *testing.T) {
 	c := begin(t, options(j, nil))
 	before := ordered(t, c.Request())
 	j.fail = errors.New("disk full")
-	if err := c.Say(t.Context(), "x"); !errors.Is(err, j.fail) {
+	if err := c.AddUserMessage(t.Context(), "x"); !errors.Is(err, j.fail) {
 		t.Errorf("%v", err)
 	}
-	if err := c.Answer(t.Context(), llmtest.AssistantText("x")); !errors.Is(err, j.fail) {
+	if err := c.AddModelMessage(t.Context(), llmtest.AssistantText("x")); !errors.Is(err, j.fail) {
 		t.Errorf("%v", err)
 	}
 	if err := c.Pin(t.Context(), conversation.Block{Name: "n", Text: "t"}); !errors.Is(err, j.fail) {
@@ -406,7 +406,7 @@ func TestConversationKeepsItsPromises(t *testing.T) {
 				}
 				blocks[name] = text
 			case 1:
-				if err := c.Say(ctx, fmt.Sprintf("comment %d", step)); err != nil {
+				if err := c.AddUserMessage(ctx, fmt.Sprintf("comment %d", step)); err != nil {
 					t.Fatal(err)
 				}
 			default:
@@ -470,11 +470,11 @@ func randomTurn(t *rapid.T, c *conversation.Conversation, step int) {
 		message.Parts = append(message.Parts, llm.CallPart(llm.Call{ID: id, Name: "read", Arguments: "{}"}))
 		results = append(results, llm.Result{CallID: id, Name: "read", Text: strings.Repeat("o", rapid.IntRange(0, 3000).Draw(t, "output"))})
 	}
-	if err := c.Answer(ctx, message); err != nil {
+	if err := c.AddModelMessage(ctx, message); err != nil {
 		t.Fatal(err)
 	}
 	if count == 0 {
-		if err := c.Say(ctx, "go on"); err != nil {
+		if err := c.AddUserMessage(ctx, "go on"); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -70,7 +70,7 @@ func (c *Conversation) replay(entry Entry) error {
 		}
 		c.addResults(*entry.Message)
 	default:
-		c.say(entry.Message.Parts...)
+		c.addUserParts(entry.Message.Parts...)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestCrashPointsOfAReturn(t *testing.T) {
 			}
 			world.Check()
 			if t.Failed() {
-				t.Log(world.Story())
+				t.Log(world.JournalText())
 			}
 		})
 	}
@@ -89,11 +89,11 @@ func TestCrashPoints(t *testing.T) {
 			if got := world.Tree(); got != tree {
 				t.Errorf("the branch has\n%s\nwant\n%s", got, tree)
 			}
-			if len(world.Pulls()) != 1 || len(world.Said()) != len(whole.Said()) || outcome.State != task.Done {
-				t.Errorf("%s, pull requests %d, comments %v", outcome.State, len(world.Pulls()), world.Said())
+			if len(world.Pulls()) != 1 || len(world.Comments()) != len(whole.Comments()) || outcome.State != task.Done {
+				t.Errorf("%s, pull requests %d, comments %v", outcome.State, len(world.Pulls()), world.Comments())
 			}
 			if t.Failed() {
-				t.Log(world.Story())
+				t.Log(world.JournalText())
 			}
 		})
 	}

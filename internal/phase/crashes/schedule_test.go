@@ -67,11 +67,11 @@ func (s *schedule) happen(number int, kind task.EventKind) {
 	}
 	switch what {
 	case "comment":
-		s.say(1)
+		s.addComments(1)
 	case "comments":
-		s.say(1 + s.random.IntN(5))
+		s.addComments(1 + s.random.IntN(5))
 	case "deaf":
-		s.world.Deaf(1 + s.random.IntN(3))
+		s.world.FailCommentChecks(1 + s.random.IntN(3))
 	case "crash":
 		s.world.Crash()
 	case "pause":
@@ -82,10 +82,10 @@ func (s *schedule) happen(number int, kind task.EventKind) {
 	}
 }
 
-func (s *schedule) say(count int) {
+func (s *schedule) addComments(count int) {
 	for range count {
 		s.comments++
-		s.world.Say(phasetest.Comment{Author: "bob", Access: "write", Body: fmt.Sprintf("Comment %d.", s.comments)})
+		s.world.AddComment(phasetest.Comment{Author: "bob", Access: "write", Body: fmt.Sprintf("Comment %d.", s.comments)})
 	}
 	if !s.handed {
 		s.due = s.comments
@@ -131,7 +131,7 @@ func (s *schedule) check(t *testing.T) {
 		s.checkExecuting(t)
 	}
 	if t.Failed() {
-		t.Log(s.world.Story())
+		t.Log(s.world.JournalText())
 	}
 }
 

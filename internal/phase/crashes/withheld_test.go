@@ -12,11 +12,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// gate is a desk that keeps to the server's rule: it withholds the first work in which
+// gate is a forge that keeps to the server's rule: it withholds the first work in which
 // the file is, and asked again it publishes a draft, or refuses a secret. It outlasts
 // runs.
 type gate struct {
-	phase.Desk
+	phase.Forge
 	kept *gateState
 }
 
@@ -33,7 +33,7 @@ func (g gate) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, 
 	defer g.kept.mu.Unlock()
 	g.kept.asked = append(g.kept.asked, open)
 	if g.kept.world.File(open.Commit, "ci.yml") == "" {
-		return g.Desk.OpenPull(ctx, open)
+		return g.Forge.OpenPull(ctx, open)
 	}
 	found := task.Finding{Kind: g.kept.kind, Path: "ci.yml", Line: 3}
 	switch {
@@ -43,7 +43,7 @@ func (g gate) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, 
 	case found.Blocks():
 		return phase.Pulled{}, task.Errorf(task.Unsafe, "the work is not published: secret ci.yml:3")
 	}
-	pulled, err := g.Desk.OpenPull(ctx, open)
+	pulled, err := g.Forge.OpenPull(ctx, open)
 	pulled.Findings = []task.Finding{found}
 	return pulled, err
 }
@@ -57,12 +57,12 @@ func gated(t *testing.T, kind task.FindingKind, removes bool) (*phasetest.World,
 		t.Fatal(err)
 	}
 	state := &gateState{kind: kind, world: phasetest.New(t, phasetest.Engine(t), scenario)}
-	state.world.Around = func(desk phase.Desk) phase.Desk { return gate{desk, state} }
+	state.world.Around = func(forge phase.Forge) phase.Forge { return gate{forge, state} }
 	return state.world, state
 }
 
-// tellings is how often the model was told in the conversation of execution.
-func tellings(world *phasetest.World) int {
+// countTold is how often the model was told in the conversation of execution.
+func countTold(world *phasetest.World) int {
 	requests := world.Requests(task.Execution)
 	count := 0
 	for _, message := range requests[len(requests)-1].Messages {
@@ -80,8 +80,8 @@ func TestWithheldWorkGoesBackOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.Check()
-	if tellings(world) != 1 {
-		t.Errorf("the model was told %d times", tellings(world))
+	if countTold(world) != 1 {
+		t.Errorf("the model was told %d times", countTold(world))
 	}
 	if len(gate.asked) != 2 || gate.asked[0].Again || !gate.asked[1].Again || gate.asked[0].Commit == gate.asked[1].Commit {
 		t.Errorf("it was offered as %+v", gate.asked)
@@ -108,8 +108,8 @@ func TestWithheldWorkThatStaysAsItIs(t *testing.T) {
 			if err != nil || outcome.State != want.state || outcome.Reason != want.reason || len(world.Pulls()) != want.pulls {
 				t.Fatalf("%s/%s, %d pull requests, %v", outcome.State, outcome.Reason, len(world.Pulls()), err)
 			}
-			if len(gate.asked) != 2 || !gate.asked[1].Again || tellings(world) != 1 {
-				t.Errorf("it was offered %d times and the model told %d times", len(gate.asked), tellings(world))
+			if len(gate.asked) != 2 || !gate.asked[1].Again || countTold(world) != 1 {
+				t.Errorf("it was offered %d times and the model told %d times", len(gate.asked), countTold(world))
 			}
 			if want.pulls == 0 && !strings.Contains(outcome.Comment, "ci.yml:3") {
 				t.Errorf("people are told %s", outcome.Comment)
@@ -143,11 +143,11 @@ func TestWithheldWorkAfterACrash(t *testing.T) {
 			if got := world.Tree(); got != tree {
 				t.Errorf("the branch has\n%s\nwant\n%s", got, tree)
 			}
-			if last := gate.asked[len(gate.asked)-1]; !last.Again || tellings(world) != 1 {
-				t.Errorf("the model was told %d times, and the work last offered as %+v", tellings(world), last)
+			if last := gate.asked[len(gate.asked)-1]; !last.Again || countTold(world) != 1 {
+				t.Errorf("the model was told %d times, and the work last offered as %+v", countTold(world), last)
 			}
 			if t.Failed() {
-				t.Log(world.Story())
+				t.Log(world.JournalText())
 			}
 		})
 	}

@@ -77,8 +77,8 @@ func (w *World) Ledger() []string {
 	return ledger
 }
 
-// Asked is everything that the model was sent.
-func (w *World) Asked() string {
+// Prompts is everything that the model was sent.
+func (w *World) Prompts() string {
 	var b strings.Builder
 	for _, record := range w.model.Records() {
 		b.WriteString(TextOf(record.Request))
@@ -111,9 +111,9 @@ func (w *World) Executing() string {
 // tooLate is in the last comment when it names comments that were not dealt with.
 const tooLate = "came too late for this run"
 
-// Unheard are comments that a run has taken up and that the model that does the work was
+// UnsentComments are comments that a run has taken up and that the model that does the work was
 // never sent, by the entries of its journal. It has an answer when they are few.
-func Unheard(entries []phase.Entry, executing string) []string {
+func UnsentComments(entries []phase.Entry, executing string) []string {
 	const few = 16_000
 	var bodies []string
 	size := 0
@@ -156,10 +156,10 @@ func (w *World) File(ref, name string) string {
 }
 
 // Pulls are the pull requests that were opened.
-func (w *World) Pulls() []phase.OpenPull { return w.desk.pulls }
+func (w *World) Pulls() []phase.OpenPull { return w.forge.pulls }
 
-// Said are the comments that were made.
-func (w *World) Said() map[string]string { return w.desk.said }
+// Comments are the texts of the comments that the run wrote, by their names.
+func (w *World) Comments() map[string]string { return w.forge.said }
 
 // Check holds what happened against what the scenario expects.
 func (w *World) Check() {
@@ -181,13 +181,13 @@ func (w *World) Check() {
 	if len(expect.Ledger) > 0 {
 		w.equal("ledger", w.Ledger(), expect.Ledger)
 	}
-	w.contains("what the model was sent", w.Asked(), expect.Asked)
+	w.contains("what the model was sent", w.Prompts(), expect.Asked)
 	w.contains("what the model was sent that does the work", w.Executing(), expect.Executing)
 	var entries []phase.Entry
 	for _, event := range w.events {
 		entries = append(entries, w.entry(event))
 	}
-	if unheard := Unheard(entries, w.Executing()); last.State == task.Done && len(unheard) > 0 && !strings.Contains(last.Comment, tooLate) {
+	if unheard := UnsentComments(entries, w.Executing()); last.State == task.Done && len(unheard) > 0 && !strings.Contains(last.Comment, tooLate) {
 		w.t.Errorf("the work is done without %q", unheard)
 	}
 	w.contains("the journal", w.Journal(), expect.Journal)
@@ -198,7 +198,7 @@ func (w *World) Check() {
 	}
 	w.checkSecrets()
 	w.checkPull(expect)
-	said := w.desk.everything()
+	said := w.forge.everything()
 	w.contains("what was said", said, expect.Said)
 	for _, text := range expect.NotSaid {
 		if strings.Contains(said+last.Comment, text) {
@@ -206,10 +206,10 @@ func (w *World) Check() {
 		}
 	}
 	for thread, text := range expect.Replies {
-		w.contains("the reply in "+thread, w.desk.replies[thread], []string{text})
+		w.contains("the reply in "+thread, w.forge.replies[thread], []string{text})
 	}
-	if len(expect.Replies) != len(w.desk.replies) {
-		w.t.Errorf("there are %d replies, want %d: %v", len(w.desk.replies), len(expect.Replies), w.desk.replies)
+	if len(expect.Replies) != len(w.forge.replies) {
+		w.t.Errorf("there are %d replies, want %d: %v", len(w.forge.replies), len(expect.Replies), w.forge.replies)
 	}
 	for name, text := range expect.Kept {
 		w.contains("the kept "+name, w.File(task.WIPRef, name), []string{text})
@@ -221,7 +221,7 @@ func (w *World) Check() {
 func (w *World) checkSecrets() {
 	w.t.Helper()
 	for _, secret := range w.scenario.Secrets {
-		places := map[string]string{"what people read": w.desk.everything(), "what the model was sent": w.Asked(), "the journal": w.whole()}
+		places := map[string]string{"what people read": w.forge.everything(), "what the model was sent": w.Prompts(), "the journal": w.whole()}
 		for place, text := range places {
 			if strings.Contains(text, secret) {
 				w.t.Errorf("%s has a secret in it", place)
@@ -241,18 +241,18 @@ func (w *World) whole() string {
 func (w *World) checkPull(expect Expect) {
 	w.t.Helper()
 	if expect.NoPull {
-		if len(w.desk.pulls) > 0 {
-			w.t.Errorf("there is a pull request: %+v", w.desk.pulls)
+		if len(w.forge.pulls) > 0 {
+			w.t.Errorf("there is a pull request: %+v", w.forge.pulls)
 		}
 		return
 	}
 	if len(expect.Pull)+len(expect.NotPull)+len(expect.Files)+len(expect.Absent) == 0 && !expect.Draft {
 		return
 	}
-	if len(w.desk.pulls) != 1 {
-		w.t.Fatalf("there are %d pull requests, want 1", len(w.desk.pulls))
+	if len(w.forge.pulls) != 1 {
+		w.t.Fatalf("there are %d pull requests, want 1", len(w.forge.pulls))
 	}
-	pull := w.desk.pulls[0]
+	pull := w.forge.pulls[0]
 	if head := w.git(w.origin, "rev-parse", "refs/heads/"+branch); pull.Commit != head {
 		w.t.Errorf("the pull request has the commit %s and the branch %s", pull.Commit, head)
 	}
@@ -298,8 +298,8 @@ func (w *World) Tree() string { return w.git(w.origin, "ls-tree", "-r", "refs/he
 // History lists the commits that lead to one.
 func (w *World) History(commit string) string { return w.git(w.origin, "log", "--format=%H", commit) }
 
-// Story tells the journal in short lines.
-func (w *World) Story() string {
+// JournalText is the journal in short lines.
+func (w *World) JournalText() string {
 	var b strings.Builder
 	for _, event := range w.events {
 		data := string(event.Data)
@@ -311,11 +311,11 @@ func (w *World) Story() string {
 // Log is the history of the published branch.
 func (w *World) Log() string { return w.git(w.origin, "log", "--format=%B", "refs/heads/"+branch) }
 
-// Remember adds to the journal what a run before the first has left.
-func (w *World) Remember(event task.Event) { w.events = append(w.events, event) }
+// AddEvent adds an event of an earlier run to the journal.
+func (w *World) AddEvent(event task.Event) { w.events = append(w.events, event) }
 
-// Took is how long the phase was active the first time.
-func (w *World) Took(name task.Phase) time.Duration {
+// PhaseDuration is how long the phase was active the first time.
+func (w *World) PhaseDuration(name task.Phase) time.Duration {
 	var begun time.Time
 	for _, event := range w.events {
 		entry := w.entry(event)

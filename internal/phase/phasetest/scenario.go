@@ -55,7 +55,7 @@ type Scenario struct {
 	Secrets      []string    `yaml:"secrets"` // that may be nowhere
 	Expect       Expect      `yaml:"expect"`
 
-	Equipment `yaml:",inline"`
+	Setting `yaml:",inline"`
 
 	Script *script.Script    `yaml:"-"`
 	Files  map[string]string `yaml:"-"`

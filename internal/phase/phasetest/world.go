@@ -39,7 +39,7 @@ type World struct {
 	main     string // the commit that main has to have
 	engine   sandbox.Engine
 	model    *script.Model
-	desk     *desk
+	forge    *fakeForge
 
 	mu      sync.Mutex
 	events  []task.Event
@@ -54,7 +54,7 @@ type World struct {
 	// Adjust changes the options of a run before it begins; may be nil.
 	Adjust func(options *phase.Options)
 	// Around puts something between the run and the people; may be nil.
-	Around func(desk phase.Desk) phase.Desk
+	Around func(forge phase.Forge) phase.Forge
 	// Outcomes are those of the runs so far.
 	Outcomes []phase.Outcome
 }
@@ -116,11 +116,11 @@ func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	t.Helper()
 	scenario.need(t)
 	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
-		origin: filepath.Join(t.TempDir(), "origin.git"), desk: &desk{said: map[string]string{}, replies: map[string]string{}},
+		origin: filepath.Join(t.TempDir(), "origin.git"), forge: &fakeForge{said: map[string]string{}, replies: map[string]string{}},
 		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
-	w.desk.gone, w.desk.unreferenced = w.isGone, scenario.Unreferenced
+	w.forge.gone, w.forge.unreferenced = w.isGone, scenario.Unreferenced
 	for _, one := range scenario.References {
-		w.desk.references = append(w.desk.references, phase.Reference{Kind: task.Issue, Number: one.Number, State: "open", Author: "ann", Title: one.Title, Body: one.Body})
+		w.forge.references = append(w.forge.references, phase.Reference{Kind: task.Issue, Number: one.Number, State: "open", Author: "ann", Title: one.Title, Body: one.Body})
 	}
 	w.git("", "init", "--quiet", "--bare", "--initial-branch=main", w.origin)
 	w.commit("main", scenario.Files)
@@ -237,10 +237,10 @@ func (when When) Fits(run, number int, kind task.EventKind, entry phase.Entry) b
 
 // happen makes an event so. The caller holds the lock.
 func (w *World) happen(event Event) {
-	w.desk.add(event.Comments)
-	w.desk.mu.Lock()
-	w.desk.fail += event.Deaf
-	w.desk.mu.Unlock()
+	w.forge.add(event.Comments)
+	w.forge.mu.Lock()
+	w.forge.fail += event.Deaf
+	w.forge.mu.Unlock()
 	w.noSave += event.NoSaving
 	if len(event.Base) > 0 {
 		w.commit("main", event.Base)
@@ -294,7 +294,7 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 			w.t.Error(err)
 		}
 	}()
-	options, people := w.options(), phase.Desk(w.desk)
+	options, people := w.options(), phase.Forge(w.forge)
 	if w.Adjust != nil {
 		w.Adjust(&options)
 	}
@@ -305,7 +305,7 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 	if err != nil {
 		return phase.Outcome{}, err
 	}
-	outcome, err := runner.Run(ctx, phase.Job{Work: w.work(), Desk: people, Journal: w, Repository: &mortal{repository, w}})
+	outcome, err := runner.Run(ctx, phase.Job{Work: w.work(), Forge: people, Journal: w, Repository: &mortal{repository, w}})
 	w.Outcomes = append(w.Outcomes, outcome)
 	return outcome, err
 }
@@ -327,7 +327,7 @@ func (w *World) options() phase.Options {
 		Progress: func() string { return "progress" },
 		Log:      slog.New(slog.DiscardHandler),
 	}
-	if err := w.scenario.Equip(&options); err != nil {
+	if err := w.scenario.Apply(&options); err != nil {
 		w.t.Fatal(err)
 	}
 	if w.scenario.Compiled {
@@ -410,12 +410,12 @@ func (w *World) Rewrite(before, after string) bool {
 	return found
 }
 
-// Say adds a comment that somebody makes.
-func (w *World) Say(comment Comment) { w.desk.add([]Comment{comment}) }
+// AddComment adds a comment that somebody makes.
+func (w *World) AddComment(comment Comment) { w.forge.add([]Comment{comment}) }
 
-// Deaf makes so many looks for comments fail.
-func (w *World) Deaf(looks int) {
-	w.desk.mu.Lock()
-	defer w.desk.mu.Unlock()
-	w.desk.fail += looks
+// FailCommentChecks makes the next so many calls of Comments fail.
+func (w *World) FailCommentChecks(looks int) {
+	w.forge.mu.Lock()
+	defer w.forge.mu.Unlock()
+	w.forge.fail += looks
 }

@@ -187,7 +187,7 @@ func (l *loop) take(ctx context.Context, response llm.Response) (ended bool, err
 	}
 	l.empty = 0
 	kept := l.redactMessage(message)
-	if err := l.Conversation.Answer(ctx, kept); err != nil {
+	if err := l.Conversation.AddModelMessage(ctx, kept); err != nil {
 		return true, err
 	}
 	if err := l.checkpoint(ctx, AfterAnswer); err != nil {
@@ -209,7 +209,7 @@ func (l *loop) takeNothing(ctx context.Context) (bool, error) {
 	if l.empty >= l.Limits.Empty {
 		return l.end(task.ReasonEmptyAnswers)
 	}
-	return false, l.Conversation.Say(ctx, "Your last answer was empty. Go on with the task: use a tool, or say what you have to say.")
+	return false, l.Conversation.AddUserMessage(ctx, "Your last answer was empty. Go on with the task: use a tool, or say what you have to say.")
 }
 
 func (l *loop) takeText(ctx context.Context, response llm.Response, text string) (bool, error) {
@@ -218,12 +218,12 @@ func (l *loop) takeText(ctx context.Context, response llm.Response, text string)
 	case response.Stop == llm.StopMaxTokens:
 		l.idle++
 		if l.idle < l.Limits.Empty {
-			return false, l.Conversation.Say(ctx, "Your answer was cut off at the length limit. Go on where it ends, and be brief.")
+			return false, l.Conversation.AddUserMessage(ctx, "Your answer was cut off at the length limit. Go on where it ends, and be brief.")
 		}
 	case l.MustFinish:
 		l.idle++
 		if l.idle < l.Limits.Empty {
-			return false, l.Conversation.Say(ctx, "You have called no tool. Go on with the task, or call finish when it is done.")
+			return false, l.Conversation.AddUserMessage(ctx, "You have called no tool. Go on with the task, or call finish when it is done.")
 		}
 		return l.end(task.ReasonEmptyAnswers)
 	}
@@ -245,7 +245,7 @@ func (l *loop) carryOut(ctx context.Context, calls []llm.Call, notes []string) (
 		notes = append(notes, verdict.warning)
 	}
 	for _, note := range notes {
-		if err := l.Conversation.Say(ctx, note); err != nil {
+		if err := l.Conversation.AddUserMessage(ctx, note); err != nil {
 			return true, err
 		}
 	}

@@ -327,7 +327,7 @@ func TestErrorsOfTheRunEndIt(t *testing.T) {
 			t.Errorf("%s: %v", point, err)
 		}
 		// Whenever it ended, the conversation can go on.
-		if err := s.talk.Say(t.Context(), "go on"); err != nil {
+		if err := s.talk.AddUserMessage(t.Context(), "go on"); err != nil {
 			t.Fatal(err)
 		}
 		s.options.Checkpoint = nil

@@ -19,7 +19,7 @@ func newKeywords(words [][]string) *keywords {
 	for _, list := range words {
 		for _, word := range list {
 			for i := range len(word) {
-				k.tellApart(word[i])
+				k.setClass(word[i])
 			}
 		}
 	}
@@ -33,8 +33,8 @@ func newKeywords(words [][]string) *keywords {
 	return k
 }
 
-// tellApart gives a byte a class, the same as its other case.
-func (k *keywords) tellApart(b byte) {
+// setClass gives a byte a class, the same as its other case.
+func (k *keywords) setClass(b byte) {
 	if b >= 'A' && b <= 'Z' {
 		b += 'a' - 'A'
 	}

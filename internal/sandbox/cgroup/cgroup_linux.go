@@ -219,7 +219,7 @@ func (s *System) findSecond(own, mounts map[string]string) (*place, error) {
 	if os.Geteuid() == 0 && !delegated(dir) {
 		dir = filepath.Join(s.rootOr(), mounts[secondName]) // as container engines do; the group is its manager's
 	}
-	there, err := words(filepath.Join(dir, "cgroup.controllers"))
+	there, err := fieldsOf(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (s *System) findSecond(own, mounts map[string]string) (*place, error) {
 		}
 	}
 	control := filepath.Join(dir, "cgroup.subtree_control")
-	enabled, err := words(control)
+	enabled, err := fieldsOf(control)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +284,7 @@ func moveDown(dir string, all bool) error {
 		return set(filepath.Join(below, "cgroup.procs"), "0")
 	}
 	for range 10 { // others may start meanwhile
-		processes, err := words(filepath.Join(dir, "cgroup.procs"))
+		processes, err := fieldsOf(filepath.Join(dir, "cgroup.procs"))
 		if err != nil || len(processes) == 0 {
 			return err
 		}
@@ -297,7 +297,7 @@ func moveDown(dir string, all bool) error {
 	return nil
 }
 
-func words(file string) ([]string, error) {
+func fieldsOf(file string) ([]string, error) {
 	text, err := os.ReadFile(file)
 	return strings.Fields(string(text)), err
 }
@@ -465,7 +465,7 @@ func removeFolder(folder string) error {
 		if time.Since(begun) > removeTime {
 			return err
 		}
-		processes, _ := words(filepath.Join(folder, "cgroup.procs")) // an error shows in the next removal
+		processes, _ := fieldsOf(filepath.Join(folder, "cgroup.procs")) // an error shows in the next removal
 		for _, process := range processes {
 			if pid, err := strconv.Atoi(process); err == nil && pid > 1 {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone by now

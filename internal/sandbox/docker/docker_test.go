@@ -2,9 +2,12 @@ package docker_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +94,32 @@ func TestEngineThatIsNotThere(t *testing.T) {
 	}
 	if _, err := engine.List(t.Context(), "x"); task.CodeOf(err) != task.NotReady {
 		t.Errorf("list: %v", err)
+	}
+}
+
+// TestEngineWithoutResources: the engine passes errors of its operating system on as text.
+func TestEngineWithoutResources(t *testing.T) {
+	t.Parallel()
+	for message, exhausted := range map[string]bool{
+		"failed to create rwlayer: mkdir /var/lib/docker/overlay2/x: no space left on device": true,
+		"failed to start shim: fork/exec /usr/bin/shim: cannot allocate memory":               true,
+		"invalid mount config": false,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/_ping" {
+				w.Header().Set("Api-Version", "1.50")
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			_ = json.NewEncoder(w).Encode(map[string]string{"message": message}) // the client may be gone
+		}))
+		t.Cleanup(server.Close)
+		engine := newEngine(t, "tcp://"+server.Listener.Addr().String(), t.TempDir(), noGate)
+		_, err := engine.Start(t.Context(), sandbox.Spec{Owner: "x", Image: "x", Workspace: t.TempDir()})
+		if err == nil || !strings.Contains(err.Error(), message) || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("%s: the start gave %v, a lack of resources: %t", message, err, sandbox.IsExhausted(err))
+		}
 	}
 }
 

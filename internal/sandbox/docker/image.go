@@ -51,6 +51,6 @@ func pullFailed(name string, err error) error {
 	if client.IsErrConnectionFailed(err) {
 		return notReady(err)
 	}
-	return task.Wrap(task.NotFound, err, "the image "+name+" is not here and cannot be pulled").
+	return task.Wrap(task.NotFound, withReason(err), "the image "+name+" is not here and cannot be pulled").
 		WithHint("name another image for the environment in the configuration, or load it into the engine")
 }

@@ -63,7 +63,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		return nil, err
 	}
 	user, _ := local.User()
-	if err := local.Give(spec.Workspace); err != nil {
+	if err := local.GiveToUser(spec.Workspace); err != nil {
 		return nil, fmt.Errorf("give the workspace to the sandbox: %w", err)
 	}
 	if spec.Snapshot != "" {

@@ -284,7 +284,7 @@ func finish(result sandbox.Result, last end, tail []byte) (sandbox.Result, error
 		result.Log = append(result.Log, tail...)
 	}
 	if last.Error != "" {
-		return result, task.Errorf(task.Unavailable, "the command could not be started: %s", last.Error)
+		return result, received(task.Errorf(task.Unavailable, "the command could not be started: %s", last.Error), last.Exhausted)
 	}
 	return result, nil
 }

@@ -53,7 +53,7 @@ func (d *diskGuard) begin(most int64) (int64, error) {
 		return most, nil
 	}
 	if d.full >= mostFull {
-		return 0, task.Errorf(task.Unavailable, "the sandbox was ended: it took more of the disk than it may, again and again")
+		return 0, sandbox.Exhausted(task.Errorf(task.Unavailable, "the sandbox was ended: it took more of the disk than it may, again and again"))
 	}
 	return min(most, smallFile), nil
 }

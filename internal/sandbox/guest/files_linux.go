@@ -45,7 +45,7 @@ func (s *server) do(stream net.Conn, asked request) {
 		err = fmt.Errorf("the guest cannot %q", string(asked.Do))
 	}
 	if err != nil {
-		said = answer{Error: err.Error()}
+		said = failedAnswer(err)
 	}
 	_ = writeMessage(stream, frameAnswer, said) // the host being gone ends the guest anyway
 }

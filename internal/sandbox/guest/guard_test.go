@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // TestLimitFoundAsTheCommandEnds: what was found in the moment in which the command
@@ -58,7 +59,7 @@ func TestFullOncePerCommand(t *testing.T) {
 		grow()
 		disk.filling = false
 	}
-	if _, err := disk.begin(1 << 30); err == nil {
-		t.Error("the sandbox goes on")
+	if _, err := disk.begin(1 << 30); !sandbox.IsExhausted(err) || task.CodeOf(err) != task.Unavailable {
+		t.Errorf("the sandbox ends with %v", err)
 	}
 }

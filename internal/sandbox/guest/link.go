@@ -51,9 +51,9 @@ func NewLink() *Link {
 	return link
 }
 
-// Carry has a connection carry the link, in place of one that it has. It returns
+// Connect sends the data of the link over a connection, in place of the one that it has. It returns
 // when that breaks or the link is closed, and owns the connection.
-func (l *Link) Carry(connection io.ReadWriteCloser) error {
+func (l *Link) Connect(connection io.ReadWriteCloser) error {
 	defer func() { _ = connection.Close() }()
 	var greeting [8]byte
 	l.mutex.Lock()

@@ -60,8 +60,8 @@ func TestLinkOutlivesItsConnections(t *testing.T) {
 		for {
 			here, there := pair(t)
 			var both sync.WaitGroup
-			both.Go(func() { _ = one.Carry(&cutting{Conn: here, left: 300_000}) })
-			both.Go(func() { _ = other.Carry(&cutting{Conn: there, left: 500_000}) })
+			both.Go(func() { _ = one.Connect(&cutting{Conn: here, left: 300_000}) })
+			both.Go(func() { _ = other.Connect(&cutting{Conn: there, left: 500_000}) })
 			both.Wait()
 			select {
 			case <-stop:
@@ -119,7 +119,7 @@ func TestLinkRefusesAnotherLinksOtherEnd(t *testing.T) {
 		_, _ = io.ReadFull(there, greeting)
 		_, _ = there.Write([]byte{0, 0, 0, 0, 0, 0, 0, 9})
 	}()
-	if err := link.Carry(here); err == nil {
+	if err := link.Connect(here); err == nil {
 		t.Error("an end that has what was never sent was taken")
 	}
 	if link.Down() <= 0 || link.Down() > time.Hour {

@@ -34,7 +34,7 @@ func listenForLink(socket string, patience time.Duration) (*Link, error) {
 			}
 			go func() { // another connection follows one that breaks
 				carrier.Store(processOf(connection))
-				_ = link.Carry(connection)
+				_ = link.Connect(connection)
 			}()
 		}
 	}()

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
 )
 
 // The guest protocol
@@ -110,34 +112,36 @@ type request struct {
 	// Fresh says that the shell takes no state over and leaves none.
 	Fresh bool `json:"fresh,omitempty"`
 
-	Do     deed     `json:"do,omitempty"`
-	Most   int64    `json:"most,omitempty"`   // what the workspace may take at the host
-	Digest string   `json:"digest,omitempty"` // of the snapshot to restore
-	Route  string   `json:"route,omitempty"`  // address of the proxy; empty for the host
-	Reach  []string `json:"reach,omitempty"`  // addresses to try
+	Do     requestKind `json:"do,omitempty"`
+	Most   int64       `json:"most,omitempty"`   // what the workspace may take at the host
+	Digest string      `json:"digest,omitempty"` // of the snapshot to restore
+	Route  string      `json:"route,omitempty"`  // address of the proxy; empty for the host
+	Reach  []string    `json:"reach,omitempty"`  // addresses to try
 }
 
-// deed is what else the host can ask for.
-type deed string
+// requestKind is the kind of a request that is not a command.
+type requestKind string
 
 const (
-	takeFiles   deed = "take"    // an archive for the workspace follows
-	sendFiles   deed = "send"    // answered with an archive of what has changed, which the host answers
-	keepFiles   deed = "keep"    // the names that the workspace had before follow
-	restoreHome deed = "restore" // what was kept goes back
-	changeRoute deed = "route"
-	tryToReach  deed = "reach"
-	leave       deed = "leave" // end everything, and then itself
+	takeFiles   requestKind = "take"    // an archive for the workspace follows
+	sendFiles   requestKind = "send"    // answered with an archive of what has changed, which the host answers
+	keepFiles   requestKind = "keep"    // the names that the workspace had before follow
+	restoreHome requestKind = "restore" // what was kept goes back
+	changeRoute requestKind = "route"
+	tryToReach  requestKind = "reach"
+	leave       requestKind = "leave" // end everything, and then itself
 	// killEverything is asked for when a limit is exceeded while no command runs.
-	killEverything deed = "kill"
+	killEverything requestKind = "kill"
 )
 
-// answer is how a deed ended, or what became of an archive.
+// answer says how such a request ended, or what became of an archive.
 type answer struct {
-	Error   string   `json:"error,omitempty"`
-	Digest  string   `json:"digest,omitempty"`
-	Bytes   int64    `json:"bytes,omitempty"`
-	Reached []string `json:"reached,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Exhausted says that the error is one of [sandbox.IsExhausted].
+	Exhausted bool     `json:"exhausted,omitempty"`
+	Digest    string   `json:"digest,omitempty"`
+	Bytes     int64    `json:"bytes,omitempty"`
+	Reached   []string `json:"reached,omitempty"`
 	// Skipped are paths of an archive that could not be made. Only the host says so.
 	Skipped []rawString `json:"skipped,omitempty"`
 }
@@ -148,7 +152,7 @@ func readAnswer(data []byte, into *answer) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if said.Error != "" {
-		return errors.New(said.Error)
+		return received(errors.New(said.Error), said.Exhausted)
 	}
 	if into != nil {
 		*into = said
@@ -174,6 +178,24 @@ type end struct {
 	Bytes    int64  `json:"bytes"`
 	Dropped  int64  `json:"dropped"`
 	Error    string `json:"error"` // the command could not be started
+	// Exhausted says that the error is one of [sandbox.IsExhausted].
+	Exhausted bool `json:"exhausted,omitempty"`
+}
+
+// failedEnd is the end of a command that could not be started.
+func failedEnd(err error) end { return end{Error: err.Error(), Exhausted: sandbox.IsExhausted(err)} }
+
+// failedAnswer is the answer to a request that failed.
+func failedAnswer(err error) answer {
+	return answer{Error: err.Error(), Exhausted: sandbox.IsExhausted(err)}
+}
+
+// received is an error of the guest, with the reason that it sent.
+func received(err error, exhausted bool) error {
+	if exhausted {
+		return sandbox.Exhausted(err)
+	}
+	return err
 }
 
 // A frame is a kind, a length and that many bytes.
@@ -188,7 +210,7 @@ const (
 	// frameRequest and frameKill come from the host.
 	frameRequest frameKind = 6
 	frameKill    frameKind = 7
-	// Those of archives, and what comes of a deed.
+	// Those of archives, and the answer to a request.
 	frameEntry   frameKind = 8
 	frameContent frameKind = 9
 	frameDone    frameKind = 10

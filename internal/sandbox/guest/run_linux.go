@@ -28,7 +28,7 @@ func (s *server) run(stream net.Conn, asked request) {
 	exit, limit, err := s.execute(stream, asked, output)
 	last := end{ExitCode: exit, Exceeded: string(limit)}
 	if err != nil {
-		last.Error = err.Error()
+		last = failedEnd(err)
 	}
 	output.finish(last)
 	if task.CodeOf(err) == task.Unavailable { // the sandbox is to end

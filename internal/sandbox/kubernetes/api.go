@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -148,9 +149,9 @@ func (a *api) call(ctx context.Context, method, path string, query url.Values, b
 	return json.Unmarshal(text, into)
 }
 
-// insist calls again while the API server is away or busy, for a while. What it
+// retry repeats a call while the API server is away or busy, for a while. What it
 // is used for can be done twice.
-func (a *api) insist(ctx context.Context, howLong time.Duration, do func() error) error {
+func (a *api) retry(ctx context.Context, howLong time.Duration, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, howLong)
 	defer cancel()
 	wait := 100 * time.Millisecond
@@ -226,7 +227,7 @@ func failed(err error, doing string) error {
 func forbidden(said *statusError, doing string) error {
 	switch {
 	case strings.Contains(said.Message, "exceeded quota"):
-		return task.Wrap(task.TooMany, said, "the quota of the namespace is used up: "+doing).
+		return task.Wrap(task.TooMany, sandbox.Exhausted(said), "the quota of the namespace is used up: "+doing).
 			WithHint("wait until other sandboxes end, run fewer at once, or raise the quota")
 	case strings.Contains(said.Message, "RuntimeClass"):
 		return task.Wrap(task.BadConfig, said, "the runtime class is not there: "+doing).WithHint("check sandbox.kubernetes.runtime_class")

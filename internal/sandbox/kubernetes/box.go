@@ -46,12 +46,12 @@ const (
 	steady = 5 * time.Second
 )
 
-// carry keeps a relay in the pod that carries the link, until there is no hope.
-func (b *box) carry(ctx context.Context) {
+// keepConnected connects the link with the pod, again and again, until the pod is lost.
+func (b *box) keepConnected(ctx context.Context) {
 	wait := firstWait
 	for {
 		begun := time.Now()
-		err := b.carryOnce(ctx)
+		err := b.connectOnce(ctx)
 		if ctx.Err() != nil || b.lost.Load() != nil {
 			return
 		}
@@ -59,7 +59,7 @@ func (b *box) carry(ctx context.Context) {
 			wait = firstWait
 		}
 		if b.link.Down() > b.engine.config.Patience {
-			b.lose(&lostError{sandbox.NoLimit, "the pod cannot be reached any more, because its node or the API server is gone: " + errorText(err)})
+			b.setLost(&lostError{sandbox.NoLimit, "the pod cannot be reached any more, because its node or the API server is gone: " + errorText(err)})
 			return
 		}
 		select {
@@ -78,7 +78,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func (b *box) carryOnce(ctx context.Context) error {
+func (b *box) connectOnce(ctx context.Context) error {
 	dialing, cancel := context.WithTimeout(ctx, min(b.engine.config.Patience, dialTimeout))
 	relay, err := b.engine.api.exec(dialing, b.info.ID, append([]string{guestPath}, guest.RelayArguments(guestSocket)...))
 	cancel()
@@ -94,18 +94,18 @@ func (b *box) carryOnce(ctx context.Context) error {
 		}
 	})
 	defer patience.Stop()
-	return b.link.Carry(relay)
+	return b.link.Connect(relay)
 }
 
-// attend waits for the pod's end, which nobody tells the link.
-func (b *box) attend(ctx context.Context) {
+// watchPod waits for the pod's end, which the link does not notice.
+func (b *box) watchPod(ctx context.Context) {
 	err := b.engine.api.follow(ctx, b.info.ID, func(now pod) (bool, error) { return false, now.end() })
 	if lost, is := asLost(err); is {
-		b.lose(lost)
+		b.setLost(lost)
 	}
 }
 
-func (b *box) lose(why *lostError) {
+func (b *box) setLost(why *lostError) {
 	if b.lost.CompareAndSwap(nil, why) {
 		b.link.End(why)
 	}

@@ -2,8 +2,11 @@ package kubernetes_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -95,6 +98,28 @@ func TestClusterThatIsNotThere(t *testing.T) {
 	}
 }
 
+// TestQuotaOfTheNamespace: a quota that is used up is a lack of resources; what else a
+// cluster forbids is not.
+func TestQuotaOfTheNamespace(t *testing.T) {
+	t.Parallel()
+	for message, exhausted := range map[string]bool{
+		`pods "x" is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0`: true,
+		`pods is forbidden: User "x" cannot create resource "pods" in API group ""`:                     false,
+	} {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "reason": "Forbidden", "message": message, "code": http.StatusForbidden}) // the client may be gone
+		}))
+		t.Cleanup(server.Close)
+		engine := newEngine(t, kubernetes.Config{Kubeconfig: kubeconfigFor(t, server.URL, "x"), NewGate: noGate, Log: discard})
+		_, err := engine.Start(t.Context(), sandbox.Spec{Owner: "x", Image: image, Workspace: t.TempDir()})
+		if err == nil || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("%s: the start gave %v, a lack of resources: %t", message, err, sandbox.IsExhausted(err))
+		}
+	}
+}
+
 // What a cluster refuses has a code, a message and no remains.
 //
 //nolint:paralleltest // the cluster is shared with tests that break it
@@ -140,6 +165,9 @@ spec: {hard: {pods: "0"}}
 		_, err := engine.Start(t.Context(), sandbox.Spec{Owner: "refused", Image: test.image, Workspace: t.TempDir()})
 		if task.CodeOf(err) != test.start || !strings.Contains(err.Error(), test.contains) {
 			t.Errorf("%s: the start gave %q: %v; want %q", name, task.CodeOf(err), err, test.start)
+		}
+		if sandbox.IsExhausted(err) != (name == "quota") {
+			t.Errorf("%s: the start lacks resources: %t", name, sandbox.IsExhausted(err))
 		}
 		if test.start != task.Unauthorized && test.start != task.Forbidden {
 			nothingLeft(t, engine, "refused")

@@ -91,7 +91,7 @@ func (a *api) watch(ctx context.Context, from pod, see func(pod) (bool, error)) 
 
 // remove deletes a pod at once. One that is gone is not an error.
 func (a *api) remove(ctx context.Context, name string) error {
-	err := a.insist(ctx, removeTimeout, func() error {
+	err := a.retry(ctx, removeTimeout, func() error {
 		return a.call(ctx, http.MethodDelete, a.path("pods", name), nil, object{"gracePeriodSeconds": 0}, nil)
 	})
 	if isStatus(err, http.StatusNotFound) {

@@ -91,7 +91,7 @@ func (e *Engine) help(ctx context.Context, image string, command []string, claim
 // create makes a pod. The name is ours alone, so that asking twice makes one. An
 // error that is not maybe says for sure that there is none.
 func (e *Engine) create(ctx context.Context, name string, made object) (maybe bool, err error) {
-	err = e.api.insist(ctx, createTimeout, func() error {
+	err = e.api.retry(ctx, createTimeout, func() error {
 		err := e.api.call(ctx, http.MethodPost, e.api.path("pods"), nil, made, nil)
 		if err != nil && isTemporary(err) && !isDial(err) {
 			maybe = true

@@ -54,8 +54,8 @@ func (b *box) route(ctx context.Context, policy sandbox.Policy) error {
 	return b.client.Route(ctx, address)
 }
 
-// openWay opens the way out, and looks once whether there is another.
-func (b *box) openWay(ctx context.Context) error {
+// openNetwork routes the proxy of the sandbox, and checks once whether pods reach more than that.
+func (b *box) openNetwork(ctx context.Context) error {
 	if err := b.route(ctx, b.spec.Network); err != nil {
 		return b.explain(err)
 	}

@@ -336,5 +336,12 @@ func (l *lostError) Error() string { return l.reason }
 
 // Is reports whether the target is the reason.
 func (l *lostError) Is(target error) bool {
-	return target == sandbox.ErrOutOfMemory && l.limit == sandbox.MemoryLimit
+	switch l.limit {
+	case sandbox.MemoryLimit:
+		return target == sandbox.ErrOutOfMemory
+	case sandbox.DiskLimit:
+		return target == sandbox.ErrExhausted
+	default:
+		return false
+	}
 }

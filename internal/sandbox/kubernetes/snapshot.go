@@ -71,7 +71,7 @@ func (e *Engine) note(ctx context.Context, key string, what *record) error {
 		}
 		value = string(text)
 	}
-	return e.api.insist(ctx, createTimeout, func() error {
+	return e.api.retry(ctx, createTimeout, func() error {
 		return e.api.call(ctx, http.MethodPatch, e.api.path("configmaps", indexName), nil, object{"data": object{key: value}}, nil)
 	})
 }

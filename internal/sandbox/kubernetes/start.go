@@ -68,7 +68,7 @@ func (b *box) begin(ctx context.Context, made object, from record) error {
 	if err := b.fill(ctx, from); err != nil {
 		return b.explain(err)
 	}
-	return b.openWay(ctx)
+	return b.openNetwork(ctx)
 }
 
 // awaitRunning waits until the pod's container runs.
@@ -117,7 +117,7 @@ func (e *Engine) sendGuest(ctx context.Context, name string) error {
 		return err
 	}
 	script := fmt.Sprintf("head -c %d >%s.new && chmod 755 %[2]s.new && mv %[2]s.new %[2]s", len(program), guestPath)
-	err = e.api.insist(ctx, createTimeout, func() error { return e.api.feed(ctx, name, []string{"sh", "-c", script}, program) })
+	err = e.api.retry(ctx, createTimeout, func() error { return e.api.feed(ctx, name, []string{"sh", "-c", script}, program) })
 	if err != nil {
 		return failed(err, "the guest's program cannot be sent into the pod")
 	}
@@ -142,8 +142,8 @@ func (b *box) connect(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	b.end = end
 	b.link = guest.NewLink()
-	b.working.Go(func() { b.carry(life) })
-	b.working.Go(func() { b.attend(life) })
+	b.working.Go(func() { b.keepConnected(life) })
+	b.working.Go(func() { b.watchPod(life) })
 	b.gate = b.engine.config.NewGate(b.spec.Network)
 	var err error
 	b.client, err = guest.NewLinkedClient(b.link, b.engine.config.Patience, func(c net.Conn) { b.gate.Serve(c) }, b.spec.Limits.Disk)

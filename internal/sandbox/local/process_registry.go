@@ -53,7 +53,7 @@ func (r ProcessRegistry) Open(spec sandbox.Spec) (sandbox.Info, string, error) {
 			return sandbox.Info{}, "", task.Wrap(task.DataDir, err, "the folder for a sandbox cannot be made")
 		}
 	}
-	if err := r.write(dir, entry{Info: info, Starter: os.Getpid(), Since: processBegan(os.Getpid())}); err != nil {
+	if err := r.write(dir, entry{Info: info, Starter: os.Getpid(), Since: startTime(os.Getpid())}); err != nil {
 		return sandbox.Info{}, "", errors.Join(err, workdir.Remove(dir)) // nobody would find it again
 	}
 	return info, dir, nil
@@ -61,7 +61,7 @@ func (r ProcessRegistry) Open(spec sandbox.Spec) (sandbox.Info, string, error) {
 
 // Record notes the process of a sandbox.
 func (r ProcessRegistry) Record(dir string, info sandbox.Info, process int) error {
-	return r.write(dir, entry{Info: info, Process: process, Began: processBegan(process), Starter: os.Getpid(), Since: processBegan(os.Getpid())})
+	return r.write(dir, entry{Info: info, Process: process, Began: startTime(process), Starter: os.Getpid(), Since: startTime(os.Getpid())})
 }
 
 func (r ProcessRegistry) write(dir string, what entry) error {
@@ -161,12 +161,12 @@ func (r ProcessRegistry) end(dir string, found entry) error {
 }
 
 func alive(process int, began string) bool {
-	return process > 0 && began != "" && processBegan(process) == began
+	return process > 0 && began != "" && startTime(process) == began
 }
 
-// processBegan is the time at which the kernel started the process, in its own
+// startTime is the time at which the kernel started the process, in its own
 // unit, or nothing when there is no such process or it has ended.
-func processBegan(process int) string {
+func startTime(process int) string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/stat")
 	if err != nil {
 		return ""

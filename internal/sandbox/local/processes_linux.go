@@ -90,7 +90,7 @@ func (p *Processes) Start(ctx context.Context, launch Launch) (*Process, error) 
 
 func (p *Process) start(ctx context.Context) error {
 	for _, folder := range []string{p.folders.Workspace, p.folders.Home, p.folders.Temporary} {
-		if err := Give(folder); err != nil {
+		if err := GiveToUser(folder); err != nil {
 			return fmt.Errorf("give %s to the sandbox: %w", folder, err)
 		}
 	}

@@ -28,6 +28,6 @@ func NewOwner() int {
 	return 0
 }
 
-// Give makes the sandbox's user the owner of a folder and everything in it, when
+// GiveToUser makes the sandbox's user the owner of a folder and everything in it, when
 // the program runs as the superuser. Links are not followed.
-func Give(dir string) error { return workdir.Own(dir, NewOwner()) }
+func GiveToUser(dir string) error { return workdir.Own(dir, NewOwner()) }

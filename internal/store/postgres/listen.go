@@ -76,7 +76,7 @@ func (s *listeningStore) listen(ctx context.Context) {
 	defer close(s.stopped)
 	pause := shortestPause
 	for ctx.Err() == nil {
-		heard := s.hear(ctx)
+		heard := s.listenOnce(ctx)
 		if heard {
 			pause = shortestPause
 		}
@@ -85,8 +85,8 @@ func (s *listeningStore) listen(ctx context.Context) {
 	}
 }
 
-// hear listens on one connection until it breaks, and reports whether it stood.
-func (s *listeningStore) hear(ctx context.Context) (stood bool) {
+// listenOnce listens on one connection until it breaks, and reports whether there was one.
+func (s *listeningStore) listenOnce(ctx context.Context) (stood bool) {
 	config, err := parse(s.url)
 	if err != nil {
 		return false // it was parsed before

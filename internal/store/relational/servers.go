@@ -44,8 +44,8 @@ func (n *notices) send(ctx context.Context, q session, all []store.Notice) error
 	return nil
 }
 
-// tell gives notices to everyone in the process.
-func (n *notices) tell(all ...store.Notice) {
+// publish passes notices to all listeners in the process.
+func (n *notices) publish(all ...store.Notice) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	for _, one := range all {
@@ -59,16 +59,16 @@ func (n *notices) tell(all ...store.Notice) {
 // nothing for what may have been missed.
 func (s *Store) Received(text string) {
 	if text == "" {
-		s.notices.tell(store.Notice{})
+		s.notices.publish(store.Notice{})
 		return
 	}
 	var one travelling
 	if err := json.Unmarshal([]byte(text), &one); err != nil {
-		s.notices.tell(store.Notice{}) // of a newer program: it may be anything
+		s.notices.publish(store.Notice{}) // of a newer program: it may be anything
 		return
 	}
 	if one.From != s.notices.self {
-		s.notices.tell(store.Notice{Topic: one.Topic, Subject: one.Subject})
+		s.notices.publish(store.Notice{Topic: one.Topic, Subject: one.Subject})
 	}
 }
 

@@ -68,7 +68,7 @@ func (s *Store) transaction(ctx context.Context, db *sql.DB, options sql.TxOptio
 	if err := tx.Commit(); err != nil {
 		return true, err
 	}
-	s.notices.tell(notices...)
+	s.notices.publish(notices...)
 	return true, nil
 }
 

@@ -25,7 +25,7 @@ func benchmarkClaim(b *testing.B, s store.Store, callers, size int) {
 		for n := hand; n < b.N; n += 16 {
 			var claims []store.Claim
 			for range size {
-				made, _, err := s.Assign(b.Context(), wanted(newKey()), nil)
+				made, _, err := s.Assign(b.Context(), newTaskOn(newKey()), nil)
 				if err != nil {
 					b.Error(err)
 					return

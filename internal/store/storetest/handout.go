@@ -146,7 +146,7 @@ func (h HandOut) queue(ctx context.Context, t *testing.T, s store.Store) {
 	const hands = 16
 	together(hands, func(hand int) {
 		for n := hand; n < h.Tasks; n += hands {
-			if _, _, err := s.Assign(ctx, wanted(newKey()), nil); err != nil {
+			if _, _, err := s.Assign(ctx, newTaskOn(newKey()), nil); err != nil {
 				t.Error(err)
 				return
 			}

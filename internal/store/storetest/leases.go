@@ -27,7 +27,7 @@ var leaseChecks = []check{
 
 func candidates(t *testing.T, s store.Store) {
 	add := func(priority int, ready time.Time) task.ID {
-		want := wanted(newKey())
+		want := newTaskOn(newKey())
 		want.Priority, want.ReadyAt = priority, ready
 		made, _, err := s.Assign(t.Context(), want, nil)
 		must(t, err)

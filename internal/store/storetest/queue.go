@@ -28,7 +28,7 @@ var queueChecks = []check{
 // queue makes a queued task as described.
 func queue(t *testing.T, s store.Store, change func(*store.NewTask)) task.Task {
 	t.Helper()
-	want := wanted(newKey())
+	want := newTaskOn(newKey())
 	change(&want)
 	made, queued, err := s.Assign(t.Context(), want, nil)
 	must(t, err)
@@ -123,7 +123,7 @@ func handOutTogether(t *testing.T, s store.Store) {
 }
 
 func sameOccasion(t *testing.T, s store.Store) {
-	want := wanted(newKey())
+	want := newTaskOn(newKey())
 	want.Occasion = "commit 1"
 	for i, step := range []struct {
 		occasion string
@@ -156,7 +156,7 @@ func taskOfBranch(t *testing.T, s store.Store) {
 		wantCode(t, err, task.NotFound)
 	}
 	moved(t, s, x, task.Withdrawn)
-	again := wanted(x.Key)
+	again := newTaskOn(x.Key)
 	again.Branch = "toryo/1-another-title"
 	made, _, err := s.Assign(t.Context(), again, nil)
 	must(t, err)
@@ -185,7 +185,7 @@ func release(t *testing.T, s store.Store) {
 	moved(t, s, x, task.Withdrawn)
 	must(t, s.Release(t.Context(), x.ID))
 	equal(t, len(unreleased()), 0)
-	_, queued, err := s.Assign(t.Context(), wanted(x.Key), nil)
+	_, queued, err := s.Assign(t.Context(), newTaskOn(x.Key), nil)
 	must(t, err)
 	equal(t, queued, true)
 	equal(t, unreleased(), []task.ID{x.ID})
@@ -197,7 +197,7 @@ func seenOn(t *testing.T, s store.Store) {
 		return ids(got[[]task.Task](t)(s.ListTasks(t.Context(), store.TaskFilter{SeenOn: true})))
 	}
 	first, second := newKey(), newKey()
-	want := wanted(newKey())
+	want := newTaskOn(newKey())
 	want.AssignedOn = task.KeysOf(first)
 	x, _, err := s.Assign(t.Context(), want, nil)
 	must(t, err)
@@ -211,7 +211,7 @@ func seenOn(t *testing.T, s store.Store) {
 	must(t, s.SeenOn(t.Context(), other.ID, task.KeysOf(second)))
 	equal(t, seen(), []task.ID{other.ID})
 	moved(t, s, other, task.Withdrawn)
-	want = wanted(other.Key)
+	want = newTaskOn(other.Key)
 	_, _, err = s.Assign(t.Context(), want, nil)
 	must(t, err)
 	equal(t, len(seen()), 0)

@@ -18,8 +18,8 @@ var serverChecks = []check{
 	{"of many who want to lead one does", leadTogether},
 	{"the clock goes on", clock},
 	{"whoever listens hears what is sent, and anything first", listen},
-	{"moves of tasks are heard, claims are not", hearMoves},
-	{"what happens on the board is heard", hearBoard},
+	{"moves of tasks are heard, claims are not", listenForMoves},
+	{"what happens on the board is heard", listenForBoard},
 	{"a subject that is too long or is not text is refused", badNotice},
 }
 
@@ -122,7 +122,7 @@ func listen(t *testing.T, s store.Store) {
 	}
 }
 
-func hearMoves(t *testing.T, s store.Store) {
+func listenForMoves(t *testing.T, s store.Store) {
 	heard := listenTo(t, s)
 	x := assigned(t, s)
 	changed := store.Notice{Topic: store.TasksChanged, Subject: string(x.ID)}
@@ -140,7 +140,7 @@ func hearMoves(t *testing.T, s store.Store) {
 	heard.wait(t, changed)
 }
 
-func hearBoard(t *testing.T, s store.Store) {
+func listenForBoard(t *testing.T, s store.Store) {
 	heard := listenTo(t, s)
 	_, err := s.AddBoardRepository(t.Context(), store.BoardRepository{Name: "team/app", DefaultBranch: "main"})
 	must(t, err)
@@ -168,7 +168,7 @@ func elsewhere(t *testing.T, open func() store.Store) {
 	heard.wait(t, store.Notice{}) // the connection stands
 	x := assigned(t, here)
 	heard.wait(t, store.Notice{Topic: store.TasksChanged, Subject: string(x.ID)})
-	_, _, err := here.Assign(t.Context(), wanted(newKey()), func(task.Task, task.Task) []store.Action {
+	_, _, err := here.Assign(t.Context(), newTaskOn(newKey()), func(task.Task, task.Task) []store.Action {
 		return []store.Action{{}} // cannot be stored: nothing happens
 	})
 	if err == nil {

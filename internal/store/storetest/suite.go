@@ -144,7 +144,7 @@ func newKey() task.Key {
 	return task.Key{Forge: task.GitHub, Repository: "owner/name", Kind: task.Issue, Number: numbers.Add(1)}
 }
 
-func wanted(key task.Key) store.NewTask {
+func newTaskOn(key task.Key) store.NewTask {
 	return store.NewTask{
 		Key: key, Type: task.Development, Role: "BACKENDCODER", Title: "title", URL: "https://forge.example/1",
 		Reason: task.ReasonAssigned,
@@ -154,7 +154,7 @@ func wanted(key task.Key) store.NewTask {
 // assigned makes a task that is queued in generation 1.
 func assigned(t testing.TB, s store.Store) task.Task {
 	t.Helper()
-	made, queued, err := s.Assign(t.Context(), wanted(newKey()), nil)
+	made, queued, err := s.Assign(t.Context(), newTaskOn(newKey()), nil)
 	must(t, err)
 	if !queued {
 		t.Fatal("a new task was not queued")

@@ -31,7 +31,7 @@ var taskChecks = []check{
 }
 
 func newTask(t *testing.T, s store.Store) {
-	want := wanted(newKey())
+	want := newTaskOn(newKey())
 	want.Priority, want.ReadyAt = 7, noon
 	want.Occasion, want.Branch, want.Author, want.BlockedBy = "abc", "toryo/1", "writer", task.KeysOf(newKey(), newKey())
 	made, queued, err := s.Assign(t.Context(), want, func(before, after task.Task) []store.Action {
@@ -57,7 +57,7 @@ func newTask(t *testing.T, s store.Store) {
 
 func activeNotAssigned(t *testing.T, s store.Store) {
 	first := running(t, s)
-	again := wanted(first.Key)
+	again := newTaskOn(first.Key)
 	again.Title = "another"
 	same, queued, err := s.Assign(t.Context(), again, func(task.Task, task.Task) []store.Action {
 		t.Error("effects of nothing")
@@ -77,7 +77,7 @@ func activeNotAssigned(t *testing.T, s store.Store) {
 func endedAssigned(t *testing.T, s store.Store) {
 	for _, end := range []task.Trigger{task.Finished, task.GaveUp, task.Withdrawn} {
 		ended := moved(t, s, running(t, s), end)
-		want := wanted(ended.Key)
+		want := newTaskOn(ended.Key)
 		want.Title, want.Role, want.Priority, want.Reason = "new title", "REVIEWER", 3, task.ReasonChangesRequested
 		next, queued, err := s.Assign(t.Context(), want, nil)
 		must(t, err)
@@ -96,7 +96,7 @@ func endedAssigned(t *testing.T, s store.Store) {
 
 func onePerType(t *testing.T, s store.Store) {
 	first := assigned(t, s)
-	want := wanted(first.Key)
+	want := newTaskOn(first.Key)
 	want.Type = task.Review
 	second, queued, err := s.Assign(t.Context(), want, nil)
 	must(t, err)
@@ -115,7 +115,7 @@ func onePerType(t *testing.T, s store.Store) {
 }
 
 func assignTogether(t *testing.T, s store.Store) {
-	want := wanted(newKey())
+	want := newTaskOn(newKey())
 	for round := range int64(3) {
 		var queues atomic.Int64
 		together(12, func(int) {
@@ -146,7 +146,7 @@ func badNewTask(t *testing.T, s store.Store) {
 		func(w *store.NewTask) { w.Title = "a\x00b" },
 		func(w *store.NewTask) { w.Role = "\xff" },
 	} {
-		want := wanted(newKey())
+		want := newTaskOn(newKey())
 		spoil(&want)
 		_, _, err := s.Assign(t.Context(), want, nil)
 		wantCode(t, err, task.Invalid)
@@ -303,7 +303,7 @@ func setPhase(t *testing.T, s store.Store) {
 
 func listTasks(t *testing.T, s store.Store) {
 	a, b, c := assigned(t, s), running(t, s), moved(t, s, running(t, s), task.Finished)
-	other := wanted(task.Key{Forge: task.GitLab, Repository: "group/sub/name", Kind: task.Pull, Number: 1})
+	other := newTaskOn(task.Key{Forge: task.GitLab, Repository: "group/sub/name", Kind: task.Pull, Number: 1})
 	other.Type = task.Review
 	d, _, err := s.Assign(t.Context(), other, nil)
 	must(t, err)

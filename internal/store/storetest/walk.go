@@ -13,7 +13,7 @@ import (
 // alone, and compares them at every step.
 func walk(t *testing.T, s store.Store) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := &walker{t: t, r: r, s: s, want: wanted(newKey())}
+		w := &walker{t: t, r: r, s: s, want: newTaskOn(newKey())}
 		r.Repeat(map[string]func(*rapid.T){
 			"assign": w.assign,
 			"claim":  w.claim,

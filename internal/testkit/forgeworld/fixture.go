@@ -98,7 +98,7 @@ func (f *Fixture) EditComment(t testing.TB, key task.Key, _, id, body string) {
 	f.World.Lock()
 	defer f.World.Unlock()
 	item := f.World.item(t, key)
-	for _, comments := range item.talk() {
+	for _, comments := range item.commentLists() {
 		for _, comment := range *comments {
 			if strconv.FormatInt(comment.ID, 10) == id {
 				comment.Edit(body)
@@ -109,8 +109,8 @@ func (f *Fixture) EditComment(t testing.TB, key task.Key, _, id, body string) {
 	t.Fatalf("%s has no comment %s", key, id)
 }
 
-// talk is the conversation of an item and those on its lines.
-func (i *Item) talk() []*[]*Comment {
+// commentLists is the conversation of an item and those on its lines.
+func (i *Item) commentLists() []*[]*Comment {
 	all := []*[]*Comment{&i.Comments}
 	for _, thread := range i.Threads {
 		all = append(all, &thread.Comments)
@@ -123,7 +123,7 @@ func (f *Fixture) RemoveComment(t testing.TB, key task.Key, _, id string) {
 	t.Helper()
 	f.World.Lock()
 	defer f.World.Unlock()
-	for _, comments := range f.World.item(t, key).talk() {
+	for _, comments := range f.World.item(t, key).commentLists() {
 		*comments = slices.DeleteFunc(*comments, func(c *Comment) bool { return strconv.FormatInt(c.ID, 10) == id })
 	}
 }
@@ -205,8 +205,8 @@ func (f *Fixture) Review(t testing.TB, key task.Key, author string, verdict forg
 	}
 }
 
-// Answer writes into a review thread.
-func (f *Fixture) Answer(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
+// Reply writes into a review thread.
+func (f *Fixture) Reply(t testing.TB, key task.Key, author string, thread forge.ReviewThread, body string) string {
 	t.Helper()
 	f.World.Lock()
 	defer f.World.Unlock()

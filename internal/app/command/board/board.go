@@ -91,7 +91,7 @@ func (o *onBoard) actor(ctx context.Context, b *forgeboard.Board) (string, error
 	if err != nil {
 		return "", err
 	}
-	made, err := b.Welcome(ctx, login, forge.AdminAccess)
+	made, err := b.EnsureUser(ctx, login, forge.AdminAccess)
 	if task.CodeOf(err) == task.Forbidden {
 		return "", task.Wrap(task.Forbidden, err, "you have no account on the board any more").WithHint("act as someone else with --as")
 	}

@@ -148,7 +148,7 @@ func commentCommand(p site.Program, kind task.ItemKind, what string) *cobra.Comm
 		if err != nil {
 			return err
 		}
-		if _, err := person.Say(c.Context(), key, text); err != nil {
+		if _, err := person.AddComment(c.Context(), key, text); err != nil {
 			return err
 		}
 		return o.confirm(key, "commented on")

@@ -82,7 +82,7 @@ func momentsOf(d wire.BoardDetails) []moment {
 		moments = append(moments, moment{event.At, fmt.Sprintf("\n* %s %s, %s\n", event.Actor, happened(event), event.At.Format(cli.Minutes))})
 	}
 	for _, comment := range d.Comments {
-		moments = append(moments, moment{comment.CreatedAt, "\n" + said(comment)})
+		moments = append(moments, moment{comment.CreatedAt, "\n" + commentText(comment)})
 	}
 	for _, review := range d.Reviews {
 		line := fmt.Sprintf("\n* %s %s, %s\n", review.Author, judged[review.Verdict], review.At.Format(cli.Minutes))
@@ -117,8 +117,8 @@ func happened(event wire.BoardEvent) string {
 	}
 }
 
-// said is a comment as it is printed.
-func said(comment wire.BoardComment) string {
+// commentText is a comment as it is printed.
+func commentText(comment wire.BoardComment) string {
 	edited := ""
 	if comment.UpdatedAt.After(comment.CreatedAt) {
 		edited = ", edited"
@@ -138,6 +138,6 @@ func printThread(text *strings.Builder, thread wire.BoardThread) {
 	}
 	fmt.Fprintf(text, "\n%s (thread %s)\n", place, thread.ID)
 	for _, comment := range thread.Comments {
-		text.WriteString("  " + strings.ReplaceAll(strings.TrimSuffix(said(comment), "\n"), "\n", "\n  ") + "\n")
+		text.WriteString("  " + strings.ReplaceAll(strings.TrimSuffix(commentText(comment), "\n"), "\n", "\n  ") + "\n")
 	}
 }

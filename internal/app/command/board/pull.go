@@ -29,7 +29,7 @@ func pullCommand(p site.Program) *cobra.Command {
 
 type boardPullCreate struct {
 	onBoard
-	proposal forge.Proposal
+	proposal forge.NewPull
 }
 
 func pullCreateCommand(p site.Program) *cobra.Command {
@@ -62,7 +62,7 @@ func pullCreateCommand(p site.Program) *cobra.Command {
 
 func (o *boardPullCreate) run(ctx context.Context) error {
 	return o.withPerson(ctx, func(person *forgeboard.Forge) error {
-		item, opened, err := person.Propose(ctx, o.repo, o.proposal)
+		item, opened, err := person.CreatePull(ctx, o.repo, o.proposal)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func replyCommand(p site.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := person.Answer(c.Context(), key, args[0], text); err != nil {
+		if _, err := person.AddReply(c.Context(), key, args[0], text); err != nil {
 			return err
 		}
 		return o.confirm(key, "answered on")
@@ -154,7 +154,7 @@ func reviewCommand(p site.Program) *cobra.Command {
 }
 
 func (o *boardReview) run(ctx context.Context, person *forgeboard.Forge, key task.Key) error {
-	judgement := forge.Judgement{Verdict: forge.Remark, Body: o.body}
+	judgement := forge.NewReview{Verdict: forge.Remark, Body: o.body}
 	done := "commented on"
 	switch {
 	case o.approve && o.request:
@@ -171,7 +171,7 @@ func (o *boardReview) run(ctx context.Context, person *forgeboard.Forge, key tas
 		}
 		judgement.Lines = append(judgement.Lines, line)
 	}
-	if _, err := person.Judge(ctx, key, judgement); err != nil {
+	if _, err := person.AddReview(ctx, key, judgement); err != nil {
 		return err
 	}
 	return o.confirm(key, done)

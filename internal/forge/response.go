@@ -172,9 +172,9 @@ func isTooLarge(err error) bool {
 	return is
 }
 
-// LimitAnswers returns a transport that fails when an answer is larger than the
+// LimitResponses returns a transport that fails when a response is larger than the
 // limit, instead of reading until memory is full.
-func LimitAnswers(next http.RoundTripper, limit int64) http.RoundTripper {
+func LimitResponses(next http.RoundTripper, limit int64) http.RoundTripper {
 	return limiting{next, limit}
 }
 
@@ -231,7 +231,7 @@ func HTTPClient(next http.RoundTripper) *http.Client {
 		next = http.DefaultTransport
 	}
 	return &http.Client{
-		Transport:     LimitAnswers(next, MaxAnswer),
+		Transport:     LimitResponses(next, MaxAnswer),
 		CheckRedirect: noRedirects,
 		Timeout:       2 * time.Minute,
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// desk is everything that people see and say, kept in memory. It outlasts runs.
-type desk struct {
+// fakeForge is a forge in memory. It outlasts runs.
+type fakeForge struct {
 	mu       sync.Mutex
 	comments []task.CommentEntry
 	fail     int // so many looks for comments fail
@@ -29,14 +29,14 @@ type desk struct {
 	unreferenced bool
 }
 
-func (d *desk) alive() error {
+func (d *fakeForge) alive() error {
 	if d.gone != nil && d.gone() {
 		return errCrash
 	}
 	return nil
 }
 
-func (d *desk) Comments(_ context.Context, after int64) ([]task.CommentEntry, error) {
+func (d *fakeForge) Comments(_ context.Context, after int64) ([]task.CommentEntry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.looks++
@@ -53,7 +53,7 @@ func (d *desk) Comments(_ context.Context, after int64) ([]task.CommentEntry, er
 	return found, d.alive()
 }
 
-func (d *desk) References(context.Context) ([]phase.Reference, error) {
+func (d *fakeForge) References(context.Context) ([]phase.Reference, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.unreferenced {
@@ -62,7 +62,7 @@ func (d *desk) References(context.Context) ([]phase.Reference, error) {
 	return d.references, d.alive()
 }
 
-func (d *desk) add(comments []Comment) {
+func (d *fakeForge) add(comments []Comment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range comments {
@@ -78,14 +78,14 @@ func (d *desk) add(comments []Comment) {
 	}
 }
 
-func (d *desk) Progress(_ context.Context, text string) error {
+func (d *fakeForge) Progress(_ context.Context, text string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.progress = append(d.progress, text)
 	return d.alive()
 }
 
-func (d *desk) Say(_ context.Context, name, text string) error {
+func (d *fakeForge) AddComment(_ context.Context, name, text string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.alive(); err != nil {
@@ -98,7 +98,7 @@ func (d *desk) Say(_ context.Context, name, text string) error {
 	return nil
 }
 
-func (d *desk) Reply(_ context.Context, name, thread, text string) error {
+func (d *fakeForge) Reply(_ context.Context, name, thread, text string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.alive(); err != nil {
@@ -111,7 +111,7 @@ func (d *desk) Reply(_ context.Context, name, thread, text string) error {
 	return nil
 }
 
-func (d *desk) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pulled, error) {
+func (d *fakeForge) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pulled, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.alive(); err != nil {
@@ -128,7 +128,7 @@ func (d *desk) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pulled, e
 }
 
 // everything is all that people can read.
-func (d *desk) everything() string {
+func (d *fakeForge) everything() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var parts []string

@@ -17,16 +17,16 @@ const haltWithin = 30 * time.Second
 // they are of use, and not needed.
 const referencesWithin = 20 * time.Second
 
-// desk is the run's way to people and the forge, through the server.
-type desk struct{ hold *hold }
+// runForge implements phase.Forge with requests to the server.
+type runForge struct{ hold *hold }
 
-// Comments implements phase.Desk.
-func (d desk) Comments(_ context.Context, after int64) ([]task.CommentEntry, error) {
+// Comments implements phase.Forge.
+func (d runForge) Comments(_ context.Context, after int64) ([]task.CommentEntry, error) {
 	return d.hold.inbox.after(after), nil
 }
 
-// References implements phase.Desk.
-func (d desk) References(ctx context.Context) ([]phase.Reference, error) {
+// References implements phase.Forge.
+func (d runForge) References(ctx context.Context) ([]phase.Reference, error) {
 	ctx, cancel := context.WithTimeout(ctx, referencesWithin)
 	defer cancel()
 	found, err := persist(ctx, callTimeout, d.hold.held.References)
@@ -39,33 +39,33 @@ func (d desk) References(ctx context.Context) ([]phase.Reference, error) {
 	return references, err
 }
 
-// Progress implements phase.Desk.
-func (d desk) Progress(_ context.Context, text string) error {
+// Progress implements phase.Forge.
+func (d runForge) Progress(_ context.Context, text string) error {
 	d.hold.progress.set(d.hold.clean(text))
 	return nil
 }
 
-// Say implements phase.Desk.
-func (d desk) Say(ctx context.Context, name, text string) error {
-	return d.say(ctx, wire.Say{Name: name, Text: text})
+// AddComment implements phase.Forge.
+func (d runForge) AddComment(ctx context.Context, name, text string) error {
+	return d.post(ctx, wire.NewComment{Name: name, Text: text})
 }
 
-// Reply implements phase.Desk.
-func (d desk) Reply(ctx context.Context, name, thread, text string) error {
-	return d.say(ctx, wire.Say{Name: name, Text: text, Thread: thread})
+// Reply implements phase.Forge.
+func (d runForge) Reply(ctx context.Context, name, thread, text string) error {
+	return d.post(ctx, wire.NewComment{Name: name, Text: text, Thread: thread})
 }
 
-func (d desk) say(ctx context.Context, say wire.Say) error {
+func (d runForge) post(ctx context.Context, say wire.NewComment) error {
 	say.Text = d.hold.clean(say.Text)
 	_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, d.hold.held.Say(ctx, say)
+		return struct{}{}, d.hold.held.AddComment(ctx, say)
 	})
 	return err
 }
 
-// OpenPull implements phase.Desk. The server refuses it while a stop is on its
+// OpenPull implements phase.Forge. The server refuses it while a stop is on its
 // way to this run; then the end of the run is waited for.
-func (d desk) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, error) {
+func (d runForge) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, error) {
 	open.Title, open.Body = d.hold.clean(open.Title), d.hold.clean(open.Body)
 	if open.Verdict != nil {
 		fitted := open.Verdict.Fit(d.hold.clean)

@@ -68,17 +68,17 @@ type Thread struct {
 	Comments []task.CommentEntry
 }
 
-// Desk is a run's way to the world outside of its workspace: to the people and
-// to the forge. A call may be repeated after a crash: what has the same name is
+// Forge is the forge as a run sees it: it reads comments of people, and writes comments and
+// pull requests. A call may be repeated after a crash: what has the same name is
 // done once.
 //
 // Stop and pause do not come through it. They end the context of the run, with a
 // [Halt] as its cause, in the middle of whatever is going on.
-type Desk interface {
-	// Comments returns what people said after the position, in the order of their
-	// positions, as far as this machine has heard. It asks nobody, does not wait and
+type Forge interface {
+	// Comments returns the comments after the position, in the order of their positions,
+	// as far as this machine has received them. It makes no request, does not wait and
 	// changes nothing. The position of the last one is that of the last change that was
-	// heard of, also if that change took back what nobody has taken up.
+	// received, also if that change took back what nobody has taken up.
 	Comments(ctx context.Context, after int64) ([]task.CommentEntry, error)
 	// References returns the other items that the text of the task's own item
 	// names, as far as they can be read. Whoever keeps the items decides which
@@ -87,8 +87,8 @@ type Desk interface {
 	// Progress brings the one comment that shows how the run is getting on up to
 	// date. It does not wait for the forge.
 	Progress(ctx context.Context, text string) error
-	// Say writes a comment of its own, once for each name.
-	Say(ctx context.Context, name, text string) error
+	// AddComment writes a comment, once for each name.
+	AddComment(ctx context.Context, name, text string) error
 	// Reply answers in a review thread, once for each name.
 	Reply(ctx context.Context, name, thread, text string) error
 	// OpenPull publishes the branch and opens a pull request, or brings the one

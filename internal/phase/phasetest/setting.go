@@ -16,9 +16,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox"
 )
 
-// Equipment is what a scenario changes about how its runs go. It can be sent to
+// Setting is what a scenario changes about how its runs go. It can be sent to
 // another process as JSON.
-type Equipment struct {
+type Setting struct {
 	Language string   `yaml:"language"`
 	Every    int      `yaml:"check_interval"`
 	Limits   Limits   `yaml:"limits"`
@@ -59,10 +59,10 @@ const shell = `
 // goCache is the folder in the workspace with what Go has compiled.
 const goCache = ".go-cache"
 
-// Equip changes the options of a run. Besides what the scenario asks for, there
+// Apply changes the options of a run. Besides what the scenario asks for, there
 // is the environment shell, set-up has no network, and its waits before it tries
 // again take no time.
-func (e Equipment) Equip(options *phase.Options) error {
+func (e Setting) Apply(options *phase.Options) error {
 	table, err := options.Setup.Table.With([]byte(shell))
 	if err != nil {
 		return err
@@ -89,23 +89,23 @@ func (e Equipment) Equip(options *phase.Options) error {
 	return nil
 }
 
-// Furnish puts what the scenario has ready into the workspace of a run, and into every
+// PrepareWorkspace puts what the scenario has ready into the workspace of a run, and into every
 // folder to which the repository that it returns exports files: each has a sandbox of
 // its own.
-func (e Equipment) Furnish(ctx context.Context, repository phase.Repository) (phase.Repository, error) {
+func (e Setting) PrepareWorkspace(ctx context.Context, repository phase.Repository) (phase.Repository, error) {
 	if !e.Compiled {
 		return repository, nil
 	}
 	if err := putCompiled(repository.Workspace()); err != nil {
 		return nil, err
 	}
-	return furnished{repository}, repository.Exclude(ctx, []string{goCache})
+	return preparedRepository{repository}, repository.Exclude(ctx, []string{goCache})
 }
 
-// furnished exports files to folders that have what Go has compiled.
-type furnished struct{ phase.Repository }
+// preparedRepository exports files to folders that have what Go has compiled.
+type preparedRepository struct{ phase.Repository }
 
-func (f furnished) Export(ctx context.Context, commit string) (phase.Export, error) {
+func (f preparedRepository) Export(ctx context.Context, commit string) (phase.Export, error) {
 	files, err := f.Repository.Export(ctx, commit)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ import (
 // that is not committed, no state of its shell. The environment is the one that set-up
 // has made, from its snapshot where there is one. What the work needs of packages comes
 // there by the project's own manifests: if those changed, it is set up anew.
-type ground struct {
+type verificationSandbox struct {
 	trial
 	of      *run
 	files   Export
@@ -34,14 +34,14 @@ type ground struct {
 	problem string          // why the environment is not ready
 }
 
-// newGround makes one for the files of a commit, with the environment of a receipt.
+// newVerificationSandbox makes one for the files of a commit, with the environment of a receipt.
 // Unavailable says that it could not be had, for a reason that is not the commit's.
-func (r *run) newGround(ctx context.Context, commit string, receipt environment.Receipt) (*ground, error) {
+func (r *run) newVerificationSandbox(ctx context.Context, commit string, receipt environment.Receipt) (*verificationSandbox, error) {
 	files, err := r.Repository.Export(ctx, commit)
 	if err != nil {
 		return nil, fmt.Errorf("export the files to verify: %w", err)
 	}
-	made := &ground{of: r, files: files}
+	made := &verificationSandbox{of: r, files: files}
 	if err := made.prepare(ctx, receipt); err != nil {
 		made.close(ctx)
 		return nil, err
@@ -52,7 +52,7 @@ func (r *run) newGround(ctx context.Context, commit string, receipt environment.
 // outages are failures that say nothing about the files.
 var outages = []environment.Kind{environment.Network, environment.Server, environment.Lock, environment.Container, environment.Resource}
 
-func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error {
+func (g *verificationSandbox) prepare(ctx context.Context, receipt environment.Receipt) error {
 	if err := g.of.giveToSandbox(g.files.Dir()); err != nil {
 		return fmt.Errorf("give the files to verify to the sandbox: %w", err)
 	}
@@ -78,7 +78,7 @@ func (g *ground) prepare(ctx context.Context, receipt environment.Receipt) error
 
 // restore makes the files those of the commit again, whatever was run there, and names
 // those that were not.
-func (g *ground) restore(ctx context.Context) ([]string, error) {
+func (g *verificationSandbox) restore(ctx context.Context) ([]string, error) {
 	restored, err := g.files.Restore(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("restore the files to verify: %w", err)
@@ -92,7 +92,7 @@ func (g *ground) restore(ctx context.Context) ([]string, error) {
 }
 
 // build runs the command that builds a project. The files are the commit's afterwards.
-func (g *ground) build(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+func (g *verificationSandbox) build(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
 	ran, err := g.try(ctx, command)
 	if err == nil {
 		_, err = g.restore(ctx)
@@ -101,7 +101,7 @@ func (g *ground) build(ctx context.Context, command sandbox.Command) (*environme
 }
 
 // test runs the tests of a project, and says which files they have changed.
-func (g *ground) test(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
+func (g *verificationSandbox) test(ctx context.Context, command sandbox.Command) (*environment.Baseline, error) {
 	ran, err := g.testOnly(ctx, command, nil)
 	if err != nil {
 		return nil, cause(ctx, err)
@@ -112,7 +112,7 @@ func (g *ground) test(ctx context.Context, command sandbox.Command) (*environmen
 
 // close ends the sandbox and removes the files. What is left of them goes with the
 // workspace.
-func (g *ground) close(ctx context.Context) {
+func (g *verificationSandbox) close(ctx context.Context) {
 	var err error
 	if g.box != nil {
 		err = g.box.Stop(context.WithoutCancel(ctx))
@@ -356,7 +356,7 @@ func (r *run) examine(ctx context.Context, verdict *Verdict, runs []tested) erro
 
 // testCommit builds and tests what would be published, in a sandbox of its own.
 func (r *run) testCommit(ctx context.Context, setup *SetupEntry, projects []environment.ProjectSetup, verdict *Verdict) ([]tested, error) {
-	on, err := r.newGround(ctx, verdict.Commit, setup.Receipt)
+	on, err := r.newVerificationSandbox(ctx, verdict.Commit, setup.Receipt)
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +377,7 @@ func (r *run) testCommit(ctx context.Context, setup *SetupEntry, projects []envi
 
 // testProjects runs the tests of the projects that the change touches, and if those are
 // good, of the others.
-func (r *run) testProjects(ctx context.Context, on *ground, projects []environment.ProjectSetup, verdict *Verdict) ([]tested, error) {
+func (r *run) testProjects(ctx context.Context, on *verificationSandbox, projects []environment.ProjectSetup, verdict *Verdict) ([]tested, error) {
 	diff, err := r.Repository.Diff(ctx, verdict.Commit)
 	if err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ var places = map[string]func(wire.Assignment) string{
 	},
 }
 
-// CheckWords says whether a command can be filled in.
-func CheckWords(words []string) error {
+// CheckCommand returns an error if a word of a command has a placeholder that is not known.
+func CheckCommand(words []string) error {
 	if len(words) == 0 {
 		return task.Errorf(task.BadConfig, "the command is empty")
 	}

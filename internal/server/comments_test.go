@@ -27,8 +27,8 @@ func (w *workshop) look(t *testing.T, id task.ID) {
 	}
 }
 
-// heardBy returns what a run hears after a position, as "change author: text".
-func heardBy(t *testing.T, held *wire.Held, after int64) (heard []string, last int64) {
+// commentsAfter returns the comments that a run receives after a position, as "change author: text".
+func commentsAfter(t *testing.T, held *wire.RunClient, after int64) (heard []string, last int64) {
 	t.Helper()
 	for {
 		signals, err := held.Signals(t.Context(), after, 0)
@@ -56,19 +56,19 @@ func TestCommentsAreHeardOnce(t *testing.T) {
 		t.Helper()
 		w := newWorkshop(t, database)
 		made := w.issue(t, "Fix the gate")
-		early := w.forge.Say(made.Key, "alice", "it squeaks")
-		w.forge.Say(made.Key, "bob", "since May")
+		early := w.forge.AddComment(made.Key, "alice", "it squeaks")
+		w.forge.AddComment(made.Key, "bob", "since May")
 		held, _ := w.claim(t, made.ID)
 		w.look(t, made.ID)
-		if heard, _ := heardBy(t, held, 0); heard != nil {
+		if heard, _ := commentsAfter(t, held, 0); heard != nil {
 			t.Errorf("at the start the run hears %q", heard)
 		}
 		arrived := await(t, held)
-		paint := w.forge.Say(made.Key, "alice", "paint it")
+		paint := w.forge.AddComment(made.Key, "alice", "paint it")
 		for _, own := range []string{"toryo-bot", "Toryo-Bot", "toryo-bot[bot]"} {
-			w.forge.Say(made.Key, own, "I am at it")
+			w.forge.AddComment(made.Key, own, "I am at it")
 		}
-		w.forge.Say(made.Key, "bob", "green, please")
+		w.forge.AddComment(made.Key, "bob", "green, please")
 		w.changes.Publish(items.Change{Items: []task.Key{made.Key}})
 		signals := <-arrived
 		if len(signals.Comments) != 2 || signals.Comments[0].Body != "paint it" || signals.Comments[1].Author != "bob" {
@@ -80,12 +80,12 @@ func TestCommentsAreHeardOnce(t *testing.T) {
 		w.look(t, made.ID)
 		w.forge.DeleteComment(made.Key, early.ID)
 		w.look(t, made.ID)
-		heard, last := heardBy(t, held, 0)
+		heard, last := commentsAfter(t, held, 0)
 		want := []string{"new alice: paint it", "new bob: green, please", "edited alice: paint it twice", "deleted alice: it squeaks"}
 		if !slices.Equal(heard, want) {
 			t.Errorf("the run hears %q, want %q", heard, want)
 		}
-		if again, _ := heardBy(t, held, last); again != nil {
+		if again, _ := commentsAfter(t, held, last); again != nil {
 			t.Errorf("after the last position it hears %q", again)
 		}
 	})
@@ -98,7 +98,7 @@ func TestOldSnapshotChangesNothing(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "Fix the gate")
 	held, running := w.claim(t, made.ID)
-	edited, deleted := w.forge.Say(made.Key, "alice", "one"), w.forge.Say(made.Key, "alice", "two")
+	edited, deleted := w.forge.AddComment(made.Key, "alice", "one"), w.forge.AddComment(made.Key, "alice", "two")
 	old, err := w.snapshots.Get(t.Context(), made.Key, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -106,13 +106,13 @@ func TestOldSnapshotChangesNothing(t *testing.T) {
 	w.look(t, made.ID)
 	w.forge.Edit(made.Key, edited.ID, "uno")
 	w.forge.DeleteComment(made.Key, deleted.ID)
-	w.forge.Say(made.Key, "alice", "three")
+	w.forge.AddComment(made.Key, "alice", "three")
 	w.look(t, made.ID)
-	before, _ := heardBy(t, held, 0)
+	before, _ := commentsAfter(t, held, 0)
 	if err := w.talk.Update(t.Context(), running, old); err != nil {
 		t.Fatal(err)
 	}
-	if after, _ := heardBy(t, held, 0); !slices.Equal(before, after) || len(after) != 5 {
+	if after, _ := commentsAfter(t, held, 0); !slices.Equal(before, after) || len(after) != 5 {
 		t.Errorf("an old snapshot makes %q of %q", after, before)
 	}
 }
@@ -127,11 +127,11 @@ func TestManyComments(t *testing.T) {
 		held, _ := w.claim(t, made.ID)
 		var want []string
 		for i := range 1000 {
-			w.forge.Say(made.Key, "alice", fmt.Sprint(i))
+			w.forge.AddComment(made.Key, "alice", fmt.Sprint(i))
 			want = append(want, fmt.Sprintf("new alice: %d", i))
 		}
 		w.look(t, made.ID)
-		if heard, _ := heardBy(t, held, 0); !slices.Equal(heard, want) {
+		if heard, _ := commentsAfter(t, held, 0); !slices.Equal(heard, want) {
 			t.Errorf("of 1000 comments %d arrive, the first %q", len(heard), heard[:min(3, len(heard))])
 		}
 	})
@@ -156,10 +156,10 @@ func TestAcceptFrom(t *testing.T) {
 				w.forge.SetAccess(repository, reader, forge.ReadAccess)
 			}
 			made := w.issue(t, "Fix the gate")
-			w.forge.Say(made.Key, "early", "hello")
+			w.forge.AddComment(made.Key, "early", "hello")
 			held, _ := w.claim(t, made.ID)
 			for i, author := range []string{"alice", "early", "writer", "stranger"} {
-				w.forge.Say(made.Key, author, string(rune('a'+i)))
+				w.forge.AddComment(made.Key, author, string(rune('a'+i)))
 			}
 			w.look(t, made.ID)
 			w.look(t, made.ID)
@@ -191,9 +191,9 @@ func TestAnAnswerIsHeardWhereCommentsAreNot(t *testing.T) {
 		w := newWorkshop(t, database, setting{silent: true})
 		made := w.issue(t, "Repair the gate")
 		held, _ := w.claim(t, made.ID)
-		early := w.forge.Say(made.Key, "alice", "during the work")
+		early := w.forge.AddComment(made.Key, "alice", "during the work")
 		w.look(t, made.ID)
-		if err := held.Say(t.Context(), wire.Say{Name: "1-question-3", Text: "Green or red?"}); err != nil {
+		if err := held.AddComment(t.Context(), wire.NewComment{Name: "1-question-3", Text: "Green or red?"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
@@ -203,14 +203,14 @@ func TestAnAnswerIsHeardWhereCommentsAreNot(t *testing.T) {
 		w.settle(t, made.Key)
 		w.look(t, made.ID)
 		w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer) // nobody has answered
-		w.forge.Say(made.Key, "alice", "paint it green")
+		w.forge.AddComment(made.Key, "alice", "paint it green")
 		w.look(t, made.ID)
 		w.wantState(t, made.ID, task.Queued, task.ReasonResumed)
 		held, _ = w.goOn(t, made.ID)
-		w.forge.Say(made.Key, "alice", "after the answer")
+		w.forge.AddComment(made.Key, "alice", "after the answer")
 		w.forge.Edit(made.Key, early.ID, "changed after the answer")
 		w.look(t, made.ID)
-		heard, _ := heardBy(t, held, 0)
+		heard, _ := commentsAfter(t, held, 0)
 		if len(heard) != 1 || heard[0] != "new alice: paint it green" {
 			t.Errorf("the run hears %q", heard)
 		}
@@ -224,14 +224,14 @@ func TestAnEditIsAnAnswerWhereCommentsAreNotHeard(t *testing.T) {
 	w := onSQLite(t, setting{silent: true})
 	made := w.issue(t, "Repair the gate")
 	held, _ := w.claim(t, made.ID)
-	said := w.forge.Say(made.Key, "alice", "during the work")
+	said := w.forge.AddComment(made.Key, "alice", "during the work")
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)
 	w.look(t, made.ID)
 	w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
-	w.forge.Later(time.Minute)
+	w.forge.Advance(time.Minute)
 	w.forge.Edit(made.Key, said.ID, "green")
 	w.look(t, made.ID)
 	w.wantState(t, made.ID, task.Queued, task.ReasonResumed)
@@ -248,9 +248,9 @@ func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
 			w.forge.SetAccess(repository, "writer", forge.WriteAccess)
 			made := w.issue(t, "Fix the gate")
 			held, _ := w.claim(t, made.ID)
-			w.forge.Say(made.Key, "writer", "before the question")
+			w.forge.AddComment(made.Key, "writer", "before the question")
 			w.look(t, made.ID)
-			_, last := heardBy(t, held, 0)
+			_, last := commentsAfter(t, held, 0)
 			if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, last))}); err != nil {
 				t.Fatal(err)
 			}
@@ -258,12 +258,12 @@ func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.settle(t, made.Key)
-			w.forge.Say(made.Key, "stranger", "whatever")
+			w.forge.AddComment(made.Key, "stranger", "whatever")
 			w.look(t, made.ID)
 			w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
 			rung, stop := w.notifier.ListenAll()
 			defer stop()
-			w.forge.Say(made.Key, "writer", "paint it green")
+			w.forge.AddComment(made.Key, "writer", "paint it green")
 			if told {
 				w.changes.Publish(items.Change{Items: []task.Key{made.Key}})
 			} else {
@@ -289,7 +289,7 @@ func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
 				}
 			}
 			next, _ := w.goOn(t, made.ID)
-			if heard, _ := heardBy(t, next, last); !slices.Contains(heard, "new writer: paint it green") {
+			if heard, _ := commentsAfter(t, next, last); !slices.Contains(heard, "new writer: paint it green") {
 				t.Errorf("the run that goes on hears %q", heard)
 			}
 		})
@@ -312,14 +312,14 @@ func TestAPauseOfATaskThatAsks(t *testing.T) {
 	w.settle(t, made.Key)
 	w.look(t, made.ID)
 	w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
-	w.forge.Say(made.Key, "alice", "paint it green")
+	w.forge.AddComment(made.Key, "alice", "paint it green")
 	w.look(t, made.ID)
 	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
 	if _, err := w.controller.Resume(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	held, _ = w.goOn(t, made.ID)
-	if heard, _ := heardBy(t, held, 0); !slices.Contains(heard, "new alice: paint it green") {
+	if heard, _ := commentsAfter(t, held, 0); !slices.Contains(heard, "new alice: paint it green") {
 		t.Errorf("the run hears %q", heard)
 	}
 }
@@ -356,7 +356,7 @@ func TestACommentDoesNotLiftAPause(t *testing.T) {
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused"}); err != nil {
 		t.Fatal(err)
 	}
-	w.forge.Say(made.Key, "alice", "and the fence")
+	w.forge.AddComment(made.Key, "alice", "and the fence")
 	w.look(t, made.ID)
 	w.wantState(t, made.ID, task.Paused, task.ReasonPauseRequested)
 }
@@ -369,8 +369,8 @@ func TestUnknownAccessIsLookedUpAgain(t *testing.T) {
 	w.forge.SetAccess(repository, "writer", forge.WriteAccess)
 	made := w.issue(t, "Fix the gate")
 	held, running := w.claim(t, made.ID)
-	w.forge.Say(made.Key, "writer", "paint it")
-	w.forge.Misbehave(func(call dummy.Call) dummy.Fault {
+	w.forge.AddComment(made.Key, "writer", "paint it")
+	w.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "Access" {
 			return dummy.Refuse
 		}
@@ -380,9 +380,9 @@ func TestUnknownAccessIsLookedUpAgain(t *testing.T) {
 	if err := w.watcher.Look(t.Context(), running); err == nil {
 		t.Error("nobody says that the access is not known")
 	}
-	w.forge.Misbehave(nil)
+	w.forge.SetFaults(nil)
 	w.look(t, made.ID)
-	if heard, _ := heardBy(t, held, 0); !slices.Equal(heard, []string{"new writer: paint it"}) {
+	if heard, _ := commentsAfter(t, held, 0); !slices.Equal(heard, []string{"new writer: paint it"}) {
 		t.Errorf("the run hears %q", heard)
 	}
 }
@@ -404,7 +404,7 @@ func TestReviewComments(t *testing.T) {
 		held, _ := w.claim(t, made.ID)
 		w.forge.AddThread(key, "bob", "main.go", 3, "why?")
 		w.look(t, made.ID)
-		heard, _ := heardBy(t, held, 0)
+		heard, _ := commentsAfter(t, held, 0)
 		if want := map[bool][]string{true: {"new bob: why?"}}[read]; !slices.Equal(heard, want) {
 			t.Errorf("read %v: the run hears %q", read, heard)
 		}
@@ -418,8 +418,8 @@ func TestNewLifeBeginsWithWhatIsThere(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "Fix the gate")
 	w.claim(t, made.ID)
-	gone := w.forge.Say(made.Key, "alice", "never taken up")
-	w.forge.Say(made.Key, "alice", "nor this")
+	gone := w.forge.AddComment(made.Key, "alice", "never taken up")
+	w.forge.AddComment(made.Key, "alice", "nor this")
 	w.look(t, made.ID)
 	w.forge.DeleteComment(made.Key, gone.ID)
 	if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
@@ -438,7 +438,7 @@ func TestNewLifeBeginsWithWhatIsThere(t *testing.T) {
 		t.Errorf("with the assignment the run is told %+v, %v", told, err)
 	}
 	w.look(t, made.ID)
-	if heard, _ := heardBy(t, held, 0); heard != nil {
+	if heard, _ := commentsAfter(t, held, 0); heard != nil {
 		t.Errorf("the new run hears %q", heard)
 	}
 }
@@ -493,16 +493,16 @@ func TestCommentsThatCameTooLate(t *testing.T) {
 	w := onSQLite(t)
 	made := w.issue(t, "Fix the gate")
 	held, _ := w.claim(t, made.ID)
-	w.forge.Say(made.Key, "alice", "paint it")
+	w.forge.AddComment(made.Key, "alice", "paint it")
 	w.look(t, made.ID)
-	_, taken := heardBy(t, held, 0)
+	_, taken := commentsAfter(t, held, 0)
 	signal := fmt.Sprintf(`{"signal":{"signal":"comments","position":%d}}`, taken)
 	if _, err := held.Report(t.Context(), []wire.Entry{entry(1, task.SignalTaken, signal)}); err != nil {
 		t.Fatal(err)
 	}
-	w.forge.Say(made.Key, "bob", "green, please")
-	w.forge.Say(made.Key, "bob", "or red")
-	w.forge.Say(made.Key, "toryo-bot", "I am at it")
+	w.forge.AddComment(made.Key, "bob", "green, please")
+	w.forge.AddComment(made.Key, "bob", "or red")
+	w.forge.AddComment(made.Key, "toryo-bot", "I am at it")
 	w.look(t, made.ID)
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Comment: "It is done."}); err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func TestLimitAnswers(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}))
 		t.Cleanup(server.Close)
-		client := &http.Client{Transport: forge.LimitAnswers(http.DefaultTransport, 10)}
+		client := &http.Client{Transport: forge.LimitResponses(http.DefaultTransport, 10)}
 		read := func(path string) error {
 			answer, err := client.Get(server.URL + path)
 			if err != nil {

@@ -1,0 +1,47 @@
+// Package local is what a run needs that has no server and no forge: its budget is kept
+// in memory, and what it says to people is printed.
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
+)
+
+// Forge stands in for a forge in a local run: comments are printed on the terminal.
+type Forge struct {
+	Out        io.Writer
+	Repository string // as it is shown to people
+}
+
+var _ phase.Forge = Forge{}
+
+// Comments implements phase.Forge.
+func (Forge) Comments(context.Context, int64) ([]task.CommentEntry, error) { return nil, nil }
+
+// References implements phase.Forge: there are no other items.
+func (Forge) References(context.Context) ([]phase.Reference, error) { return nil, nil }
+
+// Progress implements phase.Forge. The journal is shown already.
+func (Forge) Progress(context.Context, string) error { return nil }
+
+// AddComment implements phase.Forge.
+func (d Forge) AddComment(_ context.Context, _, text string) error {
+	_, err := fmt.Fprintf(d.Out, "\n%s\n\n", textfmt.Plain(text))
+	return err
+}
+
+// Reply implements phase.Forge.
+func (d Forge) Reply(ctx context.Context, name, _, text string) error {
+	return d.AddComment(ctx, name, text)
+}
+
+// OpenPull implements phase.Forge: the branch is all that there is.
+func (d Forge) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pulled, error) {
+	_, err := fmt.Fprintf(d.Out, "\n%s\n\n%s\n\nbranch %s of %s is at %s\n", textfmt.Plain(open.Title), textfmt.Plain(open.Body), open.Branch, d.Repository, open.Commit)
+	return phase.Pulled{URL: "branch " + open.Branch, Opened: true}, err
+}

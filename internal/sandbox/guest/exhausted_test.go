@@ -1,0 +1,35 @@
+package guest
+
+import (
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// TestGuestWithoutResources: the host learns that an error of the guest was a lack of
+// resources by a field, whatever its text.
+func TestGuestWithoutResources(t *testing.T) {
+	t.Parallel()
+	for cause, exhausted := range map[error]bool{syscall.ENOMEM: true, syscall.EAGAIN: true, syscall.ENOENT: false} {
+		commands := forgingGuest(t, t.TempDir(), func(stream net.Conn) {
+			if err := writeMessage(stream, frameEnd, failedEnd(cause)); err != nil {
+				t.Error(err)
+			}
+		})
+		_, err := commands.Run(t.Context(), sandbox.Command{Text: "true"})
+		if task.CodeOf(err) != task.Unavailable || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("a command that fails with %v gave %v", cause, err)
+		}
+		files := forgingGuest(t, t.TempDir(), func(stream net.Conn) {
+			if err := writeMessage(stream, frameAnswer, failedAnswer(cause)); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := files.Leave(t.Context()); task.CodeOf(err) != task.Unavailable || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("a request that fails with %v gave %v", cause, err)
+		}
+	}
+}
