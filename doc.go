@@ -52,6 +52,9 @@
 // the default) and postgres (for several servers) say the same SQL, which is in
 // store/relational, and pass the same suite, store/storetest.
 //
+// Package [github.com/toryo-dev/toryo/internal/journal] reads the journal of a task for
+// people; the pages and the terminal lay out what it reads.
+//
 // Package [github.com/toryo-dev/toryo/internal/access] makes and checks API
 // tokens and knows what each role may do.
 //
@@ -98,7 +101,8 @@
 // [github.com/toryo-dev/toryo/internal/sandbox] is the port to the only place
 // where code of others runs: its adapters docker, bubblewrap and landlock pass the
 // suite sandbox/sandboxtest, sandbox/guest is the program inside and
-// sandbox/egress the proxy that is its only way out.
+// sandbox/egress the proxy that is its only way out. Limits are kept by sandbox/cgroup,
+// sandbox/disk and sandbox/seccomp.
 //
 // # The program
 //

@@ -19,12 +19,39 @@ const anyAgent = "an agent that holds nothing"
 // served last is known to the servers alone, so that among repositories that run
 // equally many tasks the oldest task stands first here.
 func Explain(ctx context.Context, from store.Leases, limits Limits, now time.Time, agent string) ([]Verdict, error) {
-	queue, err := from.Queue(ctx, now.Add(always), 0)
-	if err != nil {
-		return nil, err
-	}
 	if agent == "" {
 		agent = anyAgent
 	}
-	return Order(Situation{Now: now, Queued: queue.Ready, Running: queue.Running, Agents: []string{agent}, Limits: limits}), nil
+	situation, err := readSituation(ctx, from, limits, now, now.Add(always), agent)
+	if err != nil {
+		return nil, err
+	}
+	return Order(situation), nil
+}
+
+// InOrder says in which order the tasks whose time has come are handed out, and what each
+// waits for. No agent asks at this moment: one that did would have a task. So no task is
+// next, as it may be for [Explain].
+func (h *HandOut) InOrder(ctx context.Context) ([]Verdict, error) {
+	now := h.options.Now()
+	situation, err := readSituation(ctx, h.options.Leases, h.options.Limits, now, now)
+	if err != nil {
+		return nil, err
+	}
+	return Order(situation), nil
+}
+
+// queueReader reads what is queued and what is running.
+type queueReader interface {
+	Queue(ctx context.Context, at time.Time, perRepository int) (store.Queue, error)
+}
+
+// readSituation reads what [Order] decides on if the agents ask now. Tasks whose time comes
+// by the moment ready are in it.
+func readSituation(ctx context.Context, from queueReader, limits Limits, now, ready time.Time, agents ...string) (Situation, error) {
+	queue, err := from.Queue(ctx, ready, 0)
+	if err != nil {
+		return Situation{}, err
+	}
+	return Situation{Now: now, Queued: queue.Ready, Running: queue.Running, Agents: agents, Limits: limits}, nil
 }

@@ -26,7 +26,7 @@ type Wait struct {
 
 // WaitStore is what is to be known of tasks and agents.
 type WaitStore interface {
-	Queue(ctx context.Context, at time.Time, perRepository int) (store.Queue, error)
+	queueReader
 	ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error)
 	ListAgents(ctx context.Context) ([]store.Agent, error)
 	GeneralPauses(ctx context.Context) ([]store.GeneralPause, error)
@@ -41,7 +41,7 @@ func Waits(ctx context.Context, from WaitStore, limits Limits, now time.Time) ([
 	if err != nil {
 		return nil, err
 	}
-	queue, err := from.Queue(ctx, now, 0)
+	situation, err := readSituation(ctx, from, limits, now, now, anyAgent)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,11 @@ func Waits(ctx context.Context, from WaitStore, limits Limits, now time.Time) ([
 	if err != nil {
 		return nil, err
 	}
-	lack := lacking(agents, queue.Running, now)
+	lack := lacking(agents, situation.Running, now)
 	if lack.Reason == "" {
 		return waits, nil
 	}
-	for _, verdict := range Order(Situation{Now: now, Queued: queue.Ready, Running: queue.Running, Agents: []string{anyAgent}, Limits: limits}) {
+	for _, verdict := range Order(situation) {
 		if verdict.Reason == task.ReasonNext || verdict.Reason == task.ReasonNoAgent {
 			lack.Tasks = append(lack.Tasks, verdict.Task)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/server/limit"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -158,14 +159,14 @@ func TestRevokedAgentIsNotHeard(t *testing.T) {
 }
 
 // Everyone is answered as often as agreed, and no more: by token, by address, and
-// where secrets could be guessed. Callers who have been quiet are forgotten.
+// where secrets could be guessed.
 func TestTooOften(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	l := newLimits(Limits{PerToken: 2, PerAddress: 5}, func() time.Time { return now })
-	takes := func(a *allowance, name string) (count int) {
+	takes := func(a *limit.Rate, name string) (count int) {
 		for range 1000 {
-			if a.take(name, now) {
+			if a.Allow(name, now) {
 				count++
 			}
 		}
@@ -173,7 +174,7 @@ func TestTooOften(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what string
-		of   *allowance
+		of   *limit.Rate
 		want int
 	}{{"one token", l.tokens, 2 * burst}, {"one address", l.addresses, 5 * burst}, {"secrets", l.signIns, signInsPerMinute}} {
 		if got := takes(c.of, "a"); got != c.want {
@@ -189,15 +190,6 @@ func TestTooOften(t *testing.T) {
 	}
 	if unlimited := newLimits(Limits{}, time.Now); takes(unlimited.tokens, "a") != 1000 {
 		t.Error("without a limit there is one")
-	}
-	for i := range allowances + 10 {
-		l.tokens.take(fmt.Sprint(i), now)
-		if i == allowances/2 {
-			now = now.Add(2 * quiet)
-		}
-	}
-	if kept := len(l.tokens.callers); kept > allowances || kept < allowances/4 {
-		t.Errorf("%d callers are remembered", kept)
 	}
 	for remote, want := range map[string]string{
 		"192.0.2.7:1": "192.0.2.7", "[2001:db8::1]:1": "2001:db8::/64", "[2001:db8::ffff:2]:9": "2001:db8::/64", "[::ffff:192.0.2.7]:1": "192.0.2.7",

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/server/limit"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -39,15 +40,15 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // taking new ones, lets those under way finish, and returns nil. It may be called
 // once. Only what comes in on the first listener is encrypted, if anything is.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
-	strangers := newConnections()
+	strangers := limit.NewConnections()
 	web := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		TLSConfig:         s.tls,
-		ConnContext:       strangers.opened,
-		ConnState:         strangers.changed,
+		ConnContext:       strangers.Opened,
+		ConnState:         strangers.Changed,
 		// Anyone can fail to shake hands, and the log is not for everyone to fill.
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/server/limit"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -105,7 +106,7 @@ type Server struct {
 	stopping  chan struct{} // closed when the server begins to stop
 	handOut   HandOut
 	limits    limits
-	strangers *inFlight // requests of those who are not known yet
+	strangers *limit.InFlight // requests of those who are not known yet
 	seen      *sightings
 	tls       *tls.Config
 	pages     Pages
@@ -124,14 +125,14 @@ func New(options Options) *Server {
 		now:    options.Now,
 
 		writeTimeout: cmp.Or(options.WriteTimeout, defaultWriteTimeout),
-		bodyTimeout:  cmp.Or(options.BodyTimeout, strangersBody),
+		bodyTimeout:  cmp.Or(options.BodyTimeout, limit.StrangersBody),
 
 		log:       options.Log,
 		version:   options.Version,
 		stopping:  make(chan struct{}),
 		handOut:   options.HandOut,
 		limits:    newLimits(options.Limits, options.Now),
-		strangers: &inFlight{perClient: maxMet, most: maxMetByMany},
+		strangers: &limit.InFlight{PerClient: maxMet, Most: maxMetByMany},
 		seen:      &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:       options.TLS,
 		pages:     options.Pages,

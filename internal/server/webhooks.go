@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/server/limit"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -47,7 +48,7 @@ type Webhooks struct {
 	Log   *slog.Logger
 	Now   func() time.Time
 
-	bodies  *inFlight // of those whose signature was not checked yet
+	bodies  *limit.InFlight // of those whose signature was not checked yet
 	mu      sync.Mutex
 	refused map[task.Forge]time.Time // when one that was refused was last noted
 }
@@ -96,7 +97,7 @@ func (w *Webhooks) mayNote(of task.Forge, now time.Time) bool {
 
 // Register adds the paths to the mux.
 func (w *Webhooks) Register(mux *http.ServeMux) {
-	w.bodies = &inFlight{perClient: maxHeldClient, most: maxHeldAll}
+	w.bodies = &limit.InFlight{PerClient: maxHeldClient, Most: maxHeldAll}
 	for name := range w.Forges {
 		mux.HandleFunc("POST /webhooks/"+string(name), func(to http.ResponseWriter, r *http.Request) { w.receive(to, r, name) })
 	}
@@ -128,9 +129,8 @@ func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) 
 	if err := hook.Signed(hook.Secret, r.Header); err != nil {
 		return forge.Delivery{}, "", err
 	}
-	held := w.bodies.open(access.Network(r.RemoteAddr))
+	held := heldBody{in: w.bodies, client: access.Network(r.RemoteAddr), copies: 1}
 	defer held.close()
-	held.copies = 1
 	if forge.IsForm(r.Header) {
 		held.copies = formCopies
 	}

@@ -3,10 +3,14 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/journal/journaltest"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -14,22 +18,23 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
-// journal writes entries as a run does.
-type journal struct {
+// journalWriter writes entries as a run does.
+type journalWriter struct {
 	t     testing.TB
 	house *house
 	task  task.Task
 	next  int64
 }
 
-func (h *house) journal(t testing.TB, of task.Task) *journal {
+func (h *house) journal(t testing.TB, of task.Task) *journalWriter {
 	t.Helper()
-	return &journal{t: t, house: h, task: of}
+	return &journalWriter{t: t, house: h, task: of}
 }
 
-func (j *journal) add(kind task.EventKind, entries ...phase.Entry) {
+func (j *journalWriter) add(kind task.EventKind, entries ...phase.Entry) {
 	j.t.Helper()
 	var events []task.Event
 	for _, entry := range entries {
@@ -56,7 +61,7 @@ func called(id, name, arguments, output string, failed bool) phase.Entry {
 }
 
 // run writes a journal with an entry of every kind, as the phases write them.
-func (j *journal) run() {
+func (j *journalWriter) run() {
 	must(j.t, j.house.store.SetPhase(j.t.Context(), j.task.ID, j.task.Generation, task.Execution))
 	j.add(task.PhaseChanged, phase.Entry{Phase: task.Planning, Status: phase.PhaseActive}, phase.Entry{Phase: task.Planning, Status: phase.PhaseCompleted})
 	plan := phase.Plan{Revision: 2, GoalUnderstanding: phase.Goal{Goal: "A gate that does not squeak"}}
@@ -133,21 +138,14 @@ func TestOddEntries(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	one := h.runningTask(t, 1, "x")
-	kinds := []task.EventKind{task.StateChanged, task.PhaseChanged, task.MessageSent, task.ToolCalled, task.ModelUsed, task.Planned, task.Prepared,
-		task.Saved, task.SignalTaken, task.Summed, task.NoteTaken, "unheard_of"}
-	sequence := int64(0)
-	for _, data := range []string{``, `{}`, `null`, `[]`, `7`, `{"message":{"kind":"message"}}`, `{"message":{"kind":"pin","block":{"name":"n"}}}`,
-		`{"result":{"text":"no call"}}`, `{"usage":{}}`, `{"plan":{}}`, `{"setup":{}}`, `{"signal":{}}`, `{"step":"one"}`} {
-		var events []task.Event
-		for _, kind := range kinds {
-			sequence++
-			events = append(events, task.Event{Task: one.ID, Generation: 1, Source: task.FromAgent, Sequence: sequence, Kind: kind, Data: json.RawMessage(data)})
-		}
-		_, err := h.store.Append(t.Context(), events)
-		must(t, err)
+	events := append(journaltest.Readable(), journaltest.Unreadable()...)
+	for i := range events {
+		events[i].Task, events[i].Sequence = one.ID, int64(i+1)
 	}
+	_, err := h.store.Append(t.Context(), events)
+	must(t, err)
 	vera := h.visitor(t, "vera")
-	for _, path := range []string{"", "?parts", "/journal?before=100"} {
+	for _, path := range []string{"", "?parts", "/journal?before=100", "/journal?before=500"} {
 		if status, page := vera.get("/tasks/" + string(one.ID) + path); status != 200 {
 			t.Errorf("%s answers %d: %s", path, status, page)
 		}
@@ -192,4 +190,25 @@ func TestFigures(t *testing.T) {
 	if want := []string{"1.50", "0.0012", "0.00", "1234", "12.3k", "12.3M"}; !slices.Equal(got, want) {
 		t.Errorf("figures are %q, want %q", got, want)
 	}
+}
+
+var runOfX = regexp.MustCompile(`x{60,}`)
+
+// The pages show every kind of entry as they did before.
+func TestPagesShowEveryKind(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	one := h.runningTask(t, 1, "x")
+	last, err := h.store.LastPosition(t.Context(), one.ID)
+	must(t, err)
+	events := journaltest.Readable()
+	for i := range events {
+		events[i].Task = one.ID
+	}
+	_, err = h.store.Append(t.Context(), events)
+	must(t, err)
+	_, page := h.visitor(t, "vera").get(fmt.Sprintf("/tasks/%s/journal?before=%d", one.ID, last+int64(len(events))+1))
+	_, page, _ = strings.Cut(page, `entry-request"`) // what is before has the time of the test
+	page = strings.NewReplacer("><", ">\n<", "\x00", "NUL").Replace(runOfX.ReplaceAllString(page, "x..x"))
+	testkit.Golden(t, "testdata/journal.html", page)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -64,12 +65,12 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 type taskView struct {
 	task.Task
 	phases   []phaseView
-	plan     *planData
+	plan     *journal.Plan
 	usage    usageView
-	receipt  *setupData
+	receipt  *journal.Setup
 	receipts []store.Receipt
 	ledger   []ledgerRow
-	moves    []entryView
+	moves    []journal.Entry
 	pulls    []forge.LinkedPull // that are about the issue of the task
 	steps    []stepView
 	earliest int64 // the position of the first entry that is sent
@@ -84,9 +85,8 @@ type phaseView struct {
 
 // ledgerRow is what became of a comment.
 type ledgerRow struct {
-	commentData
-	at         time.Time
-	generation int64
+	journal.Comment
+	at time.Time
 }
 
 // itemLink is where the item of a task can be read.
@@ -174,18 +174,18 @@ func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err er
 	}
 	statuses := make(map[task.Phase]string)
 	for _, event := range events {
-		entry := entryOf(event)
+		entry := journal.Read(event)
 		switch event.Kind {
 		case task.StateChanged:
 			view.moves = append(view.moves, entry)
 		case task.PhaseChanged:
 			if event.Generation == view.Generation {
-				statuses[entry.data.Phase] = entry.data.Status
+				statuses[entry.Phase] = entry.Status
 			}
 		case task.Planned:
-			view.plan = entry.data.Plan
+			view.plan = entry.Plan
 		case task.Prepared:
-			view.receipt = entry.data.Setup
+			view.receipt = entry.Setup
 		case task.ModelUsed:
 			view.usage.add(entry)
 		case task.SignalTaken:
@@ -202,12 +202,12 @@ func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err er
 	return view, nil
 }
 
-func (t *taskView) addComments(entry entryView) {
-	if entry.data.Signal == nil {
+func (t *taskView) addComments(entry journal.Entry) {
+	if entry.Signal == nil {
 		return
 	}
-	for _, comment := range entry.data.Signal.Comments {
-		t.ledger = append(t.ledger, ledgerRow{comment, entry.at, entry.generation})
+	for _, comment := range entry.Signal.Comments {
+		t.ledger = append(t.ledger, ledgerRow{comment, entry.At})
 	}
 }
 
@@ -265,14 +265,14 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 }
 
 func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Event) error {
-	entry := entryOf(event)
-	sent := live{Kind: string(entry.kind), Begins: entry.begins(), Call: entry.callID()}
+	entry := journal.Read(event)
+	sent := live{Kind: string(entry.Kind), Begins: entry.Begins(), Call: entry.CallID()}
 	var html bytes.Buffer
 	var err error
 	switch {
-	case entry.empty():
+	case entry.Empty():
 	case sent.Begins:
-		err = stepCard(v, stepView{title: entry.title(v), first: entry, entries: []entryView{entry}, open: true}).Render(ctx, &html)
+		err = stepCard(v, stepView{title: titleOf(v, entry), Step: journal.Step{Entries: []journal.Entry{entry}}, open: true}).Render(ctx, &html)
 	default:
 		err = entryCard(v, entry).Render(ctx, &html)
 	}
@@ -284,5 +284,5 @@ func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Ev
 	if err != nil {
 		return fmt.Errorf("write an entry: %w", err)
 	}
-	return to.send("entry", strconv.FormatInt(entry.position, 10), string(data))
+	return to.send("entry", strconv.FormatInt(entry.Position, 10), string(data))
 }

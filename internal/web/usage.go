@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/journal"
 )
 
 // usageView is what a task used of a model, over time.
@@ -20,12 +22,12 @@ type usagePoint struct {
 	cost   int64
 }
 
-func (u *usageView) add(entry entryView) {
-	used := entry.data.Usage
+func (u *usageView) add(entry journal.Entry) {
+	used := entry.Usage
 	if used == nil {
 		return
 	}
-	point := usagePoint{entry.at, used.Usage.Input + used.Usage.Output, used.Cost}
+	point := usagePoint{entry.At, used.Tokens.Input + used.Tokens.Output, used.Cost}
 	u.calls = append(u.calls, point)
 	u.tokens += point.tokens
 	u.cost += point.cost

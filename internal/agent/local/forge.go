@@ -1,5 +1,5 @@
-// Package local is what a run needs that has no server and no forge: its budget is kept
-// in memory, and what it says to people is printed.
+// Package local does one task without a server and a forge: on a repository of this
+// machine, with a budget that is kept in memory. What the run says to people is printed.
 package local
 
 import (

@@ -13,10 +13,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/messages"
-	"github.com/toryo-dev/toryo/internal/phase"
-	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -124,11 +123,11 @@ func (o replay) ending(r contexts.Recording) error {
 
 // show prints one entry: when it was, what it is, and what it says.
 func (o replay) show(line contexts.Line, from time.Time) error {
-	var entry phase.Entry
-	if err := json.Unmarshal(line.Data, &entry); err != nil {
-		return task.Wrap(task.Invalid, err, fmt.Sprintf("entry %d of the journal cannot be read", line.Sequence))
+	entry := journal.Read(task.Event{Kind: line.Kind, Data: line.Data})
+	if entry.Unreadable != nil {
+		return task.Wrap(task.Invalid, entry.Unreadable, fmt.Sprintf("entry %d of the journal cannot be read", line.Sequence))
 	}
-	text := strings.TrimRight(textfmt.Plain(describe(line.Kind, entry)), "\n")
+	text := strings.TrimRight(textfmt.Plain(describe(entry)), "\n")
 	if !o.full {
 		text = shortened(text)
 	}
@@ -153,30 +152,30 @@ func shortened(text string) string {
 }
 
 // describe says what an entry records.
-func describe(kind task.EventKind, entry phase.Entry) string {
+func describe(entry journal.Entry) string {
 	switch {
-	case kind == task.PhaseChanged:
+	case entry.Kind == task.PhaseChanged:
 		return entry.Phase.DisplayName() + ": " + entry.Status
 	case entry.Call != nil:
 		return describeCall(*entry.Call, entry.Result)
 	case entry.Usage != nil:
 		return fmt.Sprintf("step %d: %s%s, %d tokens in, %d out, cost %s", entry.Step, entry.Usage.Model, scriptedMark(entry.Usage.Scripted),
-			entry.Usage.Usage.Input, entry.Usage.Usage.Output, entry.Usage.Cost)
+			entry.Usage.Tokens.Input, entry.Usage.Tokens.Output, llm.Money(entry.Usage.Cost))
 	case entry.Plan != nil:
 		return describePlan(*entry.Plan)
 	case entry.Setup != nil:
-		return "environment " + entry.Setup.Handover.EnvironmentName + ": " + string(entry.Setup.Handover.SetupStatus)
-	case kind == task.Saved:
+		return "environment " + entry.Setup.Handover.Environment + ": " + entry.Setup.Handover.Status
+	case entry.Kind == task.Saved:
 		return "commit " + entry.Commit + " " + entry.Status
 	case entry.Signal != nil:
 		return describeSignal(*entry.Signal)
 	case entry.Message != nil:
-		return "[" + entry.Conversation + "] " + describeMessage(*entry.Message)
+		return "[" + entry.Conversation + "] " + describeMessage(entry)
 	}
 	return entry.Text
 }
 
-func describeCall(call llm.Call, result *phase.CallResult) string {
+func describeCall(call journal.Call, result *journal.Result) string {
 	switch {
 	case result == nil:
 		return "call " + call.Name + " " + call.Arguments
@@ -193,10 +192,10 @@ func scriptedMark(scripted bool) string {
 	return ""
 }
 
-func describePlan(plan phase.Plan) string {
+func describePlan(plan journal.Plan) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "plan %d: %s", plan.Revision, plan.GoalUnderstanding.Goal)
-	for _, action := range plan.ActionPlan.Actions {
+	fmt.Fprintf(&text, "plan %d: %s", plan.Revision, plan.Goal.Goal)
+	for _, action := range plan.Actions.Actions {
 		mark := " "
 		if action.Done {
 			mark = "x"
@@ -206,7 +205,7 @@ func describePlan(plan phase.Plan) string {
 	return text.String()
 }
 
-func describeSignal(signal phase.SignalEntry) string {
+func describeSignal(signal journal.Signal) string {
 	var text strings.Builder
 	text.WriteString(string(signal.Signal))
 	if reason := messages.Reason(task.English, signal.Reason); reason != "" {
@@ -221,11 +220,11 @@ func describeSignal(signal phase.SignalEntry) string {
 	return text.String()
 }
 
-func describeMessage(entry conversation.Entry) string {
-	switch {
-	case entry.Message != nil:
-		lines := []string{string(entry.Message.Role) + ": " + entry.Message.Text()}
-		for _, part := range entry.Message.Parts {
+func describeMessage(entry journal.Entry) string {
+	switch message := entry.Message; {
+	case message.Said != nil:
+		lines := []string{message.Said.Role + ": " + strings.Join(entry.Texts(), "\n")}
+		for _, part := range message.Said.Parts {
 			if part.Call != nil {
 				lines = append(lines, "wants "+part.Call.Name+" "+part.Call.Arguments)
 			}
@@ -234,10 +233,10 @@ func describeMessage(entry conversation.Entry) string {
 			}
 		}
 		return strings.Join(lines, "\n")
-	case entry.Compaction != nil:
-		return fmt.Sprintf("%s: about %d tokens became %d", entry.Compaction.Method, entry.Compaction.Before, entry.Compaction.After)
-	case entry.Block != nil:
-		return "pinned " + entry.Block.Name + "\n" + entry.Block.Text
+	case message.Compaction != nil:
+		return fmt.Sprintf("%s: about %d tokens became %d", message.Compaction.Method, message.Compaction.Before, message.Compaction.After)
+	case message.Block != nil:
+		return "pinned " + message.Block.Name + "\n" + message.Block.Text
 	}
 	return "begins"
 }

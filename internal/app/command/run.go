@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,10 +16,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/agent/local"
-	"github.com/toryo-dev/toryo/internal/agent/workspace"
 	"github.com/toryo-dev/toryo/internal/app/cli"
-	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -85,11 +85,18 @@ func (o runOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return o.carryOut(ctx, c, builtIn, agent.Run{
+	result, id, err := local.Run(ctx, agent.Run{
 		Work: work, Assignment: wire.Assignment{TaskID: string(work.Task), Generation: work.Generation},
 		Forge: local.Forge{Out: o.Stdout, Repository: o.repo}, Log: report.Log,
 		Spending: local.Spending{Ledger: llm.NewMemoryLedger(site.LimitsOf(c.Budget), o.Now), Task: work.Task},
+	}, local.Options{
+		Executor: builtIn.Development(), Shown: printed{o.Program},
+		Contexts: c.ContextsPath(), Journal: contexts.Options{Redactor: c.Redactor(), Log: report.Log, Now: o.Now},
 	})
+	if id == "" { // there is no result
+		return err
+	}
+	return errors.Join(err, o.conclude(result, id))
 }
 
 // localOwner is who sandboxes of this command belong to.
@@ -125,50 +132,13 @@ func (o runOptions) work() (phase.Work, error) {
 	}, nil
 }
 
-// carryOut runs the phases on a clone, with the journal shown as it is written.
-func (o runOptions) carryOut(ctx context.Context, c config.Config, builtIn *site.BuiltIn, run agent.Run) (err error) {
-	folder, err := os.MkdirTemp("", "toryo-run-")
-	if err != nil {
-		return task.Wrap(task.DataDir, err, "no folder for the work can be made")
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	source, err := filepath.Abs(o.repo)
-	if err != nil {
-		return task.Wrap(task.Usage, err, "the repository cannot be found")
-	}
-	space, err := workspace.Local(ctx, workspace.Options{Dir: folder, URL: source, Branch: run.Work.Branch, Log: run.Log})
-	if err != nil {
-		return err
-	}
-	run.Repository = space
-	files, err := contexts.Open(c.ContextsPath(), contexts.Options{Redactor: c.Redactor(), Log: run.Log, Now: o.Now})
-	if err != nil {
-		return err
-	}
-	journal, err := files.Begin(ctx, run.Work, 0, printed{o.Program})
-	if err != nil {
-		return err
-	}
-	run.Journal = journal
-	result, err := builtIn.Development().Execute(ctx, run)
-	if err != nil {
-		return errors.Join(err, journal.End(task.Failed, task.ReasonRunFailed))
-	}
-	state := task.State(result.Outcome)
-	if state == task.Paused {
-		err = journal.Pause(task.Reason(result.Reason))
-	} else {
-		err = journal.End(state, task.Reason(result.Reason))
-	}
-	return errors.Join(err, o.conclude(state, result, journal.ID()))
-}
-
 // conclude says how the run ended.
-func (o runOptions) conclude(state task.State, result wire.Result, id string) error {
+func (o runOptions) conclude(result wire.Result, id string) error {
 	if result.Comment != "" {
 		fmt.Fprintf(o.Stdout, "\n%s\n", textfmt.Plain(result.Comment))
 	}
 	fmt.Fprintf(o.Stdout, "\nthe journal of the run: toryo replay %s\n", id)
+	state := task.State(result.Outcome)
 	if state.Succeeded() {
 		return nil
 	}
@@ -184,6 +154,11 @@ func (p printed) Append(_ context.Context, kind task.EventKind, entry phase.Entr
 	case task.MessageSent, task.ModelUsed: // too much to read along
 		return nil
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%-8s %s\n", kind, strings.ReplaceAll(shortened(textfmt.Plain(describe(kind, entry))), "\n", "\n         "))
+	data, err := json.Marshal(entry)
+	if err != nil {
+		return fmt.Errorf("print an entry: %w", err)
+	}
+	text := describe(journal.Read(task.Event{Kind: kind, Data: data}))
+	_, err = fmt.Fprintf(p.Stdout, "%-8s %s\n", kind, strings.ReplaceAll(shortened(textfmt.Plain(text)), "\n", "\n         "))
 	return err
 }

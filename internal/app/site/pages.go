@@ -17,7 +17,7 @@ import (
 func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
 	return web.New(web.Options{
 		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
-		Board: f.board, Order: orderOf(c, f), Waits: tasks.waits, Listen: tasks.notifier.Listen, Steering: steering{tasks.controller}, Reviews: reviews,
+		Board: f.board, Order: tasks.order, Waits: tasks.waits, Listen: tasks.notifier.Listen, Steering: steering{tasks.controller}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.Now),
 		Settings: web.Settings{
 			Budget: web.Budget{
@@ -56,21 +56,17 @@ func (d *dispatch) waits(ctx context.Context) ([]web.Wait, error) {
 	return waits, nil
 }
 
-// orderOf says in which order tasks are handed out, by the same rules by which
-// they are. No agent is asking at this moment: one that were would have a task.
-func orderOf(c config.Config, f *connections) func(context.Context) ([]web.Turn, error) {
-	return func(ctx context.Context) ([]web.Turn, error) {
-		now := f.clock.Now()
-		queue, err := f.store.Queue(ctx, now, 0)
-		if err != nil {
-			return nil, err
-		}
-		var turns []web.Turn
-		for _, verdict := range broker.Order(broker.Situation{Now: now, Queued: queue.Ready, Running: queue.Running, Limits: broker.Limits(c.Limits)}) {
-			turns = append(turns, web.Turn{Task: verdict.Task.ID, Reason: verdict.Reason, Until: verdict.Until})
-		}
-		return turns, nil
+// order says in which order tasks are handed out, for the pages.
+func (d *dispatch) order(ctx context.Context) ([]web.Turn, error) {
+	verdicts, err := d.InOrder(ctx)
+	if err != nil {
+		return nil, err
 	}
+	turns := make([]web.Turn, 0, len(verdicts))
+	for _, verdict := range verdicts {
+		turns = append(turns, web.Turn{Task: verdict.Task.ID, Reason: verdict.Reason, Until: verdict.Until})
+	}
+	return turns, nil
 }
 
 // steering is what people do with tasks on the pages: what operators do over the

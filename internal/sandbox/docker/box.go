@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -66,9 +67,9 @@ func (b *box) explain(err error) error {
 // measureTimeout is how long the engine may take to measure a container.
 const measureTimeout = 30 * time.Second
 
-func (b *box) diskWatch() guest.DiskWatch {
-	return guest.DiskWatch{Limit: b.spec.Limits.Disk,
-		Free: func() (int64, error) { return guest.FreeSpace(b.disks...) },
+func (b *box) diskWatch() disk.Watch {
+	return disk.Watch{Limit: b.spec.Limits.Disk,
+		Free: func() (int64, error) { return disk.FreeSpace(b.disks...) },
 		Used: func() int64 {
 			ctx, cancel := context.WithTimeout(context.Background(), measureTimeout)
 			defer cancel()

@@ -20,6 +20,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -98,7 +99,7 @@ func (e *Engine) disks(ctx context.Context, workspace string) []string {
 	if err != nil {
 		return []string{workspace}
 	}
-	if _, err := guest.FreeSpace(about.Info.DockerRootDir); err != nil {
+	if _, err := disk.FreeSpace(about.Info.DockerRootDir); err != nil {
 		return []string{workspace}
 	}
 	return []string{workspace, about.Info.DockerRootDir}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -11,7 +12,7 @@ import (
 // end that can see the folders: at the host where they are shared, in the guest
 // otherwise. It is for one goroutine at a time.
 type diskGuard struct {
-	watch   DiskWatch
+	watch   disk.Watch
 	full    int  // how many commands in a row have filled the disk
 	began   bool // a command has begun, for which full does not count yet
 	filling bool // the host puts files in

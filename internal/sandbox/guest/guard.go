@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -28,14 +29,14 @@ type guard struct {
 }
 
 // Guard has the client watch the limits until the session ends.
-func (c *Client) Guard(disk DiskWatch, kills func() int) {
-	c.guard = &guard{client: c, disk: diskGuard{watch: disk}, kills: kills, hit: make(chan sandbox.Limit)}
+func (c *Client) Guard(watch disk.Watch, kills func() int) {
+	c.guard = &guard{client: c, disk: diskGuard{watch: watch}, kills: kills, hit: make(chan sandbox.Limit)}
 	c.guard.look()     // what is there now is the host's
 	go c.guard.watch() // ends with the session
 }
 
 func (g *guard) watch() {
-	ticker := time.NewTicker(DiskWatchEvery)
+	ticker := time.NewTicker(disk.Every)
 	defer ticker.Stop()
 	for {
 		select {

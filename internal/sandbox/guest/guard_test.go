@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestLimitFoundAsTheCommandEnds(t *testing.T) {
 	t.Parallel()
 	used := int64(0)
-	watch := DiskWatch{Limit: 100, Used: func() int64 { return used }, Free: func() (int64, error) { return 1<<40 - used, nil }}
+	watch := disk.Watch{Limit: 100, Used: func() int64 { return used }, Free: func() (int64, error) { return 1<<40 - used, nil }}
 	g := &guard{disk: diskGuard{watch: watch}}
 	g.look()
 	if _, err := g.begin(1 << 30); err != nil {
@@ -39,7 +40,7 @@ func TestLimitFoundAsTheCommandEnds(t *testing.T) {
 func TestFullOncePerCommand(t *testing.T) {
 	t.Parallel()
 	used := int64(0)
-	disk := &diskGuard{watch: DiskWatch{Limit: 100, Used: func() int64 { return used }, Free: func() (int64, error) { return 1<<40 - used, nil }}}
+	disk := &diskGuard{watch: disk.Watch{Limit: 100, Used: func() int64 { return used }, Free: func() (int64, error) { return 1<<40 - used, nil }}}
 	disk.look()
 	grow := func() {
 		used += 1000

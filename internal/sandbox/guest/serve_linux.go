@@ -16,6 +16,8 @@ import (
 
 	"github.com/hashicorp/yamux"
 	"golang.org/x/sys/unix"
+
+	"github.com/toryo-dev/toryo/internal/sandbox/seccomp"
 )
 
 // server is the guest at work.
@@ -42,7 +44,7 @@ func serve(options Options) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
 	}
-	if err := FilterCalls(OrdinarySockets); err != nil { // what confined the process before holds too
+	if err := seccomp.FilterCalls(seccomp.OrdinarySockets); err != nil { // what confined the process before holds too
 		return err
 	}
 	unix.Umask(0o022)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -19,8 +20,8 @@ func newDiskGuard(options Options) *diskGuard {
 		return nil
 	}
 	folders := []string{options.Workspace, options.Home, os.TempDir()}
-	made := &diskGuard{watch: DiskWatch{Limit: options.Disk,
-		Free: func() (int64, error) { return FreeSpace(folders...) },
+	made := &diskGuard{watch: disk.Watch{Limit: options.Disk,
+		Free: func() (int64, error) { return disk.FreeSpace(folders...) },
 		Used: func() int64 {
 			var used int64
 			for _, folder := range folders {
@@ -38,7 +39,7 @@ func (s *server) watchDisk(done <-chan struct{}) {
 	if s.disk == nil {
 		return
 	}
-	ticker := time.NewTicker(DiskWatchEvery)
+	ticker := time.NewTicker(disk.Every)
 	defer ticker.Stop()
 	for {
 		select {

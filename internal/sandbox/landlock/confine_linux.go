@@ -6,6 +6,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/sandbox/seccomp"
 )
 
 // Confine restricts the calling process, for [guest.Main].
@@ -29,7 +30,7 @@ func Confine(options guest.Options) error {
 	if err := landlock.V7.BestEffort().Restrict(rules...); err != nil {
 		return fmt.Errorf("restrict files: %w", err)
 	}
-	return guest.FilterCalls(guest.NoSockets)
+	return seccomp.FilterCalls(seccomp.NoSockets)
 }
 
 // Readable are the folders that toolchains are in.

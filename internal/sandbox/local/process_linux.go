@@ -12,6 +12,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -89,9 +90,9 @@ func (p *Process) Run(ctx context.Context, command sandbox.Command) (sandbox.Res
 	return p.client.Run(ctx, command)
 }
 
-func (p *Process) diskWatch() guest.DiskWatch {
-	return guest.DiskWatch{Limit: p.launch.Spec.Limits.Disk,
-		Free: func() (int64, error) { return guest.FreeSpace(p.folders.Workspace, p.dir) },
+func (p *Process) diskWatch() disk.Watch {
+	return disk.Watch{Limit: p.launch.Spec.Limits.Disk,
+		Free: func() (int64, error) { return disk.FreeSpace(p.folders.Workspace, p.dir) },
 		Used: func() int64 {
 			return workdir.TreeSize(p.folders.Workspace) + workdir.TreeSize(p.folders.Home) + workdir.TreeSize(p.folders.Temporary)
 		}}

@@ -1,4 +1,4 @@
-package guest
+package disk
 
 import (
 	"testing"
@@ -10,10 +10,10 @@ import (
 func TestOthersFreeAsMuch(t *testing.T) {
 	t.Parallel()
 	used, free := int64(0), int64(1)<<40
-	watch := DiskWatch{Limit: 100 << 20, Used: func() int64 { return used }, Free: func() (int64, error) { return free, nil }}
+	watch := Watch{Limit: 100 << 20, Used: func() int64 { return used }, Free: func() (int64, error) { return free, nil }}
 	now := time.Now()
 	look := func() bool {
-		now = now.Add(DiskWatchEvery)
+		now = now.Add(Every)
 		return watch.Exceeded(now)
 	}
 	look()
@@ -31,10 +31,10 @@ func TestOthersFreeAsMuch(t *testing.T) {
 func TestNothingIsMeasuredWhileNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	measured := 0
-	watch := DiskWatch{Limit: 100 << 20, Used: func() int64 { measured++; return 0 }, Free: func() (int64, error) { return 1 << 40, nil }}
+	watch := Watch{Limit: 100 << 20, Used: func() int64 { measured++; return 0 }, Free: func() (int64, error) { return 1 << 40, nil }}
 	now := time.Now()
 	for range 100 {
-		now = now.Add(DiskWatchEvery)
+		now = now.Add(Every)
 		watch.Exceeded(now)
 	}
 	if measured > 1 {
@@ -47,10 +47,10 @@ func TestNothingIsMeasuredWhileNothingIsWritten(t *testing.T) {
 func TestWhatWasWrittenWhileDying(t *testing.T) {
 	t.Parallel()
 	used, free := int64(0), int64(1)<<40
-	watch := DiskWatch{Limit: 100 << 20, Used: func() int64 { return used }, Free: func() (int64, error) { return free - used, nil }}
+	watch := Watch{Limit: 100 << 20, Used: func() int64 { return used }, Free: func() (int64, error) { return free - used, nil }}
 	now := time.Now()
 	look := func() bool {
-		now = now.Add(DiskWatchEvery)
+		now = now.Add(Every)
 		return watch.Exceeded(now)
 	}
 	look()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package guest
+package disk
 
 import "golang.org/x/sys/unix"
 

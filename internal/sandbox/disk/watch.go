@@ -1,14 +1,14 @@
-package guest
+package disk
 
 import "time"
 
-// DiskWatch tells when the folders of a sandbox take more than they may. It is for
+// Watch tells when the folders of a sandbox take more than they may. It is for
 // the whole life of a sandbox, and for one goroutine at a time. Measuring the folders
 // can be slow. So it is done at once when the disk's free space says that much was
 // written. Somebody else may have freed as much; so it is also done when the free space
 // has changed at all, as often as costs a twentieth of the time, and now and then in
 // any case.
-type DiskWatch struct {
+type Watch struct {
 	Limit int64
 	Free  func() (int64, error) // of the file system
 	Used  func() int64          // by the sandbox
@@ -23,8 +23,8 @@ type DiskWatch struct {
 }
 
 const (
-	// DiskWatchEvery is how often the free space is looked at.
-	DiskWatchEvery = 200 * time.Millisecond
+	// Every is how often the free space is looked at.
+	Every = 200 * time.Millisecond
 	// measureEvery is how often the folders are measured in any case.
 	measureEvery = 30 * time.Second
 	// measureAfter is the part of the limit after which they are.
@@ -33,14 +33,14 @@ const (
 	measurePart = 20
 	// quickMeasure is how long a measurement may take that is made after each command.
 	quickMeasure = 100 * time.Millisecond
-	// diskReserve is left to the host in any case.
-	diskReserve = 256 << 20
+	// reserve is left to the host in any case.
+	reserve = 256 << 20
 )
 
 // Over reports whether the sandbox takes more than it may. Where it did when it was
 // measured last, it is measured again. What was written in the last moments before
 // everything was killed is not held against what begins now.
-func (w *DiskWatch) Over() bool {
+func (w *Watch) Over() bool {
 	if w.used > w.Limit {
 		w.used = w.Used()
 		if !w.dying {
@@ -54,11 +54,11 @@ func (w *DiskWatch) Over() bool {
 }
 
 // CommandEnded has the next look measure the folders, unless that takes long.
-func (w *DiskWatch) CommandEnded() { w.ended = true }
+func (w *Watch) CommandEnded() { w.ended = true }
 
 // Exceeded looks, and reports whether more is taken than may be. Having said so it
 // does not say it again before still more is taken, so that files can be removed.
-func (w *DiskWatch) Exceeded(now time.Time) bool {
+func (w *Watch) Exceeded(now time.Time) bool {
 	free, err := w.Free()
 	if err != nil {
 		return false // there is nothing to measure by; the size of single files is still limited
@@ -66,10 +66,10 @@ func (w *DiskWatch) Exceeded(now time.Time) bool {
 	first := w.measured.IsZero()
 	due := w.due(free, now)
 	w.ended = false
-	if !first && w.free-free < w.Limit/measureAfter && free > diskReserve && !due {
+	if !first && w.free-free < w.Limit/measureAfter && free > reserve && !due {
 		return false
 	}
-	if first && free > diskReserve { // what is there was brought by the host
+	if first && free > reserve { // what is there was brought by the host
 		w.free, w.measured = free, now
 		return false
 	}
@@ -81,11 +81,11 @@ func (w *DiskWatch) Exceeded(now time.Time) bool {
 		w.allowed, w.dying = w.used, true
 		return true
 	}
-	return free < diskReserve && w.used > diskReserve
+	return free < reserve && w.used > reserve
 }
 
 // due reports whether the folders are to be measured though little seems to be written.
-func (w *DiskWatch) due(free int64, now time.Time) bool {
+func (w *Watch) due(free int64, now time.Time) bool {
 	since := now.Sub(w.measured)
 	return since >= measureEvery || free != w.free && (since >= measurePart*w.took || w.ended && w.took < quickMeasure)
 }

@@ -1,4 +1,4 @@
-package server
+package limit
 
 import (
 	"container/list"
@@ -16,8 +16,8 @@ import (
 // one more, the oldest of them is closed: whoever is slow makes way.
 const maxStrangers = 256
 
-// connections keeps those connections on which nobody is known.
-type connections struct {
+// Connections keeps those connections of a server on which nobody is known.
+type Connections struct {
 	mutex   sync.Mutex
 	clients map[string]*list.List // of *connection, the oldest first
 	all     map[net.Conn]*connection
@@ -25,7 +25,7 @@ type connections struct {
 
 // connection is one of a client.
 type connection struct {
-	in     *connections
+	in     *Connections
 	conn   net.Conn
 	client string
 	place  *list.Element // nil when somebody is known on it
@@ -33,18 +33,15 @@ type connection struct {
 
 type connectionKey struct{}
 
-// connectionOf is the connection that a request came in on, or nil.
-func connectionOf(ctx context.Context) *connection {
-	found, _ := ctx.Value(connectionKey{}).(*connection)
-	return found
+// NewConnections makes Connections. [Connections.Opened] and [Connections.Changed] are for
+// the server.
+func NewConnections() *Connections {
+	return &Connections{clients: make(map[string]*list.List), all: make(map[net.Conn]*connection)}
 }
 
-func newConnections() *connections {
-	return &connections{clients: make(map[string]*list.List), all: make(map[net.Conn]*connection)}
-}
-
-// opened is called for each new connection, before its first request.
-func (c *connections) opened(ctx context.Context, conn net.Conn) context.Context {
+// Opened is called for each new connection, before its first request; see
+// [http.Server.ConnContext].
+func (c *Connections) Opened(ctx context.Context, conn net.Conn) context.Context {
 	made := &connection{in: c, conn: conn, client: access.Network(conn.RemoteAddr().String())}
 	oldest := c.add(made)
 	if encrypted, is := oldest.(*tls.Conn); is {
@@ -56,7 +53,7 @@ func (c *connections) opened(ctx context.Context, conn net.Conn) context.Context
 	return context.WithValue(ctx, connectionKey{}, made)
 }
 
-func (c *connections) add(made *connection) (tooMany net.Conn) {
+func (c *Connections) add(made *connection) (tooMany net.Conn) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	of := c.clients[made.client]
@@ -74,8 +71,8 @@ func (c *connections) add(made *connection) (tooMany net.Conn) {
 	return oldest.conn
 }
 
-// changed is called for each change of a connection's state.
-func (c *connections) changed(conn net.Conn, state http.ConnState) {
+// Changed is called for each change of a connection's state; see [http.Server.ConnState].
+func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	if state != http.StateClosed && state != http.StateHijacked {
 		return
 	}
@@ -86,9 +83,11 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// prove says that somebody is known on the connection.
-func (c *connection) prove() {
-	if c == nil {
+// Known says that somebody is known on the connection that a request came in on, whose
+// context it is.
+func Known(request context.Context) {
+	c, found := request.Value(connectionKey{}).(*connection)
+	if !found {
 		return
 	}
 	c.in.mutex.Lock()
@@ -97,7 +96,7 @@ func (c *connection) prove() {
 }
 
 // leave takes a connection off the list.
-func (c *connections) leave(one *connection) {
+func (c *Connections) leave(one *connection) {
 	if one.place == nil {
 		return
 	}
