@@ -20,7 +20,7 @@ type Reviewer struct {
 	// Model is the model for the role of the run, paid from the ledger.
 	Model    func(role task.Role, ledger llm.Ledger) (llm.Model, error)
 	Language task.Language
-	// Instructions are what a role adds to the prompt; nil means nothing.
+	// Instructions are what the model is told of its role; nil means nothing.
 	Instructions func(task.Role) (string, error)
 }
 

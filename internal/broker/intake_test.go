@@ -549,11 +549,7 @@ func TestReviewsAreDueAfterTheDelay(t *testing.T) {
 			o.later(2 * time.Minute)
 			o.sync()
 			is := o.task(pull, task.Review)
-			role := task.DefaultReviewRole
-			if onIssue {
-				role = "BACKENDCODER"
-			}
-			if is.State != task.Queued || is.Reason != task.ReasonReviewDue || is.Author != "writer" || is.Role != role {
+			if is.State != task.Queued || is.Reason != task.ReasonReviewDue || is.Author != "writer" || is.Role != "BACKENDCODER" {
 				t.Errorf("the task is %+v", is)
 			}
 			pending, err := o.store.PendingActions(t.Context(), pull)

@@ -27,9 +27,9 @@ import (
 // seeds notes what repositories were prepared for.
 type seeds []string
 
-func (s *seeds) Prepare(_ context.Context, t task.Task, needs assignment.Needs) error {
+func (s *seeds) Prepare(_ context.Context, t task.Task, needs assignment.Needs) (map[string]string, error) {
 	*s = append(*s, fmt.Sprint(t.Key, " ", needs.Base, " ", needs.Branches, " ", needs.Refs, " ", needs.Commits))
-	return nil
+	return nil, nil
 }
 
 func preparer(o *office, ground assignment.Repositories) *assignment.Preparer {
@@ -332,15 +332,15 @@ type moving struct {
 	push   func(commit string)
 }
 
-func (m *moving) Prepare(_ context.Context, _ task.Task, needs assignment.Needs) error {
+func (m *moving) Prepare(_ context.Context, _ task.Task, needs assignment.Needs) (map[string]string, error) {
 	if len(m.pushes) > 0 {
 		m.head, m.pushes = m.pushes[0], m.pushes[1:]
 		m.push(m.head)
 	}
-	if want := needs.Commits["refs/heads/feature"]; want != m.head {
-		return task.Errorf(task.Conflict, "the branch is at %s, not at %s", m.head, want)
+	if want := needs.Commits["refs/heads/feature"]; want != "" && want != m.head {
+		return nil, task.Errorf(task.Conflict, "the branch is at %s, not at %s", m.head, want)
 	}
-	return nil
+	return map[string]string{"refs/heads/main": "m1", "refs/heads/feature": m.head}, nil
 }
 
 // The commit that a review or a fix-up is told of is the one that it clones, also
@@ -361,8 +361,8 @@ func TestPrepareNamesTheCommitThatIsCloned(t *testing.T) {
 	p.Again = time.Nanosecond
 	made, err := p.Prepare(t.Context(), assignment.Assignment{Task: held})
 	o.check(err)
-	if made.Pull.Item.HeadCommit != "c3" || !strings.Contains(made.Prompt, "feature at c3") {
-		t.Errorf("the assignment names %s: %s", made.Pull.Item.HeadCommit, made.Prompt)
+	if made.Pull.Item.HeadCommit != "c3" || made.StartCommit != "c3" || made.BaseCommit != "m1" || !strings.Contains(made.Prompt, "feature at c3") {
+		t.Errorf("the assignment names %s, and begins with %s on %s: %s", made.Pull.Item.HeadCommit, made.StartCommit, made.BaseCommit, made.Prompt)
 	}
 	ground.head, ground.push = "elsewhere", nil
 	if _, err := p.Prepare(t.Context(), assignment.Assignment{Task: held}); !forge.Temporary(err) {
@@ -370,14 +370,37 @@ func TestPrepareNamesTheCommitThatIsCloned(t *testing.T) {
 	}
 }
 
+// A task whose commit the forge's git does not have goes back, and the page says why.
+func TestACommitThatIsMissing(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	pull := o.pull("feature", "")
+	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+	o.later(time.Hour)
+	o.look(pull)
+	waiting := o.task(pull, task.Review)
+	next := o.issue("Fix the gate")
+	o.look(next)
+	p := preparer(o, &moving{head: "elsewhere"})
+	p.Again = time.Nanosecond
+	h, _ := handsOut(t, o.store, func(options *broker.HandOutOptions) { options.Prepare, options.Now = p.Prepare, o.now })
+	if made := ask(t, h, "a").get(t); made.Task.Key != next {
+		t.Errorf("given %s", made.Task.Key)
+	}
+	is, err := o.store.Task(t.Context(), waiting.ID)
+	if err != nil || is.State != task.Queued || is.Reason != task.ReasonNoCommit || !is.ReadyAt.After(o.now()) {
+		t.Errorf("it is %s because of %s until %v, %v", is.State, is.Reason, is.ReadyAt, err)
+	}
+}
+
 // bare is the ground of repositories of which one has nothing in it.
 type bare struct{ repository string }
 
-func (b bare) Prepare(_ context.Context, t task.Task, needs assignment.Needs) error {
+func (b bare) Prepare(_ context.Context, t task.Task, needs assignment.Needs) (map[string]string, error) {
 	if t.Key.Repository == b.repository {
-		return task.Errorf(task.NotFound, "%s has no branch %q", b.repository, needs.Base)
+		return nil, task.Errorf(task.NotFound, "%s has no branch %q", b.repository, needs.Base)
 	}
-	return nil
+	return nil, nil
 }
 
 // A task in a repository with no commit fails at once, and people are told why: no
@@ -414,11 +437,11 @@ func TestNothingToStartFrom(t *testing.T) {
 // late is the ground of a forge that shows what was pushed a moment later.
 type late struct{ asked int }
 
-func (l *late) Prepare(_ context.Context, _ task.Task, needs assignment.Needs) error {
+func (l *late) Prepare(_ context.Context, _ task.Task, needs assignment.Needs) (map[string]string, error) {
 	if l.asked++; l.asked == 1 {
-		return task.Errorf(task.NotFound, "there is no branch %q", needs.Base)
+		return nil, task.Errorf(task.NotFound, "there is no branch %q", needs.Base)
 	}
-	return nil
+	return nil, nil
 }
 
 // A base branch that is not there at first does not let the task fail.

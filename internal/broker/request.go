@@ -44,6 +44,9 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 			return made, true, nil
 		}
 		reason, after := task.ReasonNotPrepared, laterAgain
+		if _, missing := errors.AsType[*assignment.NoCommitError](err); missing {
+			reason = task.ReasonNoCommit
+		}
 		switch {
 		case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost:
 			reason, after = task.ReasonAgentGone, 0

@@ -268,3 +268,54 @@ func TestARetriedFixUpGoesOn(t *testing.T) {
 		t.Errorf("the task is %+v", is)
 	}
 }
+
+// Taking somebody else off the item, or off the issue that it belongs to, stops nothing,
+// and neither does it that the bot makes the author an assignee; however that is found out.
+func TestOtherAssigneesStopNothing(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind task.Type
+		make func(o *office) (issue, on task.Key)
+	}{
+		"development": {task.Development, func(o *office) (task.Key, task.Key) {
+			key := o.issue("Repair the gate")
+			o.look(key)
+			return key, key
+		}},
+		"fix-up":                           {task.Development, func(o *office) (task.Key, task.Key) { return o.fixUp(false) }},
+		"fix-up with the bot on both":      {task.Development, func(o *office) (task.Key, task.Key) { return o.fixUp(true) }},
+		"review by its own label":          {task.Review, func(o *office) (task.Key, task.Key) { return o.reviewOf(false) }},
+		"review by the label of the issue": {task.Review, func(o *office) (task.Key, task.Key) { return o.reviewOf(true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			issue, on := test.make(o)
+			o.claim(o.task(on, test.kind), "writer")
+			for _, key := range []task.Key{issue, on} {
+				o.check(o.forge.Assign(t.Context(), key, "carol"))
+			}
+			o.sync()
+			for _, key := range []task.Key{issue, on} {
+				o.check(o.forge.Unassign(t.Context(), key, "carol"))
+				o.later(time.Minute)
+				o.look(key)
+				o.look(on)
+				o.sync()
+			}
+			o.check(o.forge.Assign(t.Context(), on, "ann")) // as the bot does when it asks for a review
+			o.later(time.Minute)
+			o.look(on)
+			o.sync()
+			if is := o.task(on, test.kind); is.State != task.Running || is.Generation != 1 {
+				t.Errorf("the task is %s because of %s, in generation %d", is.State, is.Reason, is.Generation)
+			}
+			o.check(o.forge.Unassign(t.Context(), issue, bot))
+			o.later(time.Minute)
+			o.look(issue)
+			if is := o.task(on, test.kind); is.State != task.Stopped || is.Reason != task.ReasonUnassigned {
+				t.Errorf("without the bot on the issue the task is %s because of %s", is.State, is.Reason)
+			}
+		})
+	}
+}

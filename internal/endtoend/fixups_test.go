@@ -19,14 +19,14 @@ import (
 // and then a scenario happen to the task that comes of that.
 func TestFixUps(t *testing.T) { //nolint:tparallel // one after the other
 	t.Parallel()
-	h := build(t, plan{agents: 2})
+	h := build(t, plan{agents: 2, settings: "roles: {SHELLCODER: {description: Writes small shell scripts.}}\n"})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
 	for _, scenario := range load(t, "testdata/fixups/*.txtar") {
 		t.Run(scenario.Name, func(t *testing.T) {
 			first, err := phasetest.Load("../phase/testdata/scenarios/shell.txtar")
 			must(t, err)
-			first.Name = scenario.Name
+			first.Name, first.Labels = scenario.Name, []string{"SHELLCODER"}
 			done := h.runStory(t, board, first)
 			o := done.read(t)
 			if t.Failed() || len(o.pulls) != 1 {
@@ -44,6 +44,8 @@ func TestFixUps(t *testing.T) { //nolint:tparallel // one after the other
 			s.check(t)
 			s.checkProgress(t)
 			s.checkKilled(t)
+			done.checkRole(t)
+			s.checkRole(t) // of the issue: the pull request has no label for it
 			if t.Failed() {
 				t.Log(s.journal(t))
 			}
@@ -83,6 +85,20 @@ func (s *story) assignPull(t *testing.T) {
 		if !pause(ctx) {
 			t.Fatalf("the bot was not seen on the pull request: %+v, %v", is, err)
 		}
+	}
+}
+
+// checkRole checks that the model was told its role whenever it was asked to work.
+func (s *story) checkRole(t *testing.T) {
+	t.Helper()
+	told := 0
+	for _, record := range s.model.Records() {
+		if strings.Contains(record.Request.System, "## Your role: SHELLCODER\n\nWrites small shell scripts.\n") {
+			told++
+		}
+	}
+	if all := len(s.model.Records()); told == 0 || told != all {
+		t.Errorf("the model was told its role in %d of %d requests", told, all)
 	}
 }
 

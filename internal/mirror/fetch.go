@@ -116,50 +116,114 @@ type Seed struct {
 	// Commits says for refs of the forge, branches among them, at which commit the
 	// task is to see them.
 	Commits map[string]string
+	// Anew says that no earlier run goes on: branches for which a commit is named have
+	// that commit then, whatever the task has pushed there.
+	Anew bool
 }
 
-// Seed puts the branches into the task's namespace as the mirror has them, and
-// makes the base its HEAD. What the task has pushed stays, except to the base; a
-// branch to which others have added since is brought up to date. A mirror that has
-// a branch at another commit than the one that is named is fetched first.
-// It fails with NotFound if the base does not exist, and with Conflict if the forge
-// has a ref at another commit than the one that is named. Fetch first.
+// Seed puts the branches into the task's namespace as the forge has them, and
+// makes the base its HEAD. What the task has pushed stays, except to the base, and
+// except to a branch that has got commits of others on the forge since: there the
+// work could never be published.
+//
+// The mirror is fetched first, however young it is, if it does not have a ref at the
+// commit that is named, or if no commit is named for a branch that exists. A commit
+// whose branch is gone is fetched by itself. It fails with NotFound if the base does not
+// exist, and with Conflict if the forge has a ref at another commit than the one that is
+// named, or does not have that commit at all. The base is as old as the mirror: fetch
+// first.
 func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	p, err := m.placeOf(ctx, seed.Repository, seed.Task)
 	if err != nil {
 		return err
 	}
-	if err := m.haveBranches(ctx, p, seed); err != nil {
+	if err := m.bringIn(ctx, p); err != nil {
 		return err
+	}
+	stale, err := m.stale(ctx, p, seed)
+	if err != nil {
+		return err
+	}
+	if stale {
+		if err := m.Fetch(ctx, p.Repository, 0); err != nil {
+			return err
+		}
+	}
+	for _, branch := range seed.Branches {
+		if err := m.haveBranch(ctx, p, seed, "refs/heads/"+branch); err != nil {
+			return err
+		}
 	}
 	return m.change(ctx, p, seed.Generation, func() (string, error) { return m.seed(ctx, p, seed) })
 }
 
-// haveBranches makes sure that the mirror has the branches at the commits that the
-// seed names.
-func (m *Mirrors) haveBranches(ctx context.Context, p place, seed Seed) error {
-	fetched := false
+// stale reports whether the mirror may lack something of the seed that the forge has.
+func (m *Mirrors) stale(ctx context.Context, p place, seed Seed) (bool, error) {
 	for _, branch := range seed.Branches {
 		ref := "refs/heads/" + branch
-		for {
-			has, err := m.commit(ctx, p.dir, ref)
-			if err != nil {
-				return err
-			}
-			want := seed.Commits[ref]
-			if want == "" || has == want {
-				break
-			}
-			if fetched {
-				return movedError(seed, ref, has)
-			}
-			if err := m.Fetch(ctx, p.Repository, 0); err != nil {
-				return err
-			}
-			fetched = true
+		has, err := m.commit(ctx, p.dir, ref)
+		if err != nil {
+			return false, err
+		}
+		own, err := m.commit(ctx, p.dir, p.space()+ref)
+		if err != nil {
+			return false, err
+		}
+		want := seed.Commits[ref]
+		if want != "" && has != want || want == "" && has+own != "" {
+			return true, nil
 		}
 	}
+	for _, ref := range seed.Refs {
+		// What the head of a fork was merged with may be as new as the head.
+		if want := seed.Commits[ref]; want != "" && !m.has(ctx, p.dir, want) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// haveBranch makes sure that the mirror has the commit that the seed names for a branch.
+// A forge may show a pull request whose branch was deleted: the commit is all that is
+// left then.
+func (m *Mirrors) haveBranch(ctx context.Context, p place, seed Seed, ref string) error {
+	want := seed.Commits[ref]
+	if want == "" {
+		return nil
+	}
+	has, err := m.commit(ctx, p.dir, ref)
+	switch {
+	case err != nil || has == want:
+		return err
+	case has != "":
+		return movedError(seed, ref, has)
+	case m.has(ctx, p.dir, want):
+		return nil
+	}
+	if err := m.fetchRefs(ctx, p.Repository, p.dir, want); err != nil {
+		m.options.Log.InfoContext(ctx, "the forge does not give a commit", "task", p.id, "commit", want, "error", err)
+		return movedError(seed, ref, "")
+	}
 	return nil
+}
+
+// Refs returns which commits a task has, by the names of the refs that its agent sees.
+func (m *Mirrors) Refs(ctx context.Context, r task.Repository, id task.ID) (map[string]string, error) {
+	p, err := m.placeOf(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	has, err := m.state(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for ref, commit := range has.refs {
+		if name, seen := strings.CutPrefix(ref, p.space()); seen {
+			refs[name] = commit
+		}
+	}
+	return refs, nil
 }
 
 // movedError says that the forge has a ref at another commit than it had a moment
@@ -182,15 +246,20 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 		return "", task.Errorf(task.NotFound, "%s has no branch %q", seed.Repository, seed.Base)
 	}
 	var updates strings.Builder
-	fmt.Fprintf(&updates, "update %srefs/heads/%s %s\nupdate %s %s\n", space, seed.Base, base, seededRef(p.id, base), base)
+	fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, seed.Base, base)
+	given := map[string]bool{base: true} // several branches may have the same commit
 	for _, branch := range slices.Compact(slices.Sorted(slices.Values(seed.Branches))) {
-		commit, err := m.newer(ctx, p, branch, seed.Commits["refs/heads/"+branch])
+		commit, err := m.newer(ctx, p, branch, seed.Commits["refs/heads/"+branch], seed.Anew)
 		if err != nil {
 			return "", err
 		}
 		if commit != "" && branch != seed.Base {
-			fmt.Fprintf(&updates, "update %srefs/heads/%s %s\nupdate %s %s\n", space, branch, commit, seededRef(p.id, commit), commit)
+			fmt.Fprintf(&updates, "update %srefs/heads/%s %s\n", space, branch, commit)
+			given[commit] = true
 		}
+	}
+	for commit := range given {
+		fmt.Fprintf(&updates, "update %s %s\n", seededRef(p.id, commit), commit)
 	}
 	if err := m.update(ctx, dir, updates.String()); err != nil {
 		return "", err
@@ -233,22 +302,27 @@ func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
 }
 
 // newer is the commit that the forge has the branch at, if the task is to have it
-// too: it has no such branch, or has nothing there that the forge lacks. Else it is
-// empty. A commit that is named is taken in place of what the mirror has by now.
-func (m *Mirrors) newer(ctx context.Context, p place, branch, named string) (commit string, err error) {
+// too. It is empty if the task keeps what it has pushed there: that has the forge's commit
+// in it, or may replace it, because the task has published it. A commit that is named is
+// taken in place of what the mirror has by now; anew, the task keeps nothing in place of it.
+func (m *Mirrors) newer(ctx context.Context, p place, branch, named string, anew bool) (commit string, err error) {
 	if commit = named; commit == "" {
 		if commit, err = m.commit(ctx, p.dir, "refs/heads/"+branch); err != nil || commit == "" {
 			return "", err
 		}
 	}
 	own, err := m.commit(ctx, p.dir, p.space()+"refs/heads/"+branch)
-	if err != nil {
+	if err != nil || own == "" || named != "" && anew {
+		return commit, err
+	}
+	if given, err := m.commit(ctx, p.dir, seededRef(p.id, own)); err != nil || given != "" {
+		return commit, err // it has pushed nothing there
+	}
+	published, err := m.commit(ctx, p.dir, publishedRef(p.id, branch))
+	if err != nil || published == commit || m.contains(ctx, p.dir, own, commit) {
 		return "", err
 	}
-	if own == "" || m.contains(ctx, p.dir, commit, own) {
-		return commit, nil
-	}
-	return "", nil
+	return commit, nil
 }
 
 // contains reports whether the history of a commit has another one in it.
@@ -269,7 +343,11 @@ func (m *Mirrors) seedRefs(ctx context.Context, seed Seed, dir, space string) er
 		}
 		specs = append(specs, "+"+ref+":"+space+ref)
 	}
-	if err := m.fetchRefs(ctx, seed.Repository, dir, specs...); err != nil {
+	err := m.fetchRefs(ctx, seed.Repository, dir, specs...)
+	if task.CodeOf(err) == task.NotFound && seed.Commits[seed.Refs[0]] != "" {
+		return movedError(seed, seed.Refs[0], "")
+	}
+	if err != nil {
 		return err
 	}
 	for _, ref := range seed.Refs {

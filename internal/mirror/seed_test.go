@@ -1,6 +1,7 @@
 package mirror_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -67,4 +68,63 @@ func TestSeedHasTheCommitsThatWereNamed(t *testing.T) {
 	wantCode(t, s.Seed(t.Context(), seed), task.Conflict)
 	seed.Commits["refs/heads/feature"] = next
 	must(t, s.Seed(t.Context(), seed))
+
+	// The branch is gone, and its commit is not.
+	run(t, work, "push", "--quiet", "origin", "HEAD:refs/keep/it")
+	run(t, work, "push", "--quiet", "origin", ":refs/heads/feature")
+	seed.Task = "task3"
+	must(t, s.Seed(t.Context(), seed))
+	refs, err := s.Refs(t.Context(), repository, "task3")
+	if err != nil || refs["refs/heads/feature"] != next || refs["refs/heads/main"] == "" {
+		t.Errorf("the task has %v, %v; want feature at %s", refs, err, next)
+	}
+
+	// The commit is gone, with its branch or with the fork.
+	seed.Commits["refs/heads/feature"] = strings.Repeat("7", 40)
+	wantCode(t, s.Seed(t.Context(), seed), task.Conflict)
+	seed.Branches, seed.Refs, seed.Commits = nil, []string{"refs/pull/13/head"}, map[string]string{"refs/pull/13/head": strings.Repeat("7", 40)}
+	wantCode(t, s.Seed(t.Context(), seed), task.Conflict)
+}
+
+// What a run has pushed stays for the run that goes on, unless it could not be published: on
+// top of what the forge has, and in place of what the task itself has published. A run that
+// begins anew has what the forge has.
+func TestSeedKeepsWhatCanBePublished(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.begin(t, "task1")
+	pushed, published := publish(t, s)
+	seed := mirror.Seed{Repository: repository, Task: "task1", Generation: 1, Base: "main", Branches: []string{"toryo/1"}}
+	at := func() string {
+		t.Helper()
+		must(t, s.Seed(t.Context(), seed))
+		refs, err := s.Refs(t.Context(), repository, "task1")
+		must(t, err)
+		return refs["refs/heads/toryo/1"]
+	}
+	if got := at(); got != published {
+		t.Errorf("what was published is at %s, want %s", got, published)
+	}
+	run(t, s.dir(), "update-ref", "refs/namespaces/task1/refs/heads/toryo/1", pushed) // as a run does that commits again
+	if got := at(); got != pushed {
+		t.Errorf("what takes the place of what was published is at %s, want %s", got, pushed)
+	}
+	seed.Commits, seed.Anew = map[string]string{"refs/heads/toryo/1": published}, true
+	if got := at(); got != published {
+		t.Errorf("a run that begins anew has %s, want %s", got, published)
+	}
+
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", s.origin.path(repository.Name), work)
+	other := commit(t, work, "other.txt")
+	run(t, work, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/toryo/1")
+	seed.Commits, seed.Anew = nil, false
+	if got := at(); got != other {
+		t.Errorf("after somebody has replaced it, it is at %s, want %s", got, other)
+	}
+	back := run(t, work, "rev-parse", "HEAD^")
+	run(t, work, "push", "--quiet", "--force", "origin", "HEAD^:refs/heads/toryo/1")
+	if got := at(); got != back {
+		t.Errorf("after somebody has taken a commit back, it is at %s, want %s", got, back)
+	}
 }

@@ -141,14 +141,14 @@ func TestPromptsAndTheRoleAreConfigurable(t *testing.T) {
 	world := shellWorld(t)
 	world.Adjust = func(options *phase.Options) {
 		options.Prompts = fstest.MapFS{"execution.md": {Data: []byte("Do it our way.")}}
-		options.Role = phase.Role{Prompt: "You like shells.", Tools: []string{"edit", "tick", "test"}}
+		options.Role = phase.Role{Description: "Writes scripts.", Prompt: "You like shells.", Tools: []string{"edit", "tick", "test"}}
 	}
 	if _, err := world.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	world.Check()
 	request := world.Requests(task.Execution)[0]
-	for text, want := range map[string]bool{"Do it our way.": true, "You like shells.": true, "Follow the plan with the tools": false} {
+	for text, want := range map[string]bool{"Do it our way.": true, "## Your role: CODER\n\nWrites scripts.\n\nYou like shells.\n": true, "Follow the plan with the tools": false} {
 		if strings.Contains(request.System, text) != want {
 			t.Errorf("%q: want %v in\n%s", text, want, request.System)
 		}
@@ -159,6 +159,28 @@ func TestPromptsAndTheRoleAreConfigurable(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "edit test tick comments ask finish" {
 		t.Errorf("the tools are %s", got)
+	}
+}
+
+// In every phase the model is told its role, also when the configuration says nothing of it.
+func TestTheModelIsToldItsRole(t *testing.T) {
+	t.Parallel()
+	world := shellWorld(t)
+	if _, err := world.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	world.Check()
+	asked := 0
+	for _, in := range task.Phases {
+		for _, request := range world.Requests(in) {
+			asked++
+			if !strings.Contains(request.System, "\n## Your role: CODER\n") {
+				t.Errorf("in %s the model is not told its role:\n%s", in, request.System)
+			}
+		}
+	}
+	if asked == 0 {
+		t.Error("the model was not asked anything")
 	}
 }
 

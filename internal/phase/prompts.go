@@ -46,8 +46,8 @@ func (r *run) system(phase task.Phase, more ...string) (string, error) {
 		return "", err
 	}
 	parts := []string{general, strings.TrimSpace(llm.UntrustedRule)}
-	if r.Role.Prompt != "" {
-		parts = append(parts, "## Your role: "+string(r.Work.Role)+"\n\n"+strings.TrimSpace(r.Role.Prompt))
+	if r.Work.Role != "" {
+		parts = append(parts, r.Role.Text(r.Work.Role))
 	}
 	parts = append(parts, special)
 	return strings.Join(append(parts, more...), "\n\n"), nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,8 +59,20 @@ type Options struct {
 
 // Role is what a role asks of the agent.
 type Role struct {
-	Prompt string   // what it is told besides the task
-	Tools  []string // names of the tools that it may use in execution; empty means all
+	Description string   // what the role is
+	Prompt      string   // what it is told besides the task
+	Tools       []string // names of the tools that it may use in execution; empty means all
+}
+
+// Text is what the model is told of the role that it has for a task.
+func (r Role) Text(name task.Role) string {
+	text := "## Your role: " + string(name)
+	for _, part := range []string{r.Description, r.Prompt} {
+		if part = strings.TrimSpace(part); part != "" {
+			text += "\n\n" + part
+		}
+	}
+	return text
 }
 
 // Storage says when a conversation is made shorter. Zeros mean the defaults.

@@ -150,6 +150,7 @@ func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment
 		Forge: string(key.Forge), Repository: key.Repository, Kind: string(key.Kind), Number: key.Number,
 		URL: a.Item.URL, Title: a.Item.Title, Body: a.Item.Body, Author: a.Item.Author, AuthorAccess: a.AuthorAccess.String(),
 		Labels: append([]string{}, a.Item.Labels...), Comments: withoutRefusedTexts(a.Comments), Prompt: a.Prompt, Branch: a.Branch, Base: a.Base,
+		BaseCommit: a.BaseCommit, StartCommit: a.StartCommit,
 		CloneURL: at + "/git/" + string(a.Task.ID) + ".git",
 		Lease:    wire.Lease{Token: a.Token, ExpiresAt: a.Task.Lease.ExpiresAt, Every: h.Renew().Milliseconds()},
 		Earlier:  a.Earlier,
@@ -159,7 +160,7 @@ func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment
 	}
 	if r := a.Resume; r != nil {
 		assigned.Resume = &wire.Resume{
-			Generation: r.Generation, Reason: string(r.Reason), Phase: string(r.Phase), WIPRef: r.WIPRef, Events: r.Events, Comments: r.Comments,
+			Generation: r.Generation, Reason: string(r.Reason), Phase: string(r.Phase), WIPRef: r.WIPRef, WIPCommit: r.WIPCommit, Events: r.Events, Comments: r.Comments,
 		}
 	}
 	return assigned

@@ -38,12 +38,14 @@ import (
 
 // counter is a server that hands out, with everything that this takes, on a forge.
 type counter struct {
-	store  store.Store
-	intake *intake.Intake
-	hands  *broker.HandOut
-	url    string
-	token  string // of an agent named "smith"
-	log    *lockedLog
+	store   store.Store
+	intake  *intake.Intake
+	hands   *broker.HandOut
+	mirrors *mirror.Mirrors
+	sender  *outbox.Sender
+	url     string
+	token   string // of an agent named "smith"
+	log     *lockedLog
 
 	mu    sync.Mutex
 	ahead time.Duration
@@ -81,21 +83,29 @@ func (c *counter) later(by time.Duration) {
 // patient waits longer than any request here.
 var patient = &http.Client{Timeout: 2 * time.Minute}
 
+// longAge is for how long mirrors here are believed to be up to date: no task gets what it
+// needs because somebody happens to fetch.
+const longAge = time.Hour
+
 type mirrored struct{ *mirror.Mirrors }
 
-func (m mirrored) Prepare(ctx context.Context, t task.Task, needs assignment.Needs) error {
+func (m mirrored) Prepare(ctx context.Context, t task.Task, needs assignment.Needs) (map[string]string, error) {
 	repository := t.Key.Repo()
-	if err := m.Fetch(ctx, repository, 0); err != nil {
-		return err
+	if err := m.Fetch(ctx, repository, longAge); err != nil {
+		return nil, err
 	}
-	return m.Seed(ctx, mirror.Seed{
-		Repository: repository, Task: t.ID, Base: needs.Base, Branches: needs.Branches, Refs: needs.Refs, Commits: needs.Commits,
+	err := m.Seed(ctx, mirror.Seed{
+		Repository: repository, Task: t.ID, Base: needs.Base, Branches: needs.Branches, Refs: needs.Refs, Commits: needs.Commits, Anew: needs.Anew,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return m.Refs(ctx, repository, t.ID)
 }
 
 func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, snapshots *items.Snapshots, changes *items.Feed, sender *outbox.Sender, mirrors *mirror.Mirrors) *counter {
 	t.Helper()
-	c := &counter{store: database, log: &lockedLog{}}
+	c := &counter{store: database, mirrors: mirrors, sender: sender, log: &lockedLog{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(c.log.String())
@@ -181,9 +191,10 @@ func boardCounter(t *testing.T) (*counter, *board.Forge) {
 	t.Cleanup(snapshots.Stop)
 	changes := items.NewFeed(snapshots)
 	t.Cleanup(changes.Follow(database))
-	mirrors, err := mirror.Open(t.Context(), mirror.Options{Root: t.TempDir(), Remote: func(ctx context.Context, r task.Repository) (forge.Remote, error) {
-		return on.Remote(ctx, r.Name)
-	}})
+	mirrors, err := mirror.Open(t.Context(), mirror.Options{
+		Root: t.TempDir(), BaseAge: func(task.Repository) time.Duration { return longAge },
+		Remote: func(ctx context.Context, r task.Repository) (forge.Remote, error) { return on.Remote(ctx, r.Name) },
+	})
 	must(t, err)
 	t.Cleanup(mirrors.Stop)
 	sender := outbox.NewSender(outbox.SenderOptions{Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Board: on}, Snapshots: snapshots})

@@ -18,6 +18,7 @@ const (
 	ReasonAgentRestarted    Reason = "agent_restarted"
 	ReasonNotPrepared       Reason = "not_prepared"
 	ReasonNoBase            Reason = "nothing_to_start_from"
+	ReasonNoCommit          Reason = "commit_missing"
 	ReasonAttemptsExhausted Reason = "attempts_exhausted"
 	ReasonPauseRequested    Reason = "pause_requested"
 	ReasonAllPaused         Reason = "all_paused"

@@ -39,6 +39,8 @@ type Assignment struct {
 	Prompt       string              `json:"prompt" doc:"The task in words, for an executor that takes a prompt"`
 	Branch       string              `json:"branch" doc:"The branch that the work goes to"`
 	Base         string              `json:"base" doc:"The branch that the work starts from"`
+	BaseCommit   string              `json:"base_commit,omitempty" doc:"The commit that the base has for this run"`
+	StartCommit  string              `json:"start_commit,omitempty" doc:"The commit that is to be checked out: the head of the pull request, what the branch has already, or that of the base"`
 	CloneURL     string              `json:"clone_url" doc:"Where git finds the repository; the password is the token of the lease"`
 	Lease        Lease               `json:"lease"`
 	PullRequest  *PullRequest        `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or fixed"`
@@ -95,6 +97,7 @@ type Resume struct {
 	Reason     string `json:"reason" doc:"Why it was interrupted"`
 	Phase      string `json:"phase"`
 	WIPRef     string `json:"wip_ref" doc:"Where the work in progress is, in the repository that is cloned; empty if there is none"`
+	WIPCommit  string `json:"wip_commit,omitempty" doc:"The commit that it has there"`
 	Events     int64  `json:"events" doc:"Position of the last entry of the journal"`
 	Comments   int64  `json:"comments" doc:"Position of the last comment that the run has taken up"`
 }

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -105,9 +106,11 @@ func (w *Workspace) checkName(ctx context.Context, ref string) error {
 // fetchAll fetches the base, what the work begins with, and the work in progress,
 // and settles what differences are counted from.
 func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error {
-	base := "refs/heads/" + w.options.Base
+	base := cmp.Or(w.options.BaseCommit, "refs/heads/"+w.options.Base)
 	first := base
 	switch branch := "refs/heads/" + w.options.Branch; {
+	case w.options.StartCommit != "":
+		first = w.options.StartCommit
 	case w.options.Start != "":
 		if first = w.options.Start; refs[first] == "" {
 			return task.Errorf(task.NotFound, "the repository has no %s to begin with", first)
@@ -116,10 +119,11 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 		first = branch
 	}
 	w.left = refs["refs/heads/"+w.options.Branch]
-	if w.options.WIP != "" && refs[w.options.WIP] == "" {
+	wip := cmp.Or(w.options.WIPCommit, refs[w.options.WIP])
+	if w.options.WIP != "" && wip == "" {
 		w.remark("workspace.work_gone")
 	}
-	if wip := refs[w.options.WIP]; wip != "" {
+	if wip != "" {
 		return w.fetchWork(ctx, base, wip)
 	}
 	if err := w.fetch(ctx, "--depth=1", "+"+base+":"+refTip, "+"+first+":"+refStart); err != nil {
@@ -140,7 +144,7 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 
 // fetchWork fetches work in progress, which says itself what it is on top of.
 func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
-	if err := w.fetch(ctx, "--depth=2", "+"+base+":"+refTip, "+"+w.options.WIP+":"+refWork); err != nil {
+	if err := w.fetch(ctx, "--depth=2", "+"+base+":"+refTip, "+"+wip+":"+refWork); err != nil {
 		return err
 	}
 	var err error
@@ -220,7 +224,7 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 			if !w.isShallow() {
 				break // all of the history is here
 			}
-			if err := w.fetch(ctx, depth, "+refs/heads/"+w.options.Base+":"+refTip, "+"+branch+":"+refStart); err != nil {
+			if err := w.fetch(ctx, depth, "+"+base+":"+refTip, "+"+branch+":"+refStart); err != nil {
 				return "", err
 			}
 		}

@@ -37,6 +37,9 @@ type Options struct {
 	Start string
 	// WIP is the ref with the work in progress of a run that goes on.
 	WIP string
+	// BaseCommit, StartCommit and WIPCommit are the commits to begin with, whatever the
+	// refs have by now; empty for what the refs have.
+	BaseCommit, StartCommit, WIPCommit string
 	// MaxFile is how large a file may be that goes into the history; 0 means
 	// 100 MB, which is what forges take.
 	MaxFile int64

@@ -24,6 +24,7 @@ mcp_servers:
 roles:
   "team: front end": {}
   BACKENDCODER:
+    description: Works on the services, and on nothing else.
     network: open
     prices: {input: 1.5}
   REVIEWER:
@@ -38,7 +39,7 @@ llm_overrides:
 	price, cold, most := 1.5, 0.0, 100
 	want.Roles = map[string]Role{
 		"team: front end": {Order: 0},
-		"BACKENDCODER":    {Order: 1, Network: "open", ModelOverride: ModelOverride{Prices: PricesOverride{Input: &price}}},
+		"BACKENDCODER":    {Order: 1, Description: "Works on the services, and on nothing else.", Network: "open", ModelOverride: ModelOverride{Prices: PricesOverride{Input: &price}}},
 		"REVIEWER":        {Order: 2},
 	}
 	want.LLMOverrides = map[string]ModelOverride{"REVIEWER": {Temperature: &cold, MaxTokens: &most}}
@@ -63,9 +64,9 @@ llm_overrides:
 		"mcp_servers.docs.in_sandbox = true  (default)",
 		"mcp_servers.tickets.environment = TICKETS_URL,LANG  (toryo.yaml:5)",
 		"mcp_servers.tickets.timeout = 1m  (default)",
-		"roles.BACKENDCODER.prices.input = 1.5  (toryo.yaml:12)",
+		"roles.BACKENDCODER.prices.input = 1.5  (toryo.yaml:13)",
 		`roles."team: front end".network = ""  (default)`,
-		"llm_overrides.REVIEWER.temperature = 0  (toryo.yaml:15)",
+		"llm_overrides.REVIEWER.temperature = 0  (toryo.yaml:16)",
 		`llm_overrides.REVIEWER.context_length = ""  (default)`,
 	} {
 		if !strings.Contains(out.String(), line+"\n") {

@@ -9,6 +9,7 @@ import (
 
 // Role is an entry of the section "roles".
 type Role struct {
+	Description   string   `key:"description" usual:"true" example:"Works on the services in Go and their database." about:"What the role is, in a sentence or two. The model is told it together with the name of the role."`
 	PromptFile    string   `key:"prompt_file" format:"file" example:"prompts/backend.md" about:"File with what the role is told besides the task."`
 	Network       string   `key:"network" enum:"none registries open" usual:"true" example:"registries" about:"What commands can reach while the work is done, in place of sandbox.network.execution."`
 	Tools         []string `key:"tools" format:"label" example:"[read, search, edit, run, test]" about:"Tools that the role may use while the work is done; all of them if it names none."`

@@ -57,8 +57,11 @@ func (b *BuiltIn) review() agent.Executor {
 			}
 			return made.Model(llm.Account{}, string(role), config.ReviewModel)
 		},
-		Instructions: b.rolePrompt,
-		Language:     task.Language(b.config.Language),
+		Instructions: func(name task.Role) (string, error) {
+			role, err := b.role(name)
+			return role.Text(name), err
+		},
+		Language: task.Language(b.config.Language),
 	}
 }
 
@@ -76,7 +79,7 @@ func (b *BuiltIn) options(run agent.Run) (phase.Options, error) {
 	if err != nil {
 		return phase.Options{}, err
 	}
-	prompt, err := b.rolePrompt(run.Work.Role)
+	role, err := b.role(run.Work.Role)
 	if err != nil {
 		return phase.Options{}, err
 	}
@@ -84,7 +87,7 @@ func (b *BuiltIn) options(run agent.Run) (phase.Options, error) {
 	return phase.Options{
 		Model: func(phase task.Phase) llm.Model { return byPhase[phase] }, Summarizer: summarizer,
 		Setup: b.setup(run), Spec: b.spec(run), Language: c.Language, Prompts: b.prompts(),
-		Role:     phase.Role{Prompt: prompt, Tools: c.Roles[string(run.Work.Role)].Tools},
+		Role:     role,
 		Servers:  b.servers(),
 		OnHost:   mcp.Host{},
 		Comments: commentChecks(c.CommentDetection),
@@ -145,17 +148,19 @@ func (b *BuiltIn) prompts() fs.FS {
 	return os.DirFS(b.config.PromptsDir)
 }
 
-// rolePrompt is what the role is told besides the task.
-func (b *BuiltIn) rolePrompt(role task.Role) (string, error) {
-	file := b.config.Roles[string(role)].PromptFile
-	if file == "" {
-		return "", nil
+// role is what the configuration says of a role.
+func (b *BuiltIn) role(name task.Role) (phase.Role, error) {
+	configured := b.config.Roles[string(name)]
+	role := phase.Role{Description: configured.Description, Tools: configured.Tools}
+	if configured.PromptFile == "" {
+		return role, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(configured.PromptFile)
 	if err != nil {
-		return "", task.Wrap(task.BadConfig, err, "the prompt of the role cannot be read").WithHint("check roles.%s.prompt_file", role)
+		return role, task.Wrap(task.BadConfig, err, "the prompt of the role cannot be read").WithHint("check roles.%s.prompt_file", name)
 	}
-	return string(text), nil
+	role.Prompt = string(text)
+	return role, nil
 }
 
 // servers are the MCP servers of the configuration, in the order of their names.

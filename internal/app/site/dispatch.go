@@ -95,7 +95,10 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 func handOutOptions(c config.Config, f *connections, logs *comments.Log, expiry *broker.Expiry) broker.HandOutOptions {
 	preparer := &assignment.Preparer{
 		Snapshots: f.snapshots, Forges: f.forges, Verdicts: verdicts.Reader{Own: f.store}, Tasks: f.store, Events: f.store, Repositories: repositories{f.mirrors}, Now: f.clock.Now,
-		Comments: logs.Present, Steering: f.steering,
+		Comments: logs.Present, Steering: f.steering, Roles: map[task.Role]string{},
+	}
+	for name, role := range c.Roles {
+		preparer.Roles[task.Role(name)] = role.Description
 	}
 	return broker.HandOutOptions{
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
@@ -229,13 +232,17 @@ func rulesOf(c config.Config) intake.Rules {
 type repositories struct{ mirrors *mirror.Mirrors }
 
 // Prepare implements assignment.Repositories.
-func (r repositories) Prepare(ctx context.Context, t task.Task, needs assignment.Needs) error {
+func (r repositories) Prepare(ctx context.Context, t task.Task, needs assignment.Needs) (map[string]string, error) {
 	repository := t.Key.Repo()
 	if err := r.mirrors.Fetch(ctx, repository, baseAge(repository)); err != nil {
-		return err
+		return nil, err
 	}
-	return r.mirrors.Seed(ctx, mirror.Seed{
+	err := r.mirrors.Seed(ctx, mirror.Seed{
 		Repository: repository, Task: t.ID, Generation: t.Generation,
-		Base: needs.Base, Branches: needs.Branches, Refs: needs.Refs, Commits: needs.Commits,
+		Base: needs.Base, Branches: needs.Branches, Refs: needs.Refs, Commits: needs.Commits, Anew: needs.Anew,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return r.mirrors.Refs(ctx, repository, t.ID)
 }

@@ -28,6 +28,8 @@ type Assignment struct {
 	Prompt       string
 	Branch       string
 	Base         string
+	BaseCommit   string // that the base has for this run
+	StartCommit  string // that is checked out
 	Pull         *PullBrief
 	Resume       *Resume
 	Earlier      string
@@ -50,6 +52,7 @@ type Resume struct {
 	Reason     task.Reason
 	Phase      task.Phase
 	WIPRef     string
+	WIPCommit  string // that it has
 	Events     int64
 	Comments   int64
 }
@@ -57,10 +60,11 @@ type Resume struct {
 // Repositories prepares the repository that a run clones.
 type Repositories interface {
 	// Prepare brings the copy of the repository up to date, and lets the task see
-	// what it needs. What the task has pushed stays. Errors have the codes of
-	// package forge; it fails with NotFound if there is no base, and with Conflict if
-	// the forge has a ref at another commit than the one that is needed.
-	Prepare(ctx context.Context, t task.Task, needs Needs) error
+	// what it needs. It returns the commits that the task sees, by the full names of
+	// their refs. Errors have the codes of package forge; it fails with NotFound if there
+	// is no base, and with Conflict if the forge has a ref at another commit than the one
+	// that is needed, or not that commit.
+	Prepare(ctx context.Context, t task.Task, needs Needs) (commits map[string]string, err error)
 }
 
 // Needs is what a run has to find in the repository that it clones.
@@ -71,6 +75,9 @@ type Needs struct {
 	// Commits are those that the assignment names, by the full name of the ref that
 	// has to be there.
 	Commits map[string]string
+	// Anew says that no earlier run goes on: what the task has pushed to the refs of
+	// Commits is of no use.
+	Anew bool
 }
 
 // Journals tells what is in the journals of tasks.
@@ -92,6 +99,7 @@ type Preparer struct {
 	// that are there, each with its place in the task's log; see Log.Present in package comments.
 	Comments func(ctx context.Context, t task.Task, snapshot items.Snapshot) ([]task.CommentEntry, error)
 	Steering *items.Steering
+	Roles    map[task.Role]string // what each is, in words for the model
 	Now      func() time.Time
 	// Again is how long to wait before an item is read again that changed while it
 	// was read; 0 means a second.
@@ -114,7 +122,7 @@ func (p *Preparer) Prepare(ctx context.Context, given Assignment) (made Assignme
 			return made, err
 		}
 	}
-	return Assignment{}, &forge.Error{Err: task.Wrap(task.Unavailable, err, "the head of the pull request does not stay the same")}
+	return Assignment{}, &NoCommitError{&forge.Error{Err: task.Wrap(task.Unavailable, err, "the repository does not have the commit that the forge names")}}
 }
 
 // prepare does it once. It fails with Conflict if the item has changed meanwhile.
@@ -133,13 +141,13 @@ func (p *Preparer) prepare(ctx context.Context, given Assignment) (Assignment, e
 	if err := p.describe(ctx, from, snapshot, &made); err != nil {
 		return Assignment{}, err
 	}
-	if err := p.repository(ctx, from, &made); err != nil {
-		return Assignment{}, err
-	}
 	if err := p.past(ctx, &made); err != nil {
 		return Assignment{}, err
 	}
-	made.Prompt = prompt(made)
+	if err := p.repository(ctx, from, &made); err != nil {
+		return Assignment{}, err
+	}
+	made.Prompt = prompt(made, p.Roles[t.Role])
 	return made, nil
 }
 
@@ -186,9 +194,10 @@ func (p *Preparer) repository(ctx context.Context, from forge.Forge, made *Assig
 	if needs.Base = made.Base; !slices.Contains(needs.Branches, made.Branch) {
 		needs.Branches = append(needs.Branches, made.Branch)
 	}
-	err := p.Repositories.Prepare(ctx, made.Task, needs)
+	needs.Anew = made.Resume == nil
+	commits, err := p.Repositories.Prepare(ctx, made.Task, needs)
 	if task.CodeOf(err) == task.NotFound && lifecycle.Sleep(ctx, baseAgain) == nil {
-		err = p.Repositories.Prepare(ctx, made.Task, needs) // a forge shows what was just pushed a moment later
+		commits, err = p.Repositories.Prepare(ctx, made.Task, needs) // a forge shows what was just pushed a moment later
 	}
 	if task.CodeOf(err) == task.NotFound {
 		return &NoBaseError{err} // a forge may name a branch that is not there yet
@@ -196,7 +205,21 @@ func (p *Preparer) repository(ctx context.Context, from forge.Forge, made *Assig
 	if err != nil {
 		return fmt.Errorf("prepare the repository: %w", err)
 	}
+	made.name(commits)
 	return nil
+}
+
+// name names the commits that the run is to find, of those that the task sees.
+func (a *Assignment) name(commits map[string]string) {
+	const heads = "refs/heads/"
+	a.BaseCommit = commits[heads+a.Base]
+	a.StartCommit = cmp.Or(commits[heads+a.Branch], a.BaseCommit)
+	if a.Pull != nil {
+		a.StartCommit = commits[a.Pull.HeadRef]
+	}
+	if a.Resume != nil {
+		a.Resume.WIPCommit = commits[a.Resume.WIPRef]
+	}
 }
 
 // baseAgain is how long it takes until a base branch that is not there is looked for once
@@ -221,3 +244,9 @@ func needsOf(pull PullBrief, item forge.Item) Needs {
 type NoBaseError struct{ error }
 
 func (e *NoBaseError) Unwrap() error { return e.error }
+
+// NoCommitError says that a forge names a commit for a pull request that cannot be had
+// from its git, or that people push faster than it can be read.
+type NoCommitError struct{ error }
+
+func (e *NoCommitError) Unwrap() error { return e.error }

@@ -21,7 +21,8 @@ var reviewPrompt string
 
 // prompt is the task in words, for an executor that takes a prompt. What others
 // wrote is put in once and not looked at again.
-func prompt(a Assignment) string {
+// About says what the role is.
+func prompt(a Assignment, about string) string {
 	text := developmentPrompt
 	switch {
 	case a.Task.Type == task.Review:
@@ -30,6 +31,7 @@ func prompt(a Assignment) string {
 		text = fixUpPrompt
 	}
 	return strings.NewReplacer(
+		"{{role}}", strings.TrimSpace(string(a.Task.Role)+"\n"+about),
 		"{{forge}}", string(a.Item.Key.Forge),
 		"{{title}}", quote.Line(a.Item.Title),
 		"{{url}}", quote.Line(a.Item.URL),

@@ -49,7 +49,11 @@ func (i *Intake) begin(ctx context.Context, item forge.Item, bot string) error {
 	if entitled, err := i.assignedByRight(ctx, item, bot); err != nil || !entitled {
 		return err
 	}
-	as, err := i.description(ctx, item, i.options.Rules.DefaultRole, "")
+	otherwise, err := i.unlabeledRole(ctx, item)
+	if err != nil {
+		return err
+	}
+	as, err := i.description(ctx, item, otherwise, "")
 	if err != nil {
 		return err
 	}
@@ -128,7 +132,10 @@ func (i *Intake) describe(ctx context.Context, item forge.Item, t task.Task) err
 	if t.State == task.Running {
 		return nil // it was told
 	}
-	otherwise := i.options.Rules.DefaultRole
+	otherwise, err := i.unlabeledRole(ctx, item)
+	if err != nil {
+		return err
+	}
 	if t.Cause == task.ReasonChangesRequested {
 		otherwise = t.Role
 	}
@@ -145,10 +152,7 @@ func (i *Intake) describe(ctx context.Context, item forge.Item, t task.Task) err
 // description is what an item says of its task. Blocked is what is known to block
 // it.
 func (i *Intake) description(ctx context.Context, item forge.Item, otherwise task.Role, blocked task.Keys) (store.Description, error) {
-	role, wrong := i.options.Rules.role(item, otherwise)
-	if wrong != "" {
-		i.options.Log.WarnContext(ctx, "the role of an item is ambiguous", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
-	}
+	role := i.role(ctx, item, otherwise)
 	blockers, err := i.blockers(ctx, item, blocked)
 	return store.Description{
 		Role: role, Title: item.Title, URL: item.URL, Priority: i.options.Rules.priority(item), BlockedBy: blockers,

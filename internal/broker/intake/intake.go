@@ -75,9 +75,10 @@ type Intake struct {
 
 	queue *items.Queue // of what is to be looked at
 
-	mu   sync.Mutex
-	due  map[task.Key]time.Time // when an item is worth another look
-	soon chan struct{}          // has room for one: a due time has come in
+	mu      sync.Mutex
+	due     map[task.Key]time.Time // when an item is worth another look
+	unclear map[task.Key]string    // role labels that were logged because they are unclear
+	soon    chan struct{}          // has room for one: a due time has come in
 
 	background lifecycle.Group
 }
@@ -91,7 +92,7 @@ func New(options Options) *Intake {
 		options.OutboxChanged = func() {}
 	}
 	return &Intake{
-		options: options, queue: items.NewQueue(), due: map[task.Key]time.Time{}, soon: make(chan struct{}, 1),
+		options: options, queue: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, soon: make(chan struct{}, 1),
 	}
 }
 
@@ -216,6 +217,9 @@ func (i *Intake) read(ctx context.Context, key task.Key, maxAge time.Duration) (
 // ended does what follows from the end of an item: its review is not wanted any
 // more, and what waited for it may go on.
 func (i *Intake) ended(ctx context.Context, item forge.Item) error {
+	i.mu.Lock()
+	delete(i.unclear, item.Key)
+	i.mu.Unlock()
 	review, err := i.options.Tasks.TaskOf(ctx, item.Key, task.Review)
 	switch {
 	case err == nil && review.State.Active():

@@ -222,9 +222,9 @@ func (i *Intake) unlabeled(ctx context.Context, item forge.Item) error {
 
 // assignReview makes the review task of a pull request, for the label on an item.
 func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, label reviewLabel) error {
-	role, wrong := i.options.Rules.role(item, task.DefaultReviewRole)
-	if wrong != "" {
-		i.options.Log.WarnContext(ctx, "the role of an item is ambiguous", "why", wrong, "item", item.Key.String(), "labels", item.Labels, "role", role)
+	role, err := i.reviewRole(ctx, item, pull)
+	if err != nil {
+		return err
 	}
 	author, err := i.author(ctx, pull)
 	if err != nil {

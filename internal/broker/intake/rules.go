@@ -22,6 +22,13 @@ type Rules struct {
 // looksLikeRole is how role labels are written: in capitals.
 var looksLikeRole = regexp.MustCompile(`^[A-Z][A-Z0-9_-]{4,}$`)
 
+// roleLabels are the labels of an item that name a role, or look as if they did.
+func (r Rules) roleLabels(item forge.Item) []string {
+	return slices.DeleteFunc(slices.Sorted(slices.Values(item.Labels)), func(label string) bool {
+		return !looksLikeRole.MatchString(label) && !slices.Contains(r.Roles, task.Role(label))
+	})
+}
+
 // role returns the role that an item asks for: the first by the order of the
 // configuration of those whose labels are on it, and otherwise the given one.
 // Wrong says what is odd about the item's labels, if anything.

@@ -76,8 +76,9 @@ func Readable() []task.Event {
 	e.entry(task.ModelUsed, phase.Entry{Step: 4, Usage: &phase.Usage{Model: "large", Usage: llm.Usage{Input: 1_234_567, Output: 8000}, Cost: 2_500_000}})
 	e.entry(task.Saved, phase.Entry{Step: 1, Commit: "0123abcd"})
 	e.entry(task.Saved, phase.Entry{Step: 1, Commit: "4567cdef", Status: phase.SavedBranch})
-	e.entry(task.SignalTaken, phase.Entry{Step: 1, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 2, Comments: []phase.TakenComment{
-		{Position: 1, ID: "1", Author: "alice", Change: "new"}, {Position: 2, ID: "2", Author: "mallory", Change: "edited", Refused: "no_write_access"},
+	e.entry(task.SignalTaken, phase.Entry{Step: 1, Signal: &phase.SignalEntry{Signal: task.SignalComments, Position: 2, Comments: []task.CommentEntry{
+		{Comment: task.Comment{ID: "1", Author: "alice"}, Position: 1, Change: task.CommentNew},
+		{Comment: task.Comment{ID: "2", Author: "mallory"}, Position: 2, Change: task.CommentEdited, Refused: task.ReasonNoWriteAccess},
 	}}})
 	e.entry(task.SignalTaken, phase.Entry{Step: 2, Signal: &phase.SignalEntry{Signal: task.SignalStop, Reason: task.ReasonUnassigned}})
 	e.entry(task.Summed, phase.Entry{Text: "What a later run is **told**."})

@@ -343,7 +343,7 @@ func (w *World) options() phase.Options {
 
 func (w *World) work() phase.Work {
 	s := w.scenario
-	work := phase.Work{Task: "task1", Generation: int64(w.runs), Type: task.Development, Title: s.Title, Body: s.Body,
+	work := phase.Work{Task: "task1", Generation: int64(w.runs), Type: task.Development, Role: task.DefaultRole, Title: s.Title, Body: s.Body,
 		Item: task.Key{Forge: task.Gitea, Repository: "owner/name", Kind: task.Issue, Number: 7}, Author: s.Author, Labels: s.Labels,
 		Branch: branch, Base: "main", Earlier: s.Earlier, Past: w.events}
 	for i, c := range s.Comments {
