@@ -33,9 +33,9 @@ var built = map[string][]string{
 	"judge.verdict_":  {"forge.Verdict"},
 	"judgement.":      {"strengths", "weaknesses", "important_points", "future_considerations"},
 	"kind.":           {"task.EventKind"},
-	"ledger.":         {"task.CommentChange"},
+	"ledger.":         {"new", "edited", "deleted"}, // not "present", which no run is told of
 	"notice.heading_": {"task.State"},
-	"notice.late_":    {"task.CommentKind", "task.CommentChange"},
+	"notice.late_":    {"task.CommentKind", "new", "edited", "deleted"},
 	"phase.":          {"task.Phase"},
 	"problem.":        {"task.Code"},
 	"progress.phase_": {"active", "completed", "failed"},

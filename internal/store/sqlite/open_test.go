@@ -325,6 +325,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN assigned_on`)
 	raw(t, path, `ALTER TABLE actions DROP COLUMN lane`)
 	raw(t, path, `ALTER TABLE actions DROP COLUMN lasting`)
+	raw(t, path, `ALTER TABLE reviews DROP COLUMN verdict`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)
