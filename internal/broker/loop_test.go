@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -235,8 +236,7 @@ func TestAReviewCanBeAskedForAgain(t *testing.T) {
 		"after a failure, by the label": func(o *office, pull task.Key) {
 			o.later(time.Hour)
 			o.sync()
-			_, err := o.store.Move(o.Context(), store.Change{Task: o.claim(o.task(pull, task.Review), "reviewer").ID, Trigger: task.GaveUp, Reason: task.ReasonRunFailed})
-			o.check(err)
+			o.fail(o.task(pull, task.Review))
 			o.sync()
 			if is := o.task(pull, task.Review); is.State != task.Failed {
 				o.Fatalf("it began again by itself: %+v", is)
@@ -263,6 +263,26 @@ func TestAReviewCanBeAskedForAgain(t *testing.T) {
 			}
 			relabel(o, pull)
 		},
+		"when a draft is ready, which it was not when the review was queued": func(o *office, pull task.Key) {
+			o.later(time.Hour)
+			o.sync()
+			o.forge.Change(pull, func(i *forge.Item) { i.Draft = true })
+			o.sync()
+			if is := o.task(pull, task.Review); is.State != task.Stopped || is.Reason != task.ReasonDraft {
+				o.Fatalf("the review of a draft is %+v", is)
+			}
+			o.forge.Change(pull, func(i *forge.Item) { i.Draft = false })
+		},
+		"when a remark was deleted": func(o *office, pull task.Key) {
+			o.later(time.Hour)
+			o.sync()
+			remark := o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Remark, Commit: "c1"})
+			o.sync()
+			if is := o.task(pull, task.Review); is.State != task.Stopped {
+				o.Fatalf("while a person looks, the review is %+v", is)
+			}
+			o.forge.DeleteReview(pull, remark.ID)
+		},
 		"when a draft is ready": func(o *office, pull task.Key) {
 			o.forge.Change(pull, func(i *forge.Item) { i.Draft = true })
 			o.later(time.Hour)
@@ -276,7 +296,6 @@ func TestAReviewCanBeAskedForAgain(t *testing.T) {
 			o.forge.Close(pull)
 			o.look(pull)
 			o.forge.Change(pull, func(i *forge.Item) { i.State = forge.Open })
-			relabel(o, pull)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -323,73 +342,141 @@ func TestACommitIsReviewedOnce(t *testing.T) {
 	}
 }
 
-// Whatever happened to a pull request, in whichever order: once it is open, ready and has
-// the label, and its time has come, it is reviewed; or its head was reviewed and the label
-// is taken off; or a person is looking at this very commit; or this review has failed.
-// Taking the label off and putting it on again then asks anew.
+// The label on the pull request and on its issue asks for one review, not for one each, and
+// a review that has failed is not tried again because there are two.
+func TestTwoLabelsAskForOneReview(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	issue := o.issue("Fix the gate")
+	pull := o.pull("feature", fmt.Sprint("Closes #", issue.Number))
+	o.forge.Label(issue, "ann", needsReview, true)
+	o.publish(pull, "c1")
+	o.later(time.Hour)
+	both := func() { o.look(pull); o.look(issue); o.look(pull) }
+	both()
+	first := o.task(pull, task.Review)
+	o.fail(first)
+	for range 3 {
+		both()
+	}
+	if is := o.task(pull, task.Review); is.State != task.Failed {
+		t.Fatalf("it is tried again: %+v", is)
+	}
+	o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+	both()
+	o.reviewed(pull, forge.Approve)
+	both()
+	o.deliver(pull)
+	o.deliver(issue)
+	if is := o.task(pull, task.Review); is.State != task.Done || o.labeled(pull) || o.labeled(issue) {
+		t.Errorf("labels %v and %v, review %+v", o.labeled(pull), o.labeled(issue), is)
+	}
+}
+
+// A pull request of somebody who may not use the label on an issue does not keep it there.
+func TestAStrangersPullDoesNotKeepTheLabel(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	issue := o.issue("Fix the gate")
+	pull := o.pull("feature", fmt.Sprint("Closes #", issue.Number))
+	theirs := o.pull("other", fmt.Sprint("Closes #", issue.Number))
+	o.forge.Change(theirs, func(i *forge.Item) { i.Author = "eve" })
+	o.forge.Label(issue, "ann", needsReview, true)
+	o.later(time.Hour)
+	o.look(issue)
+	o.noTask(theirs, task.Review)
+	o.reviewed(pull, forge.Approve)
+	o.look(issue)
+	o.deliver(issue)
+	if o.labeled(issue) {
+		t.Error("the label is still on")
+	}
+}
+
+// When people have taken the work over, our own reviews change nothing; theirs do.
+func TestOurReviewsLeaveWorkThatWasTakenOver(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	issue := o.issue("Fix the gate")
+	o.look(issue)
+	pull := o.pull(o.finish(o.task(issue, task.Development), "writer").Branch, "")
+	o.publish(pull, "c1")
+	o.check(o.forge.Unassign(t.Context(), issue, bot))
+	o.look(issue)
+	o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+	o.later(time.Hour)
+	o.sync()
+	o.reviewed(pull, forge.RequestChanges)
+	o.sync()
+	o.noTask(pull, task.Development)
+	o.later(time.Minute)
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Commit: "c2"})
+	o.sync()
+	if is := o.task(pull, task.Development); is.State != task.Queued {
+		t.Errorf("a person's request leads to %+v", is)
+	}
+}
+
+// A program that decides about each push does not let our reviews ask for ever.
+func TestDecisionsOfOthersResetTheRoundsOnce(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	pull := o.pull("feature", "")
+	o.publish(pull, "c0")
+	rounds := 0
+	for round := range 8 {
+		o.later(time.Hour)
+		o.sync()
+		o.reviewed(pull, forge.RequestChanges)
+		o.later(time.Minute)
+		o.sync()
+		is, err := o.store.TaskOf(t.Context(), pull, task.Development)
+		if err != nil || is.State != task.Queued {
+			break
+		}
+		rounds++
+		o.finish(is, "writer")
+		o.later(time.Minute)
+		o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.Approve, Commit: fmt.Sprint("c", round)})
+		o.publish(pull, fmt.Sprint("c", round+1))
+	}
+	if rounds != 3 { // one before bob's first approval, and two
+		t.Errorf("there were %d rounds", rounds)
+	}
+}
+
+// Without webhooks it is seen that the label was taken off an issue.
+func TestLabelTakenOffAnIssueWithoutWebhooks(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	issue := o.forge.AddItem(team, task.Issue, "ann", "Fix the gate")
+	pull := o.pull("feature", fmt.Sprint("Closes #", issue.Number))
+	o.forge.Label(issue, "ann", needsReview, true)
+	o.later(time.Hour)
+	o.sync()
+	o.forge.Label(issue, "ann", needsReview, false)
+	o.sync()
+	if is := o.task(pull, task.Review); is.State != task.Stopped || is.Reason != task.ReasonUnlabeled {
+		t.Errorf("the review is %+v", is)
+	}
+}
+
+// Whatever happened to a pull request, in whichever order: once it is open and ready, and
+// time has passed, either the label is off; or a review is queued; or a person is looking at
+// this very commit; or the review that the label asked for has failed. Taking the label off
+// and putting it on again asks anew, and who asks for a review of what we have reviewed is
+// told so.
 func TestTheLabelHasNoDeadEnds(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t)
 	branches := 0
 	rapid.Check(t, func(r *rapid.T) {
 		branches++
-		pull := o.pull(fmt.Sprint("feature", branches), "")
-		head := 1
-		push := func() {
-			head++
-			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = fmt.Sprint("c", head) })
-		}
-		commit := func() string { return fmt.Sprint("c", head) }
-		judge := func(verdict forge.Verdict) func() {
-			return func() { o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: verdict, Commit: commit()}) }
-		}
-		queued := func(kind task.Type) (task.Task, bool) {
-			is, err := o.store.TaskOf(t.Context(), pull, kind)
-			return is, err == nil && is.State == task.Queued
-		}
-		ourReview := func(verdict forge.Verdict) func() {
-			return func() {
-				if _, found := queued(task.Review); found {
-					o.reviewed(pull, verdict)
-				}
-			}
-		}
-		events := map[string]func(){
-			"label on":  func() { o.forge.Label(pull, "ann", needsReview, true) },
-			"label off": func() { o.forge.Label(pull, "ann", needsReview, false) },
-			"push":      push,
-			"publish":   func() { push(); o.check(o.forge.AddLabel(t.Context(), pull, needsReview)) },
-			"remark":    judge(forge.Remark), "approve": judge(forge.Approve), "request": judge(forge.RequestChanges),
-			"our request": ourReview(forge.RequestChanges), "our approval": ourReview(forge.Approve),
-			"our review fails": func() {
-				if is, found := queued(task.Review); found {
-					_, err := o.store.Move(t.Context(), store.Change{Task: o.claim(is, "reviewer").ID, Trigger: task.GaveUp, Reason: task.ReasonRunFailed})
-					o.check(err)
-				}
-			},
-			"fixed": func() {
-				if is, found := queued(task.Development); found {
-					o.finish(is, "writer")
-					push()
-					o.check(o.forge.AddLabel(t.Context(), pull, needsReview))
-				}
-			},
-			"close":   func() { o.forge.Close(pull) },
-			"reopen":  func() { o.forge.Change(pull, func(i *forge.Item) { i.State = forge.Open }) },
-			"draft":   func() { o.forge.Change(pull, func(i *forge.Item) { i.Draft = true }) },
-			"ready":   func() { o.forge.Change(pull, func(i *forge.Item) { i.Draft = false }) },
-			"look":    func() { o.look(pull) },
-			"deliver": func() { o.deliver(pull) },
-			"wait":    func() { o.later(time.Hour) },
-		}
-		names := slices.Sorted(func(yield func(string) bool) {
-			for name := range events {
-				if !yield(name) {
-					return
-				}
-			}
-		})
-		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 1, 12).Draw(r, "events") {
+		issue := o.forge.AddItem(team, task.Issue, "ann", "Fix the gate")
+		pull := o.pull(fmt.Sprint("feature", branches), fmt.Sprint("Closes #", issue.Number))
+		events := o.labelEvents(pull, issue)
+		names := slices.Sorted(maps.Keys(events))
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 1, 15).Draw(r, "events") {
 			o.later(time.Minute)
 			events[name]()
 		}
@@ -397,25 +484,98 @@ func TestTheLabelHasNoDeadEnds(t *testing.T) {
 			for range 3 {
 				o.later(time.Hour)
 				o.look(pull)
+				o.look(issue)
 				o.deliver(pull)
+				o.deliver(issue)
 			}
 		}
 		o.forge.Change(pull, func(i *forge.Item) { i.State, i.Draft = forge.Open, false })
 		settle()
+		item, err := o.forge.Item(t.Context(), pull)
+		o.check(err)
+		reviews, err := o.forge.Reviews(t.Context(), pull)
+		o.check(err)
+		looking := slices.ContainsFunc(reviews, func(v forge.Review) bool {
+			return v.Author == "ann" && v.Verdict == forge.Remark && v.Commit == item.HeadCommit
+		})
+		is, err := o.store.TaskOf(t.Context(), pull, task.Review)
+		failed := err == nil && is.State == task.Failed && strings.HasPrefix(is.Occasion, item.HeadCommit+" ")
+		if (o.labeled(pull) || o.labeled(issue)) && is.State != task.Queued && !looking && !failed {
+			r.Fatalf("nobody reviews %s: %+v, %v", item.HeadCommit, is, err)
+		}
+
 		o.forge.Label(pull, "ann", needsReview, false)
 		o.later(time.Minute)
 		o.forge.Label(pull, "ann", needsReview, true)
+		before := len(o.comments(pull))
 		settle()
-		reviews, err := o.forge.Reviews(t.Context(), pull)
-		o.check(err)
-		ours := slices.ContainsFunc(reviews, func(v forge.Review) bool { return task.SameLogin(v.Author, bot) && v.Commit == commit() })
-		is, err := o.store.TaskOf(t.Context(), pull, task.Review)
-		due := err == nil && is.State == task.Queued
-		switch {
-		case ours && o.labeled(pull):
-			r.Fatalf("%s was reviewed and the label is still on", commit())
-		case !ours && !due:
-			r.Fatalf("nobody reviews %s: %+v, %v", commit(), is, err)
+		is, err = o.store.TaskOf(t.Context(), pull, task.Review)
+		told := !o.labeled(pull) && len(o.comments(pull)) == before+1
+		if (err != nil || is.State != task.Queued) && !told {
+			r.Fatalf("asked again, nobody reviews %s: %+v, %v", item.HeadCommit, is, err)
 		}
 	})
+}
+
+// labelEvents are what can happen to a pull request and its issue, by name.
+func (o *office) labelEvents(pull, issue task.Key) map[string]func() {
+	head := 1
+	push := func() {
+		head++
+		o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = fmt.Sprint("c", head) })
+	}
+	judge := func(verdict forge.Verdict, commit bool) func() {
+		return func() {
+			review := forge.Review{Author: "ann", Verdict: verdict}
+			if commit {
+				review.Commit = fmt.Sprint("c", head)
+			}
+			o.forge.AddReview(pull, review)
+		}
+	}
+	queued := func(kind task.Type, do func(task.Task)) func() {
+		return func() {
+			if is, err := o.store.TaskOf(o.Context(), pull, kind); err == nil && is.State == task.Queued {
+				do(is)
+			}
+		}
+	}
+	change := func(do func(*forge.Item)) func() { return func() { o.forge.Change(pull, do) } }
+	label := func(on task.Key, put bool) func() { return func() { o.forge.Label(on, "ann", needsReview, put) } }
+	publish := func() { push(); o.check(o.forge.AddLabel(o.Context(), pull, needsReview)) }
+	return map[string]func(){
+		"label on": label(pull, true), "label off": label(pull, false),
+		"label on the issue": label(issue, true), "label off the issue": label(issue, false),
+		"push": push, "publish": publish,
+		"remark": judge(forge.Remark, true), "approve": judge(forge.Approve, true), "request": judge(forge.RequestChanges, true),
+		"approve no commit": judge(forge.Approve, false), "request no commit": judge(forge.RequestChanges, false),
+		"our request":  queued(task.Review, func(task.Task) { o.reviewed(pull, forge.RequestChanges) }),
+		"our approval": queued(task.Review, func(task.Task) { o.reviewed(pull, forge.Approve) }),
+		"our review is deleted": func() {
+			reviews, err := o.forge.Reviews(o.Context(), pull)
+			o.check(err)
+			for _, review := range reviews {
+				if task.SameLogin(review.Author, bot) {
+					o.forge.DeleteReview(pull, review.ID)
+				}
+			}
+		},
+		"our review fails": queued(task.Review, o.fail),
+		"fixed":            queued(task.Development, func(is task.Task) { o.finish(is, "writer"); publish() }),
+		"close":            func() { o.forge.Close(pull) },
+		"reopen":           change(func(i *forge.Item) { i.State = forge.Open }),
+		"draft":            change(func(i *forge.Item) { i.Draft = true }),
+		"ready":            change(func(i *forge.Item) { i.Draft = false }),
+		"look":             func() { o.look(pull) },
+		"look at issue":    func() { o.look(issue) },
+		"deliver":          func() { o.deliver(pull); o.deliver(issue) },
+		"wait":             func() { o.later(time.Hour) },
+	}
+}
+
+// fail ends a task as failed.
+func (o *office) fail(t task.Task) {
+	o.Helper()
+	_, err := o.store.Move(o.Context(), store.Change{Task: o.claim(t, "reviewer").ID, Trigger: task.GaveUp, Reason: task.ReasonRunFailed})
+	o.check(err)
 }

@@ -132,6 +132,7 @@ type RemoveLabel struct {
 // on with a publication is not taken off for a review of what was there before.
 type ReviewAnswered struct {
 	Label string     `json:"label"`
+	PutOn time.Time  `json:"put_on"` // when it was put on; one that was put on later stays
 	Pulls []PullHead `json:"pulls"`
 }
 

@@ -158,6 +158,13 @@ func progressMarker(on task.Key, comment string) forge.Marker {
 }
 
 func performReviewAnswered(ctx context.Context, d delivery, p ReviewAnswered) (any, error) {
+	events, err := d.on.LabelEvents(ctx, d.Item)
+	if err != nil {
+		return nil, err
+	}
+	if at, on := forge.LabeledAt(events, p.Label); on && at.After(p.PutOn) {
+		return nil, nil
+	}
 	for _, reviewed := range p.Pulls {
 		key := d.Item
 		key.Kind, key.Number = task.Pull, reviewed.Number

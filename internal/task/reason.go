@@ -30,6 +30,7 @@ const (
 	ReasonItemClosed        Reason = "item_closed"
 	ReasonReviewNotNeeded   Reason = "review_not_needed"
 	ReasonUnlabeled         Reason = "unlabeled"
+	ReasonDraft             Reason = "draft"
 	ReasonStopRequested     Reason = "stop_requested"
 	ReasonPausedTooLong     Reason = "paused_too_long"
 	ReasonCompleted         Reason = "completed"

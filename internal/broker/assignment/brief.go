@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -38,7 +39,7 @@ func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) 
 	if err != nil {
 		return nil, err
 	}
-	for _, review := range forge.OpenRequests(reviews) {
+	for _, review := range verdicts.Open(reviews, self) {
 		standing, err := p.standing(ctx, made.Item, review.Author, self)
 		if err != nil {
 			return nil, err

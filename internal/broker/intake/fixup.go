@@ -8,6 +8,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -31,11 +32,17 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		return err
 	}
 	newest := open[len(open)-1]
-	if dealtWith, err := i.dealtWith(ctx, pull, newest); err != nil || dealtWith {
+	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
+	if err != nil {
 		return err
 	}
+	if dealtWith, err := i.dealtWith(ctx, last, newest); err != nil || dealtWith {
+		return err
+	}
+	if task.SameLogin(newest.Author, self) && (last.State == task.Stopped || i.handedOver(origin)) {
+		return nil
+	}
 	if rounds > i.options.Rules.ReviewRounds {
-		i.options.Log.WarnContext(ctx, "reviews of the bot, or of people without write access, keep requesting changes; a person has to decide", "pull", pull.Key.String(), "rounds", rounds)
 		return i.comment(ctx, pull.Key, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
 	}
 	otherwise := i.options.Rules.DefaultRole
@@ -43,6 +50,12 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		otherwise = origin.Role
 	}
 	return i.assignFixUp(ctx, pull, otherwise, occasionOf(newest))
+}
+
+// handedOver reports whether people have taken the work of an issue from us: they have
+// stopped its task, or taken the bot off it. Our own reviews lead to nothing then.
+func (i *Intake) handedOver(origin task.Task) bool {
+	return origin.Key.Kind == task.Issue && (origin.State == task.Stopped || origin.Released && !i.options.KeepUnassigned)
 }
 
 // assignFixUp makes the task of a review that asks for changes, with a role unless the pull
@@ -65,13 +78,9 @@ func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise tas
 // dealtWith reports whether there is nothing left to do about a review: the task of the
 // pull request goes on, or was for the review, or was done after its run had taken the
 // review up, which came meanwhile.
-func (i *Intake) dealtWith(ctx context.Context, pull forge.Item, review forge.Review) (bool, error) {
-	last, err := i.options.Tasks.TaskOf(ctx, pull.Key, task.Development)
-	if task.CodeOf(err) == task.NotFound {
-		return false, nil
-	}
-	if err != nil || last.State.Active() || occasionOf(review) <= last.Occasion {
-		return err == nil, err
+func (i *Intake) dealtWith(ctx context.Context, last task.Task, review forge.Review) (bool, error) {
+	if last.State.Active() || occasionOf(review) <= last.Occasion {
+		return true, nil
 	}
 	if i.options.TakenUp == nil || last.State != task.Done {
 		return false, nil
@@ -101,9 +110,9 @@ func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (str
 // requests returns the reviews of a pull request that ask for changes, still stand and
 // count, oldest first. One of ours counts while what it is about is the head commit: another
 // head is reviewed anew. Rounds is how often we ourselves and people who may not write to
-// the repository have asked for changes, since somebody who may write decided anything, if
-// the last that asks is one of these, and 0 otherwise: people who may write can ask as
-// often as they like.
+// the repository have asked for changes, since somebody who may write first decided
+// anything, if the last that asks is one of these, and 0 otherwise: people who may write can
+// ask as often as they like.
 func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Review, rounds int, err error) {
 	from := i.options.Forges[pull.Key.Forge]
 	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
@@ -114,7 +123,7 @@ func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Re
 	if err != nil {
 		return nil, 0, err
 	}
-	open, err = i.options.Steering.Accepted(ctx, pull, forge.OpenRequests(reviews), self)
+	open, err = i.options.Steering.Accepted(ctx, pull, verdicts.Open(reviews, self), self)
 	open = slices.DeleteFunc(open, func(r forge.Review) bool {
 		return task.SameLogin(r.Author, self) && r.Commit != "" && r.Commit != pull.HeadCommit
 	})
@@ -128,9 +137,10 @@ func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Re
 }
 
 // rounds is how many of the reviews ask for changes and are ours or of people who may not
-// write to the repository, since the last decision of somebody who may.
+// write to the repository. The first decision of each person who may lets us begin anew, and
+// no more than the first: it may be a program that decides about each push.
 func (i *Intake) rounds(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) (int, error) {
-	count := 0
+	count, decided := 0, map[string]bool{}
 	for _, review := range slices.SortedStableFunc(slices.Values(reviews), func(a, b forge.Review) int { return a.At.Compare(b.At) }) {
 		if review.Verdict == forge.Remark {
 			continue
@@ -140,8 +150,11 @@ func (i *Intake) rounds(ctx context.Context, pull forge.Item, reviews []forge.Re
 			if err != nil {
 				return 0, err
 			}
-			if standing.Writes {
-				count = 0
+			if author := task.FoldLogin(review.Author); standing.Writes {
+				if !decided[author] {
+					count = 0
+				}
+				decided[author] = true
 				continue
 			}
 		}

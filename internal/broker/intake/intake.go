@@ -274,14 +274,18 @@ func (i *Intake) comment(ctx context.Context, on task.Key, what string, text fun
 	if err != nil {
 		return err
 	}
-	return i.put(ctx, outbox.Write{Item: on, What: what}, outbox.Comment{Text: text(i.options.Language.Of(item.Title, item.Body))})
+	stored, err := i.put(ctx, outbox.Write{Item: on, What: what}, outbox.Comment{Text: text(i.options.Language.Of(item.Title, item.Body))})
+	if err == nil && stored.Status == store.Pending && stored.Attempts == 0 {
+		i.options.Log.InfoContext(ctx, "put a comment for people into the outbox", "item", on.String(), "what", what)
+	}
+	return err
 }
 
-func (i *Intake) put(ctx context.Context, write outbox.Write, payload outbox.Payload) error {
+// put puts a write into the outbox. What was put there before is not put again.
+func (i *Intake) put(ctx context.Context, write outbox.Write, payload outbox.Payload) (store.Action, error) {
 	action, err := outbox.NewAction(write, payload)
 	if err != nil {
-		return err
+		return store.Action{}, err
 	}
-	_, err = i.options.Outbox.Put(ctx, action)
-	return err
+	return i.options.Outbox.Put(ctx, action)
 }

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,9 +21,9 @@ const pullAge = 30 * time.Second
 
 // The label review.label asks for a review. Its life is a table in docs/state_machine.md:
 // people put it on, and we put it on pull requests of ours each time that we have published
-// something; it is taken off when it was answered. That is so when every pull request that
-// it asks about has a review of its head commit by us, or somebody who may steer has
-// approved or requested changes since it was put on.
+// something; it is taken off when it was answered. That is so when we have reviewed the head
+// of every pull request that it asks about, or somebody who may steer has approved or
+// requested changes since it was put on.
 
 // reviews makes review tasks of the pull requests of an item with the label, if they are
 // due, and takes the label off when it was answered.
@@ -39,21 +40,27 @@ func (i *Intake) reviews(ctx context.Context, item forge.Item) error {
 		i.lookAt(item.Key, asked.at.Add(i.options.Rules.ReviewDelay))
 	}
 	var answered []outbox.PullHead
+	waiting := 0
 	for _, key := range pulls {
-		head, failed := i.review(ctx, item, key, asked)
+		is, head, failed := i.review(ctx, item, key, asked)
 		err = errors.Join(err, failed)
-		if head != "" {
+		switch is {
+		case reviewAnswered:
 			answered = append(answered, outbox.PullHead{Number: key.Number, Commit: head})
+		case reviewWaits:
+			waiting++
 		}
 	}
-	if err != nil || len(answered) < len(pulls) {
+	if err != nil || waiting > 0 || len(answered) == 0 {
 		return err
 	}
-	what := "reviewed/" + asked.moment()
+	heads := sha256.New()
 	for _, one := range answered {
-		what += "/" + one.Commit
+		fmt.Fprintln(heads, one.Number, one.Commit)
 	}
-	return i.put(ctx, outbox.Write{Item: item.Key, What: what}, outbox.ReviewAnswered{Label: i.options.Rules.ReviewLabel, Pulls: answered})
+	write := outbox.Write{Item: item.Key, What: fmt.Sprintf("reviewed/%s/%x", asked.moment(), heads.Sum(nil)[:16])}
+	_, err = i.put(ctx, write, outbox.ReviewAnswered{Label: i.options.Rules.ReviewLabel, PutOn: asked.at, Pulls: answered})
+	return err
 }
 
 // pullsOf lists the open pull requests that the label on an item asks about.
@@ -83,11 +90,55 @@ type reviewLabel struct {
 	due bool      // it has been on for long enough
 }
 
-func (l reviewLabel) moment() string { return l.at.UTC().Format(time.RFC3339) }
+func (l reviewLabel) moment() string { return l.at.UTC().Format(time.RFC3339Nano) }
 
-// occasion names a head commit that is to be reviewed, and the label that asks for it.
-func (l reviewLabel) occasion(commit string) string {
-	return commit + " " + l.moment() + " " + l.on.String()
+// occasion is what a review task is for: a commit, and the label that asked for its review.
+// Number tells apart the tasks for one label, of which the first ones were withdrawn before
+// they were carried out.
+//
+// For example "1f3870be 2026-11-16T09:30:00Z 0 github:team/app#3": the label was put on issue
+// 3 at half past nine, when the head of the pull request was 1f3870be.
+type occasion struct {
+	commit string
+	label  time.Time
+	number int64
+	on     string // key of the item with the label
+}
+
+func (o occasion) String() string {
+	return fmt.Sprintf("%s %s %d %s", o.commit, o.label.UTC().Format(time.RFC3339Nano), o.number, o.on)
+}
+
+// occasionIn reads the occasion of a review task. Older ones had only commit and moment.
+func occasionIn(t task.Task) occasion {
+	fields := strings.Fields(t.Occasion)
+	if len(fields) < 2 {
+		return occasion{}
+	}
+	read := occasion{commit: fields[0], on: t.Key.String()}
+	read.label, _ = time.Parse(time.RFC3339, fields[1])
+	if len(fields) == 4 {
+		read.on = fields[3]
+	}
+	return read
+}
+
+// withdrawn are the reasons for which a review ends that was not carried out, and that is
+// due again when the reason is gone.
+var withdrawn = map[task.Reason]bool{
+	task.ReasonReviewNotNeeded: true, task.ReasonItemClosed: true, task.ReasonUnlabeled: true, task.ReasonDraft: true,
+}
+
+// next is the occasion of a review of a commit, if there is one after the last task: once for
+// each commit and each time that the label was put on, on whichever item.
+func (l reviewLabel) next(last task.Task, commit string) (next occasion, found bool) {
+	next = occasion{commit: commit, label: l.at, on: l.on.String()}
+	before := occasionIn(last)
+	if before.commit != commit || l.at.After(before.label) {
+		return next, true
+	}
+	next.number = last.Generation
+	return next, last.State == task.Stopped && withdrawn[last.Reason]
 }
 
 // label reads when the label was put on an item. It is not on if it was taken off a moment
@@ -111,49 +162,68 @@ func (i *Intake) label(ctx context.Context, item forge.Item) (label reviewLabel,
 	return reviewLabel{on: item.Key, at: at, own: task.SameLogin(by, self), due: due}, err == nil, err
 }
 
+// reviewStatus says what became of the wish for a review of one pull request.
+type reviewStatus int
+
+const (
+	reviewIgnored  reviewStatus = iota // the label does not count for it
+	reviewWaits                        // it was not reviewed yet
+	reviewAnswered                     // its head was reviewed
+)
+
 // review does what the label on an item asks for about one pull request. If it was
-// answered, answered is the head commit for which that is so, and otherwise "".
-func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, label reviewLabel) (answered string, err error) {
+// answered, head is the commit for which that is so.
+func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, label reviewLabel) (status reviewStatus, head string, err error) {
 	pull, err := i.read(ctx, key, pullAge)
-	if err != nil {
-		return "", err
-	}
-	if pull.State != forge.Open || pull.Draft || pull.HeadCommit == "" {
-		return "", nil
+	if err != nil || pull.State != forge.Open {
+		return reviewIgnored, "", err
 	}
 	if entitled, err := i.mayUseLabelOf(ctx, item, pull); err != nil || !entitled {
-		return "", err
+		return reviewIgnored, "", err
 	}
 	last, err := i.options.Tasks.TaskOf(ctx, key, task.Review)
 	if err != nil && task.CodeOf(err) != task.NotFound {
-		return "", err
+		return reviewWaits, "", err
+	}
+	if pull.Draft || pull.HeadCommit == "" {
+		if last.State == task.Queued {
+			err = i.withdraw(ctx, last, task.ReasonDraft)
+		} else {
+			err = nil
+		}
+		return reviewWaits, "", err
 	}
 	is, err := i.reviewed(ctx, pull, label.at)
 	if err != nil {
-		return "", err
+		return reviewWaits, "", err
 	}
+	next, again := label.next(last, pull.HeadCommit)
 	switch {
 	case last.State == task.Queued && (is.decided || is.looked):
 		err = i.withdraw(ctx, last, task.ReasonReviewNotNeeded)
 	case last.State.Active():
-		return "", nil
-	case !is.own.IsZero() && is.own.Before(label.at) && !label.own:
+		if is.kept { // it ends in a moment, of which nobody tells
+			i.lookAt(item.Key, i.options.Now().Add(time.Second))
+		}
+		return reviewWaits, "", nil
+	case is.kept && again && !label.own && is.own.Before(label.at):
 		err = i.comment(ctx, key, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
 	}
 	switch {
 	case err != nil:
-		return "", err
-	case is.decided || !is.own.IsZero():
-		return pull.HeadCommit, nil
-	case is.looked || last.Occasion == label.occasion(pull.HeadCommit) || !label.due:
-		return "", nil
+		return reviewWaits, "", err
+	case is.decided || is.kept:
+		return reviewAnswered, pull.HeadCommit, nil
+	case is.looked || !again || !label.due:
+		return reviewWaits, "", nil
 	}
-	return "", i.assignReview(ctx, item, pull, label)
+	return reviewWaits, "", i.assignReview(ctx, item, pull, next)
 }
 
 // reviewState is what reviews have said about the head commit of a pull request.
 type reviewState struct {
-	own     time.Time // when we reviewed it; zero if we have not
+	kept    bool      // we have reviewed it; the forge may not have the review yet, or any more
+	own     time.Time // when our review of it came to the forge; zero if it is not there
 	decided bool      // somebody has approved or requested changes
 	looked  bool      // somebody has reviewed it without deciding
 }
@@ -172,6 +242,9 @@ func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time)
 	if err != nil {
 		return reviewState{}, err
 	}
+	if is.kept, err = i.options.Verdicts.Reviewed(ctx, pull.Key, pull.HeadCommit); err != nil {
+		return reviewState{}, err
+	}
 	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
 	if err != nil {
 		return reviewState{}, err
@@ -181,7 +254,7 @@ func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time)
 		switch {
 		case task.SameLogin(review.Author, self):
 			if ofHead {
-				is.own = review.At
+				is.own, is.kept = review.At, true
 			}
 			continue
 		case review.At.Before(since), task.SameLogin(review.Author, pull.Author), review.Dismissed:
@@ -208,7 +281,7 @@ func (i *Intake) unlabeled(ctx context.Context, item forge.Item) error {
 		Forge: item.Key.Forge, Repository: item.Key.Repository, Type: task.Review, States: []task.State{task.Queued, task.Running, task.Paused},
 	})
 	for _, t := range active {
-		if !strings.HasSuffix(t.Occasion, " "+item.Key.String()) {
+		if occasionIn(t).on != item.Key.String() {
 			continue
 		}
 		again, failed := i.read(ctx, item.Key, 0) // a forge may show an item in two states for a while
@@ -221,7 +294,7 @@ func (i *Intake) unlabeled(ctx context.Context, item forge.Item) error {
 }
 
 // assignReview makes the review task of a pull request, for the label on an item.
-func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, label reviewLabel) error {
+func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, what occasion) error {
 	role, err := i.reviewRole(ctx, item, pull)
 	if err != nil {
 		return err
@@ -236,7 +309,7 @@ func (i *Intake) assignReview(ctx context.Context, item, pull forge.Item, label 
 	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Review, Role: role, Title: pull.Title, URL: pull.URL, Priority: i.options.Rules.priority(item),
-		Reason: task.ReasonReviewDue, Occasion: label.occasion(pull.HeadCommit), Branch: assignment.BranchOf(pull), Author: author, AssignedOn: on,
+		Reason: task.ReasonReviewDue, Occasion: what.String(), Branch: assignment.BranchOf(pull), Author: author, AssignedOn: on,
 	})
 }
 

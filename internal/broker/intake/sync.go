@@ -110,6 +110,9 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
 			found.add(t.Key)
 		}
+		if t.State.Active() && t.Type == task.Review {
+			found.addLabeled(t)
+		}
 		if listed != nil && !listed[t.Key] {
 			i.seenOff(t)
 		}
@@ -191,6 +194,13 @@ func (s *keySet) add(key task.Key) {
 	if !s.has[key] {
 		s.has[key] = true
 		s.keys = append(s.keys, key)
+	}
+}
+
+// addLabeled adds the item whose label asked for a review: it may not be there any more.
+func (s *keySet) addLabeled(t task.Task) {
+	if key, err := task.ParseKey(occasionIn(t).on); err == nil {
+		s.add(key)
 	}
 }
 

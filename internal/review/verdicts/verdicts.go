@@ -74,3 +74,32 @@ func decide(review *forge.Review, pull task.Key, own map[string]string) {
 		}
 	}
 }
+
+// Reviewed reports whether we have reviewed a commit of a pull request, whether or not the
+// forge has the review.
+func (r Reader) Reviewed(ctx context.Context, pull task.Key, commit string) (bool, error) {
+	own, err := r.Own.Verdicts(ctx, pull)
+	if err != nil {
+		return false, fmt.Errorf("read what we decided: %w", err)
+	}
+	return own[commit] != "", nil
+}
+
+// Open returns the reviews that ask for changes and still stand, oldest first. Of ours only
+// the last one counts, whatever it decided: each is of all that there is. Self is the account
+// that we write as.
+func Open(reviews []forge.Review, self string) []forge.Review {
+	last := -1
+	for i, review := range reviews {
+		if task.SameLogin(review.Author, self) && (last < 0 || !review.At.Before(reviews[last].At)) {
+			last = i
+		}
+	}
+	var standing []forge.Review
+	for i, review := range reviews {
+		if i == last || !task.SameLogin(review.Author, self) {
+			standing = append(standing, review)
+		}
+	}
+	return forge.OpenRequests(standing)
+}
