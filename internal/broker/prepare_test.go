@@ -208,6 +208,51 @@ func TestPrepareFixUp(t *testing.T) {
 	}
 }
 
+// A run that changes what our own review asked for is given the review and its remarks, and
+// not those that were dealt with before.
+func TestPrepareFixUpOfOurOwnReview(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	pull := o.pull("feature", "")
+	o.publish(pull, "c1")
+	o.later(time.Hour)
+	o.sync()
+	o.reviewed(pull, forge.RequestChanges)
+	done := o.forge.AddThread(pull, bot, "gate.txt", 7, "Oil it.")
+	o.forge.AddReply(pull, done.ID, bot, "It is oiled.")
+	asked := o.forge.AddThread(pull, bot, "gate.txt", 8, "Paint it.")
+	o.forge.AddReply(pull, asked.ID, bot, "It is painted.")
+	o.forge.AddReply(pull, asked.ID, "ann", "In blue, please.")
+	o.forge.AddThread(pull, bot, "gate.txt", 9, "Test it.")
+	o.sync()
+	held := o.claim(o.task(pull, task.Development), "a")
+	made, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held})
+	o.check(err)
+	for _, part := range []string{"Reviewers asked for changes", "Verdict: request_changes", "In blue, please.", "Test it."} {
+		if !strings.Contains(made.Prompt, part) {
+			t.Errorf("the prompt does not say %q:\n%s", part, made.Prompt)
+		}
+	}
+	if strings.Contains(made.Prompt, "Oil it.") {
+		t.Errorf("the prompt asks for what was done:\n%s", made.Prompt)
+	}
+	// Another review of ours takes the place of the first, although it decides nothing.
+	_, err = o.store.Move(t.Context(), store.Change{Task: held.ID, Trigger: task.Finished, Reason: task.ReasonCompleted})
+	o.check(err)
+	o.publish(pull, "c2")
+	o.later(time.Hour)
+	o.sync()
+	o.reviewed(pull, forge.Remark)
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Hang it.", Commit: "c2"})
+	o.sync()
+	held = o.claim(o.task(pull, task.Development), "a")
+	made, err = preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held})
+	o.check(err)
+	if len(made.Pull.Summaries) != 1 || !strings.Contains(made.Prompt, "Hang it.") || strings.Contains(made.Prompt, "Verdict: request_changes") {
+		t.Errorf("the prompt is\n%s", made.Prompt)
+	}
+}
+
 // What reviews say is in an assignment once: those that ask for changes and the threads
 // that nobody has resolved apart from the comments, other reviews among them.
 func TestPrepareTellsReviewsOnce(t *testing.T) {

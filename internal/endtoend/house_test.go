@@ -178,7 +178,7 @@ func (h *house) close(t *testing.T) {
 // ServeHTTP is the door of the house: agents tell of moments, and ask the model.
 func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/v1/") {
-		of := h.of(r.Header.Get(llm.RunHeader))
+		of := h.of(r.Context(), r.Header.Get(llm.RunHeader))
 		if of == nil {
 			http.Error(w, "the model is asked for a run that nobody knows", http.StatusBadRequest)
 			return
@@ -208,10 +208,22 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *house) of(task string) *story {
+// of is the story that a run is part of. Reviews tell of no moments, so that theirs is found
+// by the repository.
+func (h *house) of(ctx context.Context, run string) *story {
+	h.mutex.Lock()
+	known := h.tasks[run]
+	h.mutex.Unlock()
+	if known != nil {
+		return known
+	}
+	is, err := h.store.Task(ctx, task.ID(run))
+	if err != nil {
+		return nil
+	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	return h.tasks[task]
+	return h.stories[is.Key.Repository]
 }
 
 // decide passes a moment on to the story that it is part of.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // TestTheLoopCloses lets the bot do an issue when there is nobody else: it opens a pull
@@ -20,6 +21,20 @@ func TestTheLoopCloses(t *testing.T) {
 	theLoopCloses(t, h, board)
 }
 
+func TestOnGiteaTheLoopCloses(t *testing.T) {
+	t.Parallel()
+	server := testkit.Gitea(t)
+	giteaPeople(t, server)
+	for name, secret := range map[string]string{"webhooks": "hook-secret-of-the-test", "polling": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owner := map[string]string{"webhooks": "alice", "polling": "erin"}[name]
+			h, site := giteaHouse(t, server, owner, secret, plan{agents: 2, settings: "review: {delay: 0s}\npolling: {shortest: 2s}\n"})
+			theLoopCloses(t, h, site)
+		})
+	}
+}
+
 func theLoopCloses(t *testing.T, h *house, at site) {
 	t.Helper()
 	s := h.begin(t, at, load(t, "testdata/loop/review.txtar")[0])
@@ -31,12 +46,13 @@ func theLoopCloses(t *testing.T, h *house, at site) {
 		if !pause(ctx) {
 			t.Fatalf("the pull request is %+v, its reviews are %+v\n%s", pull, reviews, s.journal(t))
 		}
-		found, ok, err := at.look().FindPull(ctx, s.item.Repository, taskBranch, "")
+		listed, err := at.look().List(ctx, forge.Query{Repository: s.item.Repository, Kind: task.Pull})
 		must(t, err)
-		if !ok {
+		if len(listed) != 1 {
 			continue
 		}
-		pull = found
+		pull, err = at.look().Item(ctx, listed[0].Key)
+		must(t, err)
 		reviews, err = at.look().Reviews(ctx, pull.Key)
 		must(t, err)
 	}
@@ -55,10 +71,13 @@ func theLoopCloses(t *testing.T, h *house, at site) {
 	}
 	threads, err := at.look().ReviewThreads(ctx, pull.Key)
 	must(t, err)
-	if len(threads) != 1 || len(threads[0].Comments) != 2 || !strings.Contains(threads[0].Comments[1].Body, "It says so now.") {
+	if len(threads) != 1 || !strings.Contains(threads[0].Comments[0].Body, "Say in the file what it prints.") {
 		t.Errorf("the conversations on lines are %+v", threads)
 	}
-	// Nothing follows: it is for people to merge.
+	// Nothing follows, also when the forge is looked at again: it is for people to merge.
+	for range 20 {
+		pause(ctx)
+	}
 	for _, want := range []struct {
 		on    task.Key
 		kind  task.Type

@@ -85,7 +85,7 @@ func TestPauseFileOfAnAgent(t *testing.T) {
 	paused.Events = append(paused.Events,
 		phasetest.Event{When: phasetest.When{Entry: 30}, Signal: task.SignalPause, By: "agent file"},
 		phasetest.Event{When: phasetest.When{Start: true, Run: 2}, Do: func(ctx context.Context) error {
-			of := h.of(h.pausedTask(t)).agent
+			of := h.of(t.Context(), h.pausedTask(t)).agent
 			file := h.pauseFileOf(of)
 			host, err := os.Hostname()
 			if err != nil {

@@ -743,17 +743,22 @@ func TestAnsweredReviewLabel(t *testing.T) {
 		d.send(t)
 		for name, c := range map[string]struct {
 			heads map[int64]string // that were reviewed
+			again bool             // it was put on again since
 			stays bool
 		}{
 			"the heads were reviewed":       {heads: map[int64]string{0: "c1", 1: "c1"}},
 			"one has another head":          {heads: map[int64]string{0: "c1", 1: "c0"}, stays: true},
 			"one is gone, one was reviewed": {heads: map[int64]string{0: "c1", 99: "c1"}},
+			"it was put on again":           {heads: map[int64]string{0: "c1"}, again: true, stays: true},
 		} {
 			issue := d.forge.AddItem(repository, task.Issue, "alice", name)
 			if err := d.forge.AddLabel(ctx, issue, "needs-review"); err != nil {
 				t.Fatal(err)
 			}
-			answered := outbox.ReviewAnswered{Label: "needs-review"}
+			answered := outbox.ReviewAnswered{Label: "needs-review", PutOn: time.Now()}
+			if c.again {
+				answered.PutOn = time.Now().Add(-time.Minute)
+			}
 			for offset, reviewed := range c.heads {
 				number := issue.Number + 100 + offset
 				if offset < 2 {

@@ -29,7 +29,7 @@ type Review struct {
 	Delay     time.Duration `key:"delay" default:"30m" min:"0s" max:"720h" usual:"true" about:"How long the label must be on before the bot reviews, so that people can go first."`
 	Label     string        `key:"label" default:"needs-review" format:"label" usual:"true" about:"Label of what waits for a review."`
 	OwnPulls  bool          `key:"own_pulls" default:"true" about:"Whether the bot puts the label on pull requests of its own that are ready, so that they are reviewed too when nobody does."`
-	MaxRounds int           `key:"max_rounds" default:"3" min:"0" max:"1000" about:"How often reviews of a pull request by the bot itself, and by people who may not write to the repository where these count, may ask for changes, since somebody who may write decided anything, before a comment asks people to decide."`
+	MaxRounds int           `key:"max_rounds" default:"3" min:"0" max:"1000" about:"How often reviews of a pull request by the bot itself, and by people who may not write to the repository where these count, may ask for changes before a comment asks people to decide. The first decision of each person who may write begins the count anew."`
 }
 
 // Priority is the section "priority".

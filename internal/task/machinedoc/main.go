@@ -49,31 +49,34 @@ new one, whoever worked on the task before can no longer comment, label or push.
 const reviewLabel = `
 ## The label that asks for a review
 
-` + "`review.label`" + `, ` + "`needs-review`" + ` by default, is not of a task: it asks for a review of a pull request, or on
-an issue for reviews of those that are for it. Toryo puts it on a pull request of its own each
-time that it has published something there (` + "`review.own_pulls`" + `); people who may label put it on
-anything. It is taken off when it was answered.
+The label ` + "`" + `review.label` + "`" + `, ` + "`" + `needs-review` + "`" + ` by default, asks for a review of a pull request, or, on an
+issue, for reviews of the pull requests that are for it. It shows no state of a task. Toryo puts
+it on a pull request of its own each time that it has published something there
+(` + "`" + `review.own_pulls` + "`" + `); people who may label put it on anything. Toryo takes it off when it was
+answered.
 
-| what happens while it is on | review | label |
+| what happens to an item with the label | the review | the label |
 | --- | --- | --- |
-| it has been on for ` + "`review.delay`" + ` | queued, once for each commit and each time it was put on | |
-| Toryo's review of the head is on the forge | | taken off |
-| somebody who may steer approves the head or requests changes | one that is queued is withdrawn | taken off |
-| somebody who may steer comments in a review of the head without deciding | one that is queued is withdrawn; none of this commit | |
-| others review, or the author does | | |
-| a new head is pushed | of the new head, also if the old one was reviewed meanwhile | |
-| a review fails or is stopped | none of this commit until the label is put on again | |
-| a person takes it off | withdrawn, also while it runs | |
-| it is put on again | queued after ` + "`review.delay`" + `, unless Toryo has reviewed this commit: then a comment says so | taken off in that case |
-| the pull request becomes a draft | none until it is ready | |
-| the pull request is closed | withdrawn | |
-| it is opened again | queued, if the label was put on since or a new head was pushed | |
+| the label has been on for ` + "`" + `review.delay` + "`" + ` | is queued, once for each commit and each time the label was put on | |
+| Toryo has reviewed the head | | is taken off |
+| somebody who may steer approves the head or requests changes | is withdrawn if it is queued | is taken off |
+| the same on GitLab, which does not name the commit | counts for each head until the label is put on again | is taken off |
+| somebody who may steer reviews the head without deciding | is withdrawn if it is queued; there is none of this commit while their review is there | |
+| somebody else reviews, or the author of the pull request does | | |
+| a new head is pushed | is of the new head | |
+| the review fails, or a person stops it | there is none of this commit until the label is put on again | |
+| a person takes the label off | is withdrawn, also while it runs | |
+| a person takes the label off and puts it on again | is queued after ` + "`" + `review.delay` + "`" + ` | |
+| the same when Toryo has reviewed the head | a comment says that there is nothing new | is taken off |
+| the pull request becomes a draft | is withdrawn if it is queued, and due again when the pull request is ready | |
+| the pull request is closed | is withdrawn, and due again when the pull request is opened again | |
 
-A review of Toryo's own that requests changes on a pull request of Toryo's leads to a
-development task there, which publishes, which puts the label on again: at most
-` + "`review.max_rounds`" + ` times since somebody who may write decided anything. Then a comment asks
-people to decide. What Toryo decided is kept in its database: forges take no verdict on a pull
-request of one's own, and show it as a comment.
+A review by Toryo that requests changes on a pull request of Toryo's own leads to a development
+task there, which publishes, which puts the label on again: at most ` + "`" + `review.max_rounds` + "`" + ` times. The
+first decision of each person who may write lets Toryo begin to count anew. Then a comment asks
+people to decide. Nothing follows from such a review when people have stopped the task of the
+issue or taken the bot off it. What Toryo decided is kept in its database: forges take no verdict
+on a pull request of one's own, and show the review as a comment.
 `
 
 func writePicture(page *strings.Builder) {
