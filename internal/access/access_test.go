@@ -61,7 +61,7 @@ func TestTokenLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := tokens.Check(t.Context(), secret)
+	token, err := access.CheckToken(t.Context(), database, secret)
 	if err != nil || token.Role != string(access.Operator) || token.Name != "night shift" {
 		t.Fatalf("the token is %+v, %v", token, err)
 	}
@@ -69,14 +69,14 @@ func TestTokenLife(t *testing.T) {
 		t.Error("what is stored is not the hash of the token")
 	}
 	for _, wrong := range []string{"", "toryo_", secret + "x", secret[:len(secret)-1], strings.ToUpper(secret)} {
-		if _, err := tokens.Check(t.Context(), wrong); task.CodeOf(err) != task.Unauthorized {
+		if _, err := access.CheckToken(t.Context(), database, wrong); task.CodeOf(err) != task.Unauthorized {
 			t.Errorf("%q gives %v", wrong, err)
 		}
 	}
 	if err := database.RevokeToken(t.Context(), token.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tokens.Check(t.Context(), secret); task.CodeOf(err) != task.Unauthorized {
+	if _, err := access.CheckToken(t.Context(), database, secret); task.CodeOf(err) != task.Unauthorized {
 		t.Errorf("a revoked token gives %v", err)
 	}
 	if _, err := tokens.Create(t.Context(), "root", ""); task.CodeOf(err) != task.Usage {

@@ -47,7 +47,7 @@ func TestLeaseTokens(t *testing.T) {
 			t.Errorf("%q gives %v", wrong, err)
 		}
 	}
-	if _, err := (access.Tokens{Store: database, Now: time.Now}).Check(t.Context(), token); task.CodeOf(err) != task.Unauthorized {
+	if _, err := access.CheckToken(t.Context(), database, token); task.CodeOf(err) != task.Unauthorized {
 		t.Errorf("as a token of the API it gives %v", err)
 	}
 

@@ -18,9 +18,21 @@ const tokenPrefix = "toryo_"
 
 const tokenBytes = 32
 
-// Tokens makes, checks and ends API tokens.
+// TokenStore is what making tokens needs of the database.
+type TokenStore interface {
+	AddToken(ctx context.Context, t store.Token) (store.Token, error)
+	ListTokens(ctx context.Context) ([]store.Token, error)
+	RevokeToken(ctx context.Context, id string, at time.Time) error
+}
+
+// TokenReader is what checking a token needs of the database.
+type TokenReader interface {
+	TokenByHash(ctx context.Context, hash []byte) (store.Token, error)
+}
+
+// Tokens makes API tokens, and revokes those that it replaces.
 type Tokens struct {
-	Store store.Tokens
+	Store TokenStore
 	Now   func() time.Time
 }
 
@@ -60,13 +72,13 @@ func (t Tokens) Replace(ctx context.Context, role Role, name string) (string, er
 	return t.Create(ctx, role, name)
 }
 
-// Check returns the token that the secret is, or Unauthorized. It does not tell
+// CheckToken returns the token that the secret is, or Unauthorized. It does not tell
 // an unknown token from a revoked one.
-func (t Tokens) Check(ctx context.Context, secret string) (store.Token, error) {
+func CheckToken(ctx context.Context, from TokenReader, secret string) (store.Token, error) {
 	if !strings.HasPrefix(secret, tokenPrefix) {
 		return store.Token{}, errUnauthorized()
 	}
-	token, err := t.Store.TokenByHash(ctx, Hash(secret))
+	token, err := from.TokenByHash(ctx, Hash(secret))
 	if task.CodeOf(err) == task.NotFound {
 		return store.Token{}, errUnauthorized()
 	}

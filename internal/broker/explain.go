@@ -18,7 +18,7 @@ const anyAgent = "an agent that holds nothing"
 // agent it is one that holds nothing. It changes nothing. Which repository was
 // served last is known to the servers alone, so that among repositories that run
 // equally many tasks the oldest task stands first here.
-func Explain(ctx context.Context, from store.Leases, limits Limits, now time.Time, agent string) ([]Verdict, error) {
+func Explain(ctx context.Context, from queueReader, limits Limits, now time.Time, agent string) ([]Verdict, error) {
 	if agent == "" {
 		agent = anyAgent
 	}

@@ -1,7 +1,15 @@
 // Package messages holds the texts that people read in English or in Japanese: on
 // the pages, in comments and in descriptions of pull requests. They are in en.json
 // and ja.json, which have the same keys. Prompts for models are not among them, and
-// neither are the command line and the log, which are in English only.
+// neither is what only the command line and the log say, which is in English only.
+//
+// Some of the texts are also read elsewhere, so that a change of one has an effect there:
+//   - conversation.* are put into what a model is sent about a review. Its system prompts,
+//     prompts/system_en.md and system_ja.md of package review, name the headings literally.
+//   - judge.issue, judge.criteria, judge.pull and judge.cut are put into what the model is
+//     sent that judges a pull request.
+//   - finding.*, fix.* and reason.* in English are put into what the command line and the
+//     clients of the API are told, and finding.* and reason.* also into what models are.
 package messages
 
 import (

@@ -171,8 +171,8 @@ func (n Notice) paragraphs(in task.Language, keys ...string) string {
 func (n Notice) late(in task.Language) string {
 	var lines []string
 	for _, one := range n.Late {
-		what := strings.NewReplacer("{place}", code(one.About)).Replace(messages.Text(in, "notice.late_"+string(one.Kind)))
-		line := "- " + strings.NewReplacer("{what}", what, "{author}", one.Author).Replace(messages.Text(in, "notice.late_"+string(one.Change)))
+		what := strings.NewReplacer("{place}", code(one.About)).Replace(lateText(in, string(one.Kind), "notice.late_item"))
+		line := "- " + strings.NewReplacer("{what}", what, "{author}", one.Author).Replace(lateText(in, string(one.Change), "notice.late_new"))
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
@@ -182,6 +182,15 @@ func (n Notice) late(in task.Language) string {
 		lines = append(lines[:mostLate], "- "+rest)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// lateText is the text for a kind or a change of a comment. The server may be newer than
+// the agent and send one that has no text here: then it is the text with the key otherwise.
+func lateText(in task.Language, code, otherwise string) string {
+	if text, found := messages.Find(in, "notice.late_"+code); found {
+		return text
+	}
+	return messages.Text(in, otherwise)
 }
 
 // code is a text of others as code.

@@ -57,3 +57,24 @@ func TestAStopSaysWhatIsLeft(t *testing.T) {
 		t.Errorf("it says\n%s", text)
 	}
 }
+
+// The server may be newer than the agent and send what this version has no text for.
+func TestLateCommentsOfKindsThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		in     task.Language
+		kind   task.CommentKind
+		change task.CommentChange
+		want   string
+	}{
+		{task.English, "discussion", task.CommentEdited, "- an edit of a comment by alice\n"},
+		{task.English, task.ReviewComment, "resolved", "- a comment on `a.go:1` by alice\n"},
+		{task.English, "", "", "- a comment by alice\n"},
+		{task.Japanese, "discussion", "resolved", "- alice さんのコメント\n"},
+	} {
+		text := Notice{Late: []Late{{Author: "alice", Kind: test.kind, About: "a.go:1", Change: test.change}}}.TooLate(test.in)
+		if !strings.Contains(text, test.want) {
+			t.Errorf("a comment of the kind %q with the change %q is\n%s", test.kind, test.change, text)
+		}
+	}
+}

@@ -169,8 +169,8 @@ func judge(comments []task.CommentEntry) *SignalEntry {
 	return signal
 }
 
-// takenOf is a comment for the journal. Of one that is refused only the change is kept, and
-// who made it.
+// takenOf is a comment for the journal. The times are left out, and of a refused comment
+// also kind, place, access and text.
 func takenOf(comment task.CommentEntry) task.CommentEntry {
 	comment.CreatedAt, comment.UpdatedAt = time.Time{}, time.Time{}
 	if comment.Refused != "" {

@@ -110,7 +110,7 @@ type SignalEntry struct {
 	Signal   task.Signal `json:"signal"`
 	Reason   task.Reason `json:"reason,omitempty"`
 	Position int64       `json:"position,omitempty"` // of the last comment that was taken up
-	// Comments are those that were taken up and those that were refused. They are
-	// without times, and of a refused one there is no more than by whom it was.
+	// Comments are those that were taken up and those that were refused. The journal
+	// leaves out the times, and of a refused comment also kind, place, access and text.
 	Comments []task.CommentEntry `json:"comments,omitempty"`
 }

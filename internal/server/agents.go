@@ -80,11 +80,15 @@ func (s *Server) enrolling(enrolment access.Enrolment) func(huma.Context, func(h
 // maxEnrolBody is more than enough for a token and a name.
 const maxEnrolBody = 4 << 10
 
+// conditionStore is what taking in the condition of agents needs of the database.
+type conditionStore interface {
+	AgentIs(ctx context.Context, token string, condition store.Condition, at time.Time) error
+}
+
 // AgentStore is what showing agents and ending their tokens needs of the database.
 type AgentStore interface {
 	ListAgents(ctx context.Context) ([]store.Agent, error)
 	ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error)
-	AgentIs(ctx context.Context, token string, condition store.Condition, at time.Time) error
 	RevokeToken(ctx context.Context, id string, at time.Time) error
 }
 

@@ -40,8 +40,7 @@ func newBoardHouse(t *testing.T) boardHouse {
 	for name, role := range map[string]access.Role{
 		"root": access.Admin, "alice": access.Operator, "Bob Builder": access.Operator, "vera": access.Viewer, "machine": access.Agent,
 	} {
-		h.tokens[name], err = h.server.tokens.Create(t.Context(), role, name)
-		must(t, err)
+		h.tokens[name] = h.namedToken(t, role, name)
 	}
 	return h
 }

@@ -7,26 +7,24 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/mirror"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // GitStore is what serving repositories needs of the database.
 type GitStore interface {
 	access.LeaseStore
-	store.Tokens
+	access.TokenReader
 }
 
 // Git serves the mirrors to whoever holds the lease of a task. People may fetch what
 // the task has made, with a token that lets them see it.
 func Git(mirrors *mirror.Mirrors, known GitStore, now func() time.Time) http.Handler {
 	leases := access.Leases{Store: known, Now: now}
-	tokens := access.Tokens{Store: known, Now: now}
 	return mirrors.Handler(func(ctx context.Context, id task.ID, token string) (mirror.Holder, error) {
 		_, _, isLease := access.ParseLeaseToken(token)
 		held, err := leases.Check(ctx, token)
 		if !isLease {
-			held, err = taskForViewer(ctx, tokens, known, id, token)
+			held, err = taskForViewer(ctx, known, id, token)
 		}
 		if err != nil {
 			return mirror.Holder{}, err
@@ -39,8 +37,8 @@ func Git(mirrors *mirror.Mirrors, known GitStore, now func() time.Time) http.Han
 }
 
 // taskForViewer is the task, if the token has a role that may see it.
-func taskForViewer(ctx context.Context, tokens access.Tokens, known GitStore, id task.ID, token string) (task.Task, error) {
-	person, err := tokens.Check(ctx, token)
+func taskForViewer(ctx context.Context, known GitStore, id task.ID, token string) (task.Task, error) {
+	person, err := access.CheckToken(ctx, known, token)
 	if err != nil {
 		return task.Task{}, err
 	}

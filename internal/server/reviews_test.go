@@ -96,8 +96,7 @@ func newChatHouse(t *testing.T, database store.Store) chatHouse {
 	for name, role := range map[string]access.Role{
 		"alice": access.Operator, "bob": access.Operator, "root": access.Admin, "vera": access.Viewer, "machine": access.Agent, "": access.Operator,
 	} {
-		h.tokens[name], err = h.server.tokens.Create(t.Context(), role, name)
-		must(t, err)
+		h.tokens[name] = h.namedToken(t, role, name)
 	}
 	return h
 }

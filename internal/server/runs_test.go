@@ -164,7 +164,7 @@ func TestFilesThatCannotBeMovedAreNoted(t *testing.T) {
 	made := w.issue(t, "Repair the gate")
 	_, running := w.claim(t, made.ID)
 	say := func(name, cause string) error {
-		token, err := w.server.tokens.Create(t.Context(), access.Agent, name)
+		token, err := access.Tokens{Store: w.store, Now: w.now}.Create(t.Context(), access.Agent, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,6 +31,7 @@ const maxBody = 8 << 20
 type Store interface {
 	GitStore
 	AgentStore
+	conditionStore
 	access.AuditStore
 	access.EnrolmentStore
 	taskStore
@@ -93,7 +94,6 @@ type Pages interface {
 // Server answers HTTP requests.
 type Server struct {
 	store  Store
-	tokens access.Tokens
 	leases access.Leases
 	audit  access.Auditor
 	now    func() time.Time
@@ -119,7 +119,6 @@ func New(options Options) *Server {
 	mux := http.NewServeMux()
 	s := &Server{
 		store:  options.Store,
-		tokens: access.Tokens{Store: options.Store, Now: options.Now},
 		leases: access.Leases{Store: options.Store, Now: options.Now},
 		audit:  access.Auditor{Store: options.Store, Now: options.Now, Log: options.Log},
 		now:    options.Now,

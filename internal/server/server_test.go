@@ -58,7 +58,12 @@ func houseOn(t *testing.T, database store.Store) house {
 
 func (h house) token(t *testing.T, role access.Role) string {
 	t.Helper()
-	token, err := h.server.tokens.Create(t.Context(), role, "a "+string(role))
+	return h.namedToken(t, role, "a "+string(role))
+}
+
+func (h house) namedToken(t *testing.T, role access.Role, name string) string {
+	t.Helper()
+	token, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), role, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,8 @@ func Net(first, last CommentChange) CommentChange {
 // comments of one kind on one item.
 //
 // Everything that passes a comment on has it as it is here, so its JSON is that of the
-// protocol between server and agents and of the journal. Only the journal leaves out the
-// kind and the times.
+// protocol between server and agents and of the journal. The journal leaves out the times,
+// and of a refused comment also kind, place, access and text.
 type Comment struct {
 	ID     string      `json:"id"`
 	Kind   CommentKind `json:"kind,omitempty" required:"true" enum:"item,review,summary"`

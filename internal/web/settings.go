@@ -14,7 +14,7 @@ import (
 
 // settingsStore is what the settings page needs of the database.
 type settingsStore interface {
-	store.Tokens
+	access.TokenStore
 	ListAudit(ctx context.Context, before string, limit int) ([]store.AuditEntry, error)
 }
 

@@ -214,7 +214,7 @@ func describeSignal(signal journal.Signal) string {
 	for _, comment := range signal.Comments {
 		fmt.Fprintf(&text, "\ncomment %s by %s (%s)", comment.ID, comment.Author, comment.Change)
 		if comment.Refused != "" {
-			text.WriteString(", refused: " + string(comment.Refused))
+			text.WriteString(", refused: " + comment.Refused)
 		}
 	}
 	return text.String()

@@ -58,11 +58,10 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (
 		return task.Errorf(task.Usage, "no token was given").WithHint("set %s to a token with the role operator", tokenVariable)
 	}
 	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) (err error) {
-		tokens := access.Tokens{Store: database, Now: o.Now}
-		if client.Token, err = tokens.Create(ctx, access.Operator, "command line"); err != nil {
+		if client.Token, err = (access.Tokens{Store: database, Now: o.Now}).Create(ctx, access.Operator, "command line"); err != nil {
 			return err
 		}
-		made, err := tokens.Check(ctx, client.Token)
+		made, err := access.CheckToken(ctx, database, client.Token)
 		if err != nil {
 			return err
 		}
