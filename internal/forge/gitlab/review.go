@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -71,17 +72,39 @@ func (f *Forge) Reviews(ctx context.Context, key task.Key) ([]forge.Review, erro
 	if err != nil {
 		return nil, callError(err, "read the reviewers of %s", key)
 	}
-	reviews := othersReviews(self, approvals, reviewers)
-	own, err := f.ownReviews(ctx, key, self, approvals)
+	notes, err := f.notes(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	reviews = append(reviews, own...)
+	reviews := append(othersReviews(self, approvals, reviewers, notes), ownReviews(self, approvals, notes)...)
 	slices.SortStableFunc(reviews, func(a, b forge.Review) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	return reviews, nil
 }
 
-func othersReviews(self account, approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestReviewer) []forge.Review {
+// reviewNotes is how the notes begin that GitLab writes itself when somebody reviews. Older
+// servers note approvals only.
+var reviewNotes = map[forge.Verdict]string{
+	forge.Approve:        "approved this merge request",
+	forge.RequestChanges: "requested changes",
+	forge.Remark:         "left review comments",
+}
+
+// reviewNote finds GitLab's note of the last review of a user with a verdict, nil if there
+// is none. Notes are oldest first.
+func reviewNote(notes []*gl.Note, user int64, verdict forge.Verdict) *gl.Note {
+	for _, note := range slices.Backward(notes) {
+		if note.System && note.Author.ID == user && note.CreatedAt != nil && strings.HasPrefix(strings.ToLower(note.Body), reviewNotes[verdict]) {
+			return note
+		}
+	}
+	return nil
+}
+
+// othersReviews takes the times of reviews from GitLab's notes: of a reviewer it says only
+// when they were made one, and older servers do not say when somebody approved. The note
+// also tells two requests of one person apart. An approval is noted some time after it was
+// given, so that its own time comes first.
+func othersReviews(self account, approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestReviewer, notes []*gl.Note) []forge.Review {
 	var reviews []forge.Review
 	approved := map[int64]bool{self.id: true}
 	for _, approval := range approvals.ApprovedBy {
@@ -89,9 +112,12 @@ func othersReviews(self account, approvals *gl.MergeRequestApprovals, reviewers 
 			continue
 		}
 		approved[approval.User.ID] = true
+		at := cmp.Or(approval.ApprovedAt, approvals.UpdatedAt)
+		if note := reviewNote(notes, approval.User.ID, forge.Approve); note != nil && approval.ApprovedAt == nil {
+			at = note.CreatedAt
+		}
 		reviews = append(reviews, forge.Review{
-			ID: "user-" + idOf(approval.User.ID), Author: userLogin(approval.User),
-			Verdict: forge.Approve, At: timeOf(cmp.Or(approval.ApprovedAt, approvals.UpdatedAt)),
+			ID: "user-" + idOf(approval.User.ID), Author: userLogin(approval.User), Verdict: forge.Approve, At: timeOf(at),
 		})
 	}
 	verdicts := map[string]forge.Verdict{"requested_changes": forge.RequestChanges, "reviewed": forge.Remark}
@@ -100,19 +126,16 @@ func othersReviews(self account, approvals *gl.MergeRequestApprovals, reviewers 
 		if !decided || reviewer.User == nil || approved[reviewer.User.ID] {
 			continue
 		}
-		reviews = append(reviews, forge.Review{
-			ID: "user-" + idOf(reviewer.User.ID), Author: userLogin(reviewer.User),
-			Verdict: verdict, At: timeOf(reviewer.CreatedAt),
-		})
+		id, at := "user-"+idOf(reviewer.User.ID), reviewer.CreatedAt
+		if note := reviewNote(notes, reviewer.User.ID, verdict); note != nil {
+			id, at = idOf(note.ID), note.CreatedAt
+		}
+		reviews = append(reviews, forge.Review{ID: id, Author: userLogin(reviewer.User), Verdict: verdict, At: timeOf(at)})
 	}
 	return reviews
 }
 
-func (f *Forge) ownReviews(ctx context.Context, key task.Key, self account, approvals *gl.MergeRequestApprovals) ([]forge.Review, error) {
-	notes, err := f.notes(ctx, key)
-	if err != nil {
-		return nil, err
-	}
+func ownReviews(self account, approvals *gl.MergeRequestApprovals, notes []*gl.Note) []forge.Review {
 	approves := slices.ContainsFunc(approvals.ApprovedBy, func(approval *gl.MergeRequestApproverUser) bool {
 		return approval != nil && approval.User != nil && approval.User.ID == self.id
 	})
@@ -124,7 +147,7 @@ func (f *Forge) ownReviews(ctx context.Context, key task.Key, self account, appr
 			reviews = append(reviews, review)
 		}
 	}
-	return reviews, nil
+	return reviews
 }
 
 // reviewOf reads a review of ours out of a note.

@@ -25,7 +25,11 @@ func (c *call) approvals() object {
 	by, mine := []object{}, false
 	for _, review := range c.lastReviews() {
 		if review.Verdict == forge.Approve {
-			by = append(by, object{"user": person(review.Author), "approved_at": stamp(review.At)})
+			approval := object{"user": person(review.Author)}
+			if !c.noApprovedAt {
+				approval["approved_at"] = stamp(review.At)
+			}
+			by = append(by, approval)
 			mine = mine || review.Author == c.user
 		}
 	}
@@ -46,13 +50,26 @@ func approve(c *call) reply {
 	return created(c.approvals())
 }
 
+// reviewers is everyone who reviewed, as if they were made reviewers when the merge request
+// was opened: created_at is when that was done, whatever they decide later.
 func (c *call) reviewers() []object {
 	states := map[forge.Verdict]string{forge.Approve: "approved", forge.RequestChanges: "requested_changes", forge.Remark: "reviewed"}
 	all := []object{}
 	for _, review := range c.lastReviews() {
-		all = append(all, object{"user": person(review.Author), "state": states[review.Verdict], "created_at": stamp(review.At)})
+		all = append(all, object{"user": person(review.Author), "state": states[review.Verdict], "created_at": stamp(c.item.CreatedAt)})
 	}
 	return all
+}
+
+// reviewNote is what GitLab notes itself when somebody reviews.
+func (c *call) reviewNote(review *forgeworld.Review) object {
+	bodies := map[forge.Verdict]string{
+		forge.Approve: "approved this merge request", forge.RequestChanges: "requested changes",
+		forge.Remark: "left review comments without approving or requesting changes",
+	}
+	made := c.noteObject(c.item, &forgeworld.Comment{ID: review.ID, Author: review.Author, Body: bodies[review.Verdict], CreatedAt: review.At, UpdatedAt: review.At})
+	made["system"] = true
+	return made
 }
 
 func listDrafts(c *call) reply {

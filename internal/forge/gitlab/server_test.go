@@ -22,15 +22,17 @@ import (
 // request are checked against those that GitLab documents, and every answer
 // against GitLab's schema or a recorded answer, where there is one.
 type server struct {
-	t        testing.TB
-	world    *forgeworld.World
-	contract *contract
-	drafts   map[*forgeworld.Item][]*draft
-	awarded  map[int64]string // the name under which a reaction was given
-	freeTier bool             // one assignee at most
-	guest    string           // login of a member who is one, whatever they may read
-	secret   string           // notes with this text are internal
-	URL      string
+	t            testing.TB
+	world        *forgeworld.World
+	contract     *contract
+	drafts       map[*forgeworld.Item][]*draft
+	awarded      map[int64]string // the name under which a reaction was given
+	freeTier     bool             // one assignee at most
+	guest        string           // login of a member who is one, whatever they may read
+	secret       string           // notes with this text are internal
+	noNotes      bool             // reviews are not noted, as by older servers
+	noApprovedAt bool             // approvals come without their time, as of older servers
+	URL          string
 }
 
 type draft struct {
@@ -393,6 +395,11 @@ func (c *call) allNotes() []object {
 	}
 	for _, event := range c.item.Events {
 		all = append(all, c.systemNote(c.item, event))
+	}
+	if !c.noNotes {
+		for _, review := range c.item.Reviews {
+			all = append(all, c.reviewNote(review))
+		}
 	}
 	for _, thread := range c.item.Threads {
 		for _, comment := range thread.Comments {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -301,6 +302,70 @@ func TestRefusalsOfReviews(t *testing.T) {
 	s.proxy.Next(http.MethodPost, "/approve", testkit.Respond(409, nil, `{"message":"SHA does not match HEAD of source branch"}`))
 	if _, err := f.SubmitReview(ctx, s.pull, post); task.CodeOf(err) != task.Conflict {
 		t.Errorf("the head moved: %v", err)
+	}
+}
+
+// TestTimesOfReviews tells reviews of one person apart: GitLab says of a reviewer only when
+// they were made one.
+func TestTimesOfReviews(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	f, ctx := s.Forge(), t.Context()
+	reviewer, other := s.Person(t, s.name, forge.WriteAccess), s.Person(t, s.name, forge.WriteAccess)
+	own, err := f.SubmitReview(ctx, s.pull, forge.ReviewPost{Verdict: forge.RequestChanges, Text: text("Not yet.")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := func() forge.Review {
+		t.Helper()
+		reviews, err := f.Reviews(ctx, s.pull)
+		if err != nil || len(reviews) == 0 {
+			t.Fatalf("reviews %+v, %v", reviews, err)
+		}
+		return reviews[len(reviews)-1]
+	}
+	seen := map[string]bool{own.ID: true}
+	at := own.At
+	for _, verdict := range []forge.Verdict{forge.RequestChanges, forge.RequestChanges, forge.Remark, forge.Remark, forge.RequestChanges} {
+		at = at.Add(time.Minute)
+		s.Review(t, s.pull, reviewer, verdict, "", nil)
+		s.in(s.pull, func(item *forgeworld.Item) { item.Reviews[len(item.Reviews)-1].At = at })
+		got := last()
+		if got.Author != reviewer || got.Verdict != verdict || !got.At.Equal(at) || seen[got.ID] {
+			t.Errorf("a review at %s is %+v", at, got)
+		}
+		if again := last(); again != got {
+			t.Errorf("%+v is %+v when it is read again", got, again)
+		}
+		seen[got.ID] = true
+		// People can write the words of GitLab's notes, and others can decide alike.
+		s.Comment(t, s.pull, reviewer, "requested changes")
+		s.Review(t, s.pull, other, verdict, "", nil)
+	}
+	var opened time.Time
+	s.in(s.pull, func(item *forgeworld.Item) { opened, s.server.noNotes = item.CreatedAt, true })
+	reviews, err := f.Reviews(ctx, s.pull)
+	is := func(r forge.Review) bool { return r.Author == reviewer && r.At.Equal(opened) && r.ID != "" }
+	if err != nil || !slices.ContainsFunc(reviews, is) {
+		t.Errorf("without notes: %+v, %v", reviews, err)
+	}
+}
+
+// TestTimeOfApproval is when it was given, also on servers that do not say so with it.
+func TestTimeOfApproval(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.server.noApprovedAt = true
+	reviewer := s.Person(t, s.name, forge.WriteAccess)
+	s.Review(t, s.pull, reviewer, forge.Approve, "", nil)
+	var at time.Time
+	s.in(s.pull, func(item *forgeworld.Item) {
+		at = item.Reviews[0].At
+		item.UpdatedAt = at.Add(time.Hour)
+	})
+	reviews, err := s.Forge().Reviews(t.Context(), s.pull)
+	if err != nil || len(reviews) != 1 || !reviews[0].At.Equal(at) {
+		t.Errorf("approved at %s: %+v, %v", at, reviews, err)
 	}
 }
 
