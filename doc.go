@@ -24,7 +24,8 @@
 //	outbox      forge writes that are in the database before they are sent
 //	snapshot    an item as it was read last; in package sandbox, files of an environment
 //	mirror      the server's copy of a repository, from which agents fetch
-//	verdict     what build and tests in a fresh sandbox said about a commit
+//	verdict     what build and tests in a fresh sandbox said about a commit; of a review,
+//	            what it decided: approve, comment or request changes
 //	receipt     a signed verdict
 //	role        what an agent is for a task, such as BACKENDCODER; labels name it
 //
@@ -101,8 +102,8 @@
 // [github.com/toryo-dev/toryo/internal/sandbox] is the port to the only place
 // where code of others runs: its adapters docker, bubblewrap and landlock pass the
 // suite sandbox/sandboxtest, sandbox/guest is the program inside and
-// sandbox/egress the proxy that is its only way out. Limits are kept by sandbox/cgroup,
-// sandbox/disk and sandbox/seccomp.
+// sandbox/egress the proxy that is its only way out. Limits are kept by sandbox/cgroup
+// and sandbox/disk; sandbox/seccomp filters system calls.
 //
 // # The program
 //

@@ -27,8 +27,8 @@ const (
 	askFor = 30 * time.Second
 	// askSlack is how much later than that its answer may come.
 	askSlack = 15 * time.Second
-	// stayInEvery is how often the server hears of an agent that is busy.
-	stayInEvery = 30 * time.Second
+	// busyReportInterval is how often an agent that is busy reports to the server.
+	busyReportInterval = 30 * time.Second
 	// longestDetail is how many characters the server takes of what an agent lacks.
 	longestDetail = 500
 	// reapEvery is how often sandboxes are looked for whose task is gone.
@@ -167,7 +167,7 @@ func (a *Agent) FreeEarlierTasks(ctx context.Context) error {
 // it may, so that the server knows that it runs. It ends everything when the agent's token is
 // no longer accepted.
 func (a *Agent) keepCheckedIn(ctx context.Context) error {
-	for lifecycle.Sleep(ctx, stayInEvery) == nil {
+	for lifecycle.Sleep(ctx, busyReportInterval) == nil {
 		once, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := a.Client.Me(once)
 		cancel()

@@ -55,10 +55,10 @@ func (d runForge) Reply(ctx context.Context, name, thread, text string) error {
 	return d.post(ctx, wire.NewComment{Name: name, Text: text, Thread: thread})
 }
 
-func (d runForge) post(ctx context.Context, say wire.NewComment) error {
-	say.Text = d.hold.clean(say.Text)
+func (d runForge) post(ctx context.Context, comment wire.NewComment) error {
+	comment.Text = d.hold.clean(comment.Text)
 	_, err := persist(ctx, callTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, d.hold.held.AddComment(ctx, say)
+		return struct{}{}, d.hold.held.AddComment(ctx, comment)
 	})
 	return err
 }

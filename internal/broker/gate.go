@@ -235,8 +235,8 @@ func (r *Runs) asDraft(ctx context.Context, held Lease, wish PullWish, findings 
 	return wish
 }
 
-// sayDraft tells people on the item why the pull request is a draft.
-func (r *Runs) sayDraft(ctx context.Context, held Lease, wish PullWish, pulled outbox.Pulled, findings []task.Finding) error {
+// explainDraft tells people on the item why the pull request is a draft.
+func (r *Runs) explainDraft(ctx context.Context, held Lease, wish PullWish, pulled outbox.Pulled, findings []task.Finding) error {
 	in := r.options.Status.language(ctx, held.Task)
 	text := notice.Notice{Findings: findings, Pull: pulled.URL}.Drafted(in)
 	return r.put(ctx, held.write("unasked/"+wish.Commit), outbox.Comment{Text: text})

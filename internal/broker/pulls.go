@@ -73,7 +73,7 @@ func (r *Runs) OpenPull(ctx context.Context, held Lease, wish PullWish) (PullAns
 	}
 	answer, err := r.publish(ctx, held, wish, base, open)
 	if err == nil && len(passed.Findings) > 0 {
-		err = r.sayDraft(ctx, held, wish, answer.Pulled, passed.Findings)
+		err = r.explainDraft(ctx, held, wish, answer.Pulled, passed.Findings)
 	}
 	answer.Findings = passed.Findings
 	return answer, err

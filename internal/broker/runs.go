@@ -195,10 +195,10 @@ func (r *Runs) Progress(ctx context.Context, held Lease, text string) error {
 	return r.put(ctx, held.write("progress/"+rand.Text()), outbox.Progress{Name: outbox.ProgressName(held.Task), Text: text})
 }
 
-// Say writes a comment, or an answer in a review thread if one is named. The same
-// name is the same comment. What a run has said while it was held is written, although the
+// AddComment writes a comment, or an answer in a review thread if one is named. The same
+// name is the same comment. What a run has written while it was held is posted, although the
 // forge may take it only when the run is over.
-func (r *Runs) Say(ctx context.Context, held Lease, name, text, thread string) error {
+func (r *Runs) AddComment(ctx context.Context, held Lease, name, text, thread string) error {
 	write := held.write("say/" + name)
 	write.Lasting, write.Began = true, held.FirstGeneration
 	if thread != "" {

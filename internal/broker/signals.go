@@ -58,27 +58,27 @@ func (r *Runs) pending(ctx context.Context, held Lease, after int64) (Signals, e
 	if err != nil {
 		return Signals{}, err
 	}
-	signals.Comments, err = r.told(ctx, held.ID, max(after, start))
+	signals.Comments, err = r.commentsFor(ctx, held.ID, max(after, start))
 	return signals, err
 }
 
-// told returns the entries of the comment log after the position that a run is
+// commentsFor returns the entries of the comment log after the position that a run is
 // told of: what came after it had begun. Of a comment that is not taken up, it is
 // told that and why, for what people see.
-func (r *Runs) told(ctx context.Context, id task.ID, after int64) ([]task.CommentEntry, error) {
+func (r *Runs) commentsFor(ctx context.Context, id task.ID, after int64) ([]task.CommentEntry, error) {
 	for {
 		entries, err := r.options.Store.CommentsAfter(ctx, id, after, maxComments)
 		if err != nil || len(entries) == 0 {
 			return nil, err
 		}
-		var told []task.CommentEntry
+		var found []task.CommentEntry
 		for _, entry := range entries {
 			if entry.Change != task.CommentPresent {
-				told = append(told, entry)
+				found = append(found, entry)
 			}
 		}
-		if len(told) > 0 {
-			return told, nil
+		if len(found) > 0 {
+			return found, nil
 		}
 		after = entries[len(entries)-1].Position
 	}

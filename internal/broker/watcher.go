@@ -220,7 +220,7 @@ func (w *Watcher) lookAtEach(ctx context.Context, tasks []task.Task) []error {
 func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 	age := w.age(t)
 	if w.options.Wanted == nil {
-		return w.hear(ctx, t, age)
+		return w.readComments(ctx, t, age)
 	}
 	// It is read here, and the others take what was read.
 	switch _, err := w.options.Snapshots.Get(ctx, t.Key, age); {
@@ -230,11 +230,11 @@ func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 		return err
 	}
 	// It may fail because of another item, such as the issue of a pull request.
-	return errors.Join(w.options.Wanted(ctx, t.Key, age), w.hear(ctx, t, age))
+	return errors.Join(w.options.Wanted(ctx, t.Key, age), w.readComments(ctx, t, age))
 }
 
-// hear looks for what people said on the item of a task.
-func (w *Watcher) hear(ctx context.Context, t task.Task, age time.Duration) error {
+// readComments looks for what people said on the item of a task.
+func (w *Watcher) readComments(ctx context.Context, t task.Task, age time.Duration) error {
 	seen, err := w.options.Snapshots.Get(ctx, t.Key, age)
 	if err != nil {
 		return err

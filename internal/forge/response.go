@@ -13,9 +13,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
-// MaxAnswer is how many bytes an answer of a forge has at most. A comment with a
+// MaxResponse is how many bytes a response of a forge has at most. A comment with a
 // body of 10 MB is well within it.
-const MaxAnswer = 64 << 20
+const MaxResponse = 64 << 20
 
 // longestWait is the longest that we let a forge ask us to wait: no forge has
 // windows longer than an hour, and a wrong clock must not stop us for days.
@@ -231,7 +231,7 @@ func HTTPClient(next http.RoundTripper) *http.Client {
 		next = http.DefaultTransport
 	}
 	return &http.Client{
-		Transport:     LimitResponses(next, MaxAnswer),
+		Transport:     LimitResponses(next, MaxResponse),
 		CheckRedirect: noRedirects,
 		Timeout:       2 * time.Minute,
 	}

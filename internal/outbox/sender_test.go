@@ -95,7 +95,7 @@ func (d *fixture) put(t *testing.T, what string, payload outbox.Payload) string 
 	return action.IdempotencyKey
 }
 
-// action waits until nothing more happens for a while and returns an action.
+// after waits until nothing more happens for a while and returns an action.
 func (d *fixture) after(t *testing.T, wait time.Duration, key string) store.Action {
 	t.Helper()
 	<-time.After(wait)

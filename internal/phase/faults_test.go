@@ -114,14 +114,14 @@ func (r refusing) OpenPull(context.Context, phase.OpenPull) (phase.Pulled, error
 func TestAStopWinsOverAPullRequest(t *testing.T) {
 	t.Parallel()
 	world := shellWorld(t)
-	world.Around = func(desk phase.Forge) phase.Forge { return refusing{desk, world} }
+	world.Around = func(forge phase.Forge) phase.Forge { return refusing{forge, world} }
 	outcome, err := world.Run(t.Context())
 	if err != nil || outcome.State != task.Stopped || outcome.Reason != task.ReasonUnassigned || outcome.Kept == "" {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 }
 
-// mute is a desk whose comments cannot be made.
+// mute is a forge whose comments cannot be made.
 type mute struct{ phase.Forge }
 
 func (mute) Progress(context.Context, string) error { return errors.New("no forge") }
@@ -129,7 +129,7 @@ func (mute) Progress(context.Context, string) error { return errors.New("no forg
 func TestProgressThatCannotBeShownStopsNothing(t *testing.T) {
 	t.Parallel()
 	world := shellWorld(t)
-	world.Around = func(desk phase.Forge) phase.Forge { return mute{desk} }
+	world.Around = func(forge phase.Forge) phase.Forge { return mute{forge} }
 	if _, err := world.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func NewRunner(options Options) (*Runner, error) {
 // context ends with a [Halt] as its cause, what is going on is cut at once, the
 // work is saved, and the outcome says so. An error means that the run cannot go
 // on for a reason outside of it: the context ended for another cause, which is
-// then returned, or the journal, the repository, the desk or the model cannot be
+// then returned, or the journal, the repository, the forge or the model cannot be
 // reached. The run can then be carried on later. The outcome has in any case what
 // was kept.
 func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -23,6 +25,23 @@ var ErrExhausted = errors.New("there is no memory, disk space, process or quota 
 
 // Exhausted adds the reason [ErrExhausted] to an error, whose text and code stay.
 func Exhausted(err error) error { return reasonError{err, ErrExhausted} }
+
+// exhaustedTexts are errors of the operating system as other programs print them, in lower
+// case.
+var exhaustedTexts = []string{"no space left on device", "disk quota exceeded", "cannot allocate memory", "out of memory",
+	"oom-kill", "oomkilled", "oom killed", "resource temporarily unavailable", "too many open files", "failed to create new os thread"}
+
+// WithTextReason adds the reason [ErrExhausted] to an error if a text says so. Only texts of
+// programs and services that pass the errors of their operating system on as text are read
+// for it: bwrap, the Docker Engine, a cluster, a guest. Errors of this program have the
+// reason in their chain.
+func WithTextReason(err error, text string) error {
+	text = strings.ToLower(text)
+	if slices.ContainsFunc(exhaustedTexts, func(part string) bool { return strings.Contains(text, part) }) {
+		return Exhausted(err)
+	}
+	return err
+}
 
 // IsExhausted reports whether a sandbox failed for lack of memory, disk space, processes or
 // quota, be it its own or that of the machine that it is on.

@@ -189,7 +189,7 @@ func (a runsAPI) progress(ctx context.Context, held broker.Lease, input *progres
 }
 
 func (a runsAPI) addComment(ctx context.Context, held broker.Lease, input *commentInput) (*struct{}, error) {
-	return nil, a.runs.Say(ctx, held, input.Body.Name, input.Body.Text, input.Body.Thread)
+	return nil, a.runs.AddComment(ctx, held, input.Body.Name, input.Body.Text, input.Body.Thread)
 }
 
 func (a runsAPI) openPull(ctx context.Context, held broker.Lease, input *openPullInput) (*openPullOutput, error) {

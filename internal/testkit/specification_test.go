@@ -52,6 +52,9 @@ func TestUnknownNamesAreFound(t *testing.T) {
 		"`broker.Gone`", "`Gone.Look`", "`gone.Look`", "`broker` (`goneAway`)", "`broker` (`Runs.goneAway`)", "`broker.Runs` (`goneAway`)",
 		"`review.gone_key`", "`gone_key`", "`accept_from: gone_away`", "`make gone`", "`GET /v1/gone`", "`goneAway`", "`TestGone`", "TestGone", "`internal/gone`", "`gone.go`", "`broker` (`chat.go`)",
 		"`TestScenarios/gone_away`", "`TestScenarios/comments`, `comments_gone`", "`toryo gone-away`", "`toryo tasks next --gone`", "`storetest`: `Gone`",
+		// Names that only tests declare, a word of a text, a part of a test of another package, a
+		// member of another type, and a name of another package whose folder ends the same.
+		"`broker` (`said`)", "`toryo cannot`", "`TestUnknownNamesAreFound/comments_reflection`", "`broker.Runs` (`StatusText`)", "`broker.Runs` (`Waits.Explain`)", "`app/command/board` (`Forge`)", "`forge/board.Command`",
 	} {
 		if found := code.unknown(line); len(found) != 1 {
 			t.Errorf("%s: found %q, want one name", line, found)
@@ -60,6 +63,7 @@ func TestUnknownNamesAreFound(t *testing.T) {
 	for _, line := range []string{
 		"`broker.Runs`", "`broker` (`Runs`, `Runs.OpenPull`)", "`review.max_rounds`", "`TestScenarios/comments`, `comments_reflection`",
 		"`internal/broker`", "`accept_from: all`", "`make bench`", "`server` (`/v1/tasks/request`)", "`toryo tasks next --explain`", "`storetest`: `Users`", "`docs/threats.md`",
+		"`board` (`Forge`)", "`forge/board` (`Forge`)", "`board.Command`", "`broker.Runs` (`OpenPull`)", "`toryo env detect`", "`TestSuite/snapshot`",
 	} {
 		if found := code.unknown(line); len(found) != 0 {
 			t.Errorf("%s: found %q", line, found)
@@ -92,7 +96,7 @@ func (d *declarations) checkNames(t *testing.T, document, text string) {
 
 var (
 	codeSpan = regexp.MustCompile("`([^`]+)`")
-	// members are names in brackets behind the package or type that has them: `broker` (`said`).
+	// members are names in brackets behind the package or type that has them: `broker` (`StatusText`).
 	members = regexp.MustCompile("`([\\w./]+)` \\(([^)]*)\\)")
 	// cases are the parts of a suite: `storetest`: `Users`, `Tokens`.
 	cases = regexp.MustCompile("`(\\w+test)`: ((?:, )?`\\w+`)+")
@@ -102,18 +106,24 @@ var (
 
 // declarations are what the Go code of this module declares.
 type declarations struct {
-	packages map[string]bool // by the end of their path, such as "broker" and "internal/broker"
-	// names are types, functions, constants and variables as "package.Name", and methods and
-	// fields as "package.Type.Name" and "Type.Name".
+	packages map[string]*declared // by their folder, such as "internal/broker"
+	tests    map[string][]string  // the folders that have a test, by its name
+	files    []string             // all files, with slashes
+	values   map[string]bool      // strings in the program, such as labels and states
+	commands map[string]bool      // words of the command line
+	keys     map[string]bool      // of the configuration, of JSON and of YAML
+}
+
+// declared is what one package declares. Of its tests only the strings count.
+type declared struct {
+	// names are types, functions, constants and variables, and methods, fields and keys in
+	// tags of structs as "Type.Name".
 	names map[string]bool
-	// inside has for each package, by its last element, all names that it declares, with
-	// methods and fields as "Name" and "Type.Name", and the keys in tags of its structs.
-	inside map[string]map[string]bool
-	tests  map[string]bool
-	files  []string        // all files, with slashes
-	texts  map[string]bool // strings in tests
-	values map[string]bool // strings in the program, such as labels, states and commands
-	keys   map[string]bool // of the configuration, of JSON and of YAML
+	// parts are methods, fields and keys without their type, paths of the API and, in a
+	// package of tests, all strings.
+	parts  map[string]bool
+	texts  map[string]bool // strings in its tests
+	suites map[string]bool // folders of packages of tests that its tests import
 }
 
 // others are words in code spans that the program does not have.
@@ -124,7 +134,7 @@ var others = []string{
 	"$$[N]", "current_turn = len(chat_history) // 2 + 1",
 	`<untrusted source="…" author="…" access="…">`, "</untrusted>", "<pinned …>", "<earlier-summary>",
 	// Names that others give: of pod security, of OpenAPI, of the kernel, of tools and of links.
-	"restricted", "maxLength", "maxItems", "truncate", "mcp_SERVER_NAME", ".husky -> tools",
+	"restricted", "maxLength", "maxItems", "truncate", "chmod", "mcp_SERVER_NAME", ".husky -> tools",
 }
 
 var (
@@ -135,7 +145,7 @@ var (
 // unknown returns the names in a line that do not exist.
 func (d *declarations) unknown(line string) (names []string) {
 	owners := d.owners(line)
-	inTest := false
+	test := "" // the last one with a part
 	for _, span := range codeSpan.FindAllStringSubmatch(line, -1) {
 		name := span[1]
 		switch owner := owners[name]; {
@@ -143,13 +153,15 @@ func (d *declarations) unknown(line string) (names []string) {
 			if !d.hasInside(owner, name) {
 				names = append(names, owner+" ("+name+")")
 			}
-		case !d.has(name, inTest):
+		case !d.has(name, test):
 			names = append(names, name)
 		}
-		inTest = inTest || strings.HasPrefix(name, "Test") && strings.Contains(name, "/")
+		if before, _, isPart := strings.Cut(name, "/"); isPart && strings.HasPrefix(name, "Test") {
+			test = before
+		}
 	}
 	for _, name := range plainTest.FindAllString(codeSpan.ReplaceAllString(line, ""), -1) {
-		if !d.tests[name] {
+		if d.tests[name] == nil {
 			names = append(names, name)
 		}
 	}
@@ -160,7 +172,7 @@ func (d *declarations) unknown(line string) (names []string) {
 func (d *declarations) owners(line string) map[string]string {
 	owners := map[string]string{}
 	for _, found := range members.FindAllStringSubmatch(line, -1) {
-		if owner := found[1]; d.packages[owner] || d.names[owner] {
+		if owner := found[1]; len(d.resolve(owner)) > 0 || d.hasName(owner) {
 			for _, span := range codeSpan.FindAllStringSubmatch(found[2], -1) {
 				owners[span[1]] = owner
 			}
@@ -174,33 +186,61 @@ func (d *declarations) owners(line string) map[string]string {
 	return owners
 }
 
-// hasInside reports whether a package, or the package of a type, has a name, a key or a file.
+// resolve returns the packages that a name may mean: those whose folder ends with it.
+func (d *declarations) resolve(name string) (found []*declared) {
+	for folder, one := range d.packages {
+		if strings.HasSuffix("/"+folder, "/"+name) {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// hasName reports whether one of the packages of a short name has a name: "broker.Runs",
+// "broker.Runs.OpenPull", or "Runs.OpenPull" in any package.
+func (d *declarations) hasName(name string) bool {
+	first, rest, dotted := strings.Cut(name, ".")
+	if !dotted {
+		return false
+	}
+	if found := d.resolve(first); len(found) > 0 {
+		return slices.ContainsFunc(found, func(one *declared) bool { return one.names[rest] })
+	}
+	for _, one := range d.packages {
+		if one.names[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// hasInside reports whether a package has a name, a key or a file, or a type a member.
 func (d *declarations) hasInside(owner, name string) bool {
-	if strings.HasPrefix(name, "Test") {
-		return d.has(name, false)
-	}
-	if !d.packages[owner] {
-		owner, _, _ = strings.Cut(owner, ".")
-	}
-	if fileName.MatchString(name) {
+	found := d.resolve(owner)
+	switch {
+	case strings.HasPrefix(name, "Test"):
+		return d.has(name, "")
+	case len(found) == 0:
+		return d.hasName(owner + "." + name)
+	case fileName.MatchString(name):
 		return d.hasFile(owner + "/" + name)
 	}
-	return d.inside[path.Base(owner)][name]
+	return slices.ContainsFunc(found, func(one *declared) bool { return one.names[name] || one.parts[name] })
 }
 
 // has reports whether a name exists: a test, a package, a file, a part of the test before, a
 // declaration, a key of the configuration, or a value or command of the program.
-func (d *declarations) has(name string, inTest bool) bool {
+func (d *declarations) has(name, before string) bool {
 	test, part, isPart := strings.Cut(name, "/")
 	switch {
 	case plainTest.MatchString(name) && strings.HasPrefix(name, plainTest.FindString(name)):
-		return d.tests[test] && (!isPart || d.hasPart(part))
-	case d.packages[name], d.names[name], d.keys[name], d.values[name], slices.Contains(others, name):
+		return d.tests[test] != nil && (!isPart || d.hasPart(test, part))
+	case d.keys[name], d.values[name], slices.Contains(others, name), d.hasName(name), len(d.resolve(name)) > 0:
 		return true
 	case fileName.MatchString(name), strings.HasPrefix(name, "internal/"), strings.HasPrefix(name, "docs/"), strings.HasPrefix(name, "deploy/"):
 		return d.hasFile(name)
-	case inTest && scenario.MatchString(name):
-		return d.hasPart(name)
+	case before != "" && scenario.MatchString(name):
+		return d.hasPart(before, name)
 	}
 	first, rest, _ := strings.Cut(name, " ")
 	key, isPair := strings.CutSuffix(first, ":")
@@ -210,22 +250,40 @@ func (d *declarations) has(name string, inTest bool) bool {
 	case first == "make":
 		return d.values[name]
 	case first == "toryo":
-		return !slices.ContainsFunc(strings.Fields(rest), func(word string) bool { return !d.values[strings.TrimPrefix(word, "--")] })
+		return d.hasCommand(strings.Fields(rest))
 	case first == http.MethodGet || first == http.MethodPost:
 		return d.values[rest]
 	}
 	return false
 }
 
-// hasPart reports whether a test has a part of this name: a file of a scenario, or a name
-// in the code.
-func (d *declarations) hasPart(part string) bool {
+// hasCommand reports whether the words are commands and flags.
+func (d *declarations) hasCommand(words []string) bool {
+	for _, word := range words {
+		flag, isFlag := strings.CutPrefix(word, "--")
+		if !d.commands[word] && (!isFlag || !d.values[flag]) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasPart reports whether a test has a part of this name: a file in the testdata of its
+// package, or a string in the tests of its package or in a suite that these import.
+func (d *declarations) hasPart(test, part string) bool {
 	part = path.Base(part)
-	return d.texts[part] || d.texts[strings.ReplaceAll(part, "_", " ")] ||
-		slices.ContainsFunc(d.files, func(file string) bool {
+	spaced := strings.ReplaceAll(part, "_", " ")
+	return slices.ContainsFunc(d.tests[test], func(folder string) bool {
+		of := d.packages[folder]
+		found := of.texts[part] || of.texts[spaced] || slices.ContainsFunc(d.files, func(file string) bool {
 			matched, err := path.Match(part, strings.TrimSuffix(path.Base(file), path.Ext(file)))
-			return err == nil && matched
+			return err == nil && matched && strings.HasPrefix(file, folder+"/testdata/")
 		})
+		for suite := range of.suites {
+			found = found || d.packages[suite].parts[part] || d.packages[suite].parts[spaced]
+		}
+		return found
+	})
 }
 
 func (d *declarations) hasFile(name string) bool {
@@ -237,7 +295,7 @@ func (d *declarations) hasFile(name string) bool {
 
 func readDeclarations(t *testing.T) *declarations {
 	t.Helper()
-	code := &declarations{packages: map[string]bool{}, names: map[string]bool{}, inside: map[string]map[string]bool{}, tests: map[string]bool{}, texts: map[string]bool{}, values: map[string]bool{}, keys: map[string]bool{}}
+	code := &declarations{packages: map[string]*declared{}, tests: map[string][]string{}, values: map[string]bool{}, commands: map[string]bool{}, keys: map[string]bool{}}
 	root := moduleRoot(t)
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -284,56 +342,123 @@ func (d *declarations) readTargets(file string) error {
 }
 
 // read takes in a file of Go.
-func (d *declarations) read(file, directory string) error {
+func (d *declarations) read(file, folder string) error {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
-	short := path.Base(directory)
-	d.packages[short], d.packages[directory], d.packages[strings.TrimPrefix(directory, "internal/")] = true, true, true
-	if d.inside[short] == nil {
-		d.inside[short] = map[string]bool{}
+	into := d.packages[folder]
+	if into == nil {
+		into = &declared{names: map[string]bool{}, parts: map[string]bool{}, texts: map[string]bool{}, suites: map[string]bool{}}
+		d.packages[folder] = into
 	}
-	isTest := strings.HasSuffix(file, "_test.go")
-	for _, declared := range parsed.Decls {
-		switch declared := declared.(type) {
+	if strings.HasSuffix(file, "_test.go") {
+		d.readTest(parsed, folder)
+		return nil
+	}
+	for _, declaration := range parsed.Decls {
+		switch declaration := declaration.(type) {
 		case *ast.FuncDecl:
-			if declared.Recv != nil {
-				d.addMember(short, typeName(declared.Recv.List[0].Type), declared.Name.Name)
+			if declaration.Recv != nil {
+				into.addMember(typeName(declaration.Recv.List[0].Type), declaration.Name.Name)
 				continue
 			}
-			d.addName(short, declared.Name.Name)
-			d.tests[declared.Name.Name] = d.tests[declared.Name.Name] || isTest
+			into.names[declaration.Name.Name] = true
 		case *ast.GenDecl:
-			for _, spec := range declared.Specs {
-				d.addSpec(short, spec)
+			for _, spec := range declaration.Specs {
+				d.addSpec(into, spec)
 			}
 		}
 	}
+	isSuite := strings.HasSuffix(folder, "test")
 	ast.Inspect(parsed, func(node ast.Node) bool {
-		literal, is := node.(*ast.BasicLit)
-		if !is || literal.Kind != token.STRING {
-			return true
-		}
-		text := strings.Trim(literal.Value, "\"`")
-		if isTest {
-			d.texts[text] = true
-		} else {
-			d.addText(short, text)
+		d.addCommand(node)
+		if text, is := literal(node); is {
+			d.values[text] = true
+			if strings.Contains(text, "/") || isSuite {
+				into.parts[text] = true
+			}
 		}
 		return true
 	})
 	return nil
 }
 
-func (d *declarations) addSpec(short string, spec ast.Spec) {
+// readTest takes in the tests of a file, its strings and the suites that it imports.
+func (d *declarations) readTest(parsed *ast.File, folder string) {
+	into := d.packages[folder]
+	for _, declaration := range parsed.Decls {
+		if function, is := declaration.(*ast.FuncDecl); is && function.Recv == nil {
+			d.tests[function.Name.Name] = append(d.tests[function.Name.Name], folder)
+		}
+	}
+	for _, imported := range parsed.Imports {
+		text, _ := literal(imported.Path)
+		if suite, own := strings.CutPrefix(text, module+"/"); own && strings.HasSuffix(suite, "test") {
+			into.suites[suite] = true
+		}
+	}
+	ast.Inspect(parsed, func(node ast.Node) bool {
+		if text, is := literal(node); is {
+			into.texts[text] = true
+		}
+		return true
+	})
+}
+
+// literal is the text of a string in the code.
+func literal(node ast.Node) (string, bool) {
+	found, is := node.(*ast.BasicLit)
+	if !is || found.Kind != token.STRING {
+		return "", false
+	}
+	return strings.Trim(found.Value, "\"`"), true
+}
+
+// addCommand takes in the word of a command: the first one of the field Use of a command, or
+// the first argument of cli.Group, which makes it the Use of a command for others.
+func (d *declarations) addCommand(node ast.Node) {
+	var use ast.Expr
+	switch node := node.(type) {
+	case *ast.CallExpr:
+		if isSelector(node.Fun, "cli", "Group") {
+			use = node.Args[0]
+		}
+	case *ast.CompositeLit:
+		if !isSelector(node.Type, "cobra", "Command") {
+			return
+		}
+		for _, element := range node.Elts {
+			if field, is := element.(*ast.KeyValueExpr); is && isName(field.Key, "Use") {
+				use = field.Value
+			}
+		}
+	}
+	if text, is := literal(use); is {
+		word, _, _ := strings.Cut(text, " ") // "next [flags]"
+		d.commands[word] = true
+	}
+}
+
+// isSelector reports whether code names something of a package.
+func isSelector(code ast.Expr, of, name string) bool {
+	selector, is := code.(*ast.SelectorExpr)
+	return is && isName(selector.X, of) && selector.Sel.Name == name
+}
+
+func isName(code ast.Expr, name string) bool {
+	identifier, is := code.(*ast.Ident)
+	return is && identifier.Name == name
+}
+
+func (d *declarations) addSpec(into *declared, spec ast.Spec) {
 	switch spec := spec.(type) {
 	case *ast.ValueSpec:
 		for _, name := range spec.Names {
-			d.addName(short, name.Name)
+			into.names[name.Name] = true
 		}
 	case *ast.TypeSpec:
-		d.addName(short, spec.Name.Name)
+		into.names[spec.Name.Name] = true
 		var members *ast.FieldList
 		switch of := spec.Type.(type) {
 		case *ast.StructType:
@@ -345,37 +470,24 @@ func (d *declarations) addSpec(short string, spec ast.Spec) {
 		}
 		for _, member := range members.List {
 			for _, name := range member.Names {
-				d.addMember(short, spec.Name.Name, name.Name)
+				into.addMember(spec.Name.Name, name.Name)
+			}
+			if member.Tag == nil {
+				continue
+			}
+			for _, found := range tagName.FindAllStringSubmatch(member.Tag.Value, -1) {
+				into.addMember(spec.Name.Name, found[1])
+				d.keys[found[1]] = true
 			}
 		}
 	}
 }
 
-func (d *declarations) addName(short, name string) {
-	d.names[short+"."+name], d.inside[short][name] = true, true
-}
-
 // tagName is the name that a tag of a field gives it in JSON or YAML.
 var tagName = regexp.MustCompile(`(?:json|yaml|key):"(\w+)`)
 
-// addText takes in a string of the program: a tag, the use of a command or a value.
-func (d *declarations) addText(short, text string) {
-	for _, found := range tagName.FindAllStringSubmatch(text, -1) {
-		d.inside[short][found[1]], d.keys[found[1]] = true, true
-	}
-	d.values[text] = true
-	if strings.Contains(text, "/") || strings.HasSuffix(short, "test") {
-		d.inside[short][text] = true
-	}
-	if use, _, is := strings.Cut(text, " "); is && !strings.ContainsAny(use, ",.:") {
-		d.values[use] = true // "next [flags]"
-	}
-}
-
-func (d *declarations) addMember(short, of, name string) {
-	d.inside[short][of+"."+name], d.inside[short][name] = true, true
-	d.names[short+"."+of+"."+name] = true
-	d.names[of+"."+name] = true
+func (d *declared) addMember(of, name string) {
+	d.names[of+"."+name], d.parts[name] = true, true
 }
 
 // typeName is the name of the type of a receiver.
@@ -384,6 +496,8 @@ func typeName(of ast.Expr) string {
 	case *ast.StarExpr:
 		return typeName(of.X)
 	case *ast.IndexExpr:
+		return typeName(of.X)
+	case *ast.IndexListExpr:
 		return typeName(of.X)
 	case *ast.Ident:
 		return of.Name

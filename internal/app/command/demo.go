@@ -212,7 +212,7 @@ func (o demo) play(ctx context.Context, running site.Instance, engine sandbox.En
 	}
 	story := demostory.Story{
 		Person: running.Board.As(hanako), Journal: running.Store, Bot: site.BoardBot, ReviewLabel: running.Config.Review.Label,
-		Tell: func(scene demostory.Scene) error { return o.show(scene, o.Now().Sub(begun)) }, Now: o.Now,
+		Print: func(scene demostory.Scene) error { return o.show(scene, o.Now().Sub(begun)) }, Now: o.Now,
 		Waits: func(ctx context.Context) (string, error) { return waitsText(ctx, running) },
 	}
 	quiet := o.Program

@@ -41,13 +41,13 @@ type Story struct {
 	Bot     string
 	// ReviewLabel is what the pull request waits for a review with.
 	ReviewLabel string
-	Tell        func(Scene) error
+	Print       func(Scene) error
 	Now         func() time.Time
 	// Waits says why nobody takes a task that waits; it is empty if there is no
 	// reason.
 	Waits func(ctx context.Context) (string, error)
 
-	told time.Time // when something was told last
+	printed time.Time // when something was printed last
 }
 
 // Scene is one thing that happens.
@@ -61,8 +61,8 @@ type Scene struct {
 // lookEvery is how often the story looks at what has happened.
 const lookEvery = 100 * time.Millisecond
 
-// sayEvery is how long nothing is told before the story says that it goes on.
-const sayEvery = 10 * time.Second
+// printEvery is how long nothing is printed before the story says that it goes on.
+const printEvery = 10 * time.Second
 
 // Play lets the story happen, and returns when the pull request was reviewed.
 func (s *Story) Play(ctx context.Context) error {
@@ -161,7 +161,7 @@ func (s *Story) pause(ctx context.Context, current task.Task) error {
 }
 
 func (s *Story) printWaiting(ctx context.Context, current task.Task) error {
-	if s.Now().Sub(s.told) < sayEvery {
+	if s.Now().Sub(s.printed) < printEvery {
 		return nil
 	}
 	since := s.Now().Sub(current.UpdatedAt).Round(time.Second)
@@ -180,7 +180,7 @@ func (s *Story) printWaiting(ctx context.Context, current task.Task) error {
 	return s.record("wait", nil, "   … waiting for an agent")
 }
 
-// show tells what the journal says since the position.
+// show prints what the journal says since the position.
 func (s *Story) show(ctx context.Context, id task.ID, position int64) (int64, error) {
 	events, err := s.Journal.EventsAfter(ctx, id, position, 0)
 	if err != nil {
@@ -330,6 +330,6 @@ func (s *Story) review(ctx context.Context, pull task.Key) error {
 }
 
 func (s *Story) record(kind string, data any, format string, args ...any) error {
-	s.told = s.Now()
-	return s.Tell(Scene{Kind: kind, Text: fmt.Sprintf(format, args...), Data: data})
+	s.printed = s.Now()
+	return s.Print(Scene{Kind: kind, Text: fmt.Sprintf(format, args...), Data: data})
 }

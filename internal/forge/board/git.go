@@ -27,13 +27,13 @@ func git(ctx context.Context, folder string, environment []string, args ...strin
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
 		"GIT_ALLOW_PROTOCOL=file:http:https:ssh:git",
 	}, environment...)
-	out, complaint := &limitedBuffer{left: forge.MaxAnswer}, &limitedBuffer{left: 4 << 10, drop: true}
+	out, complaint := &limitedBuffer{left: forge.MaxResponse}, &limitedBuffer{left: 4 << 10, drop: true}
 	command.Stdout, command.Stderr = out, complaint
 	endGently(command)
 	err := command.Run()
 	switch {
 	case out.full:
-		return "", task.Errorf(task.TooLarge, "git %s gives more than %d MB", args[0], forge.MaxAnswer>>20)
+		return "", task.Errorf(task.TooLarge, "git %s gives more than %d MB", args[0], forge.MaxResponse>>20)
 	case ctx.Err() != nil:
 		return "", task.Wrap(task.Unavailable, ctx.Err(), "git "+args[0]+" was broken off")
 	case err != nil:

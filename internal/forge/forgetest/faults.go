@@ -242,7 +242,7 @@ func (b *faultSuite) tooLarge(t *testing.T) {
 	key := b.Issue(t, b.repository, b.author, "To be flooded", "")
 	b.proxy.Next(http.MethodGet, b.paths.Item, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		chunk := []byte(strings.Repeat(" ", 1<<20))
-		for range forge.MaxAnswer>>20 + 2 {
+		for range forge.MaxResponse>>20 + 2 {
 			if _, err := w.Write(chunk); err != nil {
 				return // the adapter has had enough
 			}

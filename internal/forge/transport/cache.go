@@ -29,9 +29,9 @@ type CachedResponse struct {
 // number of goroutines.
 type Cache interface {
 	// Get returns the response under the key, or found is false.
-	Get(ctx context.Context, key string) (answer CachedResponse, found bool, err error)
+	Get(ctx context.Context, key string) (response CachedResponse, found bool, err error)
 	// Put stores a response in place of what was under its key.
-	Put(ctx context.Context, key string, answer CachedResponse) error
+	Put(ctx context.Context, key string, response CachedResponse) error
 }
 
 // cacheKey returns the key of a request, or "" if its answer is not to be kept.
@@ -116,8 +116,8 @@ func (a CachedResponse) condition(request *http.Request) *http.Request {
 	return request
 }
 
-// answer is the kept answer, with the newer headers of the 304 that confirms it.
-func (a CachedResponse) answer(request *http.Request, confirmation *http.Response) *http.Response {
+// response is the kept response, with the newer headers of the 304 that confirms it.
+func (a CachedResponse) response(request *http.Request, confirmation *http.Response) *http.Response {
 	_ = confirmation.Body.Close()
 	header := a.Header.Clone()
 	if header == nil {

@@ -32,7 +32,7 @@ func (t *Transport) read(request *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		answer, whole, err := t.readOnce(conditional)
 		if found && err == nil && answer.StatusCode == http.StatusNotModified {
-			return kept.answer(request, answer), nil
+			return kept.response(request, answer), nil
 		}
 		pause, again := pauseAfter(t.options.Clock.Now(), answer, err, pauses)
 		if again && try < t.options.Tries && t.hasTime(ctx, pause) {

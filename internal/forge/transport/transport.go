@@ -63,7 +63,7 @@ func New(options Options) *Transport {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	options.Next = forge.LimitResponses(options.Next, forge.MaxAnswer)
+	options.Next = forge.LimitResponses(options.Next, forge.MaxResponse)
 	return &Transport{options: options, writes: newSchedule(options.Writes)}
 }
 

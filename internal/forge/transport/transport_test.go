@@ -276,7 +276,7 @@ func TestReadsGiveUp(t *testing.T) {
 func TestTooLargeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", fmt.Sprint(forge.MaxAnswer+1))
+		w.Header().Set("Content-Length", fmt.Sprint(forge.MaxResponse+1))
 	})
 	_, err := w.do(t, http.MethodGet, "/")
 	if got := task.CodeOf(forge.Call{What: "read"}.Failure(nil, err)); got != task.TooLarge {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -125,6 +126,34 @@ func TestMissingProgram(t *testing.T) {
 	_, err = engine.Start(t.Context(), sandbox.Spec{Owner: "x", Workspace: t.TempDir()})
 	if task.CodeOf(err) != task.NotReady {
 		t.Errorf("start: %v", err)
+	}
+}
+
+// TestBubblewrapWithoutResources: bwrap prints what the kernel did not give it, such as a
+// namespace where there are as many as user.max_user_namespaces allows.
+func TestBubblewrapWithoutResources(t *testing.T) {
+	t.Parallel()
+	for printed, exhausted := range map[string]bool{
+		"bwrap: Creating new namespace failed: No space left on device": true,
+		"bwrap: Can't mount proc on /newroot/proc: Permission denied":   false,
+	} {
+		dir := t.TempDir()
+		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the superuser starts it as another user
+			t.Fatal(err)
+		}
+		program := filepath.Join(dir, "bwrap")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\necho \""+printed+"\" >&2\nexit 1\n"), 0o755); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+		engine, err := bubblewrap.New(bubblewrap.Config{Dir: t.TempDir(), Program: program, Groups: &cgroup.System{Root: t.TempDir()},
+			NewGate: func(sandbox.Policy) sandbox.Gate { return closedGate{} }, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = engine.Start(t.Context(), sandbox.Spec{Owner: "x", Workspace: t.TempDir()})
+		if err == nil || !strings.Contains(err.Error(), printed) || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("the start gave %v, a lack of resources: %t", err, sandbox.IsExhausted(err))
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func (b *box) explain(err error) error {
 	if err == nil || said == "" || task.CodeOf(err) != task.Unavailable {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, said)
+	return sandbox.WithTextReason(fmt.Errorf("%w: %s", err, said), said)
 }
 
 // measureTimeout is how long the engine may take to measure a container.

@@ -103,6 +103,7 @@ func TestEngineWithoutResources(t *testing.T) {
 	for message, exhausted := range map[string]bool{
 		"failed to create rwlayer: mkdir /var/lib/docker/overlay2/x: no space left on device": true,
 		"failed to start shim: fork/exec /usr/bin/shim: cannot allocate memory":               true,
+		"OCI runtime create failed: container init was OOM-killed (memory limit too low?)":    true,
 		"invalid mount config": false,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,9 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -114,7 +112,7 @@ func notReady(err error) error {
 
 // failed gives an error of the API its code.
 func failed(err error, doing string) error {
-	err = withReason(err)
+	err = sandbox.WithTextReason(err, err.Error())
 	switch {
 	case errdefs.IsNotFound(err):
 		return task.Wrap(task.NotFound, err, doing)
@@ -123,20 +121,6 @@ func failed(err error, doing string) error {
 	default:
 		return task.Wrap(task.Unavailable, err, doing)
 	}
-}
-
-// exhaustedTexts are errors of the operating system as the Docker Engine passes them on: as
-// text only, with the HTTP status of any other fault of its own.
-var exhaustedTexts = []string{"no space left on device", "disk quota exceeded", "cannot allocate memory",
-	"resource temporarily unavailable", "too many open files"}
-
-// withReason adds the reason [sandbox.ErrExhausted] to an error of the API that has it as text.
-func withReason(err error) error {
-	text := err.Error()
-	if slices.ContainsFunc(exhaustedTexts, func(part string) bool { return strings.Contains(text, part) }) {
-		return sandbox.Exhausted(err)
-	}
-	return err
 }
 
 // List names the owner's sandboxes.

@@ -6,6 +6,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -51,6 +52,6 @@ func pullFailed(name string, err error) error {
 	if client.IsErrConnectionFailed(err) {
 		return notReady(err)
 	}
-	return task.Wrap(task.NotFound, withReason(err), "the image "+name+" is not here and cannot be pulled").
+	return task.Wrap(task.NotFound, sandbox.WithTextReason(err, err.Error()), "the image "+name+" is not here and cannot be pulled").
 		WithHint("name another image for the environment in the configuration, or load it into the engine")
 }

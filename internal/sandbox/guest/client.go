@@ -129,7 +129,7 @@ func (c *Client) Hello(ctx context.Context) error {
 			WithHint("set sandbox.kubernetes.guest_image to the image of the same release as this program")
 	}
 	if answer.Error != "" {
-		return task.Errorf(task.Unavailable, "the sandbox cannot run commands: %s", answer.Error)
+		return received(task.Errorf(task.Unavailable, "the sandbox cannot run commands: %s", answer.Error), answer.Exhausted)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"net"
 	"syscall"
 	"testing"
@@ -13,7 +14,7 @@ import (
 // resources by a field, whatever its text.
 func TestGuestWithoutResources(t *testing.T) {
 	t.Parallel()
-	for cause, exhausted := range map[error]bool{syscall.ENOMEM: true, syscall.EAGAIN: true, syscall.ENOENT: false} {
+	for cause, exhausted := range map[error]bool{syscall.ENOMEM: true, sandbox.Exhausted(errors.New("full")): true, syscall.ENOENT: false} {
 		commands := forgingGuest(t, t.TempDir(), func(stream net.Conn) {
 			if err := writeMessage(stream, frameEnd, failedEnd(cause)); err != nil {
 				t.Error(err)
@@ -30,6 +31,29 @@ func TestGuestWithoutResources(t *testing.T) {
 		})
 		if err := files.Leave(t.Context()); task.CodeOf(err) != task.Unavailable || sandbox.IsExhausted(err) != exhausted {
 			t.Errorf("a request that fails with %v gave %v", cause, err)
+		}
+	}
+}
+
+// TestOlderGuestWithoutResources: a guest that has no field for the reason has it in its text.
+func TestOlderGuestWithoutResources(t *testing.T) {
+	t.Parallel()
+	for text, exhausted := range map[string]bool{"mkdir /home: no space left on device": true, "there is no shell": false} {
+		older := forgingGuest(t, t.TempDir(), func(stream net.Conn) {
+			if err := writeMessage(stream, frameHello, map[string]any{"version": protocolVersion, "shell": "sh", "error": text}); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := older.Hello(t.Context()); task.CodeOf(err) != task.Unavailable || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("a guest that says %q gave %v", text, err)
+		}
+		older = forgingGuest(t, t.TempDir(), func(stream net.Conn) {
+			if err := writeMessage(stream, frameEnd, map[string]any{"error": text}); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := older.Run(t.Context(), sandbox.Command{Text: "true"}); task.CodeOf(err) != task.Unavailable || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("a command that fails with %q gave %v", text, err)
 		}
 	}
 }

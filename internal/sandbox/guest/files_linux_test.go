@@ -1,12 +1,18 @@
 package guest
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/yamux"
 
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -14,13 +20,18 @@ import (
 // linked is a client with a guest that serves a workspace, but runs no commands.
 func linked(t *testing.T) (client *Client, workspace string) {
 	t.Helper()
+	return linkedTo(t, &server{shell: "sh"})
+}
+
+func linkedTo(t *testing.T, s *server) (client *Client, workspace string) {
+	t.Helper()
 	host, inside := net.Pipe()
 	session, err := yamux.Server(inside, sessionConfig(writeTimeout))
 	if err != nil {
 		t.Fatal(err)
 	}
 	workspace = t.TempDir()
-	s := &server{session: session, options: Options{Workspace: workspace}, watch: newWatch(), shell: "sh"}
+	s.session, s.options, s.watch = session, Options{Workspace: workspace}, newWatch()
 	if client, err = NewClient(host, nil, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +48,29 @@ func linked(t *testing.T) (client *Client, workspace string) {
 		}
 	})
 	return client, workspace
+}
+
+// TestGuestThatCannotPrepare: what a guest lacked for its preparation is in its greeting and
+// in the end of each command.
+func TestGuestThatCannotPrepare(t *testing.T) {
+	t.Parallel()
+	for cause, exhausted := range map[error]bool{syscall.EMFILE: true, sandbox.Exhausted(errors.New("full")): true, syscall.EACCES: false} {
+		client, _ := linkedTo(t, &server{problem: fmt.Errorf("prepare: %w", cause)})
+		if err := client.Hello(t.Context()); task.CodeOf(err) != task.Unavailable || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("with %v the greeting gave %v", cause, err)
+		}
+		if _, err := client.Run(t.Context(), sandbox.Command{Text: "true"}); task.CodeOf(err) != task.Unavailable || sandbox.IsExhausted(err) != exhausted {
+			t.Errorf("with %v a command gave %v", cause, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failing := &server{options: Options{State: filepath.Join(file, "folder", "state")}}
+	if failing.prepare(); !errors.Is(failing.problem, syscall.ENOTDIR) {
+		t.Errorf("a folder in a file gave %v", failing.problem)
+	}
 }
 
 // TestGuestOfAnotherVersion: a guest that speaks another version is not spoken to.

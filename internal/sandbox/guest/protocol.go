@@ -169,6 +169,8 @@ type hello struct {
 	Version int    `json:"version"`
 	Shell   string `json:"shell"`
 	Error   string `json:"error"`
+	// Exhausted says that the error is one of [sandbox.IsExhausted].
+	Exhausted bool `json:"exhausted,omitempty"`
 }
 
 // end is the last frame of a run.
@@ -190,12 +192,13 @@ func failedAnswer(err error) answer {
 	return answer{Error: err.Error(), Exhausted: sandbox.IsExhausted(err)}
 }
 
-// received is an error of the guest, with the reason that it sent.
+// received is an error of the guest, with the reason that it sent. Older guests of the same
+// version of the protocol send none: what they say is read for it.
 func received(err error, exhausted bool) error {
 	if exhausted {
 		return sandbox.Exhausted(err)
 	}
-	return err
+	return sandbox.WithTextReason(err, err.Error())
 }
 
 // A frame is a kind, a length and that many bytes.

@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,8 +36,8 @@ func (s *server) run(stream net.Conn, asked request) {
 }
 
 func (s *server) execute(stream net.Conn, asked request, output *output) (int, sandbox.Limit, error) {
-	if s.problem != "" {
-		return 0, "", fmt.Errorf("%s", s.problem)
+	if s.problem != nil {
+		return 0, "", s.problem
 	}
 	file, err := s.prepareState(asked)
 	if err != nil {

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"github.com/hashicorp/yamux"
 	"golang.org/x/sys/unix"
 
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/seccomp"
 )
 
@@ -26,7 +28,7 @@ type server struct {
 	shell   string
 	reaper  *reaper
 	session *yamux.Session
-	problem string // why no command can run
+	problem error // why no command can run
 	running sync.Mutex
 	files   *mirror // of the workspace, when the host does not share it
 	routes  routes
@@ -118,7 +120,7 @@ func openConnection(options Options) (io.ReadWriteCloser, time.Duration, error) 
 // the answer to its hello.
 func (s *server) prepare() {
 	if err := os.MkdirAll(filepath.Dir(s.options.State), 0o700); err != nil {
-		s.problem = err.Error()
+		s.problem = err
 		return
 	}
 	for _, name := range []string{"bash", "sh"} {
@@ -128,13 +130,13 @@ func (s *server) prepare() {
 		}
 	}
 	if s.shell == "" {
-		s.problem = "there is no shell"
+		s.problem = errors.New("there is no shell")
 		return
 	}
 	if s.options.Proxy != "" {
 		listener, err := net.Listen("tcp", s.options.Proxy) //nolint:noctx // it lasts as long as the process
 		if err != nil {
-			s.problem = fmt.Sprintf("listen for the proxy: %v", err)
+			s.problem = fmt.Errorf("listen for the proxy: %w", err)
 			return
 		}
 		go s.forward(listener) // for as long as the guest lives
@@ -197,7 +199,11 @@ func (s *server) answer(stream net.Conn) {
 		if asked.Env != nil {
 			s.options.Env = asked.Env // before the first command
 		}
-		_ = writeMessage(stream, frameHello, hello{Version: protocolVersion, Shell: s.shell, Error: s.problem})
+		greeting := hello{Version: protocolVersion, Shell: s.shell}
+		if s.problem != nil {
+			greeting.Error, greeting.Exhausted = s.problem.Error(), sandbox.IsExhausted(s.problem)
+		}
+		_ = writeMessage(stream, frameHello, greeting)
 		return
 	}
 	if asked.Do == changeRoute || asked.Do == tryToReach || asked.Do == leave || asked.Do == killEverything { // also while a command runs

@@ -207,6 +207,7 @@ func failed(err error, doing string) error {
 		}
 		return task.Wrap(task.Unavailable, err, doing)
 	}
+	err = sandbox.WithTextReason(err, said.Message)
 	switch said.Status {
 	case http.StatusUnauthorized:
 		return task.Wrap(task.Unauthorized, err, "the cluster does not know us: "+doing).WithHint("renew the token or the certificate of the kubeconfig")

@@ -114,7 +114,7 @@ func (b *box) setLost(why *lostError) {
 // explain gives an error of a sandbox that is gone its reason.
 func (b *box) explain(err error) error {
 	if lost := b.lost.Load(); lost != nil {
-		return task.Wrap(task.Unavailable, errors.Join(lost, err), "the sandbox is gone")
+		return task.Wrap(task.Unavailable, errors.Join(sandbox.WithTextReason(lost, lost.reason), err), "the sandbox is gone")
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 )
 
@@ -121,7 +122,7 @@ func (s *stream) ended() error {
 	if s.status == nil || said == "" {
 		return s.status
 	}
-	return fmt.Errorf("%w: %s", s.status, said)
+	return sandbox.WithTextReason(fmt.Errorf("%w: %s", s.status, said), said)
 }
 
 // Write writes to standard input. A message has to be one frame: the API server

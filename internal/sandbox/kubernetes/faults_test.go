@@ -12,9 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
@@ -117,6 +120,86 @@ func TestQuotaOfTheNamespace(t *testing.T) {
 		if err == nil || sandbox.IsExhausted(err) != exhausted {
 			t.Errorf("%s: the start gave %v, a lack of resources: %t", message, err, sandbox.IsExhausted(err))
 		}
+	}
+}
+
+// TestClusterWithoutResources: a cluster tells what a node lacks in the status of the pod, in
+// answers of the API and on the standard error of a process.
+func TestClusterWithoutResources(t *testing.T) {
+	t.Parallel()
+	const full = "write /var/lib/x: No space left on device"
+	waiting := func(reason, message string) string {
+		return `{"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "` + reason + `", "message": "` + message + `"}}}]}`
+	}
+	const running = `{"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}`
+	for name, test := range map[string]struct {
+		status, stderr string
+		exhausted      bool
+	}{
+		"image":              {waiting("ImagePullBackOff", full), "", true},
+		"unknown image":      {waiting("ImagePullBackOff", "not found"), "", false},
+		"container":          {waiting("CreateContainerError", full), "", true},
+		"killed container":   {waiting("RunContainerError", "container init was OOM-killed"), "", true},
+		"wrong container":    {waiting("CreateContainerConfigError", "no such key"), "", false},
+		"end":                {`{"phase": "Failed", "message": "` + full + `"}`, "", true},
+		"end without reason": {`{"phase": "Failed"}`, "", false},
+		"waits":              {waiting("ContainerCreating", full), "", true},
+		"waits for a volume": {waiting("ContainerCreating", "no volume"), "", false},
+		"program":            {running, "sh: " + full, true},
+		"program without sh": {running, "sh: not found", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := startIn(t, test.status, test.stderr)
+			if err == nil || !strings.Contains(err.Error(), test.stderr) || sandbox.IsExhausted(err) != test.exhausted {
+				t.Errorf("the start gave %v, a lack of resources: %t", err, sandbox.IsExhausted(err))
+			}
+		})
+	}
+}
+
+// startIn starts a sandbox in a cluster whose pods have a status, and whose processes print
+// something on standard error and fail.
+func startIn(t *testing.T, status, stderr string) error {
+	t.Helper()
+	var deleted atomic.Bool
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/exec"):
+			failProcess(w, r, stderr)
+		case r.URL.Query().Has("watch"):
+			<-r.Context().Done() // nothing changes
+		case r.Method == http.MethodDelete:
+			deleted.Store(true)
+			_, _ = w.Write([]byte("{}")) // the client may be gone
+		case deleted.Load():
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			_, _ = w.Write([]byte(`{"metadata": {"name": "x"}, "status": ` + status + `}`)) // the client may be gone
+		}
+	}))
+	t.Cleanup(server.Close)
+	engine := newEngine(t, kubernetes.Config{Kubeconfig: kubeconfigFor(t, server.URL, "x"), NewGate: noGate, Log: discard, StartTimeout: time.Second})
+	_, err := engine.Start(t.Context(), sandbox.Spec{Owner: "x", Image: image, Workspace: t.TempDir()})
+	return err
+}
+
+// failProcess answers a request for a process as the API server does: the first byte of each
+// message is a channel.
+func failProcess(w http.ResponseWriter, r *http.Request, stderr string) {
+	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"v5.channel.k8s.io"}})
+	if err != nil {
+		return
+	}
+	defer func() { _ = socket.CloseNow() }()
+	socket.SetReadLimit(-1)
+	for _, message := range []string{"\x02" + stderr, "\x03" + `{"status": "Failure", "message": "exit code 1"}`} {
+		if socket.Write(r.Context(), websocket.MessageBinary, []byte(message)) != nil {
+			return
+		}
+	}
+	for err == nil { // the input, until the client leaves
+		_, _, err = socket.Read(r.Context())
 	}
 }
 

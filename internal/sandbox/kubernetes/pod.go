@@ -269,10 +269,11 @@ func (p pod) trouble(image string) error {
 		switch {
 		case waiting.Reason == "ErrImagePull":
 		case slices.Contains(hopeless, waiting.Reason):
-			return task.Errorf(task.NotFound, "the image %s cannot be had in the cluster: %s: %s", image, waiting.Reason, waiting.Message).
+			err := task.Errorf(task.NotFound, "the image %s cannot be had in the cluster: %s: %s", image, waiting.Reason, waiting.Message).
 				WithHint("name another image for the environment, or add a pull secret with sandbox.kubernetes.pull_secrets")
+			return sandbox.WithTextReason(err, waiting.Message)
 		case strings.HasPrefix(waiting.Reason, "Create") || waiting.Reason == "RunContainerError":
-			return task.Errorf(task.Invalid, "the container cannot be made: %s: %s", waiting.Reason, waiting.Message)
+			return sandbox.WithTextReason(task.Errorf(task.Invalid, "the container cannot be made: %s: %s", waiting.Reason, waiting.Message), waiting.Message)
 		}
 	}
 	return p.end()

@@ -90,8 +90,10 @@ func (e *Engine) awaitRunning(ctx context.Context, name string, spec sandbox.Spe
 		return false, now.trouble(spec.Image)
 	})
 	if limited.Err() != nil && ctx.Err() == nil {
-		return task.Errorf(task.NotReady, "the pod does not run after %s: %s", e.config.StartTimeout, last.pending()).
+		waits := last.pending()
+		err := task.Errorf(task.NotReady, "the pod does not run after %s: %s", e.config.StartTimeout, waits).
 			WithHint("see whether the cluster has room for it, and sandbox.kubernetes.start_timeout")
+		return sandbox.WithTextReason(err, waits)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -105,7 +107,7 @@ func asStartError(err error) error {
 		return nil
 	}
 	if lost, is := asLost(err); is {
-		return task.Wrap(task.Unavailable, lost, "the pod did not start")
+		return task.Wrap(task.Unavailable, sandbox.WithTextReason(lost, lost.reason), "the pod did not start")
 	}
 	return failed(err, "the pod cannot be looked at")
 }

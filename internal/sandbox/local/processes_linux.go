@@ -81,7 +81,7 @@ func (p *Processes) Start(ctx context.Context, launch Launch) (*Process, error) 
 		stop := started.Stop(context.WithoutCancel(ctx))
 		// All that it printed is there only now that the process has ended.
 		if printed := textfmt.FirstLine(string(started.stderr.Bytes())); printed != "" {
-			err = fmt.Errorf("%w: %s", err, printed)
+			err = sandbox.WithTextReason(fmt.Errorf("%w: %s", err, printed), printed)
 		}
 		return nil, errors.Join(err, stop)
 	}
