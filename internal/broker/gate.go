@@ -175,8 +175,8 @@ func (r *Runs) addItem(ctx context.Context, t task.Task, to *inspect.Request) er
 	}
 	known, _, err := r.options.Store.KnownComments(ctx, t.ID)
 	for _, entry := range known {
-		if entry.Refused == "" && entry.Change != task.CommentDeleted && !r.options.Own(t.Key.Forge, entry.Comment.Author) {
-			to.Texts = append(to.Texts, entry.Comment.Body)
+		if entry.Refused == "" && entry.Change != task.CommentDeleted && !r.options.Own(t.Key.Forge, entry.Author) {
+			to.Texts = append(to.Texts, entry.Body)
 		}
 	}
 	return err

@@ -228,7 +228,7 @@ func (l *life) listen(what string, good func(broker.Signals) bool) {
 		signals, err := l.runs.Signals(l.Context(), l.held, l.after, 10*time.Second)
 		l.check(err)
 		for _, entry := range signals.Comments {
-			l.heard = append(l.heard, string(entry.Change)+": "+entry.Comment.Body)
+			l.heard = append(l.heard, string(entry.Change)+": "+entry.Body)
 			l.after = entry.Position
 			l.count++
 			data, err := json.Marshal(map[string]any{"signal": map[string]any{"signal": "comments", "position": l.after}})

@@ -81,7 +81,7 @@ func (r *Runs) askers(ctx context.Context, t task.Task) []string {
 	}
 	for _, entry := range known {
 		if entry.Refused == "" && entry.Change != task.CommentDeleted {
-			add(entry.Comment.Author)
+			add(entry.Author)
 		}
 	}
 	if t.Key.Kind == task.Pull {

@@ -66,13 +66,14 @@ type Role struct {
 
 // Text is what the model is told of the role that it has for a task.
 func (r Role) Text(name task.Role) string {
-	text := "## Your role: " + string(name)
+	var text strings.Builder
+	text.WriteString("## Your role: " + string(name))
 	for _, part := range []string{r.Description, r.Prompt} {
 		if part = strings.TrimSpace(part); part != "" {
-			text += "\n\n" + part
+			text.WriteString("\n\n" + part)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Storage says when a conversation is made shorter. Zeros mean the defaults.

@@ -140,7 +140,7 @@ func TestStrangersReviewsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := entries[len(entries)-1]; last.Change != task.CommentNew || last.Refused != "" || last.Before != "" || last.Comment.Body != "please paint it" {
+	if last := entries[len(entries)-1]; last.Change != task.CommentNew || last.Refused != "" || last.Before != "" || last.Body != "please paint it" {
 		t.Errorf("the log has %+v", last)
 	}
 }

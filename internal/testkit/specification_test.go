@@ -334,7 +334,7 @@ var ruleName = regexp.MustCompile(`(?m)^(\w[\w-]*):`)
 
 // readTargets takes in the targets of the Makefile.
 func (d *declarations) readTargets(file string) error {
-	text, err := os.ReadFile(file) //nolint:gosec // a file of this module
+	text, err := os.ReadFile(file)
 	for _, found := range ruleName.FindAllStringSubmatch(string(text), -1) {
 		d.values["make "+found[1]] = true
 	}

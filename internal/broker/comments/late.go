@@ -81,18 +81,18 @@ func pendingComments(ctx context.Context, from Store, id task.ID, after int64) (
 			if entry.Change == task.CommentPresent || entry.Refused != "" {
 				continue
 			}
-			key := entry.Comment.Ref()
+			key := entry.Ref()
 			one := of[key]
 			if one == nil {
 				one = &pendingComment{first: entry.Change, was: entry.Before}
 				if entry.Change == task.CommentDeleted {
-					one.was = textfmt.Cut(entry.Comment.Body, longestBefore)
+					one.was = textfmt.Cut(entry.Body, longestBefore)
 				}
 				of[key] = one
 				all = append(all, one)
 			}
-			one.same = len(entry.Comment.Body) <= longestBefore && entry.Comment.Body == one.was
-			entry.Comment.Body, entry.Before = "", ""
+			one.same = len(entry.Body) <= longestBefore && entry.Body == one.was
+			entry.Body, entry.Before = "", ""
 			one.last = entry
 		}
 	}

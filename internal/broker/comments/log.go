@@ -137,7 +137,7 @@ func (k *Log) began(ctx context.Context, t task.Task) ([]task.CommentEntry, erro
 	last := map[task.CommentRef]task.CommentEntry{}
 	for _, entry := range entries {
 		if entry.Position <= start {
-			last[entry.Comment.Ref()] = entry
+			last[entry.Ref()] = entry
 		}
 	}
 	return presentIn(slices.Collect(maps.Values(last))), nil
@@ -152,7 +152,7 @@ func presentIn(entries []task.CommentEntry) []task.CommentEntry {
 		}
 	}
 	slices.SortFunc(present, func(a, b task.CommentEntry) int {
-		return cmp.Or(a.Comment.CreatedAt.Compare(b.Comment.CreatedAt), cmp.Compare(a.Position, b.Position))
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Position, b.Position))
 	})
 	return present
 }
@@ -234,7 +234,7 @@ func compareVersions(c change, entry *task.CommentEntry) {
 	case c.before.Refused != "":
 		entry.Change = task.CommentNew
 	default:
-		entry.Before = textfmt.Cut(c.before.Comment.Body, longestBefore)
+		entry.Before = textfmt.Cut(c.before.Body, longestBefore)
 	}
 }
 
@@ -295,7 +295,7 @@ const (
 func compare(known []task.CommentEntry, comments []task.Comment, of which) (changes []change, certain bool) {
 	logged := make(map[task.CommentRef]*task.CommentEntry, len(known))
 	for i := range known {
-		logged[known[i].Comment.Ref()] = &known[i]
+		logged[known[i].Ref()] = &known[i]
 	}
 	certain = true
 	there := make(map[task.CommentRef]bool, len(comments))
@@ -308,7 +308,7 @@ func compare(known []task.CommentEntry, comments []task.Comment, of which) (chan
 			changes = append(changes, change{task.CommentNew, comment, nil})
 		case before.Change == task.CommentDeleted:
 			changes, certain = append(changes, change{task.CommentNew, comment, before}), false
-		case before.Comment.Body != comment.Body:
+		case before.Body != comment.Body:
 			changes, certain = append(changes, change{task.CommentEdited, comment, before}), false
 		case of == everyComment:
 			changes = append(changes, change{task.CommentPresent, comment, before})
@@ -316,7 +316,7 @@ func compare(known []task.CommentEntry, comments []task.Comment, of which) (chan
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at().Compare(b.at()) })
 	for i := range known {
-		if entry := &known[i]; entry.Change != task.CommentDeleted && !there[entry.Comment.Ref()] {
+		if entry := &known[i]; entry.Change != task.CommentDeleted && !there[entry.Ref()] {
 			changes, certain = append(changes, change{task.CommentDeleted, entry.Comment, entry}), false
 		}
 	}
@@ -354,7 +354,7 @@ func (k *Log) commentedBefore(ctx context.Context, t task.Task, login string) (b
 		return false, err
 	}
 	for _, entry := range entries {
-		if entry.Position <= start && entry.Comment.By(login) {
+		if entry.Position <= start && entry.By(login) {
 			return true, nil
 		}
 	}
@@ -370,9 +370,9 @@ func (k *Log) TakenUp(ctx context.Context, t task.Task, review forge.Review) (bo
 		return false, err
 	}
 	at := slices.IndexFunc(known, func(entry task.CommentEntry) bool {
-		return entry.Comment.Kind == task.SummaryComment && entry.Comment.ID == review.ID
+		return entry.Kind == task.SummaryComment && entry.ID == review.ID
 	})
-	if at < 0 || known[at].Refused != "" || known[at].Comment.Body != bounded(review.Body) {
+	if at < 0 || known[at].Refused != "" || known[at].Body != bounded(review.Body) {
 		return false, nil
 	}
 	start, err := k.options.Store.CommentsStart(ctx, t.ID)

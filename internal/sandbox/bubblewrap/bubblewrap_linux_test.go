@@ -142,7 +142,7 @@ func TestBubblewrapWithoutResources(t *testing.T) {
 			t.Fatal(err)
 		}
 		program := filepath.Join(dir, "bwrap")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\necho \""+printed+"\" >&2\nexit 1\n"), 0o755); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(program, []byte("#!/bin/sh\necho \""+printed+"\" >&2\nexit 1\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		engine, err := bubblewrap.New(bubblewrap.Config{Dir: t.TempDir(), Program: program, Groups: &cgroup.System{Root: t.TempDir()},

@@ -10,8 +10,8 @@ import (
 const commentColumns = `position, change, kind, comment, author, body, access, refused, created_at, updated_at, at, about, previous`
 
 func scanComment(r row) (e task.CommentEntry, err error) {
-	err = r.Scan(&e.Position, &e.Change, &e.Comment.Kind, &e.Comment.ID, &e.Comment.Author, &e.Comment.Body,
-		&e.Access, &e.Refused, micros{&e.Comment.CreatedAt}, micros{&e.Comment.UpdatedAt}, micros{&e.At}, &e.Comment.About, &e.Before)
+	err = r.Scan(&e.Position, &e.Change, &e.Kind, &e.ID, &e.Author, &e.Body,
+		&e.Access, &e.Refused, micros{&e.CreatedAt}, micros{&e.UpdatedAt}, micros{&e.At}, &e.About, &e.Before)
 	return e, err
 }
 
@@ -52,9 +52,9 @@ func insertComments(ctx context.Context, q session, id task.ID, last int64, entr
 		args := make([]any, 0, 14*len(some))
 		for _, e := range some {
 			last++
-			args = append(args, id, last, e.Change, e.Comment.Kind, e.Comment.ID, e.Comment.Author, cleanText(e.Comment.Body),
-				e.Access, e.Refused, e.Comment.CreatedAt.UnixMicro(), e.Comment.UpdatedAt.UnixMicro(), made(e.At).UnixMicro(),
-				cleanText(e.Comment.About), cleanText(e.Before))
+			args = append(args, id, last, e.Change, e.Kind, e.ID, e.Author, cleanText(e.Body),
+				e.Access, e.Refused, e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro(), made(e.At).UnixMicro(),
+				cleanText(e.About), cleanText(e.Before))
 		}
 		_, err := q.exec(ctx, `INSERT INTO comment_log (task, `+commentColumns+`) VALUES `+rowsOf(len(some), `(`+listOf(14)+`)`), args...)
 		if err != nil {

@@ -31,7 +31,7 @@ func logComments(t *testing.T, s store.Store) {
 	refused := commentEntry("2", "two", task.CommentNew)
 	refused.Refused = task.ReasonNoWriteAccess
 	entries := []task.CommentEntry{commentEntry("1", "one", task.CommentPresent), refused, commentEntry("1", "uno", task.CommentEdited)}
-	entries[1].Comment.About, entries[2].Before = "main.go:3", "one"
+	entries[1].About, entries[2].Before = "main.go:3", "one"
 	must(t, s.AppendComments(t.Context(), x.ID, 0, entries))
 	must(t, s.AppendComments(t.Context(), x.ID, 3, []task.CommentEntry{commentEntry("1", "uno", task.CommentDeleted)}))
 	must(t, s.AppendComments(t.Context(), other.ID, 0, nil))
@@ -70,7 +70,7 @@ func appendCommentsTogether(t *testing.T, s store.Store) {
 func sameID(t *testing.T, s store.Store) {
 	x := running(t, s)
 	onLine := commentEntry("1", "on a line", task.CommentNew)
-	onLine.Comment.Kind = task.ReviewComment
+	onLine.Kind = task.ReviewComment
 	must(t, s.AppendComments(t.Context(), x.ID, 0, []task.CommentEntry{commentEntry("1", "one", task.CommentNew), onLine}))
 	known, _, err := s.KnownComments(t.Context(), x.ID)
 	must(t, err)
