@@ -25,7 +25,9 @@ type HandOutOptions struct {
 	Limits  Limits
 	Lease   time.Duration // how long a lease lasts unless it is renewed
 	Renew   time.Duration // how often it is to be renewed
-	Labels  outbox.Labels
+	// MaxAttempts is how often a task is handed out whose commit is missing.
+	MaxAttempts int
+	Labels      outbox.Labels
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
 	Hash  func(token string) []byte

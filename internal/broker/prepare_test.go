@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -410,7 +411,8 @@ func TestPrepareNamesTheCommitThatIsCloned(t *testing.T) {
 		t.Errorf("the assignment names %s, and begins with %s on %s: %s", made.Pull.Item.HeadCommit, made.StartCommit, made.BaseCommit, made.Prompt)
 	}
 	ground.head, ground.push = "elsewhere", nil
-	if _, err := p.Prepare(t.Context(), assignment.Assignment{Task: held}); !forge.Temporary(err) {
+	_, err = p.Prepare(t.Context(), assignment.Assignment{Task: held})
+	if missing, is := errors.AsType[*task.NoCommitError](err); !is || missing.Commit != "c3" {
 		t.Errorf("a forge that does not agree with its git: %v", err)
 	}
 }
@@ -435,6 +437,65 @@ func TestACommitThatIsMissing(t *testing.T) {
 	is, err := o.store.Task(t.Context(), waiting.ID)
 	if err != nil || is.State != task.Queued || is.Reason != task.ReasonNoCommit || !is.ReadyAt.After(o.now()) {
 		t.Errorf("it is %s because of %s until %v, %v", is.State, is.Reason, is.ReadyAt, err)
+	}
+}
+
+// absent is the ground of a repository that does not have a commit that the forge names.
+type absent struct{ asked int }
+
+func (a *absent) Prepare(_ context.Context, _ task.Task, needs assignment.Needs) (map[string]string, error) {
+	want := needs.Commits["refs/heads/feature"]
+	if want == "" {
+		return nil, nil
+	}
+	a.asked++
+	return nil, task.NoCommit(want, task.Errorf(task.NotFound, "not our ref"))
+}
+
+// A commit that never comes is asked for once for each attempt, less and less often. Then the
+// task fails, and people are told which commit is missing.
+func TestACommitThatNeverComes(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	pull := o.pull("feature", "")
+	o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c0ffee" })
+	o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+	o.later(time.Hour)
+	o.look(pull)
+	waiting := o.task(pull, task.Review)
+	ground := &absent{}
+	h, _ := handsOut(t, o.store, func(options *broker.HandOutOptions) {
+		options.Prepare, options.Now = preparer(o, ground).Prepare, o.now
+	})
+	for tries, wait := range []time.Duration{30 * time.Second, 2 * time.Minute, 0} {
+		next := o.issue("Fix the gate")
+		o.look(next)
+		before := o.now()
+		if made := ask(t, h, "a").get(t); made.Task.Key != next {
+			t.Errorf("given %s", made.Task.Key)
+		}
+		is, err := o.store.Task(t.Context(), waiting.ID)
+		o.check(err)
+		if is.Reason != task.ReasonNoCommit || ground.asked != tries+1 {
+			t.Errorf("it is %s because of %s, and was asked for %d times", is.State, is.Reason, ground.asked)
+		}
+		if wait == 0 {
+			if is.State != task.Failed {
+				t.Errorf("it is %s in the end", is.State)
+			}
+			break
+		}
+		if is.State != task.Queued || is.ReadyAt.Before(before.Add(wait).Truncate(time.Microsecond)) || is.ReadyAt.After(o.now().Add(wait)) {
+			t.Errorf("it is %s, and waits for %v, want %v", is.State, is.ReadyAt.Sub(before), wait)
+		}
+		o.later(wait)
+	}
+	told, err := o.store.PendingActions(t.Context(), pull)
+	o.check(err)
+	if !slices.ContainsFunc(told, func(a store.Action) bool {
+		return a.Kind == outbox.Comment{}.Kind() && strings.Contains(string(a.Payload), "Failed.") && strings.Contains(string(a.Payload), "`c0ffee`")
+	}) {
+		t.Errorf("people are told %v", told)
 	}
 }
 

@@ -43,24 +43,38 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 		if err == nil {
 			return made, true, nil
 		}
-		reason, after := task.ReasonNotPrepared, laterAgain
-		if _, missing := errors.AsType[*assignment.NoCommitError](err); missing {
-			reason = task.ReasonNoCommit
-		}
-		switch {
-		case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost:
-			reason, after = task.ReasonAgentGone, 0
-		case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
-			after = soonAgain
-		}
-		h.options.Log.WarnContext(ctx, "failed to prepare a task", "task", given.Task.ID, "item", given.Task.Key.String(),
-			"agent", asker.Agent, "error", err, "again", after)
-		if _, baseless := errors.AsType[*assignment.NoBaseError](err); baseless && ctx.Err() == nil {
-			h.giveUp(ctx, given.Task)
-			continue
-		}
-		h.takeBack(ctx, given.Task, reason, after)
+		h.unprepared(ctx, given.Task, err)
 	}
+}
+
+// unprepared puts a task back into the queue that could not be prepared, or lets it fail if
+// nobody could ever begin it. A commit that is missing may come: forges show some things
+// late. It is asked for less and less often, and the attempts bound it.
+func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
+	reason, after, final := task.ReasonNotPrepared, laterAgain, false
+	missing, noCommit := errors.AsType[*task.NoCommitError](err)
+	_, noBase := errors.AsType[*assignment.NoBaseError](err)
+	said := notice.Notice{}
+	switch {
+	case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost:
+		reason, after = task.ReasonAgentGone, 0
+	case noBase:
+		reason, final = task.ReasonNoBase, true
+	case noCommit:
+		reason, after, final = task.ReasonNoCommit, min(laterAgain, soonAgain*time.Duration(t.Attempts*t.Attempts)), t.Attempts >= h.options.MaxAttempts
+		said.Commit = missing.Commit
+	case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
+		after = soonAgain
+	}
+	log := h.options.Log.With("task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent, "attempt", t.Attempts, "error", err)
+	if final {
+		log.WarnContext(ctx, "failed to prepare a task; it has failed", "reason", reason)
+		said.Reason = reason
+		h.giveUp(ctx, t, said)
+		return
+	}
+	log.WarnContext(ctx, "failed to prepare a task", "again", after)
+	h.takeBack(ctx, t, reason, after)
 }
 
 // prepare prepares a task, and keeps its lease meanwhile. The agent gets the whole
@@ -120,12 +134,12 @@ func (h *HandOut) renew(ctx context.Context, given assignment.Assignment, until 
 }
 
 // giveUp lets a task fail that nobody can begin, and tells people why.
-func (h *HandOut) giveUp(ctx context.Context, t task.Task) {
+func (h *HandOut) giveUp(ctx context.Context, t task.Task, said notice.Notice) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
-	text := notice.Notice{Reason: task.ReasonNoBase}.Unable(h.options.Language.Of(t.Title))
+	text := said.Unable(h.options.Language.Of(t.Title))
 	_, err := h.options.Tasks.Move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: task.ReasonNoBase,
+		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: said.Reason,
 		Effects: func(before, after task.Task) []store.Action {
 			return append(h.options.Labels.Effects(before, after), outbox.CommentAction(after, "unable", text))
 		},

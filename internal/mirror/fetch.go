@@ -2,12 +2,14 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -68,8 +70,16 @@ func (m *Mirrors) fetch(ctx context.Context, r task.Repository, e *entry) error 
 	return nil
 }
 
-// fetchRefs fetches by refspecs. Flags come before them.
+// fetchRefs fetches by refspecs. Flags come before them. It waits until no other fetch of
+// the mirror runs.
 func (m *Mirrors) fetchRefs(ctx context.Context, r task.Repository, dir string, specs ...string) error {
+	e := m.entry(r)
+	select {
+	case e.fetching <- struct{}{}:
+		defer func() { <-e.fetching }()
+	case <-ctx.Done():
+		return coded(context.Cause(ctx), "cannot fetch "+r.String())
+	}
 	remote, err := m.options.Remote(ctx, r)
 	if err != nil {
 		return err
@@ -84,7 +94,6 @@ func (m *Mirrors) fetchRefs(ctx context.Context, r task.Repository, dir string, 
 	args = append(append(args, "--end-of-options", remote.URL), specs...)
 	_, err = m.git.run(ctx, command{dir: dir, args: args, remote: &remote})
 	if err != nil && ctx.Err() == nil {
-		e := m.entry(r)
 		e.packing.Lock()
 		_ = removeUnfinishedPacks(dir)
 		e.packing.Unlock()
@@ -92,9 +101,9 @@ func (m *Mirrors) fetchRefs(ctx context.Context, r task.Repository, dir string, 
 	return coded(err, "cannot fetch "+r.String())
 }
 
-// removeUnfinishedPacks removes what a fetch that failed has left. Only one fetch
-// of a mirror runs at a time, pushes write elsewhere until they are done, and what
-// other servers kept is not taken in meanwhile.
+// removeUnfinishedPacks removes what a fetch that failed has left. No other fetch of
+// the mirror runs meanwhile, pushes write elsewhere until they are done, and what
+// other servers kept is not taken in.
 func removeUnfinishedPacks(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, "objects", "pack", "tmp_*"))
 	if err != nil {
@@ -129,9 +138,9 @@ type Seed struct {
 // The mirror is fetched first, however young it is, if it does not have a ref at the
 // commit that is named, or if no commit is named for a branch that exists. A commit
 // whose branch is gone is fetched by itself. It fails with NotFound if the base does not
-// exist, and with Conflict if the forge has a ref at another commit than the one that is
-// named, or does not have that commit at all. The base is as old as the mirror: fetch
-// first.
+// exist, with Conflict if the forge has a ref at another commit than the one that is
+// named, and with a [task.NoCommitError] if it says that it does not have that commit. The
+// base is as old as the mirror: fetch first.
 func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
 	p, err := m.placeOf(ctx, seed.Repository, seed.Task)
 	if err != nil {
@@ -200,12 +209,21 @@ func (m *Mirrors) haveBranch(ctx context.Context, p place, seed Seed, ref string
 	case m.has(ctx, p.dir, want):
 		return nil
 	}
-	if err := m.fetchRefs(ctx, p.Repository, p.dir, want); err != nil {
-		m.options.Log.InfoContext(ctx, "the forge does not give a commit", "task", p.id, "commit", want, "error", err)
-		return movedError(seed, ref, "")
-	}
-	return nil
+	return missing(m.fetchRefs(ctx, p.Repository, p.dir, want), want)
 }
+
+// missing gives the error of a fetch the commit that it was for, if the forge has said that
+// it does not have it.
+func missing(err error, commit string) error {
+	if failed, is := errors.AsType[*program.RunError](err); !is || failed.Ended || commit == "" || !slices.ContainsFunc(noCommit, failed.Contains) {
+		return err
+	}
+	return task.NoCommit(commit, err)
+}
+
+// noCommit is what git writes when the remote does not have what was asked for, or does not
+// give a commit that no ref leads to.
+var noCommit = []string{"not our ref", "request for unadvertised object", "couldn't find remote ref"}
 
 // Refs returns which commits a task has, by the names of the refs that its agent sees.
 func (m *Mirrors) Refs(ctx context.Context, r task.Repository, id task.ID) (map[string]string, error) {
@@ -229,9 +247,6 @@ func (m *Mirrors) Refs(ctx context.Context, r task.Repository, id task.ID) (map[
 // movedError says that the forge has a ref at another commit than it had a moment
 // ago.
 func movedError(seed Seed, ref, has string) error {
-	if has == "" {
-		has = "no commit"
-	}
 	return task.Errorf(task.Conflict, "%s has %s at %s, not at %s", seed.Repository, ref, has, seed.Commits[ref])
 }
 
@@ -344,11 +359,8 @@ func (m *Mirrors) seedRefs(ctx context.Context, seed Seed, dir, space string) er
 		specs = append(specs, "+"+ref+":"+space+ref)
 	}
 	err := m.fetchRefs(ctx, seed.Repository, dir, specs...)
-	if task.CodeOf(err) == task.NotFound && seed.Commits[seed.Refs[0]] != "" {
-		return movedError(seed, seed.Refs[0], "")
-	}
 	if err != nil {
-		return err
+		return missing(err, seed.Commits[seed.Refs[0]])
 	}
 	for _, ref := range seed.Refs {
 		has, err := m.commit(ctx, dir, space+ref)

@@ -76,9 +76,10 @@ type Mirrors struct {
 type entry struct {
 	made      sync.Mutex // held while the mirror is made
 	ready     bool
-	fetchedAt time.Time // when the last fetch that succeeded began
-	changes   int64     // how often the repository was said to have changed
-	included  int64     // how many of these the last fetch has seen
+	fetchedAt time.Time     // when the last fetch that succeeded began
+	changes   int64         // how often the repository was said to have changed
+	included  int64         // how many of these the last fetch has seen
+	fetching  chan struct{} // full while something is fetched
 	packing   sync.RWMutex
 }
 
@@ -169,7 +170,7 @@ func (m *Mirrors) entry(r task.Repository) *entry {
 	defer m.mu.Unlock()
 	e, found := m.entries[r]
 	if !found {
-		e = &entry{}
+		e = &entry{fetching: make(chan struct{}, 1)}
 		m.entries[r] = e
 	}
 	return e

@@ -1,10 +1,15 @@
 package mirror_test
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -80,10 +85,42 @@ func TestSeedHasTheCommitsThatWereNamed(t *testing.T) {
 	}
 
 	// The commit is gone, with its branch or with the fork.
-	seed.Commits["refs/heads/feature"] = strings.Repeat("7", 40)
-	wantCode(t, s.Seed(t.Context(), seed), task.Conflict)
-	seed.Branches, seed.Refs, seed.Commits = nil, []string{"refs/pull/13/head"}, map[string]string{"refs/pull/13/head": strings.Repeat("7", 40)}
-	wantCode(t, s.Seed(t.Context(), seed), task.Conflict)
+	gone := strings.Repeat("7", 40)
+	seed.Commits["refs/heads/feature"] = gone
+	wantNoCommit(t, s.Seed(t.Context(), seed), gone)
+	seed.Branches, seed.Refs, seed.Commits = nil, []string{"refs/pull/13/head"}, map[string]string{"refs/pull/13/head": gone}
+	wantNoCommit(t, s.Seed(t.Context(), seed), gone)
+}
+
+// wantNoCommit fails unless the error says that the forge does not have the commit.
+func wantNoCommit(t testing.TB, err error, commit string) {
+	t.Helper()
+	if missing, is := errors.AsType[*task.NoCommitError](err); !is || missing.Commit != commit || task.CodeOf(err) != task.Unavailable {
+		t.Errorf("%v, want that %s is missing", err, commit)
+	}
+}
+
+// A forge that cannot be had has not said that it does not have a commit.
+func TestAForgeThatFailsHasNotSaidWhatItLacks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.begin(t, "task1")
+	gone := strings.Repeat("7", 40)
+	s.origin.watch = func(r *http.Request) {
+		if r.Method == http.MethodPost {
+			if body, err := io.ReadAll(r.Body); err != nil || strings.Contains(string(body), gone) {
+				panic(http.ErrAbortHandler)
+			} else {
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+		}
+	}
+	err := s.Seed(t.Context(), mirror.Seed{
+		Repository: repository, Task: "task1", Generation: 1, Base: "main", Branches: []string{"gone"}, Commits: map[string]string{"refs/heads/gone": gone},
+	})
+	if _, is := errors.AsType[*task.NoCommitError](err); is || !forge.Temporary(err) {
+		t.Errorf("a connection that breaks: %v", err)
+	}
 }
 
 // What a run has pushed stays for the run that goes on, unless it could not be published: on

@@ -28,7 +28,7 @@ type Notice struct {
 	Attempts   int
 	Late       []Late // what no run has taken up
 	Findings   []task.Finding
-	Commit     string // that was published
+	Commit     string // that was published, or is missing
 	Receipt    string // id of its receipt
 	ReceiptURL string // where people find the receipt; "" if nobody knows
 }
@@ -67,7 +67,7 @@ func (n Notice) Failed(in task.Language) string {
 
 // Unable says for what reason the work could not begin.
 func (n Notice) Unable(in task.Language) string {
-	return n.paragraphs(in, "notice.failed", "notice.retry")
+	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), "notice.retry")
 }
 
 // Broke says what went wrong.

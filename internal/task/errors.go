@@ -139,6 +139,19 @@ func (e *IllegalMoveError) Error() string {
 	return fmt.Sprintf("a task that is %s cannot be %s", e.From, e.Trigger)
 }
 
+// NoCommitError says that a repository does not have a commit that its forge names.
+type NoCommitError struct {
+	Commit string
+	error
+}
+
+// NoCommit makes a [NoCommitError] with the code Unavailable: the commit may still come.
+func NoCommit(commit string, err error) error {
+	return &NoCommitError{commit, Wrap(Unavailable, err, "the repository does not have the commit "+commit+" that the forge names")}
+}
+
+func (e *NoCommitError) Unwrap() error { return e.error }
+
 // CodeOf returns the code of the first error in the chain that has one. An error
 // without a code is Internal; nil has the code "".
 func CodeOf(err error) Code {

@@ -49,7 +49,7 @@ type Task struct {
 	Phase      Phase  // of the run of this generation; empty before it begins
 	Reason     Reason // why the task is in this state
 	Priority   int    // larger is sooner
-	Attempts   int    // runs begun since the task was last assigned or resumed, without those handed back
+	Attempts   int    // runs begun since the task was last assigned or resumed; see countAttempt
 	ReadyAt    time.Time
 	CreatedAt  time.Time
 	UpdatedAt  time.Time

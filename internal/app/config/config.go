@@ -14,7 +14,7 @@ type Config struct {
 	ContextsDir string `key:"contexts_dir" default:"contexts" format:"path" about:"Folder for the context files of runs; a relative path is inside data_dir."`
 	PromptsDir  string `key:"prompts_dir" format:"path" example:"prompts" about:"Folder with files that replace prompts of the built-in executor, by their names, such as planning.md."`
 
-	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost, before it counts as failed."`
+	MaxAttempts  int           `key:"max_attempts" default:"3" min:"1" max:"1000" about:"How many runs a task gets when its agents are lost or its commit is missing, before it counts as failed."`
 	SyncInterval time.Duration `key:"sync_interval" default:"1m" min:"1s" max:"24h" about:"How often the forges are asked for what webhooks did not bring."`
 
 	Polling Polling `key:"polling" about:"How often a forge is asked about the items of running tasks. It is asked less often about what webhooks tell of, as far as they have proved reliable: see docs/forges.md."`

@@ -102,7 +102,7 @@ func handOutOptions(c config.Config, f *connections, logs *comments.Log, expiry 
 	}
 	return broker.HandOutOptions{
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
-		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, Labels: c.LabelNames, Language: task.Language(c.Language),
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: f.clock.Now, OutboxChanged: f.sender.Wake, Log: f.log,
 		Ended: expiry.Restarted,
 	}

@@ -62,8 +62,8 @@ type Repositories interface {
 	// Prepare brings the copy of the repository up to date, and lets the task see
 	// what it needs. It returns the commits that the task sees, by the full names of
 	// their refs. Errors have the codes of package forge; it fails with NotFound if there
-	// is no base, and with Conflict if the forge has a ref at another commit than the one
-	// that is needed, or not that commit.
+	// is no base, with Conflict if the forge has a ref at another commit than the one that
+	// is needed, and with a [task.NoCommitError] if it says that it does not have that one.
 	Prepare(ctx context.Context, t task.Task, needs Needs) (commits map[string]string, err error)
 }
 
@@ -112,7 +112,8 @@ const headTries = 4
 // Prepare reads what there is to know about a task, and prepares its repository.
 // The commits that the assignment names are those that the repository has: when
 // somebody pushes in between, or a forge's API and its git do not agree yet,
-// everything is read again.
+// everything is read again. It fails with a [task.NoCommitError] if they still do not agree
+// then, and at once if the forge does not have the commit.
 func (p *Preparer) Prepare(ctx context.Context, given Assignment) (made Assignment, err error) {
 	for try := range headTries {
 		if try > 0 && lifecycle.Sleep(ctx, cmp.Or(p.Again, time.Second)) != nil {
@@ -122,10 +123,11 @@ func (p *Preparer) Prepare(ctx context.Context, given Assignment) (made Assignme
 			return made, err
 		}
 	}
-	return Assignment{}, &NoCommitError{&forge.Error{Err: task.Wrap(task.Unavailable, err, "the repository does not have the commit that the forge names")}}
+	return Assignment{}, task.NoCommit(made.Item.HeadCommit, err)
 }
 
-// prepare does it once. It fails with Conflict if the item has changed meanwhile.
+// prepare does it once. It fails with Conflict if the item has changed meanwhile; what is
+// returned has the item then.
 func (p *Preparer) prepare(ctx context.Context, given Assignment) (Assignment, error) {
 	t := given.Task
 	from, found := p.Forges[t.Key.Forge]
@@ -145,7 +147,7 @@ func (p *Preparer) prepare(ctx context.Context, given Assignment) (Assignment, e
 		return Assignment{}, err
 	}
 	if err := p.repository(ctx, from, &made); err != nil {
-		return Assignment{}, err
+		return made, err
 	}
 	made.Prompt = prompt(made, p.Roles[t.Role])
 	return made, nil
@@ -244,9 +246,3 @@ func needsOf(pull PullBrief, item forge.Item) Needs {
 type NoBaseError struct{ error }
 
 func (e *NoBaseError) Unwrap() error { return e.error }
-
-// NoCommitError says that a forge names a commit for a pull request that cannot be had
-// from its git, or that people push faster than it can be read.
-type NoCommitError struct{ error }
-
-func (e *NoCommitError) Unwrap() error { return e.error }
