@@ -3,6 +3,7 @@ package mirror_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,9 +37,7 @@ func TestAFailedFetchLeavesTheOthersAlone(t *testing.T) {
 		if _, err := os.Stat(pack.Name()); err != nil {
 			t.Errorf("while something is fetched: %v", err)
 		}
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = answer.Body.WriteTo(w)
 	})

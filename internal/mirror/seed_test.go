@@ -108,11 +108,11 @@ func TestAForgeThatFailsHasNotSaidWhatItLacks(t *testing.T) {
 	gone := strings.Repeat("7", 40)
 	s.origin.watch = func(r *http.Request) {
 		if r.Method == http.MethodPost {
-			if body, err := io.ReadAll(r.Body); err != nil || strings.Contains(string(body), gone) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || strings.Contains(string(body), gone) {
 				panic(http.ErrAbortHandler)
-			} else {
-				r.Body = io.NopCloser(bytes.NewReader(body))
 			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 	}
 	err := s.Seed(t.Context(), mirror.Seed{

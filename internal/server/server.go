@@ -28,7 +28,7 @@ const maxBody = 8 << 20
 
 // Store is what the server needs of the database. Each part is where it is used; what the
 // methods do is said in package store.
-type Store interface {
+type Store interface { //nolint:interfacebloat // it is the parts of the handlers, each of a few methods
 	GitStore
 	AgentStore
 	conditionStore

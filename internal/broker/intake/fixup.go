@@ -32,15 +32,8 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		return err
 	}
 	newest := open[len(open)-1]
-	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
-	if err != nil {
+	if leave, err := i.leave(ctx, pull, newest, origin, task.SameLogin(newest.Author, self)); err != nil || leave {
 		return err
-	}
-	if dealtWith, err := i.dealtWith(ctx, last, newest); err != nil || dealtWith {
-		return err
-	}
-	if task.SameLogin(newest.Author, self) && (last.State == task.Stopped || i.handedOver(origin)) {
-		return nil
 	}
 	if rounds > i.options.Rules.ReviewRounds {
 		return i.comment(ctx, pull.Key, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
@@ -50,6 +43,19 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		otherwise = origin.Role
 	}
 	return i.assignFixUp(ctx, pull, otherwise, occasionOf(newest))
+}
+
+// leave reports whether nothing follows from a review that asks for changes: something was
+// done about it, or it is our own and people have taken the work from us.
+func (i *Intake) leave(ctx context.Context, pull forge.Item, review forge.Review, origin task.Task, own bool) (bool, error) {
+	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
+	if err != nil {
+		return false, err
+	}
+	if own && (last.State == task.Stopped || i.handedOver(origin)) {
+		return true, nil
+	}
+	return i.dealtWith(ctx, last, review)
 }
 
 // handedOver reports whether people have taken the work of an issue from us: they have

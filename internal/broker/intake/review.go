@@ -181,43 +181,54 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 	if entitled, err := i.mayUseLabelOf(ctx, item, pull); err != nil || !entitled {
 		return reviewIgnored, "", err
 	}
-	last, err := i.options.Tasks.TaskOf(ctx, key, task.Review)
-	if err != nil && task.CodeOf(err) != task.NotFound {
+	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, key, task.Review))
+	if err != nil {
 		return reviewWaits, "", err
 	}
 	if pull.Draft || pull.HeadCommit == "" {
 		if last.State == task.Queued {
 			err = i.withdraw(ctx, last, task.ReasonDraft)
-		} else {
-			err = nil
 		}
 		return reviewWaits, "", err
 	}
+	return i.reviewHead(ctx, item, pull, last, label)
+}
+
+// reviewHead is review for a pull request that is ready. Last is its last review task.
+func (i *Intake) reviewHead(ctx context.Context, item, pull forge.Item, last task.Task, label reviewLabel) (status reviewStatus, head string, err error) {
 	is, err := i.reviewed(ctx, pull, label.at)
 	if err != nil {
 		return reviewWaits, "", err
 	}
+	if last.State.Active() {
+		return reviewWaits, "", i.underWay(ctx, last, pull, is, item.Key)
+	}
 	next, again := label.next(last, pull.HeadCommit)
 	switch {
-	case last.State == task.Queued && (is.decided || is.looked):
-		err = i.withdraw(ctx, last, task.ReasonReviewNotNeeded)
-	case last.State.Active():
-		if is.kept { // it ends in a moment, of which nobody tells
-			i.lookAt(item.Key, i.options.Now().Add(time.Second))
-		}
-		return reviewWaits, "", nil
 	case is.kept && again && !label.own && is.own.Before(label.at):
-		err = i.comment(ctx, key, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
-	}
-	switch {
-	case err != nil:
-		return reviewWaits, "", err
-	case is.decided || is.kept:
+		err = i.comment(ctx, pull.Key, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
+		return reviewAnswered, pull.HeadCommit, err
+	case is.kept || is.decided:
 		return reviewAnswered, pull.HeadCommit, nil
-	case is.looked || !again || !label.due:
-		return reviewWaits, "", nil
+	case again && label.due && !is.looked:
+		err = i.assignReview(ctx, item, pull, next)
 	}
-	return reviewWaits, "", i.assignReview(ctx, item, pull, next)
+	return reviewWaits, "", err
+}
+
+// underWay does what there is to do about a review that goes on: one that nobody needs is
+// withdrawn. When one is about to end, because its result is there, the item with the label is
+// looked at again: nobody tells of the end of the task.
+func (i *Intake) underWay(ctx context.Context, t task.Task, pull forge.Item, is reviewState, item task.Key) error {
+	ending := is.kept && t.State == task.Running && occasionIn(t).commit == pull.HeadCommit
+	unneeded := t.State == task.Queued && (is.decided || is.looked)
+	if ending || unneeded {
+		i.lookAt(item, i.options.Now().Add(2*time.Second))
+	}
+	if unneeded {
+		return i.withdraw(ctx, t, task.ReasonReviewNotNeeded)
+	}
+	return nil
 }
 
 // reviewState is what reviews have said about the head commit of a pull request.
