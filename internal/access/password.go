@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -33,7 +34,7 @@ const (
 // Passwords are checked one at a time, and few wait for it: that bounds the memory
 // that strangers can make the server use. Checking one takes some 50 ms.
 var (
-	checkers = make(chan struct{}, 1)
+	checking = lifecycle.NewMutex()
 	waiting  = make(chan struct{}, 64)
 )
 
@@ -90,11 +91,9 @@ func derive(ctx context.Context, password string, salt []byte, memory, passes ui
 	default:
 		return nil, task.Errorf(task.Unavailable, "too many passwords are being checked").WithHint("try again in a moment")
 	}
-	select {
-	case checkers <- struct{}{}:
-		defer func() { <-checkers }()
-		return argon2.IDKey([]byte(password), salt, passes, memory, threads, hashBytes), nil
-	case <-ctx.Done():
+	if checking.Lock(ctx) != nil {
 		return nil, task.Wrap(task.Interrupted, ctx.Err(), "interrupted while a password was checked")
 	}
+	defer checking.Unlock()
+	return argon2.IDKey([]byte(password), salt, passes, memory, threads, hashBytes), nil
 }

@@ -177,6 +177,9 @@ func (h *Controller) settle(ctx context.Context, halt store.Halt, t task.Task) e
 	text := n.PausedNow(in)
 	if stop {
 		change.Trigger, text = task.Withdrawn, n.Stopped(in)
+		if unnoticed(t, halt.Reason) {
+			text = ""
+		}
 	}
 	if t.State == task.Running && (!stop || !h.overdue(halt)) {
 		change.LeaseOver = h.options.Now() // unless it is renewed at the last moment
@@ -184,6 +187,13 @@ func (h *Controller) settle(ctx context.Context, halt store.Halt, t task.Task) e
 	change.Effects = h.options.Status.effects(text)
 	_, err = h.move(ctx, change)
 	return ignoreConflict(err)
+}
+
+// unnoticed reports whether nobody has to be told that a task was stopped: a review that had
+// not begun and that the rules of its label withdraw. It may be due again in a moment.
+func unnoticed(t task.Task, reason task.Reason) bool {
+	asked := reason == task.ReasonUnassigned || reason == task.ReasonStopRequested
+	return t.Type == task.Review && t.State == task.Queued && !asked
 }
 
 // longestOpening is how long a stop waits for a pull request that a sender is

@@ -46,12 +46,20 @@ func (o *office) deliver(key task.Key) {
 // an agent to the forge.
 func (o *office) reviewed(pull task.Key, verdict forge.Verdict) {
 	o.Helper()
-	item, err := o.forge.Item(o.Context(), pull)
-	o.check(err)
 	t := o.task(pull, task.Review)
 	if t.State != task.Queued {
 		o.Fatalf("the review is %+v", t)
 	}
+	o.hand(pull, verdict)
+	o.finish(t, "reviewer")
+	o.deliver(pull)
+}
+
+// hand stores a review of a pull request with a verdict, as an agent hands it in.
+func (o *office) hand(pull task.Key, verdict forge.Verdict) {
+	o.Helper()
+	item, err := o.forge.Item(o.Context(), pull)
+	o.check(err)
 	service := reviewing.New(reviewing.Options{Store: o.store, Now: o.now})
 	defer service.Stop()
 	_, err = service.Reviewed(o.Context(), pull, judge.Report{
@@ -59,8 +67,6 @@ func (o *office) reviewed(pull task.Key, verdict forge.Verdict) {
 		Judgement: json.RawMessage(`{"overall_review":"It creaks."}`), Verdict: string(verdict), Text: "Verdict: " + string(verdict),
 	})
 	o.check(err)
-	o.finish(t, "reviewer")
-	o.deliver(pull)
 }
 
 // publish is what the end of a run does to its pull request.
@@ -373,6 +379,28 @@ func TestTwoLabelsAskForOneReview(t *testing.T) {
 	}
 }
 
+// What was decided before the label was put on the pull request answers that of the issue,
+// which was there before, and does not withdraw the review that the other one asks for.
+func TestADecisionBetweenTwoLabels(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	issue := o.issue("Fix the gate")
+	pull := o.pull("feature", fmt.Sprint("Closes #", issue.Number))
+	o.forge.Label(issue, "ann", needsReview, true)
+	o.later(time.Minute)
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Approve})
+	o.later(time.Minute)
+	o.forge.Label(pull, "ann", needsReview, true)
+	o.later(time.Hour)
+	for range 2 {
+		o.look(pull)
+		o.look(issue)
+	}
+	if is := o.task(pull, task.Review); is.State != task.Queued || is.Generation != 1 {
+		t.Errorf("the review is %+v", is)
+	}
+}
+
 // A pull request of somebody who may not use the label on an issue does not keep it there.
 func TestAStrangersPullDoesNotKeepTheLabel(t *testing.T) {
 	t.Parallel()
@@ -417,6 +445,61 @@ func TestOurReviewsLeaveWorkThatWasTakenOver(t *testing.T) {
 	}
 }
 
+// What was closed and opened again was not taken over.
+func TestOurReviewsAfterClosing(t *testing.T) {
+	t.Parallel()
+	for name, closed := range map[string]bool{"the pull request": true, "the issue": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newLoop(t)
+			issue := o.issue("Fix the gate")
+			o.look(issue)
+			pull := o.pull(o.finish(o.task(issue, task.Development), "writer").Branch, "")
+			o.publish(pull, "c1")
+			o.later(time.Hour)
+			o.sync()
+			o.reviewed(pull, forge.RequestChanges)
+			o.sync()
+			if closed {
+				o.forge.Close(pull)
+				o.look(pull)
+				o.forge.Change(pull, func(i *forge.Item) { i.State = forge.Open })
+			} else {
+				o.finish(o.task(pull, task.Development), "writer")
+				o.forge.Close(issue)
+				o.look(issue)
+			}
+			o.publish(pull, "c2")
+			o.later(time.Hour)
+			o.sync()
+			o.reviewed(pull, forge.RequestChanges)
+			o.sync()
+			if is := o.task(pull, task.Development); is.State != task.Queued || is.Generation < 2 {
+				t.Errorf("our review leads to %+v", is)
+			}
+		})
+	}
+}
+
+// A review whose result is there is not made once more when its agent was lost.
+func TestAReviewThatIsThereIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	pull := o.pull("feature", "")
+	o.publish(pull, "c1")
+	o.later(time.Hour)
+	o.sync()
+	o.hand(pull, forge.Approve)
+	o.deliver(pull)
+	o.look(pull)
+	o.later(3 * time.Second)
+	o.look(pull)
+	o.deliver(pull)
+	if is := o.task(pull, task.Review); is.State != task.Stopped || o.labeled(pull) {
+		t.Errorf("the review is %+v; the label is on: %v", is, o.labeled(pull))
+	}
+}
+
 // A program that decides about each push does not let our reviews ask for ever.
 func TestDecisionsOfOthersResetTheRoundsOnce(t *testing.T) {
 	t.Parallel()
@@ -449,8 +532,9 @@ func TestDecisionsOfOthersResetTheRoundsOnce(t *testing.T) {
 func TestLabelTakenOffAnIssueWithoutWebhooks(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t)
-	issue := o.forge.AddItem(team, task.Issue, "ann", "Fix the gate")
-	pull := o.pull("feature", fmt.Sprint("Closes #", issue.Number))
+	issue := o.issue("Fix the gate")
+	o.look(issue)
+	pull := o.pull(o.finish(o.task(issue, task.Development), "writer").Branch, fmt.Sprint("Closes #", issue.Number))
 	o.forge.Label(issue, "ann", needsReview, true)
 	o.later(time.Hour)
 	o.sync()

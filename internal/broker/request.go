@@ -54,7 +54,7 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	reason, after, final := task.ReasonNotPrepared, laterAgain, false
 	missing, noCommit := errors.AsType[*task.NoCommitError](err)
 	_, noBase := errors.AsType[*assignment.NoBaseError](err)
-	said := notice.Notice{}
+	said := notice.Notice{Review: t.Type == task.Review}
 	switch {
 	case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost:
 		reason, after = task.ReasonAgentGone, 0

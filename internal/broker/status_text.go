@@ -41,7 +41,7 @@ func (w *StatusText) language(ctx context.Context, t task.Task) task.Language {
 
 // about fills in what there is to say about the work that was kept.
 func (w *StatusText) about(t task.Task, kept string) notice.Notice {
-	n := notice.Notice{Kept: kept, Ref: task.WIPRef, Branch: "toryo-" + string(t.ID)[max(0, len(t.ID)-8):]}
+	n := notice.Notice{Review: t.Type == task.Review, Kept: kept, Ref: task.WIPRef, Branch: "toryo-" + string(t.ID)[max(0, len(t.ID)-8):]}
 	if w.GitURL != nil && kept != "" {
 		n.Fetch = w.GitURL(t.ID)
 	}

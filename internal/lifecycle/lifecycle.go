@@ -1,4 +1,5 @@
-// Package lifecycle runs functions in the background, from a start to a stop.
+// Package lifecycle runs functions in the background, from a start to a stop, and waits no
+// longer than a context lasts.
 package lifecycle
 
 import (

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,4 +73,25 @@ func TestSleep(t *testing.T) {
 			t.Error("it slept although the context has ended")
 		}
 	})
+}
+
+func TestMutex(t *testing.T) {
+	t.Parallel()
+	m := lifecycle.NewMutex()
+	if err := m.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("gone")
+	ended, end := context.WithCancelCause(t.Context())
+	end(gone)
+	if err := m.Lock(ended); !errors.Is(err, gone) {
+		t.Errorf("while it is held: %v", err)
+	}
+	taken := make(chan error)
+	go func() { taken <- m.Lock(t.Context()) }()
+	m.Unlock()
+	if err := <-taken; err != nil {
+		t.Errorf("when it is free: %v", err)
+	}
+	m.Unlock()
 }

@@ -74,12 +74,10 @@ func (m *Mirrors) fetch(ctx context.Context, r task.Repository, e *entry) error 
 // the mirror runs.
 func (m *Mirrors) fetchRefs(ctx context.Context, r task.Repository, dir string, specs ...string) error {
 	e := m.entry(r)
-	select {
-	case e.fetching <- struct{}{}:
-		defer func() { <-e.fetching }()
-	case <-ctx.Done():
-		return coded(context.Cause(ctx), "cannot fetch "+r.String())
+	if err := e.fetching.Lock(ctx); err != nil {
+		return coded(err, "cannot fetch "+r.String())
 	}
+	defer e.fetching.Unlock()
 	remote, err := m.options.Remote(ctx, r)
 	if err != nil {
 		return err

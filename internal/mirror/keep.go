@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	program "github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -56,7 +57,7 @@ func (p place) space() string { return "refs/namespaces/" + string(p.id) + "/" }
 
 // turn is for one who changes the refs of a task at a time.
 type turn struct {
-	free chan struct{}
+	lifecycle.Mutex
 	// taken is up to where what was kept of the task was taken in. It spares work,
 	// and nothing depends on it.
 	taken int64
@@ -67,19 +68,12 @@ func (m *Mirrors) wait(ctx context.Context, id task.ID) (*turn, error) {
 	m.mu.Lock()
 	t, found := m.turns[id]
 	if !found {
-		t = &turn{free: make(chan struct{}, 1)}
+		t = &turn{Mutex: lifecycle.NewMutex()}
 		m.turns[id] = t
 	}
 	m.mu.Unlock()
-	select {
-	case t.free <- struct{}{}:
-		return t, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return t, t.Lock(ctx)
 }
-
-func (t *turn) end() { <-t.free }
 
 // bringIn sees to it that this mirror has what the task has, on whatever server it
 // was pushed.
@@ -91,7 +85,7 @@ func (m *Mirrors) bringIn(ctx context.Context, p place) error {
 	if err != nil {
 		return err
 	}
-	defer t.end()
+	defer t.Unlock()
 	_, _, err = m.upToDate(ctx, p, t)
 	return err
 }
@@ -240,7 +234,7 @@ func (m *Mirrors) change(ctx context.Context, p place, generation int64, do func
 	if err != nil {
 		return err
 	}
-	defer t.end()
+	defer t.Unlock()
 	for range keepTries {
 		var before store.KeptRefs
 		if before, _, err = m.upToDate(ctx, p, t); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	program "github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -76,10 +77,10 @@ type Mirrors struct {
 type entry struct {
 	made      sync.Mutex // held while the mirror is made
 	ready     bool
-	fetchedAt time.Time     // when the last fetch that succeeded began
-	changes   int64         // how often the repository was said to have changed
-	included  int64         // how many of these the last fetch has seen
-	fetching  chan struct{} // full while something is fetched
+	fetchedAt time.Time       // when the last fetch that succeeded began
+	changes   int64           // how often the repository was said to have changed
+	included  int64           // how many of these the last fetch has seen
+	fetching  lifecycle.Mutex // held while something is fetched
 	packing   sync.RWMutex
 }
 
@@ -170,7 +171,7 @@ func (m *Mirrors) entry(r task.Repository) *entry {
 	defer m.mu.Unlock()
 	e, found := m.entries[r]
 	if !found {
-		e = &entry{fetching: make(chan struct{}, 1)}
+		e = &entry{fetching: lifecycle.NewMutex()}
 		m.entries[r] = e
 	}
 	return e

@@ -15,6 +15,7 @@ import (
 // Notice is what there is to say. What is empty is not said.
 type Notice struct {
 	Reason     task.Reason
+	Review     bool          // the work is a review
 	Detail     string        // what went wrong, in whole sentences
 	Took       time.Duration // from the request to the end of the work
 	Unanswered bool          // the agent did not end the run itself
@@ -67,7 +68,7 @@ func (n Notice) Failed(in task.Language) string {
 
 // Unable says for what reason the work could not begin.
 func (n Notice) Unable(in task.Language) string {
-	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), "notice.retry")
+	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), n.again("notice.retry"))
 }
 
 // Broke says what went wrong.
@@ -77,7 +78,7 @@ func (n Notice) Broke(in task.Language) string {
 
 // Lost says that the agents were lost again and again.
 func (n Notice) Lost(in task.Language) string {
-	return n.paragraphs(in, "notice.lost", n.work(false), n.fetch(), "notice.retry")
+	return n.paragraphs(in, "notice.lost", n.work(false), n.fetch(), n.again("notice.retry"))
 }
 
 // TooLate says what came after the end of the work.
@@ -87,12 +88,12 @@ func (n Notice) TooLate(in task.Language) string {
 
 // Stopped says that the work was stopped, and what is left of it.
 func (n Notice) Stopped(in task.Language) string {
-	return n.paragraphs(in, "notice.stopped", n.when("notice.unanswered", n.Unanswered), n.when("notice.pull", n.Pull != ""), n.work(true), n.fetch(), "notice.again")
+	return n.paragraphs(in, "notice.stopped", n.when("notice.unanswered", n.Unanswered), n.when("notice.pull", n.Pull != ""), n.work(true), n.fetch(), n.again("notice.again"))
 }
 
 // Lapsed says that the task was paused for too long.
 func (n Notice) Lapsed(in task.Language) string {
-	return n.paragraphs(in, "notice.lapsed", n.work(false), n.fetch(), "notice.again")
+	return n.paragraphs(in, "notice.lapsed", n.work(false), n.fetch(), n.again("notice.again"))
 }
 
 // PausedNow says that the work was paused.
@@ -129,6 +130,14 @@ func (n Notice) Attested(in task.Language) string {
 }
 
 func (n Notice) opened() string { return n.when("notice.opened", n.Pull != "") }
+
+// again is the paragraph about how the work begins anew: reviews are asked for by a label.
+func (n Notice) again(otherwise string) string {
+	if n.Review {
+		return "notice.again_review"
+	}
+	return otherwise
+}
 
 // when is a paragraph that is said in some cases only.
 func (Notice) when(key string, said bool) string {

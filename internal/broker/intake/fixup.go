@@ -52,16 +52,33 @@ func (i *Intake) leave(ctx context.Context, pull forge.Item, review forge.Review
 	if err != nil {
 		return false, err
 	}
-	if own && (last.State == task.Stopped || i.handedOver(origin)) {
-		return true, nil
+	if own {
+		if over, err := i.handedOver(ctx, last, origin); err != nil || over {
+			return over, err
+		}
 	}
 	return i.dealtWith(ctx, last, review)
 }
 
-// handedOver reports whether people have taken the work of an issue from us: they have
-// stopped its task, or taken the bot off it. Our own reviews lead to nothing then.
-func (i *Intake) handedOver(origin task.Task) bool {
-	return origin.Key.Kind == task.Issue && (origin.State == task.Stopped || origin.Released && !i.options.KeepUnassigned)
+// handedOver reports whether people have taken the work on a pull request from us: they have
+// stopped the last task on it or that of its issue, or taken the bot off the issue. Our own
+// reviews lead to nothing then.
+func (i *Intake) handedOver(ctx context.Context, last, origin task.Task) (bool, error) {
+	for _, t := range []task.Task{last, origin} {
+		if t.State == task.Stopped && (t.Reason == task.ReasonUnassigned || t.Reason == task.ReasonStopRequested) {
+			return true, nil
+		}
+	}
+	if origin.Key.Kind != task.Issue || !origin.Released || i.options.KeepUnassigned {
+		return false, nil
+	}
+	// It is released when the bot was taken off, and when the issue was closed.
+	bot, err := i.options.Bot(ctx, origin.Key.Forge)
+	if err != nil {
+		return false, err
+	}
+	issue, err := i.read(ctx, origin.Key, blockerAge)
+	return issue.State == forge.Open && !issue.AssignedTo(bot), err
 }
 
 // assignFixUp makes the task of a review that asks for changes, with a role unless the pull

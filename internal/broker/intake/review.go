@@ -109,16 +109,19 @@ func (o occasion) String() string {
 	return fmt.Sprintf("%s %s %d %s", o.commit, o.label.UTC().Format(time.RFC3339Nano), o.number, o.on)
 }
 
-// occasionIn reads the occasion of a review task. Older ones had only commit and moment.
+// occasionIn reads the occasion of a review task. Older ones had only the commit and the
+// moment, to the second.
 func occasionIn(t task.Task) occasion {
 	fields := strings.Fields(t.Occasion)
 	if len(fields) < 2 {
 		return occasion{}
 	}
-	read := occasion{commit: fields[0], on: t.Key.String()}
+	read := occasion{commit: fields[0]}
 	read.label, _ = time.Parse(time.RFC3339, fields[1])
 	if len(fields) == 4 {
 		read.on = fields[3]
+	} else {
+		read.label = read.label.Add(time.Second - 1)
 	}
 	return read
 }
@@ -186,7 +189,7 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 		return reviewWaits, "", err
 	}
 	if pull.Draft || pull.HeadCommit == "" {
-		if last.State == task.Queued {
+		if pull.Draft && last.State == task.Queued {
 			err = i.withdraw(ctx, last, task.ReasonDraft)
 		}
 		return reviewWaits, "", err
@@ -201,7 +204,7 @@ func (i *Intake) reviewHead(ctx context.Context, item, pull forge.Item, last tas
 		return reviewWaits, "", err
 	}
 	if last.State.Active() {
-		return reviewWaits, "", i.underWay(ctx, last, pull, is, item.Key)
+		return reviewWaits, "", i.underWay(ctx, last, is, item.Key)
 	}
 	next, again := label.next(last, pull.HeadCommit)
 	switch {
@@ -217,19 +220,26 @@ func (i *Intake) reviewHead(ctx context.Context, item, pull forge.Item, last tas
 }
 
 // underWay does what there is to do about a review that goes on: one that nobody needs is
-// withdrawn. When one is about to end, because its result is there, the item with the label is
-// looked at again: nobody tells of the end of the task.
-func (i *Intake) underWay(ctx context.Context, t task.Task, pull forge.Item, is reviewState, item task.Key) error {
-	ending := is.kept && t.State == task.Running && occasionIn(t).commit == pull.HeadCommit
-	unneeded := t.State == task.Queued && (is.decided || is.looked)
+// withdrawn. What people said since the label of this item was put on does not concern a
+// review that another label asked for. When one is about to end, because its result came to the forge a moment ago, the
+// item with the label is looked at again: nobody tells of the end of the task.
+func (i *Intake) underWay(ctx context.Context, t task.Task, is reviewState, item task.Key) error {
+	now := i.options.Now()
+	ending := t.State == task.Running && now.Sub(is.own) < longestEnding
+	ours := occasionIn(t).on == item.String() || occasionIn(t).on == ""
+	unneeded := t.State == task.Queued && (is.kept || ours && (is.decided || is.looked))
 	if ending || unneeded {
-		i.lookAt(item, i.options.Now().Add(2*time.Second))
+		i.lookAt(item, now.Add(2*time.Second))
 	}
 	if unneeded {
 		return i.withdraw(ctx, t, task.ReasonReviewNotNeeded)
 	}
 	return nil
 }
+
+// longestEnding is how long a run goes on at most after its review came to the forge, unless
+// its agent was lost.
+const longestEnding = 10 * time.Second
 
 // reviewState is what reviews have said about the head commit of a pull request.
 type reviewState struct {

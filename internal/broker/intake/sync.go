@@ -200,7 +200,7 @@ func (s *keySet) add(key task.Key) {
 // addLabeled adds the item whose label asked for a review: it may not be there any more.
 func (s *keySet) addLabeled(t task.Task) {
 	if key, err := task.ParseKey(occasionIn(t).on); err == nil {
-		s.add(key)
+		s.need(key)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	gh "github.com/google/go-github/v92/github"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -66,7 +67,7 @@ type appTokens struct {
 	key    *rsa.PrivateKey
 	client *gh.Client // signs its requests as the App itself
 
-	turn    chan struct{} // held by whoever gets a token or looks at it
+	turn    lifecycle.Mutex // held by whoever gets a token or looks at it
 	current string
 	until   time.Time
 }
@@ -79,7 +80,7 @@ func newAppTokens(app App, base *url.URL, client *http.Client, transport http.Ro
 	if app.ID == "" || app.InstallationID < 1 {
 		return nil, task.Errorf(task.BadConfig, "a GitHub App needs its id and the id of its installation")
 	}
-	t := &appTokens{app: app, key: key, turn: make(chan struct{}, 1)}
+	t := &appTokens{app: app, key: key, turn: lifecycle.NewMutex()}
 	t.client, err = sdkClient(base, client.Timeout, authorising{transport, asserting{t}})
 	return t, err
 }
@@ -104,12 +105,10 @@ func parsePrivateKey(text string) (*rsa.PrivateKey, error) {
 }
 
 func (t *appTokens) token(ctx context.Context) (string, error) {
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
+	if t.turn.Lock(ctx) != nil {
 		return "", &tokenError{callError(ctx.Err(), "get a token of the GitHub App")}
 	}
+	defer t.turn.Unlock()
 	if time.Until(t.until) > tokenReserve {
 		return t.current, nil
 	}
@@ -126,8 +125,10 @@ func (t *appTokens) token(ctx context.Context) (string, error) {
 
 // refused forgets the token, so that the next request gets a new one.
 func (t *appTokens) refused(token string) {
-	t.turn <- struct{}{}
-	defer func() { <-t.turn }()
+	if t.turn.Lock(context.Background()) != nil {
+		return // never: that context does not end
+	}
+	defer t.turn.Unlock()
 	if t.current == token {
 		t.until = time.Time{}
 	}

@@ -62,6 +62,7 @@ answered.
 | somebody who may steer approves the head or requests changes | is withdrawn if it is queued | is taken off |
 | the same on GitLab, which does not name the commit | counts for each head until the label is put on again | is taken off |
 | somebody who may steer reviews the head without deciding | is withdrawn if it is queued; there is none of this commit while their review is there | |
+| the same on GitLab, which does not name the commit | goes on | |
 | somebody else reviews, or the author of the pull request does | | |
 | a new head is pushed | is of the new head | |
 | the review fails, or a person stops it | there is none of this commit until the label is put on again | |
