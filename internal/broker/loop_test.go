@@ -55,6 +55,23 @@ func (o *office) reviewed(pull task.Key, verdict forge.Verdict) {
 	o.deliver(pull)
 }
 
+// reviewedWhenDue waits until the review of a pull request is due, and ends it with a verdict.
+func (o *office) reviewedWhenDue(pull task.Key, verdict forge.Verdict) {
+	o.Helper()
+	o.later(time.Hour)
+	o.sync()
+	o.reviewed(pull, verdict)
+}
+
+// reviewedPull makes a pull request of ours, of which we have reviewed the commit c1.
+func (o *office) reviewedPull(verdict forge.Verdict) task.Key {
+	o.Helper()
+	pull := o.pull("feature", "")
+	o.publish(pull, "c1")
+	o.reviewedWhenDue(pull, verdict)
+	return pull
+}
+
 // hand stores a review of a pull request with a verdict, as an agent hands it in.
 func (o *office) hand(pull task.Key, verdict forge.Verdict) {
 	o.Helper()
@@ -145,9 +162,7 @@ func TestOurOwnReviewsLeadToChanges(t *testing.T) {
 	o.sync()
 	o.finish(o.task(pull, task.Development), "writer")
 	o.publish(pull, "c4")
-	o.later(time.Hour)
-	o.sync()
-	o.reviewed(pull, forge.RequestChanges)
+	o.reviewedWhenDue(pull, forge.RequestChanges)
 	o.sync()
 	if fix := o.task(pull, task.Development); fix.State != task.Queued {
 		t.Errorf("after a person's request our review leads to nothing: %+v", fix)
@@ -158,11 +173,7 @@ func TestOurOwnReviewsLeadToChanges(t *testing.T) {
 func TestOurReviewOfAnOlderCommit(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t)
-	pull := o.pull("feature", "")
-	o.publish(pull, "c1")
-	o.later(time.Hour)
-	o.sync()
-	o.reviewed(pull, forge.RequestChanges)
+	pull := o.reviewedPull(forge.RequestChanges)
 	o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" }) // somebody pushed
 	o.sync()
 	o.noTask(pull, task.Development)
@@ -178,17 +189,11 @@ func TestOurReviewOfAnOlderCommit(t *testing.T) {
 func TestApprovalEndsTheLoop(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t)
-	pull := o.pull("feature", "")
-	o.publish(pull, "c1")
-	o.later(time.Hour)
-	o.sync()
-	o.reviewed(pull, forge.RequestChanges)
+	pull := o.reviewedPull(forge.RequestChanges)
 	o.sync()
 	o.finish(o.task(pull, task.Development), "writer")
 	o.publish(pull, "c2")
-	o.later(time.Hour)
-	o.sync()
-	o.reviewed(pull, forge.Approve)
+	o.reviewedWhenDue(pull, forge.Approve)
 	o.sync()
 	o.deliver(pull)
 	if now := o.task(pull, task.Development); now.State != task.Done {
@@ -203,11 +208,7 @@ func TestApprovalEndsTheLoop(t *testing.T) {
 func TestADeletedReviewOfOursLeadsToNothing(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t)
-	pull := o.pull("feature", "")
-	o.publish(pull, "c1")
-	o.later(time.Hour)
-	o.sync()
-	o.reviewed(pull, forge.RequestChanges)
+	pull := o.reviewedPull(forge.RequestChanges)
 	reviews, err := o.forge.Reviews(t.Context(), pull)
 	o.check(err)
 	o.forge.DeleteReview(pull, reviews[0].ID)
@@ -324,11 +325,7 @@ func TestAReviewCanBeAskedForAgain(t *testing.T) {
 func TestACommitIsReviewedOnce(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t)
-	pull := o.pull("feature", "")
-	o.publish(pull, "c1")
-	o.later(time.Hour)
-	o.sync()
-	o.reviewed(pull, forge.Approve)
+	pull := o.reviewedPull(forge.Approve)
 	o.sync()
 	o.deliver(pull)
 	o.later(time.Minute)
@@ -432,9 +429,7 @@ func TestOurReviewsLeaveWorkThatWasTakenOver(t *testing.T) {
 	o.check(o.forge.Unassign(t.Context(), issue, bot))
 	o.look(issue)
 	o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
-	o.later(time.Hour)
-	o.sync()
-	o.reviewed(pull, forge.RequestChanges)
+	o.reviewedWhenDue(pull, forge.RequestChanges)
 	o.sync()
 	o.noTask(pull, task.Development)
 	o.later(time.Minute)
