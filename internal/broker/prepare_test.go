@@ -411,6 +411,27 @@ func TestPrepareNamesTheCommitThatIsCloned(t *testing.T) {
 	}
 }
 
+// contested is the ground of a repository that somebody else changes each time.
+type contested struct{}
+
+func (contested) Prepare(context.Context, task.Task, assignment.Needs) (map[string]string, error) {
+	return nil, task.Errorf(task.Conflict, "other refs were kept in between")
+}
+
+// A conflict that is about no commit does not make a task fail for a commit that is missing.
+func TestAConflictWithoutACommitPasses(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	issue := o.issue("Fix the gate")
+	o.look(issue)
+	p := preparer(o, contested{})
+	p.Again = time.Nanosecond
+	_, err := p.Prepare(t.Context(), assignment.Assignment{Task: o.claim(o.task(issue, task.Development), "a")})
+	if _, is := errors.AsType[*task.NoCommitError](err); is || !forge.Temporary(err) {
+		t.Errorf("it failed with %v", err)
+	}
+}
+
 // A task whose commit the forge's git does not have goes back, and the page says why.
 func TestACommitThatIsMissing(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,8 @@ const headTries = 4
 // The commits that the assignment names are those that the repository has: when
 // somebody pushes in between, or a forge's API and its git do not agree yet,
 // everything is read again. It fails with a [task.NoCommitError] if they still do not agree
-// then, and at once if the forge does not have the commit.
+// then, and at once if the forge does not have the commit. Other conflicts that do not end are
+// Unavailable.
 func (p *Preparer) Prepare(ctx context.Context, given Assignment) (made Assignment, err error) {
 	for try := range headTries {
 		if try > 0 && lifecycle.Sleep(ctx, cmp.Or(p.Again, time.Second)) != nil {
@@ -122,6 +123,9 @@ func (p *Preparer) Prepare(ctx context.Context, given Assignment) (made Assignme
 		if made, err = p.prepare(ctx, given); task.CodeOf(err) != task.Conflict {
 			return made, err
 		}
+	}
+	if made.Item.HeadCommit == "" { // it is not about a commit: somebody else was quicker, each time
+		return Assignment{}, &forge.Error{Err: task.Wrap(task.Unavailable, err, "the item does not stay the same")}
 	}
 	return Assignment{}, task.NoCommit(made.Item.HeadCommit, err)
 }
