@@ -54,7 +54,7 @@
 // store/relational, and pass the same suite, store/storetest.
 //
 // Package [github.com/toryo-dev/toryo/internal/journal] reads the journal of a task for
-// people; the pages and the terminal lay out what it reads.
+// people, for the pages and the terminal.
 //
 // Package [github.com/toryo-dev/toryo/internal/access] makes and checks API
 // tokens and knows what each role may do.
@@ -100,7 +100,7 @@
 // [github.com/toryo-dev/toryo/internal/testreport] knows test runners and reads what
 // they report. Package
 // [github.com/toryo-dev/toryo/internal/sandbox] is the port to the only place
-// where code of others runs: its adapters docker, bubblewrap and landlock pass the
+// where code of others runs: its adapters docker, bubblewrap, landlock and kubernetes pass the
 // suite sandbox/sandboxtest, sandbox/guest is the program inside and
 // sandbox/egress the proxy that is its only way out. Limits are kept by sandbox/cgroup
 // and sandbox/disk; sandbox/seccomp filters system calls.

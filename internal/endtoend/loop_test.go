@@ -75,8 +75,10 @@ func theLoopCloses(t *testing.T, h *house, at site) {
 		t.Errorf("the conversations on lines are %+v", threads)
 	}
 	// Nothing follows, also when the forge is looked at again: it is for people to merge.
-	for range 20 {
-		pause(ctx)
+	for range 50 { // two intervals of polling and more
+		if !pause(ctx) {
+			t.Fatal("time is up")
+		}
 	}
 	for _, want := range []struct {
 		on    task.Key

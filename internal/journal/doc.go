@@ -1,6 +1,6 @@
-// Package journal reads the journal of a task for people. The pages and the terminal show
-// the same entries; what is in an entry, which entries make a step and what is not worth
-// showing is decided here, and they only lay it out.
+// Package journal reads the journal of a task for people. What is in an entry is decided
+// here for the pages and the terminal. Which entries make a step and what is not worth showing
+// is for the pages; the terminal prints every entry, and stops at one that cannot be read.
 //
 // Entries are written by agents, which may be of another version, or not be trusted at
 // all. So an entry is read as far as it can be: fields that are not known are passed over,

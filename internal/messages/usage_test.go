@@ -15,7 +15,8 @@ import (
 )
 
 // takesKey are the functions that are given a key, and at which argument. What is
-// behind the key is put into its text, but not by those of others.
+// behind the key is put into its text, but not by those of others. A new function that takes
+// a key has to be named here, or the arguments of its calls are not counted.
 var (
 	takesKey = map[string]int{"Text": 1, "Find": 1, "text": 0, "t": 0, "textOr": 0, "remark": 0, "list": 0, "when": 0, "paragraphs": 1, "navLink": 2}
 	others   = []string{"Find", "textOr", "list", "when", "paragraphs", "navLink"}

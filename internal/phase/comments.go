@@ -172,11 +172,12 @@ func judge(comments []task.CommentEntry) *SignalEntry {
 // takenOf is a comment for the journal. The times are left out, and of a refused comment
 // also kind, place, access and text.
 func takenOf(comment task.CommentEntry) task.CommentEntry {
-	comment.CreatedAt, comment.UpdatedAt = time.Time{}, time.Time{}
-	if comment.Refused != "" {
-		comment.Kind, comment.About, comment.Access, comment.Body, comment.Before = "", "", "", "", ""
-		return comment
+	if comment.Refused != "" { // named one by one, so that nothing else of it is ever kept
+		return task.CommentEntry{
+			Comment: task.Comment{ID: comment.ID, Author: comment.Author}, Position: comment.Position, Change: comment.Change, Refused: comment.Refused,
+		}
 	}
+	comment.CreatedAt, comment.UpdatedAt = time.Time{}, time.Time{}
 	comment.Body = tool.Shorten(tool.Printable(comment.Body), keptComment)
 	comment.Before = tool.Shorten(tool.Printable(comment.Before), longestWas)
 	return comment

@@ -23,8 +23,8 @@ type Options struct {
 
 // Run does a task on a clone of the repository at the run's Work.Folder, and leaves what
 // comes of it there as the branch Work.Branch. Run.Repository and Run.Journal are made
-// here. It returns the id of the run, by which its journal is found, and closes that
-// journal whatever comes of the run.
+// here. It returns the id of the run, by which its journal is found, or none if the run came
+// to no result, and closes that journal whatever comes of the run.
 func Run(ctx context.Context, run agent.Run, options Options) (result wire.Result, id string, err error) {
 	folder, err := os.MkdirTemp("", "toryo-run-")
 	if err != nil {

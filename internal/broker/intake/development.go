@@ -132,12 +132,12 @@ func (i *Intake) describe(ctx context.Context, item forge.Item, t task.Task) err
 	if t.State == task.Running {
 		return nil // it was told
 	}
-	otherwise, err := i.unlabeledRole(ctx, item)
-	if err != nil {
-		return err
-	}
-	if t.Cause == task.ReasonChangesRequested {
-		otherwise = t.Role
+	otherwise := t.Role
+	if t.Cause != task.ReasonChangesRequested {
+		var err error
+		if otherwise, err = i.unlabeledRole(ctx, item); err != nil {
+			return err
+		}
 	}
 	as, err := i.description(ctx, item, otherwise, t.BlockedBy)
 	if err != nil {

@@ -36,7 +36,7 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 		return err
 	}
 	if rounds > i.options.Rules.ReviewRounds {
-		return i.comment(ctx, pull.Key, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
+		return i.comment(ctx, pull, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
 	}
 	otherwise := i.options.Rules.DefaultRole
 	if ours {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,7 +210,7 @@ func (i *Intake) reviewHead(ctx context.Context, item, pull forge.Item, last tas
 	next, again := label.next(last, pull.HeadCommit)
 	switch {
 	case is.kept && again && !label.own && is.own.Before(label.at):
-		err = i.comment(ctx, pull.Key, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
+		err = i.comment(ctx, pull, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
 		return reviewAnswered, pull.HeadCommit, err
 	case is.kept || is.decided:
 		return reviewAnswered, pull.HeadCommit, nil
@@ -263,9 +264,6 @@ func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time)
 	if err != nil {
 		return reviewState{}, err
 	}
-	if is.kept, err = i.options.Verdicts.Reviewed(ctx, pull.Key, pull.HeadCommit); err != nil {
-		return reviewState{}, err
-	}
 	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
 	if err != nil {
 		return reviewState{}, err
@@ -292,7 +290,10 @@ func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time)
 			is.looked = true
 		}
 	}
-	return is, nil
+	if !is.kept {
+		is.kept, err = i.options.Verdicts.Reviewed(ctx, pull.Key, pull.HeadCommit)
+	}
+	return is, err
 }
 
 // unlabeled withdraws the reviews that the label on an item asked for, when it is not there
@@ -301,15 +302,16 @@ func (i *Intake) unlabeled(ctx context.Context, item forge.Item) error {
 	active, err := i.options.Tasks.ListTasks(ctx, store.TaskFilter{
 		Forge: item.Key.Forge, Repository: item.Key.Repository, Type: task.Review, States: []task.State{task.Queued, task.Running, task.Paused},
 	})
+	active = slices.DeleteFunc(active, func(t task.Task) bool { return occasionIn(t).on != item.Key.String() })
+	if err != nil || len(active) == 0 {
+		return err
+	}
+	again, err := i.read(ctx, item.Key, 0) // a forge may show an item in two states for a while
+	if err != nil || again.State != forge.Open || again.HasLabel(i.options.Rules.ReviewLabel) {
+		return err
+	}
 	for _, t := range active {
-		if occasionIn(t).on != item.Key.String() {
-			continue
-		}
-		again, failed := i.read(ctx, item.Key, 0) // a forge may show an item in two states for a while
-		if failed == nil && again.State == forge.Open && !again.HasLabel(i.options.Rules.ReviewLabel) {
-			failed = i.withdraw(ctx, t, task.ReasonUnlabeled)
-		}
-		err = errors.Join(err, failed)
+		err = errors.Join(err, i.withdraw(ctx, t, task.ReasonUnlabeled))
 	}
 	return err
 }
@@ -370,9 +372,5 @@ func (i *Intake) origin(ctx context.Context, pull forge.Item) (origin task.Task,
 	if pull.Head == "" {
 		return task.Task{}, false, nil
 	}
-	origin, err = i.options.Tasks.TaskOfBranch(ctx, pull.Key.Forge, pull.Key.Repository, pull.Head)
-	if task.CodeOf(err) == task.NotFound {
-		return task.Task{}, false, nil
-	}
-	return origin, err == nil, err
+	return store.Optional(i.options.Tasks.TaskOfBranch(ctx, pull.Key.Forge, pull.Key.Repository, pull.Head))
 }
