@@ -76,7 +76,8 @@ func newOffice(t *testing.T, change ...func(*intake.Options)) *office {
 	t.Cleanup(snapshots.Stop)
 	changes := items.NewFeed(snapshots)
 	o.sender = outbox.NewSender(outbox.SenderOptions{
-		Outbox: o.store, Tasks: o.store, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots, Changes: changes, Now: o.now,
+		Outbox: o.store, Tasks: o.store, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots, Changes: changes,
+		Now: time.Now, // not o.now: a test that moves the clock on would end the leases of writes that go on
 	})
 	options := intake.Options{
 		Tasks: o.store, Outbox: o.sender, Verdicts: verdicts.Reader{Own: o.store}, Changes: changes, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
