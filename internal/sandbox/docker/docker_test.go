@@ -4,15 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -266,4 +270,83 @@ func TestVolumesOfOtherVersionsGo(t *testing.T) {
 	if !there("not-" + prefix) {
 		t.Error("a volume of somebody else was removed")
 	}
+}
+
+// Agents that begin at the same time with a new version of the program, as after an upgrade,
+// do not write over the program that another agent has written: containers may be about to
+// run it, and who writes may be killed.
+func TestAgentsBeginAtOnce(t *testing.T) {
+	t.Parallel()
+	address := host(t)
+	version := newVersion(t)
+	start := func(host string) error {
+		engine, err := docker.New(docker.Config{Host: host, Dir: t.TempDir(), NewGate: noGate, Log: slog.New(slog.DiscardHandler), Guest: version})
+		if err != nil {
+			return err
+		}
+		box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "upgraded", Image: os.Getenv(imageVariable), Workspace: t.TempDir()})
+		if err != nil {
+			return err
+		}
+		return box.Stop(t.Context())
+	}
+	late, reached, goOn := lateCopy(t, address)
+	var other sync.WaitGroup
+	other.Go(func() {
+		if err := start(late); err == nil {
+			t.Error("an agent that was cut off while it copied has begun")
+		}
+	})
+	<-reached
+	if err := start(address); err != nil {
+		t.Errorf("the first agent: %v", err)
+	}
+	close(goOn)
+	other.Wait()
+	if err := start(address); err != nil {
+		t.Errorf("an agent after one that was cut off: %v", err)
+	}
+}
+
+// newVersion is this program in a version that no engine has seen.
+func newVersion(t *testing.T) string {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "guest")
+	if err := os.WriteFile(path, append(program, path...), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// lateCopy passes requests on to an engine. The first copy of a file to a container waits
+// until it may go on, and is cut off in the middle.
+func lateCopy(t *testing.T, to string) (address string, reached, goOn chan struct{}) {
+	t.Helper()
+	reached, goOn = make(chan struct{}), make(chan struct{})
+	network, place, _ := strings.Cut(to, "://")
+	engine := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "engine"}) },
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, place)
+		}},
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			close(reached)
+			<-goOn
+			r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, 1<<20), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return "tcp://" + server.Listener.Addr().String(), reached, goOn
 }
