@@ -342,7 +342,7 @@ func TestTooMuch(t *testing.T) {
 // up, and is given up in the end.
 func TestCallerWhoNeverReads(t *testing.T) {
 	t.Parallel()
-	w := onSQLite(t, setting{patience: 200 * time.Millisecond})
+	w := onSQLite(t, setting{patience: 2 * time.Second})
 	made := w.issue(t, "Fix the gate")
 	token := w.hold(t, made.ID)
 	client := &wire.Client{Server: w.web.URL, HTTP: w.web.Client()}
