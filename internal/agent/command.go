@@ -51,6 +51,10 @@ var _ Executor = Command{}
 
 // Execute implements Executor.
 func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
+	if run.Work.Approval.Required {
+		return wire.Result{}, task.Errorf(task.Unsupported, "the plan has to be approved, and a program of your own makes none").
+			WithHint("set planning.approval: never, or remove executors.development")
+	}
 	ended, err := c.work(ctx, run)
 	if ctx.Err() != nil {
 		return c.cut(ctx, run)

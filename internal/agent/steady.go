@@ -37,6 +37,11 @@ func (s steady) Merge(ctx context.Context) ([]string, error) {
 	return persistOn(ctx, gitTimeout, outside, s.Repository.Merge)
 }
 
+// TakeBranch implements phase.Repository.
+func (s steady) TakeBranch(ctx context.Context) ([]string, error) {
+	return persistOn(ctx, gitTimeout, outside, s.Repository.TakeBranch)
+}
+
 // steadily makes a workspace, however often the server goes away.
 func steadily(prepare Prepare, log *slog.Logger) Prepare {
 	type made struct {

@@ -11,9 +11,9 @@ func workOf(a wire.Assignment, past []task.Event) phase.Work {
 	work := phase.Work{
 		Task: task.ID(a.TaskID), Generation: a.Generation,
 		Item: task.Key{Forge: task.Forge(a.Forge), Repository: a.Repository, Kind: task.ItemKind(a.Kind), Number: a.Number},
-		Type: task.Type(a.TaskType), Role: task.Role(a.RequiredRole),
+		Type: task.Type(a.TaskType), Role: task.Role(a.RequiredRole), Cause: task.Reason(a.Cause),
 		URL: a.URL, Title: a.Title, Body: a.Body, Author: phase.Person{Login: a.Author, Access: a.AuthorAccess},
-		Labels: a.Labels, Comments: a.Comments, Branch: a.Branch, Base: a.Base, Earlier: a.Earlier, Past: past,
+		Labels: a.Labels, Comments: a.Comments, Branch: a.Branch, Base: a.Base, Earlier: a.Earlier, Approval: a.Approval, Past: past,
 	}
 	if a.PullRequest != nil {
 		work.Pull = pullOf(*a.PullRequest)
@@ -30,6 +30,9 @@ func pullOf(p wire.PullRequest) *phase.Pull {
 		pull.Threads = append(pull.Threads, phase.Thread{
 			ID: thread.ID, Path: thread.Path, Line: thread.Line, Comments: thread.Comments,
 		})
+	}
+	for _, check := range p.Checks {
+		pull.Checks = append(pull.Checks, phase.FailedCheck(check))
 	}
 	return pull
 }

@@ -108,7 +108,8 @@ func errNoPauses() error {
 }
 
 // Resume lets a paused task go on and returns it as it is then. A pause that is
-// pending is taken back, and nothing else: a task that waits for an answer waits on. It
+// pending is taken back, and nothing else: a task that waits for people waits on. Resuming one
+// that waits for the approval of its plan approves the plan. It
 // fails with an *task.IllegalMoveError if the task is not paused.
 func (h *Controller) Resume(ctx context.Context, id task.ID) (task.Task, error) {
 	cancelled, err := h.options.Store.CancelHalt(ctx, id, task.SignalPause, "")
@@ -116,8 +117,11 @@ func (h *Controller) Resume(ctx context.Context, id task.ID) (task.Task, error) 
 		return task.Task{}, err
 	}
 	t, err := h.options.Store.Task(ctx, id)
-	if err != nil || cancelled && (t.State != task.Paused || t.AwaitsAnswer()) {
+	if err != nil || cancelled && (t.State != task.Paused || t.AwaitsPeople()) {
 		return t, err
+	}
+	if t.AwaitsApproval() {
+		return h.approve(ctx, t, 0)
 	}
 	return h.goOn(ctx, t, "")
 }
@@ -125,8 +129,13 @@ func (h *Controller) Resume(ctx context.Context, id task.ID) (task.Task, error) 
 // goOn queues a paused task again, if it is still paused for the reason, unless that is empty.
 func (h *Controller) goOn(ctx context.Context, t task.Task, was task.Reason) (task.Task, error) {
 	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Status.language(ctx, t))
+	return h.resume(ctx, t, was, task.ReasonResumed, text)
+}
+
+// resume queues a paused task again for a reason, and says so.
+func (h *Controller) resume(ctx context.Context, t task.Task, was, reason task.Reason, text string) (task.Task, error) {
 	return h.move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed, Was: was, Effects: h.options.Status.effects(text),
+		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: reason, Was: was, Effects: h.options.Status.effects(text),
 	})
 }
 

@@ -80,6 +80,8 @@ type life struct {
 	intake     *intake.Intake
 	changes    *items.Feed
 	watcher    *broker.Watcher
+	plans      *broker.Approvals
+	snapshots  *items.Snapshots
 
 	issue task.Key
 	held  broker.Lease
@@ -124,8 +126,13 @@ func newLife(t *testing.T, path string) *life {
 		Scope: func(task.Forge, string) bool { return true }, Bot: func(context.Context, task.Forge) (string, error) { return bot, nil },
 		Rules: intake.Rules{DefaultRole: task.DefaultRole, ReviewLabel: "needs-review"}, Stop: l.controller.Unwanted, Now: time.Now, OutboxChanged: l.sender.Wake,
 	})
+	l.snapshots = snapshots
+	l.plans = &broker.Approvals{
+		Store: l.store, Comments: l.talk, Forges: map[task.Forge]forge.Reactor{task.Gitea: l.forge}, Steering: steering, Own: own,
+		Controller: l.controller, Always: true, Now: time.Now,
+	}
 	l.watcher = broker.NewWatcher(broker.WatchOptions{
-		Tasks: l.store, Changes: l.changes, Snapshots: snapshots, Comments: l.talk, Wanted: l.intake.Look, Answered: l.controller.Answered,
+		Tasks: l.store, Changes: l.changes, Snapshots: snapshots, Comments: l.talk, Wanted: l.intake.Look, Answered: l.controller.Answered, Plan: l.plans.Decide,
 	})
 	l.start()
 	return l

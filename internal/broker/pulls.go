@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -38,6 +39,9 @@ type PullAnswer struct {
 	// findings, once. Otherwise it was published as a draft that lists them.
 	Withheld bool
 	Findings []task.Finding
+	// Moved is a commit that others have pushed to the branch. Nothing was published: the
+	// work has to be put on top of it.
+	Moved string
 }
 
 // OpenPull publishes the task's branch and opens a pull request for it, or brings
@@ -65,6 +69,9 @@ func (r *Runs) OpenPull(ctx context.Context, held Lease, wish PullWish) (PullAns
 		return PullAnswer{}, err
 	}
 	passed, err := r.pass(ctx, held, wish)
+	if moved, is := errors.AsType[*task.MovedError](err); is {
+		return PullAnswer{Moved: moved.Commit}, nil
+	}
 	if err != nil || passed.Outcome == task.Withheld {
 		return PullAnswer{Withheld: err == nil, Findings: passed.Findings}, err
 	}
@@ -72,7 +79,7 @@ func (r *Runs) OpenPull(ctx context.Context, held Lease, wish PullWish) (PullAns
 		wish = r.asDraft(ctx, held, wish, passed.Findings)
 	}
 	answer, err := r.publish(ctx, held, wish, base, open)
-	if err == nil && len(passed.Findings) > 0 {
+	if err == nil && answer.Moved == "" && len(passed.Findings) > 0 {
 		err = r.explainDraft(ctx, held, wish, answer.Pulled, passed.Findings)
 	}
 	answer.Findings = passed.Findings
@@ -92,6 +99,10 @@ func (r *Runs) publish(ctx context.Context, held Lease, wish PullWish, base stri
 	if err := json.Unmarshal(sent.Result, &published); err != nil {
 		return PullAnswer{}, task.Wrap(task.Internal, err, "what was published cannot be read")
 	}
+	if published.Moved != "" {
+		r.options.Log.InfoContext(ctx, "others have pushed to the branch of a task", "task", held.ID, "branch", held.Branch, "commit", published.Moved)
+		return PullAnswer{Moved: published.Moved}, nil
+	}
 	if err := r.refuseWhenStopping(ctx, held, open); err != nil {
 		return PullAnswer{}, err
 	}
@@ -106,7 +117,11 @@ func (r *Runs) publish(ctx context.Context, held Lease, wish PullWish, base stri
 	if err := json.Unmarshal(done.Result, &pulled); err != nil {
 		return PullAnswer{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
 	}
-	return PullAnswer{Pulled: pulled, Commit: published.Commit}, r.follow(ctx, held, wish, pulled)
+	pull := task.Key{Forge: held.Key.Forge, Repository: held.Key.Repository, Kind: task.Pull, Number: pulled.Number}
+	if err := r.putVerification(ctx, held, wish, base, published, pull); err != nil {
+		return PullAnswer{}, err
+	}
+	return PullAnswer{Pulled: pulled, Commit: published.Commit}, r.follow(ctx, held, wish, pull, pulled)
 }
 
 // checkWish refuses what is not the task's own, and returns the branch that the work is
@@ -148,8 +163,7 @@ func errStopPending() error {
 // is given the new text, one that is ready is labelled as waiting for a review, and
 // the author of the item is made its assignee, which is how every forge can ask
 // someone to look. None of it holds up the run.
-func (r *Runs) follow(ctx context.Context, held Lease, wish PullWish, pulled outbox.Pulled) error {
-	pull := task.Key{Forge: held.Key.Forge, Repository: held.Key.Repository, Kind: task.Pull, Number: pulled.Number}
+func (r *Runs) follow(ctx context.Context, held Lease, wish PullWish, pull task.Key, pulled outbox.Pulled) error {
 	write := outbox.Write{Item: pull, Task: held.ID, Generation: held.Generation}
 	if !pulled.Opened && held.Key.Kind == task.Issue {
 		write.What = "edit_pull/" + wish.Commit

@@ -52,6 +52,10 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 // late. It is asked for less and less often, and the attempts bound it.
 func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	reason, after, final := task.ReasonNotPrepared, laterAgain, false
+	if over, is := errors.AsType[*assignment.NotNeededError](err); is {
+		h.notNeeded(ctx, t, over)
+		return
+	}
 	missing, noCommit := errors.AsType[*task.NoCommitError](err)
 	_, noBase := errors.AsType[*assignment.NoBaseError](err)
 	said := notice.Notice{Review: t.Type == task.Review}
@@ -147,6 +151,32 @@ func (h *HandOut) giveUp(ctx context.Context, t task.Task, said notice.Notice) {
 	h.options.OutboxChanged()
 	if err != nil {
 		h.options.Log.WarnContext(ctx, "failed to end a task that cannot be started; its lease will expire", "task", t.ID, "error", err)
+	}
+}
+
+// notNeeded stops a task for which there is nothing to do any more, and tells people if that
+// is because failed checks pass now.
+func (h *HandOut) notNeeded(ctx context.Context, t task.Task, over *assignment.NotNeededError) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer cancel()
+	h.options.Log.InfoContext(ctx, "task is no longer needed", "task", t.ID, "item", t.Key.String(), "why", over)
+	var said []store.Action
+	if over.Passed != "" {
+		text := notice.Notice{Commit: over.Passed}.ChecksPassed(h.options.Language.Of(t.Title))
+		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: outbox.ChecksPassed(over.Passed)}, outbox.Comment{Text: text})
+		if err == nil { // a text can always be written
+			said = append(said, action)
+		}
+	}
+	_, err := h.options.Tasks.Move(ctx, store.Change{
+		Task: t.ID, Generation: t.Generation, Trigger: task.Withdrawn, Reason: task.ReasonChecksPassed,
+		Effects: func(before, after task.Task) []store.Action {
+			return append(h.options.Labels.Effects(before, after), said...)
+		},
+	})
+	h.options.OutboxChanged()
+	if err != nil {
+		h.options.Log.WarnContext(ctx, "failed to stop a task that is not needed; its lease will expire", "task", t.ID, "error", err)
 	}
 }
 

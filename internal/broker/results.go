@@ -247,7 +247,7 @@ func haltsIn(pending []store.Halt) (stop, pause *store.Halt) {
 }
 
 // ownPause are the reasons for which a run pauses without being asked to.
-var ownPause = map[task.Reason]bool{task.ReasonBudgetExhausted: true, task.ReasonAwaitingAnswer: true}
+var ownPause = map[task.Reason]bool{task.ReasonBudgetExhausted: true, task.ReasonAwaitingAnswer: true, task.ReasonAwaitingApproval: true}
 
 // knownReason is the reason that an agent gives, if there is such a reason.
 func knownReason(given, otherwise task.Reason) task.Reason {
@@ -267,6 +267,9 @@ func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull str
 	case task.GaveUp:
 		return cmp.Or(result.Comment, n.Failed(in))
 	case task.PauseSet:
+		if decided.reason == task.ReasonAwaitingApproval {
+			return "" // the run has said it, with the plan
+		}
 		return n.PausedNow(in)
 	case task.Withdrawn:
 		n.Took, n.Pull = r.options.Now().Sub(decided.halt.At), pull

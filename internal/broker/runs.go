@@ -199,7 +199,7 @@ func (r *Runs) Progress(ctx context.Context, held Lease, text string) error {
 // name is the same comment. What a run has written while it was held is posted, although the
 // forge may take it only when the run is over.
 func (r *Runs) AddComment(ctx context.Context, held Lease, name, text, thread string) error {
-	write := held.write("say/" + name)
+	write := held.write(outbox.ByRun + name)
 	write.Lasting, write.Began = true, held.FirstGeneration
 	if thread != "" {
 		write.What = "reply/" + name

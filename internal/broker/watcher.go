@@ -31,13 +31,16 @@ type WatchOptions struct {
 	// means that someone else does; zero that there is all the time in the world.
 	Answered     func(ctx context.Context, t task.Task) error
 	AnswerWithin time.Duration
-	Now          func() time.Time
-	Log          *slog.Logger
+	// Plan lets a task go on whose plan is approved or to be revised; see
+	// [Approvals.Decide]. Nil means that someone else does.
+	Plan func(ctx context.Context, t task.Task, seen items.Snapshot) error
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Watcher looks at the items of all tasks that are running, for what their runs
 // have to know: that the task is no longer wanted, and what people said; and at
-// those of tasks whose run has asked a person something and waits, paused. One
+// those of tasks that wait, paused, for people: their run has asked something, or shows a plan. One
 // watcher looks for all of them, and at what others read too: it costs the forge
 // nothing extra. An item that cannot be read is looked at again the next time.
 type Watcher struct {
@@ -61,6 +64,8 @@ const (
 	// boardAge is how old the snapshot of an item on the board may be: it is at
 	// hand, and other processes write to it too.
 	boardAge = 2 * time.Second
+	// reactionsEvery is how often the reactions to a plan are read at least.
+	reactionsEvery = 30 * time.Second
 	// longestHint is the longest pause before an item that changed and could not be
 	// read is looked at again.
 	longestHint = 30 * time.Second
@@ -137,14 +142,14 @@ func (w *Watcher) lookAtChanged(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// running returns the tasks of the items that are running or wait for an answer.
+// running returns the tasks of the items that are running or wait for people.
 func (w *Watcher) running(ctx context.Context, changed []task.Key) []task.Task {
 	var tasks []task.Task
 	for _, key := range changed {
 		for _, kind := range []task.Type{task.Development, task.Review} {
 			t, err := w.options.Tasks.TaskOf(ctx, key, kind)
 			switch {
-			case err == nil && (t.State == task.Running || t.AwaitsAnswer()):
+			case err == nil && (t.State == task.Running || t.AwaitsPeople()):
 				tasks = append(tasks, t)
 			case err != nil && task.CodeOf(err) != task.NotFound && ctx.Err() == nil:
 				w.options.Log.ErrorContext(ctx, "failed to look up the task of an item that changed; retrying later", "item", key.String(), "error", err)
@@ -154,7 +159,7 @@ func (w *Watcher) running(ctx context.Context, changed []task.Key) []task.Task {
 	return tasks
 }
 
-// GoThrough looks at every item with a task that is running, or waits for an answer,
+// GoThrough looks at every item with a task that is running, or waits for people,
 // whose snapshot is too old, and at those of tasks that have just begun to.
 func (w *Watcher) GoThrough(ctx context.Context) error {
 	running, err := w.options.Tasks.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running, task.Paused}})
@@ -165,12 +170,12 @@ func (w *Watcher) GoThrough(ctx context.Context) error {
 	w.mu.Lock()
 	still := make(map[run]time.Time, len(running))
 	for _, t := range running {
-		if t.State == task.Paused && !t.AwaitsAnswer() {
+		if t.State == task.Paused && !t.AwaitsPeople() {
 			continue
 		}
 		is := run{t.ID, t.Generation}
 		at, known := w.looked[is]
-		if known && w.options.Now().Sub(at) < w.age(t) {
+		if known && w.options.Now().Sub(at) < w.every(t) {
 			still[is] = at
 		} else {
 			due = append(due, t)
@@ -179,6 +184,15 @@ func (w *Watcher) GoThrough(ctx context.Context) error {
 	w.looked = still
 	w.mu.Unlock()
 	return w.lookAt(ctx, due)
+}
+
+// every is how often a task is looked at. Webhooks do not tell of reactions, by which plans are
+// approved.
+func (w *Watcher) every(t task.Task) time.Duration {
+	if t.AwaitsApproval() {
+		return min(w.age(t), reactionsEvery)
+	}
+	return w.age(t)
 }
 
 // age is how old the snapshot of a task's item may be.
@@ -239,8 +253,14 @@ func (w *Watcher) readComments(ctx context.Context, t task.Task, age time.Durati
 	if err != nil {
 		return err
 	}
-	if err := w.options.Comments.Update(ctx, t, seen); err != nil || !t.AwaitsAnswer() || w.options.Answered == nil {
+	if err := w.options.Comments.Update(ctx, t, seen); err != nil || !t.AwaitsPeople() {
 		return err
+	}
+	if t.AwaitsApproval() && w.options.Plan != nil {
+		return w.options.Plan(ctx, t, seen)
+	}
+	if t.AwaitsApproval() || w.options.Answered == nil {
+		return nil
 	}
 	answered, err := w.options.Comments.Answered(ctx, t)
 	inVain := w.options.AnswerWithin > 0 && w.options.Now().Sub(t.UpdatedAt) >= w.options.AnswerWithin

@@ -10,6 +10,8 @@
 //	Reviewer    diffs, reviews and review threads
 //	Reactor     reactions
 //	Statuses    the state of a commit
+//	Checks      what continuous integration says about a commit
+//	Merger      merging pull requests
 //	Git         how git reaches a repository
 //
 // [Forge] is all of them together, and is what an adapter implements. Callers

@@ -16,6 +16,8 @@ type Forge interface {
 	Reviewer
 	Reactor
 	Statuses
+	Checks
+	Merger
 	Git
 
 	// Name says which forge this is: the one in the keys of its items. A key of
@@ -132,6 +134,10 @@ type Reviewer interface {
 	// Reply writes a comment into a review thread, by the id that ReviewThreads
 	// gave. See [Post].
 	Reply(ctx context.Context, key task.Key, thread string, post Post) (task.Comment, error)
+	// ResolveThread marks a review thread as resolved, by the id that ReviewThreads gave.
+	// One that is resolved already is no error. Unsupported on forges that have no such call,
+	// Forbidden if the account may not.
+	ResolveThread(ctx context.Context, key task.Key, thread string) error
 }
 
 // Reactor reads and writes reactions to an item or to a comment in its
@@ -146,13 +152,11 @@ type Reactor interface {
 	Reactions(ctx context.Context, target Target) ([]ReactionBy, error)
 }
 
-// Statuses reads and writes the state of commits, as pull requests show it.
+// Statuses writes the state of commits, as pull requests show it. [Checks] reads it.
 type Statuses interface {
 	// SetStatus sets the state under its context on a commit, in place of what
 	// was there. A commit that the forge does not have is NotFound or Invalid.
 	SetStatus(ctx context.Context, repository string, status CommitStatus) error
-	// Statuses returns the last status of each context on a commit, by context.
-	Statuses(ctx context.Context, repository, commit string) ([]CommitStatus, error)
 }
 
 // Git is about how the git program reaches a repository.

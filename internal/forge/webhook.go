@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -21,6 +22,7 @@ const (
 	ItemsChanged      DeliveryKind = "items"      // something about the items named
 	RepositoryChanged DeliveryKind = "repository" // anything in the repository, such as a label's name
 	Pushed            DeliveryKind = "push"       // the branch named has another commit, or is gone
+	ChecksChanged     DeliveryKind = "checks"     // what continuous integration says about the commit named
 	NothingChanged    DeliveryKind = "nothing"    // a test, or what we have no use for
 )
 
@@ -39,6 +41,7 @@ type Delivery struct {
 	Repository string // empty if it is about none
 	Items      []task.Key
 	Branch     string
+	Commit     string // of ChecksChanged
 	Actor      string // login of who did it; empty if the forge does not say
 	// CommentEdited says that all that happened is that the actor changed a
 	// comment in the item's conversation.
@@ -137,5 +140,18 @@ func (d Delivery) About(items ...task.Key) (Delivery, error) {
 		}
 	}
 	d.Kind, d.Items = ItemsChanged, items
+	return d, nil
+}
+
+var commitHash = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+
+// OfChecks makes the delivery of what continuous integration says about a commit. One that
+// cannot be the full hash of a commit makes it Invalid.
+func (d Delivery) OfChecks(commit string) (Delivery, error) {
+	anyItem := task.Key{Forge: d.Forge, Repository: d.Repository, Kind: task.Issue, Number: 1}
+	if err := anyItem.Validate(); err != nil || !commitHash.MatchString(commit) {
+		return Delivery{}, task.Wrap(task.Invalid, err, "the webhook names no repository or commit of which it could tell checks")
+	}
+	d.Kind, d.Commit = ChecksChanged, commit
 	return d, nil
 }

@@ -21,7 +21,8 @@ const (
 )
 
 // WebhookEvent is an event for which a webhook can be enabled on a forge, and of
-// which changes it tells.
+// which changes to items it tells. One that tells of none is about checks of commits:
+// without it, checks are found by polling.
 type WebhookEvent struct {
 	Name  string // as the API of the forge calls it
 	Title string // as the page calls it on which people set up a webhook
@@ -29,7 +30,7 @@ type WebhookEvent struct {
 	Pull  []ItemChange
 }
 
-// WebhookEvents are the events of a forge that tell of changes to items.
+// WebhookEvents are the events of a forge that tell of changes to items and of checks.
 type WebhookEvents []WebhookEvent
 
 // For returns the names of the events that tell of a change to an item of the kind:

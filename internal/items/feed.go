@@ -18,6 +18,7 @@ type Change struct {
 	All        bool       // any other item of the repository may have changed too
 	Pushed     bool       // commits were pushed to the repository
 	Listed     bool       // it was found by listing items, which intake does, and looks at them itself
+	Checked    string     // commit of which continuous integration says something else than before
 }
 
 // Feed is where everything ends that tells of changes on forges: webhooks, the board, and

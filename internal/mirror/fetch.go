@@ -389,6 +389,15 @@ func (m *Mirrors) commit(ctx context.Context, dir, ref string) (string, error) {
 	return "", nil
 }
 
+// Branch is the commit that the mirror has a branch at, or "" if there is no such branch.
+func (m *Mirrors) Branch(ctx context.Context, r task.Repository, name string) (string, error) {
+	dir, err := m.ensure(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return m.commit(ctx, dir, "refs/heads/"+name)
+}
+
 // checkRef refuses what git would not take for the name of a ref.
 func (m *Mirrors) checkRef(ctx context.Context, ref string) error {
 	if strings.HasPrefix(ref, "refs/") && !strings.ContainsAny(ref, "\x00\n") {

@@ -61,6 +61,7 @@ type Mirrors struct {
 	options Options
 	git     git
 	serving chan struct{} // one for each request that may still be served
+	merging chan struct{} // one for each merge that is being tried
 	flights singleflight.Group
 	refused rate.Sometimes // logs: anyone can be refused, and the log is not for everyone to fill
 
@@ -82,6 +83,7 @@ type entry struct {
 	included  int64           // how many of these the last fetch has seen
 	fetching  lifecycle.Mutex // held while something is fetched
 	packing   sync.RWMutex
+	merges    map[[2]string]Merge // that were tried, by base and head
 }
 
 // Open prepares the directory. It fails with NotReady if there is no git program
@@ -128,7 +130,7 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	}
 	m := &Mirrors{
 		options: options, git: git{Program: found, hooks: hooks},
-		serving: make(chan struct{}, options.MaxServed),
+		serving: make(chan struct{}, options.MaxServed), merging: make(chan struct{}, mergesAtOnce),
 		refused: rate.Sometimes{First: 10, Interval: time.Second},
 		entries: map[task.Repository]*entry{}, turns: map[task.ID]*turn{}, stop: make(chan struct{}),
 	}

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -33,8 +34,8 @@ func publishedRef(id task.ID, branch string) string {
 // itself has published them before. What was fetched before counts as out of date
 // when it returns.
 //
-// It fails with Conflict if the task's branch is not at the commit, or if the
-// forge's branch has commits that are not ours; with Forbidden for the branch
+// It fails with Conflict if the task's branch is not at the commit; with a [task.MovedError] if
+// the forge's branch has commits that are not ours; with Forbidden for the branch
 // that the task started from, or if the forge does not let us; with NotFound if
 // the task has no such branch.
 func (m *Mirrors) Publish(ctx context.Context, p Publication) (commit string, err error) {
@@ -79,8 +80,33 @@ func (m *Mirrors) bring(ctx context.Context, at place, p Publication, commit str
 	if err != nil || there == commit {
 		return err
 	}
-	p.Commit = commit
-	return m.push(ctx, at.dir, remote, p, there)
+	pushed := p
+	pushed.Commit = commit
+	err = m.push(ctx, at.dir, remote, pushed, there)
+	if task.CodeOf(err) == task.Conflict {
+		return m.moved(ctx, at, pushed, err)
+	}
+	return err
+}
+
+// moved lets the task see what others have pushed to its branch in place of what it has
+// pushed itself, which could not be published. Why is why.
+func (m *Mirrors) moved(ctx context.Context, at place, p Publication, why error) error {
+	if err := m.Fetch(ctx, at.Repository, 0); err != nil {
+		return err
+	}
+	has, err := m.commit(ctx, at.dir, "refs/heads/"+p.Branch)
+	if err != nil {
+		return err
+	}
+	if has == "" || m.mayReplace(ctx, at.dir, p, has) {
+		return why // it is about something else
+	}
+	updates := "update " + at.space() + "refs/heads/" + p.Branch + " " + has + "\nupdate " + seededRef(p.Task, has) + " " + has + "\n"
+	if err := m.change(ctx, at, p.Generation, func() (string, error) { return "", m.update(ctx, at.dir, updates) }); err != nil {
+		return err
+	}
+	return &task.MovedError{Commit: has, Err: why}
 }
 
 // notePublished notes what was published. The task has it in place of what it pushed,
@@ -113,7 +139,11 @@ func (m *Mirrors) checkPublication(ctx context.Context, at place, p Publication)
 		return err
 	}
 	if commit != p.Commit && commit != made {
-		return task.Errorf(task.Conflict, "the task's branch %q is at %s, not at %s", p.Branch, commit, p.Commit)
+		other := task.Errorf(task.Conflict, "the task's branch %q is at %s, not at %s", p.Branch, commit, p.Commit)
+		if given, err := m.commit(ctx, dir, seededRef(p.Task, commit)); err != nil || given == "" {
+			return cmp.Or(err, error(other))
+		}
+		return &task.MovedError{Commit: commit, Err: other} // an earlier run has pushed it, and then others have
 	}
 	base, err := m.base(ctx, at)
 	if err == nil && base == p.Branch {

@@ -3,6 +3,7 @@ package notice
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Notice is what there is to say. What is empty is not said.
@@ -32,7 +34,17 @@ type Notice struct {
 	Commit     string // that was published, or is missing
 	Receipt    string // id of its receipt
 	ReceiptURL string // where people find the receipt; "" if nobody knows
+	Checks     []Check
 }
+
+// Check is a check of a commit that failed.
+type Check struct {
+	Name string
+	URL  string // may be empty
+}
+
+// mostChecks is how many checks are named.
+const mostChecks = 20
 
 // Late is something that came too late for a run.
 type Late struct {
@@ -104,13 +116,42 @@ func (n Notice) PausedNow(in task.Language) string {
 // Undecided says that reviews keep asking for changes, and that a person has to decide.
 func (n Notice) Undecided(in task.Language) string { return n.paragraphs(in, "notice.undecided") }
 
+// Unmergeable says that the base was merged again and again, and that a person has to do it now.
+func (n Notice) Unmergeable(in task.Language) string { return n.paragraphs(in, "notice.unmergeable") }
+
 // ReviewedBefore says that a commit whose review is asked for was reviewed before.
 func (n Notice) ReviewedBefore(in task.Language) string {
 	return n.paragraphs(in, "notice.reviewed_before")
 }
 
+// ChecksFailed says which checks of a commit failed.
+func (n Notice) ChecksFailed(in task.Language) string {
+	return n.paragraphs(in, "notice.checks_failed")
+}
+
+// ChecksFailInBase says that the checks that failed fail in the base too.
+func (n Notice) ChecksFailInBase(in task.Language) string {
+	return n.paragraphs(in, "notice.checks_base")
+}
+
+// ChecksPassed says that checks that failed pass now, without a change.
+func (n Notice) ChecksPassed(in task.Language) string {
+	return n.paragraphs(in, "notice.checks_passed")
+}
+
+// ChecksUndecided says that checks keep failing, and that a person has to decide.
+func (n Notice) ChecksUndecided(in task.Language) string {
+	return n.paragraphs(in, "notice.checks_undecided")
+}
+
 // Resumed says that the work goes on.
 func (n Notice) Resumed(in task.Language) string { return n.paragraphs(in, "notice.resumed") }
+
+// Approved says that the work goes on by a plan that is approved.
+func (n Notice) Approved(in task.Language) string { return n.paragraphs(in, "notice.approved") }
+
+// Unapproved says that the work goes on by a plan that needs no approval any more.
+func (n Notice) Unapproved(in task.Language) string { return n.paragraphs(in, "notice.unapproved") }
 
 // Unasked says what a pull request has in it that nobody asked for, for its
 // description.
@@ -172,6 +213,7 @@ func (n Notice) paragraphs(in task.Language, keys ...string) string {
 		"{kept}", n.Kept, "{fetch}", n.Fetch, "{ref}", n.Ref, "{branch}", n.Branch, "{pull}", n.Pull,
 		"{paused}", lasting(n.Paused, in), "{days}", strconv.Itoa(n.Days), "{attempts}", strconv.Itoa(n.Attempts),
 		"{late}", n.late(in), "{findings}", n.Found(in),
+		"{checks}", n.checks(in),
 		"{commit}", n.Commit, "{receipt}", n.Receipt, "{receipt_url}", n.ReceiptURL,
 	).Replace(strings.Join(said, "\n\n"))
 }
@@ -191,6 +233,37 @@ func (n Notice) late(in task.Language) string {
 		lines = append(lines[:mostLate], "- "+rest)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// checks is a list with one line for each check. Names and addresses are those of others.
+func (n Notice) checks(in task.Language) string {
+	var lines []string
+	for _, check := range n.Checks {
+		line := "- " + code(textfmt.Shorten(textfmt.OneLine(check.Name), longestCheck))
+		if address := webAddress(check.URL); address != "" {
+			line += " (<" + address + ">)"
+		}
+		lines = append(lines, line)
+	}
+	if more := len(lines) - mostChecks; more > 0 {
+		lines = append(lines[:mostChecks], "- "+messages.Text(in, "notice.checks_more", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// longestCheck bounds the name of a check, in characters.
+const longestCheck = 200
+
+// webAddress is the address of a web page, if it is one that can stand in a text.
+func webAddress(address string) string {
+	at, err := url.Parse(address)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || len(address) > 1000 {
+		return ""
+	}
+	if address = at.String(); strings.ContainsAny(address, "<>`") {
+		return ""
+	}
+	return address
 }
 
 // lateText is the text for a kind or a change of a comment. The server may be newer than

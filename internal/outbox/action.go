@@ -212,6 +212,8 @@ type SetStatus struct {
 	State       forge.StatusState `json:"state"`
 	Description string            `json:"description,omitempty"`
 	URL         string            `json:"url,omitempty"`
+	// Of is known of the commit besides. The forge is not told.
+	Of *PublishedCommit `json:"of,omitempty"`
 }
 
 // PublishBranch makes the forge's branch what the task's namespace has under that
@@ -244,6 +246,9 @@ type Published struct {
 	Own    bool   `json:"own,omitempty"`  // it was made for the task, and is not somebody else's
 	Tree   string `json:"tree,omitempty"` // its files
 	Base   string `json:"base,omitempty"` // the commit of the base branch that it stands on
+	// Moved is a commit that others have pushed to the branch, if nothing was published
+	// because of that.
+	Moved string `json:"moved,omitempty"`
 }
 
 // The kinds of action, as they stand in the outbox.

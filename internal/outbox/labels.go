@@ -62,3 +62,6 @@ func TaskAction(t task.Task, what string, payload Payload) store.Action {
 
 // AboutState begins the names of comments about the state of a task.
 const AboutState = "said/"
+
+// ByRun begins the names of comments that a run has written.
+const ByRun = "say/"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -278,9 +279,13 @@ func performPublish(ctx context.Context, d delivery, p PublishBranch) (any, erro
 			return nil, err
 		}
 	}
-	return d.sender.options.Publish(ctx, Publication{
+	published, err := d.sender.options.Publish(ctx, Publication{
 		Item: d.Item, Task: d.Task, Generation: d.Generation, Branch: p.Branch, Commit: p.Commit, CoAuthors: p.CoAuthors,
 	})
+	if moved, is := errors.AsType[*task.MovedError](err); is {
+		return Published{Moved: moved.Commit}, nil
+	}
+	return published, err
 }
 
 // makeDraft makes the pull request that is open from a branch a draft, if there is one.

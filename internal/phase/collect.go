@@ -202,16 +202,28 @@ func (r *run) requestText(in room) string {
 		b.WriteString("\n" + text)
 	}
 	if work.Pull != nil {
-		b.WriteString("\n" + pullText(*work.Pull, in))
+		b.WriteString("\n" + r.pullText(*work.Pull, in))
 	}
 	return b.String()
 }
 
 // pullText is the pull request that the work is about.
-func pullText(pull Pull, in room) string {
+func (r *run) pullText(pull Pull, in room) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "You work on the branch of pull request %d. Reviewers asked for changes:\n", pull.Number)
-	b.WriteString(quoteBy("pull request", Person{Login: pull.Author}, pull.Title+"\n\n"+pull.Body, longestComment))
+	fmt.Fprintf(&b, "You work on the branch of pull request %d. ", pull.Number)
+	switch {
+	case r.Work.Cause == task.ReasonBaseConflict:
+		b.WriteString(baseConflictText(r.Work.Base, r.state.conflicts) + " ")
+	case len(pull.Checks) == 0 || len(pull.Summaries)+len(pull.Threads) > 0:
+		b.WriteString("Reviewers asked for changes. ")
+	}
+	if len(pull.Checks) > 0 {
+		b.WriteString("Checks of its last commit failed. Make them pass by removing the cause, never by skipping, weakening or deleting a check or a test.")
+	}
+	b.WriteString("\n" + quoteBy("pull request", Person{Login: pull.Author}, pull.Title+"\n\n"+pull.Body, longestComment))
+	for _, check := range pull.Checks {
+		b.WriteString("\n" + check.text())
+	}
 	type said struct {
 		heading, source string
 		comment         task.CommentEntry
@@ -231,6 +243,20 @@ func pullText(pull Pull, in room) string {
 		b.WriteString("\n" + text)
 	}
 	return b.String()
+}
+
+// longestExcerpt bounds what the model is shown of the log of a check, in bytes.
+const longestExcerpt = 4 << 10
+
+// text is a failed check with the part of its log that tells why.
+func (c FailedCheck) text() string {
+	said := textfmt.OneLine(c.Name) + "\n" + textfmt.OneLine(c.Description)
+	if c.Log == "" {
+		said += "\nIts log is not available."
+	} else {
+		said += "\nFrom its log:\n" + environment.Excerpt([]byte(c.Log), longestExcerpt)
+	}
+	return llm.Quote(llm.Origin{Source: "failed check"}, tool.Printable(said))
 }
 
 func quoteBy(source string, author Person, text string, most int) string {

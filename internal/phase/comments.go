@@ -67,6 +67,12 @@ func (t *chat) takeComments(ctx context.Context, look bool) {
 	if !look || t.run.Comments.Disabled && !t.run.state.asking {
 		return
 	}
+	t.takeWaiting(ctx)
+}
+
+// takeWaiting gives the model what people have said since the last look, whether or not
+// comments are looked for; see takeComments.
+func (t *chat) takeWaiting(ctx context.Context) {
 	comments, err := t.run.waiting(ctx)
 	if err != nil {
 		t.run.Log.WarnContext(ctx, "failed to look for new comments", "error", err)

@@ -29,6 +29,9 @@ type completion struct {
 	// Returned says that people had said something in the meantime, and that the work
 	// goes on with it.
 	Returned bool `json:"returned,omitempty"`
+	// Moved says that others had pushed to the branch, and that the work goes on on top of
+	// that.
+	Moved bool `json:"moved,omitempty"`
 }
 
 // pullRequestText is what a model writes for the people who review the work.
@@ -46,8 +49,8 @@ type threadReply struct {
 }
 
 // complete hands the work over: commit, pull request, answers to reviewers. Again
-// says that execution goes on: with what people have said in the last moment, or with
-// what was found in the work before it was published.
+// says that execution goes on: with what people have said in the last moment, with what was
+// found in the work before it was published, or on top of what others have pushed.
 func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err error) {
 	if r.state.handed {
 		outcome, err = r.handedOver()
@@ -70,8 +73,8 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 		}
 	}
 	switch {
-	case len(verdict.Conflicts) > 0:
-		outcome, err = r.fail(ctx, task.ReasonMergeConflict, strings.Join(verdict.Conflicts, ", "))
+	case verdict.conflicts():
+		outcome, err = r.fail(ctx, task.ReasonMergeConflict, r.fileNames(slices.Concat(verdict.Conflicts, verdict.Undecided)))
 		return outcome, false, err
 	case !verdict.Changed:
 		outcome, err = r.fail(ctx, task.ReasonNothingChanged, r.lastText())
@@ -158,6 +161,9 @@ func (r *run) handOver(ctx context.Context, verdict Verdict) (Outcome, error) {
 			return Outcome{}, task.Errorf(task.Unsafe, "the work was withheld a second time")
 		}
 		return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, completion{Text: text, Withheld: pull.Findings})
+	}
+	if pull.Moved != "" {
+		return r.branchMoved(ctx, text)
 	}
 	if err := r.reply(ctx, text); err != nil {
 		return Outcome{}, err

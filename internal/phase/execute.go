@@ -38,6 +38,9 @@ func (r *run) execute(ctx context.Context) error {
 	if err := r.sendFindings(ctx, t); err != nil {
 		return err
 	}
+	if err := r.takeBranch(ctx, t); err != nil {
+		return err
+	}
 	if err := r.sendWithheld(ctx, t); err != nil {
 		return err
 	}

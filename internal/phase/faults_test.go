@@ -293,3 +293,31 @@ func TestCommentsThatCannotBeAddedAreTakenLater(t *testing.T) {
 	}
 	world.Check()
 }
+
+// pushedTo is a forge on which others push each time that the work is to be published.
+type pushedTo struct {
+	phase.Forge
+	world *phasetest.World
+	times *int
+}
+
+func (p pushedTo) OpenPull(ctx context.Context, open phase.OpenPull) (phase.Pulled, error) {
+	*p.times++
+	p.world.Push(map[string]string{"NOTES": strings.Repeat("a person's line\n", *p.times)})
+	return p.Forge.OpenPull(ctx, open)
+}
+
+// People who push again and again do not keep a run for ever, and are told what to do.
+func TestPushesThatNeverEnd(t *testing.T) {
+	t.Parallel()
+	world := shellWorld(t)
+	times := 0
+	world.Around = func(forge phase.Forge) phase.Forge { return pushedTo{forge, world, &times} }
+	outcome, err := world.Run(t.Context())
+	if err != nil || outcome.State != task.Failed || outcome.Reason != task.ReasonBranchMoved || times != 4 {
+		t.Fatalf("after %d times: %+v, %v", times, outcome, err)
+	}
+	if !strings.Contains(outcome.Comment, "nothing of theirs was overwritten") || outcome.Kept == "" {
+		t.Errorf("people are told %s", outcome.Comment)
+	}
+}

@@ -26,7 +26,10 @@ func (r *run) flow(ctx context.Context) (Outcome, error) {
 	if err := r.collect(ctx); err != nil {
 		return Outcome{}, err
 	}
-	for _, phase := range []func(context.Context) error{r.prePlan, r.makePlan, r.prepare} {
+	if merges, err := r.mergesAgain(ctx); err != nil || merges {
+		return Outcome{State: task.Done, Reason: task.ReasonCompleted, Comment: r.text("run.merges_again", r.Work.Base)}, err
+	}
+	for _, phase := range []func(context.Context) error{r.prePlan, r.makePlan, r.approvePlan, r.prepare, r.mergeFirst} {
 		if err := phase(ctx); err != nil {
 			return r.endedBy(ctx, err)
 		}
@@ -89,6 +92,9 @@ func (r *run) endedBy(ctx context.Context, err error) (Outcome, error) {
 	var asked *askedError
 	if errors.As(err, &asked) && ctx.Err() == nil {
 		return r.awaitAnswer(ctx, asked.text)
+	}
+	if errors.Is(err, errNotApproved) && ctx.Err() == nil {
+		return r.propose(ctx)
 	}
 	return Outcome{}, err
 }

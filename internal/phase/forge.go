@@ -16,7 +16,8 @@ type Work struct {
 	Item       task.Key // zero for a task that is on no forge
 	Type       task.Type
 	Role       task.Role
-	Folder     string // of a task that is on no forge
+	Cause      task.Reason // what the task was assigned for; empty if it is not known
+	Folder     string      // of a task that is on no forge
 	URL        string
 	Title      string
 	Body       string
@@ -25,8 +26,10 @@ type Work struct {
 	Comments   []task.CommentEntry // that were there at the start, oldest first
 	Branch     string              // that the work goes to
 	Base       string              // that it starts from
-	Pull       *Pull               // that the work is about; nil for a plain issue
-	Earlier    string              // the last summary of an earlier run on the item
+	// Approval says whether people have to approve the plan, and what they have said.
+	Approval task.PlanApproval
+	Pull     *Pull  // that the work is about; nil for a plain issue
+	Earlier  string // the last summary of an earlier run on the item
 	// Past is the journal of the run that goes on, oldest first; empty for a new
 	// one.
 	Past []task.Event
@@ -58,6 +61,15 @@ type Pull struct {
 	Commit    string
 	Threads   []Thread            // that ask for changes
 	Summaries []task.CommentEntry // what the reviews say in all
+	Checks    []FailedCheck       // of the commit, that are to be fixed
+}
+
+// FailedCheck is a check of a commit that failed. All of it is untrusted.
+type FailedCheck struct {
+	Name        string
+	Description string
+	URL         string
+	Log         string // the end of what it printed; empty if it is not known
 }
 
 // Thread is a conversation on a line of a pull request.
@@ -132,6 +144,9 @@ type Pulled struct {
 	// as a draft that lists them.
 	Withheld bool
 	Findings []task.Finding
+	// Moved is the commit of the branch that others have pushed and that is not in the
+	// work. Nothing was published: the work has to be put on top of it.
+	Moved string
 }
 
 // Halt is the cause of the end of a run's context when a signal ended it.
@@ -173,6 +188,12 @@ type Repository interface {
 	// Merge brings what the base has got since into the work. It returns the
 	// paths in conflict, which are then marked in the files, if there are any.
 	Merge(ctx context.Context) (conflicts []string, err error)
+	// Conflicts names the files in which Merge would find conflicts, as far as is known
+	// without asking for what the base has by now. It changes nothing.
+	Conflicts(ctx context.Context) ([]string, error)
+	// TakeBranch puts the work on top of what others have pushed to the branch since: the
+	// next commit has that below it. It returns the paths in conflict as Merge does.
+	TakeBranch(ctx context.Context) (conflicts []string, err error)
 }
 
 // Worktree is the workspace, and what of it is no part of the work.

@@ -34,7 +34,8 @@ type Journal interface {
 //	         one entry, so that no crash can come between the two
 //	summary  Text
 //	note     Text; Name too when people were told, so that they are told once;
-//	         Status is warning for what has to stay in sight
+//	         Status is warning for what has to stay in sight; Conflicts too when a
+//	         merge has found some
 type Entry struct {
 	Phase  task.Phase `json:"phase,omitempty"`
 	Step   int64      `json:"step,omitempty"` // counts the model's turns over the whole run
@@ -54,6 +55,7 @@ type Entry struct {
 	Signal       *SignalEntry        `json:"signal,omitempty"`
 	Text         string              `json:"text,omitempty"`
 	Name         string              `json:"name,omitempty"`
+	Conflicts    []string            `json:"conflicts,omitempty"` // files
 }
 
 // The statuses of a phase entry.
@@ -110,6 +112,10 @@ type SignalEntry struct {
 	Signal   task.Signal `json:"signal"`
 	Reason   task.Reason `json:"reason,omitempty"`
 	Position int64       `json:"position,omitempty"` // of the last comment that was taken up
+	// Plan is the revision of the plan that people have to approve, and Posted the name of the
+	// comment that has it.
+	Plan   int    `json:"plan_revision,omitempty"`
+	Posted string `json:"posted,omitempty"`
 	// Comments are those that were taken up and those that were refused. The journal
 	// leaves out the times, and of a refused comment also kind, place, access and text.
 	Comments []task.CommentEntry `json:"comments,omitempty"`

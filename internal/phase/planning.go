@@ -10,15 +10,15 @@ import (
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
-// makePlan has the model plan the work.
+// makePlan has the model plan the work, or revise a plan that people were shown.
 func (r *run) makePlan(ctx context.Context) error {
-	if r.state.timesEnded(task.Planning) > 0 {
+	if r.state.timesEnded(task.Planning) > 0 && !r.state.active(task.Planning) {
 		return nil
 	}
 	if err := r.begin(ctx, task.Planning); err != nil {
 		return err
 	}
-	if r.state.plan == nil {
+	if r.state.plan == nil || r.state.plan.Revision == r.state.proposed {
 		if err := r.plan(ctx); err != nil {
 			return err
 		}
@@ -54,6 +54,11 @@ func (r *run) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.state.proposed > 0 {
+		if err := r.discussPlan(ctx, t); err != nil {
+			return err
+		}
+	}
 	var plan *Plan
 	err = t.object(ctx, func(object map[string]any) (wrong error) {
 		plan, wrong = readPlan(object)
@@ -65,5 +70,6 @@ func (r *run) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	plan.Revision += r.state.proposed
 	return r.append(ctx, task.Planned, Entry{Plan: plan})
 }

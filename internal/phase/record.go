@@ -84,11 +84,15 @@ func (r *run) notifyOnce(ctx context.Context, name, what string, do func(name st
 	if r.state.notified[name] {
 		return nil
 	}
-	if err := do(fmt.Sprintf("%d-%s", r.state.first, name)); err != nil {
+	if err := do(r.unique(name)); err != nil {
 		return err
 	}
 	return r.append(ctx, task.NoteTaken, Entry{Text: what, Name: name})
 }
+
+// unique is a name for something that is written for people, which no other run of the task
+// has. A run that goes on after a loss has the same.
+func (r *run) unique(name string) string { return fmt.Sprintf("%d-%s", r.state.first, name) }
 
 // save keeps the work in progress where it outlasts this machine.
 func (r *run) save(ctx context.Context) error {

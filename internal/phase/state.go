@@ -39,6 +39,7 @@ type state struct {
 	conversations map[string][]conversation.Entry
 	calls         map[string]*callState // by conversation and ID
 	plan          *Plan
+	proposed      int      // the revision of the plan that people were shown last
 	plans         []string // the actions of every plan so far, to see when one comes again
 	setup         *SetupEntry
 	saved         string              // the last commit of work in progress
@@ -57,6 +58,10 @@ type state struct {
 	withheld      []task.Finding // what was found in it before it was published
 	returned      bool           // the last phase went back, and execution has not gone on since
 	warnings      []string
+	conflicts     []string // files in which merges have found conflicts, as far as they are named
+	untold        []string // of which the model has not been told by the end of an execution
+	moved         int      // how often others had pushed to the branch when it was to be published
+	onTop         bool     // the work has to be put on top of that
 	usage         llm.Usage
 	cost          llm.Money
 	scripted      bool
@@ -121,7 +126,7 @@ func (e Entry) whole(kind task.EventKind) bool {
 		return e.Setup != nil
 	case task.SignalTaken:
 		return e.Signal != nil
-	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged, task.Requested, task.Inspected:
+	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged, task.Requested, task.Inspected, task.PlanApproved:
 	}
 	return true
 }
@@ -152,7 +157,7 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 		s.applySignal(entry)
 	case task.Summed, task.NoteTaken:
 		s.applyText(kind, entry)
-	case task.MessageSent, task.StateChanged, task.Requested, task.Inspected:
+	case task.MessageSent, task.StateChanged, task.Requested, task.Inspected, task.PlanApproved:
 	}
 }
 
@@ -187,6 +192,9 @@ func (s *state) applyPhase(entry Entry) {
 		return
 	}
 	phase.outcomes = append(phase.outcomes, entry.Outcome)
+	if entry.Phase == task.Execution {
+		s.onTop, s.untold = false, nil
+	}
 	if entry.Phase == task.Complete {
 		s.applyHanded(entry)
 	}
@@ -207,6 +215,10 @@ func (s *state) applyHanded(entry Entry) {
 	if len(handed.Withheld) > 0 {
 		s.withheld, s.returned = handed.Withheld, true
 	}
+	if handed.Moved {
+		s.moved++
+		s.onTop, s.returned = true, true
+	}
 }
 
 func (s *state) applyCall(entry Entry) {
@@ -222,6 +234,7 @@ func (s *state) applyCall(entry Entry) {
 
 func (s *state) applySignal(entry Entry) {
 	s.position = max(s.position, entry.Signal.Position)
+	s.proposed = max(s.proposed, entry.Signal.Plan)
 	whole := false // earlier versions kept the text of comments in the block only
 	for _, comment := range entry.Signal.Comments {
 		if comment.Refused != "" {
@@ -262,6 +275,9 @@ func (s *state) applyText(kind task.EventKind, entry Entry) {
 	}
 	if entry.Name != "" {
 		s.notified[entry.Name] = true
+	}
+	if len(entry.Conflicts) > 0 {
+		s.conflicts, s.untold = entry.Conflicts, entry.Conflicts
 	}
 	if entry.Status == noteWarning {
 		s.warnings = append(s.warnings, entry.Text)

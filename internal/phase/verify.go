@@ -37,6 +37,7 @@ type Verdict struct {
 	// Changed is false when the run has changed nothing.
 	Changed   bool          `json:"changed"`
 	Conflicts []string      `json:"conflicts,omitempty"`     // files with marks of a merge in them
+	Undecided []string      `json:"undecided,omitempty"`     // files with conflicts that cannot be marked, of which the model was not told
 	TooLarge  string        `json:"too_large,omitempty"`     // files that no commit can have
 	Build     *TestOutcome  `json:"build,omitempty"`         // nil if there is nothing to build
 	Tests     []TestOutcome `json:"project_tests,omitempty"` // of each project; none if they could not be run
@@ -106,7 +107,7 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.facts(ctx, &verdict); err != nil {
 		return err
 	}
-	if verdict.Changed && len(verdict.Conflicts) == 0 {
+	if verdict.Changed && !verdict.conflicts() {
 		if err := r.askJudgement(ctx, &verdict); err != nil {
 			return err
 		}
@@ -155,9 +156,12 @@ func (r *run) failsAgainOnTests(verdict Verdict) bool {
 }
 
 func (v *Verdict) passed() bool {
-	return v.Changed && !v.unexplained(nil) && len(v.Proof.Wrong) == 0 && len(v.Conflicts) == 0 && v.TooLarge == "" && v.Setup == "" && !v.Untested && (v.Build == nil || !v.Build.Worse) && !v.worse() &&
+	return v.Changed && !v.unexplained(nil) && len(v.Proof.Wrong) == 0 && !v.conflicts() && v.TooLarge == "" && v.Setup == "" && !v.Untested && (v.Build == nil || !v.Build.Worse) && !v.worse() &&
 		len(v.Placeholders) == 0 && v.Judgement.Satisfied
 }
+
+// conflicts reports whether something has to be decided before there is anything to test.
+func (v *Verdict) conflicts() bool { return len(v.Conflicts)+len(v.Undecided) > 0 }
 
 // worse reports whether tests fail that did not before.
 func (v *Verdict) worse() bool {
@@ -167,13 +171,7 @@ func (v *Verdict) worse() bool {
 // facts finds out what can be found out without a model. What the base has got
 // since comes first, so that what is verified is what will be merged.
 func (r *run) facts(ctx context.Context, verdict *Verdict) error {
-	if _, err := r.Repository.Merge(ctx); err != nil {
-		return fmt.Errorf("bring in what the base has got: %w", err)
-	}
-	if err := r.giveToSandbox(r.Repository.Workspace()); err != nil {
-		return fmt.Errorf("give the merged files to the sandbox: %w", err)
-	}
-	if err := r.save(ctx); err != nil {
+	if err := r.merge(ctx, r.Repository.Merge); err != nil {
 		return err
 	}
 	verdict.Commit = r.state.saved // whatever goes on in the workspace from now on
@@ -185,12 +183,13 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 		return fmt.Errorf("look whether anything has changed: %w", err)
 	}
 	verdict.Conflicts, verdict.Placeholders = inspect(diff.Text)
+	verdict.Undecided = slices.DeleteFunc(slices.Clone(r.state.untold), func(name string) bool { return slices.Contains(verdict.Conflicts, name) })
 	if err := r.Repository.Fits(ctx); task.CodeOf(err) == task.TooLarge {
 		verdict.TooLarge = err.Error()
 	} else if err != nil {
 		return err
 	}
-	if !verdict.Changed || len(verdict.Conflicts) > 0 {
+	if !verdict.Changed || verdict.conflicts() {
 		verdict.Unrun = "there was nothing that could be tested"
 		return nil
 	}
@@ -308,6 +307,9 @@ func (v *Verdict) describe() string {
 	}
 	for _, name := range v.Conflicts {
 		add("%s has marks of a merge conflict in it. The base branch has changed; bring both sides together and remove the marks.", plainName(name))
+	}
+	for _, name := range v.Undecided {
+		add("%s", unmarkedText(name))
 	}
 	if v.TooLarge != "" {
 		add("It cannot be committed: %s.", llm.QuoteLine(v.TooLarge))

@@ -58,7 +58,7 @@ func boardReviewOf(r forge.Review) wire.BoardReview {
 func boardThreadOf(t forge.ReviewThread) wire.BoardThread {
 	return wire.BoardThread{
 		ID: t.ID, On: wire.BoardLine{Path: t.Anchor.Path, Line: t.Anchor.Line, Side: string(t.Anchor.Side)},
-		Outdated: t.Outdated, Comments: eachOf(t.Comments, BoardCommentOf),
+		Outdated: t.Outdated, Resolved: t.Resolved, Comments: eachOf(t.Comments, BoardCommentOf),
 	}
 }
 

@@ -146,14 +146,14 @@ func (h handsOut) stillWelcome(ctx context.Context) error {
 func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment {
 	key := a.Item.Key
 	assigned := wire.Assignment{
-		TaskID: string(a.Task.ID), Generation: a.Task.Generation, TaskType: string(a.Task.Type), RequiredRole: string(a.Task.Role),
+		TaskID: string(a.Task.ID), Generation: a.Task.Generation, TaskType: string(a.Task.Type), Cause: string(a.Task.Cause), RequiredRole: string(a.Task.Role),
 		Forge: string(key.Forge), Repository: key.Repository, Kind: string(key.Kind), Number: key.Number,
 		URL: a.Item.URL, Title: a.Item.Title, Body: a.Item.Body, Author: a.Item.Author, AuthorAccess: a.AuthorAccess.String(),
 		Labels: append([]string{}, a.Item.Labels...), Comments: withoutRefusedTexts(a.Comments), Prompt: a.Prompt, Branch: a.Branch, Base: a.Base,
 		BaseCommit: a.BaseCommit, StartCommit: a.StartCommit,
 		CloneURL: at + "/git/" + string(a.Task.ID) + ".git",
 		Lease:    wire.Lease{Token: a.Token, ExpiresAt: a.Task.Lease.ExpiresAt, Every: h.Renew().Milliseconds()},
-		Earlier:  a.Earlier,
+		Earlier:  a.Earlier, Approval: a.Approval,
 	}
 	if a.Pull != nil {
 		assigned.PullRequest = pullOf(*a.Pull)
@@ -181,6 +181,9 @@ func pullOf(p assignment.PullBrief) *wire.PullRequest {
 	}
 	for _, issue := range p.Issues {
 		pull.Issues = append(pull.Issues, wire.IssueText{Number: issue.Key.Number, Title: issue.Title, Body: issue.Body})
+	}
+	for _, check := range p.Checks {
+		pull.Checks = append(pull.Checks, wire.FailedCheck(check))
 	}
 	return pull
 }

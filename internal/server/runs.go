@@ -200,6 +200,7 @@ func (a runsAPI) openPull(ctx context.Context, held broker.Lease, input *openPul
 	})
 	return &openPullOutput{wire.Pulled{
 		Number: answer.Number, URL: answer.URL, Opened: answer.Opened, Commit: answer.Commit, Withheld: answer.Withheld, Findings: answer.Findings,
+		Moved: answer.Moved,
 	}}, err
 }
 

@@ -197,10 +197,14 @@ func (w *Webhooks) publish(delivery forge.Delivery) {
 	if delivery.Kind == forge.NothingChanged || delivery.CommentEdited && own {
 		return
 	}
-	w.Changes.Publish(items.Change{
+	change := items.Change{
 		Repository: task.Repository{Forge: delivery.Forge, Name: delivery.Repository}, Items: delivery.Items,
 		All: delivery.Kind == forge.RepositoryChanged, Pushed: delivery.Kind == forge.Pushed,
-	})
+	}
+	if delivery.Kind == forge.ChecksChanged {
+		change.Checked = delivery.Commit
+	}
+	w.Changes.Publish(change)
 }
 
 // Prune forgets deliveries that nobody will send again. It is called now and

@@ -166,3 +166,15 @@ func CodeOf(err error) Code {
 	}
 	return Internal
 }
+
+// MovedError says that the branch of a task has commits of others on the forge, which are not
+// in the work. They are never thrown away: the work has to be put on top of them.
+type MovedError struct {
+	Commit string // that the forge has, and that the task sees as its branch now
+	Err    error
+}
+
+func (e *MovedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause, whose code is Conflict.
+func (e *MovedError) Unwrap() error { return e.Err }

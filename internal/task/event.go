@@ -23,6 +23,7 @@ const (
 	NoteTaken    EventKind = "note"    // something for people to read
 	Requested    EventKind = "request" // what the item said when the task was handed out; Data is a [Requesting]
 	Inspected    EventKind = "inspect" // the server found something in what was to be published; Data is an [Inspection]
+	PlanApproved EventKind = "approve" // the work may begin by a plan; Data is an [Approval]
 )
 
 // Event is one entry of a task's journal. The run that writes it numbers its
@@ -55,6 +56,25 @@ type Requesting struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
 }
+
+// Approval is the data of a [PlanApproved] event: who lets the work begin by which plan.
+type Approval struct {
+	Plan int         `json:"plan_revision"`
+	By   string      `json:"by,omitempty"` // a login on the forge
+	How  ApprovalHow `json:"how"`
+}
+
+// ApprovalHow says how a plan was approved.
+type ApprovalHow string
+
+// A reaction to the comment with the plan, a comment, an operator (on the pages, on the
+// command line or over the API), or nothing: no approval is needed any more.
+const (
+	ApprovedByReaction ApprovalHow = "reaction"
+	ApprovedByComment  ApprovalHow = "comment"
+	ApprovedByOperator ApprovalHow = "operator"
+	ApprovalNotNeeded  ApprovalHow = "not_needed"
+)
 
 // StateChange is the data of a [StateChanged] event.
 type StateChange struct {

@@ -10,6 +10,8 @@ const (
 	ReasonAssigned          Reason = "assigned"
 	ReasonReviewDue         Reason = "review_due"
 	ReasonChangesRequested  Reason = "changes_requested"
+	ReasonBaseConflict      Reason = "base_conflict"
+	ReasonChecksFailed      Reason = "checks_failed"
 	ReasonRetried           Reason = "retried"
 	ReasonClaimed           Reason = "claimed"
 	ReasonAgentStopping     Reason = "agent_stopping"
@@ -25,12 +27,16 @@ const (
 	ReasonAgentPaused       Reason = "agent_paused"
 	ReasonBudgetExhausted   Reason = "budget_exhausted"
 	ReasonAwaitingAnswer    Reason = "awaiting_answer"
+	ReasonAwaitingApproval  Reason = "awaiting_approval"
+	ReasonPlanApproved      Reason = "plan_approved"
+	ReasonPlanDiscussed     Reason = "plan_discussed"
 	ReasonResumed           Reason = "resumed"
 	ReasonUnassigned        Reason = "unassigned"
 	ReasonItemClosed        Reason = "item_closed"
 	ReasonReviewNotNeeded   Reason = "review_not_needed"
 	ReasonUnlabeled         Reason = "unlabeled"
 	ReasonDraft             Reason = "draft"
+	ReasonChecksPassed      Reason = "checks_passed"
 	ReasonStopRequested     Reason = "stop_requested"
 	ReasonPausedTooLong     Reason = "paused_too_long"
 	ReasonCompleted         Reason = "completed"
@@ -73,6 +79,7 @@ const (
 	ReasonNothingChanged Reason = "nothing_changed"
 	ReasonNotVerified    Reason = "not_verified"
 	ReasonMergeConflict  Reason = "merge_conflict"
+	ReasonBranchMoved    Reason = "branch_moved"
 	ReasonUnsafeChange   Reason = "unsafe_change"
 )
 
@@ -87,3 +94,13 @@ const (
 	ReasonNotParticipant Reason = "not_a_participant"
 	ReasonNoWriteAccess  Reason = "no_write_access"
 )
+
+// AwaitsPeople reports whether a task that is paused for the reason goes on when people say
+// something on its item: the answer to a question, or what they think of a plan.
+func (r Reason) AwaitsPeople() bool { return r == ReasonAwaitingAnswer || r == ReasonAwaitingApproval }
+
+// FixUp reports whether a task that was assigned for the reason continues the work of a pull
+// request without anybody having assigned the bot to it.
+func (r Reason) FixUp() bool {
+	return r == ReasonChangesRequested || r == ReasonBaseConflict || r == ReasonChecksFailed
+}

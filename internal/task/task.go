@@ -56,11 +56,12 @@ type Task struct {
 	Lease      Lease // zero unless the task is running
 
 	// Cause is what it was last assigned for: [ReasonAssigned],
-	// [ReasonReviewDue] or [ReasonChangesRequested]. Reason changes with each
+	// [ReasonReviewDue], or a reason of a fix-up, see [Reason.FixUp]. Reason changes with each
 	// move, Cause does not.
 	Cause Reason
-	// Occasion names the one thing that it was last assigned for: the head commit
-	// to review, or the review to answer. Empty for a person's assignment.
+	// Occasion names the one thing that it was last assigned for: the head commit to review, the
+	// review to answer, the commits that do not merge, or the commit whose checks failed. Empty
+	// for a person's assignment.
 	Occasion        string
 	AssignedAt      time.Time
 	FirstGeneration int64  // the generation that the last assignment began; those before are other work
@@ -87,7 +88,7 @@ const (
 // Lane is the first thing that decides what is next; smaller is sooner.
 type Lane int
 
-// The lanes: reviews that are due, what reviewers asked for, everything else.
+// The lanes: reviews that are due, fix-ups of pull requests, everything else.
 const (
 	ReviewLane Lane = iota
 	FixUpLane
@@ -104,7 +105,7 @@ func (t *Task) Lane() Lane {
 	switch {
 	case t.Type == Review:
 		return ReviewLane
-	case t.Cause == ReasonChangesRequested:
+	case t.Cause.FixUp():
 		return FixUpLane
 	default:
 		return DevelopmentLane
@@ -136,6 +137,25 @@ func (t *Task) CheckBranch(branch string) error {
 // WIPRef is where the work in progress of a task is, in the repository that it clones.
 const WIPRef = "refs/toryo/wip"
 
-// AwaitsAnswer reports whether the run of the task has asked a person something and the
-// task is paused until there is an answer.
-func (t *Task) AwaitsAnswer() bool { return t.State == Paused && t.Reason == ReasonAwaitingAnswer }
+// AwaitsPeople reports whether the task is paused until people say something: the answer to a
+// question of its run, or what they think of its plan.
+func (t *Task) AwaitsPeople() bool { return t.State == Paused && t.Reason.AwaitsPeople() }
+
+// AwaitsApproval reports whether the task is paused until people approve its plan.
+func (t *Task) AwaitsApproval() bool { return t.State == Paused && t.Reason == ReasonAwaitingApproval }
+
+// PlanApproval is what a run is told about the approval of its plan.
+type PlanApproval struct {
+	Required bool `json:"required,omitempty" doc:"Nothing is built before people have approved the plan"`
+	Approved int  `json:"approved,omitempty" doc:"The revision of the plan that is approved; 0 for none"`
+	Discuss  bool `json:"discuss,omitempty" doc:"People have said something about the plan, by which it has to be revised"`
+	// Estimate is what earlier tasks of the repository used, nil if there were none.
+	Estimate *Estimate `json:"estimate,omitempty"`
+}
+
+// Estimate is what tasks used of models on average.
+type Estimate struct {
+	Tasks  int   `json:"tasks"`
+	Tokens int64 `json:"tokens"`
+	Money  int64 `json:"money,omitempty" doc:"In millionths of the currency; 0 if prices are not known"`
+}

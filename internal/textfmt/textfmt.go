@@ -3,6 +3,7 @@
 package textfmt
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -80,3 +81,9 @@ func Fence(s string) string {
 
 // ShortCommit is a commit as people name it.
 func ShortCommit(commit string) string { return Clip(commit, 10) }
+
+// escapes are the control sequences by which programs color a terminal.
+var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[\\x20-\\x2f]*[\\x40-\\x7e]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[\\x40-\\x5a\\x5c-\\x5f])")
+
+// StripEscapes removes the control sequences by which programs color a terminal.
+func StripEscapes(s string) string { return escapes.ReplaceAllString(s, "") }

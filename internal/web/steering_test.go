@@ -31,6 +31,11 @@ func (s *steered) Resume(ctx context.Context, id task.ID) error {
 	return err
 }
 
+func (s *steered) Approve(ctx context.Context, id task.ID, revision int) error {
+	_, err := s.controller.Approve(ctx, id, revision)
+	return err
+}
+
 func (s *steered) Retry(ctx context.Context, id task.ID) error {
 	_, err := s.controller.Retry(ctx, id)
 	return err

@@ -41,6 +41,8 @@ type Steering interface {
 	Stop(ctx context.Context, id task.ID) error
 	Pause(ctx context.Context, id task.ID) error
 	Resume(ctx context.Context, id task.ID) error
+	// Approve approves a revision of the plan of a task that waits for that.
+	Approve(ctx context.Context, id task.ID, revision int) error
 	Retry(ctx context.Context, id task.ID) error
 }
 
@@ -51,6 +53,7 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 	if p.Steering == nil {
 		return
 	}
+	mux.HandleFunc("POST /tasks/{id}/approve", p.act(action{name: "task.approve", role: access.Operator, noted: []string{"plan"}, do: p.approvePlan}))
 	for name, move := range map[string]func(context.Context, task.ID) error{
 		"stop": p.Steering.Stop, "pause": p.Steering.Pause, "resume": p.Steering.Resume, "retry": p.Steering.Retry,
 	} {
@@ -59,6 +62,16 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 				return "/tasks/" + r.PathValue("id"), move(r.Context(), task.ID(r.PathValue("id")))
 			}}))
 	}
+}
+
+// approvePlan approves the plan that the page has shown.
+func (p *Pages) approvePlan(r *http.Request, _ visit) (string, error) {
+	id := r.PathValue("id")
+	revision, err := strconv.Atoi(r.PostForm.Get("plan"))
+	if err != nil || revision < 1 {
+		return "", task.Errorf(task.Invalid, "the form does not say which plan is approved")
+	}
+	return "/tasks/" + id, p.Steering.Approve(r.Context(), task.ID(id), revision)
 }
 
 // taskView is a task with what its journal says.
@@ -106,6 +119,8 @@ func (t *taskView) buttons() []string {
 		return nil
 	case t.State == task.Running || t.State == task.Queued:
 		return []string{"pause", "stop"}
+	case t.AwaitsApproval() && t.plan != nil:
+		return []string{"approve", "stop"}
 	case t.State == task.Paused:
 		return []string{"resume", "stop"}
 	default:

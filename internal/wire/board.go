@@ -120,6 +120,7 @@ type BoardThread struct {
 	ID       string         `json:"id"`
 	On       BoardLine      `json:"on"`
 	Outdated bool           `json:"outdated,omitempty" doc:"The line has changed since"`
+	Resolved bool           `json:"resolved,omitempty"`
 	Comments []BoardComment `json:"comments"`
 }
 

@@ -24,6 +24,7 @@ type Assignment struct {
 	TaskID       string              `json:"task_id"`
 	Generation   int64               `json:"generation" doc:"Counts the runs of the task; every write for it names this one"`
 	TaskType     string              `json:"task_type" enum:"development,review"`
+	Cause        string              `json:"cause,omitempty" doc:"What the task was assigned for, such as base_conflict"`
 	RequiredRole string              `json:"required_role" doc:"The role that the agent becomes for this task"`
 	Forge        string              `json:"forge" enum:"github,gitlab,gitea,board"`
 	Repository   string              `json:"repository"`
@@ -43,6 +44,7 @@ type Assignment struct {
 	StartCommit  string              `json:"start_commit,omitempty" doc:"The commit that is to be checked out: the head of the pull request, what the branch has already, or that of the base"`
 	CloneURL     string              `json:"clone_url" doc:"Where git finds the repository; the password is the token of the lease"`
 	Lease        Lease               `json:"lease"`
+	Approval     task.PlanApproval   `json:"plan_approval,omitzero" doc:"Whether people have to approve the plan"`
 	PullRequest  *PullRequest        `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or fixed"`
 	Resume       *Resume             `json:"resume,omitempty" doc:"Set when an earlier run goes on"`
 	Earlier      string              `json:"earlier,omitempty" doc:"The last summary of an earlier run on the same item"`
@@ -73,6 +75,15 @@ type PullRequest struct {
 	Threads   []ReviewThread      `json:"threads,omitempty" doc:"Open review threads that ask for changes"`
 	Summaries []task.CommentEntry `json:"summaries,omitempty" doc:"What the reviews that ask for changes say in all"`
 	Issues    []IssueText         `json:"issues,omitempty" doc:"The issues that it is for"`
+	Checks    []FailedCheck       `json:"checks,omitempty" doc:"Checks of the head commit that failed and are to be fixed"`
+}
+
+// FailedCheck is a check of a commit that failed.
+type FailedCheck struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty" doc:"One line of the check's own"`
+	URL         string `json:"url,omitempty" doc:"Where people see it"`
+	Log         string `json:"log,omitempty" doc:"The end of what it printed"`
 }
 
 // IssueText is an issue that a pull request is for.
@@ -193,6 +204,7 @@ type Pulled struct {
 	// Withheld work is shown to the model once, with the findings, and offered again.
 	Withheld bool           `json:"withheld,omitempty" doc:"Nothing was published; the model is to be told of the findings, once"`
 	Findings []task.Finding `json:"findings,omitempty" doc:"What nobody asked for; work that was published with it is a draft"`
+	Moved    string         `json:"moved,omitempty" doc:"Nothing was published: others have pushed this commit to the branch, and the work has to be put on top of it. The task's branch has it"`
 }
 
 // Result ends a run.

@@ -32,7 +32,7 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if maps.Equal(files, last) && (w.wip != "" || w.merged == "") {
+	if maps.Equal(files, last) && (w.wip != "" || w.merged == "" && !w.moved) {
 		return w.wip, nil
 	}
 	parents := []string{w.start}
@@ -46,7 +46,7 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 	if err := w.send(ctx, commit, task.WIPRef); err != nil {
 		return "", err
 	}
-	w.kept, w.wip = files, commit
+	w.kept, w.wip, w.moved = files, commit, false
 	return commit, nil
 }
 

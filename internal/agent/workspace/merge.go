@@ -28,21 +28,70 @@ func (w *Workspace) Merge(ctx context.Context) ([]string, error) {
 	if tip == w.base || tip == w.merged {
 		return nil, nil
 	}
+	conflicts, err := w.bringIn(ctx, w.base, tip)
+	if err != nil {
+		return nil, err
+	}
+	w.base, w.merged, w.wip = tip, tip, ""
+	return conflicts, nil
+}
+
+// Conflicts names the files in which what the base had when the workspace was made
+// contradicts what the work began with. Nothing is changed.
+func (w *Workspace) Conflicts(ctx context.Context) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tip == w.base || w.merged != "" || w.start == w.fork {
+		return nil, nil
+	}
+	_, conflicts, err := w.mergeOnto(ctx, w.fork, w.start, w.tip)
+	return conflicts, err
+}
+
+// TakeBranch puts the work on top of what others have pushed to the branch since.
+func (w *Workspace) TakeBranch(ctx context.Context) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.fetch(ctx, "--depth=1", "+refs/heads/"+w.options.Branch+":"+refTheirs); err != nil {
+		return nil, err
+	}
+	theirs, err := w.text(ctx, "rev-parse", "--verify", refTheirs+"^{commit}")
+	if err != nil || theirs == w.start {
+		return nil, err
+	}
+	fork, err := w.findFork(ctx, theirs, w.tip)
+	if err != nil {
+		return nil, err
+	}
+	conflicts, err := w.bringIn(ctx, w.start, theirs)
+	if err != nil {
+		return nil, err
+	}
+	w.start, w.fork, w.wip, w.before, w.moved = theirs, fork, "", "", true
+	if w.merged == "" || w.contains(ctx, fork, w.merged) { // they may have merged the base themselves
+		w.base, w.merged = fork, ""
+	}
+	return conflicts, nil
+}
+
+// contains reports whether a commit has another one in its history, as far as that is here.
+func (w *Workspace) contains(ctx context.Context, commit, other string) bool {
+	_, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"merge-base", "--is-ancestor", other, commit}})
+	return err == nil
+}
+
+// bringIn brings a commit of others into the files of the workspace. Both have made something
+// of the commit before. It returns the paths in which they contradict each other.
+func (w *Workspace) bringIn(ctx context.Context, before, theirs string) ([]string, error) {
 	files, err := w.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The history between is not here, and is not needed: what counts is what the
-	// two have made of the commit that they share.
-	ours, err := w.record(ctx, files, []string{w.base}, "ours\n")
+	ours, err := w.record(ctx, files, []string{before}, "ours\n")
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := w.text(ctx, "-c", "user.name=toryo", "-c", "user.email=toryo@localhost", "commit-tree", "-p", w.base, "-m", "theirs", tip+"^{tree}")
-	if err != nil {
-		return nil, err
-	}
-	tree, conflicts, err := w.mergeTrees(ctx, ours, theirs)
+	tree, conflicts, err := w.mergeOnto(ctx, before, ours, theirs)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +106,21 @@ func (w *Workspace) Merge(ctx context.Context) ([]string, error) {
 		return nil, task.Wrap(task.Internal, err, "cannot merge the base")
 	}
 	w.tracked = want
-	w.base, w.merged, w.wip = tip, tip, ""
 	return conflicts, nil
+}
+
+// mergeOnto merges the files of two commits as if each were made on top of the one before. The
+// history between is not here, and is not needed: what counts is what the two have made of the
+// commit that they share.
+func (w *Workspace) mergeOnto(ctx context.Context, before, ours, theirs string) (tree string, conflicts []string, err error) {
+	var commits [2]string
+	for i, commit := range []string{ours, theirs} {
+		commits[i], err = w.text(ctx, "-c", "user.name=toryo", "-c", "user.email=toryo@localhost", "commit-tree", "-p", before, "-m", "merge", commit+"^{tree}")
+		if err != nil {
+			return "", nil, err
+		}
+	}
+	return w.mergeTrees(ctx, commits[0], commits[1])
 }
 
 // text runs git on our own directory and returns the line that it says.

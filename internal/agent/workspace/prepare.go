@@ -16,10 +16,11 @@ const raw = "* -text !eol -ident -filter !working-tree-encoding\n"
 
 // Names that the commits have in git's own directory.
 const (
-	refTip   = "refs/toryo/base"
-	refStart = "refs/toryo/start"
-	refOld   = "refs/toryo/old"
-	refWork  = "refs/toryo/work"
+	refTip    = "refs/toryo/base"
+	refStart  = "refs/toryo/start"
+	refOld    = "refs/toryo/old"
+	refWork   = "refs/toryo/work"
+	refTheirs = "refs/toryo/theirs"
 )
 
 // Lines of the message of work in progress say what differences are counted from
@@ -61,7 +62,23 @@ func (w *Workspace) prepare(ctx context.Context) error {
 	if w.wip != "" {
 		w.kept = w.tracked
 	}
-	return w.makePlain(ctx, w.start, w.files)
+	if err := w.makePlain(ctx, w.start, w.files); err != nil {
+		return err
+	}
+	return w.showBase(ctx)
+}
+
+// showBase lets programs in the sandbox find what the base has, as origin/main for example:
+// whoever resolves a conflict has to see both sides.
+func (w *Workspace) showBase(ctx context.Context) error {
+	own := git.Remote{URL: w.dir}
+	_, err := w.git.Run(ctx, git.Command{Dir: filepath.Join(w.files, ".git"), Remote: &own, Args: []string{
+		"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", "--end-of-options", own.URL, "+" + w.tip + ":refs/remotes/origin/" + w.options.Base,
+	}})
+	if err != nil {
+		return task.Wrap(task.Internal, err, "cannot make the repository for the sandbox")
+	}
+	return nil
 }
 
 // remoteRefs lists what the repository has, and settles which branch is the base.

@@ -72,6 +72,7 @@ type Workspace struct {
 	merged   string // the commit of the base that was merged into the work
 	before   string // what somebody else's branch had at first, with beforeOf of the base
 	beforeOf string
+	moved    bool               // the work was put on top of another commit since the last save
 	tracked  listing            // what was checked out
 	seen     map[string]sight   // what files had when they were last read
 	trees    map[string]listing // of commits

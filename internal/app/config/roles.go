@@ -24,12 +24,33 @@ func (c Config) RoleNames() []string {
 	})
 }
 
+// Planning is the section "planning".
+type Planning struct {
+	Approval      string `key:"approval" default:"never" enum:"never label always" usual:"true" about:"Whether people have to approve the plan for an issue before anything is built: never, for issues with the label, or always. The plan is a comment; a thumbs-up on it, a comment that approves, or the page of the task lets the work begin."`
+	ApprovalLabel string `key:"approval_label" default:"approve-plan" format:"label" about:"Label of issues whose plan has to be approved, where approval is label."`
+}
+
+// Label is the label of issues whose plan has to be approved, empty if there is none.
+func (p Planning) Label() string {
+	if p.Approval != "label" {
+		return ""
+	}
+	return p.ApprovalLabel
+}
+
 // Review is the section "review".
 type Review struct {
 	Delay     time.Duration `key:"delay" default:"30m" min:"0s" max:"720h" usual:"true" about:"How long the label must be on before the bot reviews, so that people can go first."`
 	Label     string        `key:"label" default:"needs-review" format:"label" usual:"true" about:"Label of what waits for a review."`
 	OwnPulls  bool          `key:"own_pulls" default:"true" about:"Whether the bot puts the label on pull requests of its own that are ready, so that they are reviewed too when nobody does."`
 	MaxRounds int           `key:"max_rounds" default:"3" min:"0" max:"1000" about:"How often reviews of a pull request by the bot itself, and by people who may not write to the repository where these count, may ask for changes before a comment asks people to decide. The first decision of each person who may write begins the count anew."`
+}
+
+// Checks is the section "checks".
+type Checks struct {
+	OnFailure   string        `key:"on_failure" enum:"fix report off" default:"fix" usual:"true" about:"What follows when checks fail that do not fail in the base branch: fix begins a task that makes them pass, report only names them in a comment, off does nothing."`
+	MaxRounds   int           `key:"max_rounds" default:"2" min:"0" max:"1000" about:"How many tasks failed checks of a pull request begin in a row before a comment asks people to decide. A review that requests changes, or an assignment, begins the count anew."`
+	GiveUpAfter time.Duration `key:"give_up_after" default:"24h" min:"1m" max:"720h" about:"How long after the publication checks that do not end are asked for. A webhook is followed later too."`
 }
 
 // Priority is the section "priority".

@@ -23,6 +23,7 @@ func (l *loader) checkTogether() {
 	l.checkBudget()
 	l.checkServers()
 	l.checkEnvironments()
+	l.checkApproval()
 	l.checkLeases()
 	l.checkPolling()
 	l.checkSigning()
@@ -52,6 +53,14 @@ func plainCause(err error) string {
 		return coded.Message
 	}
 	return err.Error()
+}
+
+// checkApproval makes sure that there are plans where they have to be approved.
+func (l *loader) checkApproval() {
+	if l.config.Planning.Approval != "never" && len(l.config.Executors.Development) > 0 {
+		l.conflict(complain("set planning.approval to never, or remove the command", "plans have to be approved, but a program of your own for development tasks makes none"),
+			"planning.approval", "executors.development")
+	}
 }
 
 // checkLeases makes sure that one message that is lost does not cost a lease.

@@ -17,6 +17,13 @@ func (l *loader) checkAllLabels() {
 	if state := l.stateOf(review); state != nil {
 		l.conflict(complain("choose another label", "%s is also %s", show(review), state.path), "review.label", state.path)
 	}
+	approval := l.config.Planning.ApprovalLabel
+	if state := l.stateOf(approval); state != nil {
+		l.conflict(complain("choose another label", "%s is also %s", show(approval), state.path), "planning.approval_label", state.path)
+	}
+	if strings.EqualFold(approval, review) {
+		l.conflict(complain("choose another label", "%s is also review.label", show(approval)), "planning.approval_label", "review.label")
+	}
 	names := l.config.RoleNames()
 	for i, name := range names {
 		path := join("roles", pathName(name))
@@ -27,6 +34,8 @@ func (l *loader) checkAllLabels() {
 			l.conflict(complain("choose another label", "this label is also %s", state.path), path)
 		case same(review):
 			l.conflict(complain("choose another label", "this label is also review.label"), path)
+		case same(approval):
+			l.conflict(complain("choose another label", "this label is also planning.approval_label"), path)
 		case slices.ContainsFunc(reservedNames(), same):
 			l.conflict(complain("choose another label", "this is a name of llm_overrides that is not a role"), path)
 		case slices.ContainsFunc(names[:i], same):

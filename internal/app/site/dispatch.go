@@ -73,15 +73,16 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
 	}
 	taking := intake.New(intake.Options{
-		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Trust: f.trust, Scope: scopeOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
-		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
+		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Facts: f.store, BranchCommit: branchCommit(f.mirrors), Trust: f.trust, Scope: scopeOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
+		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, Merges: mergesIn(f.mirrors), KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 	})
+	plans := approvals(c, f, logs, controller)
 	watcher := broker.NewWatcher(broker.WatchOptions{
 		Tasks: f.store, Changes: f.changes, Snapshots: f.snapshots, Comments: logs, Wanted: taking.Look,
-		Answered: controller.Answered, AnswerWithin: c.PauseResume.AnswerWithin, Now: now, Log: f.log,
+		Answered: controller.Answered, AnswerWithin: c.PauseResume.AnswerWithin, Plan: plans.Decide, Now: now, Log: f.log,
 	})
 	return &dispatch{
-		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, expiry)),
+		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, plans, expiry)),
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
@@ -92,10 +93,22 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 	}, nil
 }
 
-func handOutOptions(c config.Config, f *connections, logs *comments.Log, expiry *broker.Expiry) broker.HandOutOptions {
+// approvals decides about the plans that people have to approve.
+func approvals(c config.Config, f *connections, logs *comments.Log, controller *broker.Controller) *broker.Approvals {
+	reactors := make(map[task.Forge]forge.Reactor, len(f.forges))
+	for name, one := range f.forges {
+		reactors[name] = one
+	}
+	return &broker.Approvals{
+		Store: f.store, Comments: logs, Forges: reactors, Steering: f.steering, Own: ownLogin(c), Controller: controller,
+		Always: c.Planning.Approval == "always", Label: c.Planning.Label(), Now: f.clock.Now, Log: f.log,
+	}
+}
+
+func handOutOptions(c config.Config, f *connections, logs *comments.Log, plans *broker.Approvals, expiry *broker.Expiry) broker.HandOutOptions {
 	preparer := &assignment.Preparer{
 		Snapshots: f.snapshots, Forges: f.forges, Verdicts: verdicts.Reader{Own: f.store}, Tasks: f.store, Events: f.store, Repositories: repositories{f.mirrors}, Now: f.clock.Now,
-		Comments: logs.Present, Steering: f.steering, Roles: map[task.Role]string{},
+		Comments: logs.Present, Approval: plans.Brief, Steering: f.steering, Roles: map[task.Role]string{},
 	}
 	for name, role := range c.Roles {
 		preparer.Roles[task.Role(name)] = role.Description
@@ -163,6 +176,16 @@ func baseOf(mirrors *mirror.Mirrors) func(context.Context, task.Task) (string, e
 	return func(ctx context.Context, t task.Task) (string, error) { return mirrors.Base(ctx, t.Key.Repo(), t.ID) }
 }
 
+// branchCommit is the newest commit of a branch.
+func branchCommit(mirrors *mirror.Mirrors) func(context.Context, task.Repository, string) (string, error) {
+	return func(ctx context.Context, in task.Repository, branch string) (string, error) {
+		if err := mirrors.Fetch(ctx, in, baseAge(in)); err != nil {
+			return "", err
+		}
+		return mirrors.Branch(ctx, in, branch)
+	}
+}
+
 // serverName tells this server from every other, also from the one that ran here
 // before.
 func serverName() (string, error) {
@@ -221,6 +244,7 @@ func rulesOf(c config.Config) intake.Rules {
 	rules := intake.Rules{
 		DefaultRole: task.Role(c.DefaultRole), Priorities: c.Priority.Values(),
 		ReviewLabel: c.Review.Label, ReviewDelay: c.Review.Delay, ReviewRounds: c.Review.MaxRounds,
+		OnCheckFailure: intake.OnCheckFailure(c.Checks.OnFailure), CheckRounds: c.Checks.MaxRounds, CheckGiveUp: c.Checks.GiveUpAfter,
 	}
 	for _, name := range c.RoleNames() {
 		rules.Roles = append(rules.Roles, task.Role(name))
@@ -245,4 +269,12 @@ func (r repositories) Prepare(ctx context.Context, t task.Task, needs assignment
 		return nil, err
 	}
 	return r.mirrors.Refs(ctx, repository, t.ID)
+}
+
+// mergesIn tells from the mirrors whether pull requests merge.
+func mergesIn(mirrors *mirror.Mirrors) intake.MergesFunc {
+	return func(ctx context.Context, in task.Repository, base, branch, head string) (intake.Merge, error) {
+		merge, err := mirrors.Merges(ctx, in, base, branch, head)
+		return intake.Merge(merge), err
+	}
 }

@@ -88,6 +88,11 @@ func (s steering) Resume(ctx context.Context, id task.ID) error {
 	return err
 }
 
+func (s steering) Approve(ctx context.Context, id task.ID, revision int) error {
+	_, err := s.controller.Approve(ctx, id, revision)
+	return err
+}
+
 func (s steering) Retry(ctx context.Context, id task.ID) error {
 	_, err := s.controller.Retry(ctx, id)
 	return err

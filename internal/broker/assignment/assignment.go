@@ -30,6 +30,7 @@ type Assignment struct {
 	Base         string
 	BaseCommit   string // that the base has for this run
 	StartCommit  string // that is checked out
+	Approval     task.PlanApproval
 	Pull         *PullBrief
 	Resume       *Resume
 	Earlier      string
@@ -44,6 +45,7 @@ type PullBrief struct {
 	Threads   []forge.ReviewThread
 	Summaries []task.CommentEntry // what the reviews that ask for changes say as a whole
 	Issues    []forge.Item
+	Checks    []FailedCheck // that the task is for
 }
 
 // Resume says where an earlier run of the task was.
@@ -98,6 +100,9 @@ type Preparer struct {
 	// Comments returns what the task is told at its first hand-out: the comments
 	// that are there, each with its place in the task's log; see Log.Present in package comments.
 	Comments func(ctx context.Context, t task.Task, snapshot items.Snapshot) ([]task.CommentEntry, error)
+	// Approval says what the run is told about the approval of its plan; nil means that no
+	// plan has to be approved.
+	Approval func(ctx context.Context, t task.Task, snapshot items.Snapshot) (task.PlanApproval, error)
 	Steering *items.Steering
 	Roles    map[task.Role]string // what each is, in words for the model
 	Now      func() time.Time
@@ -147,7 +152,15 @@ func (p *Preparer) prepare(ctx context.Context, given Assignment) (Assignment, e
 	if err := p.describe(ctx, from, snapshot, &made); err != nil {
 		return Assignment{}, err
 	}
+	if p.Approval != nil {
+		if made.Approval, err = p.Approval(ctx, t, snapshot); err != nil {
+			return Assignment{}, fmt.Errorf("read the approval of the plan: %w", err)
+		}
+	}
 	if err := p.past(ctx, &made); err != nil {
+		return Assignment{}, err
+	}
+	if err := p.checks(ctx, from, &made); err != nil {
 		return Assignment{}, err
 	}
 	if err := p.repository(ctx, from, &made); err != nil {

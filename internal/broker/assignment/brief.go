@@ -69,9 +69,9 @@ func (b *PullBrief) without(comments []task.CommentEntry) []task.CommentEntry {
 	})
 }
 
-// asksForChanges reports whether somebody who may do so asks for changes.
+// asksForChanges reports whether somebody who may do so, or a check, asks for changes.
 func (b *PullBrief) asksForChanges() bool {
-	return len(b.Threads) > 0 || slices.ContainsFunc(b.Summaries, func(s task.CommentEntry) bool { return s.Refused == "" })
+	return len(b.Threads)+len(b.Checks) > 0 || slices.ContainsFunc(b.Summaries, func(s task.CommentEntry) bool { return s.Refused == "" })
 }
 
 // standing is what somebody counts for on a pull request; our own reviews do.

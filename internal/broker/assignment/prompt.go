@@ -44,6 +44,7 @@ func prompt(a Assignment, about string) string {
 		"{{comments}}", commentsPart(a),
 		"{{earlier}}", earlierPart(a),
 		"{{reviews}}", reviewsPart(a),
+		"{{checks}}", checksPart(a),
 		"{{issues}}", issuesPart(a),
 		"{{diff}}", diffPart(a),
 	).Replace(text)
@@ -85,6 +86,24 @@ func reviewsPart(a Assignment) string {
 		for _, comment := range thread.Comments {
 			text.WriteString(part(fmt.Sprintf("remark %s on %s", thread.ID, thread.Anchor), comment.Author, comment.Body))
 		}
+	}
+	return text.String()
+}
+
+// promptLog is how much of the end of a log is in a prompt, in bytes.
+const promptLog = 4 << 10
+
+func checksPart(a Assignment) string {
+	if a.Pull == nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, check := range a.Pull.Checks {
+		said := check.Name + "\n" + check.Description + "\n" + check.URL
+		if log := check.Log; log != "" {
+			said += "\n\nThe end of its log:\n" + strings.ToValidUTF8(log[max(0, len(log)-promptLog):], "")
+		}
+		text.WriteString(part("failed check", "", said))
 	}
 	return text.String()
 }

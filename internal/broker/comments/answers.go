@@ -26,6 +26,10 @@ type question struct {
 // questionOf finds the comment by which the run of a task that waits for an answer has
 // asked: its own, or else the one which says that it waits.
 func (k *Log) questionOf(ctx context.Context, t task.Task) (question, error) {
+	if t.AwaitsApproval() {
+		plan, err := ProposalOf(ctx, k.options.Store, t)
+		return plan.question(t), err
+	}
 	asked, err := k.options.Store.RunActions(ctx, t.ID, t.Generation, outbox.Comment{}.Kind())
 	if err != nil {
 		return question{}, err
@@ -55,7 +59,12 @@ func (k *Log) questionOf(ctx context.Context, t task.Task) (question, error) {
 
 // answeredBy reports whether a change came after the question.
 func (q question) answeredBy(c change, seen items.Snapshot) bool {
-	if !q.asked || c.kind == task.CommentDeleted {
+	return c.kind != task.CommentDeleted && q.before(c.comment, seen)
+}
+
+// before reports whether a comment was written, or edited, after the question.
+func (q question) before(c task.Comment, seen items.Snapshot) bool {
+	if !q.asked {
 		return false
 	}
 	place := func(id string) int {
@@ -65,13 +74,13 @@ func (q question) answeredBy(c change, seen items.Snapshot) bool {
 	if asked >= 0 {
 		at = seen.Comments[asked].CreatedAt
 	}
-	when := c.comment.CreatedAt
-	if c.comment.Edited() {
-		when = c.comment.UpdatedAt
+	when := c.CreatedAt
+	if c.Edited() {
+		when = c.UpdatedAt
 	}
 	// Forges keep seconds: of two comments in one second, their order tells.
-	if when.Equal(at) && asked >= 0 && c.comment.Kind == task.ItemComment && !c.comment.Edited() {
-		return place(c.comment.ID) > asked
+	if when.Equal(at) && asked >= 0 && c.Kind == task.ItemComment && !c.Edited() {
+		return place(c.ID) > asked
 	}
 	return !when.Before(at)
 }

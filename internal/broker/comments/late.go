@@ -37,6 +37,16 @@ type pendingComment struct {
 	was   string            // what the run was told that it says; empty if it was not told of it
 	last  task.CommentEntry // without the text
 	same  bool              // it says again what it said then
+	short string            // the text, if it is short
+}
+
+// change is what the changes of the comment come to, empty if there is nothing to tell.
+func (c *pendingComment) change() task.CommentChange {
+	net := task.Net(c.first, c.last.Change)
+	if net == task.CommentEdited && c.same {
+		return ""
+	}
+	return net
 }
 
 // Late returns what the run was not told of before its end, in the order in which it was
@@ -57,8 +67,8 @@ func Late(ctx context.Context, from Store, t task.Task) ([]notice.Late, error) {
 	}
 	var late []notice.Late
 	for _, one := range pending {
-		change, comment := task.Net(one.first, one.last.Change), one.last.Comment
-		if change == "" || change == task.CommentEdited && one.same {
+		change, comment := one.change(), one.last.Comment
+		if change == "" {
 			continue
 		}
 		late = append(late, notice.Late{Author: comment.Author, Kind: comment.Kind, About: comment.About, Change: change})
@@ -92,6 +102,9 @@ func pendingComments(ctx context.Context, from Store, id task.ID, after int64) (
 				all = append(all, one)
 			}
 			one.same = len(entry.Body) <= longestBefore && entry.Body == one.was
+			if one.short = ""; len(entry.Body) <= longestApproval {
+				one.short = entry.Body
+			}
 			entry.Body, entry.Before = "", ""
 			one.last = entry
 		}

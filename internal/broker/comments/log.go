@@ -162,7 +162,7 @@ func presentIn(entries []task.CommentEntry) []task.CommentEntry {
 func (k *Log) Update(ctx context.Context, t task.Task, seen items.Snapshot) error {
 	var open question
 	if k.options.Disabled {
-		if !t.AwaitsAnswer() {
+		if !t.AwaitsPeople() {
 			return nil
 		}
 		var err error
@@ -186,7 +186,7 @@ func (k *Log) Update(ctx context.Context, t task.Task, seen items.Snapshot) erro
 				continue
 			}
 			entry := task.CommentEntry{Change: c.kind, Comment: c.comment, At: k.options.Now()}
-			earlier := func() (bool, error) { return k.commentedBefore(ctx, t, c.comment.Author) }
+			earlier := func() (bool, error) { return k.CommentedBefore(ctx, t, c.comment.Author) }
 			if err := k.judge(ctx, seen.Item, c, &entry, earlier); err != nil {
 				return nil, err
 			}
@@ -343,8 +343,8 @@ func (k *Log) judge(ctx context.Context, item forge.Item, c change, entry *task.
 	return err
 }
 
-// commentedBefore reports whether someone had commented before the task began.
-func (k *Log) commentedBefore(ctx context.Context, t task.Task, login string) (bool, error) {
+// CommentedBefore reports whether someone had commented before the task began.
+func (k *Log) CommentedBefore(ctx context.Context, t task.Task, login string) (bool, error) {
 	start, err := k.options.Store.CommentsStart(ctx, t.ID)
 	if err != nil {
 		return false, err

@@ -35,8 +35,8 @@ func (i *Intake) development(ctx context.Context, item forge.Item, bot string) e
 		return err
 	case !t.State.Active():
 		return i.again(ctx, item, t, wanted, bot)
-	case wanted || item.State == forge.Open && (i.options.KeepUnassigned || t.Cause == task.ReasonChangesRequested):
-		// A reviewer's wish is carried out whether or not the bot was ever assigned; see takenOff.
+	case wanted || item.State == forge.Open && (i.options.KeepUnassigned || t.Cause.FixUp()):
+		// A fix-up is carried out whether or not the bot was ever assigned; see takenOff.
 		return i.describe(ctx, item, t)
 	default:
 		return i.unwanted(ctx, item, t, bot)
@@ -99,7 +99,7 @@ func (i *Intake) asked(ctx context.Context, item task.Key, actor, what string) (
 // again decides about an item whose task has ended.
 func (i *Intake) again(ctx context.Context, item forge.Item, t task.Task, wanted bool, bot string) error {
 	released := t.Released || t.State == task.Stopped &&
-		(t.Reason == task.ReasonUnassigned && t.Cause != task.ReasonChangesRequested || t.Reason == task.ReasonItemClosed)
+		(t.Reason == task.ReasonUnassigned && !t.Cause.FixUp() || t.Reason == task.ReasonItemClosed)
 	switch {
 	case wanted && released:
 		return i.begin(ctx, item, bot)
@@ -133,7 +133,7 @@ func (i *Intake) describe(ctx context.Context, item forge.Item, t task.Task) err
 		return nil // it was told
 	}
 	otherwise := t.Role
-	if t.Cause != task.ReasonChangesRequested {
+	if !t.Cause.FixUp() {
 		var err error
 		if otherwise, err = i.unlabeledRole(ctx, item); err != nil {
 			return err

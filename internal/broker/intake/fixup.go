@@ -42,7 +42,7 @@ func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
 	if ours {
 		otherwise = origin.Role
 	}
-	return i.assignFixUp(ctx, pull, otherwise, occasionOf(newest))
+	return i.assignFixUp(ctx, pull, otherwise, task.ReasonChangesRequested, occasionOf(newest))
 }
 
 // leave reports whether nothing follows from a review that asks for changes: something was
@@ -62,7 +62,7 @@ func (i *Intake) leave(ctx context.Context, pull forge.Item, review forge.Review
 
 // handedOver reports whether people have taken the work on a pull request from us: they have
 // stopped the last task on it or that of its issue, or taken the bot off the issue. Our own
-// reviews lead to nothing then.
+// reviews and conflicts with the base lead to nothing then.
 func (i *Intake) handedOver(ctx context.Context, last, origin task.Task) (bool, error) {
 	for _, t := range []task.Task{last, origin} {
 		if t.State == task.Stopped && (t.Reason == task.ReasonUnassigned || t.Reason == task.ReasonStopRequested) {
@@ -81,9 +81,9 @@ func (i *Intake) handedOver(ctx context.Context, last, origin task.Task) (bool, 
 	return issue.State == forge.Open && !issue.AssignedTo(bot), err
 }
 
-// assignFixUp makes the task of a review that asks for changes, with a role unless the pull
-// request has another.
-func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise task.Role, occasion string) error {
+// assignFixUp makes a task that continues the work of a pull request, with a role unless the
+// pull request has another.
+func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise task.Role, reason task.Reason, occasion string) error {
 	as, err := i.description(ctx, pull, otherwise, "")
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise tas
 	}
 	return i.assign(ctx, store.NewTask{
 		Key: pull.Key, Type: task.Development, Role: as.Role, Title: as.Title, URL: as.URL, Priority: as.Priority,
-		Branch: assignment.BranchOf(pull), Reason: task.ReasonChangesRequested, Occasion: occasion, AssignedOn: on,
+		Branch: assignment.BranchOf(pull), Reason: reason, Occasion: occasion, AssignedOn: on,
 	})
 }
 

@@ -22,8 +22,8 @@ import (
 // in an orderly way, if there is one.
 type StopFunc func(ctx context.Context, t task.Task, reason task.Reason) error
 
-// Options is what intake needs. All but Trust, Stop, OutboxChanged and Log have to
-// be set.
+// Options is what intake needs. All but Facts, BranchCommit, Trust, Stop, OutboxChanged and
+// Log have to be set.
 type Options struct {
 	Tasks     store.Tasks
 	Outbox    Outbox
@@ -31,6 +31,9 @@ type Options struct {
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *items.Snapshots
 	Verdicts  verdicts.Reader
+	Facts     Facts // nil if checks are not followed
+	// BranchCommit is the newest commit of a branch, or "" if there is none.
+	BranchCommit func(ctx context.Context, in task.Repository, branch string) (string, error)
 	// Trust is told which repositories are worked on; nil means nobody is.
 	Trust *items.WebhookTrust
 	// Scope tells the repositories that are worked on from the others.
@@ -45,6 +48,8 @@ type Options struct {
 	// TakenUp reports whether the last run of a task has taken a review up; see
 	// Log.TakenUp in package comments. Nil means that no run takes up reviews.
 	TakenUp func(ctx context.Context, t task.Task, review forge.Review) (bool, error)
+	// Merges tells whether pull requests of ours still merge. Nil means that nobody looks.
+	Merges MergesFunc
 	// KeepUnassigned lets tasks go on when the bot is taken off their items.
 	KeepUnassigned bool
 	Stop           StopFunc // nil means that a task is stopped at once, whatever it does
@@ -74,11 +79,16 @@ type Intake struct {
 	options Options
 
 	queue *items.Queue // of what is to be looked at
+	bases *items.Queue // of pull requests of ours that may no longer merge
 
 	mu      sync.Mutex
 	due     map[task.Key]time.Time // when an item is worth another look
 	unclear map[task.Key]string    // role labels that were logged because they are unclear
+	tried   map[task.Key]tried     // open pull requests of ours
 	soon    chan struct{}          // has room for one: a due time has come in
+
+	checkStates map[task.Key]checkState // of pull requests
+	checked     chan checkedCommit      // that webhooks have named
 
 	background lifecycle.Group
 }
@@ -92,7 +102,8 @@ func New(options Options) *Intake {
 		options.OutboxChanged = func() {}
 	}
 	return &Intake{
-		options: options, queue: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, soon: make(chan struct{}, 1),
+		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{},
+		soon: make(chan struct{}, 1), checkStates: map[task.Key]checkState{}, checked: make(chan checkedCommit, maxChecked),
 	}
 }
 
@@ -103,8 +114,17 @@ func (i *Intake) Start(ctx context.Context) {
 		if !change.Listed { // else Sync looks at them
 			i.queue.Add(change.Items...)
 		}
+		if change.Pushed {
+			i.pushed(change.Repository)
+		}
+		if change.Checked != "" {
+			select {
+			case i.checked <- checkedCommit{change.Repository, change.Checked}:
+			default: // a sync finds those that have not ended
+			}
+		}
 	})
-	run := []func(context.Context){i.remind, func(ctx context.Context) {
+	run := []func(context.Context){i.remind, i.tryOn, i.followChecks, func(ctx context.Context) {
 		<-ctx.Done()
 		stop()
 	}}
@@ -192,7 +212,7 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 		return errors.Join(err, i.ended(ctx, item))
 	}
 	if key.Kind == task.Pull {
-		err = errors.Join(err, i.fixUp(ctx, item))
+		err = errors.Join(err, i.fixUp(ctx, item), i.mergeBase(ctx, item), i.checks(ctx, item))
 	}
 	if item.HasLabel(i.options.Rules.ReviewLabel) {
 		return errors.Join(err, i.reviews(ctx, item))
@@ -219,7 +239,12 @@ func (i *Intake) read(ctx context.Context, key task.Key, maxAge time.Duration) (
 func (i *Intake) ended(ctx context.Context, item forge.Item) error {
 	i.mu.Lock()
 	delete(i.unclear, item.Key)
+	delete(i.checkStates, item.Key)
 	i.mu.Unlock()
+	i.forget(item.Key)
+	if item.State == forge.Merged {
+		i.pushed(item.Key.Repo())
+	}
 	review, err := i.options.Tasks.TaskOf(ctx, item.Key, task.Review)
 	switch {
 	case err == nil && review.State.Active():

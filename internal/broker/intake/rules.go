@@ -17,6 +17,10 @@ type Rules struct {
 	ReviewLabel  string
 	ReviewDelay  time.Duration
 	ReviewRounds int // how often our own reviews of one pull request may ask for changes
+
+	OnCheckFailure OnCheckFailure
+	CheckRounds    int           // how often in a row failed checks of one pull request lead to a task
+	CheckGiveUp    time.Duration // how long checks that do not end are asked for
 }
 
 // looksLikeRole is how role labels are written: in capitals.

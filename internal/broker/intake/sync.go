@@ -77,7 +77,7 @@ func (i *Intake) syncRepository(ctx context.Context, from forge.Forge, repositor
 			err = errors.Join(err, fmt.Errorf("%s: %w", key, failed))
 		}
 	}
-	return err
+	return errors.Join(err, i.syncBases(ctx, task.Repository{Forge: from.Name(), Name: repository}))
 }
 
 // age is how old the snapshot of an item may be. The board is at hand.
@@ -120,6 +120,9 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 		if t.Type == task.Development && !t.State.Active() && listed[t.Key] {
 			found.settle(t.Key)
 		}
+	}
+	for _, key := range i.dueChecks(task.Repository{Forge: from.Name(), Name: repository}) {
+		found.need(key)
 	}
 	return found.list(), failed
 }

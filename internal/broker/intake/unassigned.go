@@ -12,7 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Tasks that reviewers or labels ask for do not need the bot to be assigned anywhere. But
+// Fix-ups and tasks that labels ask for do not need the bot to be assigned anywhere. But
 // where it is assigned, to the pull request or to the issue that it belongs to, taking it
 // off is a wish to stop. So each such task has a list of the items on which the bot was seen
 // since it was assigned.
@@ -54,7 +54,7 @@ func (i *Intake) takenOff(ctx context.Context, item forge.Item, bot string, maxA
 // followsItem reports whether a task is there because the bot is on its item, and for no
 // other reason: see development.
 func followsItem(t task.Task) bool {
-	return t.Type == task.Development && t.Cause != task.ReasonChangesRequested
+	return t.Type == task.Development && !t.Cause.FixUp()
 }
 
 // stillOn looks at all items that a task belongs to: those on which the bot is are noted,

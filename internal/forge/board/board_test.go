@@ -25,6 +25,7 @@ func TestConformance(t *testing.T) {
 			"Moved":          "repositories on the board are not renamed",
 			"WrittenChanges": "reviews on the board are not changed",
 			"Dismissed":      "nor dismissed",
+			"CheckLog":       "the board has no jobs that print logs",
 		},
 	})
 }

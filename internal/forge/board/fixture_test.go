@@ -245,3 +245,8 @@ func (f *fixture) Merge(t testing.TB, key task.Key, actor string) {
 	_, err := f.board.As(actor).Merge(t.Context(), key)
 	check(t, err)
 }
+
+func (f *fixture) Check(t testing.TB, _, _, _ string, _ forge.StatusState, _ string) {
+	t.Helper()
+	t.Fatal("the board has no jobs that print logs")
+}

@@ -329,3 +329,23 @@ func TestUnassign(t *testing.T) {
 		t.Errorf("assigned to %q, want %q", item.Assignees, writer)
 	}
 }
+
+// Who may only read neither merges nor resolves the threads of others' pull requests.
+func TestReadersNeitherMergeNorResolve(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx := t.Context()
+	name := f.Repository(t)
+	head := f.Commit(t, name, "topic", map[string]string{"x": "x\n"})
+	key := f.Pull(t, name, f.Person(t, name, forge.WriteAccess), "topic", "main", "A change", "")
+	reader := f.Person(t, name, forge.ReadAccess)
+	f.Review(t, key, reader, forge.Remark, "", map[forge.Anchor]string{{Path: "x", Side: forge.NewSide, Line: 1}: "Why?"})
+	threads, err := f.bot.ReviewThreads(ctx, key)
+	check(t, err)
+	wantCode(t, "a reader who resolves", f.board.As(reader).ResolveThread(ctx, key, threads[0].ID), task.Forbidden)
+	wantCode(t, "a reader who merges", f.board.As(reader).MergePull(ctx, key, head), task.Forbidden)
+	check(t, f.bot.ResolveThread(ctx, key, threads[0].ID))
+	if reviews, err := f.bot.Reviews(ctx, key); err != nil || len(reviews) != 0 {
+		t.Errorf("that a thread was resolved shows as a review: %+v, %v", reviews, err)
+	}
+}

@@ -150,7 +150,33 @@ func (f *Forge) Merge(ctx context.Context, key task.Key) (forge.Item, error) {
 	if pull.State != store.BoardOpen {
 		return forge.Item{}, task.Errorf(task.Conflict, "%s is %s", key, pull.State)
 	}
-	if err := f.board.merge(ctx, pull, f.self); err != nil {
+	head, err := f.board.requireBranch(ctx, pull.Repository, pull.Head)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	return f.merge(ctx, key, pull, head)
+}
+
+// MergePull merges a pull request as a person would.
+func (f *Forge) MergePull(ctx context.Context, key task.Key, head string) error {
+	pull, err := f.pull(ctx, key, forge.WriteAccess)
+	if err != nil || pull.State == store.BoardMerged {
+		return err
+	}
+	item, err := f.whole(ctx, pull)
+	if err != nil {
+		return err
+	}
+	if err := forge.Mergeable(item, head); err != nil {
+		return err
+	}
+	_, err = f.merge(ctx, key, pull, head)
+	return err
+}
+
+// merge merges the head of a pull request and notes it.
+func (f *Forge) merge(ctx context.Context, key task.Key, pull store.BoardItem, head string) (forge.Item, error) {
+	if err := f.board.merge(ctx, pull, head, f.self); err != nil {
 		return forge.Item{}, err
 	}
 	merged := store.BoardMerged
@@ -166,11 +192,7 @@ func (f *Forge) Merge(ctx context.Context, key task.Key) (forge.Item, error) {
 
 // merge makes the merge in git. If it was made before and only not noted, nothing
 // is left to merge, and that is well.
-func (b *Board) merge(ctx context.Context, pull store.BoardItem, author string) error {
-	head, err := b.requireBranch(ctx, pull.Repository, pull.Head)
-	if err != nil {
-		return err
-	}
+func (b *Board) merge(ctx context.Context, pull store.BoardItem, head, author string) error {
 	base, err := b.requireBranch(ctx, pull.Repository, pull.Base)
 	if err != nil {
 		return err
@@ -254,8 +276,8 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 	}))
 }
 
-// Statuses returns the last status of each context.
-func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forge.CommitStatus, error) {
+// Checks returns the newest status of each context.
+func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.Check, error) {
 	if err := f.requireRepository(ctx, repository, forge.ReadAccess); err != nil {
 		return nil, err
 	}
@@ -263,11 +285,19 @@ func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forg
 	if err != nil {
 		return nil, storeError("read the statuses of a commit", err)
 	}
-	var statuses []forge.CommitStatus
+	var checks []forge.Check
 	for _, one := range found {
-		statuses = append(statuses, forge.CommitStatus{
-			Commit: one.Commit, Context: one.Context, State: forge.StatusState(one.State), Description: one.Description, URL: one.URL,
+		checks = append(checks, forge.Check{
+			Name: one.Context, State: forge.StatusState(one.State), Description: one.Description, URL: one.URL, At: one.UpdatedAt,
 		})
 	}
-	return statuses, nil
+	return forge.NewestChecks(checks), nil
+}
+
+// CheckLog finds none: nothing runs on the board that prints one.
+func (f *Forge) CheckLog(ctx context.Context, repository string, check forge.Check, _ int) (string, error) {
+	if err := f.requireRepository(ctx, repository, forge.ReadAccess); err != nil {
+		return "", err
+	}
+	return "", task.Errorf(task.NotFound, "the board has no log of the check %q", check.Name)
 }

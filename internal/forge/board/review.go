@@ -61,6 +61,8 @@ type remark struct {
 	Line   int        `json:"line"`
 	Body   string     `json:"body"`
 	Thread string     `json:"thread,omitempty"`
+	// Resolved says that this is no comment but that somebody resolved the thread.
+	Resolved bool `json:"resolved,omitempty"`
 }
 
 func (r remark) anchor() forge.Anchor { return forge.Anchor{Path: r.Path, Side: r.Side, Line: r.Line} }
@@ -128,6 +130,10 @@ func (f *Forge) ReviewThreads(ctx context.Context, key task.Key) ([]forge.Review
 				threads = append(threads, forge.ReviewThread{ID: id, Anchor: one.anchor()})
 			}
 			at := of[thread]
+			if one.Resolved {
+				threads[at].Resolved = true
+				continue
+			}
 			threads[at].Comments = append(threads[at].Comments, task.Comment{
 				ID: id, Kind: task.ReviewComment, Author: show(review.Author), Body: one.Body,
 				CreatedAt: review.CreatedAt, UpdatedAt: review.CreatedAt,
@@ -311,4 +317,26 @@ func (f *Forge) addReply(ctx context.Context, key task.Key, thread forge.ReviewT
 	return task.Comment{
 		ID: remarkID(made.ID, 0), Kind: task.ReviewComment, Author: made.Author, Body: body, CreatedAt: made.At, UpdatedAt: made.At,
 	}, nil
+}
+
+// ResolveThread marks a review thread as resolved. It is for the author of the pull request
+// and for who may write.
+func (f *Forge) ResolveThread(ctx context.Context, key task.Key, id string) error {
+	pull, err := f.pull(ctx, key, forge.ReadAccess)
+	if err != nil {
+		return err
+	}
+	if !task.SameLogin(pull.Author, f.self) {
+		if err := f.require(ctx, key.Repository, forge.WriteAccess); err != nil {
+			return err
+		}
+	}
+	thread, err := f.thread(ctx, key, id)
+	if err != nil || thread.Resolved {
+		return err
+	}
+	_, err = f.addReview(ctx, key, store.BoardReview{
+		Repository: key.Repository, Number: key.Number, Author: f.self, Verdict: store.BoardRemark,
+	}, []remark{{Thread: thread.ID, Resolved: true}})
+	return err
 }

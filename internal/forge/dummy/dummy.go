@@ -49,7 +49,8 @@ type repository struct {
 	forge.Repository
 	branches map[string]string // to commits
 	access   map[string]forge.Access
-	statuses map[string]map[string]forge.CommitStatus // by commit and context
+	checks   map[string]map[string]forge.Check // by commit and name
+	logs     map[string]string                 // of checks, by id
 	remote   forge.Remote
 	last     int64
 }
@@ -108,7 +109,7 @@ func (f *Forge) AddRepository(name string, remote forge.Remote) {
 	f.repositories[name] = &repository{
 		Repository: forge.Repository{Name: name, DefaultBranch: "main", URL: "https://forge.invalid/" + name},
 		branches:   map[string]string{}, access: map[string]forge.Access{},
-		statuses: map[string]map[string]forge.CommitStatus{}, remote: remote,
+		checks: map[string]map[string]forge.Check{}, logs: map[string]string{}, remote: remote,
 	}
 }
 

@@ -18,11 +18,13 @@ type fixture struct {
 	names atomic.Int64
 }
 
-// TestWritten holds the dummy to the rules about what people write, of which the tests of
-// others make use.
+// TestWritten holds the dummy to the rules about what people write, and to those about
+// checks and merging, of which the tests of others make use.
 func TestWritten(t *testing.T) {
 	t.Parallel()
-	forgetest.Run(t, &fixture{dummy: dummy.New(task.Gitea, "bot")}, forgetest.Options{Only: []string{"Written", "WrittenChanges", "Dismissed"}})
+	forgetest.Run(t, &fixture{dummy: dummy.New(task.Gitea, "bot")}, forgetest.Options{Only: []string{
+		"Written", "WrittenChanges", "Dismissed", "Checks", "ManyChecks", "CheckLog", "ResolveThread", "MergePull",
+	}})
 }
 
 func (f *fixture) Forge() forge.Forge { return f.dummy }
@@ -78,3 +80,9 @@ func (f *fixture) EditReview(_ testing.TB, key task.Key, _, id, body string) {
 }
 
 func (f *fixture) Dismiss(_ testing.TB, key task.Key, _, id string) { f.dummy.Dismiss(key, id) }
+
+func (f *fixture) Close(_ testing.TB, key task.Key, _ string) { f.dummy.Close(key) }
+
+func (f *fixture) Check(_ testing.TB, repository, commit, name string, state forge.StatusState, log string) {
+	f.dummy.SetCheck(repository, commit, forge.Check{Name: name, State: state}, log)
+}

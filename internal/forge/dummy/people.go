@@ -3,6 +3,7 @@ package dummy
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -31,6 +32,38 @@ func (f *Forge) AddReview(key task.Key, review forge.Review) forge.Review {
 	on.reviews = append(on.reviews, review)
 	on.UpdatedAt = f.moment()
 	return review
+}
+
+// SetCheck sets what a check says about a commit and, if log is not empty, what it printed.
+func (f *Forge) SetCheck(repository, commit string, check forge.Check, log string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.repositories[repository]
+	if log != "" {
+		check.ID = f.id()
+		r.logs[check.ID] = log
+	}
+	r.set(commit, check, f.moment())
+}
+
+// set keeps what a check says about a commit.
+func (r *repository) set(commit string, check forge.Check, now time.Time) {
+	if r.checks[commit] == nil {
+		r.checks[commit] = map[string]forge.Check{}
+	}
+	check.At = now
+	r.checks[commit][check.Name] = check
+}
+
+// AddReaction gives a reaction to a comment as someone else, or takes it back.
+func (f *Forge) AddReaction(key task.Key, comment, login string, reaction forge.Reaction, on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one, i := forge.ReactionBy{Reaction: reaction, Login: login}, f.items[key]
+	i.reactions[comment] = slices.DeleteFunc(i.reactions[comment], func(r forge.ReactionBy) bool { return r == one })
+	if on {
+		i.reactions[comment] = append(i.reactions[comment], one)
+	}
 }
 
 // Label puts a label on an item or takes it off, as a person would.

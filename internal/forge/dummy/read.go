@@ -201,16 +201,31 @@ func (f *Forge) Reactions(ctx context.Context, target forge.Target) (all []forge
 	return all, err
 }
 
-// Statuses implements forge.Statuses.
-func (f *Forge) Statuses(ctx context.Context, name, commit string) (all []forge.CommitStatus, err error) {
-	err = f.onRepository(ctx, "Statuses", name, commit, func(r *repository) error {
-		for _, status := range r.statuses[commit] {
-			all = append(all, status)
+// Checks implements forge.Checks.
+func (f *Forge) Checks(ctx context.Context, name, commit string) (all []forge.Check, err error) {
+	err = f.onRepository(ctx, "Checks", name, commit, func(r *repository) error {
+		for _, check := range r.checks[commit] {
+			all = append(all, check)
 		}
-		slices.SortFunc(all, func(a, b forge.CommitStatus) int { return strings.Compare(a.Context, b.Context) })
+		all = forge.NewestChecks(all)
 		return nil
 	})
 	return all, err
+}
+
+// CheckLog implements forge.Checks.
+func (f *Forge) CheckLog(ctx context.Context, name string, check forge.Check, maxBytes int) (log string, err error) {
+	err = f.onRepository(ctx, "CheckLog", name, check.ID, func(r *repository) error {
+		whole, found := r.logs[check.ID]
+		if !found {
+			return task.Errorf(task.NotFound, "there is no log of the check %s", check.Name)
+		}
+		end := forge.NewLogEnd(maxBytes)
+		_, _ = end.Write([]byte(whole))
+		log = end.String()
+		return nil
+	})
+	return log, err
 }
 
 // Remote implements forge.Git.

@@ -171,6 +171,18 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, thread string, post for
 	return made, err
 }
 
+// ResolveThread implements forge.Reviewer.
+func (f *Forge) ResolveThread(ctx context.Context, key task.Key, thread string) error {
+	return f.onPull(ctx, "ResolveThread", key, thread, func(i *item) error {
+		at := slices.IndexFunc(i.threads, func(t forge.ReviewThread) bool { return t.ID == thread })
+		if at < 0 {
+			return notFound("thread " + thread)
+		}
+		i.threads[at].Resolved = true
+		return nil
+	})
+}
+
 // React implements forge.Reactor.
 func (f *Forge) React(ctx context.Context, target forge.Target, reaction forge.Reaction) error {
 	return f.onItem(ctx, "React", target.Key, string(reaction), func(i *item) error {
@@ -194,10 +206,23 @@ func (f *Forge) Unreact(ctx context.Context, target forge.Target, reaction forge
 // SetStatus implements forge.Statuses.
 func (f *Forge) SetStatus(ctx context.Context, name string, status forge.CommitStatus) error {
 	return f.onRepository(ctx, "SetStatus", name, status.Context, func(r *repository) error {
-		if r.statuses[status.Commit] == nil {
-			r.statuses[status.Commit] = map[string]forge.CommitStatus{}
+		r.set(status.Commit, forge.Check{
+			Name: status.Context, State: status.State, Description: status.ShortDescription(), URL: status.URL,
+		}, f.moment())
+		return nil
+	})
+}
+
+// MergePull implements forge.Merger.
+func (f *Forge) MergePull(ctx context.Context, key task.Key, head string) error {
+	return f.onPull(ctx, "MergePull", key, head, func(i *item) error {
+		if i.State == forge.Merged {
+			return nil
 		}
-		r.statuses[status.Commit][status.Context] = status
+		if err := forge.Mergeable(i.Item, head); err != nil {
+			return err
+		}
+		i.State, i.UpdatedAt = forge.Merged, f.moment()
 		return nil
 	})
 }

@@ -75,6 +75,9 @@ type Code interface {
 	EditReview(t testing.TB, key task.Key, author, id, body string)
 	// Dismiss dismisses a review. The actor has AdminAccess.
 	Dismiss(t testing.TB, key task.Key, actor, id string)
+	// Check lets a job of continuous integration say something about a commit, and
+	// print a log.
+	Check(t testing.TB, repository, commit, name string, state forge.StatusState, log string)
 	// Merge merges a pull request.
 	Merge(t testing.TB, key task.Key, actor string)
 }

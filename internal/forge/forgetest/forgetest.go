@@ -70,6 +70,12 @@ func Run(t *testing.T, fixture Fixture, options Options) {
 		{"Dismissed", (*suite).dismissed},
 		{"Reactions", (*suite).reactions},
 		{"Statuses", (*suite).statuses},
+		{"Checks", (*suite).checks},
+		{"ManyChecks", (*suite).manyChecks},
+		{"CheckLog", (*suite).checkLog},
+		{"ResolveThread", (*suite).resolveThread},
+		{"MergePull", (*suite).mergePull},
+		{"MergedFiles", (*suite).mergedFiles},
 		{"Context", (*suite).context},
 	} {
 		if why, without := options.Without[one.name]; without {

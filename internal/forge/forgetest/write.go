@@ -276,7 +276,7 @@ func (s *suite) statuses(t *testing.T) {
 	ctx, f := t.Context(), s.Forge()
 	name := s.Repository(t)
 	head := s.Commit(t, name, "topic", map[string]string{"x": "x\n"})
-	if got := must[[]forge.CommitStatus](t)(f.Statuses(ctx, name, head)); len(got) != 0 {
+	if got := must[[]forge.Check](t)(f.Checks(ctx, name, head)); len(got) != 0 {
 		t.Errorf("statuses from the start: %v", got)
 	}
 	review := forge.CommitStatus{Commit: head, Context: "toryo/review", State: forge.StatusPending, Description: "at work", URL: "https://toryo.example/tasks/1"}
@@ -285,14 +285,21 @@ func (s *suite) statuses(t *testing.T) {
 	try(t, f.SetStatus(ctx, name, review))
 	review.State, review.Description = forge.StatusSuccess, "approved"
 	try(t, f.SetStatus(ctx, name, review))
-	got := must[[]forge.CommitStatus](t)(f.Statuses(ctx, name, head))
-	if diff := difference([]forge.CommitStatus{review, tests}, got); diff != "" {
+	got := must[[]forge.Check](t)(f.Checks(ctx, name, head))
+	for at := range got {
+		got[at].ID, got[at].At = "", time.Time{}
+	}
+	want := []forge.Check{
+		{Name: review.Context, State: review.State, Description: review.Description, URL: review.URL},
+		{Name: tests.Context, State: tests.State, Description: tests.Description},
+	}
+	if diff := difference(want, got); diff != "" {
 		t.Error(diff)
 	}
 	long := forge.CommitStatus{Commit: head, Context: "toryo/long", State: forge.StatusError, Description: strings.Repeat("é\n", 300)}
 	try(t, f.SetStatus(ctx, name, long))
-	for _, one := range must[[]forge.CommitStatus](t)(f.Statuses(ctx, name, head)) {
-		if one.Context == long.Context && one.Description != long.ShortDescription() {
+	for _, one := range must[[]forge.Check](t)(f.Checks(ctx, name, head)) {
+		if one.Name == long.Context && one.Description != long.ShortDescription() {
 			t.Errorf("description %q, want %q", one.Description, long.ShortDescription())
 		}
 	}

@@ -286,3 +286,8 @@ func (f *fixture) Merge(t testing.TB, key task.Key, actor string) {
 		t.Fatalf("%s is not merged", key)
 	}
 }
+
+func (f *fixture) Check(t testing.TB, _, _, _ string, _ forge.StatusState, _ string) {
+	t.Helper()
+	t.Fatal("jobs need a runner, which the server of the tests does not have")
+}

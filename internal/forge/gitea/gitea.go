@@ -80,13 +80,10 @@ func (f *Forge) request(ctx context.Context, method, path string, in, out any) (
 		}
 		body = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, f.url+"/api/v1"+path, body)
+	request, err := f.newRequest(ctx, method, path, body)
 	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
+		return nil, err
 	}
-	request.Header.Set("Authorization", "token "+f.token)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "toryo")
 	answer, err := f.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("send the request: %w", err)
@@ -94,8 +91,7 @@ func (f *Forge) request(ctx context.Context, method, path string, in, out any) (
 	defer func() { _ = answer.Body.Close() }()
 	response := &sdk.Response{Response: answer}
 	if answer.StatusCode/100 != 2 {
-		reason, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
-		return response, fmt.Errorf("status %d: %s", answer.StatusCode, reason)
+		return response, refusal(answer)
 	}
 	if out == nil {
 		return response, nil
@@ -104,6 +100,23 @@ func (f *Forge) request(ctx context.Context, method, path string, in, out any) (
 		return response, fmt.Errorf("read the answer: %w", err)
 	}
 	return response, nil
+}
+
+func (f *Forge) newRequest(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, f.url+"/api/v1"+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	request.Header.Set("Authorization", "token "+f.token)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "toryo")
+	return request, nil
+}
+
+// refusal is what an answer says that is none.
+func refusal(answer *http.Response) error {
+	reason, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+	return fmt.Errorf("status %d: %s", answer.StatusCode, reason)
 }
 
 // callError makes the error of a request that failed, and nil of none.
@@ -174,7 +187,11 @@ func locatePull(key task.Key) (address, error) {
 }
 
 func (a address) path(kind string) string {
-	return fmt.Sprintf("/repos/%s/%s/%s/%d", url.PathEscape(a.owner), url.PathEscape(a.name), kind, a.number)
+	return fmt.Sprintf("%s/%s/%d", a.repository(), kind, a.number)
+}
+
+func (a address) repository() string {
+	return "/repos/" + url.PathEscape(a.owner) + "/" + url.PathEscape(a.name)
 }
 
 // commentID reads the id of a comment, which on Gitea is a number.

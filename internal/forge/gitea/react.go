@@ -1,7 +1,6 @@
 package gitea
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -128,41 +127,4 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 		}
 	}
 	return err
-}
-
-// Statuses returns the last status of each context.
-func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forge.CommitStatus, error) {
-	owner, name, err := split(repository)
-	if err != nil {
-		return nil, err
-	}
-	found, answer, err := pages(func(s *sdk.Status) int64 { return s.ID },
-		func(page sdk.ListOptions) ([]*sdk.Status, *sdk.Response, error) {
-			return f.client(ctx).ListStatuses(owner, name, commit, sdk.ListStatusesOption{ListOptions: page})
-		})
-	if err != nil {
-		return nil, callError("read the statuses of a commit in "+repository, answer, err)
-	}
-	last := map[string]*sdk.Status{}
-	for _, one := range found {
-		if before := last[one.Context]; before == nil || one.ID > before.ID {
-			last[one.Context] = one
-		}
-	}
-	var statuses []forge.CommitStatus
-	for _, one := range last {
-		statuses = append(statuses, forge.CommitStatus{
-			Commit: commit, Context: one.Context, State: stateOf(one.State), Description: forge.Clean(one.Description), URL: one.TargetURL,
-		})
-	}
-	slices.SortFunc(statuses, func(a, b forge.CommitStatus) int { return cmp.Compare(a.Context, b.Context) })
-	return statuses, nil
-}
-
-// stateOf maps Gitea's states; it has a warning besides, which is no obstacle.
-func stateOf(state sdk.StatusState) forge.StatusState {
-	if state == sdk.StatusWarning {
-		return forge.StatusSuccess
-	}
-	return forge.StatusState(state)
 }

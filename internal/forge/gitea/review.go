@@ -2,6 +2,7 @@ package gitea
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -195,15 +196,10 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, id string, post forge.P
 	if err != nil {
 		return task.Comment{}, err
 	}
-	threads, err := f.ReviewThreads(ctx, key)
+	thread, err := f.thread(ctx, key, id)
 	if err != nil {
 		return task.Comment{}, err
 	}
-	found := slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return t.ID == id })
-	if found < 0 {
-		return task.Comment{}, task.Errorf(task.NotFound, "%s has no review thread %q", key, id)
-	}
-	thread := threads[found]
 	if post.Repeat {
 		self, err := f.Self(ctx)
 		if err != nil {
@@ -224,4 +220,35 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, id string, post forge.P
 		return task.Comment{}, task.Wrap(task.Unavailable, err, "cannot read the reply that was written on "+key.String())
 	}
 	return lineCommentOf(written[0]), nil
+}
+
+func (f *Forge) thread(ctx context.Context, key task.Key, id string) (forge.ReviewThread, error) {
+	threads, err := f.ReviewThreads(ctx, key)
+	if err != nil {
+		return forge.ReviewThread{}, err
+	}
+	at := slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return t.ID == id })
+	if at < 0 {
+		return forge.ReviewThread{}, task.Errorf(task.NotFound, "%s has no review thread %q", key, id)
+	}
+	return threads[at], nil
+}
+
+// ResolveThread marks a review thread as resolved, by its first comment. Older servers, and
+// Forgejo, do not have the call.
+func (f *Forge) ResolveThread(ctx context.Context, key task.Key, id string) error {
+	at, err := locatePull(key)
+	if err != nil {
+		return err
+	}
+	thread, err := f.thread(ctx, key, id)
+	if err != nil || thread.Resolved {
+		return err
+	}
+	answer, err := f.request(ctx, http.MethodPost, at.repository()+"/pulls/comments/"+id+"/resolve", nil, nil)
+	err = callError("resolve a review thread of "+key.String(), answer, err)
+	if code := task.CodeOf(err); code == task.NotFound || code == task.Conflict { // the comment is there
+		return task.Wrap(task.Unsupported, err, "this server has no call to resolve review threads")
+	}
+	return err
 }

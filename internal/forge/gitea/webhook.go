@@ -15,8 +15,9 @@ var (
 	_ forge.WebhookSigned = SignedWebhook
 )
 
-// WebhookEvents are the events of Gitea and Forgejo that tell of changes to items. A
-// reply on a line of a pull request is sent as a comment on it.
+// WebhookEvents are the events of Gitea and Forgejo that tell of changes to items and
+// of checks. A reply on a line of a pull request is sent as a comment on it. Jobs of Gitea's
+// own set statuses.
 var WebhookEvents = forge.WebhookEvents{
 	{Name: "issues", Title: "Issues", Issue: []forge.ItemChange{forge.TextChanged}},
 	{Name: "issue_assign", Title: "Issue Assigned", Issue: []forge.ItemChange{forge.AssigneesChanged}},
@@ -28,6 +29,7 @@ var WebhookEvents = forge.WebhookEvents{
 	{Name: "pull_request_sync", Title: "Pull Request Synchronized", Pull: []forge.ItemChange{forge.CommitsChanged}},
 	{Name: "pull_request_review", Title: "Pull Request Reviewed", Pull: []forge.ItemChange{forge.ReviewsChanged, forge.ReviewCommentsChanged}},
 	{Name: "pull_request_comment", Title: "Pull Request Comment", Pull: []forge.ItemChange{forge.CommentsChanged, forge.ReviewCommentsChanged}},
+	{Name: "status", Title: "Statuses"},
 }
 
 // hookBody is what we read of a webhook.
@@ -41,6 +43,9 @@ type hookBody struct {
 	Sender struct {
 		Login string `json:"login"`
 	} `json:"sender"`
+	SHA         string    `json:"sha"` // of a status
+	WorkflowJob hookRun   `json:"workflow_job"`
+	WorkflowRun hookRun   `json:"workflow_run"`
 	Comment     *struct{} `json:"comment"`
 	Issue       *hookItem `json:"issue"`
 	PullRequest *hookItem `json:"pull_request"`
@@ -49,6 +54,11 @@ type hookBody struct {
 type hookItem struct {
 	Number      int64     `json:"number"`
 	PullRequest *struct{} `json:"pull_request"` // there if the issue is one
+}
+
+// hookRun is something that ran on a commit.
+type hookRun struct {
+	HeadSHA string `json:"head_sha"`
 }
 
 // ParseWebhook verifies a webhook of Gitea or Forgejo and says what it is about.
@@ -129,6 +139,11 @@ func (h hookBody) enabled(kind task.ItemKind) string {
 func (h hookBody) classify(delivery forge.Delivery) (forge.Delivery, error) {
 	item := task.Key{Forge: task.Gitea, Repository: delivery.Repository, Kind: task.Issue}
 	switch {
+	case delivery.Event == "status":
+		delivery.Enabled = "status"
+		return delivery.OfChecks(h.SHA)
+	case delivery.Event == "workflow_job", delivery.Event == "workflow_run": // which may name a pull request
+		return delivery.OfChecks(cmp.Or(h.WorkflowJob.HeadSHA, h.WorkflowRun.HeadSHA))
 	case h.PullRequest != nil:
 		item.Kind, item.Number = task.Pull, h.PullRequest.Number
 		delivery.Enabled = h.enabled(item.Kind)

@@ -76,6 +76,7 @@ func TestWebhook(t *testing.T) {
 		return forge.Delivery{Kind: forge.ItemsChanged, Enabled: event, Items: []task.Key{{Forge: task.Gitea, Repository: "o/n", Kind: kind, Number: 7}}}
 	}
 	item := func(kind task.ItemKind) forge.Delivery { return enabled("", kind) }
+	hash := strings.Repeat("a1", 20)
 	tests := []struct {
 		name, event, body string
 		want              forge.Delivery
@@ -88,6 +89,11 @@ func TestWebhook(t *testing.T) {
 		{"a refusal", "pull_request_rejected", `{"action":"reviewed","pull_request":{"number":7},` + repository + `}`, enabled("pull_request_review", task.Pull), ""},
 		{"an approval", "pull_request_approved", `{"pull_request":{"number":7},` + repository + `}`, item(task.Pull), ""},
 		{"pushed", "push", `{"ref":"refs/heads/a/b",` + repository + `}`, forge.Delivery{Kind: forge.Pushed, Branch: "a/b"}, ""},
+		{"a status", "status", `{"sha":"` + hash + `","commit":{"id":"x"},` + repository + `}`, forge.Delivery{Kind: forge.ChecksChanged, Enabled: "status", Commit: hash}, ""},
+		{"a job of a pull request", "workflow_job", `{"workflow_job":{"head_sha":"` + hash + `"},"pull_request":{"number":7},` + repository + `}`, forge.Delivery{Kind: forge.ChecksChanged, Commit: hash}, ""},
+		{"a workflow", "workflow_run", `{"workflow_run":{"head_sha":"` + hash + `"},` + repository + `}`, forge.Delivery{Kind: forge.ChecksChanged, Commit: hash}, ""},
+		{"a status of half a commit", "status", `{"sha":"` + hash[1:] + `",` + repository + `}`, forge.Delivery{}, task.Invalid},
+		{"a job of no commit", "workflow_job", `{` + repository + `}`, forge.Delivery{}, task.Invalid},
 		{"something else", "package", `{` + repository + `}`, forge.Delivery{Kind: forge.NothingChanged}, ""},
 		{"a number below one", "issues", `{"issue":{"number":0},` + repository + `}`, forge.Delivery{}, task.Invalid},
 		{"not JSON", "issues", `[`, forge.Delivery{}, task.Invalid},
@@ -202,7 +208,11 @@ func TestOnGiteaWebhookEvents(t *testing.T) {
 		fixture.Assign(t, item, owner, person)
 		fixture.Label(t, item, owner, true, "urgent")
 	}
-	fixture.Commit(t, name, "topic", map[string]string{"y": "y\n"})
+	head := fixture.Commit(t, name, "topic", map[string]string{"y": "y\n"})
+	err := fixture.Forge().SetStatus(t.Context(), name, forge.CommitStatus{Commit: head, Context: "ci", State: forge.StatusFailure})
+	if err != nil {
+		t.Fatal(err)
+	}
 	fixture.Review(t, pull, person, forge.Remark, "A review", nil)
 	for len(missing) > 0 {
 		select {

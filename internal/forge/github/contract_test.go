@@ -43,6 +43,8 @@ var usedPaths = []string{
 	"/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions",
 	"/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions/{reaction_id}",
 	"/repos/{owner}/{repo}/statuses/{sha}", "/repos/{owner}/{repo}/commits/{ref}/status",
+	"/repos/{owner}/{repo}/commits/{ref}/check-runs", "/repos/{owner}/{repo}/actions/jobs/{job_id}/logs",
+	"/repos/{owner}/{repo}/pulls/{pull_number}/merge",
 	"/repos/{owner}/{repo}/branches/{branch}", "/repos/{owner}/{repo}/git/refs",
 }
 

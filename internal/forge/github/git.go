@@ -1,10 +1,8 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"slices"
 
 	gh "github.com/google/go-github/v92/github"
 
@@ -30,33 +28,6 @@ func (f *Forge) SetStatus(ctx context.Context, repository string, status forge.C
 		return callError(err, "set the status %s of a commit in %s", status.Context, repository)
 	}
 	return nil
-}
-
-// Statuses returns the last status of each context on a commit.
-func (f *Forge) Statuses(ctx context.Context, repository, commit string) ([]forge.CommitStatus, error) {
-	at, err := placeOf(repository)
-	if err != nil {
-		return nil, err
-	}
-	if !hash.MatchString(commit) {
-		return nil, task.Errorf(task.Invalid, "%q is not a full commit hash", commit)
-	}
-	var statuses []forge.CommitStatus
-	options := gh.ListOptions{PerPage: perPage}
-	for status, err := range f.client.Repositories.ListCombinedStatusIter(ctx, at.owner, at.name, commit, &options) {
-		if err != nil {
-			return nil, callError(err, "read the statuses of a commit in %s", repository)
-		}
-		statuses = append(statuses, forge.CommitStatus{
-			Commit:      commit,
-			Context:     status.GetContext(),
-			State:       forge.StatusState(status.GetState()),
-			Description: forge.Clean(status.GetDescription()),
-			URL:         status.GetTargetURL(),
-		})
-	}
-	slices.SortFunc(statuses, func(a, b forge.CommitStatus) int { return cmp.Compare(a.Context, b.Context) })
-	return statuses, nil
 }
 
 // Remote returns where git fetches and pushes.

@@ -39,6 +39,7 @@ type Options struct {
 // Forge is the adapter. It implements [forge.Forge].
 type Forge struct {
 	client  *gh.Client
+	plain   *http.Client // sends no credential
 	tokens  tokens
 	app     *appTokens // nil with a token
 	base    *url.URL
@@ -65,9 +66,11 @@ func New(options Options) (*Forge, error) {
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
+	f := &Forge{
+		base: base, graphql: graphqlOf(base), web: webOf(base),
+		plain: &http.Client{Transport: transport, Timeout: client.Timeout, CheckRedirect: noRedirects},
+	}
 	transport = wholeAnswers{transport}
-
-	f := &Forge{base: base, graphql: graphqlOf(base), web: webOf(base)}
 	switch {
 	case (options.Token == "") == (options.App == nil):
 		return nil, task.Errorf(task.BadConfig, "GitHub needs either a token or an App").
@@ -92,7 +95,7 @@ func sdkClient(base *url.URL, timeout time.Duration, transport http.RoundTripper
 		gh.WithHTTPClient(&http.Client{
 			Transport:     transport,
 			Timeout:       timeout,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			CheckRedirect: noRedirects,
 		}),
 		gh.WithURLs(&address, &address),
 		gh.WithUserAgent("toryo"),
@@ -103,6 +106,8 @@ func sdkClient(base *url.URL, timeout time.Duration, transport http.RoundTripper
 	}
 	return client, nil
 }
+
+func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func parseBase(text string) (*url.URL, error) {
 	if text == "" {

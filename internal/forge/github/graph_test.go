@@ -113,6 +113,12 @@ func (s *server) graphData(user *forgeworld.User, operation *ast.OperationDefini
 					item.Draft = field == "convertPullRequestToDraft"
 					return object{field: object{"pullRequest": object{"isDraft": item.Draft}}}, nil
 				}
+				for _, thread := range item.Threads {
+					if fmt.Sprint("PRRT_", thread.ID) == variables["id"] && field == "resolveReviewThread" {
+						thread.Resolved = true
+						return object{field: object{"thread": object{"isResolved": true}}}, nil
+					}
+				}
 			}
 		}
 		return nil, missing
@@ -140,7 +146,7 @@ func (s *server) threadNodes(pull *forgeworld.Item) []object {
 	var nodes []object
 	for _, thread := range pull.Threads {
 		nodes = append(nodes, object{
-			"isResolved": thread.Resolved, "isOutdated": thread.Commit != pull.HeadCommit(s.t),
+			"id": fmt.Sprint("PRRT_", thread.ID), "isResolved": thread.Resolved, "isOutdated": thread.Commit != pull.HeadCommit(s.t),
 			"comments": object{"nodes": []object{{"fullDatabaseId": fmt.Sprint(thread.Comments[0].ID)}}},
 		})
 	}

@@ -14,10 +14,14 @@ const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $aft
     pullRequest(number: $number) {
       reviewThreads(first: 100, after: $after) {
         pageInfo { hasNextPage endCursor }
-        nodes { isResolved isOutdated comments(first: 1) { nodes { fullDatabaseId } } }
+        nodes { id isResolved isOutdated comments(first: 1) { nodes { fullDatabaseId } } }
       }
     }
   }
+}`
+
+const resolveMutation = `mutation($id: ID!) {
+  resolveReviewThread(input: {threadId: $id}) { thread { isResolved } }
 }`
 
 const connectedQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
@@ -91,7 +95,10 @@ type pageInfo struct {
 }
 
 // threadState is what REST does not tell about a review thread.
-type threadState struct{ resolved, outdated bool }
+type threadState struct {
+	node               string
+	resolved, outdated bool
+}
 
 // threadStates returns the state of each review thread by the id of its first
 // comment.
@@ -105,6 +112,7 @@ func (f *Forge) threadStates(ctx context.Context, at place) (map[string]threadSt
 					ReviewThreads struct {
 						PageInfo pageInfo
 						Nodes    []struct {
+							ID                     string
 							IsResolved, IsOutdated bool
 							Comments               struct {
 								Nodes []struct{ FullDatabaseID string }
@@ -120,7 +128,7 @@ func (f *Forge) threadStates(ctx context.Context, at place) (map[string]threadSt
 		threads := data.Repository.PullRequest.ReviewThreads
 		for _, thread := range threads.Nodes {
 			for _, first := range thread.Comments.Nodes {
-				states[first.FullDatabaseID] = threadState{thread.IsResolved, thread.IsOutdated}
+				states[first.FullDatabaseID] = threadState{thread.ID, thread.IsResolved, thread.IsOutdated}
 			}
 		}
 		if !threads.PageInfo.HasNextPage {

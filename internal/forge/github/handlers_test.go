@@ -64,7 +64,11 @@ func handlers() map[string]func(*call) reply {
 
 		"POST /statuses/{sha}":      setStatus,
 		"GET /commits/{ref}/status": combinedStatus,
-		"GET /branches/{branch}":    getBranch,
+
+		"GET /commits/{ref}/check-runs":   checkRuns,
+		"GET /actions/jobs/{job_id}/logs": jobLog,
+		"PUT /pulls/{pull_number}/merge":  mergePull,
+		"GET /branches/{branch}":          getBranch,
 	}
 }
 

@@ -287,3 +287,27 @@ func (f *Forge) findReply(ctx context.Context, key task.Key, at place, thread st
 	comment, found := forge.FindMarked(comments, self, marker)
 	return comment, found, nil
 }
+
+// ResolveThread marks a review thread as resolved. Only GraphQL can, by an id of its own.
+func (f *Forge) ResolveThread(ctx context.Context, key task.Key, thread string) error {
+	at, err := placeOfPull(key)
+	if err != nil {
+		return err
+	}
+	states, err := f.threadStates(ctx, at)
+	if err != nil {
+		return callError(err, "read the review threads of %s", key)
+	}
+	state, found := states[thread]
+	if !found {
+		return task.Errorf(task.NotFound, "%s has no review thread %q", key, thread)
+	}
+	if state.resolved {
+		return nil
+	}
+	var data struct{}
+	if err := f.query(ctx, resolveMutation, map[string]any{"id": state.node}, &data); err != nil {
+		return callError(err, "resolve a review thread of %s", key)
+	}
+	return nil
+}

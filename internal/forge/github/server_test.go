@@ -26,6 +26,8 @@ type server struct {
 	URL      string
 	perPage  int // at most; 0 means GitHub's own limit
 	app      *app
+	state    string // of pull requests that could be merged; "" means clean
+	only     string // the one method by which they are merged; "" means each
 }
 
 func newServer(t testing.TB) *server {
@@ -45,6 +47,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.world.ServeGit(w, r)
 	case r.URL.Path == "/api/graphql":
 		s.serveGraph(w, r)
+	case strings.HasPrefix(r.URL.Path, storagePrefix):
+		s.serveLog(w, r)
 	case strings.HasPrefix(r.URL.Path, apiPrefix+"/repositories/"):
 		s.serveByID(w, r)
 	default:
@@ -237,6 +241,7 @@ func (c *call) repository(repo *forgeworld.Repo) object {
 	return object{
 		"id": repo.ID, "name": name, "full_name": repo.Name, "private": true, "default_branch": "main",
 		"html_url": c.URL + "/" + repo.Name, "size": 0, "archived": false, "owner": object{"login": owner},
+		"allow_merge_commit": c.allows("merge"), "allow_squash_merge": c.allows("squash"), "allow_rebase_merge": c.allows("rebase"),
 	}
 }
 
@@ -284,6 +289,7 @@ func (c *call) pull(item *forgeworld.Item) object {
 	if !item.MergedAt.IsZero() {
 		made["merged_at"] = stamp(item.MergedAt)
 	}
+	made["merged"], made["mergeable_state"] = !item.MergedAt.IsZero(), c.mergeableState(item)
 	repository := c.repository(item.Repo)
 	made["head"] = object{"ref": item.Head, "sha": item.HeadCommit(c.t), "repo": repository, "label": item.Head}
 	made["base"] = object{"ref": item.Base, "sha": item.Repo.Branch(c.t, item.Base), "repo": repository, "label": item.Base}

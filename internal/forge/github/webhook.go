@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -14,7 +15,7 @@ var (
 	_ forge.WebhookSigned = SignedWebhook
 )
 
-// WebhookEvents are the events of GitHub that tell of changes to items.
+// WebhookEvents are the events of GitHub that tell of changes to items and of checks.
 var WebhookEvents = forge.WebhookEvents{
 	{Name: "issues", Title: "Issues", Issue: []forge.ItemChange{forge.TextChanged, forge.AssigneesChanged, forge.LabelsChanged}},
 	{Name: "issue_comment", Title: "Issue comments", Issue: []forge.ItemChange{forge.CommentsChanged}, Pull: []forge.ItemChange{forge.CommentsChanged}},
@@ -24,6 +25,8 @@ var WebhookEvents = forge.WebhookEvents{
 	},
 	{Name: "pull_request_review", Title: "Pull request reviews", Pull: []forge.ItemChange{forge.ReviewsChanged}},
 	{Name: "pull_request_review_comment", Title: "Pull request review comments", Pull: []forge.ItemChange{forge.ReviewCommentsChanged}},
+	{Name: "check_run", Title: "Check runs"},
+	{Name: "status", Title: "Statuses"},
 }
 
 // hookBody is what we read of a webhook.
@@ -34,6 +37,11 @@ type hookBody struct {
 	Sender      hookUser   `json:"sender"`
 	Issue       *hookIssue `json:"issue"`
 	PullRequest *hookIssue `json:"pull_request"`
+	SHA         string     `json:"sha"` // of a status
+	CheckRun    hookRun    `json:"check_run"`
+	CheckSuite  hookRun    `json:"check_suite"`
+	WorkflowJob hookRun    `json:"workflow_job"`
+	WorkflowRun hookRun    `json:"workflow_run"`
 	Changes     struct {
 		NewIssue      *hookIssue `json:"new_issue"`
 		NewRepository hookRepo   `json:"new_repository"`
@@ -51,6 +59,11 @@ type hookUser struct {
 type hookIssue struct {
 	Number      int       `json:"number"`
 	PullRequest *struct{} `json:"pull_request"` // there if the issue is one
+}
+
+// hookRun is something that ran on a commit.
+type hookRun struct {
+	HeadSHA string `json:"head_sha"`
 }
 
 // ParseWebhook verifies a webhook of GitHub and says what it is about.
@@ -105,6 +118,8 @@ func (h hookBody) classify(delivery forge.Delivery) (forge.Delivery, error) {
 			return forge.Delivery{}, task.Errorf(task.Invalid, "the webhook %s of GitHub names no pull request", delivery.Event)
 		}
 		return delivery.About(key(h.Repository.FullName, task.Pull, h.PullRequest.Number))
+	case "status", "check_run", "check_suite", "workflow_job", "workflow_run":
+		return delivery.OfChecks(cmp.Or(h.SHA, h.CheckRun.HeadSHA, h.CheckSuite.HeadSHA, h.WorkflowJob.HeadSHA, h.WorkflowRun.HeadSHA))
 	case "push":
 		if branch, found := strings.CutPrefix(h.Ref, "refs/heads/"); found {
 			delivery.Kind, delivery.Branch = forge.Pushed, branch

@@ -73,7 +73,8 @@ func TestEveryExample(t *testing.T) {
 		"issues": forge.ItemsChanged, "issue_comment": forge.ItemsChanged, "pull_request": forge.ItemsChanged,
 		"pull_request_review": forge.ItemsChanged, "pull_request_review_comment": forge.ItemsChanged,
 		"pull_request_review_thread": forge.ItemsChanged, "label": forge.RepositoryChanged,
-		"repository": forge.RepositoryChanged, "member": forge.RepositoryChanged, "team_add": forge.RepositoryChanged,
+		"status": forge.ChecksChanged, "check_run": forge.ChecksChanged, "check_suite": forge.ChecksChanged,
+		"workflow_job": forge.ChecksChanged, "workflow_run": forge.ChecksChanged, "repository": forge.RepositoryChanged, "member": forge.RepositoryChanged, "team_add": forge.RepositoryChanged,
 	}
 	count := 0
 	for _, example := range hookExamples(t) {
@@ -119,6 +120,10 @@ func TestWebhook(t *testing.T) {
 	issue := task.Key{Forge: task.GitHub, Repository: "o/n", Kind: task.Issue, Number: 7}
 	pull := task.Key{Forge: task.GitHub, Repository: "o/n", Kind: task.Pull, Number: 8}
 	moved := task.Key{Forge: task.GitHub, Repository: "o/m", Kind: task.Issue, Number: 1}
+	hash := strings.Repeat("a1", 20)
+	checks := forge.Delivery{Kind: forge.ChecksChanged, Commit: hash}
+	ofRun, ofStatus := checks, checks
+	ofRun.Enabled, ofStatus.Enabled = "check_run", "status"
 	tests := []struct {
 		name, event, body string
 		want              forge.Delivery
@@ -131,6 +136,14 @@ func TestWebhook(t *testing.T) {
 		{"transferred", "issues", `{"action":"transferred","issue":{"number":7},"changes":{"new_issue":{"number":1},"new_repository":{"full_name":"o/m"}},` + repository + `}`, forge.Delivery{Kind: forge.ItemsChanged, Enabled: "issues", Items: []task.Key{issue, moved}}, ""},
 		{"pushed", "push", `{"ref":"refs/heads/a/b",` + repository + `}`, forge.Delivery{Kind: forge.Pushed, Branch: "a/b"}, ""},
 		{"a tag", "push", `{"ref":"refs/tags/v1",` + repository + `}`, forge.Delivery{Kind: forge.NothingChanged}, ""},
+		{"a check run", "check_run", `{"check_run":{"head_sha":"` + hash + `"},` + repository + `}`, ofRun, ""},
+		{"a status", "status", `{"sha":"` + hash + `",` + repository + `}`, ofStatus, ""},
+		{"a check suite", "check_suite", `{"check_suite":{"head_sha":"` + hash + `"},` + repository + `}`, checks, ""},
+		{"a workflow", "workflow_run", `{"workflow_run":{"head_sha":"` + hash + `"},` + repository + `}`, checks, ""},
+		{"a job", "workflow_job", `{"workflow_job":{"head_sha":"` + hash + `"},` + repository + `}`, checks, ""},
+		{"a status of no commit", "status", `{` + repository + `}`, forge.Delivery{}, task.Invalid},
+		{"a status of half a commit", "status", `{"sha":"` + hash[1:] + `",` + repository + `}`, forge.Delivery{}, task.Invalid},
+		{"a status of nowhere", "status", `{"sha":"` + hash + `"}`, forge.Delivery{}, task.Invalid},
 		{"unknown", "quantum_fork", `{` + repository + `}`, forge.Delivery{Kind: forge.NothingChanged}, ""},
 		{"no issue", "issues", `{` + repository + `}`, forge.Delivery{}, task.Invalid},
 		{"no pull request", "pull_request", `{` + repository + `}`, forge.Delivery{}, task.Invalid},
@@ -160,8 +173,8 @@ func TestWebhook(t *testing.T) {
 }
 
 func FuzzWebhook(f *testing.F) {
-	for _, example := range []string{"issues", "issue_comment", "pull_request", "push", "label", "ping"} {
-		f.Add(example, []byte(`{"action":"x","ref":"refs/heads/x","issue":{"number":7,"pull_request":{}},"pull_request":{"number":8},"repository":{"full_name":"o/n"}}`))
+	for _, example := range []string{"issues", "issue_comment", "pull_request", "push", "label", "ping", "status"} {
+		f.Add(example, []byte(`{"action":"x","sha":"0123456789012345678901234567890123456789","ref":"refs/heads/x","issue":{"number":7,"pull_request":{}},"pull_request":{"number":8},"repository":{"full_name":"o/n"}}`))
 	}
 	f.Add("issues", []byte(`{"issue":{"number":9223372036854775807},"repository":{"full_name":"a/b/c"}}`))
 	f.Add("issues", []byte("null"))
@@ -189,6 +202,9 @@ func checkDelivery(t *testing.T, delivery forge.Delivery, err error) {
 	}
 	if (delivery.Kind == forge.ItemsChanged) != (len(delivery.Items) > 0) {
 		t.Errorf("%s with the items %v", delivery.Kind, delivery.Items)
+	}
+	if (delivery.Kind == forge.ChecksChanged) != (len(delivery.Commit) >= 40) {
+		t.Errorf("%s with the commit %q", delivery.Kind, delivery.Commit)
 	}
 	for _, item := range delivery.Items {
 		if err := item.Validate(); err != nil || item.Forge != delivery.Forge {

@@ -28,6 +28,8 @@ const (
 	noteParameters = "sort order_by"
 	issueChange    = "title description labels add_labels remove_labels assignee_ids state_event discussion_locked milestone_id"
 	requestChange  = issueChange + " target_branch reviewer_ids"
+
+	mergeParameters = "auto_merge merge_commit_message should_remove_source_branch squash squash_commit_message sha"
 )
 
 // routes lists the parts of the interface.
@@ -59,10 +61,13 @@ func routes() []route {
 		{"DELETE projects/:id/merge_requests/:merge_request_iid/draft_notes/:draft_id", "", "", deleteDraft},
 		{"GET projects/:id/merge_requests/:merge_request_iid/discussions", "", "discussion[]", func(c *call) reply { return page(c, c.item.Threads, c.discussion) }},
 		{"GET projects/:id/merge_requests/:merge_request_iid/discussions/:discussion_id", "", "discussion", getDiscussion},
+		{"PUT projects/:id/merge_requests/:merge_request_iid/discussions/:discussion_id", "resolved", "discussion", resolveDiscussion},
 		{"POST projects/:id/merge_requests/:merge_request_iid/discussions/:discussion_id/notes", "body", "note", replyTo},
+		{"PUT projects/:id/merge_requests/:merge_request_iid/merge", mergeParameters, "merge_request", mergeRequest},
 
 		{"POST projects/:id/statuses/:sha", "state ref name context target_url description coverage pipeline_id", "", setStatus},
-		{"GET projects/:id/repository/commits/:sha/statuses", "ref stage name pipeline_id all", "", listStatuses},
+		{"GET projects/:id/repository/commits/:sha/statuses", "ref stage name pipeline_id order_by sort all", "", listStatuses},
+		{"GET projects/:id/jobs/:job_id/trace", "", "", trace},
 	}
 	for _, item := range []string{"issues/:issue_iid", "merge_requests/:merge_request_iid"} {
 		item = "projects/:id/" + item
@@ -345,22 +350,4 @@ func setStatus(c *call) reply {
 	}}
 	c.repo.Statuses = append(c.repo.Statuses, status)
 	return created(c.status(status))
-}
-
-func (c *call) status(status *forgeworld.Status) object {
-	return object{
-		"id": status.ID, "sha": status.Commit, "ref": "topic", "status": string(status.State), "name": status.Context,
-		"target_url": status.URL, "description": status.Description, "created_at": stamp(forgeworld.Now()), "started_at": nil,
-		"finished_at": nil, "allow_failure": false, "coverage": nil, "pipeline_id": 1, "author": person(c.user),
-	}
-}
-
-func listStatuses(c *call) reply {
-	var all []*forgeworld.Status
-	for _, status := range c.repo.Statuses {
-		if status.Commit == c.param["sha"] {
-			all = append(all, status)
-		}
-	}
-	return page(c, all, c.status)
 }

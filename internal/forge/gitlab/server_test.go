@@ -31,6 +31,8 @@ type server struct {
 	guest        string           // login of a member who is one, whatever they may read
 	secret       string           // notes with this text are internal
 	noNotes      bool             // reviews are not noted, as by older servers
+	mergeStatus  string           // of merge requests that could be merged; "" means mergeable
+	refuses      int              // the status with which a merge is refused; 0 means that it is not
 	noApprovedAt bool             // approvals come without their time, as of older servers
 	URL          string
 }
@@ -337,7 +339,7 @@ func (c *call) mergeRequest(item *forgeworld.Item) object {
 		"author": person(item.Author), "assignee": nil, "assignees": people(item.Assignees), "reviewers": []object{},
 		"source_project_id": item.Repo.ID, "target_project_id": item.Repo.ID, "labels": texts(item.Labels),
 		"draft": draft, "work_in_progress": draft, "milestone": nil, "merge_when_pipeline_succeeds": false,
-		"merge_status": "can_be_merged", "sha": head, "merge_commit_sha": nil, "user_notes_count": len(item.Comments),
+		"merge_status": "can_be_merged", "detailed_merge_status": c.detailedStatus(item), "sha": head, "merge_commit_sha": nil, "user_notes_count": len(item.Comments),
 		"should_remove_source_branch": nil, "force_remove_source_branch": nil, "squash": false,
 		"web_url":    fmt.Sprintf("%s/%s/-/merge_requests/%d", c.URL, item.Repo.Name, item.Number),
 		"references": object{"short": fmt.Sprint("!", item.Number), "full": fmt.Sprintf("%s!%d", item.Repo.Name, item.Number)},

@@ -98,6 +98,23 @@ func (f *Forge) Reply(ctx context.Context, key task.Key, thread string, post for
 	return comment, err
 }
 
+// ResolveThread marks a review thread as resolved.
+func (f *Forge) ResolveThread(ctx context.Context, key task.Key, thread string) error {
+	if err := checkPull(key); err != nil {
+		return err
+	}
+	if !discussion.MatchString(thread) {
+		return task.Errorf(task.NotFound, "GitLab has no thread with the id %q", thread)
+	}
+	yes := true
+	options := gl.ResolveMergeRequestDiscussionOptions{Resolved: &yes}
+	_, _, err := f.client.Discussions.ResolveMergeRequestDiscussion(key.Repository, key.Number, thread, &options, in(ctx))
+	if err != nil {
+		return callError(err, "resolve a review thread of %s", key)
+	}
+	return nil
+}
+
 func (f *Forge) findReply(ctx context.Context, key task.Key, thread string, marker forge.Marker) (task.Comment, bool, error) {
 	self, err := f.Self(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ var (
 	_ forge.WebhookSigned = SignedWebhook
 )
 
-// WebhookEvents are the events of GitLab that tell of changes to items. Confidential
+// WebhookEvents are the events of GitLab that tell of changes to items and of checks. Confidential
 // issues and comments have events of their own, which tell nothing of the others.
 var WebhookEvents = forge.WebhookEvents{
 	{Name: "issues_events", Title: "Issues events", Issue: []forge.ItemChange{forge.TextChanged, forge.AssigneesChanged, forge.LabelsChanged}},
@@ -28,6 +28,8 @@ var WebhookEvents = forge.WebhookEvents{
 		Name: "merge_requests_events", Title: "Merge request events",
 		Pull: []forge.ItemChange{forge.TextChanged, forge.AssigneesChanged, forge.LabelsChanged, forge.CommitsChanged},
 	},
+	{Name: "pipeline_events", Title: "Pipeline events"},
+	{Name: "job_events", Title: "Job events"},
 }
 
 // hookBody is what we read of a webhook. System hooks have an event name in place
@@ -37,11 +39,13 @@ type hookBody struct {
 	EventName        string      `json:"event_name"`
 	EventType        string      `json:"event_type"` // tells what is confidential
 	Ref              string      `json:"ref"`
+	SHA              string      `json:"sha"` // of a job
 	Path             string      `json:"path_with_namespace"`
 	OldPath          string      `json:"old_path_with_namespace"`
 	Project          hookProject `json:"project"`
 	ObjectAttributes struct {
 		IID    int64       `json:"iid"`
+		SHA    string      `json:"sha"` // of a pipeline
 		Action string      `json:"action"`
 		Hidden bool        `json:"confidential"`
 		Target hookProject `json:"target"`
@@ -95,6 +99,10 @@ func (h hookBody) enabled(kind string) string {
 		return ""
 	case kind == "note":
 		return "note_events"
+	case kind == "pipeline":
+		return "pipeline_events"
+	case kind == "build":
+		return "job_events"
 	case h.ObjectAttributes.Action == "":
 		return ""
 	case kind == "issue", kind == "work_item":
@@ -128,6 +136,10 @@ func (h hookBody) classify(delivery forge.Delivery, kind string) (forge.Delivery
 			return about(task.Pull, h.MergeRequest.IID)
 		case h.Issue != nil:
 			return about(task.Issue, h.Issue.IID)
+		}
+	case "pipeline", "build":
+		if delivery.Repository != "" { // older servers do not say it of jobs
+			return delivery.OfChecks(cmp.Or(h.ObjectAttributes.SHA, h.SHA))
 		}
 	case "push":
 		if branch, found := strings.CutPrefix(h.Ref, "refs/heads/"); found {

@@ -49,7 +49,7 @@ func TestExamples(t *testing.T) {
 		{"gitlab/merge_request.json", forge.ItemsChanged, pull("awesome_space/awesome_project", 1), "merge_requests_events"},
 		{"gitlab/push.json", forge.Pushed, nil, ""},
 		{"gitlab/tag_push.json", forge.NothingChanged, nil, ""},
-		{"gitlab/pipeline.json", forge.NothingChanged, nil, ""},
+		{"gitlab/pipeline.json", forge.ChecksChanged, nil, "pipeline_events"},
 		{"gitlab-older/issue-event.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23), "issues_events"},
 		{"gitlab-older/confidential-issue-event.json", forge.ItemsChanged, issue("gitlabhq/gitlab-test", 23), ""},
 		{"gitlab-older/comment-merge-request-event.json", forge.ItemsChanged, pull("gitlab-org/gitlab-test", 1), "note_events"},
@@ -77,6 +77,9 @@ func TestExamples(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.items, got.Items); diff != "" {
 			t.Errorf("%s: %s", test.file, diff)
+		}
+		if (got.Kind == forge.ChecksChanged) != (got.Commit != "") {
+			t.Errorf("%s is about the commit %q", test.file, got.Commit)
 		}
 		if got.Kind == forge.Pushed && got.Branch != "master" {
 			t.Errorf("%s: the branch is %q", test.file, got.Branch)
@@ -109,6 +112,31 @@ func TestEveryExample(t *testing.T) {
 	}
 }
 
+// TestChecksTell has pipelines and jobs tell of their commit. Older servers do not say of
+// which project a job is.
+func TestChecksTell(t *testing.T) {
+	t.Parallel()
+	hash := strings.Repeat("a1", 20)
+	const project = `"project":{"path_with_namespace":"g/s/n"}`
+	for _, test := range []struct {
+		name, body, commit, enabled string
+		kind                        forge.DeliveryKind
+		code                        task.Code
+	}{
+		{"a pipeline", `{"object_kind":"pipeline","object_attributes":{"id":31,"iid":3,"sha":"` + hash + `"},` + project + `}`, hash, "pipeline_events", forge.ChecksChanged, ""},
+		{"a job", `{"object_kind":"build","sha":"` + hash + `",` + project + `}`, hash, "job_events", forge.ChecksChanged, ""},
+		{"a job of an older server", `{"object_kind":"build","sha":"` + hash + `","project_name":"g / n"}`, "", "job_events", forge.NothingChanged, ""},
+		{"no commit", `{"object_kind":"pipeline",` + project + `}`, "", "", "", task.Invalid},
+		{"half a commit", `{"object_kind":"build","sha":"` + hash[1:] + `",` + project + `}`, "", "", "", task.Invalid},
+		{"a project upwards", `{"object_kind":"build","sha":"` + hash + `","project":{"path_with_namespace":"../.."}}`, "", "", "", task.Invalid},
+	} {
+		got, err := gitlab.ParseWebhook(hookSecret, hookHeader(), []byte(test.body))
+		if task.CodeOf(err) != test.code || got.Kind != test.kind || got.Commit != test.commit || got.Enabled != test.enabled {
+			t.Errorf("%s: %+v, %v", test.name, got, err)
+		}
+	}
+}
+
 func TestWebhookOfSomeoneElse(t *testing.T) {
 	t.Parallel()
 	header := hookHeader()
@@ -129,6 +157,7 @@ func FuzzWebhook(f *testing.F) {
 	f.Add([]byte(`{"object_kind":"note","merge_request":{"iid":3},"issue":{"iid":4},"project":{"path_with_namespace":"g/n"}}`))
 	f.Add([]byte(`{"event_name":"push","ref":"refs/heads/x"}`))
 	f.Add([]byte(`{"object_kind":"merge_request","object_attributes":{"iid":-3,"target":{"path_with_namespace":"../.."}}}`))
+	f.Add([]byte(`{"object_kind":"build","sha":"0123456789012345678901234567890123456789","project":{"path_with_namespace":"g/n"}}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		delivery, err := gitlab.ParseWebhook(hookSecret, hookHeader(), body)
@@ -140,6 +169,9 @@ func FuzzWebhook(f *testing.F) {
 		}
 		if (delivery.Kind == forge.ItemsChanged) != (len(delivery.Items) > 0) {
 			t.Errorf("%s with the items %v", delivery.Kind, delivery.Items)
+		}
+		if (delivery.Kind == forge.ChecksChanged) != (len(delivery.Commit) >= 40) {
+			t.Errorf("%s with the commit %q", delivery.Kind, delivery.Commit)
 		}
 		for _, item := range delivery.Items {
 			if err := item.Validate(); err != nil || item.Forge != task.GitLab {

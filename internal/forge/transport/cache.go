@@ -40,7 +40,7 @@ type Cache interface {
 func (t *Transport) cacheKey(request *http.Request) string {
 	header := request.Header
 	own := header.Get("If-None-Match") + header.Get("If-Modified-Since") + header.Get("Range")
-	if t.options.Cache == nil || request.Method != http.MethodGet || own != "" {
+	if t.options.Cache == nil || request.Method != http.MethodGet || own != "" || header.Get("Cache-Control") == "no-store" {
 		return ""
 	}
 	address := *request.URL

@@ -207,6 +207,20 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
+func TestNotKeptIfAskedNotTo(t *testing.T) {
+	t.Parallel()
+	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("ETag", `"1"`) })
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Cache-Control", "no-store")
+	answer, err := w.client.Do(request)
+	if err != nil || answer.Body.Close() != nil || len(w.cache.answers) != 0 {
+		t.Errorf("kept %v, %v", w.cache.answers, err)
+	}
+}
+
 func TestBrokenCacheCostsRequestsOnly(t *testing.T) {
 	t.Parallel()
 	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {

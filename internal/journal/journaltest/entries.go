@@ -137,7 +137,7 @@ func (e *events) odd() {
 
 var kinds = []task.EventKind{
 	task.StateChanged, task.PhaseChanged, task.MessageSent, task.ToolCalled, task.ModelUsed, task.Planned, task.Prepared,
-	task.Saved, task.SignalTaken, task.Summed, task.NoteTaken, task.Requested, task.Inspected, "unheard_of",
+	task.Saved, task.SignalTaken, task.Summed, task.NoteTaken, task.Requested, task.Inspected, task.PlanApproved, "unheard_of",
 }
 
 // unreadable are data that are no entry, or one with something of the wrong type in it.

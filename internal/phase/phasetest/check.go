@@ -266,6 +266,13 @@ func (w *World) checkPull(expect Expect) {
 	if pull.Draft != expect.Draft {
 		w.t.Errorf("draft is %v, want %v", pull.Draft, expect.Draft)
 	}
+	if len(expect.Parents) > 0 {
+		var want []string
+		for _, name := range expect.Parents {
+			want = append(want, map[string]string{"main": w.main, "theirs": w.theirs, "start": w.start}[name])
+		}
+		w.equal("parents", strings.Fields(w.git(w.origin, "rev-parse", pull.Commit+"^@")), want)
+	}
 	for name, text := range expect.Files {
 		w.contains(name+" of the branch", w.File("refs/heads/"+branch, name), []string{text})
 	}

@@ -22,7 +22,8 @@ type fakeForge struct {
 	order    []string
 	replies  map[string]string
 	pulls    []phase.OpenPull
-	gone     func() bool // the run's process
+	gone     func() bool                // the run's process
+	moved    func(commit string) string // what a person has pushed, if it is not in the commit
 	// references are the other items that the request names; unreferenced says
 	// that they cannot be read.
 	references   []phase.Reference
@@ -116,6 +117,9 @@ func (d *fakeForge) OpenPull(_ context.Context, open phase.OpenPull) (phase.Pull
 	defer d.mu.Unlock()
 	if err := d.alive(); err != nil {
 		return phase.Pulled{}, err
+	}
+	if theirs := d.moved(open.Commit); theirs != "" {
+		return phase.Pulled{Moved: theirs}, nil
 	}
 	at := slices.IndexFunc(d.pulls, func(p phase.OpenPull) bool { return p.Branch == open.Branch })
 	if at >= 0 {

@@ -51,6 +51,7 @@ type Scenario struct {
 	References   []Reference `yaml:"references"`
 	Unreferenced bool        `yaml:"unreferenced"`
 	Pull         *Pull       `yaml:"pull"`
+	Cause        task.Reason `yaml:"cause"` // what the task was assigned for
 	Events       []Event     `yaml:"events"`
 	Secrets      []string    `yaml:"secrets"` // that may be nowhere
 	Expect       Expect      `yaml:"expect"`
@@ -112,6 +113,7 @@ type Event struct {
 	Comments []Comment         `yaml:"comments"`
 	Signal   task.Signal       `yaml:"signal"`
 	Base     map[string]string `yaml:"base"`     // files that the base branch gets
+	Push     map[string]string `yaml:"push"`     // files that a person pushes to the branch of the task
 	Deaf     int               `yaml:"deaf"`     // so many looks for comments fail
 	Crash    bool              `yaml:"crash"`    // the process is gone
 	NoSaving int               `yaml:"nosaving"` // so many saves fail
@@ -151,12 +153,13 @@ type Expect struct {
 	Runs    int               `yaml:"runs"` // how many it takes; 1 when not set
 	State   task.State        `yaml:"state"`
 	Reason  task.Reason       `yaml:"reason"`
-	States  []string          `yaml:"states"` // of every run, as state/reason
-	Phases  []string          `yaml:"phases"` // phase/status, in order
-	Files   map[string]string `yaml:"files"`  // of the published branch
-	Absent  []string          `yaml:"absent"` // files that it does not have
-	Title   string            `yaml:"title"`  // of the pull request
-	Pull    []string          `yaml:"pull"`   // in its description
+	States  []string          `yaml:"states"`  // of every run, as state/reason
+	Phases  []string          `yaml:"phases"`  // phase/status, in order
+	Files   map[string]string `yaml:"files"`   // of the published branch
+	Absent  []string          `yaml:"absent"`  // files that it does not have
+	Parents []string          `yaml:"parents"` // of its commit: main, theirs for what a person has pushed, start for what the branch had
+	Title   string            `yaml:"title"`   // of the pull request
+	Pull    []string          `yaml:"pull"`    // in its description
 	NotPull []string          `yaml:"not_pull"`
 	Draft   bool              `yaml:"draft"`
 	NoPull  bool              `yaml:"no_pull"`

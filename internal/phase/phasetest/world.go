@@ -1,6 +1,7 @@
 package phasetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,8 @@ type World struct {
 	scenario *Scenario
 	origin   string
 	main     string // the commit that main has to have
+	start    string // what the branch of the task had at first
+	theirs   string // the last commit that a person has pushed to the branch of the task
 	engine   sandbox.Engine
 	model    *script.Model
 	forge    *fakeForge
@@ -55,6 +58,8 @@ type World struct {
 	Adjust func(options *phase.Options)
 	// Around puts something between the run and the people; may be nil.
 	Around func(forge phase.Forge) phase.Forge
+	// Approval is what the next run is told about the approval of its plan.
+	Approval task.PlanApproval
 	// Outcomes are those of the runs so far.
 	Outcomes []phase.Outcome
 }
@@ -118,7 +123,7 @@ func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
 		origin: filepath.Join(t.TempDir(), "origin.git"), forge: &fakeForge{said: map[string]string{}, replies: map[string]string{}},
 		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
-	w.forge.gone, w.forge.unreferenced = w.isGone, scenario.Unreferenced
+	w.forge.gone, w.forge.moved, w.forge.unreferenced = w.isGone, w.moved, scenario.Unreferenced
 	for _, one := range scenario.References {
 		w.forge.references = append(w.forge.references, phase.Reference{Kind: task.Issue, Number: one.Number, State: "open", Author: "ann", Title: one.Title, Body: one.Body})
 	}
@@ -126,6 +131,7 @@ func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	w.commit("main", scenario.Files)
 	if len(scenario.Branch) > 0 {
 		w.commit(branch, scenario.Branch)
+		w.start = w.git(w.origin, "rev-parse", "refs/heads/"+branch)
 	}
 	return w
 }
@@ -156,7 +162,9 @@ func (w *World) commit(name string, files map[string]string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	w.git("", "clone", "--quiet", w.origin, dir)
-	if name != "main" {
+	if _, err := os.Stat(filepath.Join(w.origin, "refs", "heads", name)); name != "main" && err == nil {
+		w.git(dir, "checkout", "--quiet", name)
+	} else if name != "main" {
 		w.git(dir, "checkout", "--quiet", "-B", name)
 	}
 	for path, text := range files {
@@ -178,6 +186,26 @@ func (w *World) commit(name string, files map[string]string) {
 	if name == "main" {
 		w.main = w.git(dir, "rev-parse", "HEAD")
 	}
+}
+
+// Push puts files of a person on the branch of the task, as it is on the forge. Scenarios have
+// no server: what a run pushes to the branch stands for what the server keeps for the task, and
+// that the forge has something else shows when the work is to be published.
+func (w *World) Push(files map[string]string) {
+	w.t.Helper()
+	w.git(w.origin, "update-ref", "refs/heads/"+branch, cmp.Or(w.theirs, w.start, w.main))
+	w.commit(branch, files)
+	w.theirs = w.git(w.origin, "rev-parse", "refs/heads/"+branch)
+}
+
+// moved is the commit of a person that the published one would throw away, if there is one.
+// The task sees it as its branch then.
+func (w *World) moved(published string) string {
+	if w.theirs == "" || w.git(w.origin, "merge-base", w.theirs, published) == w.theirs {
+		return ""
+	}
+	w.git(w.origin, "update-ref", "refs/heads/"+branch, w.theirs)
+	return w.theirs
 }
 
 func (w *World) isGone() bool {
@@ -244,6 +272,9 @@ func (w *World) happen(event Event) {
 	w.noSave += event.NoSaving
 	if len(event.Base) > 0 {
 		w.commit("main", event.Base)
+	}
+	if len(event.Push) > 0 {
+		w.Push(event.Push)
 	}
 	if event.Crash {
 		w.crash()
@@ -343,9 +374,9 @@ func (w *World) options() phase.Options {
 
 func (w *World) work() phase.Work {
 	s := w.scenario
-	work := phase.Work{Task: "task1", Generation: int64(w.runs), Type: task.Development, Role: task.DefaultRole, Title: s.Title, Body: s.Body,
+	work := phase.Work{Task: "task1", Generation: int64(w.runs), Type: task.Development, Role: task.DefaultRole, Cause: s.Cause, Title: s.Title, Body: s.Body,
 		Item: task.Key{Forge: task.Gitea, Repository: "owner/name", Kind: task.Issue, Number: 7}, Author: s.Author, Labels: s.Labels,
-		Branch: branch, Base: "main", Earlier: s.Earlier, Past: w.events}
+		Branch: branch, Base: "main", Earlier: s.Earlier, Approval: w.Approval, Past: w.events}
 	for i, c := range s.Comments {
 		work.Comments = append(work.Comments, task.CommentEntry{Comment: task.Comment{ID: fmt.Sprint("start", i), Author: c.Author, Body: c.Body},
 			Access: c.Access, Refused: c.Refused})

@@ -3,12 +3,8 @@ package tool
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"sync"
 )
-
-// escapes are the control sequences by which programs colour a terminal.
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[\\x20-\\x2f]*[\\x40-\\x7e]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[\\x40-\\x5a\\x5c-\\x5f])")
 
 // collector takes the output of a command: all of it up to a limit, and beyond
 // that the beginning and the end, so that no command can fill the memory.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Shorten cuts a text in the middle so that it has at most so many bytes, keeps
@@ -32,7 +34,7 @@ func Printable(raw string) string {
 	if !utf8.ValidString(raw) {
 		raw = strings.ToValidUTF8(raw, "\uFFFD")
 	}
-	raw = escapes.ReplaceAllString(raw, "")
+	raw = textfmt.StripEscapes(raw)
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f {
 			return r

@@ -49,15 +49,15 @@ func (s *Store) RequestHalt(ctx context.Context, halt store.Halt) (t task.Task, 
 }
 
 // liftedByItself are the reasons for pauses that end when something else does: a pause of
-// everything, and the file of an agent. A pause for a question is none: the answer has to
-// reach the run.
+// everything, and the file of an agent. A pause for a question or a plan is none: what people
+// say has to reach the run.
 var liftedByItself = map[task.Reason]bool{task.ReasonAllPaused: true, task.ReasonAgentPaused: true}
 
 // waitsBehind reports whether a pause stays pending while the task is paused for another
 // reason. A task that waits for an answer has to know that it does, or the answer would not
 // reach its run. When the answer is there the pause takes over; see overtaken.
 func waitsBehind(is, asked task.Reason) bool {
-	return is == task.ReasonAwaitingAnswer && asked == task.ReasonPauseRequested
+	return is.AwaitsPeople() && asked == task.ReasonPauseRequested
 }
 
 // pausedByPerson answers a pause of a task that is paused. If a person asks for it, the task
@@ -102,7 +102,7 @@ func endHalts(ctx context.Context, q session, m move) error {
 	switch {
 	case m.after.State.Terminal() || m.trigger == task.Assigned && m.before.Generation > 0:
 		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ?`, m.after.ID)
-	case m.after.State == task.Paused && m.after.Reason == task.ReasonAwaitingAnswer:
+	case m.after.AwaitsPeople():
 		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ? AND reason <> ?`,
 			m.after.ID, task.SignalPause, task.ReasonPauseRequested) // see waitsBehind
 	case m.after.State == task.Paused || m.trigger == task.Resumed:

@@ -9,7 +9,7 @@ import (
 )
 
 // queueOrder is the order of task.Task.Interrupted, Lane, priority and age.
-const queueOrder = `CASE WHEN reason = 'agent_restarted' THEN 0 ELSE 1 END, CASE WHEN type = 'review' THEN 0 WHEN cause = 'changes_requested' THEN 1 ELSE 2 END,
+const queueOrder = `CASE WHEN reason = 'agent_restarted' THEN 0 ELSE 1 END, CASE WHEN type = 'review' THEN 0 WHEN cause IN ('changes_requested', 'base_conflict', 'checks_failed') THEN 1 ELSE 2 END,
 	priority DESC, assigned_at, id`
 
 // Queue implements store.Leases.

@@ -136,7 +136,7 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 // task that would go on with an answer stays paused if a person has asked for that, and
 // does not go on if it is to stop.
 func overtaken(ctx context.Context, q session, found taskRow, change store.Change) (after task.Task, done bool, err error) {
-	answered := change.Trigger == task.Resumed && change.Was == task.ReasonAwaitingAnswer
+	answered := change.Trigger == task.Resumed && change.Was.AwaitsPeople()
 	if change.Halt == "" && !answered {
 		return task.Task{}, false, nil
 	}

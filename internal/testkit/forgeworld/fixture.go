@@ -251,6 +251,15 @@ func (f *Fixture) Dismiss(t testing.TB, key task.Key, actor, id string) {
 	t.Fatalf("%s has no review %s", key, id)
 }
 
+// Check lets a job say something about a commit.
+func (f *Fixture) Check(_ testing.TB, repository, commit, name string, state forge.StatusState, log string) {
+	f.World.Lock()
+	defer f.World.Unlock()
+	repo := f.World.Repo(repository)
+	status := forge.CommitStatus{Commit: commit, Context: name, State: state}
+	repo.Jobs = append(repo.Jobs, &Job{Status{f.World.NextID(), status}, log})
+}
+
 // Merge merges a pull request: its head becomes the base.
 func (f *Fixture) Merge(t testing.TB, key task.Key, _ string) {
 	t.Helper()

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toryo-dev/toryo/internal/forge"
 )
 
 // git runs git in the repository's bare folder.
@@ -118,6 +120,23 @@ func (i *Item) BaseCommit(t testing.TB) string {
 func (i *Item) Patch(t testing.TB) string {
 	t.Helper()
 	return i.Repo.mustGit(t, "", "diff", i.BaseCommit(t), i.HeadCommit(t))
+}
+
+// CanMerge reports whether git can merge a pull request by itself.
+func (i *Item) CanMerge(t testing.TB) bool {
+	t.Helper()
+	_, err := i.Repo.git(t, "", "merge-tree", "--write-tree", i.Repo.Branch(t, i.Base), i.HeadCommit(t))
+	return err == nil
+}
+
+// Merge merges a pull request that can be, with a commit of its own.
+func (i *Item) Merge(t testing.TB) {
+	t.Helper()
+	base, head := i.Repo.Branch(t, i.Base), i.HeadCommit(t)
+	tree := strings.TrimSpace(i.Repo.mustGit(t, "", "merge-tree", "--write-tree", base, head))
+	commit := strings.TrimSpace(i.Repo.mustGit(t, "", "commit-tree", "-m", "Merge", "-p", base, "-p", head, tree))
+	i.End(t, forge.Merged)
+	i.Repo.SetBranch(t, i.Base, commit)
 }
 
 // ServeGit serves a repository at "/owner/name.git/..." to whoever has a token as

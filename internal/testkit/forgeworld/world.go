@@ -51,6 +51,7 @@ type Repo struct {
 	Labels   []string
 	Items    []*Item
 	Statuses []*Status
+	Jobs     []*Job
 
 	world  *World
 	folder string
@@ -60,6 +61,12 @@ type Repo struct {
 type Status struct {
 	ID int64
 	forge.CommitStatus
+}
+
+// Job is a job of continuous integration.
+type Job struct {
+	Status
+	Log string
 }
 
 // Item is an issue or pull request.

@@ -136,6 +136,9 @@ func printThread(text *strings.Builder, thread wire.BoardThread) {
 	default:
 		place += fmt.Sprintf(":%d", thread.On.Line)
 	}
+	if thread.Resolved {
+		place += ", resolved"
+	}
 	fmt.Fprintf(text, "\n%s (thread %s)\n", place, thread.ID)
 	for _, comment := range thread.Comments {
 		text.WriteString("  " + strings.ReplaceAll(strings.TrimSuffix(commentText(comment), "\n"), "\n", "\n  ") + "\n")

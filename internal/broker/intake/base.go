@@ -1,0 +1,270 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// A pull request of ours that no longer merges, because its base has changed, leads to a task
+// that merges the base into the branch. That a branch is behind its base is no reason for
+// anything. Whether it merges is decided by git in a copy of the repository, for the commits
+// that both have: when we look at the pull request, when something was pushed to the
+// repository or another pull request was merged there, and with each sync.
+
+// Merge is what merging the head of a pull request into its base comes to.
+type Merge struct {
+	Base, Head string // the commits
+	Conflicts  bool
+	Own        bool // the head was made by us; it is known where there are conflicts
+}
+
+// MergesFunc tells whether a commit, which is the head of a branch, merges into another
+// branch. NotFound means that one of them is not there, and Conflict that the branch has
+// another commit by now.
+type MergesFunc func(ctx context.Context, in task.Repository, base, branch, head string) (Merge, error)
+
+// mergesAge is how long it is taken for true that a pull request merges, unless we hear of a
+// push. The board is at hand.
+const mergesAge = time.Minute
+
+// tried is an open pull request of ours, and what merging it came to.
+type tried struct {
+	base, branch, head string
+	merge              Merge
+	at                 time.Time
+}
+
+// merges tells whether a pull request of ours merges. What cannot be tried is no conflict:
+// a branch was deleted, or somebody has just pushed.
+func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (Merge, error) {
+	i.mu.Lock()
+	known, found := i.tried[key]
+	i.mu.Unlock()
+	same := found && known.base == is.base && known.branch == is.branch && known.head == is.head
+	if same && key.Forge != task.Board && i.options.Now().Sub(known.at) < mergesAge {
+		return known.merge, nil
+	}
+	merge, err := i.options.Merges(ctx, key.Repo(), is.base, is.branch, is.head)
+	if code := task.CodeOf(err); code == task.NotFound || code == task.Conflict {
+		i.options.Log.DebugContext(ctx, "whether a pull request merges is not known", "item", key.String(), "error", err)
+		merge, err = Merge{}, nil
+	}
+	if err != nil {
+		return Merge{}, fmt.Errorf("find out whether it merges: %w", err)
+	}
+	is.merge, is.at = merge, i.options.Now()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.tried[key] = is
+	return merge, nil
+}
+
+// pushed has the pull requests of a repository tried again.
+func (i *Intake) pushed(in task.Repository) {
+	i.bases.Add(i.triedIn(in, true)...)
+}
+
+// triedIn lists our open pull requests of a repository. Anew means that what they came to is
+// not true any more.
+func (i *Intake) triedIn(in task.Repository, anew bool) (keys []task.Key) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for key, is := range i.tried {
+		if key.Repo() != in {
+			continue
+		}
+		if anew {
+			is.at = time.Time{}
+			i.tried[key] = is
+		}
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b task.Key) int { return int(a.Number - b.Number) })
+	return keys
+}
+
+// tryOn tries the pull requests of the queue until the context ends.
+func (i *Intake) tryOn(ctx context.Context) {
+	for key, found := i.bases.Next(ctx); found; key, found = i.bases.Next(ctx) {
+		conflicts, err := i.conflicts(ctx, key)
+		if err != nil && ctx.Err() == nil {
+			i.options.Log.WarnContext(ctx, "failed to find out whether a pull request merges; retrying with the next sync", "item", key.String(), "error", err)
+		}
+		if conflicts {
+			i.queue.Add(key)
+		}
+	}
+}
+
+// conflicts reports whether a pull request that was tried before has conflicts now. It asks
+// nothing of the forge's API.
+func (i *Intake) conflicts(ctx context.Context, key task.Key) (bool, error) {
+	i.mu.Lock()
+	is, found := i.tried[key]
+	i.mu.Unlock()
+	if !found {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	merge, err := i.merges(ctx, key, is)
+	return merge.Conflicts, err
+}
+
+// syncBases looks at the pull requests of a repository that no longer merge.
+func (i *Intake) syncBases(ctx context.Context, in task.Repository) (failed error) {
+	for _, key := range i.triedIn(in, false) {
+		conflicts, err := i.conflicts(ctx, key)
+		if err == nil && conflicts {
+			err = i.Look(ctx, key, i.age(key))
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", key, err))
+		}
+	}
+	return failed
+}
+
+// forget forgets a pull request that is closed, or that is not ours.
+func (i *Intake) forget(key task.Key) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.tried, key)
+}
+
+// mergeBase makes a task of a pull request of ours that no longer merges: once for each pair
+// of commits, and not while other work on it goes on.
+func (i *Intake) mergeBase(ctx context.Context, pull forge.Item) error {
+	if i.options.Merges == nil || pull.Fork || pull.Base == "" || pull.Head == "" || pull.HeadCommit == "" {
+		return nil
+	}
+	origin, ours, err := i.origin(ctx, pull)
+	if err != nil {
+		return err
+	}
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
+	if err != nil {
+		return err
+	}
+	if own := task.SameLogin(pull.Author, self); !own && (!ours || pull.Draft) {
+		i.forget(pull.Key)
+		return nil
+	}
+	merge, err := i.merges(ctx, pull.Key, tried{base: pull.Base, branch: pull.Head, head: pull.HeadCommit})
+	if err != nil || !merge.Conflicts {
+		return err
+	}
+	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
+	if err != nil || last.State.Active() || origin.State.Active() {
+		return err
+	}
+	if over, err := i.handedOver(ctx, last, origin); err != nil || over {
+		return err
+	}
+	otherwise := i.options.Rules.DefaultRole
+	if ours {
+		otherwise = origin.Role
+	}
+	return i.assignMerge(ctx, pull, last, merge, otherwise)
+}
+
+// assignMerge makes the task that merges the base, unless there was one for these commits, or
+// there were too many in a row. Last is the last task of the pull request.
+func (i *Intake) assignMerge(ctx context.Context, pull forge.Item, last task.Task, merge Merge, otherwise task.Role) error {
+	next := conflictOf(last).next(merge)
+	if next.round == 0 {
+		return nil
+	}
+	if next.round > 1 {
+		decided, err := i.decidedSince(ctx, pull, last.AssignedAt)
+		if err != nil {
+			return err
+		}
+		if decided {
+			next.round = 1
+		}
+	}
+	if next.round > i.options.Rules.ReviewRounds {
+		return i.comment(ctx, pull, "unmergeable/"+pull.HeadCommit, notice.Notice{Attempts: next.round - 1, Branch: pull.Base}.Unmergeable)
+	}
+	return i.assignFixUp(ctx, pull, otherwise, task.ReasonBaseConflict, next.String())
+}
+
+// conflict is what a task is for that merges the base of a pull request. After is what the
+// task before was for, so that reviews which were dealt with are not taken for newer ones:
+// they are compared as texts.
+//
+// For example "2026-11-16T09:30:00Z review 5 base 1f3870be head 9c56cc51 round 2": the second
+// time in a row.
+type conflict struct {
+	after      string
+	base, head string
+	round      int
+}
+
+func (c conflict) String() string {
+	return fmt.Sprintf("%s base %s head %s round %d", c.after, c.base, c.head, c.round)
+}
+
+// conflictOf reads what the last task of a pull request was for. If it was for something
+// else, rounds begin anew.
+func conflictOf(last task.Task) conflict {
+	after, rest, is := strings.Cut(last.Occasion, " base ")
+	read := conflict{after: after}
+	if is && last.Cause == task.ReasonBaseConflict {
+		_, _ = fmt.Sscanf(rest, "%s head %s round %d", &read.base, &read.head, &read.round)
+	}
+	return read
+}
+
+// next is what the next task is for. Its round is 0 if there was a task for these commits. A
+// person who has pushed since lets us begin anew.
+func (c conflict) next(merge Merge) conflict {
+	next := conflict{after: c.after, base: merge.Base, head: merge.Head, round: c.round + 1}
+	switch {
+	case c.base == merge.Base && c.head == merge.Head:
+		next.round = 0
+	case c.head != merge.Head && !merge.Own:
+		next.round = 1
+	}
+	return next
+}
+
+// decidedSince reports whether somebody who may write has decided about the pull request
+// since. As with rounds of reviews, the first decision of each person counts.
+func (i *Intake) decidedSince(ctx context.Context, pull forge.Item, since time.Time) (bool, error) {
+	from := i.options.Forges[pull.Key.Forge]
+	self, err := from.Self(ctx)
+	if err != nil {
+		return false, err
+	}
+	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
+	if err != nil {
+		return false, err
+	}
+	before := map[string]bool{}
+	for _, review := range slices.SortedStableFunc(slices.Values(reviews), func(a, b forge.Review) int { return a.At.Compare(b.At) }) {
+		author := task.FoldLogin(review.Author)
+		if review.Verdict == forge.Remark || task.SameLogin(review.Author, self) || before[author] {
+			continue
+		}
+		before[author] = true
+		if !review.At.After(since) {
+			continue
+		}
+		standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
+		if err != nil || standing.Writes {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,139 @@
+package crashes_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/phase/phasetest"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// board has the comments of runs, each name once, as a forge has them.
+type board struct {
+	phase.Forge
+	posted *[]string
+	names  map[string]bool
+}
+
+func (b board) AddComment(ctx context.Context, name, text string) error {
+	err := b.Forge.AddComment(ctx, name, text)
+	if err == nil && !b.names[name] {
+		b.names[name] = true
+		*b.posted = append(*b.posted, text)
+	}
+	return err
+}
+
+// discussed makes a world in which a plan has to be approved. People want the first one
+// changed.
+func discussed(t *testing.T, engine sandbox.Engine, cut int) (world *phasetest.World, posted *[]string) {
+	t.Helper()
+	scenario, err := phasetest.Load("testdata/approval/plan.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cut > 0 {
+		scenario.Events = append(scenario.Events, phasetest.Event{When: phasetest.When{Entry: cut}, Crash: true})
+	}
+	world, posted = phasetest.New(t, engine, scenario), new([]string)
+	names := map[string]bool{}
+	world.Around = func(forge phase.Forge) phase.Forge { return board{forge, posted, names} }
+	world.Approval = task.PlanApproval{Required: true}
+	return world, posted
+}
+
+// untilAsked runs the task until it waits for the approval of its plan.
+func untilAsked(t *testing.T, world *phasetest.World) {
+	t.Helper()
+	for range 3 {
+		outcome, err := world.Run(t.Context())
+		if phasetest.Crashed(err) {
+			continue
+		}
+		if err != nil || outcome.State != task.Paused || outcome.Reason != task.ReasonAwaitingApproval {
+			t.Fatalf("the run ended as %s/%s, %v", outcome.State, outcome.Reason, err)
+		}
+		return
+	}
+	t.Fatal("the run does not come to its end")
+}
+
+const wish = "Please write a file CHANGES too."
+
+// discuss lets the first plan be shown and changed.
+func discuss(t *testing.T, world *phasetest.World) {
+	t.Helper()
+	untilAsked(t, world)
+	untilAsked(t, world) // it waits again, and says nothing new
+	world.AddComment(phasetest.Comment{Author: "bob", Access: "write", Body: wish})
+	untilAsked(t, world) // nobody has said yet that this is about the plan
+	world.Approval.Discuss = true
+	untilAsked(t, world)
+	world.Approval.Discuss = false
+}
+
+// The plan is shown before anything is built, revised when people want that, and shown again.
+// Whenever the run is cut off, each plan is in one comment, and the model was told of what
+// people want.
+func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
+	t.Parallel()
+	engine := phasetest.Engine(t)
+	whole, posted := discussed(t, engine, 0)
+	whole.Approval.Estimate = &task.Estimate{Tasks: 3, Tokens: 12345, Money: 250_000}
+	discuss(t, whole)
+	entries := whole.Entries()
+	if asked := len(whole.Requests(task.Planning)); asked != 2 {
+		t.Errorf("the model has planned %d times", asked)
+	}
+	for i, want := range [][]string{
+		{"(plan 1)", "1. fix add.sh", "**Environment**: shell", "```\ntrue\n```", "**Used so far**", "about 12345 tokens, cost 0.25, the mean of the last 3 tasks", "👍"},
+		{"(plan 2)", "- CHANGES", "1. write CHANGES"},
+	} {
+		for _, text := range want {
+			if i < len(*posted) && !strings.Contains((*posted)[i], text) {
+				t.Errorf("comment %d has no %q:\n%s", i, text, (*posted)[i])
+			}
+		}
+	}
+	for cut := 1; cut <= entries; cut++ {
+		t.Run(fmt.Sprint(cut), func(t *testing.T) {
+			t.Parallel()
+			world, posted := discussed(t, engine, cut)
+			discuss(t, world)
+			if len(*posted) != 2 || !strings.Contains((*posted)[0], "(plan 1)") || !strings.Contains((*posted)[1], "(plan 2)") {
+				t.Errorf("%d comments:\n%s", len(*posted), strings.Join(*posted, "\n---\n"))
+			}
+			requests := world.Requests(task.Planning)
+			if !slices.ContainsFunc(requests[len(requests)-1].Messages, func(m llm.Message) bool { return strings.Contains(m.Text(), wish) }) {
+				t.Error("the model was not told what people want")
+			}
+		})
+	}
+	// The run that goes on builds what was approved, without planning again.
+	whole.Approval = task.PlanApproval{Required: true, Approved: 2}
+	if outcome, err := whole.Run(t.Context()); err != nil || outcome.State != task.Done {
+		t.Fatalf("the run ended as %s/%s, %v", outcome.State, outcome.Reason, err)
+	}
+	if asked := len(whole.Requests(task.Planning)); asked != 2 {
+		t.Errorf("the model has planned %d times", asked)
+	}
+	whole.Check()
+}
+
+// An approval of another plan is none.
+func TestAnApprovalOfAnotherPlan(t *testing.T) {
+	t.Parallel()
+	world, posted := discussed(t, phasetest.Engine(t), 0)
+	discuss(t, world)
+	world.Approval.Approved = 1
+	untilAsked(t, world)
+	if len(*posted) != 2 {
+		t.Errorf("%d comments", len(*posted))
+	}
+}

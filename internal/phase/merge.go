@@ -1,0 +1,142 @@
+package phase
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/phase/tool"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// merge brings what others have done into the work, and saves both. Conflicts are in the
+// journal before that: a run that goes on finds the merge done, and could not find them again.
+func (r *run) merge(ctx context.Context, do func(context.Context) ([]string, error)) error {
+	conflicts, err := do(ctx)
+	if err != nil {
+		return fmt.Errorf("merge what others have done: %w", err)
+	}
+	if err := r.giveToSandbox(r.Repository.Workspace()); err != nil {
+		return fmt.Errorf("give the merged files to the sandbox: %w", err)
+	}
+	if err := r.noteConflicts(ctx, conflicts); err != nil {
+		return err
+	}
+	return r.save(ctx)
+}
+
+// noteConflicts writes down the files in which there are conflicts, as far as they are named.
+func (r *run) noteConflicts(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	names = names[:min(len(names), mostNamed)]
+	return r.append(ctx, task.NoteTaken, Entry{Text: "Conflicts: " + r.fileNames(names), Conflicts: names})
+}
+
+// mergesAgain reports whether a run that is to resolve conflicts with the base finds none. The
+// conflicts that it does find are noted: they are what the run is about.
+func (r *run) mergesAgain(ctx context.Context) (bool, error) {
+	if r.Work.Cause != task.ReasonBaseConflict || r.state.conflicts != nil {
+		return false, nil
+	}
+	conflicts, err := r.Repository.Conflicts(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for conflicts with the base: %w", err)
+	}
+	return len(conflicts) == 0, r.noteConflicts(ctx, conflicts)
+}
+
+// mergeFirst merges the base before the model begins, if that is what the run is about. It
+// comes after set-up, which files with marks in them would make fail.
+func (r *run) mergeFirst(ctx context.Context) error {
+	if r.Work.Cause != task.ReasonBaseConflict || r.state.timesEnded(task.Execution) > 0 || r.state.turns(string(task.Execution)) > 0 {
+		return nil
+	}
+	if err := r.begin(ctx, task.Execution); err != nil { // before that nothing is saved
+		return err
+	}
+	return r.merge(ctx, r.Repository.Merge)
+}
+
+// mostMoved is how often the work is put on top of what others have pushed.
+const mostMoved = 3
+
+// branchMoved ends the last phase because others have pushed to the branch. Execution goes on
+// on top of that, unless it happens too often.
+func (r *run) branchMoved(ctx context.Context, text pullRequestText) (Outcome, error) {
+	if r.state.moved >= mostMoved {
+		return r.fail(ctx, task.ReasonBranchMoved, r.text("run.branch_moved", r.Work.Branch))
+	}
+	return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, completion{Text: text, Moved: true})
+}
+
+// takeBranch puts the work on top of what others have pushed to the branch, and tells the
+// model.
+func (r *run) takeBranch(ctx context.Context, t *chat) error {
+	if !r.state.onTop {
+		return nil
+	}
+	if err := r.merge(ctx, r.Repository.TakeBranch); err != nil {
+		return err
+	}
+	return t.send(ctx, MovedText(r.state.moved, r.state.untold))
+}
+
+// MovedText is what a model is told when others have pushed to the branch, for the time with
+// the number. Conflicts are files.
+func MovedText(time int, conflicts []string) string {
+	text := fmt.Sprintf("Push %d of others to the branch: somebody has pushed to it while you worked. Their commits are kept, and your work was put on top of them. Look at what they did, and see to it that your work still fits.", time)
+	if len(conflicts) > 0 {
+		text += "\n\n" + conflictsText(conflicts)
+	}
+	return text + "\n\nThen call finish again."
+}
+
+// baseConflictText is what a model is to do about a pull request that no longer merges.
+func baseConflictText(base string, conflicts []string) string {
+	text := fmt.Sprintf("It no longer merges into %s, which has changed since. That is what you are to resolve, and nothing else: "+
+		"what the pull request does and what the base has got since both have to work. The base is merged into your files before you begin to change them; "+
+		"in a shell, origin/%[1]s is the base and HEAD the branch without it. Do not run git merge or git rebase.", plainName(base))
+	if len(conflicts) > 0 {
+		text += "\n" + conflictsText(conflicts)
+	}
+	return text
+}
+
+// conflictsText names files with conflicts, for a model. The names are those of others.
+func conflictsText(names []string) string {
+	var lines []string
+	for _, name := range names[:min(len(names), shownConflicts)] {
+		lines = append(lines, "- "+tool.Shorten(plainName(name), 300))
+	}
+	if more := len(names) - shownConflicts; more > 0 {
+		lines = append(lines, fmt.Sprintf("and at least %d more; search for <<<<<<< at the beginning of lines", more))
+	}
+	return "There are conflicts in these files:\n" + llm.Quote(llm.Origin{Source: "names of files with conflicts"}, strings.Join(lines, "\n")) +
+		"\nWhere both sides changed the same lines, the lines have marks: bring both sides together and remove the marks. " +
+		"A file without marks is binary, a submodule, or was removed or renamed by one side: it is there as one side has it, and you decide how it has to be."
+}
+
+// shownConflicts is how many files with conflicts a model is told by name.
+const shownConflicts = 100
+
+// unmarkedText tells a model of a conflict that is not marked in the file.
+func unmarkedText(name string) string {
+	return fmt.Sprintf("%s was changed on both sides in a way that cannot be marked in the file: it is binary, a submodule, or was removed or renamed by one side. It is there as one side has it. Decide how it has to be.",
+		llm.QuoteLine(tool.Shorten(plainName(name), 300)))
+}
+
+// fileNames are the first names of files, for people.
+func (r *run) fileNames(names []string) string {
+	shown := slices.Clone(names[:min(len(names), 20)])
+	for i, name := range shown {
+		shown[i] = tool.Shorten(plainName(name), 200)
+	}
+	if more := len(names) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("… (+%d)", more))
+	}
+	return strings.Join(shown, ", ")
+}
