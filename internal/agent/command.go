@@ -242,13 +242,14 @@ func differs(ctx context.Context, run Run) (bool, error) {
 	return len(diff.Files) > 0, err
 }
 
-// answerThreads tells every reviewer whose request the command was given.
+// answerThreads tells every reviewer whose request the command was given. Whether it has done
+// what each asked for is not known, so the threads stay open.
 func answerThreads(ctx context.Context, in task.Language, run Run, commit string) error {
 	if run.Work.Pull == nil {
 		return nil
 	}
 	for _, thread := range run.Work.Pull.Threads {
-		if err := run.Forge.Reply(ctx, "thread-"+thread.ID, thread.ID, messages.Text(in, "command.thread", commit)); err != nil {
+		if err := run.Forge.Reply(ctx, "thread-"+thread.ID, phase.ThreadReply{Thread: thread.ID, Text: messages.Text(in, "command.thread", commit)}); err != nil {
 			return fmt.Errorf("answer a review thread: %w", err)
 		}
 	}

@@ -51,8 +51,8 @@ func (d runForge) AddComment(ctx context.Context, name, text string) error {
 }
 
 // Reply implements phase.Forge.
-func (d runForge) Reply(ctx context.Context, name, thread, text string) error {
-	return d.post(ctx, wire.NewComment{Name: name, Text: text, Thread: thread})
+func (d runForge) Reply(ctx context.Context, name string, reply phase.ThreadReply) error {
+	return d.post(ctx, wire.NewComment{Name: name, Text: reply.Text, Thread: reply.Thread, Resolved: reply.Resolved})
 }
 
 func (d runForge) post(ctx context.Context, comment wire.NewComment) error {

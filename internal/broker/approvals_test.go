@@ -46,7 +46,7 @@ func plannedWith(t *testing.T, first, then func(l *life)) {
 func (l *life) propose(revision int) {
 	l.Helper()
 	name := fmt.Sprintf("1-plan-%d", revision)
-	l.check(l.runs.AddComment(l.Context(), l.held, name, fmt.Sprintf("Plan %d: oil it.", revision), ""))
+	l.check(l.runs.AddComment(l.Context(), l.held, name, fmt.Sprintf("Plan %d: oil it.", revision)))
 	l.signal(map[string]any{"signal": "pause", "reason": task.ReasonAwaitingApproval, "plan_revision": revision, "posted": name})
 	l.finish(broker.RunResult{Outcome: task.OutcomePaused, Reason: task.ReasonAwaitingApproval})
 	l.until("the task waits for approval", l.is(task.Paused, task.ReasonAwaitingApproval))
@@ -238,7 +238,7 @@ func TestAPlanIsPostedOnce(t *testing.T) {
 		l.forge.Change(l.issue, func(i *forge.Item) { i.Assignees = []string{bot} })
 		l.webhook()
 		l.begin(true)
-		l.check(l.runs.AddComment(l.Context(), l.held, "1-plan-1", "Plan 1: oil it.", ""))
+		l.check(l.runs.AddComment(l.Context(), l.held, "1-plan-1", "Plan 1: oil it."))
 		_, err := l.store.Move(l.Context(), store.Change{Task: l.held.ID, Generation: l.held.Generation, Trigger: task.Lost, Reason: task.ReasonLeaseExpired})
 		l.check(err)
 		l.forge.AddComment(l.issue, "ann", "approve") // the plan is there for everyone to see

@@ -25,8 +25,10 @@ type HandOutOptions struct {
 	Limits  Limits
 	Lease   time.Duration // how long a lease lasts unless it is renewed
 	Renew   time.Duration // how often it is to be renewed
-	// MaxAttempts is how often a task is handed out whose commit is missing.
+	// MaxAttempts is how often in a row a task is handed out whose commit is missing, and
+	// Events is where that is counted.
 	MaxAttempts int
+	Events      Events
 	Labels      outbox.Labels
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
@@ -57,6 +59,11 @@ const (
 	// longestDispatch bounds one look into the database.
 	longestDispatch = 30 * time.Second
 )
+
+// Events has the journals of tasks.
+type Events interface {
+	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+}
 
 // HandOut hands tasks to the agents that wait for one. One goroutine does it for
 // all of them: it looks into the database when an agent comes, unless the queue was

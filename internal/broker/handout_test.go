@@ -64,7 +64,7 @@ func handsOut(t *testing.T, s store.Store, change ...func(*broker.HandOutOptions
 	t.Helper()
 	counted := &looks{Leases: s}
 	options := broker.HandOutOptions{
-		Leases: counted, Known: s, Tasks: s, Notices: s, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Labels: labels,
+		Leases: counted, Known: s, Tasks: s, Notices: s, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Events: s, Labels: labels,
 		Token: func(id task.ID, generation int64) string { return fmt.Sprint(id, "/", generation) },
 		Hash:  func(token string) []byte { return []byte(token) },
 		Prepare: func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {

@@ -73,6 +73,7 @@ func newOffice(t *testing.T, change ...func(*intake.Options)) *office {
 	rights := items.NewRights(map[task.Forge]forge.Reader{task.GitHub: o.forge}, o.now)
 	o.steering = &items.Steering{Access: rights.Access, Log: slog.New(slog.NewTextHandler(o.log, nil))}
 	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: o.forge}, items.DefaultAges, o.now)
+	snapshots.ReadReviews(map[task.Forge]items.ReviewSource{task.GitHub: o.forge})
 	t.Cleanup(snapshots.Stop)
 	changes := items.NewFeed(snapshots)
 	o.sender = outbox.NewSender(outbox.SenderOptions{

@@ -12,9 +12,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	reviewing "github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -22,9 +25,9 @@ import (
 const needsReview = "needs-review"
 
 // newLoop is an office whose forge has the office's clock, and whose outbox is sent.
-func newLoop(t *testing.T) *office {
+func newLoop(t *testing.T, change ...func(*intake.Options)) *office {
 	t.Helper()
-	o := newOffice(t)
+	o := newOffice(t, change...)
 	o.forge.SetClock(o.now)
 	o.sender.Start(t.Context())
 	t.Cleanup(func() { o.sender.Stop(context.WithoutCancel(t.Context())) })
@@ -542,12 +545,12 @@ func TestLabelTakenOffAnIssueWithoutWebhooks(t *testing.T) {
 
 // Whatever happened to a pull request, in whichever order: once it is open and ready, and
 // time has passed, either the label is off; or a review is queued; or a person is looking at
-// this very commit; or the review that the label asked for has failed. Taking the label off
+// this very commit; or the review that the label asked for has failed, or the forge has refused it. Taking the label off
 // and putting it on again asks anew, and who asks for a review of what we have reviewed is
 // told so.
 func TestTheLabelHasNoDeadEnds(t *testing.T) {
 	t.Parallel()
-	o := newLoop(t)
+	o := newLoop(t, fixUpOn(intake.OnMentions, intake.OnReviewComments), merging)
 	branches := 0
 	rapid.Check(t, func(r *rapid.T) {
 		branches++
@@ -578,7 +581,7 @@ func TestTheLabelHasNoDeadEnds(t *testing.T) {
 			return v.Author == "ann" && v.Verdict == forge.Remark && v.Commit == item.HeadCommit
 		})
 		is, err := o.store.TaskOf(t.Context(), pull, task.Review)
-		failed := err == nil && is.State == task.Failed && strings.HasPrefix(is.Occasion, item.HeadCommit+" ")
+		failed := err == nil && strings.HasPrefix(is.Occasion, item.HeadCommit+" ") && (is.State == task.Failed || o.refused(pull, item.HeadCommit))
 		if (o.labeled(pull) || o.labeled(issue)) && is.State != task.Queued && !looking && !failed {
 			r.Fatalf("nobody reviews %s: %+v, %v", item.HeadCommit, is, err)
 		}
@@ -598,11 +601,12 @@ func TestTheLabelHasNoDeadEnds(t *testing.T) {
 
 // labelEvents are what can happen to a pull request and its issue, by name.
 func (o *office) labelEvents(pull, issue task.Key) map[string]func() {
-	head := 1
-	push := func() {
-		head++
+	head, last := 1, 1
+	moveTo := func(to int) {
+		head = to
 		o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = fmt.Sprint("c", head) })
 	}
+	push := func() { last++; moveTo(last) }
 	judge := func(verdict forge.Verdict, commit bool) func() {
 		return func() {
 			review := forge.Review{Author: "ann", Verdict: verdict}
@@ -625,8 +629,10 @@ func (o *office) labelEvents(pull, issue task.Key) map[string]func() {
 	return map[string]func(){
 		"label on": label(pull, true), "label off": label(pull, false),
 		"label on the issue": label(issue, true), "label off the issue": label(issue, false),
-		"push": push, "publish": publish,
-		"remark": judge(forge.Remark, true), "approve": judge(forge.Approve, true), "request": judge(forge.RequestChanges, true),
+		"push": push, "publish": publish, "push back": func() { moveTo(max(1, head-1)) },
+		"mention":           func() { o.forge.AddComment(pull, "ann", "@"+bot+" rename it.") },
+		"comment on a line": func() { o.forge.AddThread(pull, "ann", "gate.go", 1, "Rename it.") },
+		"remark":            judge(forge.Remark, true), "approve": judge(forge.Approve, true), "request": judge(forge.RequestChanges, true),
 		"approve no commit": judge(forge.Approve, false), "request no commit": judge(forge.RequestChanges, false),
 		"our request":  queued(task.Review, func(task.Task) { o.reviewed(pull, forge.RequestChanges) }),
 		"our approval": queued(task.Review, func(task.Task) { o.reviewed(pull, forge.Approve) }),
@@ -639,6 +645,16 @@ func (o *office) labelEvents(pull, issue task.Key) map[string]func() {
 				}
 			}
 		},
+		"our review is refused": queued(task.Review, func(task.Task) {
+			o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+				if call.Method == "SubmitReview" {
+					return dummy.Forbid
+				}
+				return dummy.None
+			})
+			o.reviewed(pull, forge.Approve)
+			o.forge.SetFaults(nil)
+		}),
 		"our review fails": queued(task.Review, o.fail),
 		"fixed":            queued(task.Development, func(is task.Task) { o.finish(is, "writer"); publish() }),
 		"close":            func() { o.forge.Close(pull) },
@@ -650,6 +666,12 @@ func (o *office) labelEvents(pull, issue task.Key) map[string]func() {
 		"deliver":          func() { o.deliver(pull); o.deliver(issue) },
 		"wait":             func() { o.later(time.Hour) },
 	}
+}
+
+// refused reports whether the forge has refused our review of a commit.
+func (o *office) refused(pull task.Key, commit string) bool {
+	submission, err := o.store.Action(o.Context(), verdicts.Submission(pull, commit).IdempotencyKey())
+	return err == nil && submission.Status == store.Refused
 }
 
 // fail ends a task as failed.

@@ -275,7 +275,7 @@ func (l *life) live() {
 	l.webhook()
 	l.hears("new: During the work.")
 	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is at work\n\n10%"))
-	l.check(l.runs.AddComment(l.Context(), l.held, "hello", "I begin.", ""))
+	l.check(l.runs.AddComment(l.Context(), l.held, "hello", "I begin."))
 
 	_, err := l.controller.Pause(l.Context(), l.held.ID, task.ReasonPauseRequested)
 	l.check(err)
@@ -287,7 +287,7 @@ func (l *life) live() {
 	l.begin(false)
 	l.hears("new: During the pause.")
 
-	l.check(l.runs.AddComment(l.Context(), l.held, "1-question-7", "Green or red?", ""))
+	l.check(l.runs.AddComment(l.Context(), l.held, "1-question-7", "Green or red?"))
 	l.finish(broker.RunResult{Outcome: task.OutcomePaused, Reason: task.ReasonAwaitingAnswer})
 	l.until("the task waits for an answer", l.is(task.Paused, task.ReasonAwaitingAnswer))
 	l.forge.AddComment(l.issue, "ann", "Green.")

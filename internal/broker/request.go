@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
@@ -49,7 +51,7 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 
 // unprepared puts a task back into the queue that could not be prepared, or lets it fail if
 // nobody could ever begin it. A commit that is missing may come: forges show some things
-// late. It is asked for less and less often, and the attempts bound it.
+// late. It is asked for less and less often, and MaxAttempts bounds it.
 func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	reason, after, final := task.ReasonNotPrepared, laterAgain, false
 	if over, is := errors.AsType[*assignment.NotNeededError](err); is {
@@ -65,7 +67,8 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	case noBase:
 		reason, final = task.ReasonNoBase, true
 	case noCommit:
-		reason, after, final = task.ReasonNoCommit, min(laterAgain, soonAgain*time.Duration(t.Attempts*t.Attempts)), t.Attempts >= h.options.MaxAttempts
+		times := 1 + h.missedBefore(ctx, t)
+		reason, after, final = task.ReasonNoCommit, min(laterAgain, soonAgain*time.Duration(times*times)), times >= h.options.MaxAttempts
 		said.Commit = missing.Commit
 	case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
 		after = soonAgain
@@ -79,6 +82,30 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	}
 	log.WarnContext(ctx, "failed to prepare a task", "again", after)
 	h.takeBack(ctx, t, reason, after)
+}
+
+// missedBefore is how many times in a row before this the task could not be prepared because a
+// commit was missing. These are no attempts of the task: when the commit comes, it has all of
+// them.
+func (h *HandOut) missedBefore(ctx context.Context, t task.Task) int {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer cancel()
+	moves, err := h.options.Events.EventsOf(ctx, t.ID, task.StateChanged)
+	if err != nil {
+		h.options.Log.WarnContext(ctx, "failed to read how often a commit was missing", "task", t.ID, "error", err)
+		return 0
+	}
+	times := 0
+	for _, event := range slices.Backward(moves) {
+		var move task.StateChange
+		if err := json.Unmarshal(event.Data, &move); err != nil || move.Trigger != task.Claimed && move.Reason != task.ReasonNoCommit {
+			break
+		}
+		if move.Trigger != task.Claimed {
+			times++
+		}
+	}
+	return times
 }
 
 // prepare prepares a task, and keeps its lease meanwhile. The agent gets the whole

@@ -100,6 +100,13 @@ func (h Lease) write(what string) outbox.Write {
 	return outbox.Write{Item: h.Key, Task: h.ID, Generation: h.Generation, What: what}
 }
 
+// lasting is a write that is made although the run may be over by then.
+func (h Lease) lasting(what string) outbox.Write {
+	write := h.write(what)
+	write.Lasting, write.Began = true, h.FirstGeneration
+	return write
+}
+
 // Renew extends the lease and returns until when.
 func (r *Runs) Renew(ctx context.Context, held Lease) (time.Time, error) {
 	until := r.options.Now().Add(r.options.Lease)
@@ -195,17 +202,10 @@ func (r *Runs) Progress(ctx context.Context, held Lease, text string) error {
 	return r.put(ctx, held.write("progress/"+rand.Text()), outbox.Progress{Name: outbox.ProgressName(held.Task), Text: text})
 }
 
-// AddComment writes a comment, or an answer in a review thread if one is named. The same
-// name is the same comment. What a run has written while it was held is posted, although the
-// forge may take it only when the run is over.
-func (r *Runs) AddComment(ctx context.Context, held Lease, name, text, thread string) error {
-	write := held.write(outbox.ByRun + name)
-	write.Lasting, write.Began = true, held.FirstGeneration
-	if thread != "" {
-		write.What = "reply/" + name
-		return r.put(ctx, write, outbox.Reply{Thread: thread, Text: text})
-	}
-	return r.put(ctx, write, outbox.Comment{Text: text})
+// AddComment writes a comment. The same name is the same comment. What a run has written
+// while it was held is posted, although the forge may take it only when the run is over.
+func (r *Runs) AddComment(ctx context.Context, held Lease, name, text string) error {
+	return r.put(ctx, held.lasting(outbox.ByRun+name), outbox.Comment{Text: text})
 }
 
 func (r *Runs) put(ctx context.Context, write outbox.Write, payload outbox.Payload) error {

@@ -20,6 +20,8 @@ type Snapshot struct {
 	// ReviewComments are the texts of the reviews of a pull request, and then the
 	// comments on its lines; see [Snapshots.ReadReviews].
 	ReviewComments []task.Comment
+	// Threads are the conversations on the lines of a pull request, with the same comments.
+	Threads []forge.ReviewThread
 	// ReadAt is the moment just before it was read. What happened later may be
 	// in it or not.
 	ReadAt time.Time
@@ -93,17 +95,17 @@ func NewSnapshots(forges map[task.Forge]forge.Reader, ages Ages, now func() time
 // else.
 func (s *Snapshots) ReadReviews(from map[task.Forge]ReviewSource) { s.reviews = from }
 
-// inReviews reads what people wrote in the reviews of a pull request.
-func inReviews(ctx context.Context, from ReviewSource, pull task.Key) ([]task.Comment, error) {
+// readReviews reads what people wrote in the reviews of a pull request.
+func (s *Snapshot) readReviews(ctx context.Context, from ReviewSource, pull task.Key) error {
 	reviews, err := from.Reviews(ctx, pull)
 	if err != nil {
-		return nil, fmt.Errorf("read the reviews of %s: %w", pull, err)
+		return fmt.Errorf("read the reviews of %s: %w", pull, err)
 	}
-	threads, err := from.ReviewThreads(ctx, pull)
-	if err != nil {
-		return nil, fmt.Errorf("read the review comments of %s: %w", pull, err)
+	if s.Threads, err = from.ReviewThreads(ctx, pull); err != nil {
+		return fmt.Errorf("read the review comments of %s: %w", pull, err)
 	}
-	return append(forge.ReviewTexts(reviews), forge.ReviewComments(threads)...), nil
+	s.ReviewComments = append(forge.ReviewTexts(reviews), forge.ReviewComments(s.Threads)...)
+	return nil
 }
 
 // Get returns a snapshot that is not older than maxAge and that was read after
@@ -219,7 +221,7 @@ func (s *Snapshots) read(ctx context.Context, key task.Key) (reading, error) {
 		}
 		after.snapshot.Comments, after.commentsAt = comments, at
 		if reviews, read := s.reviews[key.Forge]; read && key.Kind == task.Pull {
-			if after.snapshot.ReviewComments, err = inReviews(ctx, reviews, key); err != nil {
+			if err := after.snapshot.readReviews(ctx, reviews, key); err != nil {
 				return reading{}, err
 			}
 		}

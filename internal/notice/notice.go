@@ -31,7 +31,7 @@ type Notice struct {
 	Attempts   int
 	Late       []Late // what no run has taken up
 	Findings   []task.Finding
-	Commit     string // that was published, or is missing
+	Commit     string // that was published, reviewed, refused, or is missing
 	Receipt    string // id of its receipt
 	ReceiptURL string // where people find the receipt; "" if nobody knows
 	Checks     []Check
@@ -53,6 +53,9 @@ type Late struct {
 	About  string // as in [task.Comment]
 	Change task.CommentChange
 }
+
+// longestDetail is how many bytes are shown of what a forge said.
+const longestDetail = 500
 
 // mostLate is how much that came too late is named.
 const mostLate = 20
@@ -122,6 +125,12 @@ func (n Notice) Unmergeable(in task.Language) string { return n.paragraphs(in, "
 // ReviewedBefore says that a commit whose review is asked for was reviewed before.
 func (n Notice) ReviewedBefore(in task.Language) string {
 	return n.paragraphs(in, "notice.reviewed_before")
+}
+
+// NotMerged says that the forge did not let us merge a commit, and what it said.
+func (n Notice) NotMerged(in task.Language) string {
+	n.Detail = code(textfmt.Cut(textfmt.OneLine(n.Detail), longestDetail))
+	return n.paragraphs(in, "notice.not_merged")
 }
 
 // ChecksFailed says which checks of a commit failed.

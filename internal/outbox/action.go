@@ -129,7 +129,8 @@ type RemoveLabel struct {
 
 // ReviewAnswered takes the label off an item that asked for reviews of pull requests, unless
 // one of them has another head by now than the one that was reviewed. So a label that is put
-// on with a publication is not taken off for a review of what was there before.
+// on with a publication is not taken off for a review of what was there before. Its result is
+// an [Answered].
 type ReviewAnswered struct {
 	Label string     `json:"label"`
 	PutOn time.Time  `json:"put_on"` // when it was put on; one that was put on later stays
@@ -193,6 +194,19 @@ type Reply struct {
 	Text   string `json:"text"`
 }
 
+// ResolveThread marks a review thread as resolved, if the reply that was put before it is the
+// last word there: what somebody said since is not dealt with. A forge that cannot do that, or
+// does not let us, leaves the thread as it is.
+type ResolveThread struct {
+	Thread string `json:"thread"`
+	Reply  string `json:"reply"` // idempotency key of the reply
+}
+
+// MergePull merges the pull request, unless it has another head by now.
+type MergePull struct {
+	Head string `json:"head"`
+}
+
 // React adds a reaction to the item or, if Comment is set, to a comment.
 type React struct {
 	Comment  string         `json:"comment,omitempty"`
@@ -226,6 +240,11 @@ type PublishBranch struct {
 	Draft bool `json:"draft,omitempty"`
 	// CoAuthors are people for the message of the commit, as "Name <address>".
 	CoAuthors []string `json:"co_authors,omitempty"`
+}
+
+// Answered is the result of [ReviewAnswered].
+type Answered struct {
+	Stale bool `json:"stale,omitempty"` // a pull request had another head: the label stayed
 }
 
 // Written is the result of what has an id on the forge.
@@ -291,6 +310,12 @@ func (ReviewAnswered) Kind() string { return "review_answered" }
 
 // Kind implements Payload.
 func (Reply) Kind() string { return "reply" }
+
+// Kind implements Payload.
+func (ResolveThread) Kind() string { return "resolve_thread" }
+
+// Kind implements Payload.
+func (MergePull) Kind() string { return "merge_pull" }
 
 // Kind implements Payload.
 func (React) Kind() string { return "react" }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -91,6 +92,10 @@ var performers = func() map[string]performer {
 		comment, err := d.on.Reply(ctx, d.Item, p.Thread, d.post(p.Text))
 		return Written{comment.ID}, err
 	}))
+	add(as(performResolveThread))
+	add(as(func(ctx context.Context, d delivery, p MergePull) (any, error) {
+		return nil, d.on.MergePull(ctx, d.Item, p.Head)
+	}))
 	add(as(func(ctx context.Context, d delivery, p React) (any, error) {
 		return nil, d.on.React(ctx, forge.Target{Key: d.Item, Comment: p.Comment}, p.Reaction)
 	}))
@@ -174,10 +179,37 @@ func performReviewAnswered(ctx context.Context, d delivery, p ReviewAnswered) (a
 			return nil, err
 		}
 		if err == nil && pull.HeadCommit != reviewed.Commit {
-			return nil, nil
+			return Answered{Stale: true}, nil
 		}
 	}
-	return nil, d.on.RemoveLabel(ctx, d.Item, p.Label)
+	return Answered{}, d.on.RemoveLabel(ctx, d.Item, p.Label)
+}
+
+func performResolveThread(ctx context.Context, d delivery, p ResolveThread) (any, error) {
+	threads, err := d.on.ReviewThreads(ctx, d.Item)
+	if err != nil {
+		return nil, err
+	}
+	self, err := d.on.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return t.ID == p.Thread })
+	if at < 0 || threads[at].Resolved || len(threads[at].Comments) == 0 {
+		return nil, nil
+	}
+	last := threads[at].Comments[len(threads[at].Comments)-1]
+	if !last.By(self) || !forge.MarkerOf(p.Reply).In(last.Body) {
+		return nil, nil
+	}
+	err = d.on.ResolveThread(ctx, d.Item, p.Thread)
+	switch task.CodeOf(err) {
+	case task.Unsupported, task.Forbidden, task.NotFound:
+		d.sender.options.Log.DebugContext(ctx, "a review thread stays open", "item", d.Item.String(), "thread", p.Thread, "error", err)
+		return nil, nil
+	default:
+		return nil, err
+	}
 }
 
 // performStateLabel adds before it removes, so that the item shows a state at

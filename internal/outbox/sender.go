@@ -24,8 +24,8 @@ type SenderOptions struct {
 	Tasks     Generations
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *items.Snapshots
-	// Changes is told of reviews of ours that a forge has taken: what follows from them is
-	// decided by what the forge has. nil means that nobody is told.
+	// Changes is told of reviews and merges that a forge has taken or refused for good: what
+	// follows from them is decided by what the forge has. nil means that nobody is told.
 	Changes *items.Feed
 	Publish Publish // nil means that no branches are published
 	// Mask masks secrets in all that is written, whoever wrote it: an agent may know
@@ -302,10 +302,14 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 	if s.options.Snapshots != nil && end.status == store.Delivered && action.Lane != laneOf(Progress{}) {
 		s.options.Snapshots.Changed(action.Item)
 	}
-	if s.options.Changes != nil && end.status == store.Delivered && action.Kind == (SubmitReview{}).Kind() {
+	if s.options.Changes != nil && end.status != store.Pending && slices.Contains(consequential, action.Kind) {
 		s.options.Changes.Publish(items.Change{Repository: action.Item.Repo(), Items: []task.Key{action.Item}})
 	}
 }
+
+// consequential are the kinds of action whose end is a reason to look at the item: what
+// follows is decided by what the forge has, or did not take.
+var consequential = []string{SubmitReview{}.Kind(), MergePull{}.Kind()}
 
 // perform performs an action on its forge, unless its run is over.
 func (s *Sender) perform(ctx context.Context, action store.Action) (result json.RawMessage, err error) {

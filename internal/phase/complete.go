@@ -39,13 +39,7 @@ type pullRequestText struct {
 	CommitMessage string        `json:"commit_message"`
 	Title         string        `json:"title"`
 	Summary       string        `json:"summary"`
-	Replies       []threadReply `json:"replies,omitempty"`
-}
-
-// threadReply answers a review thread.
-type threadReply struct {
-	Thread string `json:"thread"`
-	Text   string `json:"text"`
+	Replies       []ThreadReply `json:"replies,omitempty"`
 }
 
 // complete hands the work over: commit, pull request, answers to reviewers. Again
@@ -300,7 +294,7 @@ func (r *run) openPull(ctx context.Context, text pullRequestText, verdict Verdic
 	return pulled, nil
 }
 
-// reply answers the review threads that the change deals with.
+// reply answers the review threads that the change deals with, when it is published.
 func (r *run) reply(ctx context.Context, text pullRequestText) error {
 	if r.Work.Pull == nil {
 		return nil
@@ -310,8 +304,8 @@ func (r *run) reply(ctx context.Context, text pullRequestText) error {
 		if !known || strings.TrimSpace(reply.Text) == "" {
 			continue
 		}
-		text := tool.Shorten(reply.Text, longestComment) + r.scriptedLine()
-		err := r.notifyOnce(ctx, "reply-"+reply.Thread, text, func(name string) error { return r.Forge.Reply(ctx, name, reply.Thread, text) })
+		reply.Text = tool.Shorten(reply.Text, longestComment) + r.scriptedLine()
+		err := r.notifyOnce(ctx, "reply-"+reply.Thread, reply.Text, func(name string) error { return r.Forge.Reply(ctx, name, reply) })
 		if err != nil {
 			return err
 		}

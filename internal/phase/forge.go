@@ -72,6 +72,15 @@ type FailedCheck struct {
 	Log         string // the end of what it printed; empty if it is not known
 }
 
+// ThreadReply answers a review thread.
+type ThreadReply struct {
+	Thread string `json:"thread"`
+	Text   string `json:"text"`
+	// Resolved says that what the thread asks for was done, or that the text answers it, so
+	// that the thread can be marked as resolved.
+	Resolved bool `json:"resolved,omitempty"`
+}
+
 // Thread is a conversation on a line of a pull request.
 type Thread struct {
 	ID       string
@@ -102,7 +111,7 @@ type Forge interface {
 	// AddComment writes a comment, once for each name.
 	AddComment(ctx context.Context, name, text string) error
 	// Reply answers in a review thread, once for each name.
-	Reply(ctx context.Context, name, thread, text string) error
+	Reply(ctx context.Context, name string, reply ThreadReply) error
 	// OpenPull publishes the branch and opens a pull request, or brings the one
 	// that is there up to date, and waits until that has happened. Unsafe means that
 	// the work has something in it that is never published.

@@ -223,7 +223,7 @@ func TestTheCompletionInTheJournal(t *testing.T) {
 	t.Parallel()
 	written, err := json.Marshal(completion{
 		State: task.Done, Reason: task.ReasonCompleted,
-		Text: pullRequestText{CommitMessage: "m", Title: "t", Summary: "s", Replies: []threadReply{{Thread: "1", Text: "r"}}},
+		Text: pullRequestText{CommitMessage: "m", Title: "t", Summary: "s", Replies: []ThreadReply{{Thread: "1", Text: "r"}}},
 	})
 	const want = `{"state":"done","reason":"completed","letter":{"commit_message":"m","title":"t","summary":"s","replies":[{"thread":"1","text":"r"}]}}`
 	if err != nil || string(written) != want {

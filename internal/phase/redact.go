@@ -24,8 +24,9 @@ func (c redactingForge) AddComment(ctx context.Context, name, text string) error
 	return c.Forge.AddComment(ctx, name, c.redactor.String(text))
 }
 
-func (c redactingForge) Reply(ctx context.Context, name, thread, text string) error {
-	return c.Forge.Reply(ctx, name, thread, c.redactor.String(text))
+func (c redactingForge) Reply(ctx context.Context, name string, reply ThreadReply) error {
+	reply.Text = c.redactor.String(reply.Text)
+	return c.Forge.Reply(ctx, name, reply)
 }
 
 func (c redactingForge) OpenPull(ctx context.Context, open OpenPull) (Pulled, error) {

@@ -41,7 +41,7 @@ func Replies(threads []forge.ReviewThread, self string) []Reply {
 			continue
 		}
 		for _, comment := range thread.Comments[1:] {
-			if !comment.By(self) && !isBot(comment.Author) {
+			if !comment.By(self) && !forge.Automated(comment.Author) {
 				replies = append(replies, Reply{thread, comment})
 			}
 		}
@@ -49,8 +49,6 @@ func Replies(threads []forge.ReviewThread, self string) []Reply {
 	slices.SortStableFunc(replies, func(a, b Reply) int { return a.Comment.CreatedAt.Compare(b.Comment.CreatedAt) })
 	return replies
 }
-
-func isBot(login string) bool { return strings.HasSuffix(login, "[bot]") || login == forge.Ghost }
 
 // LookAtPull reads the review threads of a pull request and answers what people
 // replied there. It may be called as often as one likes, on any number of servers:

@@ -125,7 +125,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 		Verdicts: verdicts.Reader{Own: database}, Steering: steering, Now: c.now,
 	}
 	c.hands = broker.NewHandOut(broker.HandOutOptions{
-		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Labels: names,
+		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Events: database, Labels: names,
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: c.now, OutboxChanged: sender.Wake, Log: log,
 	})
 	c.intake = intake.New(intake.Options{

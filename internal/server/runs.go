@@ -189,7 +189,11 @@ func (a runsAPI) progress(ctx context.Context, held broker.Lease, input *progres
 }
 
 func (a runsAPI) addComment(ctx context.Context, held broker.Lease, input *commentInput) (*struct{}, error) {
-	return nil, a.runs.AddComment(ctx, held, input.Body.Name, input.Body.Text, input.Body.Thread)
+	said := input.Body
+	if said.Thread == "" {
+		return nil, a.runs.AddComment(ctx, held, said.Name, said.Text)
+	}
+	return nil, a.runs.Reply(ctx, held, broker.ThreadReply{Name: said.Name, Text: said.Text, Thread: said.Thread, Resolved: said.Resolved})
 }
 
 func (a runsAPI) openPull(ctx context.Context, held broker.Lease, input *openPullInput) (*openPullOutput, error) {

@@ -79,6 +79,7 @@ type TaskFilter struct {
 	UpdatedSince time.Time // only tasks that changed at or after this moment
 	SeenOn       bool      // only those with items on which the bot was seen
 	Unreleased   bool      // only those whose item the bot was not seen off since
+	OccasionEnd  string    // only those whose occasion ends with this
 	Limit        int       // 0 means all
 }
 
@@ -105,6 +106,9 @@ type Tasks interface {
 	Release(ctx context.Context, id task.ID) error
 	// SeenOn notes on which items the bot was seen since the task was assigned.
 	SeenOn(ctx context.Context, id task.ID, items task.Keys) error
+	// SetOccasion changes what a run is for, as far as that is known better now; it fails
+	// with StaleGeneration if the run is over.
+	SetOccasion(ctx context.Context, id task.ID, generation int64, occasion string) error
 	// SetPhase records the phase of the run; it fails with StaleGeneration if
 	// the run is over.
 	SetPhase(ctx context.Context, id task.ID, generation int64, phase task.Phase) error

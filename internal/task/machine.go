@@ -86,7 +86,7 @@ func (t *Task) Apply(trigger Trigger, reason Reason) (Move, error) {
 		t.Generation++
 		t.Phase = ""
 	}
-	t.countAttempt(trigger, reason)
+	t.countAttempt(trigger)
 	if move.To != Running {
 		t.Lease = Lease{}
 	}
@@ -94,16 +94,16 @@ func (t *Task) Apply(trigger Trigger, reason Reason) (Move, error) {
 }
 
 // countAttempt keeps the number of runs that may have been the task's own fault.
-// A run that was handed back was not, unless the commit that it needs is missing,
-// and a person who resumes a task gives it all of its attempts again.
-func (t *Task) countAttempt(trigger Trigger, reason Reason) {
+// A run that was handed back was not, and a person who resumes a task gives it all of its
+// attempts again.
+func (t *Task) countAttempt(trigger Trigger) {
 	switch {
 	case trigger == Assigned, trigger == Resumed:
 		t.Attempts = 0
 	case trigger == Claimed:
 		t.Attempts++
 		t.LastAgent = t.Lease.Agent
-	case trigger == Returned && reason != ReasonNoCommit:
+	case trigger == Returned:
 		t.Attempts = max(0, t.Attempts-1)
 	}
 }

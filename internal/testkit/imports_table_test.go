@@ -59,7 +59,7 @@ var importTable = map[string]row{
 	"agent/progress":    {imports: []string{"phase", "environment", "llm", "notice", "task"}},
 	"agent/workspace":   {imports: []string{"workdir", "git", "phase", "task"}},
 	"review/judge":      {imports: []string{"llm", "task"}},
-	"review/verdicts":   {imports: []string{"outbox", "forge", "task"}},
+	"review/verdicts":   {imports: []string{"store", "outbox", "forge", "task"}},
 	"phase":             {imports: []string{"workdir", "notice", "phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "llm", "receipt", "sandbox", "testfiles", "testreport", "task"}, parts: true},
 	"environment":       {imports: []string{"workdir", "sandbox", "testreport", "llm", "task"}},
 	"testreport":        {standardOnly: true},

@@ -162,6 +162,8 @@ type NewComment struct {
 	Text string `json:"text" maxLength:"200000"`
 	// Thread is the review thread to answer in; empty for the item's conversation.
 	Thread string `json:"thread,omitempty"`
+	// Resolved says that the reply deals with the thread, which is then marked as resolved.
+	Resolved bool `json:"resolved,omitempty"`
 }
 
 // OpenPull asks for the branch to be published and a pull request to be opened

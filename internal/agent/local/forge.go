@@ -36,8 +36,8 @@ func (d Forge) AddComment(_ context.Context, _, text string) error {
 }
 
 // Reply implements phase.Forge.
-func (d Forge) Reply(ctx context.Context, name, _, text string) error {
-	return d.AddComment(ctx, name, text)
+func (d Forge) Reply(ctx context.Context, name string, reply phase.ThreadReply) error {
+	return d.AddComment(ctx, name, reply.Text)
 }
 
 // OpenPull implements phase.Forge: the branch is all that there is.

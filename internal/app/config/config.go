@@ -42,6 +42,7 @@ type Config struct {
 	Priority    Priority        `key:"priority" about:"Labels that say what is more urgent."`
 	Planning    Planning        `key:"planning" about:"The plan of a task: see docs/runs.md."`
 	Review      Review          `key:"review" about:"Reviews that are due by themselves."`
+	Merge       Merge           `key:"merge" about:"Merging pull requests that are ready."`
 	Checks      Checks          `key:"checks" about:"Checks (statuses, workflows, pipelines) of commits that the bot has published: see docs/checks.md."`
 	Executors   Executors       `key:"executors" about:"Programs of your own that do the work in place of the built-in one. A command is a list of words; {{.Prompt}} in one is replaced by the prompt."`
 	Publishing  Publishing      `key:"publishing" about:"What the server looks for in the work of a run before it publishes it: see docs/publishing.md."`

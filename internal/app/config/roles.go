@@ -43,7 +43,13 @@ type Review struct {
 	Delay     time.Duration `key:"delay" default:"30m" min:"0s" max:"720h" usual:"true" about:"How long the label must be on before the bot reviews, so that people can go first."`
 	Label     string        `key:"label" default:"needs-review" format:"label" usual:"true" about:"Label of what waits for a review."`
 	OwnPulls  bool          `key:"own_pulls" default:"true" about:"Whether the bot puts the label on pull requests of its own that are ready, so that they are reviewed too when nobody does."`
+	FixUpOn   []string      `key:"fix_up_on" enum:"review_comments mentions" default:"mentions" about:"What leads to changes on pull requests of the bot besides reviews that request them, from people who may steer it: review_comments are comments on lines and reviews that decide nothing, mentions are comments with the bot's @name. Replies in threads of the bot's own reviews are answered in the review chat instead."`
 	MaxRounds int           `key:"max_rounds" default:"3" min:"0" max:"1000" about:"How often reviews of a pull request by the bot itself, and by people who may not write to the repository where these count, may ask for changes before a comment asks people to decide. The first decision of each person who may write begins the count anew."`
+}
+
+// Merge is the section "merge".
+type Merge struct {
+	When string `key:"when" default:"never" enum:"never approved_and_green" about:"When the bot merges pull requests of its own. approved_and_green: somebody who may write to the repository has approved the head commit, nobody who counts requests changes, and all checks have succeeded, of which there is at least one. The forge's own method and protection rules apply."`
 }
 
 // Checks is the section "checks".

@@ -26,7 +26,7 @@ func TestTheSpecificationsDefaults(t *testing.T) {
 			t.Errorf("environment %s has no image", name)
 		}
 	}
-	if c.Review != (Review{Delay: 30 * time.Minute, Label: "needs-review", OwnPulls: true, MaxRounds: 3}) || c.MaxAttempts != 3 || c.ContextStorage != (ContextStorage{0.7, 5}) {
+	if diff := cmp.Diff(Review{Delay: 30 * time.Minute, Label: "needs-review", OwnPulls: true, FixUpOn: []string{"mentions"}, MaxRounds: 3}, c.Review); diff != "" || c.MaxAttempts != 3 || c.ContextStorage != (ContextStorage{0.7, 5}) {
 		t.Errorf("review %+v, max_attempts %d, context_storage %+v", c.Review, c.MaxAttempts, c.ContextStorage)
 	}
 	if c.Sandbox.Kind != "auto" || c.Sandbox.Network.Setup != "registries" || c.Sandbox.Network.Execution != "none" || !c.LLM.FunctionCalling || c.Budget != (Budget{}) {

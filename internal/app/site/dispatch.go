@@ -115,7 +115,7 @@ func handOutOptions(c config.Config, f *connections, logs *comments.Log, plans *
 	}
 	return broker.HandOutOptions{
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
-		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Language: task.Language(c.Language),
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Events: f.store, Labels: c.LabelNames, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: f.clock.Now, OutboxChanged: f.sender.Wake, Log: f.log,
 		Ended: expiry.Restarted,
 	}
@@ -245,6 +245,10 @@ func rulesOf(c config.Config) intake.Rules {
 		DefaultRole: task.Role(c.DefaultRole), Priorities: c.Priority.Values(),
 		ReviewLabel: c.Review.Label, ReviewDelay: c.Review.Delay, ReviewRounds: c.Review.MaxRounds,
 		OnCheckFailure: intake.OnCheckFailure(c.Checks.OnFailure), CheckRounds: c.Checks.MaxRounds, CheckGiveUp: c.Checks.GiveUpAfter,
+		Merge: c.Merge.When == "approved_and_green",
+	}
+	for _, what := range c.Review.FixUpOn {
+		rules.FixUpOn = append(rules.FixUpOn, intake.FixUpOn(what))
 	}
 	for _, name := range c.RoleNames() {
 		rules.Roles = append(rules.Roles, task.Role(name))

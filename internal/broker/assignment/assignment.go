@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -167,7 +168,19 @@ func (p *Preparer) prepare(ctx context.Context, given Assignment) (Assignment, e
 		return made, err
 	}
 	made.Prompt = prompt(made, p.Roles[t.Role])
-	return made, nil
+	return made, p.noteCommit(ctx, made)
+}
+
+// noteCommit makes the commit that a review is given the one that it is for. It was queued for
+// the head of that time, and somebody may have pushed since. The occasion of a review begins
+// with the commit.
+func (p *Preparer) noteCommit(ctx context.Context, made Assignment) error {
+	t := made.Task
+	queued, label, found := strings.Cut(t.Occasion, " ")
+	if t.Type != task.Review || !found || made.Item.HeadCommit == "" || queued == made.Item.HeadCommit {
+		return nil
+	}
+	return p.Tasks.SetOccasion(ctx, t.ID, t.Generation, made.Item.HeadCommit+" "+label)
 }
 
 // describe reads what people said.

@@ -27,7 +27,7 @@ func prompt(a Assignment, about string) string {
 	switch {
 	case a.Task.Type == task.Review:
 		text = reviewPrompt
-	case a.Pull != nil && a.Pull.asksForChanges():
+	case a.Pull != nil && (a.Pull.asksForChanges() || a.Task.Cause == task.ReasonChangesRequested):
 		text = fixUpPrompt
 	}
 	return strings.NewReplacer(

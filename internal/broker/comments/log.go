@@ -361,18 +361,16 @@ func (k *Log) CommentedBefore(ctx context.Context, t task.Task, login string) (b
 	return false, nil
 }
 
-// TakenUp reports whether the runs of a task were told of the text of a review as it was
-// last seen: with the assignment, or while they worked. Of a review without a text that is
-// not known.
-func (k *Log) TakenUp(ctx context.Context, t task.Task, review forge.Review) (bool, error) {
+// TakenUp reports whether the runs of a task were told of a comment, or of the text of a
+// review, as it was last seen: with the assignment, or while they worked. Of a review without a
+// text that is not known.
+func (k *Log) TakenUp(ctx context.Context, t task.Task, comment task.Comment) (bool, error) {
 	known, _, err := k.options.Store.KnownComments(ctx, t.ID)
 	if err != nil {
 		return false, err
 	}
-	at := slices.IndexFunc(known, func(entry task.CommentEntry) bool {
-		return entry.Kind == task.SummaryComment && entry.ID == review.ID
-	})
-	if at < 0 || known[at].Refused != "" || known[at].Body != bounded(review.Body) {
+	at := slices.IndexFunc(known, func(entry task.CommentEntry) bool { return entry.Ref() == comment.Ref() })
+	if at < 0 || known[at].Refused != "" || known[at].Body != bounded(comment.Body) {
 		return false, nil
 	}
 	start, err := k.options.Store.CommentsStart(ctx, t.ID)

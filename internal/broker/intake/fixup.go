@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -13,51 +14,63 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// fixUp makes a task of a review that asks for changes on a pull request of ours, if
-// its author may steer it.
-func (i *Intake) fixUp(ctx context.Context, pull forge.Item) error {
-	origin, ours, err := i.origin(ctx, pull)
-	if err != nil {
+// fixUp makes a task of what asks for changes on a pull request of ours: a review, or what
+// [Rules.FixUpOn] names besides, if its author may steer it.
+func (i *Intake) fixUp(ctx context.Context, pull pullView) error {
+	origin, ours, err := i.ours(ctx, pull.Item)
+	if err != nil || !ours {
 		return err
 	}
-	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
-	if err != nil {
-		return err
-	}
-	if pull.Fork || !ours && !task.SameLogin(pull.Author, self) {
-		return nil
-	}
-	open, rounds, err := i.requests(ctx, pull)
+	open, err := i.requests(ctx, pull)
 	if err != nil || len(open) == 0 {
 		return err
 	}
+	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
+	if err != nil || last.State.Active() {
+		return err
+	}
+	if open, err = i.counting(ctx, open, last, origin); err != nil {
+		return err
+	}
+	if left, err := i.undone(ctx, last, open); err != nil || !left {
+		return err
+	}
 	newest := open[len(open)-1]
-	if leave, err := i.leave(ctx, pull, newest, origin, task.SameLogin(newest.Author, self)); err != nil || leave {
+	rounds, err := i.rounds(ctx, pull, open)
+	if err != nil {
 		return err
 	}
 	if rounds > i.options.Rules.ReviewRounds {
-		return i.comment(ctx, pull, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
+		return i.comment(ctx, pull.Item, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
 	}
-	otherwise := i.options.Rules.DefaultRole
-	if ours {
-		otherwise = origin.Role
-	}
-	return i.assignFixUp(ctx, pull, otherwise, task.ReasonChangesRequested, occasionOf(newest))
+	return i.assignFixUp(ctx, pull.Item, cmp.Or(origin.Role, i.options.Rules.DefaultRole), task.ReasonChangesRequested, newest.occasion())
 }
 
-// leave reports whether nothing follows from a review that asks for changes: something was
-// done about it, or it is our own and people have taken the work from us.
-func (i *Intake) leave(ctx context.Context, pull forge.Item, review forge.Review, origin task.Task, own bool) (bool, error) {
-	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
-	if err != nil {
-		return false, err
+// ours reports whether a pull request is the work of a task, which is origin, or was opened
+// by us, and is not from a fork.
+func (i *Intake) ours(ctx context.Context, pull forge.Item) (origin task.Task, ours bool, err error) {
+	if pull.Fork {
+		return task.Task{}, false, nil
 	}
-	if own {
-		if over, err := i.handedOver(ctx, last, origin); err != nil || over {
-			return over, err
-		}
+	origin, found, err := i.origin(ctx, pull)
+	if err != nil || found {
+		return origin, found, err
 	}
-	return i.dealtWith(ctx, last, review)
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
+	return origin, err == nil && task.SameLogin(pull.Author, self), err
+}
+
+// counting leaves our own reviews out if people have taken the work from us.
+func (i *Intake) counting(ctx context.Context, open []request, last, origin task.Task) ([]request, error) {
+	own := func(r request) bool { return r.own }
+	if !slices.ContainsFunc(open, own) {
+		return open, nil
+	}
+	over, err := i.handedOver(ctx, last, origin)
+	if err == nil && over {
+		open = slices.DeleteFunc(open, own)
+	}
+	return open, err
 }
 
 // handedOver reports whether people have taken the work on a pull request from us: they have
@@ -98,71 +111,122 @@ func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise tas
 	})
 }
 
-// dealtWith reports whether there is nothing left to do about a review: the task of the
-// pull request goes on, or was for the review, or was done after its run had taken the
-// review up, which came meanwhile.
-func (i *Intake) dealtWith(ctx context.Context, last task.Task, review forge.Review) (bool, error) {
-	if last.State.Active() || occasionOf(review) <= last.Occasion {
-		return true, nil
+// undone reports whether there is something left to do about one of the requests, oldest
+// first. There is not if the last task of the pull request was for it or for a later one, or
+// was done after its run had taken the request up, which came meanwhile.
+func (i *Intake) undone(ctx context.Context, last task.Task, open []request) (bool, error) {
+	for _, one := range slices.Backward(open) {
+		if one.occasion() <= last.Occasion {
+			return false, nil
+		}
+		if i.options.TakenUp == nil || last.State != task.Done {
+			return true, nil
+		}
+		if taken, err := i.options.TakenUp(ctx, last, one.comment()); err != nil || !taken {
+			return err == nil, err
+		}
 	}
-	if i.options.TakenUp == nil || last.State != task.Done {
-		return false, nil
-	}
-	return i.options.TakenUp(ctx, last, review)
+	return false, nil
 }
 
-// occasionOf names a review as what a task is for. Later reviews have greater names.
-func occasionOf(review forge.Review) string {
-	return review.At.UTC().Format(time.RFC3339) + " review " + review.ID
+// request is something that asks for changes on a pull request: a review, or a comment, which
+// is treated like a review that requests changes.
+type request struct {
+	forge.Review
+	kind task.CommentKind // of what was written; a review is a SummaryComment
+	// formal says that it is a review that requests changes, and own that this is ours.
+	formal, own bool
+}
+
+// occasion names the request as what a task is for. Later requests have greater names.
+func (r request) occasion() string {
+	what := " comment "
+	if r.kind == task.SummaryComment {
+		what = " review "
+	}
+	return r.At.UTC().Format(time.RFC3339) + what + r.ID
+}
+
+// comment is what was written.
+func (r request) comment() task.Comment {
+	comment := r.Comment()
+	comment.Kind = r.kind
+	return comment
 }
 
 // occasionOfAssignment is what the task of a pull request is for that the bot is
-// assigned to: all that reviews ask for so far, so that it is not done a second time.
+// assigned to: all that is asked for so far, so that it is not done a second time.
 func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (string, error) {
 	if item.Key.Kind != task.Pull {
 		return "", nil
 	}
-	open, _, err := i.requests(ctx, item)
+	open, err := i.requests(ctx, i.view(ctx, item))
 	if err != nil || len(open) == 0 {
 		return "", err
 	}
 	// Each assignment is an occasion of its own.
-	return occasionOf(open[len(open)-1]) + " assigned " + i.options.Now().UTC().Format(time.RFC3339Nano), nil
+	return open[len(open)-1].occasion() + " assigned " + i.options.Now().UTC().Format(time.RFC3339Nano), nil
 }
 
-// requests returns the reviews of a pull request that ask for changes, still stand and
-// count, oldest first. One of ours counts while what it is about is the head commit: another
-// head is reviewed anew. Rounds is how often we ourselves and people who may not write to
-// the repository have asked for changes, since somebody who may write first decided
-// anything, if the last that asks is one of these, and 0 otherwise: people who may write can
-// ask as often as they like.
-func (i *Intake) requests(ctx context.Context, pull forge.Item) (open []forge.Review, rounds int, err error) {
-	from := i.options.Forges[pull.Key.Forge]
-	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
+// requests returns what asks for changes on a pull request and counts, oldest first: the
+// reviews that ask for changes and still stand, and the comments that do. One of ours counts
+// while what it is about is the head commit: another head is reviewed anew.
+func (i *Intake) requests(ctx context.Context, pull pullView) ([]request, error) {
+	reviews, err := pull.reviews()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	self, err := from.Self(ctx)
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	open, err = i.options.Steering.Accepted(ctx, pull, verdicts.Open(reviews, self), self)
-	open = slices.DeleteFunc(open, func(r forge.Review) bool {
-		return task.SameLogin(r.Author, self) && r.Commit != "" && r.Commit != pull.HeadCommit
-	})
-	if err != nil || len(open) == 0 {
-		return nil, 0, err
+	standing, err := i.options.Steering.Accepted(ctx, pull.Item, verdicts.Open(reviews, self), self)
+	if err != nil {
+		return nil, err
 	}
-	if rounds, err = i.rounds(ctx, pull, open[len(open)-1:], self); err == nil && rounds > 0 {
-		rounds, err = i.rounds(ctx, pull, reviews, self)
+	var open []request
+	for _, review := range standing {
+		own := task.SameLogin(review.Author, self)
+		if !own || review.Commit == "" || review.Commit == pull.HeadCommit {
+			open = append(open, request{Review: review, kind: task.SummaryComment, formal: true, own: own})
+		}
 	}
-	return open, rounds, err
+	comments, err := i.commentRequests(ctx, pull, self)
+	open = append(open, comments...)
+	slices.SortStableFunc(open, func(a, b request) int { return cmp.Compare(a.occasion(), b.occasion()) })
+	return open, err
 }
 
-// rounds is how many of the reviews ask for changes and are ours or of people who may not
+// rounds is how often we ourselves and people who may not write to the repository have asked
+// for changes, since somebody who may write first decided anything, if the last of the
+// requests is one of these, and 0 otherwise: people who may write can ask as often as they
+// like.
+func (i *Intake) rounds(ctx context.Context, pull pullView, open []request) (int, error) {
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
+	if err != nil {
+		return 0, err
+	}
+	last, err := i.countRounds(ctx, pull.Item, []forge.Review{open[len(open)-1].Review}, self)
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	all, err := pull.reviews()
+	if err != nil {
+		return 0, err
+	}
+	all = slices.Clone(all)
+	for _, one := range open {
+		if !one.formal {
+			all = append(all, one.Review)
+		}
+	}
+	return i.countRounds(ctx, pull.Item, all, self)
+}
+
+// countRounds is how many of the reviews ask for changes and are ours or of people who may not
 // write to the repository. The first decision of each person who may lets us begin anew, and
 // no more than the first: it may be a program that decides about each push.
-func (i *Intake) rounds(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) (int, error) {
+func (i *Intake) countRounds(ctx context.Context, pull forge.Item, reviews []forge.Review, self string) (int, error) {
 	count, decided := 0, map[string]bool{}
 	for _, review := range slices.SortedStableFunc(slices.Values(reviews), func(a, b forge.Review) int { return a.At.Compare(b.At) }) {
 		if review.Verdict == forge.Remark {

@@ -45,9 +45,9 @@ type Options struct {
 	Rules    Rules
 	// Language is that of what we write; empty means that of the item.
 	Language task.Language
-	// TakenUp reports whether the last run of a task has taken a review up; see
-	// Log.TakenUp in package comments. Nil means that no run takes up reviews.
-	TakenUp func(ctx context.Context, t task.Task, review forge.Review) (bool, error)
+	// TakenUp reports whether the last run of a task has taken up a review or a comment; see
+	// Log.TakenUp in package comments. Nil means that no run takes up anything.
+	TakenUp func(ctx context.Context, t task.Task, comment task.Comment) (bool, error)
 	// Merges tells whether pull requests of ours still merge. Nil means that nobody looks.
 	Merges MergesFunc
 	// KeepUnassigned lets tasks go on when the bot is taken off their items.
@@ -211,13 +211,19 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 	if item.State != forge.Open {
 		return errors.Join(err, i.ended(ctx, item))
 	}
+	seen := i.view(ctx, item)
 	if key.Kind == task.Pull {
-		err = errors.Join(err, i.fixUp(ctx, item), i.mergeBase(ctx, item), i.checks(ctx, item))
+		err = errors.Join(err, i.fixUp(ctx, seen), i.mergeBase(ctx, item), i.checks(ctx, item))
 	}
 	if item.HasLabel(i.options.Rules.ReviewLabel) {
-		return errors.Join(err, i.reviews(ctx, item))
+		err = errors.Join(err, i.reviews(ctx, seen))
+	} else {
+		err = errors.Join(err, i.unlabeled(ctx, item))
 	}
-	return errors.Join(err, i.unlabeled(ctx, item))
+	if key.Kind == task.Pull && err == nil { // else something may be left to do
+		err = i.merge(ctx, seen)
+	}
+	return err
 }
 
 // read reads an item. One that is not there any more, in a repository that is, is

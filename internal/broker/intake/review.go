@@ -3,10 +3,12 @@ package intake
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
@@ -26,14 +28,28 @@ const pullAge = 30 * time.Second
 // of every pull request that it asks about, or somebody who may steer has approved or
 // requested changes since it was put on.
 
+// pullView is a pull request in one look at it. Its reviews are read once, when they are
+// needed.
+type pullView struct {
+	forge.Item
+	reviews func() ([]forge.Review, error)
+}
+
+// view is a pull request as it was read.
+func (i *Intake) view(ctx context.Context, pull forge.Item) pullView {
+	return pullView{pull, sync.OnceValues(func() ([]forge.Review, error) {
+		return i.options.Verdicts.Of(ctx, i.options.Forges[pull.Key.Forge], pull.Key)
+	})}
+}
+
 // reviews makes review tasks of the pull requests of an item with the label, if they are
-// due, and takes the label off when it was answered.
-func (i *Intake) reviews(ctx context.Context, item forge.Item) error {
-	pulls, err := i.pullsOf(ctx, item)
+// due, and takes the label off when it was answered. A pull request is looked at in its view.
+func (i *Intake) reviews(ctx context.Context, item pullView) error {
+	pulls, err := i.pullsOf(ctx, item.Item)
 	if err != nil || len(pulls) == 0 {
 		return err
 	}
-	asked, on, err := i.label(ctx, item)
+	asked, on, err := i.label(ctx, item.Item)
 	if err != nil || !on {
 		return err
 	}
@@ -60,8 +76,29 @@ func (i *Intake) reviews(ctx context.Context, item forge.Item) error {
 		fmt.Fprintln(heads, one.Number, one.Commit)
 	}
 	write := outbox.Write{Item: item.Key, What: fmt.Sprintf("reviewed/%s/%x", asked.moment(), heads.Sum(nil)[:16])}
-	_, err = i.put(ctx, write, outbox.ReviewAnswered{Label: i.options.Rules.ReviewLabel, PutOn: asked.at, Pulls: answered})
-	return err
+	return i.takeOff(ctx, write, outbox.ReviewAnswered{Label: i.options.Rules.ReviewLabel, PutOn: asked.at, Pulls: answered})
+}
+
+// mostReturns is how often the label is taken off for the same heads.
+const mostReturns = 100
+
+// takeOff takes the label off. When it was left on because a pull request had another head at
+// that moment, and has the one again that was reviewed, that is another write: the first one
+// is used up.
+func (i *Intake) takeOff(ctx context.Context, write outbox.Write, payload outbox.ReviewAnswered) error {
+	what := write.What
+	for again := 1; again <= mostReturns; again++ {
+		stored, err := i.put(ctx, write, payload)
+		if err != nil || stored.Status != store.Delivered || len(stored.Result) == 0 {
+			return err
+		}
+		var answered outbox.Answered
+		if err := json.Unmarshal(stored.Result, &answered); err != nil || !answered.Stale {
+			return err
+		}
+		write.What = fmt.Sprint(what, "/", again)
+	}
+	return nil
 }
 
 // pullsOf lists the open pull requests that the label on an item asks about.
@@ -177,12 +214,16 @@ const (
 
 // review does what the label on an item asks for about one pull request. If it was
 // answered, head is the commit for which that is so.
-func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, label reviewLabel) (status reviewStatus, head string, err error) {
-	pull, err := i.read(ctx, key, pullAge)
-	if err != nil || pull.State != forge.Open {
-		return reviewIgnored, "", err
+func (i *Intake) review(ctx context.Context, item pullView, key task.Key, label reviewLabel) (status reviewStatus, head string, err error) {
+	pull := item
+	if key != item.Key {
+		read, err := i.read(ctx, key, pullAge)
+		if err != nil || read.State != forge.Open {
+			return reviewIgnored, "", err
+		}
+		pull = i.view(ctx, read)
 	}
-	if entitled, err := i.mayUseLabelOf(ctx, item, pull); err != nil || !entitled {
+	if entitled, err := i.mayUseLabelOf(ctx, item.Item, pull.Item); err != nil || !entitled {
 		return reviewIgnored, "", err
 	}
 	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, key, task.Review))
@@ -195,11 +236,11 @@ func (i *Intake) review(ctx context.Context, item forge.Item, key task.Key, labe
 		}
 		return reviewWaits, "", err
 	}
-	return i.reviewHead(ctx, item, pull, last, label)
+	return i.reviewHead(ctx, item.Item, pull, last, label)
 }
 
 // reviewHead is review for a pull request that is ready. Last is its last review task.
-func (i *Intake) reviewHead(ctx context.Context, item, pull forge.Item, last task.Task, label reviewLabel) (status reviewStatus, head string, err error) {
+func (i *Intake) reviewHead(ctx context.Context, item forge.Item, pull pullView, last task.Task, label reviewLabel) (status reviewStatus, head string, err error) {
 	is, err := i.reviewed(ctx, pull, label.at)
 	if err != nil {
 		return reviewWaits, "", err
@@ -210,12 +251,12 @@ func (i *Intake) reviewHead(ctx context.Context, item, pull forge.Item, last tas
 	next, again := label.next(last, pull.HeadCommit)
 	switch {
 	case is.kept && again && !label.own && is.own.Before(label.at):
-		err = i.comment(ctx, pull, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
+		err = i.comment(ctx, pull.Item, "reviewed_before/"+label.moment(), notice.Notice{Commit: pull.HeadCommit}.ReviewedBefore)
 		return reviewAnswered, pull.HeadCommit, err
 	case is.kept || is.decided:
 		return reviewAnswered, pull.HeadCommit, nil
 	case again && label.due && !is.looked:
-		err = i.assignReview(ctx, item, pull, next)
+		err = i.assignReview(ctx, item, pull.Item, next)
 	}
 	return reviewWaits, "", err
 }
@@ -258,13 +299,12 @@ type reviewState struct {
 // A review of an older commit says nothing about this one. Where the forge does not name
 // the commit, a decision counts until the label is put on again, which we do when we
 // publish; a remark does not count.
-func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time) (is reviewState, err error) {
-	from := i.options.Forges[pull.Key.Forge]
-	self, err := from.Self(ctx)
+func (i *Intake) reviewed(ctx context.Context, pull pullView, since time.Time) (is reviewState, err error) {
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
 	if err != nil {
 		return reviewState{}, err
 	}
-	reviews, err := i.options.Verdicts.Of(ctx, from, pull.Key)
+	reviews, err := pull.reviews()
 	if err != nil {
 		return reviewState{}, err
 	}
@@ -281,7 +321,7 @@ func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time)
 		case review.Verdict == forge.Remark && !ofHead, !ofHead && review.Commit != "":
 			continue
 		}
-		standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
+		standing, err := i.options.Steering.Of(ctx, pull.Item, review.Author, nil)
 		if err != nil {
 			return reviewState{}, fmt.Errorf("read what a reviewer may do: %w", err)
 		}
@@ -296,13 +336,27 @@ func (i *Intake) reviewed(ctx context.Context, pull forge.Item, since time.Time)
 	return is, err
 }
 
+// activeReviews returns the reviews that go on and that the label on an item asked for. On a
+// pull request it asks about nothing else.
+func (i *Intake) activeReviews(ctx context.Context, item task.Key) ([]task.Task, error) {
+	var active []task.Task
+	var err error
+	if item.Kind == task.Pull {
+		t, _, failed := store.Optional(i.options.Tasks.TaskOf(ctx, item, task.Review))
+		active, err = []task.Task{t}, failed
+	} else {
+		active, err = i.options.Tasks.ListTasks(ctx, store.TaskFilter{
+			Forge: item.Forge, Repository: item.Repository, Type: task.Review, States: []task.State{task.Queued, task.Running, task.Paused},
+			OccasionEnd: " " + item.String(),
+		})
+	}
+	return slices.DeleteFunc(active, func(t task.Task) bool { return !t.State.Active() || occasionIn(t).on != item.String() }), err
+}
+
 // unlabeled withdraws the reviews that the label on an item asked for, when it is not there
 // any more.
 func (i *Intake) unlabeled(ctx context.Context, item forge.Item) error {
-	active, err := i.options.Tasks.ListTasks(ctx, store.TaskFilter{
-		Forge: item.Key.Forge, Repository: item.Key.Repository, Type: task.Review, States: []task.State{task.Queued, task.Running, task.Paused},
-	})
-	active = slices.DeleteFunc(active, func(t task.Task) bool { return occasionIn(t).on != item.Key.String() })
+	active, err := i.activeReviews(ctx, item.Key)
 	if err != nil || len(active) == 0 {
 		return err
 	}

@@ -17,11 +17,28 @@ type Rules struct {
 	ReviewLabel  string
 	ReviewDelay  time.Duration
 	ReviewRounds int // how often our own reviews of one pull request may ask for changes
+	// FixUpOn names what leads to changes on our pull requests besides reviews that request
+	// them.
+	FixUpOn []FixUpOn
+	// Merge says that our pull requests are merged when they are approved and their checks
+	// have succeeded.
+	Merge bool
 
 	OnCheckFailure OnCheckFailure
 	CheckRounds    int           // how often in a row failed checks of one pull request lead to a task
 	CheckGiveUp    time.Duration // how long checks that do not end are asked for
 }
+
+// FixUpOn is what may lead to changes on a pull request of ours besides reviews that request
+// them.
+type FixUpOn string
+
+// What may lead to changes: comments on lines and reviews that decide nothing; comments that
+// mention the bot.
+const (
+	OnReviewComments FixUpOn = "review_comments"
+	OnMentions       FixUpOn = "mentions"
+)
 
 // looksLikeRole is how role labels are written: in capitals.
 var looksLikeRole = regexp.MustCompile(`^[A-Z][A-Z0-9_-]{4,}$`)

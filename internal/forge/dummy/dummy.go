@@ -22,6 +22,7 @@ const (
 	Lose         // is done, but the answer is lost
 	Hang         // is not done; ends with its context
 	Panic        // is not done
+	Forbid       // fails for good, nothing was done
 )
 
 // Call is a call that was made.
@@ -216,6 +217,8 @@ func (f *Forge) do(ctx context.Context, call Call, body func() error) error {
 		return body()
 	case Refuse:
 		return unavailable(call, errors.New("not now"))
+	case Forbid:
+		return &forge.Error{Err: task.Errorf(task.Forbidden, "%s is not allowed here", call.Method), Status: 403}
 	case Hang:
 		f.mu.Unlock()
 		<-ctx.Done()

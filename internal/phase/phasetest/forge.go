@@ -99,15 +99,18 @@ func (d *fakeForge) AddComment(_ context.Context, name, text string) error {
 	return nil
 }
 
-func (d *fakeForge) Reply(_ context.Context, name, thread, text string) error {
+func (d *fakeForge) Reply(_ context.Context, name string, reply phase.ThreadReply) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.alive(); err != nil {
 		return err
 	}
 	if _, twice := d.said[name]; !twice {
-		d.said[name] = text
-		d.replies[thread] += text
+		d.said[name] = reply.Text
+		d.replies[reply.Thread] += reply.Text
+		if reply.Resolved {
+			d.replies[reply.Thread] += " (resolved)"
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -20,6 +21,8 @@ func Submission(pull task.Key, commit string) outbox.Write {
 type Store interface {
 	// Verdicts returns our verdicts on a pull request, by head commit.
 	Verdicts(ctx context.Context, pull task.Key) (map[string]string, error)
+	// Action returns the write with an idempotency key.
+	Action(ctx context.Context, idempotencyKey string) (store.Action, error)
 }
 
 // Source has the reviews of pull requests as a forge shows them; every [forge.Forge] is one.
@@ -76,13 +79,18 @@ func decide(review *forge.Review, pull task.Key, own map[string]string) {
 }
 
 // Reviewed reports whether we have reviewed a commit of a pull request, whether or not the
-// forge has the review.
+// forge has the review yet, or any more. A review that the forge has refused for good was not
+// made.
 func (r Reader) Reviewed(ctx context.Context, pull task.Key, commit string) (bool, error) {
 	own, err := r.Own.Verdicts(ctx, pull)
 	if err != nil {
 		return false, fmt.Errorf("read what we decided: %w", err)
 	}
-	return own[commit] != "", nil
+	if own[commit] == "" {
+		return false, nil
+	}
+	submission, found, err := store.Optional(r.Own.Action(ctx, Submission(pull, commit).IdempotencyKey()))
+	return err == nil && (!found || submission.Status != store.Refused), err
 }
 
 // Open returns the reviews that ask for changes and still stand, oldest first. Of ours only

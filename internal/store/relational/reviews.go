@@ -63,6 +63,9 @@ func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.A
 	}
 	x.ID, x.CreatedAt, x.Judgement = newID(), made(x.CreatedAt), rawJSON(string(x.Judgement))
 	err = s.write(ctx, func(q session) error {
+		if err := dropRefused(ctx, q, pull, x.HeadCommit, writes); err != nil {
+			return err
+		}
 		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(10)+`)`,
 			x.ID, x.Owner, sql.NullString{String: x.QuestionID, Valid: x.QuestionID != ""}, x.CustomQuestionText, x.AnswerText,
 			string(x.Judgement), pull, x.HeadCommit, x.Verdict, x.CreatedAt.UnixMicro())
@@ -78,6 +81,21 @@ func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.A
 		return err
 	})
 	return orNothing(x, err)
+}
+
+// dropRefused makes room for another review of a commit whose review the forge refused for
+// good: the write that submits it has the same key.
+func dropRefused(ctx context.Context, q session, pull, commit string, writes []store.Action) error {
+	for _, write := range writes {
+		dropped, err := q.exec(ctx, `DELETE FROM actions WHERE idempotency_key = ? AND status = ?`, write.IdempotencyKey, store.Refused)
+		if err == nil && dropped > 0 {
+			_, err = q.exec(ctx, `DELETE FROM reviews WHERE pull = ? AND head_commit = ?`, pull, commit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkReview returns the pull request of a review as text, "" for none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -222,6 +223,20 @@ func (s *Store) Release(ctx context.Context, id task.ID) error {
 	})
 }
 
+// SetOccasion implements store.Tasks.
+func (s *Store) SetOccasion(ctx context.Context, id task.ID, generation int64, occasion string) error {
+	if err := checkName("occasion", occasion); err != nil {
+		return err
+	}
+	return s.write(ctx, func(q session) error {
+		changed, err := q.exec(ctx, `UPDATE tasks SET occasion = ? WHERE id = ? AND generation = ?`, occasion, id, generation)
+		if err == nil && changed == 0 {
+			err = task.Errorf(task.StaleGeneration, "task %s is not in generation %d", id, generation)
+		}
+		return err
+	})
+}
+
 // SeenOn implements store.Tasks.
 func (s *Store) SeenOn(ctx context.Context, id task.ID, items task.Keys) error {
 	return s.write(ctx, func(q session) error {
@@ -256,6 +271,9 @@ func (s *Store) TaskOf(ctx context.Context, key task.Key, kind task.Type) (task.
 		key.Forge, key.Repository, key.Kind, key.Number, kind)
 }
 
+// likeEscaper makes text stand for itself in a pattern whose escape character is "!".
+var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
+
 // ListTasks implements store.Tasks.
 func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error) {
 	if err := checkLimit(filter.Limit); err != nil {
@@ -273,6 +291,9 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	}
 	if filter.Unreleased {
 		where.add(`released = 0`)
+	}
+	if filter.OccasionEnd != "" {
+		where.add(`occasion LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(filter.OccasionEnd))
 	}
 	if !filter.UpdatedSince.IsZero() {
 		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())

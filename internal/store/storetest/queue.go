@@ -19,6 +19,7 @@ var queueChecks = []check{
 	{"a branch stays, and leads to its task", taskOfBranch},
 	{"a description changes what has not ended", describe},
 	{"where the bot was seen is kept until the task is assigned again", seenOn},
+	{"tasks are found by the end of their occasion, which can be changed", occasions},
 	{"a released task is not among the unreleased, until it is assigned again", release},
 	{"a lease that was renewed is not ended", leaseOver},
 	{"a task that goes back may be made to wait", readyLater},
@@ -216,6 +217,24 @@ func seenOn(t *testing.T, s store.Store) {
 	must(t, err)
 	equal(t, len(seen()), 0)
 	wantCode(t, s.SeenOn(t.Context(), "nobody", ""), task.NotFound)
+}
+
+func occasions(t *testing.T, s store.Store) {
+	ending := func(with string) []task.ID {
+		return ids(got[[]task.Task](t)(s.ListTasks(t.Context(), store.TaskFilter{OccasionEnd: with})))
+	}
+	want := newTaskOn(newKey())
+	want.Occasion = "c1 0 github:team/a_b%!#3"
+	x, _, err := s.Assign(t.Context(), want, nil)
+	must(t, err)
+	assigned(t, s)
+	equal(t, ending(" github:team/a_b%!#3"), []task.ID{x.ID})
+	for _, other := range []string{" github:team/axb%!#3", " github:team/a_bx!#3", " github:team/a_b%!#", "c1"} {
+		equal(t, len(ending(other)), 0)
+	}
+	must(t, s.SetOccasion(t.Context(), x.ID, x.Generation, "c2 0"))
+	equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).Occasion, "c2 0")
+	wantCode(t, s.SetOccasion(t.Context(), x.ID, x.Generation+1, "c3"), task.StaleGeneration)
 }
 
 func leaseOver(t *testing.T, s store.Store) {

@@ -75,6 +75,16 @@ func reviewWrites(t *testing.T, s store.Store) {
 	pending := got[[]store.Action](t)(s.PendingActions(t.Context(), write.Item))
 	equal(t, len(pending), 1)
 	equal(t, pending[0].IdempotencyKey, "review/abc")
+
+	// What the forge has refused makes room for another review of the commit.
+	must(t, s.Refuse(t.Context(), pending[0].ID, task.ReasonRejectedByForge, "no"))
+	second := pullReview("abc")
+	second.Verdict = "approve"
+	got[store.Review](t)(s.AddReview(t.Context(), second, write))
+	equal(t, got[map[string]string](t)(s.Verdicts(t.Context(), write.Item)), map[string]string{"abc": "approve"})
+	equal(t, got[store.Action](t)(s.Action(t.Context(), "review/abc")).Status, store.Pending)
+	_, err = s.AddReview(t.Context(), second, write)
+	wantCode(t, err, task.Conflict)
 }
 
 func reviewOnce(t *testing.T, s store.Store) {

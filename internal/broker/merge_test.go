@@ -1,0 +1,214 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/broker/intake"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+func merging(options *intake.Options) { options.Rules.Merge = true }
+
+// setCheck sets what a check says about a commit.
+func (o *office) setCheck(commit, name string, state forge.StatusState) {
+	o.forge.SetCheck(team, commit, forge.Check{Name: name, State: state}, "")
+}
+
+func (o *office) merged(pull task.Key) bool {
+	o.Helper()
+	item, err := o.forge.Item(o.Context(), pull)
+	o.check(err)
+	return item.State == forge.Merged
+}
+
+// approve is the approval of a person, who can merge it then.
+func (o *office) approve(pull task.Key, by, commit string) {
+	o.forge.AddReview(pull, forge.Review{Author: by, Verdict: forge.Approve, Commit: commit})
+}
+
+// A pull request of ours is merged if all of these are so, and not if one is not.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(o *office, pull task.Key)
+		merged bool
+	}{
+		"approved and green":  {func(*office, task.Key) {}, true},
+		"several checks":      {func(o *office, _ task.Key) { o.setCheck("c1", "CI / test", forge.StatusSuccess) }, true},
+		"a check failed":      {func(o *office, _ task.Key) { o.setCheck("c1", "CI / test", forge.StatusFailure) }, false},
+		"a check was cut off": {func(o *office, _ task.Key) { o.setCheck("c1", "CI / test", forge.StatusError) }, false},
+		"a check goes on":     {func(o *office, _ task.Key) { o.setCheck("c1", "CI / test", forge.StatusPending) }, false},
+		"another head": {func(o *office, pull task.Key) {
+			o.setCheck("c2", "toryo/verification", forge.StatusSuccess)
+			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+		}, false},
+		"no checks": {func(o *office, pull task.Key) {
+			o.approve(pull, "ann", "c2")
+			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+		}, false},
+		"a draft":       {func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Draft = true }) }, false},
+		"a fork":        {func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Fork = true }) }, false},
+		"somebody's":    {func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Author = "bob" }) }, false},
+		"the author's":  {func(o *office, pull task.Key) { o.forge.Change(pull, func(i *forge.Item) { i.Author = "ann" }) }, false},
+		"was withdrawn": {func(o *office, pull task.Key) { o.withoutReviews(pull) }, false},
+		"of a stranger": {func(o *office, pull task.Key) { o.withoutReviews(pull); o.approve(pull, "eve", "c1") }, false},
+		"of ours":       {func(o *office, pull task.Key) { o.withoutReviews(pull); o.approve(pull, bot, "c1") }, false},
+		"of a program": {func(o *office, pull task.Key) {
+			o.withoutReviews(pull)
+			o.forge.SetAccess(team, "ci[bot]", forge.WriteAccess)
+			o.approve(pull, "ci[bot]", "c1")
+		}, false},
+		"of no commit": {func(o *office, pull task.Key) { o.withoutReviews(pull); o.approve(pull, "ann", "") }, true},
+		"dismissed": {func(o *office, pull task.Key) {
+			o.withoutReviews(pull)
+			o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Approve, Commit: "c1", Dismissed: true})
+		}, false},
+		"somebody requests changes": {func(o *office, pull task.Key) {
+			o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Commit: "c1"})
+			o.look(pull)
+			o.fail(o.task(pull, task.Development))
+		}, false},
+		"a stranger requests changes": {func(o *office, pull task.Key) {
+			o.forge.AddReview(pull, forge.Review{Author: "eve", Verdict: forge.RequestChanges, Commit: "c1"})
+		}, true},
+		"the work goes on": {func(o *office, pull task.Key) { o.check(o.forge.Assign(o.Context(), pull, bot)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newLoop(t, merging)
+			pull := o.pull("feature", "")
+			o.later(time.Minute)
+			o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+			o.approve(pull, "ann", "c1")
+			test.change(o, pull)
+			o.later(time.Minute)
+			o.look(pull)
+			o.deliver(pull)
+			if o.merged(pull) != test.merged {
+				t.Errorf("merged: %v", o.merged(pull))
+			}
+			o.look(pull)
+			o.deliver(pull)
+			if said := o.comments(pull); len(said) > 0 {
+				t.Errorf("people are told %q", said)
+			}
+		})
+	}
+}
+
+// withoutReviews deletes the reviews of a pull request.
+func (o *office) withoutReviews(pull task.Key) {
+	o.Helper()
+	reviews, err := o.forge.Reviews(o.Context(), pull)
+	o.check(err)
+	for _, review := range reviews {
+		o.forge.DeleteReview(pull, review.ID)
+	}
+}
+
+// When people have taken the work over, they merge it.
+func TestWhatWasTakenOverIsNotMerged(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t, merging)
+	issue := o.issue("Fix the gate")
+	o.look(issue)
+	pull := o.pull(o.finish(o.task(issue, task.Development), "writer").Branch, "")
+	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	o.check(o.forge.Unassign(t.Context(), issue, bot))
+	o.look(issue)
+	o.later(time.Minute)
+	o.approve(pull, "ann", "c1")
+	o.look(pull)
+	o.deliver(pull)
+	if o.merged(pull) {
+		t.Error("it was merged")
+	}
+	o.check(o.forge.Assign(t.Context(), issue, bot))
+	o.look(issue)
+	o.finish(o.task(issue, task.Development), "writer")
+	o.later(time.Minute)
+	o.look(pull)
+	o.deliver(pull)
+	if !o.merged(pull) {
+		t.Error("it was not merged when the bot was assigned again and done")
+	}
+}
+
+// What is off costs nothing, and merges nothing.
+func TestMergeNever(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	pull := o.pull("feature", "")
+	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	o.approve(pull, "ann", "c1")
+	o.look(pull)
+	o.deliver(pull)
+	if o.merged(pull) || o.forge.Count("Checks") > 0 {
+		t.Errorf("merged: %v; the checks were read %d times", o.merged(pull), o.forge.Count("Checks"))
+	}
+}
+
+// A merge that the forge refuses is told once for a head. Another approval is another attempt.
+func TestARefusedMerge(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t, merging)
+	pull := o.pull("feature", "")
+	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	refuse := func(call dummy.Call) dummy.Fault {
+		if call.Method == "MergePull" {
+			return dummy.Forbid
+		}
+		return dummy.None
+	}
+	o.forge.SetFaults(refuse)
+	for _, by := range []string{"ann", "bob"} {
+		o.later(time.Minute)
+		o.approve(pull, by, "c1")
+		for range 3 {
+			o.look(pull)
+			o.deliver(pull)
+		}
+	}
+	if tries := o.forge.Count("MergePull"); tries != 2 {
+		t.Errorf("it was tried %d times", tries)
+	}
+	if said := o.comments(pull); len(said) != 1 || !strings.Contains(said[0], "Not merged") || !strings.Contains(said[0], "MergePull is not allowed here") {
+		t.Errorf("people are told %q", said)
+	}
+	o.forge.SetFaults(nil)
+	o.later(time.Minute)
+	o.approve(pull, "ann", "c1")
+	o.look(pull)
+	o.deliver(pull)
+	if !o.merged(pull) {
+		t.Error("it was not merged")
+	}
+}
+
+// What is pushed when the merge is under way is not merged.
+func TestAPushBeforeTheMerge(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t, merging)
+	pull := o.pull("feature", "")
+	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	o.approve(pull, "ann", "c1")
+	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+		if call.Method == "MergePull" {
+			return dummy.Refuse
+		}
+		return dummy.None
+	})
+	o.look(pull)
+	o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+	o.forge.SetFaults(nil)
+	o.deliver(pull)
+	o.look(pull)
+	o.deliver(pull)
+	if said := o.comments(pull); o.merged(pull) || len(said) > 0 {
+		t.Errorf("merged: %v; people are told %q", o.merged(pull), said)
+	}
+}

@@ -1,0 +1,69 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// ThreadReply is what a run answers in a review thread.
+type ThreadReply struct {
+	Name     string // the same name is the same reply
+	Text     string
+	Thread   string
+	Resolved bool // the thread is dealt with
+}
+
+// Reply answers in a review thread, like [Runs.AddComment], and marks it as resolved after
+// that if it is dealt with.
+//
+// A thread is resolved only by a run that has published something to the pull request of the
+// thread, and only if the run may have been given it: somebody who may steer, or we, wrote
+// there. What a run says of other threads is not believed. For example, a reviewer asks in
+// thread 7 for another name; the run publishes the commit with it, replies "Renamed." and says
+// that this is dealt with: the reply is posted, and then thread 7 is resolved.
+func (r *Runs) Reply(ctx context.Context, held Lease, reply ThreadReply) error {
+	answer := held.lasting("reply/" + reply.Name)
+	if err := r.put(ctx, answer, outbox.Reply{Thread: reply.Thread, Text: reply.Text}); err != nil || !reply.Resolved {
+		return err
+	}
+	may, err := r.mayResolve(ctx, held, reply.Thread)
+	if err != nil || !may {
+		return err
+	}
+	return r.put(ctx, held.lasting("resolve/"+reply.Name), outbox.ResolveThread{Thread: reply.Thread, Reply: answer.IdempotencyKey()})
+}
+
+// mayResolve reports whether a run may mark a thread as resolved.
+func (r *Runs) mayResolve(ctx context.Context, held Lease, id string) (bool, error) {
+	if held.Key.Kind != task.Pull || held.Type != task.Development {
+		return false, nil
+	}
+	published, err := r.options.Store.RunActions(ctx, held.ID, held.Generation, outbox.PublishBranch{}.Kind())
+	if err != nil || !slices.ContainsFunc(published, func(a store.Action) bool { return a.Status == store.Delivered }) {
+		return false, err
+	}
+	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, items.ParticipantsAge)
+	if err != nil {
+		return false, err
+	}
+	at := slices.IndexFunc(snapshot.Threads, func(t forge.ReviewThread) bool { return t.ID == id })
+	if at < 0 {
+		return false, nil
+	}
+	for _, comment := range snapshot.Threads[at].Comments {
+		if r.options.Own(held.Key.Forge, comment.Author) {
+			return true, nil
+		}
+		standing, err := r.options.Steering.Of(ctx, snapshot.Item, comment.Author, nil)
+		if err != nil || standing.MaySteer() {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
