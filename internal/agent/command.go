@@ -55,36 +55,56 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 		return wire.Result{}, task.Errorf(task.Unsupported, "the plan has to be approved, and a program of your own makes none").
 			WithHint("set planning.approval: never, or remove executors.development")
 	}
-	ended, err := c.work(ctx, run)
-	if ctx.Err() != nil {
+	in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
+	result, err := c.execute(ctx, &run)
+	unmerged, is := errors.AsType[*unmergedError](err)
+	switch {
+	case ctx.Err() != nil && err != nil:
 		return c.cut(ctx, run)
-	}
-	if err != nil {
-		return wire.Result{}, err
-	}
-	result, err := c.judge(ctx, run, ended, false)
-	if withheld, is := errors.AsType[*withheldError](err); is && ctx.Err() == nil {
-		// It goes back once; the server sees to it that it is not more often.
-		run.Assignment.Prompt += "\n\n" + phase.WithheldText(withheld.findings)
-		ended, err = c.work(ctx, run)
-		if ctx.Err() != nil {
-			return c.cut(ctx, run)
-		}
-		if err == nil {
-			result, err = c.judge(ctx, run, ended, true)
-		}
-	}
-	if task.CodeOf(err) == task.Unsafe {
-		in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
+	case is:
+		return wire.Result{Outcome: task.OutcomeFailed, Reason: string(unmerged.reason), Comment: unmerged.comment(in, run)}, nil
+	case task.CodeOf(err) == task.Unsafe:
 		return wire.Result{
 			Outcome: task.OutcomeFailed, Reason: string(task.ReasonUnsafeChange),
 			Comment: notice.Notice{Reason: task.ReasonUnsafeChange}.Failed(in) + "\n\n" + quoted(err.Error()),
 		}, nil
 	}
-	if ctx.Err() != nil && err != nil {
-		return c.cut(ctx, run)
-	}
 	return result, err
+}
+
+// execute runs the command until its work is published, or is not going to be.
+func (c Command) execute(ctx context.Context, run *Run) (wire.Result, error) {
+	if merges, err := c.mergeFirst(ctx, run); err != nil || merges {
+		in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
+		return wire.Result{Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Comment: messages.Text(in, "run.merges_again", run.Work.Base)}, err
+	}
+	again, moved := false, 0 // it was told what was found in its work; others have pushed so often
+	for {
+		ended, err := c.work(ctx, *run)
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return wire.Result{}, err
+		}
+		result, err := c.judge(ctx, *run, ended, again)
+		withheld, isWithheld := errors.AsType[*withheldError](err)
+		_, isMoved := errors.AsType[*movedError](err)
+		switch {
+		case isWithheld && !again:
+			again = true // once; the server sees to it that it is not more often
+			run.Assignment.Prompt += "\n\n" + phase.WithheldText(withheld.findings)
+		case isMoved && moved == phase.MostMoved:
+			return wire.Result{}, &unmergedError{reason: task.ReasonBranchMoved}
+		case isMoved:
+			moved++
+			if err := c.takeBranch(ctx, run, moved); err != nil {
+				return wire.Result{}, err
+			}
+		default:
+			return result, err
+		}
+	}
 }
 
 // withheldError says that the work was not published, and that the program may change it.
@@ -189,6 +209,9 @@ func failed(in task.Language, text, output string) wire.Result {
 // handOver makes the branch and the pull request of what was changed.
 func (c Command) handOver(ctx context.Context, in task.Language, run Run, output string, again bool) (wire.Result, error) {
 	message := fmt.Sprintf("%s\n\nFor #%d", run.Work.Title, run.Work.Item.Number)
+	if err := checkMarks(ctx, run); err != nil {
+		return wire.Result{}, err
+	}
 	commit, changed, err := run.Repository.Commit(ctx, message, "")
 	if err != nil {
 		return wire.Result{}, fmt.Errorf("commit the changes: %w", err)
@@ -218,6 +241,9 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 			return wire.Result{}, task.Errorf(task.Unsafe, "the work was withheld a second time")
 		}
 		return wire.Result{}, &withheldError{pulled.Findings}
+	}
+	if pulled.Moved != "" {
+		return wire.Result{}, &movedError{}
 	}
 	if err := answerThreads(ctx, in, run, cmp.Or(pulled.Commit, commit)); err != nil {
 		return wire.Result{}, err

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -49,7 +48,6 @@ type Approvals struct {
 	// Controller lets tasks go on.
 	Controller *Controller
 	Now        func() time.Time
-	Log        *slog.Logger
 }
 
 // mostReactions is of how many people it is asked what they may do, of those who have reacted

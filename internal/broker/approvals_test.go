@@ -305,7 +305,50 @@ func TestApprovalIsNotNeededAnyMore(t *testing.T) {
 	})
 }
 
-// Only what is for an issue needs approval, and the estimate is made from tasks that were done.
+// The estimate is the mean of what issues used that were done, and there is none without them.
+func TestEstimates(t *testing.T) {
+	t.Parallel()
+	planned(t, func(l *life) {
+		if got := l.brief(); got.Estimate != nil {
+			l.Errorf("the estimate is %+v", got.Estimate)
+		}
+		for number, spent := range []store.Amount{{Tokens: 1000, Money: 10}, {Tokens: 3000, Money: 20}, {}} {
+			one := l.used(task.Key{Forge: task.Gitea, Repository: team, Kind: task.Issue, Number: int64(100 + number)}, spent)
+			l.ends(one, task.Finished)
+		}
+		l.ends(l.used(task.Key{Forge: task.Gitea, Repository: team, Kind: task.Issue, Number: 200}, store.Amount{Tokens: 7000}), task.GaveUp)
+		l.ends(l.used(task.Key{Forge: task.Gitea, Repository: team, Kind: task.Pull, Number: 201}, store.Amount{Tokens: 7000}), task.Finished)
+		l.ends(l.used(task.Key{Forge: task.Gitea, Repository: "team/other", Kind: task.Issue, Number: 1}, store.Amount{Tokens: 7000}), task.Finished)
+		if got := l.brief(); got.Estimate == nil || *got.Estimate != (task.Estimate{Tasks: 2, Tokens: 2000, Money: 15}) {
+			l.Errorf("the estimate is %+v", got.Estimate)
+		}
+	})
+}
+
+// used makes a task that an agent has, and that has used something.
+func (l *life) used(key task.Key, spent store.Amount) task.Task {
+	l.Helper()
+	one, _, err := l.store.Assign(l.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Earlier", Reason: task.ReasonAssigned}, nil)
+	l.check(err)
+	held, err := l.store.Claim(l.Context(), []store.Claim{{
+		Task: one.ID, Generation: one.Generation, Agent: "b", TokenHash: []byte(key.String()), ExpiresAt: time.Now().Add(24 * time.Hour),
+	}}, nil)
+	l.check(err)
+	if spent.Tokens > 0 {
+		id, err := l.store.ReserveSpend(l.Context(), store.Call{Task: one.ID, Generation: one.Generation, At: time.Now(), Most: spent}, func(store.Amount, store.Amount) error { return nil })
+		l.check(err)
+		l.check(l.store.SettleSpend(l.Context(), id, spent))
+	}
+	return held[0]
+}
+
+func (l *life) ends(one task.Task, how task.Trigger) {
+	l.Helper()
+	_, err := l.store.Move(l.Context(), store.Change{Task: one.ID, Generation: one.Generation, Trigger: how, Reason: task.ReasonCompleted})
+	l.check(err)
+}
+
+// Only what is for an issue needs approval.
 func TestWhatHasToBeApproved(t *testing.T) {
 	t.Parallel()
 	issue := task.Key{Forge: task.Gitea, Repository: team, Kind: task.Issue, Number: 1}

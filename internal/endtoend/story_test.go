@@ -455,6 +455,7 @@ func (s *story) goOn(t *testing.T, is task.Task) {
 	case is.Reason == task.ReasonAgentPaused:
 		must(t, os.Remove(s.house.pauseFileOf(s.agent)))
 	case is.Reason == task.ReasonAwaitingAnswer && s.said > said: // that is the answer
+	case is.Reason == task.ReasonAwaitingApproval && acted: // so is what was done
 	case acted && now.State.Terminal():
 	case acted && s.unassigned(t): // it will be
 	default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,11 +53,16 @@ func TestMerges(t *testing.T) {
 	if is := merges(head); is != want {
 		t.Errorf("with a conflict it is %+v, want %+v", is, want)
 	}
-	// What is known is not tried again: it needs nothing that the merge needs.
-	tree := run(t, s.dir(), "rev-parse", base+"^{tree}")
-	must(t, os.RemoveAll(filepath.Join(s.dir(), "objects", tree[:2], tree[2:])))
+	// What is known is not tried again: the tree that git would write is not written.
+	written, _ := try(t, s.dir(), "merge-tree", "--write-tree", "--no-messages", "--name-only", base, head)
+	tree, _, _ := strings.Cut(written, "\n")
+	tree = filepath.Join(s.dir(), "objects", tree[:2], tree[2:])
+	must(t, os.Remove(tree))
 	if is := merges(head); is != want {
 		t.Errorf("the second time it is %+v", is)
+	}
+	if _, err := os.Stat(tree); err == nil {
+		t.Error("the merge was tried a second time")
 	}
 	_, err := s.Merges(t.Context(), repository, "gone", "feature", head)
 	wantCode(t, err, task.NotFound)

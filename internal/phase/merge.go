@@ -61,13 +61,13 @@ func (r *run) mergeFirst(ctx context.Context) error {
 	return r.merge(ctx, r.Repository.Merge)
 }
 
-// mostMoved is how often the work is put on top of what others have pushed.
-const mostMoved = 3
+// MostMoved is how often the work is put on top of what others have pushed.
+const MostMoved = 3
 
 // branchMoved ends the last phase because others have pushed to the branch. Execution goes on
 // on top of that, unless it happens too often.
 func (r *run) branchMoved(ctx context.Context, text pullRequestText) (Outcome, error) {
-	if r.state.moved >= mostMoved {
+	if r.state.moved >= MostMoved {
 		return r.fail(ctx, task.ReasonBranchMoved, r.text("run.branch_moved", r.Work.Branch))
 	}
 	return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, completion{Text: text, Moved: true})
@@ -90,9 +90,15 @@ func (r *run) takeBranch(ctx context.Context, t *chat) error {
 func MovedText(time int, conflicts []string) string {
 	text := fmt.Sprintf("Push %d of others to the branch: somebody has pushed to it while you worked. Their commits are kept, and your work was put on top of them. Look at what they did, and see to it that your work still fits.", time)
 	if len(conflicts) > 0 {
-		text += "\n\n" + conflictsText(conflicts)
+		text += "\n\n" + ConflictsText(conflicts)
 	}
 	return text + "\n\nThen call finish again."
+}
+
+// Unresolved names the files that have marks of a conflict in the added lines of a diff.
+func Unresolved(diff string) []string {
+	conflicts, _ := inspect(diff)
+	return conflicts
 }
 
 // baseConflictText is what a model is to do about a pull request that no longer merges.
@@ -101,13 +107,13 @@ func baseConflictText(base string, conflicts []string) string {
 		"what the pull request does and what the base has got since both have to work. The base is merged into your files before you begin to change them; "+
 		"in a shell, origin/%[1]s is the base and HEAD the branch without it. Do not run git merge or git rebase.", plainName(base))
 	if len(conflicts) > 0 {
-		text += "\n" + conflictsText(conflicts)
+		text += "\n" + ConflictsText(conflicts)
 	}
 	return text
 }
 
-// conflictsText names files with conflicts, for a model. The names are those of others.
-func conflictsText(names []string) string {
+// ConflictsText names files with conflicts, for a model. The names are those of others.
+func ConflictsText(names []string) string {
 	var lines []string
 	for _, name := range names[:min(len(names), shownConflicts)] {
 		lines = append(lines, "- "+tool.Shorten(plainName(name), 300))

@@ -117,6 +117,57 @@ func TestPublishedWorkHasAReceipt(t *testing.T) {
 	})
 }
 
+// The verdict is a commit status on what was published, once, with a link to the task. It is
+// a success when tests were run and passed, and nothing else is.
+func TestTheVerdictIsACommitStatus(t *testing.T) {
+	t.Parallel()
+	change := func(do func(*receipt.Verdict)) *receipt.Verdict {
+		verdict := foundGood()
+		do(verdict)
+		return verdict
+	}
+	for name, test := range map[string]struct {
+		verdict *receipt.Verdict
+		state   forge.StatusState
+		says    string
+	}{
+		"passed": {foundGood(), forge.StatusSuccess, "Tests passed"},
+		"some failed before": {change(func(v *receipt.Verdict) {
+			v.Projects[0].Runs[0].FailedBefore, v.Projects[0].Runs[0].Counts = []string{"TestOld"}, &receipt.Counts{Passed: 7, Failed: 1}
+		}), forge.StatusSuccess, "7 passed, 1 failed before too"},
+		"worse": {change(func(v *receipt.Verdict) { v.Passed, v.Projects[0].Runs[0].Failed = false, []string{"TestNew"} }),
+			forge.StatusFailure, "Tests that passed before fail: 1"},
+		"did not pass":     {change(func(v *receipt.Verdict) { v.Passed = false }), forge.StatusFailure, "did not pass"},
+		"tests not run":    {change(func(v *receipt.Verdict) { v.NotRun = "there are none @everyone" }), forge.StatusFailure, "Not tested: there are none"},
+		"only a build":     {change(func(v *receipt.Verdict) { v.Projects[0].Runs[0].Kind = receipt.BuildRun }), forge.StatusFailure, "Not tested"},
+		"no environment":   {change(func(v *receipt.Verdict) { v.Environment.Ready = false }), forge.StatusFailure, "Not tested"},
+		"nothing verified": {nil, forge.StatusFailure, "nothing was verified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := onSQLite(t)
+			made := w.issue(t, "Fix the sum")
+			held, _ := w.claim(t, made.ID)
+			pulled, err := receipted(t, held, made.Branch, agentCommit, test.verdict)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.settle(t, task.Key{Forge: made.Key.Forge, Repository: made.Key.Repository, Kind: task.Pull, Number: pulled.Number})
+			statuses, err := w.forge.Checks(t.Context(), made.Key.Repository, pulled.Commit)
+			if err != nil || len(statuses) == 0 {
+				t.Fatalf("the statuses are %v, %v", statuses, err)
+			}
+			got := statuses[0]
+			if len(statuses) != 1 || got.Name != "toryo/verification" || got.State != test.state || !strings.Contains(got.Description, test.says) || got.URL != "https://toryo.example/tasks/"+string(made.ID) {
+				t.Errorf("the statuses of %s are %+v", pulled.Commit, statuses)
+			}
+			if strings.Contains(got.Description, "@everyone") {
+				t.Errorf("it mentions people: %q", got.Description)
+			}
+		})
+	}
+}
+
 // A receipt is made once: a run that says something else about the commit later, or in a
 // later run under an old lease, changes nothing.
 func TestReceiptsAreNotOverwritten(t *testing.T) {

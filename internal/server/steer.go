@@ -37,7 +37,7 @@ func (s *Server) registerSteering(controller *broker.Controller) {
 		{"pause", "Pause a task", func(ctx context.Context, id task.ID) (task.Task, error) {
 			return controller.Pause(ctx, id, task.ReasonPauseRequested)
 		}},
-		{"resume", "Let a paused task go on", controller.Resume},
+		{"resume", "Let a paused task go on; one whose plan waits for approval is approved so", controller.Resume},
 		{"retry", "Queue a task again that has ended", controller.Retry},
 	} {
 		register(s, access.Operator, huma.Operation{

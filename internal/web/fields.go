@@ -27,7 +27,7 @@ var formFields = map[string]int{
 	"name": 400, "role": 20, "id": 200, "repeat": 200,
 	"title": 1000, "label": 400, "labels": 4000, "body": maxText, "content": maxText,
 	"head": 400, "base": 400, "draft": 20, "bot": 20, "source": 2000,
-	"verdict": 40, "sure": 20, "commit": 100, "path": 4096, "side": 20, "line": 20,
+	"verdict": 40, "sure": 20, "plan": 20, "commit": 100, "path": 4096, "side": 20, "line": 20,
 }
 
 // readForm reads the form of a request, and refuses one that has more than it may.

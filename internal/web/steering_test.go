@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"log/slog"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/broker"
@@ -94,5 +96,44 @@ func TestSteering(t *testing.T) {
 	}
 	if log := h.audit(t); log[0] != "alice task.resume "+path+"/resume illegal_move" {
 		t.Errorf("the audit log ends with %q", log[0])
+	}
+}
+
+// The button approves the plan that the page shows, and no other.
+func TestThePageApprovesThePlanThatItShows(t *testing.T) {
+	t.Parallel()
+	h := newSteeredHouse(t)
+	h.repository(t)
+	_, err := h.board.As(bot).CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: "Fix the gate"})
+	must(t, err)
+	key := task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 1}
+	one, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Fix the gate", Reason: task.ReasonAssigned}, nil)
+	must(t, err)
+	_, err = h.store.Append(t.Context(), []task.Event{
+		{Task: one.ID, Generation: 1, Source: task.FromAgent, Sequence: 1, Kind: task.Planned, Data: []byte(`{"plan":{"revision":2}}`)},
+		{Task: one.ID, Generation: 1, Source: task.FromAgent, Sequence: 2, Kind: task.SignalTaken,
+			Data: []byte(`{"signal":{"signal":"pause","reason":"awaiting_approval","plan_revision":2}}`)},
+	})
+	must(t, err)
+	_, err = h.store.Move(t.Context(), store.Change{Task: one.ID, Generation: 1, Trigger: task.PauseSet, Reason: task.ReasonAwaitingApproval})
+	must(t, err)
+	path := "/tasks/" + string(one.ID)
+	alice := h.visitor(t, "alice")
+	_, page := alice.get(path)
+	for _, part := range []string{"the plan waits for approval", path + "/approve", `name="plan" value="2"`, path + "/stop"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page has no %s", part)
+		}
+	}
+	for _, form := range []struct {
+		plan string
+		want int
+	}{{"1", 409}, {"", 422}, {"2", 200}, {"2", 409}} {
+		if status, body := alice.post(path+"/approve", url.Values{"plan": {form.plan}}); status != form.want {
+			t.Errorf("to approve plan %q answers %d: %s", form.plan, status, body)
+		}
+	}
+	if after, err := h.store.Task(t.Context(), one.ID); err != nil || after.State != task.Queued || after.Reason != task.ReasonPlanApproved {
+		t.Errorf("the task is %+v, %v", after, err)
 	}
 }

@@ -144,6 +144,7 @@ func Resume(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume [TASK]",
 		Short: "Resume a paused task, or everything",
+		Long:  "Resume a paused task, or everything. Resuming a task whose plan waits for approval approves the plan.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {

@@ -178,12 +178,13 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 			[]string{"toryo.yaml:3:5: llm_overrides.summary.context_length: max_tokens (8192) must be less than context_length (2048); leave room for what is sent"},
 		},
 		"labels that mean something else": {
-			"roles:\n  needs-review: {}\n  Coding Agent Done: {}\n  Summary: {}\n  A: {}\n  a: {}\n",
+			"roles:\n  needs-review: {}\n  Approve-Plan: {}\n  Coding Agent Done: {}\n  Summary: {}\n  A: {}\n  a: {}\n",
 			[]string{
 				"toryo.yaml:2:3: roles.needs-review: this label is also review.label; choose another label",
-				`toryo.yaml:3:3: roles."Coding Agent Done": this label is also github.done_label; choose another label`,
-				"toryo.yaml:4:3: roles.Summary: this is a name of llm_overrides that is not a role; choose another label",
-				"toryo.yaml:6:3: roles.a: this role is there twice: labels do not differ by capital letters; remove one of them",
+				"toryo.yaml:3:3: roles.Approve-Plan: this label is also planning.approval_label; choose another label",
+				`toryo.yaml:4:3: roles."Coding Agent Done": this label is also github.done_label; choose another label`,
+				"toryo.yaml:5:3: roles.Summary: this is a name of llm_overrides that is not a role; choose another label",
+				"toryo.yaml:7:3: roles.a: this role is there twice: labels do not differ by capital letters; remove one of them",
 			},
 		},
 	} {

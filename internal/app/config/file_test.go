@@ -299,6 +299,22 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"review:\n  label: Coding agent\n",
 			[]string{`toryo.yaml:2:3: review.label: "Coding agent" is also github.bot_label; choose another label`},
 		},
+		"approval label of a state": {
+			"planning:\n  approval_label: Coding agent\n",
+			[]string{`toryo.yaml:2:3: planning.approval_label: "Coding agent" is also github.bot_label; choose another label`},
+		},
+		"approval label of reviews": {
+			"planning:\n  approval_label: Needs-Review\n",
+			[]string{`toryo.yaml:2:3: planning.approval_label: "Needs-Review" is also review.label; choose another label`},
+		},
+		"approval without plans": {
+			"planning:\n  approval: label\nexecutors:\n  development: [gemini]\n",
+			[]string{"toryo.yaml:2:3: planning.approval: plans have to be approved, but a program of your own for development tasks makes none; set planning.approval to never, or remove the command"},
+		},
+		"approval by someone": {
+			"planning:\n  approval: sometimes\n",
+			[]string{`toryo.yaml:2:13: planning.approval: "sometimes" is not allowed; use never, label or always`},
+		},
 		"line break in a value": {
 			"github:\n  bot_label: |\n    two\n    lines\n",
 			[]string{"toryo.yaml:2:14: github.bot_label: the value has a line break or another control character; write it on one line"},

@@ -16,7 +16,7 @@ import (
 // Git checks for the git program, which the server also serves repositories
 // with.
 func Git(ctx context.Context) Finding {
-	finding := Finding{Name: "git", Status: Missing, Hint: "install git 2.30 or newer, for example: apt-get install git"}
+	finding := Finding{Name: "git", Status: Missing, Hint: "install git 2.38 or newer, for example: apt-get install git"}
 	version, err := output(ctx, "git", "version")
 	if err != nil {
 		finding.Found = "not found: " + err.Error()

@@ -101,7 +101,7 @@ func approvals(c config.Config, f *connections, logs *comments.Log, controller *
 	}
 	return &broker.Approvals{
 		Store: f.store, Comments: logs, Forges: reactors, Steering: f.steering, Own: ownLogin(c), Controller: controller,
-		Always: c.Planning.Approval == "always", Label: c.Planning.Label(), Now: f.clock.Now, Log: f.log,
+		Always: c.Planning.Approval == "always", Label: c.Planning.Label(), Now: f.clock.Now,
 	}
 }
 

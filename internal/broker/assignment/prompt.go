@@ -16,6 +16,9 @@ var developmentPrompt string
 //go:embed prompts/fixup.md
 var fixUpPrompt string
 
+//go:embed prompts/merge.md
+var mergePrompt string
+
 //go:embed prompts/review.md
 var reviewPrompt string
 
@@ -27,6 +30,8 @@ func prompt(a Assignment, about string) string {
 	switch {
 	case a.Task.Type == task.Review:
 		text = reviewPrompt
+	case a.Pull != nil && a.Task.Cause == task.ReasonBaseConflict:
+		text = mergePrompt
 	case a.Pull != nil && (a.Pull.asksForChanges() || a.Task.Cause == task.ReasonChangesRequested):
 		text = fixUpPrompt
 	}
@@ -44,6 +49,7 @@ func prompt(a Assignment, about string) string {
 		"{{comments}}", commentsPart(a),
 		"{{earlier}}", earlierPart(a),
 		"{{reviews}}", reviewsPart(a),
+		"{{asked}}", asked(a),
 		"{{checks}}", checksPart(a),
 		"{{issues}}", issuesPart(a),
 		"{{diff}}", diffPart(a),
@@ -88,6 +94,18 @@ func reviewsPart(a Assignment) string {
 		}
 	}
 	return text.String()
+}
+
+// asked says why a pull request needs changes.
+func asked(a Assignment) string {
+	switch {
+	case a.Pull == nil || len(a.Pull.Checks) == 0:
+		return "Reviewers asked for changes on the pull request below."
+	case len(a.Pull.Threads)+len(a.Pull.Summaries) > 0:
+		return "Checks of the pull request below failed, and reviewers asked for changes on it."
+	default:
+		return "Checks of the pull request below failed."
+	}
 }
 
 // promptLog is how much of the end of a log is in a prompt, in bytes.

@@ -216,6 +216,9 @@ func (i *Intake) readChecks(ctx context.Context, pull forge.Item, age time.Durat
 		checks, err = nil, nil // the forge does not show them, or not yet
 	}
 	state.readAt, state.checks, state.next = now, checks, i.nextReading(checks, age, now)
+	if pull.Key.Forge == task.Board && !state.next.IsZero() {
+		state.next = now // it is at hand
+	}
 	failed, _ := outcome(checks)
 	switch {
 	case len(failed) == 0:

@@ -89,8 +89,8 @@ func stateOf(state sdk.StatusState) forge.StatusState {
 }
 
 // CheckLog returns the end of the log of a job. The address in the status has the id of the
-// job on newer servers, and its place in the run on others: whether it is the job's, the job
-// says itself. Servers without these calls have no log for us.
+// job on Gitea 1.26, and may have something else there on others: whether it is the job's, the
+// job says itself. Servers without these calls have no log for us.
 func (f *Forge) CheckLog(ctx context.Context, repository string, check forge.Check, maxBytes int) (string, error) {
 	owner, name, err := split(repository)
 	if err != nil {

@@ -11,6 +11,7 @@
 //   - Comments on one line of a diff are one thread: Gitea has no id for it, so
 //     its first comment's is taken. A reply is a review with one comment.
 //   - Gitea does not say whether a comment on a line is outdated.
+//   - Actions set statuses of commits, and only the address in them leads to a job.
 //   - Only an administrator of a repository may ask what someone else may do in
 //     it. For others the adapter looks who can be assigned, which is who can
 //     write: then WriteAccess may stand for AdminAccess. In a repository of an

@@ -234,8 +234,8 @@ func (f *Forge) thread(ctx context.Context, key task.Key, id string) (forge.Revi
 	return threads[at], nil
 }
 
-// ResolveThread marks a review thread as resolved, by its first comment. Older servers, and
-// Forgejo, do not have the call.
+// ResolveThread marks a review thread as resolved, by its first comment. Gitea 1.26 has the
+// call; not every server does.
 func (f *Forge) ResolveThread(ctx context.Context, key task.Key, id string) error {
 	at, err := locatePull(key)
 	if err != nil {

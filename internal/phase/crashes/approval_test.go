@@ -3,14 +3,11 @@ package crashes_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
-	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -32,7 +29,7 @@ func (b board) AddComment(ctx context.Context, name, text string) error {
 
 // discussed makes a world in which a plan has to be approved. People want the first one
 // changed.
-func discussed(t *testing.T, engine sandbox.Engine, cut int) (world *phasetest.World, posted *[]string) {
+func discussed(t *testing.T, cut int) (world *phasetest.World, posted *[]string) {
 	t.Helper()
 	scenario, err := phasetest.Load("testdata/approval/plan.txtar")
 	if err != nil {
@@ -41,7 +38,7 @@ func discussed(t *testing.T, engine sandbox.Engine, cut int) (world *phasetest.W
 	if cut > 0 {
 		scenario.Events = append(scenario.Events, phasetest.Event{When: phasetest.When{Entry: cut}, Crash: true})
 	}
-	world, posted = phasetest.New(t, engine, scenario), new([]string)
+	world, posted = phasetest.New(t, phasetest.Engine(t), scenario), new([]string)
 	names := map[string]bool{}
 	world.Around = func(forge phase.Forge) phase.Forge { return board{forge, posted, names} }
 	world.Approval = task.PlanApproval{Required: true}
@@ -83,8 +80,7 @@ func discuss(t *testing.T, world *phasetest.World) {
 // people want.
 func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 	t.Parallel()
-	engine := phasetest.Engine(t)
-	whole, posted := discussed(t, engine, 0)
+	whole, posted := discussed(t, 0)
 	whole.Approval.Estimate = &task.Estimate{Tasks: 3, Tokens: 12345, Money: 250_000}
 	discuss(t, whole)
 	entries := whole.Entries()
@@ -92,8 +88,8 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 		t.Errorf("the model has planned %d times", asked)
 	}
 	for i, want := range [][]string{
-		{"(plan 1)", "1. fix add.sh", "**Environment**: shell", "```\ntrue\n```", "**Used so far**", "about 12345 tokens, cost 0.25, the mean of the last 3 tasks", "👍"},
-		{"(plan 2)", "- CHANGES", "1. write CHANGES"},
+		{"Plan 1 waits for approval.", "1. fix add.sh", "**Environment**: shell", "```\ntrue\n```", "**Used so far**", "about 12345 tokens, cost 0.25, the mean of the last 3 tasks", "👍"},
+		{"Plan 2 waits for approval.", "- CHANGES", "1. write CHANGES"},
 	} {
 		for _, text := range want {
 			if i < len(*posted) && !strings.Contains((*posted)[i], text) {
@@ -104,13 +100,13 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 	for cut := 1; cut <= entries; cut++ {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			t.Parallel()
-			world, posted := discussed(t, engine, cut)
+			world, posted := discussed(t, cut)
 			discuss(t, world)
-			if len(*posted) != 2 || !strings.Contains((*posted)[0], "(plan 1)") || !strings.Contains((*posted)[1], "(plan 2)") {
+			if len(*posted) != 2 || !strings.Contains((*posted)[0], "Plan 1 waits for approval.") || !strings.Contains((*posted)[1], "Plan 2 waits for approval.") {
 				t.Errorf("%d comments:\n%s", len(*posted), strings.Join(*posted, "\n---\n"))
 			}
 			requests := world.Requests(task.Planning)
-			if !slices.ContainsFunc(requests[len(requests)-1].Messages, func(m llm.Message) bool { return strings.Contains(m.Text(), wish) }) {
+			if !strings.Contains(phasetest.TextOf(requests[len(requests)-1]), wish) {
 				t.Error("the model was not told what people want")
 			}
 		})
@@ -129,7 +125,7 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 // An approval of another plan is none.
 func TestAnApprovalOfAnotherPlan(t *testing.T) {
 	t.Parallel()
-	world, posted := discussed(t, phasetest.Engine(t), 0)
+	world, posted := discussed(t, 0)
 	discuss(t, world)
 	world.Approval.Approved = 1
 	untilAsked(t, world)

@@ -78,6 +78,23 @@ first decision of each person who may write lets Toryo begin to count anew. Then
 people to decide. Nothing follows from such a review when people have stopped the task of the
 issue or taken the bot off it. What Toryo decided is kept in its database: forges take no verdict
 on a pull request of one's own, and show the review as a comment.
+
+## Conflicts with the base
+
+A pull request of Toryo's own that is open and no longer merges into its base leads to a
+development task on its branch, for the reason ` + "`" + `base_conflict` + "`" + `.
+
+| what happens | the task |
+| --- | --- |
+| the base changes, and the head still merges | there is none |
+| the base or the head changes, and they conflict | is queued, once for each pair of commits |
+| a task on the pull request, or that of its issue, goes on | waits until that has ended; if they conflict then, it is queued |
+| a review asks for changes too | comes after the task for the review |
+| it conflicts again after ` + "`" + `review.max_rounds` + "`" + ` such tasks in a row | there is none, and a comment asks people to merge |
+| a person pushes, or somebody who may write decides for the first time since | counting begins anew |
+| the conflict is gone when the run begins | ends without having changed anything |
+| the pull request is closed, from a fork, or a person's draft; the base is gone or has nothing in common with the head | there is none |
+| people have stopped the task or that of the issue, or taken the bot off the issue | there is none |
 `
 
 func writePicture(page *strings.Builder) {

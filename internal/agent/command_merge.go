@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/notice"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
+)
+
+// movedError says that others have pushed to the branch, and that nothing was published.
+type movedError struct{}
+
+func (*movedError) Error() string { return "others have pushed to the branch" }
+
+// unmergedError says why work cannot be published together with that of others.
+type unmergedError struct {
+	reason task.Reason
+	files  []string // with conflicts
+}
+
+func (e *unmergedError) Error() string { return messages.Reason(task.English, e.reason) }
+
+// comment is what people are told.
+func (e *unmergedError) comment(in task.Language, run Run) string {
+	text := notice.Notice{Reason: e.reason}.Failed(in)
+	if e.reason == task.ReasonBranchMoved {
+		return text + "\n\n" + messages.Text(in, "run.branch_moved", run.Work.Branch)
+	}
+	return text + "\n\n" + quoted(ending(textfmt.Plain(strings.Join(e.files, "\n")), shownOutput))
+}
+
+// mergeFirst merges the base if that is what the task is about, and tells the command where
+// there are conflicts. It reports whether there are none: then there is nothing to do. A run
+// that goes on has merged it before.
+func (c Command) mergeFirst(ctx context.Context, run *Run) (merges bool, err error) {
+	if run.Work.Cause != task.ReasonBaseConflict {
+		return false, nil
+	}
+	conflicts, err := run.Repository.Merge(ctx)
+	if err != nil {
+		return false, fmt.Errorf("merge the base: %w", err)
+	}
+	if len(conflicts) > 0 {
+		run.Assignment.Prompt += "\n\n" + phase.ConflictsText(conflicts)
+	}
+	return len(conflicts) == 0 && run.Assignment.Resume == nil, nil
+}
+
+// takeBranch puts the work on top of what others have pushed, and tells the command.
+func (c Command) takeBranch(ctx context.Context, run *Run, times int) error {
+	conflicts, err := run.Repository.TakeBranch(ctx)
+	if err != nil {
+		return fmt.Errorf("put the work on top of what others have pushed: %w", err)
+	}
+	run.Assignment.Prompt += "\n\n" + phase.MovedText(times, conflicts)
+	return nil
+}
+
+// checkMarks refuses work that still has marks of conflicts in it.
+func checkMarks(ctx context.Context, run Run) error {
+	diff, err := run.Repository.Diff(ctx, "")
+	if err != nil {
+		return fmt.Errorf("look for marks of conflicts: %w", err)
+	}
+	if files := phase.Unresolved(diff.Text); len(files) > 0 {
+		return &unmergedError{task.ReasonMergeConflict, files}
+	}
+	return nil
+}
