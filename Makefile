@@ -60,6 +60,8 @@ bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, 
 	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x -timeout 30m ./internal/endtoend/program
 	@echo "What becomes of 10,000 comments at random moments of runs:"
 	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run 'TestCommentsAtRandomMoments$$' -v ./internal/endtoend
+	@echo "How soon a failed check is handed out as a fix-up after a webhook, and what that costs the forge:"
+	@go test -count=1 -run 'TestChecksByWebhook$$' -v ./internal/broker | grep 'from the webhook'
 	@echo "How soon work goes on when an agent, a server, both in one process, or a chat was killed and is started again:"
 	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/endtoend/program
 

@@ -175,7 +175,7 @@ func (c Command) runCommand(ctx context.Context, run Run, box sandbox.Sandbox, w
 	if stream.err != nil {
 		return ended, stream.err
 	}
-	shown := ending(strings.ToValidUTF8(string(ended.Log), "\uFFFD"), shownOutput)
+	shown := ending(strings.ToValidUTF8(string(ended.Log), "\uFFFD"))
 	return ended, run.Journal.Append(ctx, task.ToolCalled, phase.Entry{Phase: task.Execution, Call: call, Result: &phase.CallResult{
 		Text: fmt.Sprintf("exit code %d\n%s", ended.ExitCode, shown), Failed: ended.ExitCode != 0 || ended.Exceeded != sandbox.NoLimit,
 	}})
@@ -200,7 +200,7 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 // failed is the result of a run that came to nothing.
 func failed(in task.Language, text, output string) wire.Result {
 	text = notice.Notice{Detail: text}.Broke(in)
-	if shown := ending(output, shownOutput); strings.TrimSpace(shown) != "" {
+	if shown := ending(output); strings.TrimSpace(shown) != "" {
 		text += "\n\n" + messages.Text(in, "command.output") + "\n\n" + quoted(shown)
 	}
 	return wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text}
@@ -254,7 +254,7 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 	sent := wire.Pulled(pulled)
 	return wire.Result{
 		Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Comment: notice.Notice{Pull: pulled.URL}.Handed(in),
-		Summary: ending(output, shownOutput), Kept: commit, Pull: &sent,
+		Summary: ending(output), Kept: commit, Pull: &sent,
 	}, nil
 }
 

@@ -31,7 +31,7 @@ func (e *unmergedError) comment(in task.Language, run Run) string {
 	if e.reason == task.ReasonBranchMoved {
 		return text + "\n\n" + messages.Text(in, "run.branch_moved", run.Work.Branch)
 	}
-	return text + "\n\n" + quoted(ending(textfmt.Plain(strings.Join(e.files, "\n")), shownOutput))
+	return text + "\n\n" + quoted(ending(textfmt.Plain(strings.Join(e.files, "\n"))))
 }
 
 // mergeFirst merges the base if that is what the task is about, and tells the command where
@@ -45,10 +45,17 @@ func (c Command) mergeFirst(ctx context.Context, run *Run) (merges bool, err err
 	if err != nil {
 		return false, fmt.Errorf("merge the base: %w", err)
 	}
+	if err := run.found(conflicts); err != nil {
+		return false, err
+	}
 	if len(conflicts) > 0 {
 		run.Assignment.Prompt += "\n\n" + phase.ConflictsText(conflicts)
 	}
-	return len(conflicts) == 0 && run.Assignment.Resume == nil, nil
+	merges = len(conflicts) == 0 && run.Assignment.Resume == nil
+	if merges && run.Work.Names(run.Repository.Tips()) {
+		return false, &unmergedError{reason: task.ReasonMergeConflict}
+	}
+	return merges, nil
 }
 
 // takeBranch puts the work on top of what others have pushed, and tells the command.
@@ -57,17 +64,33 @@ func (c Command) takeBranch(ctx context.Context, run *Run, times int) error {
 	if err != nil {
 		return fmt.Errorf("put the work on top of what others have pushed: %w", err)
 	}
+	if err := run.found(conflicts); err != nil {
+		return err
+	}
 	run.Assignment.Prompt += "\n\n" + phase.MovedText(times, conflicts)
 	return nil
 }
 
-// checkMarks refuses work that still has marks of conflicts in it.
+// found notes conflicts that a merge has found. It fails if there are too many.
+func (r *Run) found(conflicts []string) error {
+	r.conflicts = append(r.conflicts, conflicts...)
+	if len(conflicts) > phase.MostConflicts {
+		return &unmergedError{task.ReasonMergeConflict, conflicts}
+	}
+	return nil
+}
+
+// checkMarks refuses work that still has marks of conflicts in it. Without a merge that has
+// found some, such lines are part of the work. What an earlier run has merged is not known.
 func checkMarks(ctx context.Context, run Run) error {
+	if len(run.conflicts) == 0 && run.Assignment.Resume == nil {
+		return nil
+	}
 	diff, err := run.Repository.Diff(ctx, "")
 	if err != nil {
 		return fmt.Errorf("look for marks of conflicts: %w", err)
 	}
-	if files := phase.Unresolved(diff.Text); len(files) > 0 {
+	if files := phase.Unresolved(diff, run.conflicts); len(files) > 0 {
 		return &unmergedError{task.ReasonMergeConflict, files}
 	}
 	return nil

@@ -31,6 +31,8 @@ type Run struct {
 	// Spending is the budget of the task, kept by the server.
 	Spending Spending
 	Log      *slog.Logger
+
+	conflicts []string // files in which merges have found conflicts
 }
 
 // Spending is leave to call models, one by one.

@@ -33,12 +33,12 @@ func quoted(text string) string {
 	return fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }
 
-// ending is the last part of a text, from the beginning of a line if there is one.
-func ending(text string, most int) string {
-	if len(text) <= most {
+// ending is the last part of a text that is shown, from the beginning of a line if there is one.
+func ending(text string) string {
+	if len(text) <= shownOutput {
 		return text
 	}
-	text = strings.ToValidUTF8(text[len(text)-most:], "")
+	text = strings.ToValidUTF8(text[len(text)-shownOutput:], "")
 	if _, rest, found := strings.Cut(text, "\n"); found && rest != "" {
 		text = rest
 	}

@@ -11,7 +11,7 @@ func workOf(a wire.Assignment, past []task.Event) phase.Work {
 	work := phase.Work{
 		Task: task.ID(a.TaskID), Generation: a.Generation,
 		Item: task.Key{Forge: task.Forge(a.Forge), Repository: a.Repository, Kind: task.ItemKind(a.Kind), Number: a.Number},
-		Type: task.Type(a.TaskType), Role: task.Role(a.RequiredRole), Cause: task.Reason(a.Cause),
+		Type: task.Type(a.TaskType), Role: task.Role(a.RequiredRole), Cause: task.Reason(a.Cause), Occasion: a.Occasion,
 		URL: a.URL, Title: a.Title, Body: a.Body, Author: phase.Person{Login: a.Author, Access: a.AuthorAccess},
 		Labels: a.Labels, Comments: a.Comments, Branch: a.Branch, Base: a.Base, Earlier: a.Earlier, Approval: a.Approval, Past: past,
 	}

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -48,10 +49,11 @@ type Approvals struct {
 	// Controller lets tasks go on.
 	Controller *Controller
 	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // mostReactions is of how many people it is asked what they may do, of those who have reacted
-// to a plan. The author and the assignees of the issue come first.
+// to a plan. The author and the assignees of the issue come first, then who reacted last.
 const mostReactions = 30
 
 // Required reports whether the plan of a task has to be approved: that of an issue.
@@ -87,9 +89,12 @@ func (a *Approvals) Brief(ctx context.Context, t task.Task, seen items.Snapshot)
 		return task.PlanApproval{}, err
 	}
 	brief := task.PlanApproval{Required: true, Discuss: found.discussed}
-	if found.approval != nil {
+	switch {
+	case found.approval != nil:
 		brief.Approved = found.approval.Plan
 		return brief, nil
+	case found.shown && !found.discussed:
+		return brief, nil // the run shows nothing new
 	}
 	brief.Estimate, err = a.estimate(ctx, t)
 	return brief, err
@@ -99,6 +104,7 @@ func (a *Approvals) Brief(ctx context.Context, t task.Task, seen items.Snapshot)
 type found struct {
 	approval  *task.Approval // which is in the journal
 	discussed bool
+	shown     bool // there is a plan
 }
 
 // look finds out what people have made of the plan that they were shown last.
@@ -109,40 +115,43 @@ func (a *Approvals) look(ctx context.Context, t task.Task, seen items.Snapshot) 
 	}
 	known, is, err := approvalOf(ctx, a.Store, t, plan.Revision)
 	if err != nil || is {
-		return found{approval: &known}, err
+		return found{approval: &known, shown: true}, err
 	}
 	approval := task.Approval{Plan: plan.Revision, How: task.ApprovalNotNeeded}
 	if a.Required(t, seen.Item) {
 		reply, err := a.Comments.ReplyTo(ctx, t, plan, seen)
 		if err != nil || reply.Discussed {
-			return found{discussed: reply.Discussed}, err
+			return found{discussed: reply.Discussed, shown: true}, err
 		}
 		approval.By, approval.How = reply.ApprovedBy, task.ApprovedByComment
 		if approval.By == "" {
 			approval.How = task.ApprovedByReaction
 			if approval.By, err = a.reacted(ctx, t, plan, seen.Item); err != nil || approval.By == "" {
-				return found{}, err
+				return found{shown: true}, err
 			}
 		}
 	}
-	return found{approval: &approval}, noteApproval(ctx, a.Store, t, approval, a.Now())
+	return found{approval: &approval, shown: true}, noteApproval(ctx, a.Store, t, approval, a.Now())
 }
 
-// reacted returns who has approved a plan by a thumbs-up on the comment that has it.
+// reacted returns who has approved a plan by a thumbs-up on the comment that has it: somebody
+// who may write to the repository. Whoever wrote the issue may be a stranger. Reactions that
+// the forge does not tell are none: there are other ways to approve.
 func (a *Approvals) reacted(ctx context.Context, t task.Task, plan comments.Proposal, item forge.Item) (string, error) {
 	on, connected := a.Forges[t.Key.Forge]
 	if plan.Comment == "" || !connected {
 		return "", nil
 	}
 	reactions, err := on.Reactions(ctx, forge.Target{Key: t.Key, Comment: plan.Comment})
-	if task.CodeOf(err) == task.NotFound {
-		return "", nil // somebody has deleted the comment
+	if err != nil && !forge.Temporary(err) {
+		a.Log.DebugContext(ctx, "the reactions to a plan cannot be read", "item", t.Key.String(), "error", err)
+		return "", nil // somebody may have deleted the comment
 	}
 	if err != nil {
 		return "", err
 	}
 	var people []string
-	for _, one := range reactions {
+	for _, one := range slices.Backward(reactions) {
 		if one.Reaction == forge.ThumbsUp && !a.Own(t.Key.Forge, one.Login) {
 			people = append(people, one.Login)
 		}
@@ -158,8 +167,8 @@ func (a *Approvals) reacted(ctx context.Context, t task.Task, plan comments.Prop
 		return 1
 	})
 	for _, login := range people[:min(len(people), mostReactions)] {
-		standing, err := a.Steering.Of(ctx, item, login, func() (bool, error) { return a.Comments.CommentedBefore(ctx, t, login) })
-		if err != nil || standing.MaySteer() {
+		standing, err := a.Steering.Of(ctx, item, login, nil)
+		if err != nil || standing.Writes {
 			return login, err
 		}
 	}

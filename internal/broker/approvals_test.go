@@ -11,6 +11,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -195,6 +196,28 @@ func TestPlansAreNotApproved(t *testing.T) {
 	})
 }
 
+// Whoever wrote the issue, and may not write to the repository, may have the plan revised but
+// not approve it. The last plan is not revised any more.
+func TestAStrangerDoesNotApproveThePlanOfTheirIssue(t *testing.T) {
+	t.Parallel()
+	plannedWith(t, func(l *life) {
+		l.plans.Steering.Accept = items.FromWritersAndAuthor
+		l.issue = l.forge.AddItem(team, task.Issue, "stranger", "Repair the gate")
+	}, func(l *life) {
+		l.forge.AddReaction(l.issue, l.plan(1), "stranger", forge.ThumbsUp, true)
+		l.forge.AddComment(l.issue, "stranger", "approve")
+		l.waits("a stranger approves the plan of their own issue")
+		l.forge.AddComment(l.issue, "stranger", "Use grease.")
+		l.goesOn(task.ReasonPlanDiscussed, task.PlanApproval{Required: true, Discuss: true})
+		l.begin(false)
+		l.propose(task.MostPlans)
+		l.forge.AddComment(l.issue, "ann", "Use oil.")
+		l.waits("the last plan was discussed")
+		l.forge.AddComment(l.issue, "ann", "approve")
+		l.goesOn(task.ReasonPlanApproved, task.PlanApproval{Required: true, Approved: task.MostPlans})
+	})
+}
+
 // A comment revises the plan. What was said about the first one does not count for the second.
 func TestAPlanIsRevised(t *testing.T) {
 	t.Parallel()
@@ -309,6 +332,9 @@ func TestApprovalIsNotNeededAnyMore(t *testing.T) {
 func TestEstimates(t *testing.T) {
 	t.Parallel()
 	planned(t, func(l *life) {
+		// Only a run that shows another plan needs an estimate.
+		l.forge.AddComment(l.issue, "ann", "Use grease.")
+		l.until("the plan is to be revised", l.is(task.Queued, task.ReasonPlanDiscussed))
 		if got := l.brief(); got.Estimate != nil {
 			l.Errorf("the estimate is %+v", got.Estimate)
 		}

@@ -49,7 +49,10 @@ func (h *history) move(base string, clean ...string) {
 func newHistory(t *testing.T) (o *office, h *history, pull task.Key) {
 	t.Helper()
 	h = &history{base: "b1", clean: map[string]bool{"c1 b1": true}, theirs: map[string]bool{}}
-	o = newOffice(t, func(options *intake.Options) { options.Merges = h.merges })
+	o = newOffice(t, func(options *intake.Options) {
+		options.Merges = h.merges
+		options.Facts, _ = options.Tasks.(intake.Facts)
+	})
 	o.forge.SetClock(o.now)
 	o.sender.Start(t.Context())
 	t.Cleanup(func() { o.sender.Stop(context.WithoutCancel(t.Context())) })
@@ -151,6 +154,30 @@ func TestConflictsWithTheBaseHaveAnEnd(t *testing.T) {
 	}
 }
 
+// However often a person pushes, the base is merged so many times in all.
+func TestMergesOfTheBaseHaveAnEndInAll(t *testing.T) {
+	t.Parallel()
+	o, h, pull := newHistory(t)
+	made := 0
+	for round := range 9 {
+		head := fmt.Sprint("theirs", round)
+		h.mu.Lock()
+		h.theirs[head] = true
+		h.mu.Unlock()
+		h.move(fmt.Sprint("b", round+2))
+		o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = head })
+		o.sync()
+		if is := o.task(pull, task.Development); is.State == task.Queued {
+			made++
+			o.fail(is)
+		}
+	}
+	o.deliver(pull)
+	if said := o.comments(pull); made != 6 || len(said) != 1 || !strings.Contains(said[0], "6 times") {
+		t.Errorf("there were %d tasks, and people are told %q", made, said)
+	}
+}
+
 // What a review asks for comes first, and is not taken for dealt with by a merge.
 func TestReviewsAndConflictsWithTheBase(t *testing.T) {
 	t.Parallel()
@@ -191,7 +218,7 @@ func TestConflictsWithTheBaseThatAreLeftAlone(t *testing.T) {
 			o.forge.Change(pull, func(i *forge.Item) { i.Author, i.Draft = "ann", true })
 		},
 		"a closed one": func(o *office, _ *history, pull task.Key) { o.forge.Close(pull) },
-		"the base is gone": func(o *office, h *history, _ task.Key) {
+		"the base is gone": func(_ *office, h *history, _ task.Key) {
 			h.move("")
 		},
 		"retargeted to a branch that is not there": func(o *office, _ *history, pull task.Key) {

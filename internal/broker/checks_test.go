@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,7 +213,8 @@ func TestChecksThatFailInTheBase(t *testing.T) {
 	}
 }
 
-// Fix-ups for checks have an end, and a person who asks for changes begins anew.
+// Fix-ups for checks have an end. A person who assigns the bot begins anew, and a review, which
+// may be our own, does not.
 func TestFixUpsForChecksHaveAnEnd(t *testing.T) {
 	t.Parallel()
 	c := newChecked(t)
@@ -244,6 +246,15 @@ func TestFixUpsForChecksHaveAnEnd(t *testing.T) {
 	c.finish(asked, "writer")
 	c.publish("c4")
 	c.set("c4", "CI / test", forge.StatusFailure)
+	c.sync()
+	if said := c.said(); len(said) != 2 || c.is(task.Queued) {
+		t.Fatalf("after a review it goes on: %q", said)
+	}
+	c.check(c.forge.Assign(t.Context(), c.pull, bot))
+	c.sync()
+	c.finish(c.task(c.pull, task.Development), "writer")
+	c.publish("c5")
+	c.set("c5", "CI / test", forge.StatusFailure)
 	c.sync()
 	c.fixUp()
 }
@@ -308,12 +319,98 @@ func TestAFlippingCheck(t *testing.T) {
 		until(t, "the fix-up is queued", func() bool { return c.is(task.Queued) })
 		c.claim(c.fixUp(), "writer")
 		c.later(time.Minute)
+		read := c.forge.Count("Checks")
 		flip(c, forge.StatusSuccess)
-		until(t, "people are told", func() bool { return len(c.said()) == 1 })
-		if !c.is(task.Running) {
-			t.Errorf("the task is %+v", c.task(c.pull, task.Development))
+		until(t, "the checks are read", func() bool { return c.forge.Count("Checks") > read })
+		c.sync()
+		if said := c.said(); len(said) != 0 || !c.is(task.Running) {
+			t.Errorf("people are told %q, and the task is %+v", said, c.task(c.pull, task.Development))
 		}
 	})
+}
+
+// When it is handed out, all checks of the commit count.
+func TestAFixUpIsHandedOutByAllChecks(t *testing.T) {
+	t.Parallel()
+	c := newChecked(t)
+	c.set("c1", "CI / test", forge.StatusFailure)
+	c.sync()
+	fix := c.claim(c.fixUp(), "writer")
+	prepare := func() (assignment.Assignment, error) {
+		return preparer(c.office, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: fix, Was: fix.Reason})
+	}
+	c.set("c1", "CI / lint", forge.StatusFailure)
+	made, err := prepare()
+	c.check(err)
+	if all := made.Pull.Checks; len(all) != 2 || all[0].Name != "CI / test" || all[1].Name != "CI / lint" {
+		t.Errorf("the agent is told of %+v", all)
+	}
+	c.set("c1", "CI / test", forge.StatusSuccess)
+	for _, undecided := range []forge.Check{{State: forge.StatusPending}, {State: forge.StatusError, Canceled: true}} {
+		undecided.Name = "CI / lint"
+		c.forge.SetCheck(team, "c1", undecided, "")
+		if made, err := prepare(); task.CodeOf(err) != task.Unavailable {
+			t.Errorf("while one is %+v, the agent is told of %+v, %v", undecided, made.Pull, err)
+		}
+	}
+	c.set("c1", "CI / lint", forge.StatusSuccess)
+	if _, err := prepare(); !strings.Contains(fmt.Sprint(err), "pass now") {
+		t.Errorf("when all pass: %v", err)
+	}
+}
+
+// hiding is a forge that shows no checks, or refuses to.
+type hiding struct {
+	forge.Forge
+	hides atomic.Bool
+	err   error
+}
+
+func (h *hiding) Checks(ctx context.Context, repository, commit string) ([]forge.Check, error) {
+	if h.hides.Load() {
+		return nil, h.err
+	}
+	return h.Forge.Checks(ctx, repository, commit)
+}
+
+// Checks that are not shown any more have not passed, and break nothing.
+func TestChecksThatAreHidden(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{nil, task.Errorf(task.Forbidden, "no"), task.Errorf(task.Unavailable, "down")} {
+		t.Run(fmt.Sprint(err), func(t *testing.T) {
+			t.Parallel()
+			hidden := &hiding{err: err}
+			c := newChecked(t, func(o *intake.Options) {
+				hidden.Forge = o.Forges[task.GitHub]
+				o.Forges = map[task.Forge]forge.Forge{task.GitHub: hidden}
+			})
+			c.set("c1", "CI / test", forge.StatusFailure)
+			c.sync()
+			c.fixUp()
+			hidden.hides.Store(true)
+			for range 3 {
+				c.sync()
+			}
+			c.fixUp()
+			hidden.hides.Store(false)
+			c.set("c1", "CI / test", forge.StatusSuccess)
+			c.later(10 * time.Minute) // when it is read again at the latest
+			c.sync()
+			c.saidOnce("pass now, without a change")
+		})
+	}
+}
+
+// A canceled check is named, and no reason for a fix-up.
+func TestACanceledCheck(t *testing.T) {
+	t.Parallel()
+	c := newChecked(t)
+	c.forge.SetCheck(team, "c1", forge.Check{Name: "CI / test", State: forge.StatusError, Canceled: true}, "")
+	for range 3 {
+		c.sync()
+	}
+	c.noTask(c.pull, task.Development)
+	c.saidOnce("CI / test")
 }
 
 // told publishes what a webhook says about a commit.
@@ -368,7 +465,7 @@ func TestChecksOfAReopenedPull(t *testing.T) {
 	}
 }
 
-// Checks that never end hold up nothing for ever, and are not asked for for ever.
+// Checks that never end hold up nothing for ever, and are not read for ever.
 func TestChecksThatNeverEnd(t *testing.T) {
 	t.Parallel()
 	c := newChecked(t)
@@ -402,18 +499,27 @@ func TestChecksThatNeverEnd(t *testing.T) {
 	stuck.fixUp()
 }
 
-// What cannot have changed is not read again.
+// What cannot have changed is not read again. For a while after the head was published, more
+// checks may appear.
 func TestChecksAreReadSeldom(t *testing.T) {
 	t.Parallel()
 	c := newChecked(t)
 	c.set("c1", "CI / test", forge.StatusSuccess)
+	c.sync()
+	c.later(40 * time.Minute)
 	for range 20 {
 		c.sync()
 		c.look(c.pull)
 	}
-	if asked := c.forge.Count("Checks"); asked != 1 {
+	if asked := c.forge.Count("Checks"); asked != 2 {
 		t.Errorf("checks that have ended were read %d times", asked)
 	}
+	late := newChecked(t)
+	late.set("c1", "CI / lint", forge.StatusSuccess)
+	late.sync()
+	late.set("c1", "CI / test", forge.StatusFailure)
+	late.sync()
+	late.fixUp()
 	none := newChecked(t)
 	none.sync()
 	none.later(40 * time.Minute)
@@ -435,6 +541,13 @@ func TestChecksAreReported(t *testing.T) {
 	}
 	c.noTask(c.pull, task.Development)
 	c.saidOnce("- `CI / @ann's test` (<https://ci.example/CI%20/%20@ann%60s%20test>)")
+	read := c.forge.Count("Checks")
+	for range 3 {
+		c.look(c.pull)
+	}
+	if again := c.forge.Count("Checks") - read; again != 0 {
+		t.Errorf("checks that were reported are read %d times more", again)
+	}
 
 	off := newChecked(t, func(o *intake.Options) { o.Rules.OnCheckFailure = intake.IgnoreChecks })
 	off.set("c1", "CI / test", forge.StatusFailure)
@@ -473,8 +586,11 @@ func TestChecksByWebhook(t *testing.T) {
 	c.told("somebody-elses")
 	before := len(c.forge.Calls())
 	c.set("c1", "CI / test", forge.StatusFailure)
+	c.later(time.Minute) // since they were read last
+	began := time.Now()
 	c.told("c1")
 	made := waiting.get(t)
+	took := time.Since(began)
 	if made.Task.Key != c.pull || len(made.Pull.Checks) != 1 {
 		t.Errorf("given %+v", made)
 	}
@@ -482,5 +598,5 @@ func TestChecksByWebhook(t *testing.T) {
 	if n := len(slices.DeleteFunc(calls, func(call dummy.Call) bool { return call.Method != "Checks" })); n > 4 { // of the head and of the base, and once more for the agent
 		t.Errorf("checks were read %d times", n)
 	}
-	t.Logf("requests to the forge from the webhook to the hand-out: %d", len(c.forge.Calls())-before)
+	t.Logf("from the webhook about a failed check to the hand-out of the fix-up: %s, %d requests to the forge", took.Round(time.Millisecond), len(c.forge.Calls())-before)
 }

@@ -199,8 +199,12 @@ func (h *Controller) settle(ctx context.Context, halt store.Halt, t task.Task) e
 }
 
 // unnoticed reports whether nobody has to be told that a task was stopped: a review that had
-// not begun and that the rules of its label withdraw. It may be due again in a moment.
+// not begun and that the rules of its label withdraw, which may be due again in a moment, or a
+// fix-up for checks that pass now, which is said with their commit.
 func unnoticed(t task.Task, reason task.Reason) bool {
+	if reason == task.ReasonChecksPassed {
+		return true
+	}
 	asked := reason == task.ReasonUnassigned || reason == task.ReasonStopRequested
 	return t.Type == task.Review && t.State == task.Queued && !asked
 }

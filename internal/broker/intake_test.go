@@ -81,7 +81,7 @@ func newOffice(t *testing.T, change ...func(*intake.Options)) *office {
 		Now: time.Now, // not o.now: a test that moves the clock on would end the leases of writes that go on
 	})
 	options := intake.Options{
-		Tasks: o.store, Outbox: o.sender, Verdicts: verdicts.Reader{Own: o.store}, Changes: changes, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
+		Tasks: o.store, Outbox: o.sender, Verdicts: verdicts.Reader{Own: o.store}, Facts: o.store, Changes: changes, Forges: map[task.Forge]forge.Forge{task.GitHub: o.forge}, Snapshots: snapshots,
 		Scope:    func(_ task.Forge, repository string) bool { return strings.HasPrefix(repository, "team/") },
 		Bot:      func(context.Context, task.Forge) (string, error) { return bot, nil },
 		Steering: o.steering, Labels: labels, Now: o.now, Log: slog.New(slog.NewTextHandler(o.log, nil)),

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -16,6 +18,23 @@ func merging(options *intake.Options) { options.Rules.Merge = true }
 // setCheck sets what a check says about a commit.
 func (o *office) setCheck(commit, name string, state forge.StatusState) {
 	o.forge.SetCheck(team, commit, forge.Check{Name: name, State: state}, "")
+}
+
+// green is a commit that we and others have checked.
+func (o *office) green(commit string) {
+	o.setCheck(commit, "toryo/verification", forge.StatusSuccess)
+	o.setCheck(commit, "CI / build", forge.StatusSuccess)
+}
+
+// verified notes that we have published a commit to a pull request.
+func (o *office) verified(pull task.Key, commit string) {
+	o.Helper()
+	action, err := outbox.NewVerification(pull, outbox.SetStatus{Commit: commit, State: forge.StatusSuccess})
+	o.check(err)
+	action.DueAt = o.now()
+	stored, _, err := o.store.Put(o.Context(), action)
+	o.check(err)
+	o.check(o.store.Deliver(o.Context(), stored.ID, nil))
 }
 
 func (o *office) merged(pull task.Key) bool {
@@ -43,9 +62,20 @@ func TestMerge(t *testing.T) {
 		"a check was cut off": {func(o *office, _ task.Key) { o.setCheck("c1", "CI / test", forge.StatusError) }, false},
 		"a check goes on":     {func(o *office, _ task.Key) { o.setCheck("c1", "CI / test", forge.StatusPending) }, false},
 		"another head": {func(o *office, pull task.Key) {
-			o.setCheck("c2", "toryo/verification", forge.StatusSuccess)
+			o.green("c2")
 			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
 		}, false},
+		"no checks but ours": {func(o *office, pull task.Key) {
+			o.setCheck("c2", "toryo/verification", forge.StatusSuccess)
+			o.approve(pull, "ann", "c2")
+			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+		}, false},
+		"no checks of ours": {func(o *office, pull task.Key) {
+			o.setCheck("c2", "CI / build", forge.StatusSuccess)
+			o.approve(pull, "ann", "c2")
+			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+		}, true},
+		"ours failed": {func(o *office, _ task.Key) { o.setCheck("c1", "toryo/verification", forge.StatusFailure) }, false},
 		"no checks": {func(o *office, pull task.Key) {
 			o.approve(pull, "ann", "c2")
 			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
@@ -62,7 +92,26 @@ func TestMerge(t *testing.T) {
 			o.forge.SetAccess(team, "ci[bot]", forge.WriteAccess)
 			o.approve(pull, "ci[bot]", "c1")
 		}, false},
-		"of no commit": {func(o *office, pull task.Key) { o.withoutReviews(pull); o.approve(pull, "ann", "") }, true},
+		"of no commit": {func(o *office, pull task.Key) {
+			o.withoutReviews(pull)
+			o.verified(pull, "c1")
+			o.later(time.Minute)
+			o.approve(pull, "ann", "")
+		}, true},
+		"of no commit, before the publication": {func(o *office, pull task.Key) {
+			o.withoutReviews(pull)
+			o.approve(pull, "ann", "")
+			o.later(time.Minute)
+			o.verified(pull, "c1")
+		}, false},
+		"of no commit, and a person has pushed": {func(o *office, pull task.Key) {
+			o.withoutReviews(pull)
+			o.verified(pull, "c1")
+			o.later(time.Minute)
+			o.approve(pull, "ann", "")
+			o.green("c2")
+			o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
+		}, false},
 		"dismissed": {func(o *office, pull task.Key) {
 			o.withoutReviews(pull)
 			o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.Approve, Commit: "c1", Dismissed: true})
@@ -75,14 +124,20 @@ func TestMerge(t *testing.T) {
 		"a stranger requests changes": {func(o *office, pull task.Key) {
 			o.forge.AddReview(pull, forge.Review{Author: "eve", Verdict: forge.RequestChanges, Commit: "c1"})
 		}, true},
+		"somebody asks for more since": {func(o *office, pull task.Key) {
+			o.later(time.Minute)
+			o.forge.AddComment(pull, "bob", "@toryo-bot rename it first.")
+			o.look(pull)
+			o.fail(o.task(pull, task.Development))
+		}, false},
 		"the work goes on": {func(o *office, pull task.Key) { o.check(o.forge.Assign(o.Context(), pull, bot)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := newLoop(t, merging)
+			o := newLoop(t, merging, fixUpOn(intake.OnMentions))
 			pull := o.pull("feature", "")
 			o.later(time.Minute)
-			o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+			o.green("c1")
 			o.approve(pull, "ann", "c1")
 			test.change(o, pull)
 			o.later(time.Minute)
@@ -93,7 +148,8 @@ func TestMerge(t *testing.T) {
 			}
 			o.look(pull)
 			o.deliver(pull)
-			if said := o.comments(pull); len(said) > 0 {
+			said := slices.DeleteFunc(o.comments(pull), func(s string) bool { return strings.HasPrefix(s, "@toryo-bot") })
+			if len(said) > 0 {
 				t.Errorf("people are told %q", said)
 			}
 		})
@@ -117,7 +173,7 @@ func TestWhatWasTakenOverIsNotMerged(t *testing.T) {
 	issue := o.issue("Fix the gate")
 	o.look(issue)
 	pull := o.pull(o.finish(o.task(issue, task.Development), "writer").Branch, "")
-	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	o.green("c1")
 	o.check(o.forge.Unassign(t.Context(), issue, bot))
 	o.look(issue)
 	o.later(time.Minute)
@@ -143,7 +199,7 @@ func TestMergeNever(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t)
 	pull := o.pull("feature", "")
-	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	o.green("c1")
 	o.approve(pull, "ann", "c1")
 	o.look(pull)
 	o.deliver(pull)
@@ -157,7 +213,7 @@ func TestARefusedMerge(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t, merging)
 	pull := o.pull("feature", "")
-	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	o.green("c1")
 	refuse := func(call dummy.Call) dummy.Fault {
 		if call.Method == "MergePull" {
 			return dummy.Forbid
@@ -194,7 +250,7 @@ func TestAPushBeforeTheMerge(t *testing.T) {
 	t.Parallel()
 	o := newLoop(t, merging)
 	pull := o.pull("feature", "")
-	o.setCheck("c1", "toryo/verification", forge.StatusSuccess)
+	o.green("c1")
 	o.approve(pull, "ann", "c1")
 	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "MergePull" {
@@ -210,5 +266,35 @@ func TestAPushBeforeTheMerge(t *testing.T) {
 	o.deliver(pull)
 	if said := o.comments(pull); o.merged(pull) || len(said) > 0 {
 		t.Errorf("merged: %v; people are told %q", o.merged(pull), said)
+	}
+}
+
+// A conflict may be over soon: it is tried again a few times before people are told.
+func TestAMergeConflictIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t, merging)
+	pull := o.pull("feature", "")
+	o.green("c1")
+	o.approve(pull, "ann", "c1")
+	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+		if call.Method == "MergePull" {
+			return dummy.Conflict
+		}
+		return dummy.None
+	})
+	for attempt := 1; attempt <= 4; attempt++ {
+		for range 2 {
+			o.look(pull)
+			o.deliver(pull)
+		}
+		if tries, told := o.forge.Count("MergePull"), len(o.comments(pull)); tries != attempt || (told > 0) != (attempt == 4) {
+			t.Fatalf("it was tried %d times, and people were told %d times, not %d", tries, told, attempt)
+		}
+		o.later(30 * time.Minute)
+	}
+	o.look(pull)
+	o.deliver(pull)
+	if tries, told := o.forge.Count("MergePull"), len(o.comments(pull)); tries != 4 || told != 1 {
+		t.Errorf("it was tried %d times, and people were told %d times", tries, told)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -129,7 +130,7 @@ func newLife(t *testing.T, path string) *life {
 	l.snapshots = snapshots
 	l.plans = &broker.Approvals{
 		Store: l.store, Comments: l.talk, Forges: map[task.Forge]forge.Reactor{task.Gitea: l.forge}, Steering: steering, Own: own,
-		Controller: l.controller, Always: true, Now: time.Now,
+		Controller: l.controller, Always: true, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	l.watcher = broker.NewWatcher(broker.WatchOptions{
 		Tasks: l.store, Changes: l.changes, Snapshots: snapshots, Comments: l.talk, Wanted: l.intake.Look, Answered: l.controller.Answered, Plan: l.plans.Decide,

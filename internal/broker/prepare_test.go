@@ -195,7 +195,7 @@ func TestPrepareFixUp(t *testing.T) {
 	if len(made.Pull.Summaries) != 1 || len(made.Pull.Threads) != 1 || made.Pull.Diff != "" || made.Branch != origin.Branch {
 		t.Errorf("the pull request is %+v", made.Pull)
 	}
-	for _, part := range []string{"reviewers asked for them", `source="review" author="ann">` + "\nOil it first.", other, "The hinge is behind the post."} {
+	for _, part := range []string{"Reviewers asked for changes", `source="review" author="ann">` + "\nOil it first.", other, "The hinge is behind the post."} {
 		if !strings.Contains(made.Prompt, part) {
 			t.Errorf("the prompt does not say %q:\n%s", part, made.Prompt)
 		}
@@ -225,7 +225,7 @@ func TestPrepareFixUpOfOurOwnReview(t *testing.T) {
 	held := o.claim(o.task(pull, task.Development), "a")
 	made, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held})
 	o.check(err)
-	for _, part := range []string{"reviewers asked for them", "Verdict: request_changes", "In blue, please.", "Test it."} {
+	for _, part := range []string{"Reviewers asked for changes", "Verdict: request_changes", "In blue, please.", "Test it."} {
 		if !strings.Contains(made.Prompt, part) {
 			t.Errorf("the prompt does not say %q:\n%s", part, made.Prompt)
 		}

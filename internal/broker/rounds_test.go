@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,12 +125,7 @@ func TestWhatARunHasTakenUp(t *testing.T) {
 	var told []string
 	o := newLoop(t, fixUpOn(intake.OnMentions), func(options *intake.Options) {
 		options.TakenUp = func(_ context.Context, _ task.Task, comment task.Comment) (bool, error) {
-			for _, id := range told {
-				if comment.ID == id {
-					return true, nil
-				}
-			}
-			return false, nil
+			return slices.Contains(told, comment.ID), nil
 		}
 	})
 	pull := o.pull("feature", "")
@@ -174,8 +170,82 @@ func TestCommentsOfOthersHaveAnEnd(t *testing.T) {
 	if rounds != 2 {
 		t.Errorf("there were %d rounds", rounds)
 	}
-	if said := strings.Join(o.comments(pull), "\n"); !strings.Contains(said, "A person has to decide") {
+	if said := strings.Join(o.comments(pull), "\n"); strings.Count(said, "A person has to decide") != 1 {
 		t.Errorf("people are told %q", said)
+	}
+}
+
+// A program that may write to the repository cannot ask for ever in comments either. A person
+// who decides begins the count anew.
+func TestCommentsHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t, fixUpOn(intake.OnMentions))
+	pull := o.pull("feature", "")
+	ask := func(times int) (rounds int) {
+		for range times {
+			o.later(time.Minute)
+			o.forge.AddComment(pull, "ann", "@toryo-bot once more.")
+			o.look(pull)
+			if is := o.task(pull, task.Development); is.State == task.Queued {
+				rounds++
+				o.finish(is, "writer")
+			}
+		}
+		return rounds
+	}
+	if rounds := ask(8); rounds != 6 {
+		t.Errorf("there were %d rounds", rounds)
+	}
+	o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.Approve, Commit: "c1"})
+	if rounds := ask(1); rounds != 1 {
+		t.Error("a person has decided, and it does not begin anew")
+	}
+}
+
+// While the task of the issue works on the branch, nobody else begins to.
+func TestAFixUpWaitsForTheTaskOfTheIssue(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t)
+	issue := o.issue("Fix the gate")
+	o.look(issue)
+	first := o.task(issue, task.Development)
+	pull := o.pull(first.Branch, "")
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges})
+	o.look(pull)
+	o.noTask(pull, task.Development)
+	o.finish(first, "writer")
+	o.look(pull)
+	if is := o.task(pull, task.Development); is.State != task.Queued {
+		t.Errorf("the fix-up is %+v", is)
+	}
+}
+
+// What one author may do cannot be read: the others count all the same, and nothing is merged
+// that this author may have asked to change.
+func TestAnAuthorWhoseRightsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	o := newLoop(t, merging, fixUpOn(intake.OnMentions))
+	pull := o.pull("feature", "")
+	o.green("c1")
+	o.approve(pull, "ann", "c1")
+	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+		if call.Method == "Access" && call.Detail == "eve" {
+			return dummy.Refuse
+		}
+		return dummy.None
+	})
+	o.later(time.Minute)
+	o.forge.AddComment(pull, "eve", "@toryo-bot rename it.")
+	o.look(pull)
+	o.noTask(pull, task.Development)
+	o.deliver(pull)
+	if o.merged(pull) {
+		t.Error("it was merged")
+	}
+	o.forge.AddComment(pull, "bob", "@toryo-bot document it.")
+	o.look(pull)
+	if is := o.task(pull, task.Development); is.State != task.Queued {
+		t.Errorf("the fix-up is %+v", is)
 	}
 }
 
@@ -211,10 +281,12 @@ func TestThreadsAreResolved(t *testing.T) {
 		dealtWith bool
 		fault     dummy.Fault // of resolving
 		late      bool        // somebody says something after the reply
+		lost      bool        // the agent is lost after the publication, and another one goes on
 		resolved  bool
 	}{
 		"dealt with":                    {author: "ann", published: true, dealtWith: true, resolved: true},
 		"dealt with, of ours":           {author: bot, published: true, dealtWith: true, resolved: true},
+		"another agent went on":         {author: "ann", published: true, dealtWith: true, lost: true, resolved: true},
 		"only answered":                 {author: "ann", published: true},
 		"nothing was published":         {author: "ann", dealtWith: true},
 		"of a stranger":                 {author: "eve", published: true, dealtWith: true},
@@ -234,6 +306,11 @@ func TestThreadsAreResolved(t *testing.T) {
 			runs, held := o.held(o.task(pull, task.Development))
 			if test.published {
 				o.published(held)
+			}
+			if test.lost {
+				again, err := o.store.Move(t.Context(), store.Change{Task: held.ID, Trigger: task.Lost, Reason: task.ReasonLeaseExpired})
+				o.check(err)
+				held.Task = o.claim(again, "writer")
 			}
 			tried := 0
 			o.forge.SetFaults(func(call dummy.Call) dummy.Fault {

@@ -34,8 +34,11 @@ type RunOptions struct {
 	Store     RunStore
 	Sender    *outbox.Sender
 	Snapshots *items.Snapshots
-	Notifier  *Notifier
-	Status    *StatusText
+	// Changes is told of commits that were published, so that their checks are looked at; nil
+	// means that nobody is.
+	Changes  *items.Feed
+	Notifier *Notifier
+	Status   *StatusText
 	// Own tells whether a login on a forge is ours.
 	Own func(of task.Forge, login string) bool
 	// Base is the branch that the work of a task that is held started from.

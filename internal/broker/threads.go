@@ -44,8 +44,7 @@ func (r *Runs) mayResolve(ctx context.Context, held Lease, id string) (bool, err
 	if held.Key.Kind != task.Pull || held.Type != task.Development {
 		return false, nil
 	}
-	published, err := r.options.Store.RunActions(ctx, held.ID, held.Generation, outbox.PublishBranch{}.Kind())
-	if err != nil || !slices.ContainsFunc(published, func(a store.Action) bool { return a.Status == store.Delivered }) {
+	if published, err := r.hasPublished(ctx, held); err != nil || !published {
 		return false, err
 	}
 	snapshot, err := r.options.Snapshots.Get(ctx, held.Key, items.ParticipantsAge)
@@ -62,6 +61,18 @@ func (r *Runs) mayResolve(ctx context.Context, held Lease, id string) (bool, err
 		}
 		standing, err := r.options.Steering.Of(ctx, snapshot.Item, comment.Author, nil)
 		if err != nil || standing.MaySteer() {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// hasPublished reports whether a run has published something, also before an agent was lost or
+// it was paused.
+func (r *Runs) hasPublished(ctx context.Context, held Lease) (bool, error) {
+	for generation := held.Generation; generation >= max(held.FirstGeneration, 1); generation-- {
+		actions, err := r.options.Store.RunActions(ctx, held.ID, generation, outbox.PublishBranch{}.Kind())
+		if err != nil || slices.ContainsFunc(actions, func(a store.Action) bool { return a.Status == store.Delivered }) {
 			return err == nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
@@ -21,7 +22,7 @@ func (r *Runs) putVerification(ctx context.Context, held Lease, wish PullWish, b
 	state, description := verification(wish, r.options.Status.language(ctx, held.Task))
 	status := outbox.SetStatus{
 		Commit: published.Commit, State: state, Description: description,
-		Of: &outbox.PublishedCommit{Base: published.Base, BaseBranch: base, Draft: wish.Draft},
+		Of: &outbox.PublishedCommit{Base: published.Base, BaseBranch: base, Draft: wish.Draft, At: r.options.Now()},
 	}
 	if r.options.Receipts != nil && r.options.Receipts.URL != "" {
 		status.URL = r.options.Receipts.URL + "/tasks/" + string(held.ID)
@@ -29,7 +30,7 @@ func (r *Runs) putVerification(ctx context.Context, held Lease, wish PullWish, b
 	if held.Key.Kind == task.Pull { // it stays what it is
 		snapshot, err := r.options.Snapshots.Get(ctx, held.Key, items.ParticipantsAge)
 		if err != nil {
-			r.options.Log.WarnContext(ctx, "whether the pull request is a draft is not known", "task", held.ID, "error", err)
+			return fmt.Errorf("read whether the pull request is a draft: %w", err)
 		}
 		status.Of.Draft = snapshot.Item.Draft || wish.unasked
 	}
@@ -37,7 +38,9 @@ func (r *Runs) putVerification(ctx context.Context, held Lease, wish PullWish, b
 	if err != nil {
 		return err
 	}
-	_, err = r.options.Sender.Put(ctx, action)
+	if _, err = r.options.Sender.Put(ctx, action); err == nil && r.options.Changes != nil {
+		r.options.Changes.Publish(items.Change{Repository: pull.Repo(), Checked: published.Commit})
+	}
 	return err
 }
 
@@ -53,18 +56,8 @@ func verification(wish PullWish, in task.Language) (state forge.StatusState, des
 	if verdict == nil {
 		return failed("verification.none")
 	}
-	var tested bool
-	var counts receipt.Counts
-	worse, before := 0, 0
-	for _, project := range verdict.Projects {
-		for _, run := range project.Runs {
-			tested = tested || run.Kind == receipt.TestRun
-			worse, before = worse+len(run.Failed), before+len(run.FailedBefore)
-			if run.Counts != nil {
-				counts.Passed += run.Counts.Passed
-			}
-		}
-	}
+	tests := testsOf(*verdict)
+	worse, before := tests.worse, tests.before
 	switch {
 	case !verdict.Passed && worse > 0:
 		return failed("verification.worse", worse)
@@ -72,15 +65,42 @@ func verification(wish PullWish, in task.Language) (state forge.StatusState, des
 		return failed("verification.failed")
 	case verdict.NotRun != "":
 		return failed("verification.untested_because", verdict.NotRun)
-	case !tested || !verdict.Environment.Ready:
+	case !tests.run || !verdict.Environment.Ready:
 		return failed("verification.untested")
+	case tests.unnamed:
+		return failed("verification.unnamed")
 	case wish.unasked:
 		return failed("verification.unasked")
 	case before > 0:
-		return forge.StatusSuccess, messages.Text(in, "verification.passed_before", counts.Passed, before)
-	case counts.Passed > 0:
-		return forge.StatusSuccess, messages.Text(in, "verification.passed_count", counts.Passed)
+		return forge.StatusSuccess, messages.Text(in, "verification.passed_before", tests.passed, before)
+	case tests.passed > 0:
+		return forge.StatusSuccess, messages.Text(in, "verification.passed_count", tests.passed)
 	default:
 		return forge.StatusSuccess, messages.Text(in, "verification.passed")
 	}
+}
+
+// tests is what the test runs of a verdict say together.
+type tests struct {
+	run                   bool // there are some
+	unnamed               bool // a command failed and named no test that did
+	passed, worse, before int
+}
+
+func testsOf(verdict receipt.Verdict) (all tests) {
+	for _, project := range verdict.Projects {
+		for _, run := range project.Runs {
+			if run.Kind != receipt.TestRun {
+				continue
+			}
+			all.run = true
+			all.worse, all.before = all.worse+len(run.Failed), all.before+len(run.FailedBefore)
+			if run.Counts != nil {
+				all.passed += run.Counts.Passed
+			}
+			named := len(run.Failed)+len(run.FailedBefore)+len(run.Flaky) > 0
+			all.unnamed = all.unnamed || !named && (run.ExitCode != 0 || run.TimedOut)
+		}
+	}
+	return all
 }

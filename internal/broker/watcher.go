@@ -64,8 +64,11 @@ const (
 	// boardAge is how old the snapshot of an item on the board may be: it is at
 	// hand, and other processes write to it too.
 	boardAge = 2 * time.Second
-	// reactionsEvery is how often the reactions to a plan are read at least.
+	// reactionsEvery is how often the reactions to a plan are read that was posted within
+	// reactionsSoon, and reactionsLater how often after that.
 	reactionsEvery = 30 * time.Second
+	reactionsSoon  = time.Hour
+	reactionsLater = 5 * time.Minute
 	// longestHint is the longest pause before an item that changed and could not be
 	// read is looked at again.
 	longestHint = 30 * time.Second
@@ -187,12 +190,16 @@ func (w *Watcher) GoThrough(ctx context.Context) error {
 }
 
 // every is how often a task is looked at. Webhooks do not tell of reactions, by which plans are
-// approved.
+// approved. A plan may wait for days, and each look reads the reactions.
 func (w *Watcher) every(t task.Task) time.Duration {
-	if t.AwaitsApproval() {
-		return min(w.age(t), reactionsEvery)
+	switch age := w.age(t); {
+	case !t.AwaitsApproval() || t.Key.Forge == task.Board:
+		return age
+	case w.options.Now().Sub(t.UpdatedAt) < reactionsSoon:
+		return min(age, reactionsEvery)
+	default:
+		return max(age, reactionsLater)
 	}
-	return w.age(t)
 }
 
 // age is how old the snapshot of a task's item may be.

@@ -61,6 +61,7 @@ func TestAMentionIsDoneAndMerged(t *testing.T) {
 		t.Errorf("the pull request is %s and changes:\n%s", pull.State, diff.Patch)
 	}
 
+	must(t, board.look().SetStatus(ctx, s.item.Repository, forge.CommitStatus{Commit: pull.HeadCommit, Context: "CI / test", State: forge.StatusSuccess}))
 	_, err = board.review(ctx, s.item, "carol", "approve", "Good.", wire.BoardLine{})
 	must(t, err)
 	for pull.State != forge.Merged {

@@ -14,6 +14,10 @@ type Check struct {
 	ID    string
 	Name  string // such as "toryo/verification" or "CI / test"
 	State StatusState
+	// Canceled says that it was ended before it could say anything about the commit. Its state
+	// is StatusError then, as that of a commit status whose check could not be run; unlike that
+	// one it is no reason to change the commit: it is only reported.
+	Canceled bool
 	// Description is one line of the check's own; it is untrusted.
 	Description string
 	URL         string    // for people; may be empty
@@ -30,8 +34,9 @@ const MaxChecks = 200
 type Checks interface {
 	// Checks returns the newest result of each check of a commit, by name: at most
 	// [MaxChecks]. Checks that were skipped, or that say neither yes nor no, have succeeded;
-	// canceled ones are in StatusError. A commit that the forge does not have has none, or is
-	// NotFound or Invalid.
+	// those that wait for a person are pending, and canceled ones in StatusError. A commit that
+	// the forge does not have has none, or is NotFound or Invalid. Forbidden if the account may
+	// not read them; those that it may read are returned all the same.
 	Checks(ctx context.Context, repository, commit string) ([]Check, error)
 	// CheckLog returns the end of what a check printed, at most maxBytes of it, without
 	// escape sequences of terminals. NotFound if the forge has no log of it (any more).

@@ -14,15 +14,37 @@ import (
 // has succeeded is left out first, so that no failure is hidden by many successes. Of two at
 // the same time, and of those without a time, the one that comes later in the list is newer.
 func NewestChecks(checks []Check) []Check {
-	newest := map[string]Check{}
+	return oneOfEach(checks, func(check, known Check) bool { return check.At.IsZero() || !check.At.Before(known.At) })
+}
+
+// WorstChecks is like [NewestChecks], but of each name returns the one that has failed, or
+// else has not ended: they are different checks that are named alike.
+func WorstChecks(checks []Check) []Check {
+	return oneOfEach(checks, func(check, known Check) bool { return badness(check) > badness(known) })
+}
+
+func badness(check Check) int {
+	switch {
+	case check.Failed() && !check.Canceled:
+		return 3
+	case check.Failed():
+		return 2
+	case check.State == StatusPending:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func oneOfEach(checks []Check, replaces func(check, known Check) bool) []Check {
+	kept := map[string]Check{}
 	for _, check := range checks {
-		known, found := newest[check.Name]
-		if !found || check.At.IsZero() || !check.At.Before(known.At) {
-			newest[check.Name] = check
+		if known, found := kept[check.Name]; !found || replaces(check, known) {
+			kept[check.Name] = check
 		}
 	}
 	byName := func(a, b Check) int { return cmp.Compare(a.Name, b.Name) }
-	all := slices.SortedFunc(maps.Values(newest), byName)
+	all := slices.SortedFunc(maps.Values(kept), byName)
 	if len(all) > MaxChecks {
 		slices.SortStableFunc(all, func(a, b Check) int { return succeeded(a) - succeeded(b) })
 		all = all[:MaxChecks]

@@ -42,7 +42,7 @@ var built = map[string][]string{
 	"progress.phase_": {"active", "completed", "failed"},
 	"reason.":         {"task.Reason"},
 	"role.":           {"access.Role"},
-	"run.found_":      {"not_run", "skipped", "rewritten", "no_report", "fails_as_before", "flaky", "build_file", "still_fails", "nothing_shown"},
+	"run.found_":      {"not_run", "skipped", "rewritten", "no_report", "fails_as_before", "flaky", "build_file", "still_fails", "nothing_shown", "beyond_merge"},
 	"signal.":         {"task.Signal"},
 	"signed.result.":  {"PASSED", "WARNED", "FAILED"},
 	"state.":          {"task.State"},

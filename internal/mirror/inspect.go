@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/inspect"
@@ -13,7 +14,8 @@ import (
 // pushed it.
 //
 // New is what the commit has besides the branch that it is to be merged into and, for a
-// task on a pull request, besides that pull request as the forge has it. What a run has
+// task on a pull request, besides that pull request as the forge has it. For a task on an
+// issue that is so with its branch if somebody else has pushed to it last. What a run has
 // pushed itself decides nothing: the commits to compare with are those that were fetched
 // from the forge.
 func (m *Mirrors) Inspect(ctx context.Context, p Publication, by *inspect.Inspector) ([]inspect.Found, error) {
@@ -57,22 +59,30 @@ func (m *Mirrors) compareWith(ctx context.Context, at place, p Publication, chan
 		return err
 	}
 	change.Public = append(change.Public, heads...)
-	if p.Item.Kind == task.Pull {
-		head, err := m.commit(ctx, at.dir, "refs/heads/"+p.Branch)
-		if err != nil {
-			return err
-		}
-		if head != "" {
-			heads = append(heads, head)
-		}
-		change.Bases = heads
+	head, err := m.commit(ctx, at.dir, "refs/heads/"+p.Branch)
+	if err != nil {
+		return err
 	}
 	base, err := m.forkOf(ctx, at, change.Commit)
 	if err != nil {
 		return err
 	}
-	change.Bases = append(change.Bases, base)
-	return nil
+	if p.Item.Kind == task.Pull {
+		if head != "" {
+			heads = append(heads, head)
+		}
+		change.Bases = slices.Concat(heads, []string{base})
+		return nil
+	}
+	change.Bases = []string{base}
+	if head == "" {
+		return nil
+	}
+	own, err := m.isOwn(ctx, at.dir, head)
+	if err == nil && !own {
+		change.Bases = append(change.Bases, head)
+	}
+	return err
 }
 
 // foreign are the commits that a task was given of the forge besides branches, such as

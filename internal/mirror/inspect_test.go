@@ -56,6 +56,25 @@ func TestInspectComparesWithTheForge(t *testing.T) {
 	}
 }
 
+// What a person has pushed to the branch of an issue is not the work of the task.
+func TestInspectLeavesAPersonsPushAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	work := s.branch(t)
+	commit(t, work, "a.txt")
+	run(t, work, "push", "--quiet", "origin", "toryo/1")
+	_, push := s.person(t)
+	push("toryo/1", ".drone.yml", "theirs\n")
+	must(t, s.Fetch(t.Context(), repository, 0))
+	run(t, work, "fetch", "--quiet", "origin", "toryo/1")
+	run(t, work, "merge", "--quiet", "--no-edit", "FETCH_HEAD")
+	tip := commit(t, work, ".envrc")
+	run(t, work, "push", "--quiet", "origin", "toryo/1")
+	if diff := cmp.Diff([]string{"protected_file .envrc"}, found(t, s, publication("toryo/1", tip))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // What may not be published is not what a later run begins with.
 func TestRetract(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,12 @@ func (m *Mirrors) try(ctx context.Context, dir string, pair Merge) (Merge, error
 		return Merge{}, internal(err, "cannot try a merge")
 	}
 	pair.Conflicts = true
-	by, err := m.git.run(ctx, command{dir: dir, args: []string{"show", "--no-patch", "--format=%cn <%ce>", "--end-of-options", pair.Head}})
-	pair.Own = strings.TrimSpace(by) == m.options.Identity.author()
-	return pair, internal(err, "cannot read a commit")
+	pair.Own, err = m.isOwn(ctx, dir, pair.Head)
+	return pair, err
+}
+
+// isOwn reports whether a commit was made by us, for a task.
+func (m *Mirrors) isOwn(ctx context.Context, dir, commit string) (bool, error) {
+	by, err := m.git.run(ctx, command{dir: dir, args: []string{"show", "--no-patch", "--format=%cn <%ce>", "--end-of-options", commit}})
+	return strings.TrimSpace(by) == m.options.Identity.author(), internal(err, "cannot read a commit")
 }

@@ -72,6 +72,8 @@ func laneOf(payload Payload) string {
 		return "statuses"
 	case Assign:
 		return "assignees"
+	case MergePull:
+		return "merges"
 	default:
 		return ""
 	}
@@ -202,9 +204,11 @@ type ResolveThread struct {
 	Reply  string `json:"reply"` // idempotency key of the reply
 }
 
-// MergePull merges the pull request, unless it has another head by now.
+// MergePull merges the pull request, unless it has another head by now. What spoke for it
+// may not any more when the forge was away for long: it is refused after Until, unless zero.
 type MergePull struct {
-	Head string `json:"head"`
+	Head  string    `json:"head"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // React adds a reaction to the item or, if Comment is set, to a comment.

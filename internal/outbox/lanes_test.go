@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // What is only nice to have lets everything else pass when the forge does not take it, keeps
@@ -110,6 +111,36 @@ func TestNothingWaitsForProgress(t *testing.T) {
 		d.after(t, 30*time.Minute, last)
 		if diff := cmp.Diff([]string{"Stopped.", "90%"}, d.bodies(t)); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// A merge that the forge does not take in time holds up nothing, and is not made later.
+func TestAMergeExpires(t *testing.T) {
+	t.Parallel()
+	withFixture(t, func(d *fixture) {
+		t := d.t
+		var ill atomic.Bool
+		ill.Store(true)
+		var tries atomic.Int64
+		d.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+			if call.Method != "MergePull" || !ill.Load() {
+				return dummy.None
+			}
+			tries.Add(1)
+			return dummy.Refuse
+		})
+		d.send(t)
+		d.item = d.forge.AddItem(repository, task.Pull, "alice", "A roof")
+		merge := d.put(t, "merge", outbox.MergePull{Head: "c1", Until: time.Now().Add(2 * time.Minute)})
+		last := d.put(t, "1", outbox.Comment{Text: "first"})
+		if action := d.after(t, time.Minute, last); action.Status != store.Delivered || tries.Load() == 0 {
+			t.Fatalf("the comment waits, after %d attempts to merge: %+v", tries.Load(), action)
+		}
+		<-time.After(2 * time.Minute)
+		ill.Store(false)
+		if action := d.after(t, time.Hour, merge); action.Status != store.Refused || action.Reason != task.ReasonExpired {
+			t.Errorf("the merge is %+v", action)
 		}
 	})
 }

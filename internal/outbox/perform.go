@@ -66,6 +66,9 @@ func as[P Payload](perform func(ctx context.Context, d delivery, p P) (any, erro
 	}
 }
 
+// errExpired is the error of a write that could not be made in time.
+var errExpired = task.Errorf(task.Conflict, "the forge did not take it in time")
+
 // performers has one performer for each kind of action.
 var performers = func() map[string]performer {
 	all := map[string]performer{}
@@ -94,6 +97,9 @@ var performers = func() map[string]performer {
 	}))
 	add(as(performResolveThread))
 	add(as(func(ctx context.Context, d delivery, p MergePull) (any, error) {
+		if !p.Until.IsZero() && d.sender.options.Now().After(p.Until) {
+			return nil, errExpired
+		}
 		return nil, d.on.MergePull(ctx, d.Item, p.Head)
 	}))
 	add(as(func(ctx context.Context, d delivery, p React) (any, error) {

@@ -408,10 +408,15 @@ func (s *Sender) judge(action store.Action, err error) outcome {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return again
 	}
+	if errors.Is(err, errExpired) {
+		return outcome{status: store.Refused, reason: task.ReasonExpired}
+	}
 	switch code := task.CodeOf(err); code {
 	case task.StaleGeneration:
 		return outcome{status: store.Refused, reason: task.ReasonStaleGeneration}
-	case task.Forbidden, task.NotFound, task.Conflict, task.Invalid, task.TooLarge, task.Unsupported:
+	case task.Conflict:
+		return outcome{status: store.Refused, reason: task.ReasonForgeConflict}
+	case task.Forbidden, task.NotFound, task.Invalid, task.TooLarge, task.Unsupported:
 		return outcome{status: store.Refused, reason: task.ReasonRejectedByForge}
 	case task.Internal:
 		if action.Attempts >= faultAttempts {

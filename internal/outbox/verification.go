@@ -3,6 +3,7 @@ package outbox
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -26,6 +27,8 @@ type PublishedCommit struct {
 	Base       string `json:"base,omitempty"` // the commit of the base branch that it stands on
 	BaseBranch string `json:"base_branch,omitempty"`
 	Draft      bool   `json:"draft,omitempty"` // the pull request was a draft then
+	// At is when it was published.
+	At time.Time `json:"at,omitzero"`
 }
 
 // NewVerification makes the action that sets [VerificationStatus] on a commit that was

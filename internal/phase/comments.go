@@ -67,23 +67,24 @@ func (t *chat) takeComments(ctx context.Context, look bool) {
 	if !look || t.run.Comments.Disabled && !t.run.state.asking {
 		return
 	}
-	t.takeWaiting(ctx)
+	if err := t.takeWaiting(ctx); err != nil {
+		t.run.Log.WarnContext(ctx, "failed to take up new comments", "error", err)
+	}
 }
 
 // takeWaiting gives the model what people have said since the last look, whether or not
 // comments are looked for; see takeComments.
-func (t *chat) takeWaiting(ctx context.Context) {
+func (t *chat) takeWaiting(ctx context.Context) error {
 	comments, err := t.run.waiting(ctx)
 	if err != nil {
-		t.run.Log.WarnContext(ctx, "failed to look for new comments", "error", err)
-		return
+		return fmt.Errorf("look for new comments: %w", err)
 	}
 	for part := range inParts(comments) {
 		if err := t.take(ctx, part); err != nil {
-			t.run.Log.WarnContext(ctx, "failed to add new comments to the conversation", "error", err)
-			return
+			return fmt.Errorf("add new comments to the conversation: %w", err)
 		}
 	}
+	return nil
 }
 
 // catchUp gives the model what was taken up elsewhere.

@@ -29,8 +29,8 @@ type completion struct {
 	// Returned says that people had said something in the meantime, and that the work
 	// goes on with it.
 	Returned bool `json:"returned,omitempty"`
-	// Moved says that others had pushed to the branch, and that the work goes on on top of
-	// that.
+	// Moved says that others had pushed to the branch, and that the work continues on top
+	// of that.
 	Moved bool `json:"moved,omitempty"`
 }
 

@@ -34,6 +34,11 @@ func (r *run) flow(ctx context.Context) (Outcome, error) {
 			return r.endedBy(ctx, err)
 		}
 	}
+	return r.afterSetUp(ctx)
+}
+
+// afterSetUp goes through the phases that come after set-up, some of them more than once.
+func (r *run) afterSetUp(ctx context.Context) (Outcome, error) {
 	for {
 		next, err := r.next(ctx)
 		if err != nil {

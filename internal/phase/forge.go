@@ -17,6 +17,7 @@ type Work struct {
 	Type       task.Type
 	Role       task.Role
 	Cause      task.Reason // what the task was assigned for; empty if it is not known
+	Occasion   string      // the one thing that it was assigned for, such as commits that do not merge
 	Folder     string      // of a task that is on no forge
 	URL        string
 	Title      string
@@ -173,7 +174,7 @@ func (h *Halt) Error() string {
 // Repository is the project that is worked on. Git's own files are kept where the sandbox
 // cannot reach them, so that nothing inside can make git run a program on the host; the
 // workspace is only the files.
-type Repository interface {
+type Repository interface { //nolint:interfacebloat // all that a run does to its working copy
 	Worktree
 	History
 	// Save commits everything in the workspace as work in progress and pushes it
@@ -197,6 +198,8 @@ type Repository interface {
 	// Merge brings what the base has got since into the work. It returns the
 	// paths in conflict, which are then marked in the files, if there are any.
 	Merge(ctx context.Context) (conflicts []string, err error)
+	// Tips are the commits of the base and of the branch, as far as is known without asking.
+	Tips() (base, branch string)
 	// Conflicts names the files in which Merge would find conflicts, as far as is known
 	// without asking for what the base has by now. It changes nothing.
 	Conflicts(ctx context.Context) ([]string, error)
@@ -242,6 +245,10 @@ type History interface {
 	// Changed reports whether a commit that Save has made has other files than the
 	// branch had when the run began, with what the base has got since. None has not.
 	Changed(ctx context.Context, saved string) (bool, error)
+	// Beyond names the files in which a commit that Save has made is not what the branch had
+	// when the run began with the base merged into it. Of the files with conflicts it names
+	// those that are gone, or just as the base has them. It is nil without a merge.
+	Beyond(ctx context.Context, saved string) ([]string, error)
 	// Files lists the files of a commit.
 	Files(ctx context.Context, commit string) ([]string, error)
 	// Changes names the files that differ between two commits.
@@ -280,4 +287,5 @@ type Change struct {
 type Diff struct {
 	Files []string
 	Text  string
+	Cut   bool // the text is not all of it
 }

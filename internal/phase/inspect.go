@@ -22,7 +22,7 @@ func inspect(diff string) (conflicts, left []string) {
 	for _, file := range tool.SplitDiff(diff) {
 		document := slices.ContainsFunc(documents, func(ending string) bool { return strings.HasSuffix(strings.ToLower(file.Name), ending) })
 		for _, line := range file.Added {
-			if strings.HasPrefix(line, "<<<<<<< ") || strings.HasPrefix(line, ">>>>>>> ") {
+			if isMark(line) {
 				if !slices.Contains(conflicts, file.Name) {
 					conflicts = append(conflicts, file.Name)
 				}
@@ -36,4 +36,9 @@ func inspect(diff string) (conflicts, left []string) {
 		}
 	}
 	return conflicts, left
+}
+
+// isMark reports whether a line is the mark of a conflict.
+func isMark(line string) bool {
+	return strings.HasPrefix(line, "<<<<<<< ") || strings.HasPrefix(line, ">>>>>>> ")
 }

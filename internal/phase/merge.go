@@ -27,12 +27,18 @@ func (r *run) merge(ctx context.Context, do func(context.Context) ([]string, err
 	return r.save(ctx)
 }
 
-// noteConflicts writes down the files in which there are conflicts, as far as they are named.
+// MostConflicts is in how many files there may be conflicts. With more the run fails: the
+// journal does not name them all, so nobody would see whether each was resolved.
+const MostConflicts = mostNamed
+
+// noteConflicts writes down the files in which there are conflicts.
 func (r *run) noteConflicts(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	names = names[:min(len(names), mostNamed)]
+	if len(names) > MostConflicts {
+		return &overError{task.ReasonMergeConflict, r.fileNames(names)}
+	}
 	return r.append(ctx, task.NoteTaken, Entry{Text: "Conflicts: " + r.fileNames(names), Conflicts: names})
 }
 
@@ -46,7 +52,16 @@ func (r *run) mergesAgain(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look for conflicts with the base: %w", err)
 	}
+	if len(conflicts) == 0 && r.Work.Names(r.Repository.Tips()) {
+		return false, &overError{task.ReasonMergeConflict, r.text("run.merges_here", r.Work.Base)}
+	}
 	return len(conflicts) == 0, r.noteConflicts(ctx, conflicts)
+}
+
+// Names reports whether a task to merge the base is for just these commits. If a run finds no
+// conflict in them, the forge does nevertheless: by the history, which a run does not have.
+func (w Work) Names(base, branch string) bool {
+	return w.Cause == task.ReasonBaseConflict && strings.Contains(w.Occasion+" ", " base "+base+" head "+branch+" ")
 }
 
 // mergeFirst merges the base before the model begins, if that is what the run is about. It
@@ -61,10 +76,26 @@ func (r *run) mergeFirst(ctx context.Context) error {
 	return r.merge(ctx, r.Repository.Merge)
 }
 
+// lookBeyondMerge finds what a run that is to merge the base has changed besides: work of the
+// pull request must not be lost in a merge without a word.
+func (r *run) lookBeyondMerge(ctx context.Context, verdict *Verdict) error {
+	if r.Work.Cause != task.ReasonBaseConflict {
+		return nil
+	}
+	names, err := r.Repository.Beyond(ctx, verdict.Commit)
+	if err != nil {
+		return fmt.Errorf("compare with a merge of the base: %w", err)
+	}
+	if len(names) > 0 {
+		verdict.finding(beyondMerge, "", "", names)
+	}
+	return nil
+}
+
 // MostMoved is how often the work is put on top of what others have pushed.
 const MostMoved = 3
 
-// branchMoved ends the last phase because others have pushed to the branch. Execution goes on
+// branchMoved ends the last phase because others have pushed to the branch. Execution continues
 // on top of that, unless it happens too often.
 func (r *run) branchMoved(ctx context.Context, text pullRequestText) (Outcome, error) {
 	if r.state.moved >= MostMoved {
@@ -95,10 +126,44 @@ func MovedText(time int, conflicts []string) string {
 	return text + "\n\nThen call finish again."
 }
 
-// Unresolved names the files that have marks of a conflict in the added lines of a diff.
-func Unresolved(diff string) []string {
-	conflicts, _ := inspect(diff)
-	return conflicts
+// Unresolved names the files that have marks of a conflict in the added lines of a diff. Of one
+// that is cut nothing is known: then it names those in which there were conflicts.
+func Unresolved(diff Diff, conflicts []string) []string {
+	marked, _ := inspect(diff.Text)
+	if diff.Cut {
+		marked = append(marked, conflicts...)
+		slices.Sort(marked)
+	}
+	return slices.Compact(marked)
+}
+
+// unresolved names the files that have marks of a conflict. In those that a diff does not show
+// whole, and in which there were conflicts, it looks for them.
+func (r *run) unresolved(ctx context.Context, commit string, diff Diff, marked []string) ([]string, error) {
+	if !diff.Cut {
+		return marked, nil
+	}
+	for _, name := range r.state.conflicts {
+		data, err := r.Repository.File(ctx, commit, name)
+		switch code := task.CodeOf(err); {
+		case err == nil && !hasMarks(string(data)), code == task.NotFound, slices.Contains(marked, name):
+		case err != nil && code != task.TooLarge:
+			return nil, fmt.Errorf("look for marks of conflicts: %w", err)
+		default:
+			marked = append(marked, name)
+		}
+	}
+	return marked, nil
+}
+
+// hasMarks reports whether a line is the mark of a conflict.
+func hasMarks(text string) bool {
+	for line := range strings.SplitSeq(text, "\n") {
+		if isMark(line) {
+			return true
+		}
+	}
+	return false
 }
 
 // baseConflictText is what a model is to do about a pull request that no longer merges.

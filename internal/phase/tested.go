@@ -61,6 +61,7 @@ const (
 	buildFileLines = "build_file"
 	stillFails     = "still_fails" // a test that the request names
 	nothingShown   = "nothing_shown"
+	beyondMerge    = "beyond_merge" // of a run that is to merge the base and nothing else
 )
 
 // finding adds one to the verdict.
@@ -114,6 +115,8 @@ func (f TestFinding) describe() string {
 		stillFails:     "Tests that the request names failed before and still fail",
 		nothingShown: "Nothing shows that the request is fulfilled: tests that failed before still fail, none of them was fixed, and no test fails without the change and passes with it. " +
 			"Fix what the request is about, or add such a test",
+		beyondMerge: "The base was to be merged, and nothing else. These files have no conflict and are not as the merge makes them, or had one and have nothing of the branch any more. " +
+			"Put back what the pull request or people had there, unless it cannot work so",
 	}[f.Kind]
 }
 

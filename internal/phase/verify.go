@@ -182,7 +182,13 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 	if verdict.Changed, err = r.Repository.Changed(ctx, verdict.Commit); err != nil {
 		return fmt.Errorf("look whether anything has changed: %w", err)
 	}
+	if r.Work.Pull != nil && len(diff.Files) == 0 {
+		verdict.Changed = false // nothing would be left of the pull request
+	}
 	verdict.Conflicts, verdict.Placeholders = inspect(diff.Text)
+	if verdict.Conflicts, err = r.unresolved(ctx, verdict.Commit, diff, verdict.Conflicts); err != nil {
+		return err
+	}
 	verdict.Undecided = slices.DeleteFunc(slices.Clone(r.state.untold), func(name string) bool { return slices.Contains(verdict.Conflicts, name) })
 	if err := r.Repository.Fits(ctx); task.CodeOf(err) == task.TooLarge {
 		verdict.TooLarge = err.Error()
@@ -193,7 +199,10 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 		verdict.Unrun = "there was nothing that could be tested"
 		return nil
 	}
-	return r.runTests(ctx, verdict)
+	if err := r.runTests(ctx, verdict); err != nil {
+		return err
+	}
+	return r.lookBeyondMerge(ctx, verdict) // running tests begins with no findings
 }
 
 // compare holds a run of the tests against the baseline. Without one, whatever
@@ -298,6 +307,17 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 	return err
 }
 
+// conflictLines name the conflicts that are left, for a model.
+func (v *Verdict) conflictLines() (lines []string) {
+	for _, name := range v.Conflicts {
+		lines = append(lines, plainName(name)+" has marks of a merge conflict in it. The base branch has changed; bring both sides together and remove the marks.")
+	}
+	for _, name := range v.Undecided {
+		lines = append(lines, unmarkedText(name))
+	}
+	return lines
+}
+
 // describe is what was found, for a model.
 func (v *Verdict) describe() string {
 	var lines []string
@@ -305,12 +325,7 @@ func (v *Verdict) describe() string {
 	if !v.Changed {
 		add("Nothing has been changed.")
 	}
-	for _, name := range v.Conflicts {
-		add("%s has marks of a merge conflict in it. The base branch has changed; bring both sides together and remove the marks.", plainName(name))
-	}
-	for _, name := range v.Undecided {
-		add("%s", unmarkedText(name))
-	}
+	lines = append(lines, v.conflictLines()...)
 	if v.TooLarge != "" {
 		add("It cannot be committed: %s.", llm.QuoteLine(v.TooLarge))
 	}

@@ -146,7 +146,7 @@ func (h handsOut) stillWelcome(ctx context.Context) error {
 func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment {
 	key := a.Item.Key
 	assigned := wire.Assignment{
-		TaskID: string(a.Task.ID), Generation: a.Task.Generation, TaskType: string(a.Task.Type), Cause: string(a.Task.Cause), RequiredRole: string(a.Task.Role),
+		TaskID: string(a.Task.ID), Generation: a.Task.Generation, TaskType: string(a.Task.Type), Cause: string(a.Task.Cause), Occasion: a.Task.Occasion, RequiredRole: string(a.Task.Role),
 		Forge: string(key.Forge), Repository: key.Repository, Kind: string(key.Kind), Number: key.Number,
 		URL: a.Item.URL, Title: a.Item.Title, Body: a.Item.Body, Author: a.Item.Author, AuthorAccess: a.AuthorAccess.String(),
 		Labels: append([]string{}, a.Item.Labels...), Comments: withoutRefusedTexts(a.Comments), Prompt: a.Prompt, Branch: a.Branch, Base: a.Base,

@@ -11,6 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/inspect"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -137,6 +138,9 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 		}), forge.StatusSuccess, "7 passed, 1 failed before too"},
 		"worse": {change(func(v *receipt.Verdict) { v.Passed, v.Projects[0].Runs[0].Failed = false, []string{"TestNew"} }),
 			forge.StatusFailure, "Tests that passed before fail: 1"},
+		"the command failed, and no test is named": {change(func(v *receipt.Verdict) {
+			v.Projects[0].Runs[0].ExitCode, v.Projects[0].Runs[0].Compared = 2, true
+		}), forge.StatusFailure, "The test command failed"},
 		"did not pass":     {change(func(v *receipt.Verdict) { v.Passed = false }), forge.StatusFailure, "did not pass"},
 		"tests not run":    {change(func(v *receipt.Verdict) { v.NotRun = "there are none @everyone" }), forge.StatusFailure, "Not tested: there are none"},
 		"only a build":     {change(func(v *receipt.Verdict) { v.Projects[0].Runs[0].Kind = receipt.BuildRun }), forge.StatusFailure, "Not tested"},
@@ -148,9 +152,18 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 			w := onSQLite(t)
 			made := w.issue(t, "Fix the sum")
 			held, _ := w.claim(t, made.ID)
+			checked := make(chan string, 1)
+			defer w.changes.Subscribe(func(change items.Change) {
+				if change.Checked != "" {
+					checked <- change.Checked
+				}
+			})()
 			pulled, err := receipted(t, held, made.Branch, agentCommit, test.verdict)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if commit := <-checked; commit != pulled.Commit {
+				t.Errorf("the checks of %s are looked at, and not of %s", commit, pulled.Commit)
 			}
 			w.settle(t, task.Key{Forge: made.Key.Forge, Repository: made.Key.Repository, Kind: task.Pull, Number: pulled.Number})
 			statuses, err := w.forge.Checks(t.Context(), made.Key.Repository, pulled.Commit)

@@ -194,7 +194,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	})
 	w.runs = broker.NewRuns(broker.RunOptions{
 		Receipts: receipts, Comments: w.talk,
-		Store: database, Sender: w.sender, Snapshots: w.snapshots, Notifier: w.notifier, Status: words, Own: own, Now: w.now, Log: logger,
+		Store: database, Sender: w.sender, Snapshots: w.snapshots, Changes: w.changes, Notifier: w.notifier, Status: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]items.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,
 		Addresses: map[task.Forge]forge.Addresses{task.Gitea: addressBook{

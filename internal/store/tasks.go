@@ -85,7 +85,7 @@ type TaskFilter struct {
 
 // Tasks keeps tasks and moves them along the state machine. There is one task
 // per item and type.
-type Tasks interface {
+type Tasks interface { //nolint:interfacebloat // all that is done to one kind of record
 	// Assign makes the task, or, if the item has one of this type that has
 	// ended, queues it again in a new generation. If the task is active already,
 	// or was assigned for the same occasion before, nothing changes and queued is

@@ -97,13 +97,13 @@ func (t *Task) Apply(trigger Trigger, reason Reason) (Move, error) {
 // A run that was handed back was not, and a person who resumes a task gives it all of its
 // attempts again.
 func (t *Task) countAttempt(trigger Trigger) {
-	switch {
-	case trigger == Assigned, trigger == Resumed:
+	switch trigger { //nolint:exhaustive // the others count nothing
+	case Assigned, Resumed:
 		t.Attempts = 0
-	case trigger == Claimed:
+	case Claimed:
 		t.Attempts++
 		t.LastAgent = t.Lease.Agent
-	case trigger == Returned:
+	case Returned:
 		t.Attempts = max(0, t.Attempts-1)
 	}
 }

@@ -87,6 +87,8 @@ const (
 const (
 	ReasonStaleGeneration Reason = "stale_generation"
 	ReasonRejectedByForge Reason = "rejected_by_forge"
+	ReasonForgeConflict   Reason = "forge_conflict"
+	ReasonExpired         Reason = "expired"
 )
 
 // The reasons for which a run is not told of a comment.

@@ -144,6 +144,10 @@ func (t *Task) AwaitsPeople() bool { return t.State == Paused && t.Reason.Awaits
 // AwaitsApproval reports whether the task is paused until people approve its plan.
 func (t *Task) AwaitsApproval() bool { return t.State == Paused && t.Reason == ReasonAwaitingApproval }
 
+// MostPlans is how many revisions of a plan people are shown. The last one is approved or not:
+// comments do not revise it any more.
+const MostPlans = 10
+
 // PlanApproval is what a run is told about the approval of its plan.
 type PlanApproval struct {
 	Required bool `json:"required,omitempty" doc:"Nothing is built before people have approved the plan"`

@@ -45,7 +45,7 @@ var importTable = map[string]row{
 	"broker":            {imports: []string{"broker/assignment", "broker/comments", "items", "outbox", "inspect", "notice", "receipt", "store", "forge", "forge/transport", "task"}, tests: []string{"broker/intake", "review", "review/judge", "review/verdicts", "quote"}, parts: true},
 	"broker/intake":     {imports: []string{"broker/assignment", "items", "outbox", "notice", "review/verdicts", "store", "forge", "task"}},
 	"broker/comments":   {imports: []string{"broker/assignment", "items", "outbox", "notice", "store", "forge", "task"}},
-	"broker/assignment": {imports: []string{"items", "quote", "review/verdicts", "store", "forge", "task"}},
+	"broker/assignment": {imports: []string{"items", "outbox", "quote", "review/verdicts", "store", "forge", "task"}},
 	"items":             {imports: []string{"store", "forge", "task"}},
 	"outbox":            {imports: []string{"items", "notice", "store", "forge", "task"}},
 	"mirror":            {imports: []string{"forge", "git", "inspect", "store", "task"}, tests: []string{"signing"}},

@@ -25,6 +25,7 @@ type Assignment struct {
 	Generation   int64               `json:"generation" doc:"Counts the runs of the task; every write for it names this one"`
 	TaskType     string              `json:"task_type" enum:"development,review"`
 	Cause        string              `json:"cause,omitempty" doc:"What the task was assigned for, such as base_conflict"`
+	Occasion     string              `json:"occasion,omitempty" doc:"The one thing that it was assigned for, such as the commits that do not merge"`
 	RequiredRole string              `json:"required_role" doc:"The role that the agent becomes for this task"`
 	Forge        string              `json:"forge" enum:"github,gitlab,gitea,board"`
 	Repository   string              `json:"repository"`

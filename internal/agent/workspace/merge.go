@@ -36,6 +36,13 @@ func (w *Workspace) Merge(ctx context.Context) ([]string, error) {
 	return conflicts, nil
 }
 
+// Tips are the commits of the base and of the branch.
+func (w *Workspace) Tips() (base, branch string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tip, w.start
+}
+
 // Conflicts names the files in which what the base had when the workspace was made
 // contradicts what the work began with. Nothing is changed.
 func (w *Workspace) Conflicts(ctx context.Context) ([]string, error) {

@@ -48,7 +48,7 @@ func (w *Workspace) Diff(ctx context.Context, saved string) (phase.Diff, error) 
 	}}); err != nil {
 		return phase.Diff{}, task.Wrap(task.Internal, err, "cannot compare with the base")
 	}
-	diff.Text = text.String()
+	diff.Text, diff.Cut = text.String(), text.cut
 	return diff, nil
 }
 

@@ -30,6 +30,10 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			"comment_detection:\n  check_intervall: 1\n",
 			[]string{"toryo.yaml:2:3: comment_detection.check_intervall: unknown key; did you mean check_interval?"},
 		},
+		"comments that are not read": {
+			"comment_detection: {review_comments: false}\nreview: {fix_up_on: [mentions, review_comments]}\n",
+			[]string{"toryo.yaml:2:10: review.fix_up_on: comments on lines lead to changes, but are not read; remove review_comments from review.fix_up_on, or set comment_detection.review_comments to true"},
+		},
 		"a provider without its rest": {
 			"oidc: {issuer: 'https://id.example.org'}\n",
 			[]string{"toryo.yaml:1:8: oidc.issuer: a provider is set, but not the name that Toryo has there; set it"},

@@ -44,18 +44,18 @@ type Review struct {
 	Label     string        `key:"label" default:"needs-review" format:"label" usual:"true" about:"Label of what waits for a review."`
 	OwnPulls  bool          `key:"own_pulls" default:"true" about:"Whether the bot puts the label on pull requests of its own that are ready, so that they are reviewed too when nobody does."`
 	FixUpOn   []string      `key:"fix_up_on" enum:"review_comments mentions" default:"mentions" about:"What leads to changes on pull requests of the bot besides reviews that request them, from people who may steer it: review_comments are comments on lines and reviews that decide nothing, mentions are comments with the bot's @name. Replies in threads of the bot's own reviews are answered in the review chat instead."`
-	MaxRounds int           `key:"max_rounds" default:"3" min:"0" max:"1000" about:"How often reviews of a pull request by the bot itself, and by people who may not write to the repository where these count, may ask for changes before a comment asks people to decide. The first decision of each person who may write begins the count anew."`
+	MaxRounds int           `key:"max_rounds" default:"3" min:"0" max:"1000" about:"How often reviews of a pull request by the bot itself, and by people who may not write to the repository where these count, may ask for changes before a comment asks people to decide. The first decision of each person who may write begins the count anew. Comments of people who may write lead to changes three times as often, counted from the last such decision."`
 }
 
 // Merge is the section "merge".
 type Merge struct {
-	When string `key:"when" default:"never" enum:"never approved_and_green" about:"When the bot merges pull requests of its own. approved_and_green: somebody who may write to the repository has approved the head commit, nobody who counts requests changes, and all checks have succeeded, of which there is at least one. The forge's own method and protection rules apply."`
+	When string `key:"when" default:"never" enum:"never approved_and_green" about:"When the bot merges pull requests of its own. approved_and_green: somebody who may write to the repository has approved the head commit, nobody who counts requests changes, nobody who may write has asked for any in a comment since, and all checks have succeeded, of which at least one is not the bot's own: without continuous integration nothing is merged. The forge's own method and protection rules apply."`
 }
 
 // Checks is the section "checks".
 type Checks struct {
 	OnFailure   string        `key:"on_failure" enum:"fix report off" default:"fix" usual:"true" about:"What follows when checks fail that do not fail in the base branch: fix begins a task that makes them pass, report only names them in a comment, off does nothing."`
-	MaxRounds   int           `key:"max_rounds" default:"2" min:"0" max:"1000" about:"How many tasks failed checks of a pull request begin in a row before a comment asks people to decide. A review that requests changes, or an assignment, begins the count anew."`
+	MaxRounds   int           `key:"max_rounds" default:"2" min:"0" max:"1000" about:"How many tasks failed checks of a pull request begin before a comment asks people to decide. An assignment begins the count anew."`
 	GiveUpAfter time.Duration `key:"give_up_after" default:"24h" min:"1m" max:"720h" about:"How long after the publication checks that do not end are asked for. A webhook is followed later too."`
 }
 

@@ -24,6 +24,7 @@ func (l *loader) checkTogether() {
 	l.checkServers()
 	l.checkEnvironments()
 	l.checkApproval()
+	l.checkFixUps()
 	l.checkLeases()
 	l.checkPolling()
 	l.checkSigning()
@@ -60,6 +61,14 @@ func (l *loader) checkApproval() {
 	if l.config.Planning.Approval != "never" && len(l.config.Executors.Development) > 0 {
 		l.conflict(complain("set planning.approval to never, or remove the command", "plans have to be approved, but a program of your own for development tasks makes none"),
 			"planning.approval", "executors.development")
+	}
+}
+
+// checkFixUps makes sure that comments are read that lead to changes.
+func (l *loader) checkFixUps() {
+	if !l.config.CommentDetection.ReviewComments && slices.Contains(l.config.Review.FixUpOn, "review_comments") {
+		l.conflict(complain("remove review_comments from review.fix_up_on, or set comment_detection.review_comments to true", "comments on lines lead to changes, but are not read"),
+			"review.fix_up_on", "comment_detection.review_comments")
 	}
 }
 

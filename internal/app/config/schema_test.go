@@ -237,3 +237,21 @@ func TestTheTemplateIsPleasant(t *testing.T) {
 		}
 	}
 }
+
+// What leads to changes is a list of known names, which may be empty.
+func TestFixUpOn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"review: {fix_up_on: []}":                          nil,
+		"review: {fix_up_on: [review_comments, mentions]}": {"review_comments", "mentions"},
+		"review: {delay: 1h}":                              {"mentions"},
+	} {
+		c, report := parse("toryo.yaml", []byte(text), nil, nil)
+		if diff := cmp.Diff(want, append([]string(nil), c.Review.FixUpOn...)); diff != "" || len(report.Problems) > 0 {
+			t.Errorf("%s: %s %v", text, diff, report.Problems)
+		}
+	}
+	if _, report := parse("toryo.yaml", []byte("review: {fix_up_on: [everything]}"), nil, nil); len(report.Problems) != 1 {
+		t.Errorf("a name that is not known: %v", report.Problems)
+	}
+}

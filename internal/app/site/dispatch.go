@@ -85,7 +85,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, plans, expiry)),
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
-			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
+			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Changes: f.changes, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
 			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts,
 			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
@@ -101,7 +101,7 @@ func approvals(c config.Config, f *connections, logs *comments.Log, controller *
 	}
 	return &broker.Approvals{
 		Store: f.store, Comments: logs, Forges: reactors, Steering: f.steering, Own: ownLogin(c), Controller: controller,
-		Always: c.Planning.Approval == "always", Label: c.Planning.Label(), Now: f.clock.Now,
+		Always: c.Planning.Approval == "always", Label: c.Planning.Label(), Now: f.clock.Now, Log: f.log,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -23,6 +24,9 @@ const (
 	// for the whole of it.
 	longestNames = 1500
 	longestName  = 200 // of a check, in characters
+	// longestDescription and longestAddress bound what else a check says, in characters.
+	longestDescription = 500
+	longestAddress     = 2000
 )
 
 // FailedCheck is a check that a fix-up is for. All of it is untrusted.
@@ -93,33 +97,39 @@ func (p *Preparer) checks(ctx context.Context, from forge.Forge, made *Assignmen
 	return err
 }
 
-// failedChecks reads the checks that a fix-up is for, with their logs. It is a
-// [NotNeededError] if they have not failed any more, or are of an older commit.
+// failedChecks reads the failed checks of the commit that a fix-up is for, with their logs:
+// those that it was made for come first. It is a [NotNeededError] if they all pass now, or are
+// of an older commit, and Unavailable as long as nobody can tell.
 func (p *Preparer) failedChecks(ctx context.Context, from forge.Forge, made Assignment) ([]FailedCheck, error) {
 	occasion, found := ChecksOccasionOf(made.Task)
 	if !found || occasion.Commit != made.Item.HeadCommit {
 		return nil, &NotNeededError{error: task.Errorf(task.Invalid, "the checks are of an older commit")}
 	}
 	checks, err := from.Checks(ctx, made.Item.Key.Repository, occasion.Commit)
-	if err != nil {
+	if err != nil && task.CodeOf(err) != task.Forbidden {
 		return nil, fmt.Errorf("read the checks: %w", err)
 	}
-	var failed []FailedCheck
-	for _, check := range checks {
-		if !slices.Contains(occasion.Names, check.Name) || !check.Failed() || len(failed) == mostChecks {
-			continue
+	checks = slices.DeleteFunc(checks, func(c forge.Check) bool { return outbox.OwnStatus(c.Name) })
+	broken := slices.DeleteFunc(slices.Clone(checks), func(c forge.Check) bool { return !c.Failed() || c.Canceled })
+	if len(broken) == 0 {
+		if len(checks) == 0 || slices.ContainsFunc(checks, func(c forge.Check) bool { return c.State != forge.StatusSuccess }) {
+			return nil, task.Errorf(task.Unavailable, "the checks have not ended")
 		}
+		return nil, &NotNeededError{occasion.Commit, task.Errorf(task.Invalid, "the checks pass now")}
+	}
+	other := func(c forge.Check) int { return min(0, slices.Index(occasion.Names, c.Name)) } // -1 or 0
+	slices.SortStableFunc(broken, func(a, b forge.Check) int { return other(b) - other(a) })
+	var failed []FailedCheck
+	for _, check := range broken[:min(len(broken), mostChecks)] {
 		log := ""
 		if check.ID != "" {
 			log, _ = from.CheckLog(ctx, made.Item.Key.Repository, check, longestLog) // it is of use, and not needed
 		}
 		failed = append(failed, FailedCheck{
-			Name: textfmt.Shorten(textfmt.OneLine(check.Name), longestName), Description: textfmt.Shorten(textfmt.OneLine(check.Description), longestName),
-			URL: check.URL, Log: log,
+			Name:        textfmt.Shorten(textfmt.OneLine(check.Name), longestName),
+			Description: textfmt.Shorten(textfmt.OneLine(check.Description), longestDescription),
+			URL:         textfmt.Shorten(textfmt.OneLine(check.URL), longestAddress), Log: log,
 		})
-	}
-	if len(failed) == 0 {
-		return nil, &NotNeededError{occasion.Commit, task.Errorf(task.Invalid, "the checks pass now")}
 	}
 	return failed, nil
 }

@@ -76,6 +76,25 @@ func Late(ctx context.Context, from Store, t task.Task) ([]notice.Late, error) {
 	return late, nil
 }
 
+// newPending begins with the first change of a comment.
+func newPending(entry task.CommentEntry) *pendingComment {
+	one := &pendingComment{first: entry.Change, was: entry.Before}
+	if entry.Change == task.CommentDeleted {
+		one.was = textfmt.Cut(entry.Body, longestBefore)
+	}
+	return one
+}
+
+// take takes up a further change of the comment. Its text is not kept, unless it is short.
+func (c *pendingComment) take(entry task.CommentEntry) {
+	c.same = len(entry.Body) <= longestBefore && entry.Body == c.was
+	if c.short = ""; len(entry.Body) <= longestApproval {
+		c.short = entry.Body
+	}
+	entry.Body, entry.Before = "", ""
+	c.last = entry
+}
+
 // pendingComments reads what became of each comment after a position, in the order of
 // the first change. What is not taken up is left out.
 func pendingComments(ctx context.Context, from Store, id task.ID, after int64) ([]*pendingComment, error) {
@@ -91,22 +110,13 @@ func pendingComments(ctx context.Context, from Store, id task.ID, after int64) (
 			if entry.Change == task.CommentPresent || entry.Refused != "" {
 				continue
 			}
-			key := entry.Ref()
-			one := of[key]
+			one := of[entry.Ref()]
 			if one == nil {
-				one = &pendingComment{first: entry.Change, was: entry.Before}
-				if entry.Change == task.CommentDeleted {
-					one.was = textfmt.Cut(entry.Body, longestBefore)
-				}
-				of[key] = one
+				one = newPending(entry)
+				of[entry.Ref()] = one
 				all = append(all, one)
 			}
-			one.same = len(entry.Body) <= longestBefore && entry.Body == one.was
-			if one.short = ""; len(entry.Body) <= longestApproval {
-				one.short = entry.Body
-			}
-			entry.Body, entry.Before = "", ""
-			one.last = entry
+			one.take(entry)
 		}
 	}
 }

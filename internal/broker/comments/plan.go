@@ -16,6 +16,7 @@ import (
 type Proposal struct {
 	Revision int
 	Comment  string // that has the plan, by its id on the forge; empty while it is not there
+	Refused  bool   // the forge has refused the comment: the plan is on the page of the task only
 }
 
 // planStore is what is to be known of the runs and writes of a task.
@@ -54,6 +55,7 @@ func ProposalOf(ctx context.Context, from planStore, t task.Task) (plan Proposal
 	write := outbox.Write{Task: t.ID, Began: t.FirstGeneration, What: outbox.ByRun + name}
 	action, found, err := store.Optional(from.Action(ctx, write.IdempotencyKey()))
 	if err != nil || !found || action.Status != store.Delivered {
+		plan.Refused = found && action.Status == store.Refused
 		return plan, err
 	}
 	var written outbox.Written
@@ -71,18 +73,19 @@ func (p Proposal) question(t task.Task) question {
 	if t.State == task.Paused {
 		at = t.UpdatedAt
 	}
-	return question{asked: p.Comment != "", id: p.Comment, at: at}
+	return question{asked: p.Comment != "" || p.Refused, id: p.Comment, at: at}
 }
 
-// Reply is what people who may steer have said since a plan was made.
+// Reply is what people have said since a plan was made.
 type Reply struct {
-	ApprovedBy string // who approves it by a comment; empty if nobody does
-	Discussed  bool   // they want something else
+	ApprovedBy string // who may write and approves it by a comment; empty if nobody does
+	Discussed  bool   // somebody who may steer wants something else
 }
 
 // ReplyTo says what people have said about a plan that the task's runs have not taken up: the
 // oldest comment decides. An approval counts only if it came after the plan was posted.
-// Everything else counts in any case: a plan that was made without it does not have it.
+// Everything else counts in any case: a plan that was made without it does not have it. The
+// last plan is not revised any more; see [task.MostPlans].
 func (k *Log) ReplyTo(ctx context.Context, t task.Task, plan Proposal, seen items.Snapshot) (Reply, error) {
 	start, err := k.options.Store.CommentsStart(ctx, t.ID)
 	if err != nil {
@@ -102,9 +105,15 @@ func (k *Log) ReplyTo(ctx context.Context, t task.Task, plan Proposal, seen item
 		switch change := one.change(); {
 		case change == "" || change == task.CommentDeleted:
 		case !Approves(one.short, own):
-			return Reply{Discussed: true}, nil
+			if plan.Revision < task.MostPlans {
+				return Reply{Discussed: true}, nil
+			}
 		case asked.before(one.last.Comment, seen):
-			return Reply{ApprovedBy: one.last.Author}, nil
+			// Whoever wrote the issue may steer, and may be a stranger.
+			standing, err := k.options.Steering.Of(ctx, seen.Item, one.last.Author, nil)
+			if err != nil || standing.Writes {
+				return Reply{ApprovedBy: one.last.Author}, err
+			}
 		}
 	}
 	return Reply{}, nil

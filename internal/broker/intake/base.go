@@ -1,7 +1,9 @@
 package intake
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,7 +56,9 @@ func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (Merge, err
 		return known.merge, nil
 	}
 	merge, err := i.options.Merges(ctx, key.Repo(), is.base, is.branch, is.head)
-	if code := task.CodeOf(err); code == task.NotFound || code == task.Conflict {
+	code := task.CodeOf(err)
+	gone := code == task.NotFound
+	if gone || code == task.Conflict {
 		i.options.Log.DebugContext(ctx, "whether a pull request merges is not known", "item", key.String(), "error", err)
 		merge, err = Merge{}, nil
 	}
@@ -64,7 +68,9 @@ func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (Merge, err
 	is.merge, is.at = merge, i.options.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.tried[key] = is
+	if i.tried[key] = is; gone {
+		delete(i.tried, key) // who looks at the pull request finds it again
+	}
 	return merge, nil
 }
 
@@ -144,20 +150,15 @@ func (i *Intake) forget(key task.Key) {
 // mergeBase makes a task of a pull request of ours that no longer merges: once for each pair
 // of commits, and not while other work on it goes on.
 func (i *Intake) mergeBase(ctx context.Context, pull forge.Item) error {
-	if i.options.Merges == nil || pull.Fork || pull.Base == "" || pull.Head == "" || pull.HeadCommit == "" {
+	if i.options.Merges == nil || !hasBranches(pull) {
 		return nil
 	}
 	origin, ours, err := i.origin(ctx, pull)
 	if err != nil {
 		return err
 	}
-	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
-	if err != nil {
+	if others, err := i.ofOthers(ctx, pull, ours); err != nil || others {
 		return err
-	}
-	if own := task.SameLogin(pull.Author, self); !own && (!ours || pull.Draft) {
-		i.forget(pull.Key)
-		return nil
 	}
 	merge, err := i.merges(ctx, pull.Key, tried{base: pull.Base, branch: pull.Head, head: pull.HeadCommit})
 	if err != nil || !merge.Conflicts {
@@ -170,19 +171,39 @@ func (i *Intake) mergeBase(ctx context.Context, pull forge.Item) error {
 	if over, err := i.handedOver(ctx, last, origin); err != nil || over {
 		return err
 	}
-	otherwise := i.options.Rules.DefaultRole
-	if ours {
-		otherwise = origin.Role
+	return i.assignMerge(ctx, pull, last, merge, cmp.Or(origin.Role, i.options.Rules.DefaultRole))
+}
+
+// hasBranches reports whether it is known which branches of the repository a pull request is
+// between.
+func hasBranches(pull forge.Item) bool {
+	return !pull.Fork && pull.Base != "" && pull.Head != "" && pull.HeadCommit != ""
+}
+
+// ofOthers reports whether a pull request is the work of others, or was made a draft by them.
+// Ours says that its branch is ours.
+func (i *Intake) ofOthers(ctx context.Context, pull forge.Item, ours bool) (bool, error) {
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
+	if err != nil || task.SameLogin(pull.Author, self) || ours && !pull.Draft {
+		return false, err
 	}
-	return i.assignMerge(ctx, pull, last, merge, otherwise)
+	i.forget(pull.Key)
+	return true, nil
 }
 
 // assignMerge makes the task that merges the base, unless there was one for these commits, or
 // there were too many in a row. Last is the last task of the pull request.
 func (i *Intake) assignMerge(ctx context.Context, pull forge.Item, last task.Task, merge Merge, otherwise task.Role) error {
-	next := conflictOf(last).next(merge)
-	if next.round == 0 {
+	next, most := conflictOf(last).next(merge), i.options.Rules.ReviewRounds
+	if next.round == 0 || most == 0 {
 		return nil
+	}
+	merged, err := i.baseMerges(ctx, last)
+	if err != nil {
+		return err
+	}
+	if merged >= mostResets*most {
+		return i.comment(ctx, pull, "unmergeable", notice.Notice{Attempts: merged, Branch: pull.Base}.Unmergeable)
 	}
 	if next.round > 1 {
 		decided, err := i.decidedSince(ctx, pull, last.AssignedAt)
@@ -193,10 +214,32 @@ func (i *Intake) assignMerge(ctx context.Context, pull forge.Item, last task.Tas
 			next.round = 1
 		}
 	}
-	if next.round > i.options.Rules.ReviewRounds {
+	if next.round > most {
 		return i.comment(ctx, pull, "unmergeable/"+pull.HeadCommit, notice.Notice{Attempts: next.round - 1, Branch: pull.Base}.Unmergeable)
 	}
 	return i.assignFixUp(ctx, pull, otherwise, task.ReasonBaseConflict, next.String())
+}
+
+// mostResets times the rounds that are allowed in a row is how often the base of one pull
+// request is merged in all, whoever lets the rounds begin anew.
+const mostResets = 3
+
+// baseMerges is how many tasks have merged the base of a pull request, in all.
+func (i *Intake) baseMerges(ctx context.Context, last task.Task) (count int, err error) {
+	if last.ID == "" || i.options.Facts == nil {
+		return 0, nil
+	}
+	events, err := i.options.Facts.EventsOf(ctx, last.ID, task.StateChanged)
+	for _, event := range events {
+		var change task.StateChange
+		if err := json.Unmarshal(event.Data, &change); err != nil {
+			return 0, task.Wrap(task.Internal, err, "the journal of task "+string(last.ID)+" cannot be read")
+		}
+		if change.Trigger == task.Assigned && change.Reason == task.ReasonBaseConflict {
+			count++
+		}
+	}
+	return count, err
 }
 
 // conflict is what a task is for that merges the base of a pull request. After is what the

@@ -36,8 +36,8 @@ type Facts interface {
 const (
 	// stuckAfter is how long a failed check waits for others that do not end.
 	stuckAfter = 10 * time.Minute
-	// noChecksAfter is how long a commit without any check is asked about.
-	noChecksAfter = 30 * time.Minute
+	// moreChecksUntil is how long after a commit was published further checks may appear.
+	moreChecksUntil = 30 * time.Minute
 	// checksAgain is how soon after a reading the checks are read again because a webhook
 	// tells of them: a workflow with many jobs sends many.
 	checksAgain = time.Second
@@ -60,6 +60,7 @@ type checkState struct {
 	next     time.Time // when they are read again; zero means when a webhook names the commit
 	told     bool      // a webhook has named the commit since
 	failedAt time.Time // when the first failure was seen
+	settled  string    // the base with which all was done that follows from this reading
 }
 
 // checkedCommit is a commit that a webhook has named.
@@ -140,10 +141,17 @@ func (i *Intake) forgetChecks(key task.Key) {
 type head struct {
 	pull      forge.Item
 	published outbox.PublishedCommit
-	last      task.Task // on the pull request
-	failed    []forge.Check
-	pending   int
-	failedAt  time.Time // when the first failure was seen
+	last      task.Task     // on the pull request
+	age       time.Duration // since it was published
+	state     checkState
+	outcome
+}
+
+// outcome is what checks say together. Our own are left out.
+type outcome struct {
+	failed  []forge.Check
+	pending int
+	passed  int
 }
 
 // checks does what follows from the checks of a pull request whose head we have published.
@@ -157,10 +165,7 @@ func (i *Intake) checks(ctx context.Context, pull forge.Item) error {
 		return err
 	}
 	if about, is := assignment.ChecksOccasionOf(last); is && last.State == task.Queued && about.Commit != pull.HeadCommit {
-		if err := i.withdraw(ctx, last, task.ReasonChecksPassed); err != nil {
-			return err
-		}
-		last.State = task.Stopped
+		return i.outdated(ctx, last, about)
 	}
 	action, ours, err := store.Optional(i.options.Facts.Action(ctx, outbox.VerificationKey(pull.Key.Repo(), pull.HeadCommit)))
 	if err != nil || !ours || action.Item != pull.Key {
@@ -171,34 +176,78 @@ func (i *Intake) checks(ctx context.Context, pull forge.Item) error {
 	if err != nil {
 		return err
 	}
-	state, err := i.readChecks(ctx, pull, i.options.Now().Sub(action.DueAt))
-	if err != nil {
-		return fmt.Errorf("read the checks of %s: %w", pull.HeadCommit, err)
+	if published.At.IsZero() {
+		published.At = action.DueAt // an older version has published it
 	}
-	failed, pending := outcome(state.checks)
-	return i.actOn(ctx, head{pull: pull, published: published, last: last, failed: failed, pending: pending, failedAt: state.failedAt})
+	on := head{pull: pull, published: published, last: last, age: i.options.Now().Sub(published.At)}
+	if on.state, err = i.readChecks(ctx, on); err != nil {
+		i.options.Log.WarnContext(ctx, "failed to read the checks of a commit", "item", pull.Key.String(), "commit", pull.HeadCommit, "error", err)
+		return nil
+	}
+	on.outcome = outcomeOf(on.state.checks)
+	return i.actOn(ctx, on)
 }
 
-// outcome returns the checks that have failed, and counts those that have not ended. Our own
-// are left out.
-func outcome(checks []forge.Check) (failed []forge.Check, pending int) {
+// outdated withdraws a fix-up that nobody has begun if it is for an older head. What we go by
+// may be older than the task: so the head is read again.
+func (i *Intake) outdated(ctx context.Context, last task.Task, about assignment.ChecksOccasion) error {
+	pull, err := i.read(ctx, last.Key, 0)
+	if err != nil || pull.State != forge.Open {
+		return err
+	}
+	if about.Commit == pull.HeadCommit {
+		i.queue.Add(last.Key)
+		return nil
+	}
+	i.lookAt(last.Key, i.options.Now().Add(busyAgain)) // the other head has checks too
+	return i.withdraw(ctx, last, task.ReasonChecksPassed)
+}
+
+func outcomeOf(checks []forge.Check) (all outcome) {
 	for _, check := range checks {
 		switch {
 		case outbox.OwnStatus(check.Name):
 		case check.Failed():
-			failed = append(failed, check)
+			all.failed = append(all.failed, check)
 		case check.State == forge.StatusPending:
-			pending++
+			all.pending++
+		default:
+			all.passed++
 		}
 	}
-	return failed, pending
+	return all
+}
+
+// hidden logs that we may not read checks of a repository, once. Other errors are returned.
+func (i *Intake) hidden(ctx context.Context, in task.Repository, err error) error {
+	if task.CodeOf(err) != task.Forbidden {
+		return err
+	}
+	i.mu.Lock()
+	known := i.noChecks[in]
+	i.noChecks[in] = true
+	i.mu.Unlock()
+	if !known {
+		i.options.Log.WarnContext(ctx, "checks of a repository may not be read; those that are hidden are not watched", "repository", in.String(), "error", err)
+	}
+	return nil
+}
+
+// checksOf reads the checks of a commit. It is no error if the forge does not show them, or
+// not yet.
+func (i *Intake) checksOf(ctx context.Context, in task.Repository, commit string) ([]forge.Check, error) {
+	checks, err := i.options.Forges[in.Forge].Checks(ctx, in.Name, commit)
+	if code := task.CodeOf(err); code == task.NotFound || code == task.Invalid || code == task.Unsupported {
+		return nil, nil
+	}
+	return checks, i.hidden(ctx, in, err)
 }
 
 // readChecks returns what is known of the checks of the head, and reads them if they may
 // have changed: the head is new to us, a webhook has named it, or they had not ended and some
-// time has passed. Age is how long ago the head was published.
-func (i *Intake) readChecks(ctx context.Context, pull forge.Item, age time.Duration) (checkState, error) {
-	now := i.options.Now()
+// time has passed.
+func (i *Intake) readChecks(ctx context.Context, on head) (checkState, error) {
+	now, pull := i.options.Now(), on.pull
 	i.mu.Lock()
 	state := i.checkStates[pull.Key]
 	if state.commit != pull.HeadCommit {
@@ -211,17 +260,15 @@ func (i *Intake) readChecks(ctx context.Context, pull forge.Item, age time.Durat
 	state.told = false
 	i.checkStates[pull.Key] = state
 	i.mu.Unlock()
-	checks, err := i.options.Forges[pull.Key.Forge].Checks(ctx, pull.Key.Repository, pull.HeadCommit)
-	if code := task.CodeOf(err); code == task.NotFound || code == task.Invalid || code == task.Unsupported {
-		checks, err = nil, nil // the forge does not show them, or not yet
-	}
-	state.readAt, state.checks, state.next = now, checks, i.nextReading(checks, age, now)
+	checks, err := i.checksOf(ctx, pull.Key.Repo(), pull.HeadCommit)
+	are := outcomeOf(checks)
+	state.readAt, state.checks, state.settled = now, checks, ""
+	state.next = i.nextReading(on.age, are.pending > 0 || on.actedOn() && on.last.State == task.Queued)
 	if pull.Key.Forge == task.Board && !state.next.IsZero() {
 		state.next = now // it is at hand
 	}
-	failed, _ := outcome(checks)
 	switch {
-	case len(failed) == 0:
+	case len(are.failed) == 0:
 		state.failedAt = time.Time{}
 	case state.failedAt.IsZero():
 		state.failedAt = now
@@ -231,26 +278,36 @@ func (i *Intake) readChecks(ctx context.Context, pull forge.Item, age time.Durat
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	state.told = i.checkStates[pull.Key].told // meanwhile
+	meanwhile := i.checkStates[pull.Key]
+	if meanwhile.commit != state.commit {
+		return state, err // there is another head, or it was closed
+	}
+	if meanwhile.readAt.After(now) {
+		return meanwhile, nil // a reading that began later was quicker
+	}
+	state.told = meanwhile.told
 	i.checkStates[pull.Key] = state
 	return state, err
 }
 
 // nextReading is when checks are read again that webhooks do not tell of. The longer it takes,
-// the less often they are asked for, and those that never end not for ever.
-func (i *Intake) nextReading(checks []forge.Check, age time.Duration, now time.Time) time.Time {
-	own := 0
-	for _, check := range checks {
-		if outbox.OwnStatus(check.Name) {
-			own++
-		}
-	}
-	_, pending := outcome(checks)
-	none := len(checks) == own
-	if pending == 0 && !none || none && age > noChecksAfter || age > i.options.Rules.CheckGiveUp {
+// the less often they are asked for, and those that never end not for ever. Soon after a head
+// was published, more checks may appear when the first have ended.
+func (i *Intake) nextReading(age time.Duration, open bool) time.Time {
+	if !open && age > moreChecksUntil || age > i.options.Rules.CheckGiveUp {
 		return time.Time{}
 	}
-	return now.Add(min(max(age/4, soonestChecks), latestChecks))
+	return i.options.Now().Add(min(max(age/4, soonestChecks), latestChecks))
+}
+
+// update changes what is known of the checks of a head, unless they were read again since.
+func (i *Intake) update(on head, change func(*checkState)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if state := i.checkStates[on.pull.Key]; state.commit == on.state.commit && state.readAt.Equal(on.state.readAt) {
+		change(&state)
+		i.checkStates[on.pull.Key] = state
+	}
 }
 
 // actOn does what follows from the checks of a head of ours.
@@ -259,10 +316,10 @@ func (i *Intake) actOn(ctx context.Context, on head) error {
 	if on.actedOn() {
 		return i.passedAgain(ctx, on)
 	}
-	if len(on.failed) == 0 || on.pull.Draft && !on.published.Draft {
+	if len(on.failed) == 0 || on.settled() {
 		return nil
 	}
-	if wait := on.failedAt.Add(stuckAfter); on.pending > 0 && wait.After(now) {
+	if wait := on.state.failedAt.Add(stuckAfter); on.pending > 0 && wait.After(now) {
 		i.lookAt(on.pull.Key, wait)
 		return nil
 	}
@@ -277,15 +334,36 @@ func (i *Intake) actOn(ctx context.Context, on head) error {
 	if over, err := i.handedOver(ctx, on.last, origin); err != nil || over {
 		return err
 	}
-	again, err := i.read(ctx, on.pull.Key, 0) // what we go by may be minutes old
-	if err != nil {
+	if changed, err := i.changed(ctx, on.pull); err != nil || changed {
 		return err
 	}
-	if again.State != forge.Open || again.HeadCommit != on.pull.HeadCommit || again.Base != on.pull.Base || again.Draft != on.pull.Draft {
-		i.queue.Add(again.Key)
+	inBase, err := i.failedInBase(ctx, on)
+	if err != nil {
+		i.options.Log.WarnContext(ctx, "failed to read the checks of the base", "item", on.pull.Key.String(), "error", err)
+		i.lookAt(on.pull.Key, now.Add(busyAgain))
 		return nil
 	}
-	return i.checksFailed(ctx, on, origin)
+	return i.checksFailed(ctx, on, origin, inBase)
+}
+
+// settled reports whether nothing follows from failed checks: people have made a draft of the
+// pull request, or all was done.
+func (h head) settled() bool {
+	return h.pull.Draft && !h.published.Draft || h.state.settled != "" && h.state.settled == h.pull.Base
+}
+
+// changed reports whether a pull request is not as we go by, which may be minutes old. It is
+// looked at again then.
+func (i *Intake) changed(ctx context.Context, pull forge.Item) (bool, error) {
+	again, err := i.read(ctx, pull.Key, 0)
+	if err != nil {
+		return false, err
+	}
+	changed := again.State != forge.Open || again.HeadCommit != pull.HeadCommit || again.Base != pull.Base || again.Draft != pull.Draft
+	if changed {
+		i.queue.Add(pull.Key)
+	}
+	return changed, nil
 }
 
 // actedOn reports whether the failed checks of the head led to a task. One that was withdrawn
@@ -296,10 +374,10 @@ func (h head) actedOn() bool {
 }
 
 // passedAgain is about a head whose checks failed before, which led to a task. When they all
-// pass now, without a change, people are told; a task that nobody has begun is withdrawn.
-// Nothing else follows, also when they fail again.
+// pass now, without a change, people are told; a task that nobody has begun is withdrawn, and
+// one that goes on is not interrupted. Nothing else follows, also when they fail again.
 func (i *Intake) passedAgain(ctx context.Context, on head) error {
-	if len(on.failed) > 0 || on.pending > 0 {
+	if len(on.failed) > 0 || on.pending > 0 || on.passed == 0 || on.last.State.Active() && on.last.State != task.Queued {
 		return nil
 	}
 	if on.last.State == task.Queued {
@@ -311,28 +389,32 @@ func (i *Intake) passedAgain(ctx context.Context, on head) error {
 }
 
 // checksFailed is about a head of which checks failed and that nobody works on.
-func (i *Intake) checksFailed(ctx context.Context, on head, origin task.Task) error {
-	inBase, err := i.failedInBase(ctx, on)
-	if err != nil {
-		return err
-	}
+func (i *Intake) checksFailed(ctx context.Context, on head, origin task.Task, inBase map[string]bool) (err error) {
 	fresh := slices.DeleteFunc(slices.Clone(on.failed), func(c forge.Check) bool { return inBase[c.Name] })
 	commit := on.pull.HeadCommit
 	said := notice.Notice{Commit: commit, Checks: noticed(fresh)}
+	tell := func(what string, text func(task.Language) string) error {
+		err := i.comment(ctx, on.pull, what+"/"+commit, text)
+		if err == nil {
+			i.update(on, func(state *checkState) { state.settled = on.pull.Base })
+		}
+		return err
+	}
 	if len(fresh) == 0 {
 		said.Checks = noticed(on.failed)
-		return i.comment(ctx, on.pull, "checks_base/"+commit, said.ChecksFailInBase)
+		return tell("checks_base", said.ChecksFailInBase)
 	}
-	if i.options.Rules.OnCheckFailure == ReportChecks {
-		return i.comment(ctx, on.pull, "checks_failed/"+commit, said.ChecksFailed)
+	broken := slices.ContainsFunc(fresh, func(c forge.Check) bool { return !c.Canceled })
+	if i.options.Rules.OnCheckFailure == ReportChecks || !broken {
+		return tell("checks_failed", said.ChecksFailed)
 	}
 	if said.Attempts, err = i.checkRounds(ctx, on.last); err != nil {
 		return err
 	}
 	if said.Attempts >= i.options.Rules.CheckRounds {
-		return i.comment(ctx, on.pull, "checks_undecided/"+commit, said.ChecksUndecided)
+		return tell("checks_undecided", said.ChecksUndecided)
 	}
-	about := assignment.ChecksOccasion{At: i.options.Now(), Commit: commit}
+	about := assignment.ChecksOccasion{At: on.published.At, Commit: commit}
 	for _, check := range fresh {
 		about.Names = append(about.Names, check.Name)
 	}
@@ -340,6 +422,14 @@ func (i *Intake) checksFailed(ctx context.Context, on head, origin task.Task) er
 	if otherwise == "" {
 		otherwise = i.options.Rules.DefaultRole
 	}
+	if about.String() <= on.last.Occasion { // such as that of a task that was withdrawn
+		about.At = i.options.Now()
+	}
+	i.update(on, func(state *checkState) {
+		if state.next.IsZero() { // they may pass before an agent has the task
+			state.next = i.nextReading(on.age, true)
+		}
+	})
 	return i.assignFixUp(ctx, on.pull, otherwise, task.ReasonChecksFailed, about.String())
 }
 
@@ -372,24 +462,23 @@ func (i *Intake) failedInBase(ctx context.Context, on head) (map[string]bool, er
 			commits = append(commits, newest)
 		}
 		var err error
-		checks, err = i.options.Forges[on.pull.Key.Forge].Checks(ctx, on.pull.Key.Repository, commits[try])
-		if err != nil && task.CodeOf(err) != task.NotFound && task.CodeOf(err) != task.Invalid {
-			return nil, fmt.Errorf("read the checks of the base: %w", err)
+		if checks, err = i.checksOf(ctx, on.pull.Key.Repo(), commits[try]); err != nil {
+			return nil, err
 		}
 		if len(checks) > 0 {
 			break
 		}
 	}
-	failed, _ := outcome(checks)
 	names := map[string]bool{}
-	for _, check := range failed {
+	for _, check := range outcomeOf(checks).failed {
 		names[check.Name] = true
 	}
 	return names, nil
 }
 
-// checkRounds is how many tasks failed checks have led to in a row, without somebody asking
-// for something else in between. Those that nobody began do not count.
+// checkRounds is how many tasks failed checks have led to since a person last assigned the
+// work to us. Those that nobody began do not count, and reviews, which may be our own, do not
+// begin anew.
 func (i *Intake) checkRounds(ctx context.Context, last task.Task) (int, error) {
 	if last.ID == "" {
 		return 0, nil
@@ -407,7 +496,7 @@ func (i *Intake) checkRounds(ctx context.Context, last task.Task) (int, error) {
 		switch {
 		case change.Trigger == task.Assigned && change.Reason == task.ReasonChecksFailed:
 			rounds, current = rounds+1, true
-		case change.Trigger == task.Assigned:
+		case change.Trigger == task.Assigned && change.Reason == task.ReasonAssigned:
 			rounds, current = 0, false
 		case change.Trigger == task.Claimed:
 			current = false

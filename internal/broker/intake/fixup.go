@@ -3,6 +3,7 @@ package intake
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -21,27 +22,32 @@ func (i *Intake) fixUp(ctx context.Context, pull pullView) error {
 	if err != nil || !ours {
 		return err
 	}
-	open, err := i.requests(ctx, pull)
-	if err != nil || len(open) == 0 {
-		return err
-	}
 	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
 	if err != nil || last.State.Active() {
 		return err
 	}
+	open, err := i.requests(ctx, pull, last.Occasion)
+	if err != nil {
+		return err
+	}
+	open = slices.DeleteFunc(open, func(r request) bool { return r.unclear })
 	if open, err = i.counting(ctx, open, last, origin); err != nil {
 		return err
 	}
 	if left, err := i.undone(ctx, last, open); err != nil || !left {
 		return err
 	}
+	if origin.State.Active() { // it works on the same branch
+		i.lookAt(pull.Key, i.options.Now().Add(busyAgain))
+		return nil
+	}
 	newest := open[len(open)-1]
-	rounds, err := i.rounds(ctx, pull, open)
+	rounds, exhausted, err := i.rounds(ctx, pull, newest, last)
 	if err != nil {
 		return err
 	}
-	if rounds > i.options.Rules.ReviewRounds {
-		return i.comment(ctx, pull.Item, "undecided/"+newest.ID, notice.Notice{Attempts: rounds - 1}.Undecided)
+	if exhausted {
+		return i.comment(ctx, pull.Item, "undecided/"+pull.HeadCommit, notice.Notice{Attempts: rounds}.Undecided)
 	}
 	return i.assignFixUp(ctx, pull.Item, cmp.Or(origin.Role, i.options.Rules.DefaultRole), task.ReasonChangesRequested, newest.occasion())
 }
@@ -136,6 +142,9 @@ type request struct {
 	kind task.CommentKind // of what was written; a review is a SummaryComment
 	// formal says that it is a review that requests changes, and own that this is ours.
 	formal, own bool
+	// writes says that the author of a comment may write to the repository, and unclear that
+	// it could not be read what they may do.
+	writes, unclear bool
 }
 
 // occasion names the request as what a task is for. Later requests have greater names.
@@ -160,7 +169,7 @@ func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (str
 	if item.Key.Kind != task.Pull {
 		return "", nil
 	}
-	open, err := i.requests(ctx, i.view(ctx, item))
+	open, err := i.requests(ctx, i.view(ctx, item), "")
 	if err != nil || len(open) == 0 {
 		return "", err
 	}
@@ -170,8 +179,9 @@ func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (str
 
 // requests returns what asks for changes on a pull request and counts, oldest first: the
 // reviews that ask for changes and still stand, and the comments that do. One of ours counts
-// while what it is about is the head commit: another head is reviewed anew.
-func (i *Intake) requests(ctx context.Context, pull pullView) ([]request, error) {
+// while what it is about is the head commit: another head is reviewed anew. Comments count
+// whose occasion is later than the given one.
+func (i *Intake) requests(ctx context.Context, pull pullView, after string) ([]request, error) {
 	reviews, err := pull.reviews()
 	if err != nil {
 		return nil, err
@@ -191,36 +201,79 @@ func (i *Intake) requests(ctx context.Context, pull pullView) ([]request, error)
 			open = append(open, request{Review: review, kind: task.SummaryComment, formal: true, own: own})
 		}
 	}
-	comments, err := i.commentRequests(ctx, pull, self)
+	comments, err := i.commentRequests(ctx, pull, self, after)
 	open = append(open, comments...)
 	slices.SortStableFunc(open, func(a, b request) int { return cmp.Compare(a.occasion(), b.occasion()) })
 	return open, err
 }
 
-// rounds is how often we ourselves and people who may not write to the repository have asked
-// for changes, since somebody who may write first decided anything, if the last of the
-// requests is one of these, and 0 otherwise: people who may write can ask as often as they
-// like.
-func (i *Intake) rounds(ctx context.Context, pull pullView, open []request) (int, error) {
+// rounds is how often changes were asked for before the newest request, as far as that is
+// bounded, and whether this was often enough. People who may write to the repository can
+// request changes in reviews as often as they like.
+func (i *Intake) rounds(ctx context.Context, pull pullView, newest request, last task.Task) (rounds int, exhausted bool, err error) {
+	reviews, err := pull.reviews()
+	if err != nil {
+		return 0, false, err
+	}
 	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	last, err := i.countRounds(ctx, pull.Item, []forge.Review{open[len(open)-1].Review}, self)
-	if err != nil || last == 0 {
-		return 0, err
+	limit := i.options.Rules.ReviewRounds
+	if !newest.formal {
+		if newest.writes {
+			limit = commentRounds * max(limit, 1)
+		}
+		rounds, err = i.roundsSinceDecision(ctx, pull.Item, reviews, self, last)
+		return rounds, rounds >= limit, err
 	}
-	all, err := pull.reviews()
+	bounded, err := i.countRounds(ctx, pull.Item, []forge.Review{newest.Review}, self)
+	if err != nil || bounded == 0 {
+		return 0, false, err
+	}
+	rounds, err = i.countRounds(ctx, pull.Item, reviews, self)
+	return rounds - 1, rounds > limit, err
+}
+
+// commentRounds is how many times as often comments of people who may write lead to changes:
+// one of them may be a program that answers whatever we publish.
+const commentRounds = 3
+
+// roundsSinceDecision is how many tasks requests for changes have led to since somebody who
+// may write to the repository, and is not us or another program, last approved or requested
+// changes.
+func (i *Intake) roundsSinceDecision(ctx context.Context, pull forge.Item, reviews []forge.Review, self string, last task.Task) (int, error) {
+	if last.ID == "" {
+		return 0, nil
+	}
+	var decided time.Time
+	for _, review := range reviews {
+		if review.Verdict == forge.Remark || review.At.Before(decided) || task.SameLogin(review.Author, self) || forge.Automated(review.Author) {
+			continue
+		}
+		standing, err := i.options.Steering.Of(ctx, pull, review.Author, nil)
+		if err != nil {
+			return 0, err
+		}
+		if standing.Writes {
+			decided = review.At
+		}
+	}
+	events, err := i.options.Facts.EventsOf(ctx, last.ID, task.StateChanged)
 	if err != nil {
 		return 0, err
 	}
-	all = slices.Clone(all)
-	for _, one := range open {
-		if !one.formal {
-			all = append(all, one.Review)
+	rounds := 0
+	for _, event := range events {
+		var change task.StateChange
+		if err := json.Unmarshal(event.Data, &change); err != nil {
+			return 0, task.Wrap(task.Internal, err, "the journal of task "+string(last.ID)+" cannot be read")
+		}
+		if change.Trigger == task.Assigned && change.Reason == task.ReasonChangesRequested && event.At.After(decided) {
+			rounds++
 		}
 	}
-	return i.countRounds(ctx, pull.Item, all, self)
+	return rounds, nil
 }
 
 // countRounds is how many of the reviews ask for changes and are ours or of people who may not

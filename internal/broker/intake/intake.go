@@ -22,7 +22,7 @@ import (
 // in an orderly way, if there is one.
 type StopFunc func(ctx context.Context, t task.Task, reason task.Reason) error
 
-// Options is what intake needs. All but Facts, BranchCommit, Trust, Stop, OutboxChanged and
+// Options is what intake needs. All but BranchCommit, Trust, Stop, OutboxChanged and
 // Log have to be set.
 type Options struct {
 	Tasks     store.Tasks
@@ -31,7 +31,7 @@ type Options struct {
 	Forges    map[task.Forge]forge.Forge
 	Snapshots *items.Snapshots
 	Verdicts  verdicts.Reader
-	Facts     Facts // nil if checks are not followed
+	Facts     Facts
 	// BranchCommit is the newest commit of a branch, or "" if there is none.
 	BranchCommit func(ctx context.Context, in task.Repository, branch string) (string, error)
 	// Trust is told which repositories are worked on; nil means nobody is.
@@ -87,8 +87,9 @@ type Intake struct {
 	tried   map[task.Key]tried     // open pull requests of ours
 	soon    chan struct{}          // has room for one: a due time has come in
 
-	checkStates map[task.Key]checkState // of pull requests
-	checked     chan checkedCommit      // that webhooks have named
+	checkStates map[task.Key]checkState  // of pull requests
+	noChecks    map[task.Repository]bool // whose checks we may not read, which was logged
+	checked     chan checkedCommit       // that webhooks have named
 
 	background lifecycle.Group
 }
@@ -103,7 +104,7 @@ func New(options Options) *Intake {
 	}
 	return &Intake{
 		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{},
-		soon: make(chan struct{}, 1), checkStates: map[task.Key]checkState{}, checked: make(chan checkedCommit, maxChecked),
+		soon: make(chan struct{}, 1), checkStates: map[task.Key]checkState{}, noChecks: map[task.Repository]bool{}, checked: make(chan checkedCommit, maxChecked),
 	}
 }
 

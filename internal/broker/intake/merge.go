@@ -2,6 +2,8 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,12 +19,23 @@ const (
 	// request that is approved are looked at again.
 	firstMergeLook = time.Minute
 	lastMergeLook  = time.Hour
+	// failedMergeLook is the same as firstMergeLook where a check has failed: somebody may
+	// run it again.
+	failedMergeLook = 10 * time.Minute
+	// mergeWithin is how long a merge may wait for the forge. After that it is decided anew
+	// whether to merge.
+	mergeWithin = 2 * time.Minute
+	// maxMergeAttempts bounds the attempts for one approval.
+	maxMergeAttempts = 100
 )
+
+// mergeAgain is how long after an attempt to merge there is another one.
+var mergeAgain = []time.Duration{time.Minute, 5 * time.Minute, 20 * time.Minute}
 
 // merge merges a pull request of ours that people have approved and whose checks have
 // succeeded, if the configuration wants that. What else has to be so is the forge's to know:
 // its rules are not passed by. If the forge refuses, people are told why, once for a head
-// commit; a further approval is another attempt.
+// commit; a further approval is another attempt. Without checks by others nothing is merged.
 func (i *Intake) merge(ctx context.Context, pull pullView) error {
 	if !i.options.Rules.Merge || pull.Draft || pull.HeadCommit == "" {
 		return nil
@@ -31,83 +44,120 @@ func (i *Intake) merge(ctx context.Context, pull pullView) error {
 	if err != nil || !ours {
 		return err
 	}
-	since, idle, err := i.idle(ctx, pull.Item, origin)
+	idle, err := i.idle(ctx, pull.Item, origin)
 	if err != nil || !idle {
 		return err
 	}
-	approval, err := i.approval(ctx, pull, since)
+	approval, err := i.approval(ctx, pull)
 	if err != nil || approval.ID == "" {
 		return err
 	}
 	checks, err := i.options.Forges[pull.Key.Forge].Checks(ctx, pull.Key.Repository, pull.HeadCommit)
 	if err != nil {
-		return err
+		return i.hidden(ctx, pull.Key.Repo(), err)
 	}
-	switch stateOf(checks) {
-	case forge.StatusSuccess:
-	case forge.StatusPending:
-		// Not every forge tells when a check ends. What takes long is looked at less often.
-		wait := i.options.Now().Sub(approval.At) / 2
-		i.lookAt(pull.Key, i.options.Now().Add(min(max(wait, firstMergeLook), lastMergeLook)))
-		return nil
-	default:
-		return nil
+	state := stateOf(checks)
+	if state == forge.StatusSuccess {
+		return i.tryMerge(ctx, pull.Item, approval)
 	}
-	write := outbox.Write{Item: pull.Key, What: "merge/" + pull.HeadCommit + "/" + approval.ID}
-	stored, err := i.put(ctx, write, outbox.MergePull{Head: pull.HeadCommit})
-	if err != nil || stored.Status != store.Refused {
-		return err
+	// Not every forge tells when a check ends, or is run again. What takes long is looked at
+	// less often.
+	soonest := firstMergeLook
+	if state != forge.StatusPending {
+		soonest = failedMergeLook
 	}
-	why := notice.Notice{Commit: pull.HeadCommit, Detail: stored.LastError}
-	return i.comment(ctx, pull.Item, "not_merged/"+pull.HeadCommit, why.NotMerged)
+	wait := i.options.Now().Sub(approval.At) / 2
+	i.lookAt(pull.Key, i.options.Now().Add(min(max(wait, soonest), lastMergeLook)))
+	return nil
 }
 
-// stateOf is what checks say together. None at all say nothing yet: that is pending. When
-// there are more than are read, we do not know what the others say.
-func stateOf(checks []forge.Check) forge.StatusState {
-	if len(checks) == 0 {
-		return forge.StatusPending
+// tryMerge has a pull request merged that may be. When an attempt came to nothing because the
+// forge was not to be had in time, or had a conflict, which may be over soon, there is another
+// one after a while. An example: the forge has not computed yet whether the branch can be
+// merged, and says Conflict. A minute later it is asked again, then after 5 and 20 minutes.
+func (i *Intake) tryMerge(ctx context.Context, pull forge.Item, approval forge.Review) error {
+	now, conflicts := i.options.Now(), 0
+	for attempt := range maxMergeAttempts {
+		what := fmt.Sprintf("merge/%s/%s/%d/%d", pull.HeadCommit, approval.ID, approval.At.Unix(), attempt)
+		stored, err := i.put(ctx, outbox.Write{Item: pull.Key, What: what}, outbox.MergePull{Head: pull.HeadCommit, Until: now.Add(mergeWithin)})
+		if err != nil || stored.Status != store.Refused {
+			return err
+		}
+		if stored.Reason != task.ReasonExpired {
+			conflicts++
+		}
+		if stored.Reason == task.ReasonRejectedByForge || conflicts > len(mergeAgain) {
+			why := notice.Notice{Commit: pull.HeadCommit, Detail: stored.LastError}
+			return i.comment(ctx, pull, "not_merged/"+pull.HeadCommit, why.NotMerged)
+		}
+		var tried outbox.MergePull
+		if err := json.Unmarshal(stored.Payload, &tried); err != nil {
+			return task.Wrap(task.Internal, err, "an attempt to merge cannot be read")
+		}
+		again := tried.Until.Add(mergeAgain[min(attempt, len(mergeAgain)-1)] - mergeWithin)
+		if again.After(now) {
+			i.lookAt(pull.Key, again)
+			return nil
+		}
 	}
+	return nil
+}
+
+// stateOf is what checks say together. Our own are not enough: somebody else has to have
+// checked the commit. Until then they say nothing, which is pending. When there are more than
+// are read, we do not know what the others say.
+func stateOf(checks []forge.Check) forge.StatusState {
 	if len(checks) >= forge.MaxChecks {
 		return forge.StatusError
 	}
-	state := forge.StatusSuccess
+	pending, others := false, false
 	for _, check := range checks {
-		switch check.State {
-		case forge.StatusSuccess:
-		case forge.StatusPending:
-			state = forge.StatusPending
-		default:
+		if check.Failed() {
 			return check.State
 		}
+		pending = pending || check.State != forge.StatusSuccess
+		others = others || !outbox.OwnStatus(check.Name)
 	}
-	return state
+	if pending || !others {
+		return forge.StatusPending
+	}
+	return forge.StatusSuccess
 }
 
 // idle reports whether nobody works on a pull request for us, and people have not taken the
-// work from us. Since is when our last work on it ended.
-func (i *Intake) idle(ctx context.Context, pull forge.Item, origin task.Task) (since time.Time, idle bool, err error) {
+// work from us.
+func (i *Intake) idle(ctx context.Context, pull forge.Item, origin task.Task) (bool, error) {
 	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
 	if err != nil {
-		return time.Time{}, false, err
+		return false, err
 	}
 	review, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Review))
 	if err != nil || last.State.Active() || review.State.Active() || origin.State.Active() {
-		return time.Time{}, false, err
-	}
-	since = origin.UpdatedAt
-	if last.UpdatedAt.After(since) {
-		since = last.UpdatedAt
+		return false, err
 	}
 	over, err := i.handedOver(ctx, last, origin)
-	return since, !over, err
+	return err == nil && !over, err
 }
 
 // approval returns the last approval of the head of a pull request by somebody who may write
 // to the repository and is neither its author nor us; none if there is no such approval, or
-// if somebody who counts requests changes. Where the forge does not name the commit, one counts
-// that came after our last work.
-func (i *Intake) approval(ctx context.Context, pull pullView, since time.Time) (last forge.Review, err error) {
+// if somebody who counts requests changes, or somebody who may write has asked for some in a
+// comment since. Where the forge does not name the commit, one counts
+// that came after we have published the head: we do not know when others have pushed theirs.
+func (i *Intake) approval(ctx context.Context, pull pullView) (forge.Review, error) {
+	last, err := i.lastApproval(ctx, pull)
+	if err != nil || last.ID == "" {
+		return forge.Review{}, err
+	}
+	open, err := i.requests(ctx, pull, last.At.UTC().Format(time.RFC3339)) // comments: those since
+	if err != nil || slices.ContainsFunc(open, func(r request) bool { return r.formal || r.writes || r.unclear }) {
+		return forge.Review{}, err
+	}
+	return last, nil
+}
+
+// lastApproval is approval, whatever others ask for.
+func (i *Intake) lastApproval(ctx context.Context, pull pullView) (last forge.Review, err error) {
 	reviews, err := pull.reviews()
 	if err != nil {
 		return forge.Review{}, err
@@ -116,10 +166,14 @@ func (i *Intake) approval(ctx context.Context, pull pullView, since time.Time) (
 	if err != nil {
 		return forge.Review{}, err
 	}
+	published, ours, err := store.Optional(i.options.Facts.Action(ctx, outbox.VerificationKey(pull.Key.Repo(), pull.HeadCommit)))
+	if err != nil {
+		return forge.Review{}, err
+	}
+	ours = ours && published.Item == pull.Key
 	for _, review := range reviews {
-		ofHead := review.Commit == pull.HeadCommit || review.Commit == "" && review.At.After(since)
-		if review.Verdict != forge.Approve || review.Dismissed || !ofHead || review.At.Before(last.At) ||
-			task.SameLogin(review.Author, self) || task.SameLogin(review.Author, pull.Author) || forge.Automated(review.Author) {
+		ofHead := review.Commit == pull.HeadCommit || review.Commit == "" && ours && review.At.After(published.DueAt)
+		if !approves(review, pull.Item, self) || !ofHead || review.At.Before(last.At) {
 			continue
 		}
 		standing, err := i.options.Steering.Of(ctx, pull.Item, review.Author, nil)
@@ -130,12 +184,11 @@ func (i *Intake) approval(ctx context.Context, pull pullView, since time.Time) (
 			last = review
 		}
 	}
-	if last.ID == "" {
-		return forge.Review{}, nil
-	}
-	open, err := i.requests(ctx, pull)
-	if err != nil || slices.ContainsFunc(open, func(r request) bool { return r.formal }) {
-		return forge.Review{}, err
-	}
 	return last, nil
+}
+
+// approves reports whether a review is an approval by a person who is neither the author of the
+// pull request nor us.
+func approves(review forge.Review, pull forge.Item, self string) bool {
+	return review.Verdict == forge.Approve && !review.Dismissed && !task.SameLogin(review.Author, self) && !task.SameLogin(review.Author, pull.Author) && !forge.Automated(review.Author)
 }

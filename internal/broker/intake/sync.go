@@ -107,24 +107,30 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 	}
 	listed, failed := i.listItems(ctx, from, repository, bot, since, found, tasked)
 	for _, t := range tasks {
-		if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
-			found.add(t.Key)
-		}
-		if t.State.Active() && t.Type == task.Review {
-			found.addLabeled(t)
-		}
-		if listed != nil && !listed[t.Key] {
-			i.seenOff(t)
-		}
-		// Done, and the bot still there: nothing to do.
-		if t.Type == task.Development && !t.State.Active() && listed[t.Key] {
-			found.settle(t.Key)
-		}
+		i.itemOf(t, listed, found)
 	}
 	for _, key := range i.dueChecks(task.Repository{Forge: from.Name(), Name: repository}) {
 		found.need(key)
 	}
 	return found.list(), failed
+}
+
+// itemOf adds the item of a task, if it is worth a look. Listed are the items that the bot is
+// assigned to, nil if the forge does not say.
+func (i *Intake) itemOf(t task.Task, listed map[task.Key]bool, found *keySet) {
+	if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
+		found.add(t.Key)
+	}
+	if t.State.Active() && t.Type == task.Review {
+		found.addLabeled(t)
+	}
+	if listed != nil && !listed[t.Key] {
+		i.seenOff(t)
+	}
+	// Done, and the bot still there: nothing to do.
+	if t.Type == task.Development && !t.State.Active() && listed[t.Key] {
+		found.settle(t.Key)
+	}
 }
 
 // seenOff has the item of a task read again that goes on although the forge does not list

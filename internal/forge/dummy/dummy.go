@@ -17,12 +17,13 @@ type Fault int
 
 // The faults.
 const (
-	None   Fault = iota
-	Refuse       // fails for now, nothing was done
-	Lose         // is done, but the answer is lost
-	Hang         // is not done; ends with its context
-	Panic        // is not done
-	Forbid       // fails for good, nothing was done
+	None     Fault = iota
+	Refuse         // fails for now, nothing was done
+	Lose           // is done, but the answer is lost
+	Hang           // is not done; ends with its context
+	Panic          // is not done
+	Forbid         // fails for good, nothing was done
+	Conflict       // conflicts with something, nothing was done
 )
 
 // Call is a call that was made.
@@ -219,6 +220,8 @@ func (f *Forge) do(ctx context.Context, call Call, body func() error) error {
 		return unavailable(call, errors.New("not now"))
 	case Forbid:
 		return &forge.Error{Err: task.Errorf(task.Forbidden, "%s is not allowed here", call.Method), Status: 403}
+	case Conflict:
+		return &forge.Error{Err: task.Errorf(task.Conflict, "%s is in conflict", call.Method), Status: 409}
 	case Hang:
 		f.mu.Unlock()
 		<-ctx.Done()

@@ -14,7 +14,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Checks returns the newest result of each check of a commit: statuses and check runs.
+// Checks returns the newest result of each check of a commit: statuses and check runs. An app
+// may be allowed to read statuses only.
 func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.Check, error) {
 	at, err := placeOf(repository)
 	if err != nil {
@@ -34,14 +35,19 @@ func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.
 			break
 		}
 	}
+	checks = forge.NewestChecks(checks)
 	runs, err := f.checkRuns(ctx, at, commit)
 	if err != nil {
-		return nil, callError(err, "read the check runs of a commit in %s", repository)
+		err = callError(err, "read the check runs of a commit in %s", repository)
+		if task.CodeOf(err) != task.Forbidden {
+			checks = nil
+		}
+		return checks, err
 	}
 	for _, run := range runs {
 		checks = append(checks, runCheck(run))
 	}
-	return forge.NewestChecks(checks), nil
+	return forge.WorstChecks(checks), nil // GitHub has left out older attempts
 }
 
 // checkRuns returns the newest check runs of each suite, oldest first.
@@ -79,6 +85,8 @@ var conclusions = map[string]forge.StatusState{
 	"skipped":   forge.StatusSuccess,
 	"cancelled": forge.StatusError,
 	"stale":     forge.StatusError,
+
+	"action_required": forge.StatusPending, // it waits for a person
 }
 
 func runCheck(run *gh.CheckRun) forge.Check {
@@ -91,6 +99,7 @@ func runCheck(run *gh.CheckRun) forge.Check {
 	}
 	if run.GetStatus() == "completed" {
 		check.State = cmp.Or(conclusions[run.GetConclusion()], forge.StatusFailure)
+		check.Canceled = check.State == forge.StatusError
 		check.At = timeOf(run.GetCompletedAt())
 	}
 	// The check run of a job has the id of the job. Other apps keep their logs themselves.

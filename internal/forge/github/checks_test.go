@@ -3,6 +3,7 @@ package github_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,9 +37,14 @@ func checkRuns(c *call) reply {
 	if !c.repo.HasCommit(c.t, c.param["ref"]) {
 		return refusal(422, "No commit found for SHA: "+c.param["ref"])
 	}
+	if c.noRuns {
+		return refusal(403, "Resource not accessible by integration")
+	}
 	var found []*forgeworld.Job
 	for _, job := range c.repo.Jobs {
 		if job.Commit == c.param["ref"] {
+			// Of one app only the newest attempt is shown.
+			found = slices.DeleteFunc(found, func(old *forgeworld.Job) bool { return old.Context == job.Context && old.URL == job.URL })
 			found = append(found, job)
 		}
 	}
@@ -149,6 +155,21 @@ func TestMergeFollowsTheRules(t *testing.T) {
 	}
 }
 
+// TestHiddenCheckRuns keeps the statuses when the check runs may not be read.
+func TestHiddenCheckRuns(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.server.noRuns = true
+	head := s.Commit(t, s.name, "topic", map[string]string{"x": "x\n"})
+	if err := s.Forge().SetStatus(t.Context(), s.name, forge.CommitStatus{Commit: head, Context: "ci", State: forge.StatusFailure}); err != nil {
+		t.Fatal(err)
+	}
+	checks, err := s.Forge().Checks(t.Context(), s.name, head)
+	if task.CodeOf(err) != task.Forbidden || len(checks) != 1 || checks[0].Name != "ci" {
+		t.Errorf("%+v, %v", checks, err)
+	}
+}
+
 // TestCheckRuns reads every conclusion, and check runs of which only their app has the log.
 func TestCheckRuns(t *testing.T) {
 	t.Parallel()
@@ -156,7 +177,7 @@ func TestCheckRuns(t *testing.T) {
 	head := s.Commit(t, s.name, "topic", map[string]string{"x": "x\n"})
 	want := map[string]forge.StatusState{
 		"success": forge.StatusSuccess, "neutral": forge.StatusSuccess, "skipped": forge.StatusSuccess,
-		"failure": forge.StatusFailure, "timed_out": forge.StatusFailure, "action_required": forge.StatusFailure,
+		"failure": forge.StatusFailure, "timed_out": forge.StatusFailure, "action_required": forge.StatusPending,
 		"cancelled": forge.StatusError, "pending": forge.StatusPending,
 	}
 	for conclusion := range want {
@@ -165,18 +186,23 @@ func TestCheckRuns(t *testing.T) {
 	s.Check(t, s.name, head, "flips", forge.StatusFailure, "")
 	s.Check(t, s.name, head, "flips", forge.StatusSuccess, "")
 	want["flips"] = forge.StatusSuccess
+	s.Check(t, s.name, head, "of two apps", forge.StatusFailure, "")
+	s.Check(t, s.name, head, "of two apps", forge.StatusSuccess, "")
+	want["of two apps"] = forge.StatusFailure
 	s.Check(t, s.name, head, "of another app", forge.StatusFailure, "")
 	want["of another app"] = forge.StatusFailure
 	s.World.Lock()
 	jobs := s.World.Repo(s.name).Jobs
 	jobs[len(jobs)-1].URL = "https://ci.example/1"
+	jobs[len(jobs)-2].URL = "https://ci.example/2"
 	s.World.Unlock()
 	checks, err := s.Forge().Checks(t.Context(), s.name, head)
 	if err != nil || len(checks) != len(want) {
 		t.Fatalf("%+v, %v", checks, err)
 	}
 	for _, check := range checks {
-		if check.State != want[check.Name] || (check.ID == "") != (check.Name == "of another app") || check.At.IsZero() || check.URL == "" {
+		if check.State != want[check.Name] || (check.ID == "") != (check.Name == "of another app") || check.At.IsZero() || check.URL == "" ||
+			check.Canceled != (check.Name == "cancelled") {
 			t.Errorf("%+v, want %s", check, want[check.Name])
 		}
 	}

@@ -28,6 +28,7 @@ type server struct {
 	app      *app
 	state    string // of pull requests that could be merged; "" means clean
 	only     string // the one method by which they are merged; "" means each
+	noRuns   bool   // check runs may not be read
 }
 
 func newServer(t testing.TB) *server {

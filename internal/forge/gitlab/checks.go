@@ -47,6 +47,7 @@ func (f *Forge) checkOf(status *gl.CommitStatus) forge.Check {
 	check := forge.Check{
 		Name:        forge.Clean(status.Name),
 		State:       statusState(status),
+		Canceled:    status.Status == "canceled",
 		Description: forge.Clean(status.Description),
 		URL:         status.TargetURL,
 		At:          timeOf(cmp.Or(status.FinishedAt, status.StartedAt, status.CreatedAt)),

@@ -88,8 +88,8 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 		t.Errorf("the model has planned %d times", asked)
 	}
 	for i, want := range [][]string{
-		{"Plan 1 waits for approval.", "1. fix add.sh", "**Environment**: shell", "```\ntrue\n```", "**Used so far**", "about 12345 tokens, cost 0.25, the mean of the last 3 tasks", "👍"},
-		{"Plan 2 waits for approval.", "- CHANGES", "1. write CHANGES"},
+		{"Plan 1 waits for approval.", "1. `fix add.sh`", "**Environment**: `shell`", "```\ntrue\n```", "**Used so far**", "about 12345 tokens, cost 0.25, the mean of the last 3 tasks", "👍"},
+		{"Plan 2 waits for approval.", "- `CHANGES`", "1. `write CHANGES`"},
 	} {
 		for _, text := range want {
 			if i < len(*posted) && !strings.Contains((*posted)[i], text) {

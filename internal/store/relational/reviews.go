@@ -87,6 +87,9 @@ func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.A
 // good: the write that submits it has the same key.
 func dropRefused(ctx context.Context, q session, pull, commit string, writes []store.Action) error {
 	for _, write := range writes {
+		if write.Kind != "submit_review" {
+			continue
+		}
 		dropped, err := q.exec(ctx, `DELETE FROM actions WHERE idempotency_key = ? AND status = ?`, write.IdempotencyKey, store.Refused)
 		if err == nil && dropped > 0 {
 			_, err = q.exec(ctx, `DELETE FROM reviews WHERE pull = ? AND head_commit = ?`, pull, commit)

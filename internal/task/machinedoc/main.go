@@ -45,7 +45,7 @@ new one, whoever worked on the task before can no longer comment, label or push.
 
 `
 
-// reviewLabel is about the label that package intake goes by; its tests show each row.
+// reviewLabel is about the label and the checks that package intake goes by; its tests show each row.
 const reviewLabel = `
 ## The label that asks for a review
 
@@ -66,6 +66,8 @@ answered.
 | somebody else reviews, or the author of the pull request does | | |
 | a new head is pushed | is of the new head | |
 | the review fails, or a person stops it | there is none of this commit until the label is put on again | |
+| the forge refuses our review for good | was not made: there is none of this commit until the label is put on again | |
+| a push takes the pull request back to a commit that Toryo has reviewed | | is taken off |
 | a person takes the label off | is withdrawn, also while it runs | |
 | a person takes the label off and puts it on again | is queued after ` + "`" + `review.delay` + "`" + ` | |
 | the same when Toryo has reviewed the head | a comment says that there is nothing new | is taken off |
@@ -78,6 +80,9 @@ first decision of each person who may write lets Toryo begin to count anew. Then
 people to decide. Nothing follows from such a review when people have stopped the task of the
 issue or taken the bot off it. What Toryo decided is kept in its database: forges take no verdict
 on a pull request of one's own, and show the review as a comment.
+
+Comments of people on such a pull request lead to a development task too, by ` + "`" + `review.fix_up_on` + "`" + `,
+and with ` + "`" + `merge.when` + "`" + ` it is merged in the end: see [reviews.md](reviews.md#what-leads-to-changes).
 
 ## Conflicts with the base
 
@@ -95,6 +100,23 @@ development task on its branch, for the reason ` + "`" + `base_conflict` + "`" +
 | the conflict is gone when the run begins | ends without having changed anything |
 | the pull request is closed, from a fork, or a person's draft; the base is gone or has nothing in common with the head | there is none |
 | people have stopped the task or that of the issue, or taken the bot off the issue | there is none |
+
+## Checks of a pull request
+
+What follows when continuous integration says something about the head of a pull request that
+Toryo has published ([checks.md](checks.md) has the details):
+
+| what happens | the fix-up | people |
+| --- | --- | --- |
+| all checks have ended, and one has failed that does not fail in the base | is queued | |
+| the same, and ` + "`" + `checks.max_rounds` + "`" + ` fix-ups in a row did not help | | are asked to decide, once |
+| all that fail also fail in the base | | are told, once for each commit |
+| a check has failed, and others do not end | is queued after ten minutes | |
+| all pass when they are run again | is withdrawn if it is queued, and goes on if it runs | are told, once |
+| they fail once more on the same commit | | |
+| a person pushes | is withdrawn if it is queued; their commit is left alone | |
+| the pull request is closed | is withdrawn, and queued again when the pull request is opened again | |
+| people have stopped the task or taken the bot off the issue | | |
 `
 
 func writePicture(page *strings.Builder) {
