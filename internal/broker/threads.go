@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -67,12 +68,20 @@ func (r *Runs) mayResolve(ctx context.Context, held Lease, id string) (bool, err
 	return false, nil
 }
 
+// published reports whether the forge has what an action was to publish. It has not if others
+// had pushed to the branch.
+func published(a store.Action) bool {
+	var made outbox.Published
+	_ = json.Unmarshal(a.Result, &made) // that it cannot be read does not say that others had pushed
+	return a.Status == store.Delivered && made.Moved == ""
+}
+
 // hasPublished reports whether a run has published something, also before an agent was lost or
 // it was paused.
 func (r *Runs) hasPublished(ctx context.Context, held Lease) (bool, error) {
 	for generation := held.Generation; generation >= max(held.FirstGeneration, 1); generation-- {
 		actions, err := r.options.Store.RunActions(ctx, held.ID, generation, outbox.PublishBranch{}.Kind())
-		if err != nil || slices.ContainsFunc(actions, func(a store.Action) bool { return a.Status == store.Delivered }) {
+		if err != nil || slices.ContainsFunc(actions, published) {
 			return err == nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,10 +122,7 @@ func (i *Intake) checksFailed(ctx context.Context, on head, origin task.Task, in
 	for _, check := range fresh {
 		about.Names = append(about.Names, check.Name)
 	}
-	otherwise := origin.Role
-	if otherwise == "" {
-		otherwise = i.options.Rules.DefaultRole
-	}
+	otherwise := cmp.Or(origin.Role, i.options.Rules.DefaultRole)
 	if about.String() <= on.last.Occasion { // such as that of a task that was withdrawn
 		about.At = i.options.Now()
 	}

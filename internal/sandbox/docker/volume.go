@@ -59,6 +59,8 @@ func (g *guestVolume) fill(ctx context.Context, e *Engine, image string) (string
 	if name == "" {
 		name = version + "-" + strings.ToLower(rand.Text())
 		if err := withVolume(ctx, e, image, name, func(id string) error { return copyProgram(ctx, e, id, program) }); err != nil {
+			// Nobody else knows the name.
+			_, _ = e.api.VolumeRemove(context.WithoutCancel(ctx), name, client.VolumeRemoveOptions{})
 			return "", err
 		}
 	}
