@@ -45,9 +45,11 @@ fmt: ## Format the Go code
 generate: ## Write the generated files anew
 	go generate ./...
 
-bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, tests
+bench: ## Measure start, memory, size, idleness, load, stores, sandboxes, turns, the first day, tests
 	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes
 	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./tools/bench
+	@echo "A server with 5,000 issues and 500 runs:"
+	@go run ./tools/bench load || true
 	@echo "What make test took the last time:"
 	@scripts/test --times || true
 	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
@@ -60,8 +62,11 @@ bench: ## Measure start, memory, size, stores, sandboxes, turns, the first day, 
 	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x -timeout 30m ./internal/endtoend/program
 	@echo "What becomes of 10,000 comments at random moments of runs:"
 	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run 'TestCommentsAtRandomMoments$$' -v ./internal/endtoend
-	@echo "How soon a failed check is handed out as a fix-up after a webhook, and what that costs the forge:"
-	@go test -count=1 -run 'TestChecksByWebhook$$' -v ./internal/broker | grep 'from the webhook'
+	@echo "How soon a failed check is handed out as a fix-up, with webhooks and without, and what that costs the forge: in memory, and on a real Gitea:"
+	@go test -count=1 -run 'TestFromAFailedCheckToTheHandOut$$' -v ./internal/broker | grep -o '|.*|$$'
+	@go test -count=1 -run 'TestOnGiteaPullsAreFollowed/.*/a_check_fails$$' -v ./internal/endtoend | grep -o '|.*|$$'
+	@echo "What a task takes in the database at its end and when each retention is over:"
+	@go test -run '^$$' -bench BytesPerTask -benchtime 1x ./internal/retention
 	@echo "How soon work goes on when an agent, a server, both in one process, or a chat was killed and is started again:"
 	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/endtoend/program
 

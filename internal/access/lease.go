@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -16,14 +15,13 @@ const leasePrefix = "lease."
 // LeaseStore is what checking a lease needs of the database.
 type LeaseStore interface {
 	Task(ctx context.Context, id task.ID) (task.Task, error)
-	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
+	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte) error
 }
 
 // Leases checks the tokens of leases. Such a token names the run that it is for,
 // and is good for as long as the run's lease is.
 type Leases struct {
 	Store LeaseStore
-	Now   func() time.Time
 }
 
 // NewLeaseToken makes a token for a run. Whoever claims the run stores its hash.
@@ -37,7 +35,7 @@ func (l Leases) Check(ctx context.Context, token string) (task.Task, error) {
 	if !found {
 		return task.Task{}, task.Errorf(task.LeaseLost, "this is not the token of a lease")
 	}
-	if err := l.Store.Holds(ctx, id, generation, Hash(token), l.Now()); err != nil {
+	if err := l.Store.Holds(ctx, id, generation, Hash(token)); err != nil {
 		return task.Task{}, err
 	}
 	prove(ctx)

@@ -33,6 +33,8 @@ const (
 	longestDetail = 500
 	// reapEvery is how often sandboxes are looked for whose task is gone.
 	reapEvery = 10 * time.Minute
+	// tidyEvery is how often the agent looks at what it keeps on its disk.
+	tidyEvery = time.Hour
 )
 
 // Prepare makes the workspace of a task, with the repository in it. Tidy removes
@@ -53,6 +55,9 @@ type Agent struct {
 	// does not hold; nil means that there are none.
 	Sandboxes sandbox.Engine
 	Owner     string
+	// KeepContexts is how long context files are kept after the end of a run, and
+	// KeepSnapshots how long snapshots are that nothing is started from; 0 means for ever.
+	KeepContexts, KeepSnapshots time.Duration
 	// Process names this process and no other, and Earlier those that this agent was
 	// before and that have ended for certain; see package processes. Forget is called
 	// when the server has freed what they held. All may be empty.
@@ -62,16 +67,28 @@ type Agent struct {
 	// PauseFile pauses the tasks of this agent while it is there; empty means none.
 	// It needs Contexts.
 	PauseFile string
-	Language  task.Language // of what people are told: auto, ja or en
-	Redactor  llm.Redactor  // takes secrets out of what people are told; may be nil
-	Log       *slog.Logger
+	// Check checks the disk, the sandbox and the models that every task needs without any task, or
+	// only what is in doubt, unless that is nil. It fails with an [*UnableError] if a task would fail
+	// for that reason; any other error says nothing. Nil means that the agent is never out.
+	Check func(ctx context.Context, doubt *UnableError) error
+	// CheckAgain is how soon an agent that is out is checked again; 0 means 5 seconds.
+	CheckAgain time.Duration
+	Language   task.Language // of what people are told: auto, ja or en
+	Redactor   llm.Redactor  // takes secrets out of what people are told; may be nil
+	Log        *slog.Logger
 
-	pause pauseState
+	pause     toggle // a file on this machine wants the agent's tasks to be paused
+	health    health
+	reporting sync.Mutex
 
 	mutex   sync.Mutex
 	holding map[runOf]bool
+	checks  int             // that go on
 	unmoved map[string]bool // runs of which it was reported that their files cannot be moved
 }
+
+// CheckTask is the task of the sandboxes that checks start.
+const CheckTask = "check"
 
 // runOf names a run.
 type runOf struct {
@@ -127,12 +144,17 @@ func (a *Agent) Work(ctx context.Context) error {
 			return nil
 		})
 	}
+	group.Go(func() error {
+		lifecycle.Every(ctx, tidyEvery, a.tidy)
+		return nil
+	})
 	group.Go(func() error { return a.keepCheckedIn(ctx) })
 	if a.PauseFile != "" {
 		watch := &pauseWatch{Agent: a}
 		watch.look(ctx) // before a task is asked for
 		group.Go(func() error { return watch.run(ctx) })
 	}
+	group.Go(func() error { return a.stayHealthy(ctx) })
 	for range max(a.Parallel, 1) {
 		group.Go(func() error { return a.workLoop(ctx) })
 	}
@@ -174,6 +196,9 @@ func (a *Agent) keepCheckedIn(ctx context.Context) error {
 		if code := task.CodeOf(err); code == task.Unauthorized || code == task.Forbidden {
 			return err
 		}
+		if err == nil && !a.health.isTold() {
+			a.tell(ctx)
+		}
 		if err == nil {
 			err = a.MoveEndedContexts(ctx)
 		}
@@ -188,19 +213,17 @@ func (a *Agent) keepCheckedIn(ctx context.Context) error {
 func (a *Agent) workLoop(ctx context.Context) error {
 	unfit := pauses()
 	for {
-		if !a.pause.wait(ctx, false) {
+		if !a.pause.wait(ctx, false) || !a.health.out.wait(ctx, false) {
 			return nil
 		}
-		asking, end := a.pause.whileOff(ctx)
-		assignment, err := a.ask(asking)
-		end()
+		assignment, err := a.askWhileAble(ctx)
 		if ctx.Err() != nil {
 			if assignment != nil { // it came too late: it goes back at once
 				a.perform(ctx, *assignment)
 			}
 			return nil
 		}
-		if errors.Is(err, errPaused) {
+		if errors.Is(err, errNotAsking) {
 			continue
 		}
 		if err != nil {
@@ -217,6 +240,15 @@ func (a *Agent) workLoop(ctx context.Context) error {
 			return nil //nolint:nilerr // the context ended, which is how the agent is stopped
 		}
 	}
+}
+
+// askWhileAble is ask until the agent is to take no tasks.
+func (a *Agent) askWhileAble(ctx context.Context) (*wire.Assignment, error) {
+	unpaused, end := a.pause.whileOff(ctx)
+	defer end()
+	healthy, end := a.health.out.whileOff(unpaused)
+	defer end()
+	return a.ask(healthy)
 }
 
 // ask waits for a task, however often the server goes away in the meantime.
@@ -266,12 +298,19 @@ func (a *Agent) removeRun(assignment wire.Assignment) {
 	delete(a.holding, runOf{assignment.TaskID, assignment.Generation})
 }
 
-// reap removes the sandboxes that belong to no run of this agent.
+// countChecks notes that so many more checks go on.
+func (a *Agent) countChecks(more int) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.checks += more
+}
+
+// reap removes the sandboxes that belong to no run of this agent, and to no check that goes on.
 func (a *Agent) reap(ctx context.Context) {
 	count, err := a.Sandboxes.Reap(ctx, a.Owner, func(info sandbox.Info) bool {
 		a.mutex.Lock()
 		defer a.mutex.Unlock()
-		return a.holding[runOf{info.Task, info.Generation}]
+		return a.holding[runOf{info.Task, info.Generation}] || info.Task == CheckTask && a.checks > 0
 	})
 	if err != nil {
 		a.Log.WarnContext(ctx, "failed to remove leftover sandboxes; retrying later", "error", err)

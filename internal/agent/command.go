@@ -130,7 +130,7 @@ func (c Command) work(ctx context.Context, run Run) (ended sandbox.Result, err e
 		Progress: func(message string) { run.Log.InfoContext(ctx, "starting the sandbox", "step", message) },
 	})
 	if err != nil {
-		return ended, errors.Join(errNotPrepared, err)
+		return ended, errors.Join(errNotPrepared, sandbox.StartError(err))
 	}
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
@@ -209,7 +209,7 @@ func failed(in task.Language, text, output string) wire.Result {
 // handOver makes the branch and the pull request of what was changed.
 func (c Command) handOver(ctx context.Context, in task.Language, run Run, output string, again bool) (wire.Result, error) {
 	message := fmt.Sprintf("%s\n\nFor #%d", run.Work.Title, run.Work.Item.Number)
-	if err := checkMarks(ctx, run); err != nil {
+	if err := errors.Join(checkMarks(ctx, run), checkLost(ctx, run)); err != nil {
 		return wire.Result{}, err
 	}
 	commit, changed, err := run.Repository.Commit(ctx, message, "")
@@ -223,7 +223,7 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 		}
 	}
 	if !changed {
-		return failed(in, messages.Text(in, "command.unchanged"), output), nil
+		return unchanged(ctx, in, run, output)
 	}
 	open := phase.OpenPull{
 		Branch: run.Work.Branch, Commit: commit, Base: run.Work.Base, Title: run.Work.Title,
@@ -256,6 +256,25 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 		Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Comment: notice.Notice{Pull: pulled.URL}.Handed(in),
 		Summary: ending(output), Kept: commit, Pull: &sent,
 	}, nil
+}
+
+// unchanged is the result of a command that has changed nothing. A comment may ask for nothing:
+// then what the command printed is the answer.
+func unchanged(ctx context.Context, in task.Language, run Run, output string) (wire.Result, error) {
+	answer := strings.TrimSpace(ending(output))
+	if !run.Work.Commented() || answer == "" {
+		return failed(in, messages.Text(in, "command.unchanged"), output), nil
+	}
+	done := wire.Result{Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Summary: answer}
+	text := messages.Text(in, "run.idle") + "\n\n" + quoted(answer)
+	if thread, found := run.Work.CommentThread(); found {
+		if err := run.Forge.Reply(ctx, "thread-"+thread, phase.ThreadReply{Thread: thread, Text: text}); err != nil {
+			return wire.Result{}, fmt.Errorf("answer a review thread: %w", err)
+		}
+	} else {
+		done.Comment = text
+	}
+	return done, enter(ctx, run, phase.PhaseCompleted)
 }
 
 // differs says whether there is something in the branch that the base has not. On

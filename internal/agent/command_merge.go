@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/messages"
@@ -20,7 +21,7 @@ func (*movedError) Error() string { return "others have pushed to the branch" }
 // unmergedError says why work cannot be published together with that of others.
 type unmergedError struct {
 	reason task.Reason
-	files  []string // with conflicts
+	files  []string // with conflicts, or what is lost
 }
 
 func (e *unmergedError) Error() string { return messages.Reason(task.English, e.reason) }
@@ -92,6 +93,20 @@ func checkMarks(ctx context.Context, run Run) error {
 	}
 	if files := phase.Unresolved(diff, run.conflicts); len(files) > 0 {
 		return &unmergedError{task.ReasonMergeConflict, files}
+	}
+	return nil
+}
+
+// checkLost refuses work in which that of others is lost, and more changes than a merge needs:
+// there is nobody who could say why they are there.
+func checkLost(ctx context.Context, run Run) error {
+	lost, err := run.Repository.Lost(ctx, "")
+	if err != nil {
+		return fmt.Errorf("compare with the work of others: %w", err)
+	}
+	lost = lost.Of(run.Work)
+	if names := slices.Concat(lost.Merge, lost.Refused()); len(names) > 0 {
+		return &unmergedError{task.ReasonWorkLost, names}
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type folder struct {
 	before  map[string]string
 	saved   int
 	commits int
+	lost    phase.Lost
 }
 
 func (f *folder) Workspace() string { return f.dir }
@@ -75,6 +76,7 @@ func (f *folder) Commit(ctx context.Context, _, _ string) (string, bool, error) 
 
 func (f *folder) Diff(context.Context, string) (phase.Diff, error) { return phase.Diff{}, nil }
 func (f *folder) Changed(context.Context, string) (bool, error)    { return true, nil }
+func (f *folder) Lost(context.Context, string) (phase.Lost, error) { return f.lost, nil }
 func (f *folder) Below() string                                    { return "below" }
 func (f *folder) Export(context.Context, string) (phase.Export, error) {
 	return nil, task.Errorf(task.Unsupported, "no")
@@ -100,15 +102,13 @@ type shop struct {
 	tidied chan struct{} // has one for each workspace that was removed
 }
 
-// await waits until so many workspaces were removed.
-func (s *shop) await(t *testing.T, runs int) {
+// await waits until a workspace was removed.
+func (s *shop) await(t *testing.T) {
 	t.Helper()
-	for range runs {
-		select {
-		case <-s.tidied:
-		case <-t.Context().Done():
-			t.Fatal("the workspace was not removed")
-		}
+	select {
+	case <-s.tidied:
+	case <-t.Context().Done():
+		t.Fatal("the workspace was not removed")
 	}
 }
 
@@ -123,7 +123,7 @@ func engine(t *testing.T) sandbox.Engine {
 	}
 	log := slog.New(slog.DiscardHandler)
 	made, err := bubblewrap.New(bubblewrap.Config{
-		Dir: t.TempDir(), Log: log, NewGate: func(policy sandbox.Policy) sandbox.Gate { return egress.New(list, policy, log) },
+		Dir: t.TempDir(), Guest: testkit.Guest(), Log: log, NewGate: func(policy sandbox.Policy) sandbox.Gate { return egress.New(list, policy, log) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func newShop(t *testing.T, server string, words ...string) *shop {
 	s := &shop{folder: &folder{dir: dir}, tidied: make(chan struct{}, 10)}
 	s.folder.before = s.folder.files()
 	command := agent.Command{
-		Words: words, Engine: engine(t), Owner: "shop", Timeout: time.Minute,
+		Words: words, Engine: engine(t), Owner: "shop", Timeout: 10 * time.Minute,
 		Network: func(task.Role) sandbox.Policy { return sandbox.NoNetwork },
 	}
 	s.Client = &wire.Client{Server: server, Token: "toryo_x", HTTP: new(http.Client)}
@@ -211,7 +211,7 @@ func TestCommandMakesAPullRequest(t *testing.T) {
 	if got := server.firstAsked(); got != `{"agent_id":"shop"}` {
 		t.Errorf("it asked with %s", got)
 	}
-	s.await(t, 1)
+	s.await(t)
 }
 
 // A program whose work is withheld is started once more with what was found in its
@@ -241,7 +241,7 @@ func TestWithheldWorkOfACommand(t *testing.T) {
 			if result := server.results[0]; string(result.Outcome) != want.outcome || result.Reason != want.reason {
 				t.Errorf("the result is %+v", result)
 			}
-			s.await(t, 1)
+			s.await(t)
 		})
 	}
 }
@@ -267,6 +267,83 @@ func TestCommandsThatComeToNothing(t *testing.T) {
 			if result := server.results[0]; result.Outcome != "failed" || !strings.Contains(result.Comment, c.comment) || len(server.pulls) > 0 {
 				t.Errorf("the result is %+v, the pull requests are %+v", result, server.pulls)
 			}
+		})
+	}
+}
+
+// A comment may ask for nothing: what the command prints answers it then, where it was made.
+func TestACommandAnswersAComment(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		occasion, script string
+		want             task.Outcome
+		said, replied    string
+	}{
+		"in the conversation":  {"2026-11-16T09:30:00Z comment 5", "echo you are welcome", task.OutcomeDone, "you are welcome", ""},
+		"in a thread":          {"2026-11-16T09:30:00Z comment 6", "echo you are welcome", task.OutcomeDone, "", "you are welcome"},
+		"opened again":         {"2026-11-16T09:30:00Z comment 6 reopened 2026-11-16T10:00:00.5Z", "echo you are welcome", task.OutcomeDone, "", "you are welcome"},
+		"the text of a review": {"2026-11-16T09:30:00Z body 6", "echo you are welcome", task.OutcomeDone, "you are welcome", ""},
+		"without a word":       {"2026-11-16T09:30:00Z comment 5", "true", task.OutcomeFailed, "changed nothing", ""},
+		"a review that stands": {"2026-11-16T09:30:00Z review 5", "echo you are welcome", task.OutcomeFailed, "changed nothing", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			given := assignment()
+			given.Kind, given.Cause, given.Occasion = "pull", string(task.ReasonChangesRequested), c.occasion
+			given.PullRequest = &wire.PullRequest{Threads: []wire.ReviewThread{{ID: "T1", Comments: []task.CommentEntry{{Comment: task.Comment{ID: "6", Body: "thanks!"}}}}}}
+			server := newHouse(t, given)
+			s := newShop(t, server.URL, "sh", "-c", c.script)
+			closing := s.open(t)
+			server.await(t, "a result", func() bool { return len(server.results) == 1 })
+			if err := closing(); err != nil {
+				t.Errorf("at its end: %v", err)
+			}
+			result := server.results[0]
+			if result.Outcome != c.want || !strings.Contains(result.Comment, c.said) || c.said == "" && result.Comment != "" || len(server.pulls) > 0 {
+				t.Errorf("the result is %+v, the pull requests are %+v", result, server.pulls)
+			}
+			replied := ""
+			for _, reply := range server.said {
+				replied += reply.Text
+				if reply.Thread != "T1" || reply.Resolved {
+					t.Errorf("it said %+v", reply)
+				}
+			}
+			if !strings.Contains(replied, c.replied) || c.replied == "" && replied != "" {
+				t.Errorf("it said %+v", server.said)
+			}
+			s.await(t)
+		})
+	}
+}
+
+// What loses work of others is not published.
+func TestACommandThatLosesWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lost phase.Lost
+		want task.Outcome
+	}{
+		"lines of a push":        {phase.Lost{Pushed: []string{"NOTES"}}, task.OutcomeFailed},
+		"tests in a conflict":    {phase.Lost{Tests: []string{"NOTES: TestA"}}, task.OutcomeFailed},
+		"what is asked to do so": {phase.Lost{Merge: []string{"NOTES"}}, task.OutcomeDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newHouse(t, assignment())
+			s := newShop(t, server.URL, "sh", "-c", "echo hello >README")
+			s.folder.lost = c.lost
+			closing := s.open(t)
+			server.await(t, "a result", func() bool { return len(server.results) == 1 })
+			if err := closing(); err != nil {
+				t.Errorf("at its end: %v", err)
+			}
+			result := server.results[0]
+			if result.Outcome != c.want || c.want == task.OutcomeFailed &&
+				(result.Reason != string(task.ReasonWorkLost) || !strings.Contains(result.Comment, "NOTES") || len(server.pulls) > 0) {
+				t.Errorf("the result is %+v, the pull requests are %+v", result, server.pulls)
+			}
+			s.await(t)
 		})
 	}
 }

@@ -121,6 +121,7 @@ func (h *hold) keepLease(ctx context.Context, renewed time.Time) {
 		every = defaultRenewal
 	}
 	lasts := leaseBeats * every
+	heard := renewed // when the server last said that it holds the lease, or that it cannot write
 	for pause := every; lifecycle.Sleep(ctx, pause) == nil; {
 		asked := time.Now()
 		once, cancel := context.WithTimeout(ctx, min(every, callTimeout))
@@ -128,7 +129,7 @@ func (h *hold) keepLease(ctx context.Context, renewed time.Time) {
 		cancel()
 		switch {
 		case err == nil:
-			renewed, pause = asked, every
+			renewed, heard, pause = asked, asked, every
 			continue
 		case ctx.Err() != nil:
 			return
@@ -137,7 +138,13 @@ func (h *hold) keepLease(ctx context.Context, renewed time.Time) {
 			h.cutHold(ErrLeaseLost)
 			return
 		}
-		left := lasts - time.Since(renewed)
+		if task.CodeOf(err) == task.DatabaseDown && asked.Sub(renewed) < longestOutage {
+			// The server is there and can write nothing, so nobody else gets the task from
+			// it. If another server can, what this run writes from then on is refused.
+			heard, pause = asked, every/renewalTries
+			continue
+		}
+		left := lasts - time.Since(heard)
 		if left <= 0 {
 			h.log.WarnContext(ctx, "lease expired: the server could not be reached", "error", err)
 			h.cutHold(ErrLeaseLost)
@@ -150,6 +157,8 @@ func (h *hold) keepLease(ctx context.Context, renewed time.Time) {
 const (
 	// defaultRenewal is for a server that does not say how often it wants to hear.
 	defaultRenewal = 10 * time.Second
+	// longestOutage is how long a run goes on whose server has no database.
+	longestOutage = 10 * time.Minute
 	// renewalTries is how often a failed renewal is tried again in the time of one.
 	renewalTries = 8
 

@@ -135,6 +135,7 @@ func TestLeaseRunsOutByTheAgentsOwnClock(t *testing.T) {
 			first := assignment()
 			first.Lease.ExpiresAt = time.Now().Add(skew)
 			server := newHouse(t, first)
+			server.every = 2 * time.Second
 			s := newShop(t, server.URL, busy...)
 			way := &switchable{}
 			s.Client.HTTP.Transport = way
@@ -143,7 +144,7 @@ func TestLeaseRunsOutByTheAgentsOwnClock(t *testing.T) {
 			s.awaitStart(t)
 			way.cut.Store(true)
 			server.CloseClientConnections()
-			s.await(t, 1) // the workspace is removed: the run is over
+			s.await(t) // the workspace is removed: the run is over
 			way.cut.Store(false)
 			server.set(func() { server.generation, server.queue, server.entries = 0, []wire.Assignment{assignment()}, nil })
 			server.await(t, "another task", func() bool { return len(server.entries) > 0 })
@@ -154,6 +155,30 @@ func TestLeaseRunsOutByTheAgentsOwnClock(t *testing.T) {
 				t.Errorf("the results are %+v", server.results)
 			}
 		})
+	}
+}
+
+// TestARunOutlastsItsDatabase: a server that answers, but cannot write, gives the task to
+// nobody else. The run goes on when it can, however many renewals failed.
+func TestARunOutlastsItsDatabase(t *testing.T) {
+	t.Parallel()
+	server := newHouse(t, assignment())
+	server.every = 2 * time.Second
+	s := newShop(t, server.URL, busy...)
+	closing := s.open(t)
+	s.awaitStart(t)
+	server.set(func() { server.down = true })
+	// Eight are tried in the time of one, and the lease lasts for three.
+	server.await(t, "forty requests in vain", func() bool { return server.refused >= 40 })
+	server.set(func() { server.down, server.renewals = false, 0 })
+	server.await(t, "a renewal", func() bool { return server.renewals > 0 })
+	server.set(func() { server.signals = wire.Signals{Stop: &wire.Halt{Reason: "unassigned"}} })
+	server.await(t, "a result", func() bool { return len(server.results) == 1 })
+	if err := closing(); err != nil {
+		t.Errorf("at its end: %v", err)
+	}
+	if result := server.results[0]; result.Outcome != "stopped" || result.Kept != "wip" {
+		t.Errorf("the result is %+v", result)
 	}
 }
 
@@ -177,7 +202,6 @@ func TestTaskIsHandedBack(t *testing.T) {
 func TestBadWayToTheServer(t *testing.T) {
 	t.Parallel()
 	server := newHouse(t, assignment())
-	server.every = time.Second // of three reports in a row that fail, a busy machine makes a lease that ran out
 	proxy := testkit.Faults(t, server.URL)
 	for _, part := range []string{"/request", "/events", "/pull", "/result", "/heartbeat", "/signals", "/progress"} {
 		for _, fault := range []testkit.Fault{
@@ -219,7 +243,7 @@ func TestUnfitMachineHandsBack(t *testing.T) {
 	var log bytes.Buffer // the handler writes one line after the other
 	s.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s.Prepare = func(context.Context, wire.Assignment) (phase.Repository, func() error, error) {
-		return nil, nil, task.Errorf(task.DataDir, "the disk is full")
+		return nil, nil, task.Errorf(task.Invalid, "the repository is odd")
 	}
 	closing := s.open(t)
 	server.await(t, "a result", func() bool { return len(server.results) == 1 })
@@ -229,11 +253,11 @@ func TestUnfitMachineHandsBack(t *testing.T) {
 	if server.results[0].Outcome != "returned" {
 		t.Errorf("the result is %+v", server.results[0])
 	}
-	if !strings.Contains(log.String(), "waiting before the next task") || !strings.Contains(log.String(), "the disk is full") {
+	if !strings.Contains(log.String(), "waiting before the next task") || !strings.Contains(log.String(), "the repository is odd") {
 		t.Errorf("the log is:\n%s", log.String())
 	}
 	// People are told, as they are of an environment that could not be set up.
-	if len(server.said) != 1 || !strings.Contains(server.said[0].Text, "could not be cloned") || !strings.Contains(server.said[0].Text, "the disk is full") {
+	if len(server.said) != 1 || !strings.Contains(server.said[0].Text, "could not be cloned") || !strings.Contains(server.said[0].Text, "the repository is odd") {
 		t.Errorf("people were told %+v", server.said)
 	}
 }

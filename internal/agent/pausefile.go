@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
@@ -17,69 +16,6 @@ import (
 
 // pauseFileEvery is how often we look whether the pause file is there.
 const pauseFileEvery = time.Second
-
-// errPaused ends a request for a task when the pause file appears.
-var errPaused = errors.New("the pause file is there")
-
-// pauseState is whether a file on this machine wants the agent's tasks to be paused.
-type pauseState struct {
-	mutex   sync.Mutex
-	on      bool
-	changed chan struct{} // closed at the next change; nil if nobody waits for it
-}
-
-// set says whether the pause is on, and reports whether that is a change.
-func (p *pauseState) set(on bool) bool {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.on == on {
-		return false
-	}
-	p.on = on
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
-	}
-	return true
-}
-
-// wait waits until the pause is on or off as given, and reports whether the context did
-// not end before.
-func (p *pauseState) wait(ctx context.Context, on bool) bool {
-	for {
-		p.mutex.Lock()
-		if p.on == on {
-			p.mutex.Unlock()
-			return ctx.Err() == nil
-		}
-		if p.changed == nil {
-			p.changed = make(chan struct{})
-		}
-		changed := p.changed
-		p.mutex.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// whileOff is a context that also ends, with [errPaused] as its cause, when the pause
-// begins. It has to be ended.
-func (p *pauseState) whileOff(ctx context.Context) (off context.Context, end func()) {
-	off, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		if p.wait(off, true) {
-			cancel(errPaused)
-		}
-	})
-	return off, func() {
-		cancel(nil)
-		watching.Wait()
-	}
-}
 
 // pauseWatch follows the pause file of an agent.
 type pauseWatch struct {
@@ -110,7 +46,7 @@ func (w *pauseWatch) look(ctx context.Context) {
 		w.told = false
 	}
 	if !w.told {
-		err = w.reportPause(ctx, there)
+		err = w.reportCondition(ctx)
 		w.told = err == nil
 	}
 	if err = errors.Join(err, w.resume(ctx, there)); err != nil && ctx.Err() == nil {
@@ -126,16 +62,13 @@ func exists(file string) (bool, error) {
 	return err == nil, err
 }
 
-// reportPause reports to the server why this agent takes no tasks, or that it does.
-func (w *pauseWatch) reportPause(ctx context.Context, paused bool) error {
-	if !paused {
-		return w.Report(ctx, "", "")
-	}
-	detail := "file " + w.PauseFile
+// pausedBy names the pause file, for people.
+func (a *Agent) pausedBy() string {
+	detail := "file " + a.PauseFile
 	if host, err := os.Hostname(); err == nil { // else the path alone will do
 		detail += " on " + host
 	}
-	return w.Report(ctx, task.ReasonAgentPaused, detail)
+	return detail
 }
 
 // resume lets the runs go on that were paused because of the file, when it is gone. The
@@ -170,7 +103,7 @@ func (w *pauseWatch) resume(ctx context.Context, paused bool) error {
 }
 
 // haltWhenPaused halts a run when the pause file appears.
-func (h *hold) haltWhenPaused(ctx context.Context, pause *pauseState) {
+func (h *hold) haltWhenPaused(ctx context.Context, pause *toggle) {
 	if pause.wait(ctx, true) {
 		h.halt(ctx, task.SignalPause, &wire.Halt{Reason: string(task.ReasonAgentPaused)})
 	}

@@ -38,13 +38,14 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	defer a.removeRun(assignment)
 
 	result, err := a.execute(run, h)
+	unable := a.concern(run, h, err)
 	fit = run.Err() != nil || !errors.Is(err, errNotPrepared)
 	if errors.Is(context.Cause(whole), ErrLeaseLost) || lost(err) {
 		log.WarnContext(ctx, "lease lost; the run was discarded", "error", err)
 		h.closeFiles(whole, wire.Result{})
 		return true
 	}
-	result = h.conclude(run, result, err)
+	result = h.conclude(run, result, err, unable)
 	cleaned, unclean := h.cleanResult(result)
 	if unclean != nil { // nothing is said rather than too much
 		cleaned = wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed)}
@@ -54,6 +55,25 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	log.InfoContext(ctx, "run ended", "outcome", result.Outcome, "reason", result.Reason, "error", err)
 	h.closeFiles(whole, h.deliver(whole, result))
 	return fit
+}
+
+// concern says whether a run has ended because this agent can do no task, which takes the agent
+// out, or not this one; nil means that it has not. A run that is to end anyway says nothing.
+func (a *Agent) concern(run context.Context, h *hold, err error) *UnableError {
+	if run.Err() != nil || lost(err) {
+		return nil //nolint:nilerr // the run was cut, which says nothing about the agent
+	}
+	unable := a.judge(run, err)
+	switch {
+	case unable != nil && !unable.Partial && run.Err() == nil:
+		a.takeOut(run, unable)
+	case err == nil:
+		a.health.proved()
+	}
+	if unable != nil {
+		h.log.WarnContext(run, "the task goes back to the queue", "reason", unable.Reason)
+	}
+	return unable
 }
 
 // closeFiles puts the context files of the run where they belong after it. Of a
@@ -90,6 +110,9 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 			err = task.Errorf(task.Internal, "panic in a run")
 		}
 	}()
+	if unable := a.health.current(); unable != nil { // it came when the agent had stopped asking
+		return wire.Result{}, unable
+	}
 	executor, found := a.Executors[task.Type(h.assignment.TaskType)]
 	if !found {
 		return wire.Result{}, errors.Join(errNotPrepared, task.Errorf(task.Unsupported, "there is no executor for tasks of the type %q", h.assignment.TaskType))
@@ -101,12 +124,13 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	work := workOf(h.assignment, past)
 	journal, err := a.journal(ctx, h, &work)
 	if err != nil {
-		return wire.Result{}, errors.Join(errNotPrepared, err)
+		return wire.Result{}, notBegun(err)
 	}
 	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
 	if err != nil {
+		err = notBegun(err)
 		h.reportCloneFailure(ctx, err)
-		return wire.Result{}, errors.Join(errNotPrepared, err)
+		return wire.Result{}, err
 	}
 	defer func() {
 		if failed := tidy(); failed != nil {
@@ -120,9 +144,9 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 }
 
 // reportCloneFailure comments that the project could not be cloned, as set-up does when
-// it fails. A run that is to end anyway says nothing.
+// it fails. A run that is to end anyway says nothing, nor does an agent without room.
 func (h *hold) reportCloneFailure(ctx context.Context, err error) {
-	if ctx.Err() != nil || lost(err) {
+	if ctx.Err() != nil || lost(err) || UnableOf(err) != nil {
 		return
 	}
 	comment := environment.CloneComment(h.language, failureDetail(err))
@@ -177,24 +201,20 @@ func (h *hold) past(ctx context.Context) ([]task.Event, error) {
 
 // conclude makes the result of a run from what the executor returned and why it
 // was cut, if it was.
-func (h *hold) conclude(run context.Context, result wire.Result, err error) wire.Result {
+func (h *hold) conclude(run context.Context, result wire.Result, err error, unable *UnableError) wire.Result {
 	if err == nil {
 		return result
 	}
 	cause := context.Cause(run)
 	halt := h.inbox.strongest()
 	switch {
-	case halt != nil && cause != nil && halt.Reason == task.ReasonAgentPaused && h.files == nil:
-		// Nothing here would let it go on when the pause file is gone.
-		result.Outcome, result.Reason = task.OutcomeReturned, string(halt.Reason)
 	case halt != nil && cause != nil:
-		result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
-		if result.CutAfter == 0 {
-			result.CutAfter = max(time.Since(halt.Since).Milliseconds(), 1)
-		}
+		result = h.halted(result, halt)
 	case errors.Is(cause, ErrStopping):
 		result.Outcome, result.Reason = task.OutcomeReturned, string(task.ReasonAgentStopping)
-	case errors.Is(err, errNotPrepared), outside(err):
+	case unable != nil:
+		result = h.handedBack(result, unable)
+	case UnableOf(err) == nil && (errors.Is(err, errNotPrepared) || outside(err)):
 		result.Outcome, result.Reason = task.OutcomeReturned, string(task.ReasonRunFailed)
 	case task.CodeOf(err) == task.OverBudget:
 		result.Outcome, result.Reason = task.OutcomePaused, string(task.ReasonBudgetExhausted)
@@ -209,9 +229,24 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error) wire
 	return result
 }
 
-// fails reports whether an error means that the task has failed; see conclude.
+// halted makes the result of a run that a signal has cut.
+func (h *hold) halted(result wire.Result, halt *phase.Halt) wire.Result {
+	if halt.Reason == task.ReasonAgentPaused && h.files == nil {
+		// Nothing here would let it go on when the pause file is gone.
+		result.Outcome, result.Reason = task.OutcomeReturned, string(halt.Reason)
+		return result
+	}
+	result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
+	if result.CutAfter == 0 {
+		result.CutAfter = max(time.Since(halt.Since).Milliseconds(), 1)
+	}
+	return result
+}
+
+// fails reports whether an error means that the task has failed; see conclude. Of one that may
+// be the agent's it is not known yet.
 func fails(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !outside(err) && task.CodeOf(err) != task.OverBudget && !lost(err)
+	return ctx.Err() == nil && UnableOf(err) == nil && !outside(err) && task.CodeOf(err) != task.OverBudget && !lost(err)
 }
 
 func outcomeOf(halt *phase.Halt) task.Outcome {

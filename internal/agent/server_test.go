@@ -35,16 +35,25 @@ type house struct {
 	withhold   []task.Finding // what is found in the work
 	results    []wire.Result
 	renewals   int
+	conditions []wire.Condition
+	down       bool     // its database is
+	refused    int      // requests while it was
 	asked      []string // the bodies of requests for a task
 	changed    chan struct{}
 }
 
 func newHouse(t *testing.T, queue ...wire.Assignment) *house {
 	t.Helper()
-	h := &house{queue: queue, every: 200 * time.Millisecond, changed: make(chan struct{})}
+	h := &house{queue: queue, every: 5 * time.Second, changed: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/me", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, wire.Me{Name: "a", Role: "agent", Version: "v"})
+	})
+	mux.HandleFunc("PUT /v1/agents/me", func(w http.ResponseWriter, r *http.Request) {
+		var condition wire.Condition
+		_ = json.NewDecoder(r.Body).Decode(&condition)
+		h.set(func() { h.conditions = append(h.conditions, condition) })
+		answer(w, nil)
 	})
 	mux.HandleFunc("POST /v1/tasks/request", h.request)
 	held := func(pattern string, do func(*http.Request) (any, error)) {
@@ -127,7 +136,7 @@ func (h *house) set(change func()) {
 // await waits until something is so.
 func (h *house) await(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		h.mutex.Lock()
@@ -154,6 +163,10 @@ func (h *house) checked(r *http.Request, do func(*http.Request) (any, error)) (a
 		return nil, task.Errorf(task.LeaseLost, "lease lost")
 	}
 	defer h.change()
+	if h.down {
+		h.refused++
+		return nil, task.Errorf(task.DatabaseDown, "the disk is full")
+	}
 	return do(r)
 }
 

@@ -101,6 +101,7 @@ Start with:
 		command.Doctor(p),
 		command.Token(p),
 		command.User(p),
+		command.Data(p), command.Backup(p), command.Restore(p),
 		board.Command(p),
 		command.Tasks(p), command.Pause(p), command.Resume(p),
 		command.Receipt(p),

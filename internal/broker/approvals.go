@@ -212,8 +212,12 @@ func (a *Approvals) estimate(ctx context.Context, t task.Task) (*task.Estimate, 
 }
 
 // Approve approves a revision of the plan of a task on behalf of an operator, and returns the
-// task as it is then. It fails with Conflict if the task waits for the approval of another one.
+// task as it is then. It fails with Conflict if the task waits for the approval of another one,
+// and with Invalid if it is not said which one is meant.
 func (h *Controller) Approve(ctx context.Context, id task.ID, revision int) (task.Task, error) {
+	if revision < 1 {
+		return task.Task{}, task.Errorf(task.Invalid, "plans are counted from 1, and not from %d", revision)
+	}
 	t, err := h.options.Store.Task(ctx, id)
 	if err != nil {
 		return task.Task{}, err
@@ -229,6 +233,9 @@ func (h *Controller) approve(ctx context.Context, t task.Task, revision int) (ta
 	plan, err := comments.ProposalOf(ctx, h.options.Store, t)
 	if err != nil {
 		return task.Task{}, err
+	}
+	if plan.Revision == 0 {
+		return task.Task{}, task.Errorf(task.Conflict, "task %s has shown no plan that could be approved", t.ID)
 	}
 	if revision > 0 && revision != plan.Revision {
 		return task.Task{}, task.Errorf(task.Conflict, "task %s has plan %d by now, not %d", t.ID, plan.Revision, revision)

@@ -140,6 +140,9 @@ func TestPlansAreApproved(t *testing.T) {
 			if _, err := l.controller.Approve(l.Context(), l.held.ID, 2); task.CodeOf(err) != task.Conflict {
 				l.Errorf("a plan that nobody was shown is approved: %v", err)
 			}
+			if _, err := l.controller.Approve(l.Context(), l.held.ID, 0); task.CodeOf(err) != task.Invalid {
+				l.Errorf("no plan in particular is approved: %v", err)
+			}
 			_, err := l.controller.Approve(l.Context(), l.held.ID, 1)
 			l.check(err)
 		},

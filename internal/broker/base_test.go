@@ -46,13 +46,13 @@ func (h *history) move(base string, clean ...string) {
 
 // newHistory is an office with a pull request of ours, with the work of an issue, at the
 // commit c1, which merges into main at b1.
-func newHistory(t *testing.T) (o *office, h *history, pull task.Key) {
+func newHistory(t *testing.T, change ...func(*intake.Options)) (o *office, h *history, pull task.Key) {
 	t.Helper()
 	h = &history{base: "b1", clean: map[string]bool{"c1 b1": true}, theirs: map[string]bool{}}
-	o = newOffice(t, func(options *intake.Options) {
+	o = newOffice(t, append(change, func(options *intake.Options) {
 		options.Merges = h.merges
 		options.Facts, _ = options.Tasks.(intake.Facts)
-	})
+	})...)
 	o.forge.SetClock(o.now)
 	o.sender.Start(t.Context())
 	t.Cleanup(func() { o.sender.Stop(context.WithoutCancel(t.Context())) })

@@ -573,30 +573,50 @@ func TestChecksAfterARestart(t *testing.T) {
 }
 
 // A webhook that names the commit leads to the fix-up at once, and a commit that is not ours
-// to no request.
-func TestChecksByWebhook(t *testing.T) {
+// to no request. Without webhooks the next sync finds it. What both take and cost is logged as a
+// table; without webhooks it is the time of the clock that the office has.
+func TestFromAFailedCheckToTheHandOut(t *testing.T) {
 	t.Parallel()
-	c := newChecked(t)
-	c.set("c1", "CI / test", forge.StatusPending)
-	c.sync()
-	c.startIntake()
-	h, _ := handsOut(t, c.store, func(o *broker.HandOutOptions) { o.Prepare, o.Now = preparer(c.office, &seeds{}).Prepare, c.now })
-	waiting := ask(t, h, "writer")
-	until(t, "the agent waits", func() bool { return h.Waiting() == 1 })
-	c.told("somebody-elses")
-	before := len(c.forge.Calls())
-	c.set("c1", "CI / test", forge.StatusFailure)
-	c.later(time.Minute) // since they were read last
-	began := time.Now()
-	c.told("c1")
-	made := waiting.get(t)
-	took := time.Since(began)
-	if made.Task.Key != c.pull || len(made.Pull.Checks) != 1 {
-		t.Errorf("given %+v", made)
+	t.Log("| in memory | failed check to hand-out | requests to the forge |")
+	for way, find := range map[string]func(c *checkedOffice, waiting asked) (assignment.Assignment, time.Duration){
+		"webhooks": func(c *checkedOffice, waiting asked) (assignment.Assignment, time.Duration) {
+			began := time.Now()
+			c.told("c1")
+			made := waiting.get(c.T)
+			return made, time.Since(began)
+		},
+		"polling": func(c *checkedOffice, waiting asked) (assignment.Assignment, time.Duration) {
+			began := c.now()
+			for minutes := 0; !c.is(task.Queued) && !c.is(task.Running); minutes++ {
+				if minutes == 60 {
+					t.Fatal("a failed check leads to no task in an hour")
+				}
+				c.sync() // a minute later
+			}
+			made := waiting.get(c.T)
+			return made, c.now().Sub(began)
+		},
+	} {
+		c := newChecked(t)
+		c.set("c1", "CI / test", forge.StatusPending)
+		c.sync()
+		c.startIntake()
+		h, _ := handsOut(t, c.store, func(o *broker.HandOutOptions) { o.Prepare, o.Now = preparer(c.office, &seeds{}).Prepare, c.now })
+		waiting := ask(t, h, "writer")
+		until(t, "the agent waits", func() bool { return h.Waiting() == 1 })
+		c.told("somebody-elses")
+		c.later(time.Minute) // since they were read last
+		c.set("c1", "CI / test", forge.StatusFailure)
+		before := len(c.forge.Calls())
+		made, took := find(c, waiting)
+		if made.Task.Key != c.pull || len(made.Pull.Checks) != 1 {
+			t.Errorf("%s: given %+v", way, made)
+		}
+		calls := c.forge.Calls()[before:]
+		t.Logf("| %s | %s | %d |", way, took.Round(time.Millisecond), len(calls))
+		calls = slices.DeleteFunc(calls, func(call dummy.Call) bool { return call.Method != "Checks" })
+		if len(calls) > 4 { // of the head and of the base, and once more for the agent
+			t.Errorf("%s: checks were read %d times", way, len(calls))
+		}
 	}
-	calls := c.forge.Calls()[before:]
-	if n := len(slices.DeleteFunc(calls, func(call dummy.Call) bool { return call.Method != "Checks" })); n > 4 { // of the head and of the base, and once more for the agent
-		t.Errorf("checks were read %d times", n)
-	}
-	t.Logf("from the webhook about a failed check to the hand-out of the fix-up: %s, %d requests to the forge", took.Round(time.Millisecond), len(c.forge.Calls())-before)
 }

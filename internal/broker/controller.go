@@ -193,7 +193,7 @@ func (h *Controller) settle(ctx context.Context, halt store.Halt, t task.Task) e
 	if t.State == task.Running && (!stop || !h.overdue(halt)) {
 		change.LeaseOver = h.options.Now() // unless it is renewed at the last moment
 	}
-	change.Effects = h.options.Status.effects(text)
+	change.Effects, change.KeptUntil = h.options.Status.effects(text), h.options.Status.keptUntil(n.Kept)
 	_, err = h.move(ctx, change)
 	return ignoreConflict(err)
 }

@@ -187,6 +187,7 @@ func (h *Controller) lapse(ctx context.Context, t task.Task) error {
 	n.Days = int(h.options.Expiry / (24 * time.Hour))
 	_, err = h.move(ctx, store.Change{
 		Task: t.ID, Generation: t.Generation, Trigger: task.Lapsed, Reason: task.ReasonPausedTooLong, Effects: h.options.Status.effects(n.Lapsed(in)),
+		KeptUntil: h.options.Status.keptUntil(n.Kept),
 	})
 	return ignoreConflict(err)
 }

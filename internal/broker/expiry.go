@@ -25,10 +25,16 @@ type Expiry struct {
 	// be waiting for it, which then is what happens. Nil means never.
 	Halted func(ctx context.Context, t task.Task) (done bool, err error)
 	// GaveUp is the comment for people when the attempts are used up.
-	GaveUp        func(t task.Task) string
+	GaveUp func(t task.Task) string
+	// Grace is how long leases are left alone after a time in which nobody could look at
+	// them, since the database was down or its disk full: the agents could not renew them
+	// then either, and do so now. It is longer than the time between two calls of Expire.
+	Grace         time.Duration
 	Now           func() time.Time
 	OutboxChanged func() // is called when there is something in the outbox
 	Log           *slog.Logger
+
+	looked, quiet time.Time // the last look, and until when leases are left alone
 }
 
 // Expire puts tasks whose lease is over back into the queue, in a new generation,
@@ -36,9 +42,16 @@ type Expiry struct {
 // when one cannot be moved, and returns all that went wrong.
 func (e *Expiry) Expire(ctx context.Context) error {
 	now := e.Now()
+	if since := now.Sub(e.looked); since > e.Grace || since < 0 { // the clock was set back
+		e.quiet = now.Add(e.Grace)
+	}
 	expired, err := e.Leases.Expired(ctx, now, expiredAtOnce)
 	if err != nil {
 		return err
+	}
+	e.looked = now // a look that failed is none
+	if now.Before(e.quiet) {
+		return nil
 	}
 	for _, t := range expired {
 		if failed := e.end(ctx, t, now, task.ReasonLeaseExpired); failed != nil {

@@ -67,6 +67,93 @@ func TestLeasesRunOut(t *testing.T) {
 	})
 }
 
+// TestLeasesOutlastAnOutage: agents cannot renew leases while the database is down or its
+// disk full. They have the time of one renewal for it afterwards.
+func TestLeasesOutlastAnOutage(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
+		s := open()
+		x := assignTask(t, s)
+		now := time.Now()
+		e := newExpiry(s, func() time.Time { return now })
+		e.Grace = 15 * time.Second
+		h, _ := handsOut(t, s, func(o *broker.HandOutOptions) { o.Now = func() time.Time { return now } })
+		made := ask(t, h, "agent").get(t)
+		h.Stop()
+		state := func(after time.Duration, want task.State) {
+			t.Helper()
+			now = now.Add(after)
+			if err := e.Expire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := s.Task(t.Context(), x.ID); err != nil || found.State != want {
+				t.Fatalf("the task is %s, %v", found.State, err)
+			}
+		}
+		state(0, task.Running)
+		state(10*time.Minute, task.Running) // the outage is over, and the lease too
+		state(10*time.Second, task.Running)
+		if err := s.Holds(t.Context(), x.ID, 1, []byte(made.Token)); err != nil {
+			t.Errorf("the agent that comes then is told %v", err)
+		}
+		if err := s.Renew(t.Context(), x.ID, 1, []byte(made.Token), now.Add(time.Minute)); err != nil {
+			t.Errorf("the agent that comes then is told %v", err)
+		}
+		for range 5 {
+			state(10*time.Second, task.Running)
+		}
+		state(11*time.Second, task.Queued) // it did not come again
+	})
+}
+
+// downLeases is a database that cannot be asked for leases while it is down.
+type downLeases struct {
+	store.Leases
+	down bool
+}
+
+func (f *downLeases) Expired(ctx context.Context, now time.Time, limit int) ([]task.Task, error) {
+	if f.down {
+		return nil, task.Errorf(task.DatabaseDown, "the database is down")
+	}
+	return f.Leases.Expired(ctx, now, limit)
+}
+
+// A look that fails is none: agents have the same time after an outage in which somebody looked
+// again and again.
+func TestLooksThatFailAreNone(t *testing.T) {
+	t.Parallel()
+	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
+	x := assignTask(t, s)
+	now := time.Now()
+	e := newExpiry(s, func() time.Time { return now })
+	database := &downLeases{Leases: s}
+	e.Leases, e.Grace = database, 15*time.Second
+	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) { o.Now = func() time.Time { return now } })
+	ask(t, h, "agent").get(t)
+	h.Stop()
+	look := func(want task.State) {
+		t.Helper()
+		if err := e.Expire(t.Context()); (err != nil) != database.down {
+			t.Fatal(err)
+		}
+		if found, err := s.Task(t.Context(), x.ID); err != nil || found.State != want {
+			t.Fatalf("the task is %s, %v", found.State, err)
+		}
+		now = now.Add(10 * time.Second)
+	}
+	look(task.Running)
+	database.down = true
+	for range 60 {
+		look(task.Running)
+	}
+	database.down = false
+	look(task.Running)
+	look(task.Running)
+	look(task.Queued) // nobody has renewed it since
+}
+
 // renewing renews a lease at the last moment: after it was found to be over.
 type renewing struct {
 	store.Leases

@@ -30,6 +30,7 @@ type HandOutOptions struct {
 	MaxAttempts int
 	Events      Events
 	Labels      outbox.Labels
+	Outbox      store.Outbox // takes the label of a task that an agent gets
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
 	Hash  func(token string) []byte
@@ -53,8 +54,8 @@ const (
 	// those that may not have each of them.
 	moreAgents = 64
 	// emptyFor is for how long a queue that was seen empty is believed to be so when
-	// agents come and nothing was heard of: on SQLite another process may have put
-	// something there.
+	// agents come and nothing was heard of: a notice may be late, as on SQLite those of
+	// other processes are.
 	emptyFor = 5 * time.Second
 	// longestDispatch bounds one look into the database.
 	longestDispatch = 30 * time.Second
@@ -74,13 +75,13 @@ type HandOut struct {
 	wake    chan struct{} // has room for one
 	made    time.Time
 	emptyAt atomic.Int64 // when the queue was seen to be empty, since made; 0 if it may not be
+	waits   knownWaits
 
 	mu      sync.Mutex
 	waiting *list.List // of *waiter, longest waiting first
 
 	// What follows is the goroutine's alone.
-	served map[task.Repository]int64
-	turn   int64
+	served map[task.Repository]time.Time
 
 	drained    chan struct{} // closed when nobody is to wait any more
 	drain      sync.Once
@@ -112,7 +113,7 @@ func NewHandOut(options HandOutOptions) *HandOut {
 	}
 	return &HandOut{
 		options: options, wake: make(chan struct{}, 1), made: time.Now(),
-		drained: make(chan struct{}), waiting: list.New(), served: map[task.Repository]int64{},
+		drained: make(chan struct{}), waiting: list.New(), served: map[task.Repository]time.Time{},
 	}
 }
 
@@ -120,6 +121,7 @@ func NewHandOut(options HandOutOptions) *HandOut {
 // with Stop. It is called once.
 func (h *HandOut) Start(ctx context.Context) {
 	stop := h.options.Notices.Listen(func(notice store.Notice) {
+		h.waits.hear(notice)
 		if notice.Topic == store.TasksChanged || notice.Topic == store.Anything {
 			h.emptyAt.Store(0)
 			lifecycle.Signal(h.wake)
@@ -149,7 +151,7 @@ func (h *HandOut) Explain(ctx context.Context, agent string) ([]Verdict, error) 
 
 // Waits says why nobody takes tasks; see the function of that name.
 func (h *HandOut) Waits(ctx context.Context) ([]Wait, error) {
-	return Waits(ctx, h.options.Known, h.options.Limits, h.options.Now())
+	return h.waits.read(ctx, h.options.Known, h.options.Limits, h.options.Now())
 }
 
 // Restarted takes the tasks from processes of agents that have ended, and puts them
@@ -277,7 +279,7 @@ func (h *HandOut) dispatch(ctx context.Context) (next time.Time, err error) {
 		held, err := h.options.Leases.HandOut(ctx, h.options.Now(), windowPerRepository, func(queue store.Queue) []store.Claim {
 			round = h.choose(queue)
 			return round.claims
-		}, h.options.Labels.Effects)
+		}, nil) // the label follows when the task is prepared
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -367,19 +369,15 @@ func (h *HandOut) candidates(queue store.Queue) []*waiter {
 // one who has left meanwhile goes back into the queue.
 func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
 	var left []task.Task
-	for _, t := range held {
+	for i, t := range held {
 		promised := decided.given[t.ID]
-		h.turn++
-		h.served[t.Key.Repo()] = h.turn
+		h.served[t.Key.Repo()] = h.options.Now().Add(time.Duration(i)) // in the order of the decision
 		if !promised.to.accept(h, assignment.Assignment{Task: t, Token: promised.token, Was: promised.was}) {
 			left = append(left, t)
 			continue
 		}
 		h.options.Log.InfoContext(ctx, "task handed out", "task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent,
 			"type", t.Type, "role", t.Role, "generation", t.Generation)
-	}
-	if len(held) > 0 {
-		h.options.OutboxChanged()
 	}
 	for _, t := range left {
 		h.takeBack(ctx, t, task.ReasonAgentGone, 0)

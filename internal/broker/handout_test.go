@@ -64,7 +64,7 @@ func handsOut(t *testing.T, s store.Store, change ...func(*broker.HandOutOptions
 	t.Helper()
 	counted := &looks{Leases: s}
 	options := broker.HandOutOptions{
-		Leases: counted, Known: s, Tasks: s, Notices: s, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Events: s, Labels: labels,
+		Leases: counted, Known: s, Tasks: s, Notices: s, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Events: s, Labels: labels, Outbox: s,
 		Token: func(id task.ID, generation int64) string { return fmt.Sprint(id, "/", generation) },
 		Hash:  func(token string) []byte { return []byte(token) },
 		Prepare: func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
@@ -125,7 +125,7 @@ func (a asked) get(t *testing.T) assignment.Assignment {
 	select {
 	case made := <-a:
 		return made
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the agent was given nothing")
 		return assignment.Assignment{}
 	}
@@ -134,7 +134,7 @@ func (a asked) get(t *testing.T) assignment.Assignment {
 // until waits until something is so.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -164,7 +164,7 @@ func TestATaskReachesWhoWaits(t *testing.T) {
 		if err != nil || held.State != task.Running {
 			t.Errorf("the task is %s, %v", held.State, err)
 		}
-		if err := s.Holds(t.Context(), x.ID, 1, []byte(made.Token), time.Now()); err != nil {
+		if err := s.Holds(t.Context(), x.ID, 1, []byte(made.Token)); err != nil {
 			t.Errorf("the token does not hold it: %v", err)
 		}
 		pending, err := s.PendingActions(t.Context(), x.Key)
@@ -402,7 +402,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 func TestTheLeaseIsKeptDuringPreparation(t *testing.T) {
 	t.Parallel()
 	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
-	const lease = 300 * time.Millisecond
+	const lease = 6 * time.Second
 	prepare := make(chan func(assignment.Assignment) error, 1)
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
 		o.Lease = lease

@@ -169,7 +169,13 @@ func (o *office) claim(t task.Task, agent string) task.Task {
 
 func (o *office) finish(t task.Task, agent string) task.Task {
 	o.Helper()
-	after, err := o.store.Move(o.Context(), store.Change{Task: o.claim(t, agent).ID, Trigger: task.Finished, Reason: task.ReasonCompleted})
+	return o.end(o.claim(t, agent))
+}
+
+// end ends a task that an agent has.
+func (o *office) end(t task.Task) task.Task {
+	o.Helper()
+	after, err := o.store.Move(o.Context(), store.Change{Task: t.ID, Trigger: task.Finished, Reason: task.ReasonCompleted})
 	o.check(err)
 	return after
 }
@@ -492,6 +498,26 @@ func TestBlockedItemsWait(t *testing.T) {
 	o.later(2 * time.Minute)
 	o.changes.Publish(items.Change{Items: []task.Key{second}})
 	until(t, "nothing blocks it", func() bool { return o.task(key, task.Development).BlockedBy == "" })
+}
+
+// What blocks an item is read anew by every look at the forge, so that the item is free within one
+// interval of polling, however short that is and without webhooks.
+func TestBlockedItemIsFreedByOneSync(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	first := o.forge.AddItem(team, task.Issue, "ann", "First")
+	key := o.issue("Second")
+	o.forge.Change(key, func(i *forge.Item) { i.Body = "Blocked by #1." })
+	o.look(key)
+	if is := o.task(key, task.Development); is.BlockedBy != task.KeysOf(first) {
+		t.Fatalf("it is blocked by %q", is.BlockedBy)
+	}
+	o.forge.Close(first)
+	o.later(5 * time.Second)
+	o.check(o.intake.Sync(t.Context(), []task.Forge{task.GitHub}, time.Time{}))
+	if is := o.task(key, task.Development); is.BlockedBy != "" {
+		t.Errorf("after one look at the forge it is blocked by %q", is.BlockedBy)
+	}
 }
 
 // Links that a forge keeps apart from the text count like what the text says. While

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"cmp"
+	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,9 +25,9 @@ type Situation struct {
 	// asks twice is there twice.
 	Agents []string
 	Limits Limits
-	// Served says for each repository when a task of it was handed out last: any
-	// numbers that grow. What is not in it was never served.
-	Served map[task.Repository]int64
+	// Served says for each repository when a task of it was handed out last. What is not
+	// in it was never served.
+	Served map[task.Repository]time.Time
 }
 
 // Verdict is what the order says of one queued task.
@@ -54,7 +56,9 @@ const itsAgentGrace = 2 * time.Second
 //     development.
 //  2. Within these, the higher priority comes first.
 //  3. Then the repository of which fewer tasks are running, and of those the one
-//     that was served longer ago: so no repository waits for another's queue.
+//     that has waited longer: since a task of it was handed out last or, if that is later,
+//     since its oldest task was assigned. So no repository waits for another's queue, and
+//     one that was served does not wait for all that come after it.
 //  4. Then what was assigned longer ago.
 //
 // A task is passed over while its time has not come, while an item that it is
@@ -68,14 +72,11 @@ func Order(s Situation) []Verdict {
 	queued := slices.SortedFunc(slices.Values(s.Queued), compareAlone)
 	for len(queued) > 0 {
 		same := sameRank(queued)
-		lines := byRepository(queued[:same])
+		waiting := o.byRepository(queued[:same])
 		queued = queued[same:]
 		for range same {
-			in := o.nextRepository(lines)
-			verdicts = append(verdicts, o.judge(lines[in][0]))
-			if lines[in] = lines[in][1:]; len(lines[in]) == 0 {
-				delete(lines, in)
-			}
+			verdicts = append(verdicts, o.judge(waiting.next()))
+			waiting.taken()
 		}
 	}
 	return verdicts
@@ -115,13 +116,76 @@ func sameRank(sorted []task.Task) int {
 	return len(sorted)
 }
 
-func byRepository(sorted []task.Task) map[task.Repository][]task.Task {
-	lines := map[task.Repository][]task.Task{}
+// line is the tasks of one repository that wait, in order. There is at least one.
+type line struct {
+	in    task.Repository
+	tasks []task.Task
+}
+
+// lines is a heap of them: first comes the repository whose turn it is. What a decision
+// changes about that is the place of the repository that it was about, and of no other.
+type lines struct {
+	*ordering
+	all []line
+}
+
+// byRepository makes lines of sorted tasks.
+func (o *ordering) byRepository(sorted []task.Task) *lines {
+	at, made := map[task.Repository]int{}, &lines{ordering: o}
 	for _, t := range sorted {
 		in := t.Key.Repo()
-		lines[in] = append(lines[in], t)
+		place, found := at[in]
+		if !found {
+			place = len(made.all)
+			at[in] = place
+			made.all = append(made.all, line{in: in})
+		}
+		made.all[place].tasks = append(made.all[place].tasks, t)
 	}
-	return lines
+	heap.Init(made)
+	return made
+}
+
+// next is the task whose turn it is.
+func (l *lines) next() task.Task { return l.all[0].tasks[0] }
+
+// taken removes the task whose turn it was.
+func (l *lines) taken() {
+	if first := &l.all[0]; len(first.tasks) > 1 {
+		first.tasks = first.tasks[1:]
+		heap.Fix(l, 0)
+	} else {
+		heap.Pop(l)
+	}
+}
+
+// Less reports whether it is the turn of one repository before another.
+func (l *lines) Less(i, j int) bool {
+	a, b := l.all[i], l.all[j]
+	return cmp.Or(
+		cmp.Compare(l.running[a.in], l.running[b.in]),
+		l.waitsSince(a.in, a.tasks[0]).Compare(l.waitsSince(b.in, b.tasks[0])),
+		compareAge(a.tasks[0], b.tasks[0]),
+	) < 0
+}
+
+// Len is for the heap.
+func (l *lines) Len() int { return len(l.all) }
+
+// Swap is for the heap.
+func (l *lines) Swap(i, j int) { l.all[i], l.all[j] = l.all[j], l.all[i] }
+
+// Push is for the heap; nothing is put into it.
+func (l *lines) Push(one any) {
+	added, _ := one.(line) // there is nothing else in it
+	l.all = append(l.all, added)
+}
+
+// Pop is for the heap.
+func (l *lines) Pop() any {
+	last := l.all[len(l.all)-1]
+	l.all = l.all[:len(l.all)-1]
+	return last
 }
 
 // ordering is a situation that changes with each decision.
@@ -131,8 +195,8 @@ type ordering struct {
 	branches  map[branch]bool
 	running   map[task.Repository]int
 	held      map[string]int
-	served    map[task.Repository]int64
-	nextTurn  int64
+	served    map[task.Repository]time.Time
+	lastTurn  time.Time
 	agentUsed []bool
 	agentFrom int // those before are used
 }
@@ -145,13 +209,10 @@ type branch struct {
 func newOrdering(s Situation) *ordering {
 	o := &ordering{
 		Situation: s, items: map[task.Key]bool{}, branches: map[branch]bool{}, running: map[task.Repository]int{},
-		held: map[string]int{}, served: make(map[task.Repository]int64, len(s.Served)),
-		agentUsed: make([]bool, len(s.Agents)),
+		held: map[string]int{}, served: make(map[task.Repository]time.Time, len(s.Served)),
+		agentUsed: make([]bool, len(s.Agents)), lastTurn: s.Now,
 	}
-	for repository, turn := range s.Served {
-		o.served[repository] = turn
-		o.nextTurn = max(o.nextTurn, turn)
-	}
+	maps.Copy(o.served, s.Served)
 	for _, t := range s.Running {
 		o.begin(t, t.Lease.Agent)
 	}
@@ -169,19 +230,12 @@ func (o *ordering) begin(t task.Task, agent string) {
 	o.held[agent]++
 }
 
-// nextRepository returns the repository whose turn it is.
-func (o *ordering) nextRepository(lines map[task.Repository][]task.Task) (next task.Repository) {
-	found := false
-	for in, line := range lines {
-		if !found || cmp.Or(
-			cmp.Compare(o.running[in], o.running[next]),
-			cmp.Compare(o.served[in], o.served[next]),
-			compareAge(line[0], lines[next][0]),
-		) < 0 {
-			next, found = in, true
-		}
+// waitsSince is since when a repository waits whose oldest task is the given one.
+func (o *ordering) waitsSince(in task.Repository, oldest task.Task) time.Time {
+	if served := o.served[in]; served.After(oldest.AssignedAt) {
+		return served
 	}
-	return next
+	return oldest.AssignedAt
 }
 
 // judge decides on one task, and if it is handed out counts it as running.
@@ -203,8 +257,8 @@ func (o *ordering) judge(t task.Task) Verdict {
 	if verdict.Reason == task.ReasonNext {
 		o.agentUsed[verdict.Agent] = true
 		o.begin(t, o.Agents[verdict.Agent])
-		o.nextTurn++
-		o.served[in] = o.nextTurn
+		o.lastTurn = o.lastTurn.Add(1) // so that what was served first is known
+		o.served[in] = o.lastTurn
 	}
 	return verdict
 }

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,8 +142,13 @@ func TestOrder(t *testing.T) {
 		}, []string{"a1 next 1", "b1 next 2", "c1 next 3", "a2 next 4", "b2 next 5", "a3 no_agent_left"}},
 		{"a repository that was served goes behind one that was not, also with one agent", broker.Situation{
 			Queued: []task.Task{queued("a1", 90, in("team/a")), queued("b1", 3, in("team/b")), queued("c1", 2, in("team/c"))},
-			Agents: []string{"1"}, Served: map[task.Repository]int64{{Forge: task.GitHub, Name: "team/a"}: 7, {Forge: task.GitHub, Name: "team/b"}: 3},
+			Agents: []string{"1"}, Served: map[task.Repository]time.Time{
+				{Forge: task.GitHub, Name: "team/a"}: noon.Add(-time.Minute), {Forge: task.GitHub, Name: "team/b"}: noon.Add(-90 * time.Second)},
 		}, []string{"c1 next 1", "b1 no_agent_left", "a1 no_agent_left"}},
+		{"but not behind one that came later than that", broker.Situation{
+			Queued: []task.Task{queued("a1", 90, in("team/a")), queued("b1", 3, in("team/b")), queued("c1", 2, in("team/c"))},
+			Agents: []string{"1"}, Served: map[task.Repository]time.Time{{Forge: task.GitHub, Name: "team/a"}: noon.Add(-150 * time.Second)},
+		}, []string{"b1 next 1", "a1 no_agent_left", "c1 no_agent_left"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -239,17 +245,17 @@ func TestNoRepositoryStarves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		waiting := map[string]int{}
-		served := map[task.Repository]int64{}
+		served := map[task.Repository]time.Time{}
 		var all []task.Task
 		for n := range rapid.IntRange(3, 30).Draw(r, "tasks") {
 			repository := rapid.SampledFrom([]string{"team/a", "team/a", "team/a", "team/b", "team/c"}).Draw(r, "repository")
 			all = append(all, queued(fmt.Sprint("t", n), 100-n, in(repository)))
 			waiting[repository] = 0
 		}
-		for turn := int64(1); len(all) > 0; turn++ {
-			verdicts := broker.Order(broker.Situation{Now: noon, Queued: all, Agents: []string{"only"}, Served: served})
+		for now := noon; len(all) > 0; now = now.Add(time.Second) {
+			verdicts := broker.Order(broker.Situation{Now: now, Queued: all, Agents: []string{"only"}, Served: served})
 			given := verdicts[0].Task
-			served[task.Repository{Forge: given.Key.Forge, Name: given.Key.Repository}] = turn
+			served[task.Repository{Forge: given.Key.Forge, Name: given.Key.Repository}] = now
 			left := map[string]bool{}
 			var rest []task.Task
 			for _, x := range all {
@@ -269,5 +275,36 @@ func TestNoRepositoryStarves(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A task in a repository that was just served, such as one that is resumed, waits for those that
+// were there at that moment, and not for repositories that come later, however many.
+func TestNewRepositoriesStarveNobody(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		before := rapid.IntRange(0, 10).Draw(r, "repositories before")
+		each := rapid.IntRange(1, 3).Draw(r, "new repositories each time")
+		resumed := queued("resumed", 100, in("team/old"))
+		all := []task.Task{resumed}
+		served := map[task.Repository]time.Time{resumed.Key.Repo(): noon}
+		for n := range before {
+			all = append(all, queued(fmt.Sprint("before", n), 1+n, in(fmt.Sprint("team/before", n))))
+		}
+		for turn := range before + 1 {
+			now := noon.Add(time.Duration(turn+1) * time.Second)
+			for n := range each {
+				fresh := queued(fmt.Sprint("new", turn, "-", n), 0, in(fmt.Sprint("team/new", turn, "-", n)))
+				fresh.AssignedAt = now
+				all = append(all, fresh)
+			}
+			given := broker.Order(broker.Situation{Now: now, Queued: all, Agents: []string{"only"}, Served: served})[0].Task
+			if given.ID == resumed.ID {
+				return
+			}
+			served[given.Key.Repo()] = now
+			all = slices.DeleteFunc(all, func(x task.Task) bool { return x.ID == given.ID })
+		}
+		r.Fatalf("it waits although %d others were handed out", before+1)
 	})
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -23,6 +25,9 @@ const (
 	// has to do something about.
 	soonAgain  = 30 * time.Second
 	laterAgain = 5 * time.Minute
+	// longestForRight is the longest pause before it is asked again whether the bot was given a
+	// right. Each time the task is claimed and put back, which the journal keeps.
+	longestForRight = time.Hour
 	// nearlyWhole is which part of a lease a preparation may use up.
 	nearlyWhole = 10
 	// longestTidying bounds what is done for a caller who is gone.
@@ -43,10 +48,30 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 		}
 		made, err := h.prepare(ctx, given)
 		if err == nil {
+			err = h.show(ctx, given.Task)
+		}
+		if err == nil {
 			return made, true, nil
 		}
 		h.unprepared(ctx, given.Task, err)
 	}
+}
+
+// show has the label of the item say that an agent has the task. It is not done before the task is
+// prepared: one that goes back, again and again while something is missing, keeps its label. A server
+// that ends before it has shown it has not answered the agent either.
+func (h *HandOut) show(ctx context.Context, t task.Task) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer cancel()
+	before := t
+	before.State = task.Queued
+	for _, action := range h.options.Labels.Effects(before, t) {
+		if _, _, err := h.options.Outbox.Put(ctx, action); err != nil {
+			return err
+		}
+	}
+	h.options.OutboxChanged()
+	return nil
 }
 
 // unprepared puts a task back into the queue that could not be prepared, or lets it fail if
@@ -58,6 +83,10 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 		h.notNeeded(ctx, t, over)
 		return
 	}
+	if lacking, is := errors.AsType[*assignment.NoRightError](err); is && ctx.Err() == nil {
+		h.noRight(ctx, t, lacking)
+		return
+	}
 	missing, noCommit := errors.AsType[*task.NoCommitError](err)
 	_, noBase := errors.AsType[*assignment.NoBaseError](err)
 	said := notice.Notice{Review: t.Type == task.Review}
@@ -67,8 +96,8 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	case noBase:
 		reason, final = task.ReasonNoBase, true
 	case noCommit:
-		times := 1 + h.missedBefore(ctx, t)
-		reason, after, final = task.ReasonNoCommit, min(laterAgain, soonAgain*time.Duration(times*times)), times >= h.options.MaxAttempts
+		times := 1 + h.putBackBefore(ctx, t, task.ReasonNoCommit)
+		reason, after, final = task.ReasonNoCommit, laterEachTime(times, laterAgain), times >= h.options.MaxAttempts
 		said.Commit = missing.Commit
 	case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
 		after = soonAgain
@@ -84,21 +113,45 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	h.takeBack(ctx, t, reason, after)
 }
 
-// missedBefore is how many times in a row before this the task could not be prepared because a
-// commit was missing. These are no attempts of the task: when the commit comes, it has all of
-// them.
-func (h *HandOut) missedBefore(ctx context.Context, t task.Task) int {
+// noRight puts a task back into the queue for which our account lacks a right. It is tried again
+// now and then, and people are told once for each assignment, where we may comment.
+func (h *HandOut) noRight(ctx context.Context, t task.Task, lacking *assignment.NoRightError) {
+	after := laterEachTime(1+h.putBackBefore(ctx, t, lacking.Reason), longestForRight)
+	h.options.Log.WarnContext(ctx, "the bot lacks a right that a task needs; the task waits", "task", t.ID, "item", t.Key.String(), "error", lacking, "again", after)
+	var said []store.Action
+	if lacking.MayComment {
+		in := h.options.Language.Of(t.Title)
+		text := notice.Notice{Reason: lacking.Reason, Detail: messages.Fix(in, lacking.Reason)}.Waits(in)
+		what := fmt.Sprintf("right/%s/%s/%d", t.ID, lacking.Reason, t.FirstGeneration)
+		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: what}, outbox.Comment{Text: text})
+		if err == nil { // a text can always be written
+			said = append(said, action)
+		}
+	}
+	h.putBack(ctx, t, lacking.Reason, after, said...)
+}
+
+// laterEachTime is how long a task waits that was put back so many times in a row: longer each
+// time, up to a bound.
+func laterEachTime(times int, longest time.Duration) time.Duration {
+	times = min(times, int(longest/soonAgain)) // the square of which fits
+	return min(longest, soonAgain*time.Duration(times*times))
+}
+
+// putBackBefore is how many times in a row before this the task could not be prepared for the
+// reason. These are no attempts of the task: when the reason is gone, it has all of them.
+func (h *HandOut) putBackBefore(ctx context.Context, t task.Task, reason task.Reason) int {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
 	moves, err := h.options.Events.EventsOf(ctx, t.ID, task.StateChanged)
 	if err != nil {
-		h.options.Log.WarnContext(ctx, "failed to read how often a commit was missing", "task", t.ID, "error", err)
+		h.options.Log.WarnContext(ctx, "failed to read how often a task was put back", "task", t.ID, "error", err)
 		return 0
 	}
 	times := 0
 	for _, event := range slices.Backward(moves) {
 		var move task.StateChange
-		if err := json.Unmarshal(event.Data, &move); err != nil || move.Trigger != task.Claimed && move.Reason != task.ReasonNoCommit {
+		if err := json.Unmarshal(event.Data, &move); err != nil || move.Trigger != task.Claimed && move.Reason != reason {
 			break
 		}
 		if move.Trigger != task.Claimed {
@@ -132,7 +185,7 @@ func (h *HandOut) prepare(ctx context.Context, given assignment.Assignment) (ass
 	defer done()
 	if held := given.Task.Lease.ExpiresAt; until.Sub(held) < h.options.Lease/nearlyWhole {
 		made.Task.Lease.ExpiresAt = held
-		return made, h.options.Leases.Holds(renewing, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), h.options.Now())
+		return made, h.options.Leases.Holds(renewing, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token))
 	}
 	if err := h.renew(renewing, given, until); err != nil {
 		return assignment.Assignment{}, err
@@ -210,14 +263,36 @@ func (h *HandOut) notNeeded(ctx context.Context, t task.Task, over *assignment.N
 // takeBack puts a task back into the queue that its agent did not get. If that
 // fails, the lease runs out.
 func (h *HandOut) takeBack(ctx context.Context, t task.Task, reason task.Reason, after time.Duration) {
+	h.putBack(ctx, t, reason, after)
+}
+
+// putBack puts a task back with something to say.
+func (h *HandOut) putBack(ctx context.Context, t task.Task, reason task.Reason, after time.Duration, said ...store.Action) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
+	label := h.labelPending(ctx, t)
 	_, err := h.options.Tasks.Move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.Returned, Reason: reason,
-		Effects: h.options.Labels.Effects, ReadyAt: h.options.Now().Add(after),
+		Task: t.ID, Generation: t.Generation, Trigger: task.Returned, Reason: reason, ReadyAt: h.options.Now().Add(after),
+		Effects: func(before, after task.Task) []store.Action {
+			if label {
+				return append(h.options.Labels.Effects(before, after), said...)
+			}
+			return said
+		},
 	})
 	h.options.OutboxChanged()
 	if err != nil {
 		h.options.Log.WarnContext(ctx, "failed to return a task to the queue; its lease will expire", "task", t.ID, "error", err)
 	}
+}
+
+// labelPending reports whether a label of the item has yet to be written. It is of a generation that is
+// over when the task goes back, and would never be. Otherwise the item shows that the task is queued.
+func (h *HandOut) labelPending(ctx context.Context, t task.Task) bool {
+	pending, err := h.options.Outbox.PendingActions(ctx, t.Key)
+	if err != nil {
+		h.options.Log.WarnContext(ctx, "failed to read which label an item is to have", "task", t.ID, "error", err)
+		return true // a label too often does no harm
+	}
+	return slices.ContainsFunc(pending, func(action store.Action) bool { return action.Kind == outbox.StateLabel{}.Kind() })
 }

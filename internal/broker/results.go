@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -54,11 +55,20 @@ func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.T
 			if err != nil {
 				return store.Change{}, err
 			}
+			decided = r.countAttempt(t, decided)
 			text := r.comment(t, result, decided, pull, in)
 			if t := decided.trigger; t == task.Finished || t == task.GaveUp {
 				text = joined(joined(text, attested), notice.Notice{Late: late}.TooLate(in))
 			}
-			return store.Change{Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result.Progress)}, nil
+			change := store.Change{
+				Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result.Progress),
+				KeptUntil: r.options.Status.keptUntil(result.Kept),
+			}
+			if decided.trigger == task.Lost {
+				change.ReadyAt = r.options.Now().Add(laterEachAttempt(t.Attempts))
+				change.Effects = sayWhyItWaits(change.Effects, in)
+			}
+			return change, nil
 		},
 	}
 	if result.Summary != "" {
@@ -165,7 +175,7 @@ func (r *Runs) awaitOpening(ctx context.Context, held Lease) (address string, op
 // without anyone being able to prevent it, and its address as soon as there is
 // one.
 func openedPull(ctx context.Context, from store.Runs, id task.ID, generation int64) (address string, opened bool, err error) {
-	actions, err := from.RunActions(ctx, id, generation, outbox.OpenPull{}.Kind())
+	actions, err := from.RunActions(ctx, id, generation, generation, outbox.OpenPull{}.Kind())
 	if err != nil {
 		return "", false, err
 	}
@@ -215,6 +225,38 @@ func decide(result RunResult, pending []store.Halt, opened bool) (decision, erro
 		return decision{}, task.Errorf(task.Conflict, "nobody has asked for the task to be stopped")
 	default:
 		return decision{}, task.Errorf(task.Invalid, "a run cannot end as %q", string(result.Outcome))
+	}
+}
+
+// countAttempt has a task that was handed back use up an attempt, if its reason says so, and fail
+// with the last.
+func (r *Runs) countAttempt(t task.Task, decided decision) decision {
+	if decided.trigger != task.Returned || !decided.reason.UsesAttempt() {
+		return decided
+	}
+	decided.trigger = task.Lost
+	if t.Attempts >= r.options.MaxAttempts {
+		decided.trigger = task.GaveUp
+	}
+	return decided
+}
+
+// laterEachAttempt is how long a task waits that was handed back after so many attempts: what
+// registries and providers refuse, they often refuse for an hour.
+func laterEachAttempt(attempts int) time.Duration {
+	return min(time.Hour, laterAgain<<(2*min(max(attempts-1, 0), 4)))
+}
+
+// sayWhyItWaits adds a comment for people, once for each assignment.
+func sayWhyItWaits(effects store.Effects, in task.Language) store.Effects {
+	return func(before, after task.Task) []store.Action {
+		text := notice.Notice{Reason: after.Reason, Detail: messages.Fix(in, after.Reason)}.TriedLater(in)
+		what := fmt.Sprintf("later/%s/%s/%d", after.ID, after.Reason, after.FirstGeneration)
+		action, err := outbox.NewAction(outbox.Write{Item: after.Key, What: what}, outbox.Comment{Text: text})
+		if err != nil { // a text can always be written
+			return effects(before, after)
+		}
+		return append(effects(before, after), action)
 	}
 }
 

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -262,14 +263,16 @@ func (o *office) held(t task.Task) (*broker.Runs, broker.Lease) {
 }
 
 // published notes that a run has published something.
-func (o *office) published(held broker.Lease) {
+func (o *office) published(held broker.Lease, result any) {
 	o.Helper()
+	data, err := json.Marshal(result)
+	o.check(err)
 	action, err := outbox.NewAction(outbox.Write{Item: held.Key, Task: held.ID, Generation: held.Generation, What: "publish/c2"},
 		outbox.PublishBranch{Branch: held.Branch, Commit: "c2"})
 	o.check(err)
 	stored, _, err := o.store.Put(o.Context(), action)
 	o.check(err)
-	o.check(o.store.Deliver(o.Context(), stored.ID, nil))
+	o.check(o.store.Deliver(o.Context(), stored.ID, data))
 }
 
 // A thread that a run has dealt with is answered and resolved, and no other.
@@ -281,6 +284,7 @@ func TestThreadsAreResolved(t *testing.T) {
 		dealtWith bool
 		fault     dummy.Fault // of resolving
 		late      bool        // somebody says something after the reply
+		moved     string      // the commit of somebody else that was there when it was to be published
 		lost      bool        // the agent is lost after the publication, and another one goes on
 		resolved  bool
 	}{
@@ -289,6 +293,7 @@ func TestThreadsAreResolved(t *testing.T) {
 		"another agent went on":         {author: "ann", published: true, dealtWith: true, lost: true, resolved: true},
 		"only answered":                 {author: "ann", published: true},
 		"nothing was published":         {author: "ann", dealtWith: true},
+		"somebody else has pushed":      {author: "ann", published: true, dealtWith: true, moved: "c9"},
 		"of a stranger":                 {author: "eve", published: true, dealtWith: true},
 		"somebody has spoken since":     {author: "ann", published: true, dealtWith: true, late: true},
 		"the forge does not let us":     {author: "ann", published: true, dealtWith: true, fault: dummy.Forbid},
@@ -305,7 +310,7 @@ func TestThreadsAreResolved(t *testing.T) {
 			o.look(pull)
 			runs, held := o.held(o.task(pull, task.Development))
 			if test.published {
-				o.published(held)
+				o.published(held, outbox.Published{Commit: "c2", Moved: test.moved})
 			}
 			if test.lost {
 				again, err := o.store.Move(t.Context(), store.Change{Task: held.ID, Trigger: task.Lost, Reason: task.ReasonLeaseExpired})

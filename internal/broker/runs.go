@@ -39,6 +39,9 @@ type RunOptions struct {
 	Changes  *items.Feed
 	Notifier *Notifier
 	Status   *StatusText
+	// MaxAttempts is how many runs a task gets that agents hand back because they cannot do it;
+	// see [task.Reason.UsesAttempt].
+	MaxAttempts int
 	// Own tells whether a login on a forge is ours.
 	Own func(of task.Forge, login string) bool
 	// Base is the branch that the work of a task that is held started from.

@@ -40,7 +40,7 @@ func (r *Runs) Signals(ctx context.Context, held Lease, after int64, wait time.D
 		case <-ctx.Done():
 			return Signals{}, ctx.Err()
 		}
-		if err := r.options.Store.Holds(ctx, held.ID, held.Generation, held.TokenHash, r.options.Now()); err != nil {
+		if err := r.options.Store.Holds(ctx, held.ID, held.Generation, held.TokenHash); err != nil {
 			return Signals{}, err
 		}
 	}

@@ -79,11 +79,6 @@ func published(a store.Action) bool {
 // hasPublished reports whether a run has published something, also before an agent was lost or
 // it was paused.
 func (r *Runs) hasPublished(ctx context.Context, held Lease) (bool, error) {
-	for generation := held.Generation; generation >= max(held.FirstGeneration, 1); generation-- {
-		actions, err := r.options.Store.RunActions(ctx, held.ID, generation, outbox.PublishBranch{}.Kind())
-		if err != nil || slices.ContainsFunc(actions, published) {
-			return err == nil, err
-		}
-	}
-	return false, nil
+	actions, err := r.options.Store.RunActions(ctx, held.ID, held.FirstGeneration, held.Generation, outbox.PublishBranch{}.Kind())
+	return slices.ContainsFunc(actions, published), err
 }

@@ -47,7 +47,8 @@ func (r *Runs) putVerification(ctx context.Context, held Lease, wish PullWish, b
 // verification is what a commit status says about a verdict, in one line. It is a success
 // when tests were run and none fails that passed before. Commit statuses know no third state
 // besides success and failure that does not look as if something were still going on: so work
-// that could not be tested fails, and the description says that it was not tested.
+// that could not be tested fails, and the description says that it was not tested. A repository
+// without tests is another matter: see withoutTests.
 func verification(wish PullWish, in task.Language) (state forge.StatusState, description string) {
 	failed := func(key string, args ...any) (forge.StatusState, string) {
 		return forge.StatusFailure, messages.Text(in, key, args...)
@@ -63,6 +64,8 @@ func verification(wish PullWish, in task.Language) (state forge.StatusState, des
 		return failed("verification.worse", worse)
 	case !verdict.Passed:
 		return failed("verification.failed")
+	case verdict.NoTests && verdict.Environment.Ready:
+		return withoutTests(*verdict, wish.unasked, in)
 	case verdict.NotRun != "":
 		return failed("verification.untested_because", verdict.NotRun)
 	case !tests.run || !verdict.Environment.Ready:
@@ -78,6 +81,29 @@ func verification(wish PullWish, in task.Language) (state forge.StatusState, des
 	default:
 		return forge.StatusSuccess, messages.Text(in, "verification.passed")
 	}
+}
+
+// withoutTests is what a commit status says about a repository that has no tests. A build that
+// passed is a success that says what it is. If there is nothing to build either, such as where
+// there are only texts, nothing is said: a failure on every pull request would be noise, and a
+// success a proof that there is not.
+func withoutTests(verdict receipt.Verdict, unasked bool, in task.Language) (state forge.StatusState, description string) {
+	built := false
+	for _, project := range verdict.Projects {
+		for _, run := range project.Runs {
+			built = true
+			if run.ExitCode != 0 || run.TimedOut {
+				return forge.StatusFailure, messages.Text(in, "verification.build_failed")
+			}
+		}
+	}
+	switch {
+	case unasked:
+		return forge.StatusFailure, messages.Text(in, "verification.unasked_untested")
+	case built:
+		return forge.StatusSuccess, messages.Text(in, "verification.built")
+	}
+	return "", ""
 }
 
 // tests is what the test runs of a verdict say together.

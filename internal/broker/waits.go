@@ -1,19 +1,17 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// silentAfter is for how long an agent that is there may not be heard of: it asks
-// for a task, or says that it is busy, every half minute, and when it was heard of
-// is written down a little later.
-const silentAfter = 2 * time.Minute
 
 // Wait is tasks that wait for the same thing, about which a person can do
 // something: see [task.Reason.Fix].
@@ -37,51 +35,117 @@ type WaitStore interface {
 // on the pages comes from here. Tasks that only wait for their turn, or for one
 // another, are not in it: for these see [Explain].
 func Waits(ctx context.Context, from WaitStore, limits Limits, now time.Time) ([]Wait, error) {
-	waits, err := pausedTasks(ctx, from)
-	if err != nil {
-		return nil, err
+	return new(knownWaits).read(ctx, from, limits, now)
+}
+
+// knownWaits remembers what tasks wait for. Tasks are read again only when something has
+// happened to one, when the time of one has come, and when agents lack something else than
+// before: an agent that falls silent does so without a notice. The zero value is ready to
+// use, and remembers nothing before it hears of a first change.
+type knownWaits struct {
+	changes atomic.Int64
+
+	mu   sync.Mutex
+	last readWaits
+}
+
+// readWaits is what was read of tasks.
+type readWaits struct {
+	changes int64 // that it has seen
+	running []task.Task
+	lack    Wait      // why no agent can take a task, without the tasks
+	until   time.Time // when the time of another task comes; zero if it does not matter
+	waits   []Wait
+}
+
+// hear takes in that something has happened.
+func (k *knownWaits) hear(notice store.Notice) {
+	switch notice.Topic {
+	case store.TasksChanged, store.WaitsChanged, store.Anything:
+		k.changes.Add(1)
 	}
-	situation, err := readSituation(ctx, from, limits, now, now, anyAgent)
-	if err != nil {
-		return nil, err
-	}
+}
+
+func (k *knownWaits) read(ctx context.Context, from WaitStore, limits Limits, now time.Time) ([]Wait, error) {
 	agents, err := from.ListAgents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lack := lacking(agents, situation.Running, now)
-	if lack.Reason == "" {
-		return waits, nil
-	}
-	for _, verdict := range Order(situation) {
-		if verdict.Reason == task.ReasonNext || verdict.Reason == task.ReasonNoAgent {
-			lack.Tasks = append(lack.Tasks, verdict.Task)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	changes := k.changes.Load()
+	if changes == 0 || !k.last.holds(changes, agents, now) {
+		last, err := readWaitsOf(ctx, from, limits, now, agents)
+		if err != nil {
+			return nil, err
 		}
+		k.last, k.last.changes = last, changes
 	}
-	if len(lack.Tasks) > 0 {
-		waits = append([]Wait{lack}, waits...)
-	}
-	return waits, nil
+	return slices.Clone(k.last.waits), nil
 }
 
-// pausedTasks are the tasks that are paused, by reason. While everything is paused
-// that is also what waits for an agent.
+// holds reports whether what was read is still so.
+func (r readWaits) holds(changes int64, agents []store.Agent, now time.Time) bool {
+	lack := lacking(agents, r.running, now)
+	return r.changes == changes && (r.until.IsZero() || now.Before(r.until)) &&
+		lack.Reason == r.lack.Reason && lack.Agent == r.lack.Agent && lack.Detail == r.lack.Detail
+}
+
+func readWaitsOf(ctx context.Context, from WaitStore, limits Limits, now time.Time, agents []store.Agent) (r readWaits, err error) {
+	if r.waits, err = pausedTasks(ctx, from); err != nil {
+		return r, err
+	}
+	if r.running, err = from.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running}}); err != nil {
+		return r, err
+	}
+	r.lack = lacking(agents, r.running, now)
+	if r.lack.Reason == "" {
+		return r, nil
+	}
+	queue, err := from.Queue(ctx, now, 0)
+	if err != nil {
+		return r, err
+	}
+	r.until = queue.NextReady
+	waiting := r.lack
+	for _, verdict := range Order(Situation{Now: now, Queued: queue.Ready, Running: queue.Running, Agents: []string{anyAgent}, Limits: limits}) {
+		if !verdict.Until.IsZero() && (r.until.IsZero() || verdict.Until.Before(r.until)) {
+			r.until = verdict.Until // it may wait for something else then
+		}
+		if verdict.Reason == task.ReasonNext || verdict.Reason == task.ReasonNoAgent {
+			waiting.Tasks = append(waiting.Tasks, verdict.Task)
+		}
+	}
+	if len(waiting.Tasks) > 0 {
+		r.waits = append([]Wait{waiting}, r.waits...)
+	}
+	return r, nil
+}
+
+// pausedTasks are the tasks that are paused, and those for which the bot lacks a right, by
+// reason. While everything is paused that is also what waits for an agent.
 func pausedTasks(ctx context.Context, from WaitStore) (waits []Wait, err error) {
 	pauses, err := from.GeneralPauses(ctx)
 	if err != nil {
 		return nil, err
 	}
-	states := []task.State{task.Paused}
-	if len(pauses) > 0 {
-		states = append(states, task.Queued)
-	}
-	found, err := from.ListTasks(ctx, store.TaskFilter{States: states})
+	found, err := from.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Paused}})
 	if err != nil {
 		return nil, err
 	}
+	queued := store.TaskFilter{States: []task.State{task.Queued}}
+	if len(pauses) == 0 {
+		queued.Reasons = task.LackOfRights
+	}
+	waiting, err := from.ListTasks(ctx, queued)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, waiting...)
+	slices.SortFunc(found, func(a, b task.Task) int { return cmp.Compare(a.ID, b.ID) })
 	for _, t := range found {
 		reason := t.Reason
-		if t.State == task.Queued {
+		if t.State == task.Queued && len(pauses) > 0 {
 			reason = task.ReasonAllPaused
 		}
 		at := slices.IndexFunc(waits, func(w Wait) bool { return w.Reason == reason })
@@ -97,13 +161,9 @@ func pausedTasks(ctx context.Context, from WaitStore) (waits []Wait, err error) 
 func lacking(agents []store.Agent, running []task.Task, now time.Time) Wait {
 	lack := Wait{Reason: task.ReasonNoAgents}
 	for _, agent := range agents {
-		heard := agent.SeenAt
-		if agent.EnrolledAt.After(heard) {
-			heard = agent.EnrolledAt // it is new, and will be heard of
-		}
 		switch {
 		case !agent.RevokedAt.IsZero():
-		case now.Sub(heard) > silentAfter && !holdsAny(agent, running):
+		case agent.Silent(now) && !holdsAny(agent, running):
 			if lack.Reason == task.ReasonNoAgents {
 				lack.Reason = task.ReasonAgentsSilent
 			}

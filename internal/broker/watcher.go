@@ -61,9 +61,9 @@ type run struct {
 const (
 	// atOnce is how many items are read at the same time.
 	atOnce = 8
-	// boardAge is how old the snapshot of an item on the board may be: it is at
-	// hand, and other processes write to it too.
-	boardAge = 2 * time.Second
+	// boardAge is how old the snapshot of an item on the board may be, of whose changes
+	// we hear.
+	boardAge = time.Minute
 	// reactionsEvery is how often the reactions to a plan are read that was posted within
 	// reactionsSoon, and reactionsLater how often after that.
 	reactionsEvery = 30 * time.Second

@@ -12,18 +12,26 @@ import (
 )
 
 // TestApproval lets plans wait for people before anything is built.
-func TestApproval(t *testing.T) { //nolint:tparallel // runStories runs them side by side
+func TestApproval(t *testing.T) {
 	t.Parallel()
 	h := build(t, plan{agents: 2, settings: "planning: {approval: always}\n"})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
+	h.approve(t, board)
+}
+
+// approve lets the scenarios of approvals happen.
+func (h *house) approve(t *testing.T, at site) {
+	t.Helper()
 	for _, scenario := range load(t, "testdata/approval/*.txtar") {
 		t.Run(scenario.Name, func(t *testing.T) {
+			t.Parallel()
 			var s *story
+			scenario.Labels = append(scenario.Labels, "approve-plan")
 			scenario.Events = append(scenario.Events, phasetest.Event{When: phasetest.When{Start: true, Run: 2}, Do: func(ctx context.Context) error {
-				return s.thumbsUp(ctx, board)
+				return s.thumbsUp(ctx)
 			}})
-			s = h.begin(t, board, scenario)
+			s = h.begin(t, at, scenario)
 			s.await(t, "in nobody's hands", func(is task.Task) bool { return is.AwaitsApproval() && is.Lease.Agent == "" })
 			s.seeThrough(t)
 			s.check(t)
@@ -46,12 +54,12 @@ func TestApproval(t *testing.T) { //nolint:tparallel // runStories runs them sid
 
 // thumbsUp lets people react to the first plan, of whom one may approve it. Nothing has been
 // built.
-func (s *story) thumbsUp(ctx context.Context, on *boardSite) error {
+func (s *story) thumbsUp(ctx context.Context) error {
 	prepared, err := s.house.store.EventsOf(ctx, s.taskID(ctx), task.Prepared)
 	if err != nil || len(prepared) > 0 {
 		return fmt.Errorf("something was built: %d, %w", len(prepared), err)
 	}
-	comments, err := on.look().Comments(ctx, s.item)
+	comments, err := s.site.look().Comments(ctx, s.item)
 	if err != nil {
 		return err
 	}
@@ -61,7 +69,7 @@ func (s *story) thumbsUp(ctx context.Context, on *boardSite) error {
 		}
 		plan := forge.Target{Key: s.item, Comment: comment.ID}
 		for _, login := range []string{"mallory", "alice"} {
-			if err := on.board.As(login).React(ctx, plan, forge.ThumbsUp); err != nil {
+			if err := s.site.as(login).React(ctx, plan, forge.ThumbsUp); err != nil {
 				return err
 			}
 		}

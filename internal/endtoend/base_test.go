@@ -20,10 +20,15 @@ func TestTheBaseIsMerged(t *testing.T) {
 	h := build(t, plan{agents: 1})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	s := h.begin(t, board, load(t, "testdata/loop/base.txtar")[0])
+	theBaseIsMerged(t, h, board)
+}
+
+func theBaseIsMerged(t *testing.T, h *house, at site) {
+	t.Helper()
+	s := h.begin(t, at, load(t, "testdata/loop/base.txtar")[0])
 	s.await(t, "done", func(is task.Task) bool { return is.State == task.Done })
 	first := s.onlyPull(t)
-	main, err := commit(t.Context(), board.address(s.item.Repository), "main", theirLine)
+	main, err := commit(t.Context(), at.address(s.item.Repository), "main", theirLine)
 	must(t, err)
 
 	s.item = first.Key
@@ -82,10 +87,16 @@ func (s *story) onlyPull(t *testing.T) forge.Item {
 	return pull
 }
 
-// git runs git in the repository of the story.
+// git runs git in the repository of the story, or in a copy if it is on a server.
 func (s *story) git(t *testing.T, args ...string) string {
 	t.Helper()
-	output, err := git(t.Context(), s.site.address(s.item.Repository), args...)
+	folder := s.site.address(s.item.Repository)
+	if strings.HasPrefix(folder, "http") {
+		folder = t.TempDir()
+		_, err := git(t.Context(), "", "clone", "--quiet", "--mirror", s.site.address(s.item.Repository), folder)
+		must(t, err)
+	}
+	output, err := git(t.Context(), folder, args...)
 	must(t, err)
 	return strings.TrimSpace(output)
 }

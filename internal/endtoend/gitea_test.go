@@ -56,10 +56,8 @@ func giteaPeople(t *testing.T, server *testkit.GiteaServer) {
 func giteaHouse(t *testing.T, server *testkit.GiteaServer, owner, secret string, p plan) (*house, *giteaSite) {
 	t.Helper()
 	g := &giteaSite{t: t, server: server, owner: owner, secret: secret, token: server.Token(t, owner), proxy: testkit.Faults(t, server.URL)}
-	g.events = []string{"push", "issues", "issue_comment", "issue_label", "issue_assign", "pull_request"}
-	reader, err := gitea.New(gitea.Options{URL: server.URL, Token: g.token, HTTP: forge.HTTPClient(nil)})
-	must(t, err)
-	g.reader = reader
+	g.events = []string{"push", "issues", "issue_comment", "issue_label", "issue_assign", "pull_request", "status"}
+	g.reader = g.with(g.token)
 	p.settings += fmt.Sprintf("gitea: {url: %q, owner: %s, bot_name: %s}\nsync_interval: 1s\n", g.proxy.URL, owner, giteaBot)
 	p.env = append(p.env, "TORYO_GITEA_TOKEN="+server.Token(t, giteaBot))
 	if secret != "" {
@@ -73,6 +71,16 @@ func giteaHouse(t *testing.T, server *testkit.GiteaServer, owner, secret string,
 func (*giteaSite) bot() string { return giteaBot }
 
 func (g *giteaSite) look() forge.Forge { return g.reader }
+
+func (g *giteaSite) as(login string) forge.Forge { return g.with(g.server.Token(g.t, login)) }
+
+func (g *giteaSite) with(token string) forge.Forge {
+	made, err := gitea.New(gitea.Options{URL: g.server.URL, Token: token, HTTP: forge.HTTPClient(nil)})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return made
+}
 
 // mute plans faults for what the server reads of items and comments.
 func (g *giteaSite) mute(repository string, requests int) {
@@ -132,7 +140,13 @@ func (g *giteaSite) open(ctx context.Context, repository, as string, scenario *p
 	if err != nil {
 		return task.Key{}, err
 	}
-	return task.Key{Forge: task.Gitea, Repository: repository, Kind: task.Issue, Number: made.Index}, nil
+	key := task.Key{Forge: task.Gitea, Repository: repository, Kind: task.Issue, Number: made.Index}
+	for _, label := range scenario.Labels {
+		if err := g.reader.AddLabel(ctx, key, label); err != nil {
+			return key, err
+		}
+	}
+	return key, nil
 }
 
 func (g *giteaSite) openPull(ctx context.Context, repository, as string, pull *phasetest.Pull) (task.Key, error) {
@@ -216,11 +230,7 @@ func (g *giteaSite) reviewText(ctx context.Context, item task.Key, review int64)
 }
 
 func (g *giteaSite) reply(ctx context.Context, item task.Key, as, thread, body string) (string, error) {
-	person, err := gitea.New(gitea.Options{URL: g.server.URL, Token: g.server.Token(g.t, as), HTTP: forge.HTTPClient(nil)})
-	if err != nil {
-		return "", err
-	}
-	made, err := person.Reply(ctx, item, thread, forge.Post{Text: forge.Neutraliser{}.Text(body)})
+	made, err := g.as(as).Reply(ctx, item, thread, forge.Post{Text: forge.Neutraliser{}.Text(body)})
 	return made.ID, err
 }
 
@@ -301,7 +311,7 @@ func TestOnGitea(t *testing.T) {
 // every few seconds.
 func (h *house) wantDoctor(t *testing.T, wanted ...string) {
 	t.Helper()
-	again, late := time.NewTicker(100*time.Millisecond), time.NewTimer(time.Minute)
+	again, late := time.NewTicker(100*time.Millisecond), time.NewTimer(5*time.Minute)
 	defer again.Stop()
 	defer late.Stop()
 	for {

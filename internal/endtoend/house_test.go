@@ -33,6 +33,7 @@ type plan struct {
 	settings string // more of the configuration, as YAML
 	sandbox  string // the kind; empty means bubblewrap
 	env      []string
+	keys     map[int]string // of the model, by the number of the agent; empty means the one of all
 }
 
 // house is an installation in which scenarios happen.
@@ -47,6 +48,8 @@ type house struct {
 	door    *httptest.Server
 
 	mutex      sync.Mutex
+	keys       map[int]string    // of agents; see plan
+	rejected   map[string]bool   // keys that the model does not accept
 	stories    map[string]*story // by repository
 	tasks      map[string]*story // by task
 	background sync.WaitGroup
@@ -59,7 +62,7 @@ func build(t *testing.T, p plan) *house {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		testkit.LeaveOut(t, "bubblewrap")
 	}
-	h := &house{dir: t.TempDir(), env: append([]string{"TORYO_LLM_API_KEY=sk-scenario"}, p.env...), stories: map[string]*story{}, tasks: map[string]*story{}}
+	h := &house{dir: t.TempDir(), env: append([]string{"TORYO_LLM_API_KEY=sk-scenario"}, p.env...), keys: p.keys, rejected: map[string]bool{}, stories: map[string]*story{}, tasks: map[string]*story{}}
 	h.door = httptest.NewServer(h)
 	t.Cleanup(h.door.Close)
 	must(t, os.WriteFile(filepath.Join(h.dir, "toryo.yaml"), []byte(h.configuration(p)), 0o600))
@@ -96,10 +99,10 @@ func must(t *testing.T, err error) {
 func (h *house) configuration(p plan) string {
 	text := `log: {level: info}
 max_attempts: 20
-leases: {duration: 20s, renew_every: 3s}
+leases: {duration: 1m, renew_every: 10s}
 server: {requests_per_token: 0, requests_per_address: 0}
 llm: {provider: openai, api: chat, model: scripted, base_url: ` + h.door.URL + `/v1, context_length: 200000, max_tokens: 4000, prices: {input: 1, output: 2}}
-sandbox: {kind: ` + cmp.Or(p.sandbox, "bubblewrap") + `, command_timeout: 2m, snapshots: {enabled: false}}
+sandbox: {kind: ` + cmp.Or(p.sandbox, "bubblewrap") + `, command_timeout: 10m, snapshots: {enabled: false}}
 `
 	if p.database != "" {
 		text += "database: {driver: postgres}\n"
@@ -147,6 +150,9 @@ func (h *house) addAgent(ctx context.Context, number int) error {
 		env:  append([]string{houseVariable + "=" + h.door.URL, agentVariable + "=" + name, "TORYO_TEST_SECRET=s3cr3t-of-the-host"}, h.env...),
 		args: []string{"agent", "--server", h.urls[len(h.urls)-1], "--name", name, "--enrol", oneTime, "--data", h.agentData(number)},
 	}
+	if key := h.keys[number]; key != "" {
+		agent.env = append(agent.env, "TORYO_LLM_API_KEY="+key)
+	}
 	h.agents = append(h.agents, agent)
 	return agent.start(ctx)
 }
@@ -178,6 +184,10 @@ func (h *house) close(t *testing.T) {
 // ServeHTTP is the door of the house: agents tell of moments, and ask the model.
 func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		if h.rejects(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")) {
+			http.Error(w, `{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}`, http.StatusUnauthorized)
+			return
+		}
 		of := h.of(r.Context(), r.Header.Get(llm.RunHeader))
 		if of == nil {
 			http.Error(w, "the model is asked for a run that nobody knows", http.StatusBadRequest)
@@ -206,6 +216,19 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewEncoder(w).Encode(said); err != nil && !said.Die {
 		h.later(func(context.Context) error { return err })
 	}
+}
+
+// reject makes the model reject the broken key, or accept it again.
+func (h *house) reject(rejected bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.rejected[brokenKey] = rejected
+}
+
+func (h *house) rejects(key string) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.rejected[key]
 }
 
 // of is the story that a run is part of. Reviews tell of no moments, so that theirs is found

@@ -20,18 +20,7 @@ func TestAMentionIsDoneAndMerged(t *testing.T) {
 	h := build(t, plan{agents: 2, settings: "merge: {when: approved_and_green}\n"})
 	board, err := openBoard(t.Context(), h)
 	must(t, err)
-	first, err := phasetest.Load("../phase/testdata/scenarios/shell.txtar")
-	must(t, err)
-	first.Name = "mention"
-	done := h.runStory(t, board, first)
-	o := done.read(t)
-	if t.Failed() || len(o.pulls) != 1 {
-		t.Fatalf("there are %d pull requests, want 1", len(o.pulls))
-	}
-	s := &story{
-		Scenario: load(t, "testdata/loop/mention.txtar")[0], house: h, site: board, item: o.pulls[0].Key, issue: done.item, main: done.main,
-		fired: map[int]bool{}, ids: map[string]string{}, threads: map[string]string{}, authors: map[string]string{},
-	}
+	s := h.afterIssue(t, board, load(t, "testdata/loop/mention.txtar")[0])
 	thread := s.mention(t, board)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -72,6 +61,75 @@ func TestAMentionIsDoneAndMerged(t *testing.T) {
 		}
 		pull, err = board.look().Item(ctx, s.item)
 		must(t, err)
+	}
+}
+
+// TestACommentThatAsksForNothing lets the bot do an issue, and a person thank it. The bot
+// answers, once, and has not failed: nothing is pushed, and no further task follows.
+func TestACommentThatAsksForNothing(t *testing.T) {
+	t.Parallel()
+	h := build(t, plan{agents: 2})
+	board, err := openBoard(t.Context(), h)
+	must(t, err)
+	s := h.afterIssue(t, board, load(t, "testdata/loop/thanks.txtar")[0])
+	s.model = script.NewServer(s.Script)
+	h.mutex.Lock()
+	h.stories[s.item.Repository] = s
+	h.mutex.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	before, err := board.look().Item(ctx, s.item)
+	must(t, err)
+	_, err = board.addComment(ctx, s.item, "alice", "@"+board.bot()+" thanks!")
+	must(t, err)
+	var is task.Task
+	for looks := 0; looks < 50; { // it is looked at again after the end
+		if !pause(ctx) {
+			t.Fatalf("the task is %+v\n%s", is, s.journal(t))
+		}
+		is, err = h.store.TaskOf(ctx, s.item, task.Development)
+		if task.CodeOf(err) != task.NotFound {
+			must(t, err)
+		}
+		if is.State.Terminal() {
+			looks++
+		}
+	}
+	if is.State != task.Done || is.Generation != 1 {
+		t.Errorf("the task is %+v", is)
+	}
+	pull, err := board.look().Item(ctx, s.item)
+	must(t, err)
+	if pull.HeadCommit != before.HeadCommit || pull.HasLabel("coding agent failed") {
+		t.Errorf("the pull request is %+v, and was %+v", pull, before)
+	}
+	comments, err := board.look().Comments(ctx, s.item)
+	must(t, err)
+	answers := 0
+	for _, comment := range comments {
+		if comment.By(board.bot()) && strings.Contains(comment.Body, "You are welcome.") && strings.Contains(comment.Body, "Nothing was changed") {
+			answers++
+		}
+	}
+	if answers != 1 {
+		t.Errorf("the comments are %+v", comments)
+	}
+}
+
+// afterIssue lets the bot do an issue, and makes the story of what follows on its pull request.
+func (h *house) afterIssue(t *testing.T, board *boardSite, next *phasetest.Scenario) *story {
+	t.Helper()
+	first, err := phasetest.Load("../phase/testdata/scenarios/shell.txtar")
+	must(t, err)
+	first.Name = next.Name
+	done := h.runStory(t, board, first)
+	o := done.read(t)
+	if t.Failed() || len(o.pulls) != 1 {
+		t.Fatalf("there are %d pull requests, want 1", len(o.pulls))
+	}
+	return &story{
+		Scenario: next, house: h, site: board, item: o.pulls[0].Key, issue: done.item, main: done.main,
+		fired: map[int]bool{}, ids: map[string]string{}, threads: map[string]string{}, authors: map[string]string{},
 	}
 }
 

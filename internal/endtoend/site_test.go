@@ -36,8 +36,9 @@ type site interface {
 	close(ctx context.Context, item task.Key) error
 	// mute makes the forge refuse so many requests of the server about items.
 	mute(repository string, requests int)
-	// look is the forge to read from.
+	// look is the forge to read from, and as the same as a person has it.
 	look() forge.Forge
+	as(login string) forge.Forge
 }
 
 // talk is what people say on an item.
@@ -77,7 +78,9 @@ func openBoard(ctx context.Context, h *house) (*boardSite, error) {
 func (*boardSite) bot() string      { return "toryo" }
 func (*boardSite) mute(string, int) {}
 
-func (b *boardSite) look() forge.Forge { return b.board.As("alice") }
+func (b *boardSite) look() forge.Forge { return b.as("alice") }
+
+func (b *boardSite) as(login string) forge.Forge { return b.board.As(login) }
 
 func (b *boardSite) address(repository string) string { return b.board.Path(repository) }
 

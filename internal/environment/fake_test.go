@@ -53,6 +53,8 @@ func (e *engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 
 func (e *engine) Identity(context.Context, string) (string, error) { return "sha256:1", nil }
 
+func (e *engine) Sweep(context.Context) error { return nil }
+
 func (e *engine) Snapshots(context.Context) ([]sandbox.Snapshot, error) { return e.snapshots, nil }
 
 func (e *engine) RemoveSnapshot(_ context.Context, key string) error {

@@ -59,6 +59,9 @@ func holds(folder, name string) bool {
 	return folder == "." || name == folder || strings.HasPrefix(name, folder+"/")
 }
 
+// Holds reports whether the file lies in the project.
+func (p Project) Holds(file string) bool { return holds(p.Directory, path.Clean(file)) }
+
 // Touched are the projects whose tests a change of the files touches, in the order of
 // the projects. A file belongs to the deepest projects above it. One that lies directly
 // in the root of a workspace, as its lock file does, touches all of the workspace. One

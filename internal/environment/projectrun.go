@@ -57,6 +57,17 @@ func (r *setupRun) needed(files fs.FS) []*ProjectSetup {
 	return needed
 }
 
+// leftOut are the projects of the repository that have tests and are not set up, since they need
+// another image than the selected one.
+func (r *setupRun) leftOut() []Project {
+	if r.detected.Guess {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.detected.Projects), func(p Project) bool {
+		return p.TestCommand == "" || r.imageHas(p.EnvironmentType)
+	})
+}
+
 // imageHas reports whether projects of the environment can be set up in the sandbox of
 // the selected one: where sandboxes are made from images, its image has to be the same.
 func (r *setupRun) imageHas(environment string) bool {

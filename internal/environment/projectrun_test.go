@@ -189,6 +189,13 @@ func TestAnImageForOneLanguage(t *testing.T) {
 		if said := strings.Join(got.Result.Remarks, "\n"); strings.Contains(said, "were not set up: node in `frontend`") == test.all {
 			t.Errorf("%s: remarks are %q", name, said)
 		}
+		without := []string{}
+		for _, p := range got.Receipt.LeftOut {
+			without = append(without, p.Directory+": "+p.TestCommand)
+		}
+		if want := map[bool][]string{true: {}, false: {"frontend: npm test"}}[test.all]; !slices.Equal(without, want) {
+			t.Errorf("%s: %q have tests and were left out", name, without)
+		}
 	}
 }
 

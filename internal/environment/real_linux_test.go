@@ -39,14 +39,14 @@ var realEngines = map[string]func(testing.TB, string, sandbox.NewGate) (sandbox.
 		if _, err := exec.LookPath("bwrap"); err != nil {
 			testkit.LeaveOut(t, "bubblewrap")
 		}
-		return bubblewrap.New(bubblewrap.Config{Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler)})
+		return bubblewrap.New(bubblewrap.Config{Dir: dir, Guest: testkit.Guest(), NewGate: gate, Log: slog.New(slog.DiscardHandler)})
 	},
 	"docker": func(t testing.TB, dir string, gate sandbox.NewGate) (sandbox.Engine, error) {
 		t.Helper()
 		if os.Getenv("TORYO_TEST_DOCKER") == "" {
 			testkit.LeaveOut(t, "a Docker Engine (TORYO_TEST_DOCKER)")
 		}
-		return docker.New(docker.Config{Host: os.Getenv("TORYO_TEST_DOCKER"), Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler)})
+		return docker.New(docker.Config{Host: os.Getenv("TORYO_TEST_DOCKER"), Dir: dir, Guest: testkit.Guest(), NewGate: gate, Log: slog.New(slog.DiscardHandler)})
 	},
 }
 

@@ -25,7 +25,9 @@ type Receipt struct {
 	Baseline      *Baseline  `json:"baseline"`                // of the main project; nil when tests were not run
 	// Projects are all projects that were to be set up, the main one first.
 	Projects []ProjectSetup `json:"projects"`
-	At       time.Time      `json:"at"`
+	// LeftOut are the projects with tests that were not to be: they need another image.
+	LeftOut []Project `json:"left_out,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // Baseline is one run of the project's tests.
@@ -64,7 +66,7 @@ func (b Baseline) NewFailures(later Baseline) []string {
 func (r *setupRun) receipt(ctx context.Context) Receipt {
 	setup := r.result.SetupResult
 	receipt := Receipt{Environment: setup.Environment, Sandbox: setup.Sandbox, Image: r.request.Spec.Image, Identity: r.identity,
-		Directory: r.selected.Directory, Projects: []ProjectSetup{}, Verification: r.result.VerificationResult.Checks,
+		Directory: r.selected.Directory, Projects: []ProjectSetup{}, LeftOut: r.leftOut(), Verification: r.result.VerificationResult.Checks,
 		SnapshotKey: setup.SnapshotKey, SnapshotKept: r.kept, At: time.Now().UTC()}
 	if receipt.Image == "" {
 		receipt.Image = r.entry.Image

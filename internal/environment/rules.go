@@ -77,6 +77,9 @@ func (r rule) unless(not ...string) rule {
 // service that was not started, not a network that is down.
 var local = []string{"localhost", "127.0.0.1", "[::1]"}
 
+// httpWords are in lines that are about HTTP.
+const httpWords = "http|url|request|response|fetch|download|retriev|origin|gateway|server|upstream|registry|repository|repodata|mirror|proxy|package|npm|connection|access"
+
 // rules is the table. Each row was met in real logs of the tool that is named.
 var rules = []rule{
 	// Memory, disk, processes.
@@ -152,10 +155,13 @@ var rules = []rule{
 	when(Lock, locked, "resource temporarily unavailable", "lock"),
 
 	// Servers that are ill for the moment.
-	when(Server, broken, "http error 50|http error 429|http status 50|http status 429|status code 50|status code: 50|status code 429|status: 50|status 50|statuscode=50|response code: 50|response code 50|http 50|http/1.1 50|http/2 50|http/1.0 50|http 429|http code = 50").unless("508", "509", "505", "506"),
-	when(Server, broken, "returned error: 50|returned error: 429|received status code 50|error 503|error 502|error 504|error 500: internal|error 429").unless("exit"),
-	when(Server, broken, "503 service unavailable|503 service temporarily unavailable|502 bad gateway|504 gateway|500 internal server error|429 too many requests|503 backend|503 server error|500 server error|502 server error|504 server error|429 client error|503 first byte timeout|522 |524 a timeout").unless("522 mb", "522 kb", "522 b", "522 k", "522 m"),
-	when(Server, broken, "503  service unavailable|502  bad gateway|504  gateway|500  internal server error|429  too many requests"),
+	when(Server, broken, "http error 50|http error 429|http status 50|http status 429|status code 50|status code: 50|status code 429|statuscode=50|response code: 50|response code 50|http 50|http/1.1 50|http/2 50|http/1.0 50|http 429|http code = 50").unless("508", "509", "505", "506"),
+	when(Server, broken, "returned error: 50|returned error: 429|received status code 50|error 500: internal").unless("exit"),
+	// A number by itself may count anything: it is a status where the line is about HTTP.
+	when(Server, broken, "status: 50|status 50|error 502|error 503|error 504|error 429|522 ", httpWords).unless("exit", "522 mb", "522 kb", "522 b", "522 k", "522 m",
+		"status 505", "status 506", "status 508", "status 509", "status: 505", "status: 506", "status: 508", "status: 509"),
+	when(Server, broken, "503 service unavailable|503 service temporarily unavailable|502 bad gateway|504 gateway|500 internal server error|429 too many requests|503 backend|503 server error|500 server error|502 server error|504 server error|429 client error|503 first byte timeout|524 a timeout"),
+	when(Server, broken, "503: service|502: bad gateway|504: gateway|429: too many|503  service unavailable|502  bad gateway|504  gateway|500  internal server error|429  too many requests"),
 	when(Server, broken, "e503|e502|e504|e500|e429", "err!|error"),
 	when(Server, broken, "toomanyrequests|too many 503 error responses|too many 500 error responses|too many 502|too many 504|too many 429"),
 	when(Server, broken, "service unavailable|bad gateway|gateway timeout|gateway time-out|server is overloaded|temporarily unavailable", "http|server|url|registry|fetch|download|response|mirror|repo"),
@@ -277,7 +283,8 @@ var rules = []rule{
 	when(PackageNotFound, missing, "version '", "was not found"),
 	when(PackageNotFound, missing, "release '", "was not found"),
 	when(PackageNotFound, missing, "does not have a release file|no longer has a release file"),
-	when(PackageNotFound, missing, "404  not found|404 not found|error 404|error: 404|status code 404|status 404|http error 404|404 client error|http 404|code 404|e404|status code: 404|not found - get|statuscode=404|response code 404|returned error: 404|(404)"),
+	when(PackageNotFound, missing, "404  not found|404 not found|404: not found|status code 404|http error 404|404 client error|http 404|e404|status code: 404|not found - get|statuscode=404|response code 404|returned error: 404"),
+	when(PackageNotFound, missing, "error 404|error: 404|status 404|code 404|(404)", httpWords),
 	when(PackageNotFound, missing, "410 gone|410  gone|error 410|error: 410|httperror404|referenced package was not found"),
 	when(PackageNotFound, missing, "there is no '", "' package available"),
 	when(PackageNotFound, missing, "unsatisfiable constraints|(missing):|(no such package):|unable to select packages"),

@@ -101,8 +101,9 @@ type Step struct {
 }
 
 // Run goes through the sub-phase. A set-up that fails is an outcome, not an
-// error: errors are for a request that makes no sense and for a context that
-// ended, and then there is no sandbox left.
+// error: errors are for a request that makes no sense, for a context that ended, and,
+// as [*sandbox.UnusableError], for a machine that has no sandboxes or no room for one; then
+// there is no sandbox left.
 func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
 	run := &setupRun{Setup: s, request: request, began: time.Now()}
 	run.result = Result{OverallStatus: Failed, SetupResult: SetupResult{Commands: []CommandRun{}, Sandbox: s.Engine.Name()},
@@ -114,7 +115,8 @@ func (s *Setup) Run(ctx context.Context, request Request) (Outcome, error) {
 		err = run.loop(ctx)
 	}
 	var senseless *requestError
-	if ctx.Err() != nil || errors.As(err, &senseless) {
+	_, unusable := errors.AsType[*sandbox.UnusableError](err)
+	if ctx.Err() != nil || unusable || errors.As(err, &senseless) {
 		return Outcome{}, errors.Join(err, run.stop(ctx))
 	}
 	run.finish(ctx, err)
@@ -272,10 +274,19 @@ func (r *setupRun) start(ctx context.Context) error {
 	}
 	box, err := r.Engine.Start(ctx, spec)
 	if err != nil {
-		return r.fatal("the sandbox could not be started", err)
+		return r.notStarted(sandbox.StartError(err))
 	}
 	r.box = box
 	return nil
+}
+
+// notStarted is the failure of a start. That of a machine without sandboxes says nothing about
+// the project.
+func (r *setupRun) notStarted(err error) error {
+	if _, unusable := errors.AsType[*sandbox.UnusableError](err); unusable {
+		return err
+	}
+	return r.fatal("the sandbox could not be started", err)
 }
 
 // image is the one that the sandbox is started from.

@@ -228,12 +228,31 @@ func TestFatalGoesOnWithAWarning(t *testing.T) {
 
 func TestEngineThatDoesNotStartIsFatal(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{task.Errorf(task.NotReady, "docker is not there"), task.Errorf(task.NotFound, "manifest unknown"), errors.New("no space left on device")} {
+	for _, err := range []error{task.Errorf(task.Unavailable, "the engine died"), task.Errorf(task.NotFound, "manifest unknown"), errors.New("no space left on device")} {
 		b := newBench(t)
 		b.engine.startErrs = []error{err}
 		got := b.run(t, plan)
 		if got.Result.OverallStatus != environment.Failed || got.Sandbox != nil || got.Result.Errors[0].Classification.Class != environment.Fatal || len(b.comments) != 1 || len(b.engine.ran) != 0 {
 			t.Errorf("%v: got %+v", err, got)
+		}
+	}
+}
+
+// A machine without sandboxes, or without room for one, says nothing about the project: there is no
+// outcome and no comment, and the error says so.
+func TestMachineWithoutSandboxesIsNoOutcome(t *testing.T) {
+	t.Parallel()
+	for _, met := range []error{
+		task.Errorf(task.NotReady, "docker is not there"),
+		sandbox.Exhausted(task.Errorf(task.Unavailable, "the container cannot be made: no space left on device")),
+		task.Wrap(task.Unavailable, &fs.PathError{Op: "mkdir", Path: "/x", Err: syscall.ENOSPC}, "the files cannot be copied"),
+	} {
+		b := newBench(t)
+		b.engine.startErrs = []error{met}
+		_, err := b.Run(t.Context(), environment.Request{Plan: plan, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}})
+		unusable, is := errors.AsType[*sandbox.UnusableError](err)
+		if !is || !strings.Contains(unusable.Error(), met.Error()) || len(b.comments) != 0 {
+			t.Errorf("%v: got %v, with comments %q", met, err, b.comments)
 		}
 	}
 }

@@ -27,7 +27,8 @@ type Check struct {
 // Failed reports whether the check has ended badly.
 func (c Check) Failed() bool { return c.State == StatusFailure || c.State == StatusError }
 
-// MaxChecks is how many checks of one commit are read. What is beyond is left out.
+// MaxChecks is how many checks of one commit are read. What is beyond is left
+// out: there are as many in the list then, or it has [Unread].
 const MaxChecks = 200
 
 // Checks reads what continuous integration says.

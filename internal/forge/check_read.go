@@ -23,6 +23,15 @@ func WorstChecks(checks []Check) []Check {
 	return oneOfEach(checks, func(check, known Check) bool { return badness(check) > badness(known) })
 }
 
+// Unread stands in a list for checks that the forge has and that were not read, so that the list
+// does not look whole. Nothing is known of them: it is only reported.
+func Unread() Check {
+	return Check{
+		Name: "more checks than are read", State: StatusError, Canceled: true,
+		Description: "The commit has so many checks that not all of them were read.",
+	}
+}
+
 func badness(check Check) int {
 	switch {
 	case check.Failed() && !check.Canceled:

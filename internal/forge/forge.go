@@ -32,8 +32,8 @@ type Reader interface {
 	// Repositories returns the repositories that the credential reaches, without
 	// archived ones.
 	Repositories(ctx context.Context) ([]Repository, error)
-	// Repository returns one repository. If the forge has renamed it, that is
-	// NotFound.
+	// Repository returns one repository, with what our account may not do in it. If the
+	// forge has renamed it, that is NotFound.
 	Repository(ctx context.Context, name string) (Repository, error)
 	// Access says what a login may do in a repository, however it was
 	// given the right. A login that does not exist has NoAccess and is no error.

@@ -18,7 +18,19 @@ type Repository struct {
 	URL           string // for people
 	Private       bool
 	Archived      bool
+	Lacks         Rights
 }
+
+// Rights are what our own account may not do in a repository, as far as the forge says so.
+type Rights struct {
+	Push    bool // it may not push branches or open pull requests
+	Comment bool // it may not comment
+	Label   bool // it may not put labels on items
+	Issues  bool // it may neither comment on issues nor label them, whatever it may do with pull requests
+}
+
+// AllRights is that it may do nothing but read.
+var AllRights = Rights{Push: true, Comment: true, Label: true, Issues: true}
 
 // ItemState says whether an item is open.
 type ItemState string

@@ -20,7 +20,12 @@ var (
 
 const references = `(?:[\w.-]+(?:/[\w.-]+)+)?#\d+(?:(?:\s*,\s*|\s+and\s+|\s*,\s*and\s+)(?:[\w.-]+(?:/[\w.-]+)+)?#\d+)*`
 
-// Mentioned returns the issues that stand in the item's text behind the words.
+// mostMentioned is how many issues are taken from the text of one item: everyone can write as
+// many as they like, and each is looked at.
+const mostMentioned = 100
+
+// Mentioned returns the issues that stand in the item's text behind the words, no more than a
+// hundred.
 func Mentioned(item forge.Item, behind *regexp.Regexp) []task.Key {
 	var keys []task.Key
 	for _, match := range behind.FindAllStringSubmatch(item.Body, -1) {
@@ -35,6 +40,9 @@ func Mentioned(item forge.Item, behind *regexp.Regexp) []task.Key {
 			}
 			if key.Validate() == nil && key != item.Key && !slices.Contains(keys, key) {
 				keys = append(keys, key)
+			}
+			if len(keys) == mostMentioned {
+				return keys
 			}
 		}
 	}

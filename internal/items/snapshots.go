@@ -120,7 +120,8 @@ func (s *Snapshots) Get(ctx context.Context, key task.Key, maxAge time.Duration)
 	if maxAge <= 0 {
 		s.Changed(key)
 	}
-	oldest := s.now().Add(-maxAge)
+	asked := s.now()
+	oldest := asked.Add(-maxAge)
 	last, change, good := s.last(key, oldest)
 	for !good {
 		flight := s.flights.DoChan(key.String(), func() (any, error) { return s.read(ctx, key) })
@@ -137,9 +138,25 @@ func (s *Snapshots) Get(ctx context.Context, key task.Key, maxAge time.Duration)
 			// The next one begins after.
 			got, _ := result.Val.(reading) // read returns nothing else
 			last, good = got.Snapshot, !got.ReadAt.Before(oldest) && got.included >= change
+			if current := s.changesOf(key); current < change {
+				// The entry was dropped, to make room, and its changes are counted from 0 again.
+				// Whatever is read from now on has seen those that we wait for.
+				change, oldest = 0, asked
+				good = !got.ReadAt.Before(oldest)
+			}
 		}
 	}
 	return last, nil
+}
+
+// changesOf is how often an item was said to have changed since it is remembered.
+func (s *Snapshots) changesOf(key task.Key) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, found := s.entries[key]; found {
+		return e.changes
+	}
+	return 0
 }
 
 var errStopped = task.Errorf(task.Interrupted, "the server is stopping")

@@ -3,6 +3,7 @@ package items_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -254,4 +255,49 @@ func TestStopEndsReadings(t *testing.T) {
 			t.Errorf("after the stop: %v", err)
 		}
 	})
+}
+
+// Room for other items is made while an item is read: whoever waits for it gets it all the
+// same, from a reading that began after the call.
+func TestItemIsForgottenWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, key := newForge()
+		s := newSnapshots(t, d)
+		get(t, s, key, time.Hour)
+		s.Changed(key)
+		reads := 0
+		d.SetFaults(func(call dummy.Call) dummy.Fault {
+			if call.Key != key || call.Method != "Item" {
+				return dummy.None
+			}
+			if reads++; reads > 5 {
+				return dummy.Refuse
+			}
+			if reads > 1 {
+				return dummy.None
+			}
+			pass(time.Second) // the item is the one that was asked for the longest ago
+			for n := range int64(5000) {
+				_, _ = s.Get(t.Context(), task.Key{Forge: task.GitHub, Repository: repo, Kind: task.Issue, Number: 1000 + n}, time.Hour)
+			}
+			return dummy.None
+		})
+		before := time.Now()
+		if got := get(t, s, key, time.Hour); got.ReadAt.Before(before) || got.Item.Title != "Fix the roof" {
+			t.Errorf("it was read at %v: %+v", got.ReadAt, got.Item)
+		}
+	})
+}
+
+func TestMentionsAreBounded(t *testing.T) {
+	t.Parallel()
+	_, key := newForge()
+	text := "Depends on #100000"
+	for n := range 5000 {
+		text += fmt.Sprintf(", #%d", 200000+n)
+	}
+	if got := items.Mentioned(forge.Item{Key: key, Body: text}, items.BlockingWords); len(got) != 100 || got[0].Number != 100000 {
+		t.Errorf("%d items are mentioned", len(got))
+	}
 }

@@ -69,6 +69,7 @@ func (k Kind) Retry() bool { return kinds[k].retry }
 type Error struct {
 	Kind       Kind
 	Provider   string
+	Model      string        // set by [Wrap]; may be empty
 	Status     int           // of the HTTP answer, 0 when there was none
 	Detail     string        // the provider's own words, in one line
 	RetryAfter time.Duration // what the provider asks for, 0 when it says nothing
@@ -142,6 +143,8 @@ var kindsByName = []struct {
 	kind  Kind
 	names []string
 }{
+	// One provider says this with the status 400.
+	{Unauthorized, []string{"api_key_invalid", "api key not valid"}},
 	{QuotaUsedUp, []string{"insufficient_quota", "billing_error", "credit balance is too low"}},
 	{TooLong, []string{"context_length_exceeded", "prompt is too long", "maximum context length", "exceeds the maximum number of tokens", "request_too_large"}},
 	{Refused, []string{"content_filter", "content_policy_violation"}},

@@ -1,6 +1,10 @@
 package llm
 
-import "log/slog"
+import (
+	"context"
+	"errors"
+	"log/slog"
+)
 
 // Layers is what [Wrap] puts around an adapter. What is not set is left out, but
 // the retry layer is always there.
@@ -21,6 +25,7 @@ func Wrap(model Model, layers Layers) Model {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
+	model = named{model}
 	if layers.TextCalls {
 		model = TextCalls(model)
 	}
@@ -32,4 +37,26 @@ func Wrap(model Model, layers Layers) Model {
 		model = Redacting(model, layers.Redactor)
 	}
 	return model
+}
+
+// named says in an error which model it is of.
+type named struct{ Model }
+
+// Chat implements [Model].
+func (n named) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
+	response, err := n.Model.Chat(ctx, request, sink)
+	return response, n.in(err)
+}
+
+// CountTokens implements [Model].
+func (n named) CountTokens(ctx context.Context, request Request) (int64, error) {
+	count, err := n.Model.CountTokens(ctx, request)
+	return count, n.in(err)
+}
+
+func (n named) in(err error) error {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		failed.Model = n.Info().Model
+	}
+	return err
 }

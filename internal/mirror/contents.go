@@ -21,6 +21,8 @@ type Contents struct {
 // Contents tells what a commit is made of that Publish has returned. Nothing of it is
 // the agent's to say.
 func (m *Mirrors) Contents(ctx context.Context, p Publication, commit string) (Contents, error) {
+	release := m.use(p.Item.Repo())
+	defer release()
 	at, err := m.placeOf(ctx, p.Item.Repo(), p.Task)
 	if err != nil {
 		return Contents{}, err

@@ -47,6 +47,8 @@ func (m *Mirrors) Fetch(ctx context.Context, r task.Repository, maxAge time.Dura
 // fetch fetches for everyone who waits for it. It does not end with the context
 // of the one caller who happened to be first.
 func (m *Mirrors) fetch(ctx context.Context, r task.Repository, e *entry) error {
+	release := m.use(r)
+	defer release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFetch)
 	defer cancel()
 	if !m.begin(ctx, cancel) {
@@ -71,18 +73,23 @@ func (m *Mirrors) fetch(ctx context.Context, r task.Repository, e *entry) error 
 }
 
 // fetchRefs fetches by refspecs. Flags come before them. It waits until no other fetch of
-// the mirror runs.
+// the mirror runs. The mirror counts as used.
 func (m *Mirrors) fetchRefs(ctx context.Context, r task.Repository, dir string, specs ...string) error {
 	e := m.entry(r)
 	if err := e.fetching.Lock(ctx); err != nil {
 		return coded(err, "cannot fetch "+r.String())
 	}
 	defer e.fetching.Unlock()
+	if _, err := m.ensure(ctx, r); err != nil { // it may have been removed meanwhile
+		return err
+	}
 	remote, err := m.options.Remote(ctx, r)
 	if err != nil {
 		return err
 	}
 	args := []string{
+		// Git looks whether all that a commit leads to is here already. The graph knows commits that are not.
+		"-c", "core.commitGraph=false",
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
 		"--no-auto-maintenance", "--no-show-forced-updates", "--atomic",
 	}
@@ -92,22 +99,12 @@ func (m *Mirrors) fetchRefs(ctx context.Context, r task.Repository, dir string, 
 	args = append(append(args, "--end-of-options", remote.URL), specs...)
 	_, err = m.git.run(ctx, command{dir: dir, args: args, remote: &remote})
 	if err != nil && ctx.Err() == nil {
-		e.packing.Lock()
-		_ = removeUnfinishedPacks(dir)
-		e.packing.Unlock()
+		e.removeUnfinishedPacks(dir)
 	}
-	return coded(err, "cannot fetch "+r.String())
-}
-
-// removeUnfinishedPacks removes what a fetch that failed has left. No other fetch of
-// the mirror runs meanwhile, pushes write elsewhere until they are done, and what
-// other servers kept is not taken in.
-func removeUnfinishedPacks(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, "objects", "pack", "tmp_*"))
 	if err != nil {
-		return err
+		return coded(err, "cannot fetch "+r.String())
 	}
-	return removeAll(left)
+	return touch(filepath.Join(dir, usedFile)) // before [Mirrors.Forget] may look
 }
 
 // Seed is what the namespace of a task begins with.
@@ -124,7 +121,8 @@ type Seed struct {
 	// task is to see them.
 	Commits map[string]string
 	// Anew says that no earlier run goes on: branches for which a commit is named have
-	// that commit then, whatever the task has pushed there.
+	// that commit then, whatever the task has pushed there. The work in progress, which the
+	// new run replaces, stays under [task.KeptRefs].
 	Anew bool
 }
 
@@ -140,6 +138,8 @@ type Seed struct {
 // named, and with a [task.NoCommitError] if it says that it does not have that commit. The
 // base is as old as the mirror: fetch first.
 func (m *Mirrors) Seed(ctx context.Context, seed Seed) error {
+	release := m.use(seed.Repository)
+	defer release()
 	p, err := m.placeOf(ctx, seed.Repository, seed.Task)
 	if err != nil {
 		return err
@@ -225,6 +225,8 @@ var noCommit = []string{"not our ref", "request for unadvertised object", "could
 
 // Refs returns which commits a task has, by the names of the refs that its agent sees.
 func (m *Mirrors) Refs(ctx context.Context, r task.Repository, id task.ID) (map[string]string, error) {
+	release := m.use(r)
+	defer release()
 	p, err := m.placeOf(ctx, r, id)
 	if err != nil {
 		return nil, err
@@ -274,6 +276,15 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 	for commit := range given {
 		fmt.Fprintf(&updates, "update %s %s\n", seededRef(p.id, commit), commit)
 	}
+	if seed.Anew {
+		wip, err := m.commit(ctx, dir, space+task.WIPRef)
+		if err != nil {
+			return "", err
+		}
+		if wip != "" {
+			fmt.Fprintf(&updates, "update %s%s%s %s\n", space, task.KeptRefs, wip, wip)
+		}
+	}
 	if err := m.update(ctx, dir, updates.String()); err != nil {
 		return "", err
 	}
@@ -284,7 +295,8 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 }
 
 // freshen brings the base in the namespace of a task up to date with the forge, for
-// an agent that is about to fetch: it merges what the base has got since it began.
+// an agent that is about to fetch: it merges what the base has got since it began. Its
+// caller has the mirror in use.
 func (m *Mirrors) freshen(ctx context.Context, holder Holder) error {
 	ctx, cancel := context.WithTimeout(ctx, longestFreshening)
 	defer cancel()
@@ -391,6 +403,8 @@ func (m *Mirrors) commit(ctx context.Context, dir, ref string) (string, error) {
 
 // Branch is the commit that the mirror has a branch at, or "" if there is no such branch.
 func (m *Mirrors) Branch(ctx context.Context, r task.Repository, name string) (string, error) {
+	release := m.use(r)
+	defer release()
 	dir, err := m.ensure(ctx, r)
 	if err != nil {
 		return "", err
@@ -415,35 +429,4 @@ func (m *Mirrors) update(ctx context.Context, dir, updates string) error {
 	}
 	_, err := m.git.run(ctx, command{dir: dir, args: []string{"update-ref", "--stdin"}, input: strings.NewReader(updates)})
 	return internal(err, "cannot change the refs of the mirror")
-}
-
-// Drop removes the namespace of a task that is over for good.
-func (m *Mirrors) Drop(ctx context.Context, r task.Repository, id task.ID) error {
-	p, err := m.placeOf(ctx, r, id)
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	delete(m.turns, id)
-	m.mu.Unlock()
-	space, dir := p.space(), p.dir
-	if _, err := m.git.run(ctx, command{dir: dir, args: []string{"symbolic-ref", "--delete", space + "HEAD"}}); err != nil {
-		m.options.Log.DebugContext(ctx, "the namespace has no HEAD", "task", id, "error", err)
-	}
-	output, err := m.git.run(ctx, command{dir: dir, args: []string{"for-each-ref", "--format=delete %(refname)", space, publishedRef(id, ""), seededRef(id, ""), madeRef(id, "")}})
-	if err != nil {
-		return internal(err, "cannot read the mirror")
-	}
-	return m.update(ctx, dir, output)
-}
-
-// Maintain packs the mirror and removes what nobody can reach any more, if there
-// is enough to gain. It is called now and then.
-func (m *Mirrors) Maintain(ctx context.Context, r task.Repository) error {
-	dir, err := m.ensure(ctx, r)
-	if err != nil {
-		return err
-	}
-	_, err = m.git.run(ctx, command{dir: dir, args: []string{"-c", "gc.auto=2000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"}})
-	return internal(err, "cannot pack the mirror of "+r.String())
 }

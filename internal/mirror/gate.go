@@ -123,8 +123,12 @@ func (g *gate) listen() (push asked, whole bool, err error) {
 }
 
 // mayMove reports whether an agent may move the ref. In its namespace it may do
-// as it likes, but with refs that git itself gives a meaning to it may not.
+// as it likes, but with refs that git itself gives a meaning to it may not, nor with those
+// that people were promised.
 func mayMove(ref string) bool {
+	if strings.HasPrefix(ref+"/", task.KeptRefs) { // a ref with the name of the folder would leave no room for it
+		return false
+	}
 	for _, prefix := range []string{"refs/heads/", "refs/tags/", "refs/toryo/"} {
 		if strings.HasPrefix(ref, prefix) {
 			return true

@@ -19,6 +19,8 @@ import (
 // pushed itself decides nothing: the commits to compare with are those that were fetched
 // from the forge.
 func (m *Mirrors) Inspect(ctx context.Context, p Publication, by *inspect.Inspector) ([]inspect.Found, error) {
+	release := m.use(p.Item.Repo())
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, longestFetch)
 	defer cancel()
 	if !m.begin(ctx, cancel) {
@@ -126,6 +128,8 @@ func (m *Mirrors) forkOf(ctx context.Context, at place, commit string) (string, 
 // Retract takes the branch of a task back to what the forge has, if it is at the commit:
 // a later run must not build on what may not be published.
 func (m *Mirrors) Retract(ctx context.Context, p Publication) error {
+	release := m.use(p.Item.Repo())
+	defer release()
 	at, err := m.placeOf(ctx, p.Item.Repo(), p.Task)
 	if err != nil {
 		return err

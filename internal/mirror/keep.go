@@ -58,6 +58,7 @@ func (p place) space() string { return "refs/namespaces/" + string(p.id) + "/" }
 // turn is for one who changes the refs of a task at a time.
 type turn struct {
 	lifecycle.Mutex
+	users int // who hold it or wait for it
 	// taken is up to where what was kept of the task was taken in. It spares work,
 	// and nothing depends on it.
 	taken int64
@@ -71,8 +72,29 @@ func (m *Mirrors) wait(ctx context.Context, id task.ID) (*turn, error) {
 		t = &turn{Mutex: lifecycle.NewMutex()}
 		m.turns[id] = t
 	}
+	t.users++
 	m.mu.Unlock()
-	return t, t.Lock(ctx)
+	if err := t.Lock(ctx); err != nil {
+		m.leave(id, t)
+		return nil, err
+	}
+	return t, nil
+}
+
+// done gives the turn to the next.
+func (m *Mirrors) done(id task.ID, t *turn) {
+	t.Unlock()
+	m.leave(id, t)
+}
+
+// leave forgets a turn that nobody wants and that has nothing to spare: there is a task for
+// each that was ever begun.
+func (m *Mirrors) leave(id task.ID, t *turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.users--; t.users == 0 && t.taken == 0 {
+		delete(m.turns, id)
+	}
 }
 
 // bringIn sees to it that this mirror has what the task has, on whatever server it
@@ -85,7 +107,7 @@ func (m *Mirrors) bringIn(ctx context.Context, p place) error {
 	if err != nil {
 		return err
 	}
-	defer t.Unlock()
+	defer m.done(p.id, t)
 	_, _, err = m.upToDate(ctx, p, t)
 	return err
 }
@@ -157,7 +179,7 @@ func (m *Mirrors) takeIn(ctx context.Context, p place, after int64) error {
 	return nil
 }
 
-// haveBase fetches a commit of the forge, if it is not here, even when no branch
+// haveBase fetches a commit of the forge, if it is not here whole, even when no branch
 // leads to it any more.
 func (m *Mirrors) haveBase(ctx context.Context, p place, commit string) error {
 	if commit == "" || m.has(ctx, p.dir, commit) {
@@ -169,9 +191,25 @@ func (m *Mirrors) haveBase(ctx context.Context, p place, commit string) error {
 	return m.fetchRefs(ctx, p.Repository, p.dir, commit)
 }
 
+// has reports whether the commit is here with all that it leads to. What no ref leads to may be here in
+// part: objects are removed by packs, see removeCruft. When it takes too long to tell, the commit is
+// fetched.
 func (m *Mirrors) has(ctx context.Context, dir, commit string) bool {
-	_, err := m.git.run(ctx, command{dir: dir, args: []string{"cat-file", "-e", commit + "^{commit}"}})
-	return err == nil
+	ctx, cancel := context.WithTimeout(ctx, longestCheck)
+	defer cancel()
+	return m.whole(ctx, dir, commit+"^{commit}") == nil
+}
+
+// whole fails unless all that the commits lead to is here.
+func (m *Mirrors) whole(ctx context.Context, dir string, commits ...string) error {
+	_, err := m.git.run(ctx, command{
+		dir: dir, input: strings.NewReader(strings.Join(commits, "\n") + "\n"),
+		args: []string{
+			"-c", "core.commitGraph=false", // which knows commits that are not there
+			"rev-list", "--objects", "--stdin", "--not", "--all", "--quiet",
+		},
+	})
+	return err
 }
 
 // addPack adds objects to the mirror. A fetch that fails meanwhile must not take
@@ -187,12 +225,7 @@ func (m *Mirrors) addPack(ctx context.Context, p place, pack []byte) error {
 // setRefs makes the refs of the task what they are to be, once everything that
 // they lead to is here.
 func (m *Mirrors) setRefs(ctx context.Context, p place, has state, want store.KeptRefs) error {
-	tips := strings.Join(slices.Sorted(maps.Values(want.Refs)), "\n") + "\n"
-	_, err := m.git.run(ctx, command{
-		dir: p.dir, input: strings.NewReader(tips),
-		args: []string{"rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"},
-	})
-	if err != nil {
+	if err := m.whole(ctx, p.dir, slices.Sorted(maps.Values(want.Refs))...); err != nil {
 		return internal(err, "something of what task "+string(p.id)+" has pushed is missing")
 	}
 	// First what goes: "a" may make room for "a/b".
@@ -226,15 +259,15 @@ func (m *Mirrors) setHead(ctx context.Context, p place, ref string) error {
 // that the forge has; empty means the one that it was before. When another server
 // has changed them too, it is done again.
 func (m *Mirrors) change(ctx context.Context, p place, generation int64, do func() (base string, err error)) error {
-	if m.options.Keep == nil {
-		_, err := do()
-		return err
-	}
 	t, err := m.wait(ctx, p.id)
 	if err != nil {
 		return err
 	}
-	defer t.Unlock()
+	defer m.done(p.id, t)
+	if m.options.Keep == nil {
+		_, err := do()
+		return err
+	}
 	for range keepTries {
 		var before store.KeptRefs
 		if before, _, err = m.upToDate(ctx, p, t); err != nil {

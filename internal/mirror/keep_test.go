@@ -144,6 +144,50 @@ func TestAnotherServerHasWhatWasPushed(t *testing.T) {
 	}
 }
 
+// The work of a task that was stopped can be fetched by its commit when the task was assigned again and has
+// other work in progress: through every server, also when what no ref names is gone, by old versions of git,
+// and whatever its agent pushes.
+func TestWorkOfAnEarlierAssignmentStays(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, nil)
+	s.seed(t, s.one)
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", s.address(s.one), work)
+	promised := commit(t, work, "b.txt")
+	run(t, work, "push", "--quiet", "origin", "HEAD:"+task.WIPRef)
+
+	var err error
+	if s.task, err = s.store.Move(t.Context(), store.Change{Task: s.task.ID, Generation: s.task.Generation, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned}); err != nil {
+		t.Fatal(err)
+	}
+	if s.task, _, err = s.store.Assign(t.Context(), store.NewTask{Key: s.task.Key, Type: task.Development, Role: "R", Reason: task.ReasonAssigned}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.claim(t)
+	must(t, s.two.Fetch(t.Context(), repository, 0))
+	must(t, s.two.Seed(t.Context(), mirror.Seed{Repository: repository, Task: s.task.ID, Generation: s.task.Generation, Base: "main", Anew: true}))
+	run(t, work, "reset", "--quiet", "--hard", "origin/main")
+	newer := commit(t, work, "c.txt")
+	run(t, work, "push", "--quiet", "--force", s.address(s.two), "HEAD:"+task.WIPRef)
+	if output, err := try(t, work, "push", "--quiet", "--force", s.address(s.two), "HEAD:"+task.KeptRefs+promised); err == nil {
+		t.Errorf("an agent has moved what people were promised: %s", output)
+	}
+	for _, at := range []*site{s.one, s.two} {
+		if refs := s.refs(t, at); !strings.Contains(refs, newer+"\t"+task.WIPRef) {
+			t.Errorf("the work in progress is not the newer one:\n%s", refs)
+		}
+		run(t, at.dir(), "gc", "--quiet", "--prune=now")
+		for _, protocol := range []string{"0", "2"} {
+			fresh := t.TempDir()
+			run(t, "", "init", "--quiet", fresh)
+			run(t, fresh, "-c", "protocol.version="+protocol, "fetch", "--quiet", s.address(at), promised)
+			if got := run(t, fresh, "rev-parse", "FETCH_HEAD"); got != promised {
+				t.Errorf("fetched was %s, and %s was promised", got, promised)
+			}
+		}
+	}
+}
+
 // The base that an agent is given anew when it fetches is the same through every
 // server.
 func TestBaseMovesOnEveryServer(t *testing.T) {
@@ -312,4 +356,38 @@ func TestDatabaseThatDoesNotAnswer(t *testing.T) {
 	if err == nil || !strings.Contains(said, "503") {
 		t.Errorf("git says %v\n%s", err, said)
 	}
+}
+
+// What a task was seeded with is fetched whole by a server that has it in part.
+func TestBaseThatIsHereInPart(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, nil)
+	must(t, s.two.Fetch(t.Context(), repository, 0))
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", s.one.origin.path(repository.Name), work)
+	commit(t, work, "b.txt")
+	base := commit(t, work, "c.txt")
+	run(t, work, "push", "--quiet", "origin", "HEAD:main", "HEAD:refs/keep/it")
+	s.seed(t, s.one)
+	run(t, work, "push", "--quiet", "--force", "origin", "HEAD~2:main")
+	s.two.part(t, work, base)
+	if refs, err := s.two.Refs(t.Context(), repository, s.task.ID); err != nil || len(refs) != 0 {
+		t.Fatalf("the other server has %v, %v", refs, err)
+	}
+	must(t, s.two.Seed(t.Context(), mirror.Seed{Repository: repository, Task: s.task.ID, Generation: s.task.Generation, Base: "main"}))
+	s.two.wantWhole(t)
+	run(t, s.two.dir(), "rev-list", "--objects", base)
+}
+
+// A ref with the name of the folder for what people were promised would leave no room for that.
+func TestRefInPlaceOfTheFolderForWhatIsKept(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	work := s.branch(t)
+	commit(t, work, "b.txt")
+	if output, err := try(t, work, "push", "--quiet", "origin", "HEAD:"+strings.TrimSuffix(task.KeptRefs, "/")); err == nil {
+		t.Errorf("it was pushed: %s", output)
+	}
+	run(t, work, "push", "--quiet", "origin", "HEAD:"+task.WIPRef)
+	must(t, s.Seed(t.Context(), mirror.Seed{Repository: repository, Task: "task1", Generation: 1, Base: "main", Anew: true}))
 }

@@ -36,6 +36,8 @@ const (
 // branch has another commit by now. Commits that have nothing in common are no conflict that
 // somebody could resolve.
 func (m *Mirrors) Merges(ctx context.Context, r task.Repository, base, branch, head string) (Merge, error) {
+	release := m.use(r)
+	defer release()
 	if err := m.Fetch(ctx, r, m.options.BaseAge(r)); err != nil {
 		return Merge{}, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -35,6 +36,9 @@ type Options struct {
 	MaxPush int64
 	// MaxServed is how many requests of agents are served at once; 0 means 16.
 	MaxServed int
+	// ReadOnly says that the mirrors are only looked at: nothing is made, and nothing removed that
+	// an earlier process has left.
+	ReadOnly bool
 	// Keep is where what tasks push is kept for other servers, before the push is
 	// accepted. Nil means that there are none.
 	Keep Keeper
@@ -42,6 +46,8 @@ type Options struct {
 	MaxKept int64
 	// Identity is who published commits are by; without a name, the bot's usual one.
 	Identity Identity
+	// Free is how many bytes are free on the disk that a folder is on; nil asks the system.
+	Free func(dir string) (int64, error)
 	// BaseAge is how old the base of a task may be when its agent fetches; nil
 	// means ten seconds.
 	BaseAge func(r task.Repository) time.Duration
@@ -60,8 +66,9 @@ const (
 type Mirrors struct {
 	options Options
 	git     git
-	serving chan struct{} // one for each request that may still be served
-	merging chan struct{} // one for each merge that is being tried
+	serving chan struct{}   // one for each request that may still be served
+	merging chan struct{}   // one for each merge that is being tried
+	packing lifecycle.Mutex // held while a mirror is packed: one at a time
 	flights singleflight.Group
 	refused rate.Sometimes // logs: anyone can be refused, and the log is not for everyone to fill
 
@@ -82,8 +89,13 @@ type entry struct {
 	changes   int64           // how often the repository was said to have changed
 	included  int64           // how many of these the last fetch has seen
 	fetching  lifecycle.Mutex // held while something is fetched
-	packing   sync.RWMutex
-	merges    map[[2]string]Merge // that were tried, by base and head
+	// packing is held by those who write packs into the mirror, and for writing by who
+	// removes packs that were left unfinished.
+	packing sync.RWMutex
+	// using is held by those who use the mirror, and for writing by who removes objects. It is only tried
+	// to get it for writing, so that nobody waits for those who wait for it.
+	using  sync.RWMutex
+	merges map[[2]string]Merge // that were tried, by base and head
 }
 
 // Open prepares the directory. It fails with NotReady if there is no git program
@@ -104,6 +116,9 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	if options.Identity.Name == "" {
 		options.Identity.Name, options.Identity.Email = "Toryo", "toryo@localhost"
 	}
+	if options.Free == nil {
+		options.Free = func(dir string) (int64, error) { return disk.FreeSpace(dir) }
+	}
 	if options.BaseAge == nil {
 		options.BaseAge = func(task.Repository) time.Duration { return 10 * time.Second }
 	}
@@ -121,7 +136,7 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	}
 	options.Root = root
 	hooks := filepath.Join(root, "hooks")
-	if err := writeHook(hooks); err != nil {
+	if err := options.writeHook(hooks); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
 	}
 	// Git names files by the path that no link is in, and it is compared with ours.
@@ -131,8 +146,12 @@ func Open(ctx context.Context, options Options) (*Mirrors, error) {
 	m := &Mirrors{
 		options: options, git: git{Program: found, hooks: hooks},
 		serving: make(chan struct{}, options.MaxServed), merging: make(chan struct{}, mergesAtOnce),
+		packing: lifecycle.NewMutex(),
 		refused: rate.Sometimes{First: 10, Interval: time.Second},
 		entries: map[task.Repository]*entry{}, turns: map[task.ID]*turn{}, stop: make(chan struct{}),
+	}
+	if err := m.removeUnfinished(); err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the directory for mirrors cannot be used")
 	}
 	if _, err := m.git.run(ctx, command{args: []string{"version"}}); err != nil {
 		return nil, task.Wrap(task.NotReady, err, "the git program does not run")
@@ -192,7 +211,6 @@ var settings = [][2]string{
 	{"receive.denyDeleteCurrent", "ignore"},
 	{"core.logAllRefUpdates", "false"},
 	{"uploadpack.allowFilter", "true"},
-	{"gc.pruneExpire", "2.weeks.ago"},
 }
 
 // ensure makes the mirror, empty, if there is none, and sees to it that one that
@@ -209,14 +227,17 @@ func (m *Mirrors) ensure(ctx context.Context, r task.Repository) (string, error)
 	if e.ready {
 		return dir, nil
 	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !m.options.ReadOnly {
 		if err := m.make(ctx, dir); err != nil {
 			return "", task.Wrap(task.DataDir, err, "cannot make the mirror of "+r.String())
 		}
 	} else if err != nil {
 		return "", task.Wrap(task.DataDir, err, "cannot use the mirror of "+r.String())
 	}
-	if err := removeLeftovers(dir); err != nil {
+	if m.options.ReadOnly {
+		return dir, nil
+	}
+	if err := errors.Join(restoreCruft(dir), removeLeftovers(dir)); err != nil {
 		return "", task.Wrap(task.DataDir, err, "cannot use the mirror of "+r.String())
 	}
 	e.ready = true
@@ -228,7 +249,7 @@ func (m *Mirrors) make(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
-	making, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	making, err := os.MkdirTemp(filepath.Dir(dir), makingPrefix)
 	if err != nil {
 		return err
 	}
@@ -260,7 +281,7 @@ func removeLeftovers(dir string) error {
 			return fs.SkipDir
 		case entry.IsDir() && len(name) == 2 && filepath.Base(filepath.Dir(path)) == "objects":
 			return fs.SkipDir // loose objects: there are many, and no locks
-		case !entry.IsDir() && (strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_")):
+		case !entry.IsDir() && (strings.HasSuffix(name, ".lock") || unfinished(name)):
 			return os.Remove(path) //nolint:gosec // nobody else writes there
 		}
 		return nil

@@ -83,8 +83,8 @@ func TestTasksDoNotSeeEachOther(t *testing.T) {
 	if output, err := try(t, "", "ls-remote", s.address("task2", "wrong")); err == nil {
 		t.Errorf("a wrong token opens it: %s", output)
 	}
-	if err := s.Drop(t.Context(), repository, "task1"); err != nil {
-		t.Fatal(err)
+	if dropped, err := s.Drop(t.Context(), repository, "task1", always); err != nil || !dropped {
+		t.Fatal(dropped, err)
 	}
 	if got := run(t, s.dir(), "for-each-ref", "--format=%(refname)"); strings.Contains(got, "task1") || !strings.Contains(got, "task2") {
 		t.Errorf("after the drop: %s", got)
@@ -449,7 +449,8 @@ func TestLeftovers(t *testing.T) {
 	}
 	s.open(t, nil)
 	must(t, s.Fetch(t.Context(), repository, 0))
-	must(t, s.Maintain(t.Context(), repository))
+	_, err := s.Maintain(t.Context(), repository)
+	must(t, err)
 }
 
 // evil makes a commit whose tree has an entry that writes into the repository of

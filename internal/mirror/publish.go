@@ -3,7 +3,6 @@ package mirror
 import (
 	"cmp"
 	"context"
-	"os"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -39,6 +38,8 @@ func publishedRef(id task.ID, branch string) string {
 // that the task started from, or if the forge does not let us; with NotFound if
 // the task has no such branch.
 func (m *Mirrors) Publish(ctx context.Context, p Publication) (commit string, err error) {
+	release := m.use(p.Item.Repo())
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, longestFetch)
 	defer cancel()
 	if !m.begin(ctx, cancel) {
@@ -154,6 +155,8 @@ func (m *Mirrors) checkPublication(ctx context.Context, at place, p Publication)
 
 // Base is the branch that a task started from, by its last Seed. No push can change it.
 func (m *Mirrors) Base(ctx context.Context, r task.Repository, id task.ID) (string, error) {
+	release := m.use(r)
+	defer release()
 	at, err := m.placeOf(ctx, r, id)
 	if err != nil {
 		return "", err
@@ -215,13 +218,4 @@ func internal(err error, message string) error {
 		return nil
 	}
 	return task.Wrap(task.Internal, err, message)
-}
-
-func removeAll(paths []string) error {
-	for _, path := range paths {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -86,6 +86,6 @@ func (p *pushing) checkObjects(folder string) error {
 // end lets others change the refs of the task.
 func (p *pushing) end() {
 	if p.turn != nil {
-		p.turn.Unlock()
+		p.mirrors.done(p.id, p.turn)
 	}
 }

@@ -87,6 +87,8 @@ func (m *Mirrors) answer(w http.ResponseWriter, r *http.Request, service string,
 		http.Error(w, program.ErrorLine(task.LeaseLost, "the run is over, or the token is not of this task"), http.StatusForbidden)
 		return
 	}
+	release := m.use(holder.Repository) // before it counts as served: requests for other repositories need not wait
+	defer release()
 	select {
 	case m.serving <- struct{}{}:
 		defer func() { <-m.serving }()
@@ -129,8 +131,8 @@ func mayUse(holder Holder, path, service string) error {
 	return nil
 }
 
-// backend lets git http-backend answer. Its errors come too late to be shown, or
-// are shown already.
+// backend lets git http-backend answer. Its caller has the mirror in use. Its errors come too
+// late to be shown, or are shown already.
 func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string, holder Holder, again func(context.Context) error) error {
 	at, err := m.placeOf(r.Context(), holder.Repository, holder.Task)
 	if err == nil {
@@ -186,6 +188,8 @@ func (m *Mirrors) backend(w http.ResponseWriter, r *http.Request, service string
 func (m *Mirrors) servingFlags() []string {
 	return m.git.Flags(append(tolerance("receive"),
 		"core.hooksPath="+m.git.hooks,
+		// The comment on work that was kept names its commit, for old versions of git too.
+		"uploadpack.allowAnySHA1InWant=true",
 		"receive.maxInputSize="+strconv.FormatInt(m.options.MaxPush, 10),
 		// Agents are near: what is packed anew for one of them is not worth the
 		// search for what is alike in it. What is packed well stays so.
@@ -276,7 +280,10 @@ func (s *shortText) Write(p []byte) (int, error) {
 
 // writeHook writes the one hook that we have. Several servers on one machine may
 // do so at once, so each makes a file of its own and moves it there whole.
-func writeHook(dir string) error {
+func (o Options) writeHook(dir string) error {
+	if o.ReadOnly {
+		return nil
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

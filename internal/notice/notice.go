@@ -23,6 +23,7 @@ type Notice struct {
 	Unanswered bool          // the agent did not end the run itself
 	Kept       string        // commit of the work so far
 	Fetch      string        // where people fetch it
+	Until      time.Time     // the last day on which they can; zero for ever
 	Ref        string        // and what it is called there
 	Branch     string        // what they may call it
 	Pull       string        // address of a pull request that the run has opened
@@ -85,6 +86,12 @@ func (n Notice) Failed(in task.Language) string {
 func (n Notice) Unable(in task.Language) string {
 	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), n.again("notice.retry"))
 }
+
+// Waits says for what reason the work has not begun yet, and what can be done about it.
+func (n Notice) Waits(in task.Language) string { return n.paragraphs(in, "notice.waits") }
+
+// TriedLater says for what reason the work waits, and what can be done about it.
+func (n Notice) TriedLater(in task.Language) string { return n.paragraphs(in, "notice.tried_later") }
 
 // Broke says what went wrong.
 func (n Notice) Broke(in task.Language) string {
@@ -206,7 +213,15 @@ func (n Notice) work(evenNothing bool) string {
 }
 
 // fetch is the paragraph about how to get what was kept.
-func (n Notice) fetch() string { return n.when("notice.fetch", n.Kept != "" && n.Fetch != "") }
+func (n Notice) fetch() string {
+	switch {
+	case n.Kept == "" || n.Fetch == "":
+		return ""
+	case n.Until.IsZero():
+		return "notice.fetch"
+	}
+	return "notice.fetch_until"
+}
 
 // paragraphs joins texts; an empty key is none. What is put in is not looked at for
 // places again.
@@ -219,7 +234,7 @@ func (n Notice) paragraphs(in task.Language, keys ...string) string {
 	}
 	return strings.NewReplacer(
 		"{reason}", cmp.Or(messages.Reason(in, n.Reason), string(n.Reason)), "{detail}", n.Detail, "{seconds}", fmt.Sprintf("%.1f", max(0, n.Took.Seconds())),
-		"{kept}", n.Kept, "{fetch}", n.Fetch, "{ref}", n.Ref, "{branch}", n.Branch, "{pull}", n.Pull,
+		"{kept}", n.Kept, "{fetch}", n.Fetch, "{until}", n.Until.Format(time.DateOnly), "{ref}", n.Ref, "{branch}", n.Branch, "{pull}", n.Pull,
 		"{paused}", lasting(n.Paused, in), "{days}", strconv.Itoa(n.Days), "{attempts}", strconv.Itoa(n.Attempts),
 		"{late}", n.late(in), "{findings}", n.Found(in),
 		"{checks}", n.checks(in),

@@ -53,6 +53,12 @@ func TestAStopSaysWhatIsLeft(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}
 	}
+	n.Until = time.Date(2026, 12, 24, 23, 0, 0, 0, time.UTC)
+	for _, in := range []task.Language{task.English, task.Japanese} {
+		if text := n.Stopped(in); !strings.Contains(text, "2026-12-24") || !strings.Contains(text, "git fetch https://h/git/1.git refs/toryo/wip") {
+			t.Errorf("it does not say until when:\n%s", text)
+		}
+	}
 	if text := (Notice{Reason: task.ReasonUnassigned}).Stopped(task.Japanese); !strings.Contains(text, "まだ何も保存されていなかった") {
 		t.Errorf("it says\n%s", text)
 	}

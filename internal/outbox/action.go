@@ -227,7 +227,7 @@ type Unreact struct {
 type SetStatus struct {
 	Commit      string            `json:"commit"`
 	Context     string            `json:"context"`
-	State       forge.StatusState `json:"state"`
+	State       forge.StatusState `json:"state"` // empty if the forge is told nothing
 	Description string            `json:"description,omitempty"`
 	URL         string            `json:"url,omitempty"`
 	// Of is known of the commit besides. The forge is not told.

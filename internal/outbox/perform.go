@@ -40,8 +40,9 @@ type delivery struct {
 	text forge.Neutraliser
 }
 
-// repeat reports whether an earlier attempt may have succeeded unseen.
-func (d delivery) repeat() bool { return d.Attempts > 1 }
+// repeat reports whether an earlier attempt may have succeeded unseen, or one of the time
+// between a backup and its restore.
+func (d delivery) repeat() bool { return d.Attempts > 1 || d.Restored }
 
 func (d delivery) marker() forge.Marker { return forge.MarkerOf(d.IdempotencyKey) }
 
@@ -245,12 +246,25 @@ func performOpenPull(ctx context.Context, d delivery, p OpenPull) (any, error) {
 	if err := d.of.CheckBranch(p.Head); err != nil {
 		return nil, err
 	}
+	if item, own, err := d.pullOf(ctx, p.Head); err != nil || own {
+		return Pulled{item.Key.Number, item.URL, false}, err
+	}
 	safe := d.text
 	safe.Closes = []task.Key{d.Item} // the task's own item, nothing else
 	item, opened, err := d.on.OpenPull(ctx, d.Item.Repository, forge.PullPost{
 		Title: safe.Title(p.Title), Text: safe.Text(p.Text), Head: p.Head, Base: p.Base, Draft: p.Draft,
 	})
 	return Pulled{item.Key.Number, item.URL, opened}, err
+}
+
+// pullOf reads the item if it is a pull request from the branch. People may have retargeted
+// or closed it since the work began: it stays so, and no other one is opened beside it.
+func (d delivery) pullOf(ctx context.Context, branch string) (forge.Item, bool, error) {
+	if d.Item.Kind != task.Pull {
+		return forge.Item{}, false, nil
+	}
+	item, err := d.on.Item(ctx, d.Item)
+	return item, !item.Fork && item.Head == branch, err
 }
 
 func performEditPull(ctx context.Context, d delivery, p EditPull) (any, error) {
@@ -300,6 +314,9 @@ func (d delivery) ownPull(ctx context.Context, verdict forge.Verdict) (bool, err
 }
 
 func performSetStatus(ctx context.Context, d delivery, p SetStatus) (any, error) {
+	if p.State == "" {
+		return nil, nil
+	}
 	return nil, d.on.SetStatus(ctx, d.Item.Repository, forge.CommitStatus{
 		Commit: p.Commit, Context: p.Context, State: p.State, Description: d.text.Title(p.Description).String(), URL: p.URL,
 	})

@@ -214,6 +214,8 @@ func (r *run) pullText(pull Pull, in room) string {
 	switch {
 	case r.Work.Cause == task.ReasonBaseConflict:
 		b.WriteString(baseConflictText(r.Work.Base, r.state.conflicts) + " ")
+	case r.Work.Commented():
+		b.WriteString("Somebody has commented on it. If it asks for no change, change nothing: it is answered with what you say when you finish. ")
 	case len(pull.Checks) == 0 || len(pull.Summaries)+len(pull.Threads) > 0:
 		b.WriteString("Reviewers asked for changes. ")
 	}

@@ -187,6 +187,7 @@ func TestCommentsThatNeverEnd(t *testing.T) {
 	}
 	world := phasetest.New(t, phasetest.Engine(t), scenario)
 	world.Adjust = func(options *phase.Options) {
+		options.Limits.Rounds = 3
 		options.AfterEntry = func(number int, kind task.EventKind) {
 			if phases := world.Phases(); kind == task.PhaseChanged && phases[len(phases)-1] == "verification/active" {
 				world.AddComment(phasetest.Comment{Author: "bob", Access: "write", Body: fmt.Sprintf("Comment after entry %d.", number)})

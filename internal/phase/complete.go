@@ -32,6 +32,8 @@ type completion struct {
 	// Moved says that others had pushed to the branch, and that the work continues on top
 	// of that.
 	Moved bool `json:"moved,omitempty"`
+	// Idle says that nothing was to be changed, and nothing was published.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // pullRequestText is what a model writes for the people who review the work.
@@ -70,6 +72,12 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	case verdict.conflicts():
 		outcome, err = r.fail(ctx, task.ReasonMergeConflict, r.fileNames(slices.Concat(verdict.Conflicts, verdict.Undecided)))
 		return outcome, false, err
+	case len(verdict.loses()) > 0:
+		outcome, err = r.fail(ctx, task.ReasonWorkLost, r.fileNames(verdict.loses()))
+		return outcome, false, err
+	case verdict.Idle:
+		outcome, err = r.answer(ctx)
+		return outcome, false, err
 	case !verdict.Changed:
 		outcome, err = r.fail(ctx, task.ReasonNothingChanged, r.lastText())
 		return outcome, false, err
@@ -81,14 +89,32 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	return outcome, r.state.returned, err
 }
 
-// mostRounds is how often execution begins at most: comments that never end do not keep a
-// run from its end.
-const mostRounds = 12
+// answer ends a run that was to change nothing: with what the model says, in the thread of the
+// comment that led to the run, or as the last comment if that is in none.
+func (r *run) answer(ctx context.Context) (Outcome, error) {
+	if err := r.begin(ctx, task.Complete); err != nil {
+		return Outcome{}, err
+	}
+	handed := completion{State: task.Done, Reason: task.ReasonCompleted, Text: pullRequestText{Summary: r.lastText()}, Idle: true}
+	if thread, found := r.Work.CommentThread(); found {
+		handed.Text.Replies = []ThreadReply{{Thread: thread, Text: handed.Text.Summary}}
+		if err := r.reply(ctx, handed.Text); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if err := r.append(ctx, task.Summed, Entry{Text: r.summarize(&handed, handed.Reason)}); err != nil {
+		return Outcome{}, err
+	}
+	if err := r.end(ctx, task.Complete, PhaseCompleted, handed); err != nil {
+		return Outcome{}, err
+	}
+	return r.handedOver()
+}
 
 // mayGoBack reports whether execution may go on once more for comments.
 func (r *run) mayGoBack() bool {
 	t := chat{run: r, name: string(task.Execution)}
-	return r.state.phase(task.Execution).begun < mostRounds && t.turnsLeft() > 0
+	return r.state.phase(task.Execution).begun < r.Limits.Rounds && t.turnsLeft() > 0
 }
 
 // lastLooks is how often the last look for comments is tried.
@@ -212,7 +238,7 @@ func (r *run) handedOver() (Outcome, error) {
 		return Outcome{}, err
 	}
 	return Outcome{State: handed.State, Reason: handed.Reason, Pull: handed.Pull,
-		Comment: r.doneComment(handed, verdict) + r.tooLate(), Summary: r.state.summary}, nil
+		Comment: strings.TrimSpace(r.doneComment(handed, verdict) + r.tooLate()), Summary: r.state.summary}, nil
 }
 
 // askPullRequestText has the model write to the reviewers. Without an answer that can be

@@ -2,6 +2,7 @@ package phase
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/messages"
@@ -34,6 +35,26 @@ type Work struct {
 	// Past is the journal of the run that goes on, oldest first; empty for a new
 	// one.
 	Past []task.Event
+}
+
+// Commented reports whether nothing but a comment is what a fix-up is for; see [task.OnlyComment].
+func (w Work) Commented() bool {
+	return w.Pull != nil && task.OnlyComment(w.Cause, w.Occasion, w.Pull.Summaries)
+}
+
+// CommentThread is the review thread of the comment that a fix-up was assigned for, if it is in
+// one.
+func (w Work) CommentThread() (id string, found bool) {
+	comment, _ := task.CommentOf(w.Occasion)
+	if w.Pull == nil || comment == "" {
+		return "", false
+	}
+	for _, thread := range w.Pull.Threads {
+		if slices.ContainsFunc(thread.Comments, func(c task.CommentEntry) bool { return c.ID == comment }) {
+			return thread.ID, true
+		}
+	}
+	return "", false
 }
 
 // ItemName is what the item of the work is called, or nothing if it has none.
@@ -245,10 +266,9 @@ type History interface {
 	// Changed reports whether a commit that Save has made has other files than the
 	// branch had when the run began, with what the base has got since. None has not.
 	Changed(ctx context.Context, saved string) (bool, error)
-	// Beyond names the files in which a commit that Save has made is not what the branch had
-	// when the run began with the base merged into it. Of the files with conflicts it names
-	// those that are gone, or just as the base has them. It is nil without a merge.
-	Beyond(ctx context.Context, saved string) ([]string, error)
+	// Lost names what others have done and a commit that Save has made has not, or the
+	// workspace if saved is empty.
+	Lost(ctx context.Context, saved string) (Lost, error)
 	// Files lists the files of a commit.
 	Files(ctx context.Context, commit string) ([]string, error)
 	// Changes names the files that differ between two commits.
@@ -260,6 +280,24 @@ type History interface {
 	Mixed(ctx context.Context, on, from string, names []string) (commit string, err error)
 	// Replaced makes a commit of the files of one, of which some have other contents.
 	Replaced(ctx context.Context, on string, contents map[string][]byte) (commit string, err error)
+}
+
+// Lost is work of others that is not in a commit.
+type Lost struct {
+	// Merge are files without conflicts that are not what the branch had when the run began
+	// with the base merged into it: they were changed besides. It is empty without a merge.
+	Merge []string
+	// Dropped are those of them that are gone, or just as the base has them, so that what the
+	// pull request did there is lost. Merge does not name these. Of the files with conflicts
+	// it names those that are just as the base has them, or gone as there.
+	Dropped []string
+	// Pushed are the files that lack lines, or all, of what others have pushed to the branch
+	// while the run went on. Of the files with conflicts it names those that are gone, or just
+	// as the work had them.
+	Pushed []string
+	// Tests are those of files with conflicts that a side had and the files do not have any
+	// more, each with its file. They are found by how they are written.
+	Tests []string
 }
 
 // Export is a folder with the files of a commit.

@@ -76,20 +76,47 @@ func (r *run) mergeFirst(ctx context.Context) error {
 	return r.merge(ctx, r.Repository.Merge)
 }
 
-// lookBeyondMerge finds what a run that is to merge the base has changed besides: work of the
-// pull request must not be lost in a merge without a word.
-func (r *run) lookBeyondMerge(ctx context.Context, verdict *Verdict) error {
-	if r.Work.Cause != task.ReasonBaseConflict {
-		return nil
+// Of is the part of it that counts for a task: one that is to merge the base changes nothing
+// else, and others change what they are asked to.
+func (l Lost) Of(work Work) Lost {
+	if work.Cause != task.ReasonBaseConflict {
+		l.Merge, l.Dropped = nil, nil
 	}
-	names, err := r.Repository.Beyond(ctx, verdict.Commit)
+	return l
+}
+
+// Refused names what is not published as it is. A file that was changed besides a merge is: it
+// may have to be, for both sides to work. That a request asks to remove tests is for the one to
+// say who compares the work with it.
+func (l Lost) Refused() []string { return slices.Concat(l.Dropped, l.Pushed, l.Tests) }
+
+// lookForLosses finds what others have done and the work has not: nothing of theirs must be lost
+// without a word.
+func (r *run) lookForLosses(ctx context.Context, verdict *Verdict) error {
+	lost, err := r.Repository.Lost(ctx, verdict.Commit)
 	if err != nil {
-		return fmt.Errorf("compare with a merge of the base: %w", err)
+		return fmt.Errorf("compare with the work of others: %w", err)
 	}
-	if len(names) > 0 {
-		verdict.finding(beyondMerge, "", "", names)
+	lost = lost.Of(r.Work)
+	for _, one := range []struct {
+		kind  string
+		names []string
+	}{{beyondMerge, lost.Merge}, {branchLost, lost.Dropped}, {pushLost, lost.Pushed}, {testsLost, lost.Tests}} {
+		if len(one.names) > 0 {
+			verdict.finding(one.kind, "", "", one.names)
+		}
 	}
 	return nil
+}
+
+// loses names what of the work of others is not in the work, and nothing explains.
+func (v *Verdict) loses() (names []string) {
+	for _, finding := range v.Findings {
+		if finding.Because == "" && (finding.Kind == branchLost || finding.Kind == pushLost || finding.Kind == testsLost) {
+			names = append(names, finding.Names...)
+		}
+	}
+	return names
 }
 
 // MostMoved is how often the work is put on top of what others have pushed.
@@ -119,7 +146,7 @@ func (r *run) takeBranch(ctx context.Context, t *chat) error {
 // MovedText is what a model is told when others have pushed to the branch, for the time with
 // the number. Conflicts are files.
 func MovedText(time int, conflicts []string) string {
-	text := fmt.Sprintf("Push %d of others to the branch: somebody has pushed to it while you worked. Their commits are kept, and your work was put on top of them. Look at what they did, and see to it that your work still fits.", time)
+	text := fmt.Sprintf("Push %d of others to the branch: somebody has pushed to it while you worked. Their commits are kept, and your work was put on top of them; in a shell, HEAD is what they pushed. Look at what they did, keep their lines, and see to it that your work still fits.", time)
 	if len(conflicts) > 0 {
 		text += "\n\n" + ConflictsText(conflicts)
 	}

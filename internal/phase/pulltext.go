@@ -194,6 +194,9 @@ func codeNames(all []string, most int) []string {
 // doneComment is what people are told at the end of a run that handed something
 // over.
 func (r *run) doneComment(handed completion, verdict Verdict) string {
+	if handed.Idle {
+		return r.idleComment(handed)
+	}
 	var said notice.Notice
 	if handed.Pull != nil {
 		said.Pull = cmp.Or(handed.Pull.URL, fmt.Sprintf("#%d", handed.Pull.Number))
@@ -214,6 +217,15 @@ func (r *run) doneComment(handed completion, verdict Verdict) string {
 		parts = append(parts, "**"+r.text("run.warnings")+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
 	}
 	return strings.Join(parts, "\n\n") + r.scriptedLine()
+}
+
+// idleComment is what people are told of a run that was to change nothing. What was said in a
+// thread is not said twice.
+func (r *run) idleComment(handed completion) string {
+	if len(handed.Text.Replies) > 0 {
+		return ""
+	}
+	return r.text("run.idle") + "\n\n" + tool.Shorten(strings.TrimSpace(handed.Text.Summary), 10_000) + r.scriptedLine()
 }
 
 // failureComment is what people are told when nothing could be handed over.
@@ -268,7 +280,7 @@ func (v *Verdict) trim() {
 func (r *run) attestation(verdict Verdict) *receipt.Verdict {
 	setup := r.state.setup
 	made := setup.Receipt
-	attested := receipt.Verdict{Passed: verdict.Passed, NotRun: verdict.Unrun, Environment: receipt.Environment{
+	attested := receipt.Verdict{Passed: verdict.Passed, NotRun: verdict.Unrun, NoTests: verdict.NoTests, Environment: receipt.Environment{
 		Name: cmp.Or(made.Environment, setup.Handover.EnvironmentName), Ready: setup.Handover.EnvironmentReady, Sandbox: made.Sandbox,
 		Image: made.Image, Identity: made.Identity, Snapshot: made.SnapshotKey, SetupCommands: made.SetupCommands,
 	}}

@@ -90,6 +90,7 @@ type Limits struct {
 	ReflectAfter int           // failed actions since the last reflection after which there is one; 1
 	ReflectRest  int64         // steps between two reflections at least; 3
 	Reflections  int           // at most in a run; 5; negative means none
+	Rounds       int           // how often execution begins at most; 12: comments that never end do not keep a run from its end
 	Repairs      int           // rounds of repair after verification; 2; negative means none
 	Saving       time.Duration // for saving the work when the run is cut off; 8 s
 }
@@ -98,7 +99,7 @@ func (l Limits) orDefaults() Limits {
 	for _, limit := range []struct {
 		value    *int
 		fallback int
-	}{{&l.SaveEvery, 1}, {&l.ReflectEvery, 20}, {&l.ReflectAfter, 1}, {&l.Reflections, 5}, {&l.Repairs, 2}} {
+	}{{&l.SaveEvery, 1}, {&l.ReflectEvery, 20}, {&l.ReflectAfter, 1}, {&l.Reflections, 5}, {&l.Rounds, 12}, {&l.Repairs, 2}} {
 		if *limit.value == 0 {
 			*limit.value = limit.fallback
 		}

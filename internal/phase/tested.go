@@ -62,6 +62,9 @@ const (
 	stillFails     = "still_fails" // a test that the request names
 	nothingShown   = "nothing_shown"
 	beyondMerge    = "beyond_merge" // of a run that is to merge the base and nothing else
+	branchLost     = "branch_lost"  // of such a run: what the pull request had is gone
+	pushLost       = "push_lost"    // of what others have pushed while the run went on
+	testsLost      = "tests_lost"   // in files with conflicts
 )
 
 // finding adds one to the verdict.
@@ -97,9 +100,17 @@ func (v *Verdict) explain(request string) {
 	}
 }
 
-// explicable reports whether a request may ask for it.
+// explicable reports whether a request may ask for it. No request asks to undo the work of
+// others: a model that quotes a few words of it must not decide about that.
 func (f TestFinding) explicable() bool {
-	return f.Kind != testsRewritten && (f.Kind != noReport || f.Before)
+	switch f.Kind {
+	case testsRewritten, branchLost, pushLost:
+		return false
+	case noReport:
+		return f.Before
+	default:
+		return true
+	}
 }
 
 // describe is the finding for a model.
@@ -115,8 +126,11 @@ func (f TestFinding) describe() string {
 		stillFails:     "Tests that the request names failed before and still fail",
 		nothingShown: "Nothing shows that the request is fulfilled: tests that failed before still fail, none of them was fixed, and no test fails without the change and passes with it. " +
 			"Fix what the request is about, or add such a test",
-		beyondMerge: "The base was to be merged, and nothing else. These files have no conflict and are not as the merge makes them, or had one and have nothing of the branch any more. " +
+		beyondMerge: "The base was to be merged, and nothing else. These files have no conflict and are not as the merge makes them. " +
 			"Put back what the pull request or people had there, unless it cannot work so",
+		branchLost: "The base was to be merged, and nothing else. These files are gone, or are just as one side had them. Put back what the other side, the pull request or the base, had there",
+		pushLost:   "Somebody has pushed to the branch while you worked, and these files lack what they did there. Put it back, and keep your own work",
+		testsLost:  "These tests were in files in which there were conflicts, and are not there any more. Put them back",
 	}[f.Kind]
 }
 

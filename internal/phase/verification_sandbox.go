@@ -319,9 +319,11 @@ func (r *run) testOnce(ctx context.Context, verdict *Verdict) error {
 		return err
 	}
 	projects := testable(setup.Receipt)
-	verdict.Unrun = unready(setup.Receipt)
+	if verdict.Unrun, err = r.unready(ctx, verdict, setup.Receipt, len(projects) == 0); err != nil {
+		return err
+	}
 	if len(projects) == 0 && verdict.Unrun == "" {
-		verdict.Unrun = "it is not known how the project's tests are run"
+		verdict.Unrun, verdict.NoTests = "it is not known how the project's tests are run", true
 	}
 	if len(projects) == 0 && setup.Build == nil {
 		return nil
@@ -411,18 +413,56 @@ func (r *run) testProjects(ctx context.Context, on *verificationSandbox, project
 	return runs, nil
 }
 
-// unready says which projects have tests that cannot be run.
-func unready(receipt environment.Receipt) string {
+// unready says which projects have tests that cannot be run. One that needs another image than
+// that of the run counts if the work changes something in it, or if there are no other tests.
+func (r *run) unready(ctx context.Context, verdict *Verdict, receipt environment.Receipt, alone bool) (string, error) {
 	var folders []string
 	for _, project := range receipt.Projects {
 		if !project.Ready && project.TestCommand != "" {
-			folders = append(folders, plainName(cmp.Or(project.Directory, ".")))
+			folders = append(folders, project.Directory)
 		}
 	}
-	if len(folders) == 0 {
-		return ""
+	without := receipt.LeftOut
+	if len(without) > 0 && !alone {
+		changes, err := r.Repository.Changes(ctx, verdict.before, verdict.Commit)
+		if err != nil {
+			return "", err
+		}
+		without = touchedOf(receipt, changes)
 	}
-	return "the environment is not ready for the projects in " + strings.Join(folders, ", ")
+	for _, project := range without {
+		folders = append(folders, project.Directory)
+	}
+	if len(folders) == 0 {
+		return "", nil
+	}
+	for i, folder := range folders {
+		folders[i] = plainName(cmp.Or(folder, "."))
+	}
+	slices.Sort(folders)
+	return "the environment is not ready for the projects in " + strings.Join(slices.Compact(folders), ", "), nil
+}
+
+// touchedOf are those of the left out projects whose tests the changes touch.
+func touchedOf(receipt environment.Receipt, changes []Change) []environment.Project {
+	all := slices.Clone(receipt.LeftOut)
+	for _, project := range receipt.Projects {
+		all = append(all, project.Project)
+	}
+	var names []string
+	for _, change := range changes {
+		// A file of no project, such as a changelog, is no reason to say that a project was not
+		// tested: it may be of use to all, and that is tested in those that are ready.
+		if slices.ContainsFunc(all, func(p environment.Project) bool { return p.Holds(change.Name) }) {
+			names = append(names, change.Name)
+		}
+	}
+	touched := environment.Touched(all, names)
+	return slices.DeleteFunc(slices.Clone(receipt.LeftOut), func(p environment.Project) bool {
+		return !slices.ContainsFunc(touched, func(one environment.Project) bool {
+			return one.Directory == p.Directory && one.EnvironmentType == p.EnvironmentType
+		})
+	})
 }
 
 // testable are the projects whose tests are run: those that are ready, without those that

@@ -1,8 +1,12 @@
 package phase_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,8 +23,9 @@ import (
 type numbered struct {
 	sandbox.Engine
 	started atomic.Int64
-	last    int64 // that can be started; 0 for all
-	dies    bool  // the first one is gone when the model uses it
+	last    int64     // that can be started; 0 for all
+	dies    bool      // the first one is gone when the model uses it
+	code    task.Code // of the error of those that cannot be started; Unavailable if it is empty
 }
 
 // dying is a sandbox that is gone after its set-up.
@@ -37,7 +42,7 @@ func (d dying) Run(ctx context.Context, command sandbox.Command) (sandbox.Result
 func (n *numbered) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	number := n.started.Add(1)
 	if n.last != 0 && number > n.last {
-		return nil, task.Errorf(task.NotReady, "no sandbox can be started any more")
+		return nil, task.Errorf(cmp.Or(n.code, task.Unavailable), "no sandbox can be started any more")
 	}
 	spec.Env = maps.Clone(spec.Env)
 	spec.Env["SANDBOX"] = strconv.FormatInt(number, 10)
@@ -122,6 +127,20 @@ func TestNoSandboxForTheVerdict(t *testing.T) {
 	}
 }
 
+// A machine that has no sandboxes any more says nothing about the work: the run can be carried on
+// elsewhere.
+func TestMachineWithoutSandboxes(t *testing.T) {
+	t.Parallel()
+	for last, dies := range map[int64]bool{1: false, 2: true} {
+		world, engine := numberedWorld(t, "exit 0\n", last)
+		engine.dies, engine.code = dies, task.NotReady
+		outcome, err := world.Run(t.Context())
+		if _, unusable := errors.AsType[*sandbox.UnusableError](err); !unusable || outcome.State != "" || len(world.Pulls()) != 0 {
+			t.Errorf("after %d sandboxes: %+v, %v, pull requests %+v", last, outcome, err, world.Pulls())
+		}
+	}
+}
+
 // A sandbox that is lost in the middle and cannot be made again is told to people, in a
 // comment and where the work is handed over.
 func TestASandboxThatIsLostForGood(t *testing.T) {
@@ -141,5 +160,57 @@ func TestASandboxThatIsLostForGood(t *testing.T) {
 		if !strings.Contains(text, lost) || !strings.Contains(text, "no sandbox can be started any more") {
 			t.Errorf("%s do not say that it was lost:\n%s", place, text)
 		}
+	}
+}
+
+// imaged is an engine that makes its sandboxes from images, each of which is for one language.
+type imaged struct{ sandbox.Engine }
+
+func (i imaged) Capabilities() sandbox.Capabilities {
+	capabilities := i.Engine.Capabilities()
+	capabilities.Images = true
+	return capabilities
+}
+
+// Tests of a project that needs another image are not run. That is said when the work touches
+// them, or when there are no others: a repository that has tests is not one without.
+func TestProjectsOfAnotherImage(t *testing.T) {
+	t.Parallel()
+	const (
+		header = "A repository of two languages.\n-- scenario.yaml --\ntitle: add.sh gives a wrong result\nbody: It should add.\n-- repo/add.sh --\necho $(($1 - $2))\n"
+		other  = "-- repo/api/go.mod --\nmodule example.com/api\n\ngo 1.24\n-- repo/api/api_test.go --\npackage api\n"
+		tests  = "-- repo/test.sh --\n[ $(sh add.sh 2 2) = 4 ]\n"
+		work   = "-- work/add.sh --\necho $(($1 + $2))\n"
+	)
+	for name, one := range map[string]struct {
+		archive string
+		noTests bool
+		unrun   string
+	}{
+		"not touched":    {header + tests + other + work, false, ""},
+		"touched":        {header + tests + other + work + "-- work/api/api.go --\npackage api\n", false, "not ready for the projects in api"},
+		"no other tests": {header + other + work, false, "not ready for the projects in api"},
+		"no tests":       {header + work, true, "not known how"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "scenario.txtar")
+			if err := os.WriteFile(file, []byte(one.archive), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			scenario, err := phasetest.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			world := phasetest.New(t, phasetest.Engine(t), scenario)
+			world.Adjust = func(options *phase.Options) { options.Setup.Engine = imaged{options.Setup.Engine} }
+			if _, err := world.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := world.Verdict()
+			if got.NoTests != one.noTests || !strings.Contains(got.Unrun, one.unrun) || one.unrun == "" && (got.Unrun != "" || len(got.Tests) != 1) {
+				t.Errorf("the verdict is %+v", got)
+			}
+		})
 	}
 }

@@ -35,13 +35,18 @@ type Verdict struct {
 	// reason that is not the work's.
 	Untested bool `json:"untested,omitempty"`
 	// Changed is false when the run has changed nothing.
-	Changed   bool          `json:"changed"`
+	Changed bool `json:"changed"`
+	// Emptied says that the run has taken back all that the pull request does, which counts
+	// as no change.
+	Emptied   bool          `json:"emptied,omitempty"`
+	Idle      bool          `json:"idle,omitempty"`          // nothing was to be changed
 	Conflicts []string      `json:"conflicts,omitempty"`     // files with marks of a merge in them
 	Undecided []string      `json:"undecided,omitempty"`     // files with conflicts that cannot be marked, of which the model was not told
 	TooLarge  string        `json:"too_large,omitempty"`     // files that no commit can have
 	Build     *TestOutcome  `json:"build,omitempty"`         // nil if there is nothing to build
 	Tests     []TestOutcome `json:"project_tests,omitempty"` // of each project; none if they could not be run
 	Unrun     string        `json:"unrun,omitempty"`         // why tests were not run
+	NoTests   bool          `json:"no_tests,omitempty"`      // because none are known
 	// TestFiles are files of the change that are tests or say how they are run.
 	TestFiles []string `json:"test_files,omitempty"`
 	// Findings are what the change does to tests.
@@ -119,12 +124,27 @@ func (r *run) verify(ctx context.Context) error {
 		return err
 	}
 	verdict.Again = !verdict.Passed && !verdict.Untested && r.repairs() < r.Limits.Repairs && last.Reason == task.ReasonCompleted && !r.failsAgainOnTests(verdict)
+	if verdict.Idle = last.Reason == task.ReasonCompleted && r.idle(verdict); verdict.Idle {
+		verdict.Again = false
+	}
 	status := PhaseCompleted
 	if !verdict.Passed {
 		status = PhaseFailed
 	}
 	return r.end(ctx, task.Verification, status, verdict)
 }
+
+// idle reports whether it is right that nothing was changed: a comment led to the run, and the
+// model, which was told that it has changed nothing, says again that the comment asks for no
+// change.
+func (r *run) idle(verdict Verdict) bool {
+	var before Verdict
+	return r.Work.Commented() && verdict.untouched() && r.repairs() > 0 &&
+		r.state.outcome(task.Verification, &before) == nil && before.untouched()
+}
+
+// untouched reports whether the run has left everything as it was.
+func (v *Verdict) untouched() bool { return !v.Changed && !v.Emptied && v.TooLarge == "" }
 
 // repairs is how many verifications in a row have found something that was to be fixed. What
 // people say in between makes it other work.
@@ -183,7 +203,7 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 		return fmt.Errorf("look whether anything has changed: %w", err)
 	}
 	if r.Work.Pull != nil && len(diff.Files) == 0 {
-		verdict.Changed = false // nothing would be left of the pull request
+		verdict.Changed, verdict.Emptied = false, verdict.Changed // nothing would be left of the pull request
 	}
 	verdict.Conflicts, verdict.Placeholders = inspect(diff.Text)
 	if verdict.Conflicts, err = r.unresolved(ctx, verdict.Commit, diff, verdict.Conflicts); err != nil {
@@ -202,7 +222,7 @@ func (r *run) facts(ctx context.Context, verdict *Verdict) error {
 	if err := r.runTests(ctx, verdict); err != nil {
 		return err
 	}
-	return r.lookBeyondMerge(ctx, verdict) // running tests begins with no findings
+	return r.lookForLosses(ctx, verdict) // running tests begins with no findings
 }
 
 // compare holds a run of the tests against the baseline. Without one, whatever
@@ -449,5 +469,9 @@ func (r *run) sendFindings(ctx context.Context, t *chat) error {
 	if verdict.Passed {
 		return nil
 	}
-	return t.send(ctx, fmt.Sprintf("Verification %d has found what is not good yet:\n%s\n\nFix it, then call finish again.", verdict.Round, verdict.describe()))
+	text := fmt.Sprintf("Verification %d has found what is not good yet:\n%s", verdict.Round, verdict.describe())
+	if r.Work.Commented() && verdict.untouched() {
+		text += "\nIf the comment asks for no change, that is right: call finish with a short answer to its author as the summary, in their language."
+	}
+	return t.send(ctx, text+"\n\nFix it, then call finish again.")
 }

@@ -26,6 +26,7 @@ type Verdict struct {
 	Environment Environment `json:"environment"`
 	Projects    []Project   `json:"projects,omitempty" maxItems:"50"`
 	NotRun      string      `json:"notRun,omitempty" doc:"Why tests were not run" maxLength:"1000"`
+	NoTests     bool        `json:"noTests,omitempty" doc:"Tests were not run because the repository has none that are known"`
 	Findings    []string    `json:"findings,omitempty" doc:"What else is wrong with the work" maxItems:"200"`
 	// Cut counts what was left out because it was too much.
 	Cut int `json:"cut,omitempty" minimum:"0" doc:"How many commands, names and findings were left out"`

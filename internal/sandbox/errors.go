@@ -66,3 +66,24 @@ type reasonError struct {
 func (e reasonError) Is(target error) bool { return target == e.reason }
 
 func (e reasonError) Unwrap() error { return e.error }
+
+// UnusableError says that no sandbox can be had on this machine, whatever is to run in it: the
+// engine is missing or does not answer, the image cannot be had, or there is no room or memory
+// left for it.
+type UnusableError struct {
+	Err error
+}
+
+func (e *UnusableError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error of the engine.
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// StartError makes an [*UnusableError] of an error of [Engine.Start] that is about the machine,
+// and returns others as they are.
+func StartError(err error) error {
+	if task.CodeOf(err) != task.NotReady && !IsExhausted(err) {
+		return err
+	}
+	return &UnusableError{Err: err}
+}

@@ -34,6 +34,9 @@ type Engine interface {
 	Snapshots(ctx context.Context) ([]Snapshot, error)
 	// RemoveSnapshot removes a snapshot. One that is not there is not an error.
 	RemoveSnapshot(ctx context.Context, key string) error
+	// Sweep removes what no sandbox can use: what was being kept or removed when a program
+	// ended, and what belongs to other versions of this one. It is called now and then.
+	Sweep(ctx context.Context) error
 }
 
 // Capabilities are how the sandboxes of an engine differ for who uses them. Ask for

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -105,7 +106,8 @@ func ListAgents(ctx context.Context, from AgentStore) ([]wire.Agent, error) {
 	agents := make([]wire.Agent, 0, len(found))
 	for _, a := range found {
 		shown := wire.Agent{ID: a.Token, Name: a.Name, EnrolledAt: a.EnrolledAt, SeenAt: unlessZero(a.SeenAt), RevokedAt: unlessZero(a.RevokedAt), Tasks: []wire.AgentTask{},
-			Condition: wire.Condition{Unable: string(a.Unable), Detail: a.Detail}}
+			Condition:  wire.Condition{Unable: string(a.Unable), Detail: a.Detail},
+			UnableText: messages.Reason(task.English, a.Unable), Fix: messages.Fix(task.English, a.Unable)}
 		for _, t := range running {
 			if holds(a, t) {
 				shown.Tasks = append(shown.Tasks, wire.AgentTask{Task: string(t.ID), Item: t.Key.String(), Role: string(t.Role)})

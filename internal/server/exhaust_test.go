@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test waits for what is to happen at once.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // serve runs a server with webhooks on an address of its own.
 func serve(t *testing.T, database store.Store, bodyTimeout time.Duration) string {

@@ -174,7 +174,7 @@ func (p *plant) await(t testing.TB, wanted func(forge.Delivery) bool) {
 			if wanted(delivery) {
 				return
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("Gitea did not send the webhook")
 		}
 	}
@@ -183,7 +183,7 @@ func (p *plant) await(t testing.TB, wanted func(forge.Delivery) bool) {
 // awaitTrust waits until every event that tells of the item was delivered.
 func (p *plant) awaitTrust(t testing.TB, key task.Key) {
 	t.Helper()
-	again, late := time.NewTicker(20*time.Millisecond), time.NewTimer(time.Minute)
+	again, late := time.NewTicker(20*time.Millisecond), time.NewTimer(5*time.Minute)
 	defer again.Stop()
 	defer late.Stop()
 	for {

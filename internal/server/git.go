@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/mirror"
@@ -18,8 +17,8 @@ type GitStore interface {
 
 // Git serves the mirrors to whoever holds the lease of a task. People may fetch what
 // the task has made, with a token that lets them see it.
-func Git(mirrors *mirror.Mirrors, known GitStore, now func() time.Time) http.Handler {
-	leases := access.Leases{Store: known, Now: now}
+func Git(mirrors *mirror.Mirrors, known GitStore) http.Handler {
+	leases := access.Leases{Store: known}
 	return mirrors.Handler(func(ctx context.Context, id task.ID, token string) (mirror.Holder, error) {
 		_, _, isLease := access.ParseLeaseToken(token)
 		held, err := leases.Check(ctx, token)

@@ -125,7 +125,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 		Verdicts: verdicts.Reader{Own: database}, Steering: steering, Now: c.now,
 	}
 	c.hands = broker.NewHandOut(broker.HandOutOptions{
-		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Events: database, Labels: names,
+		Leases: database, Known: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 3, Events: database, Labels: names, Outbox: database,
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: c.now, OutboxChanged: sender.Wake, Log: log,
 	})
 	c.intake = intake.New(intake.Options{
@@ -141,7 +141,7 @@ func newCounter(t testing.TB, database store.Store, on forge.Forge, bot string, 
 	t.Cleanup(c.intake.Stop)
 	answering := server.New(server.Options{
 		Store: database, Log: log, Metrics: new(metrics.Registry), Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
-		HandOut: c.hands, Git: server.Git(mirrors, database, c.now),
+		HandOut: c.hands, Git: server.Git(mirrors, database),
 	})
 	web := httptest.NewServer(answering)
 	t.Cleanup(web.Close)
@@ -401,7 +401,7 @@ func eventually(t testing.TB, is func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	end := time.After(time.Minute)
+	end := time.After(5 * time.Minute)
 	for !is() {
 		select {
 		case <-ticker.C:

@@ -1,17 +1,16 @@
 package server
 
 import (
-	"context"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// readyTimeout is how long the database has to answer for the server to count
-// as ready.
-const readyTimeout = 2 * time.Second
+func (s *Server) registerHealth(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /readyz", s.ready)
+}
 
 // health says that the process is alive. It asks nothing of anything else, so
 // that a database that is down does not get the server restarted.
@@ -25,10 +24,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-	defer cancel()
-	if err := s.store.Ping(ctx); err != nil {
-		s.writeProblem(w, r, task.Wrap(task.DatabaseDown, err, "the database does not answer"))
+	if err := s.readiness.err(r.Context()); err != nil {
+		s.writeProblem(w, r, err)
 		return
 	}
 	s.writeOK(w, r)

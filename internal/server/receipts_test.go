@@ -119,7 +119,7 @@ func TestPublishedWorkHasAReceipt(t *testing.T) {
 }
 
 // The verdict is a commit status on what was published, once, with a link to the task. It is
-// a success when tests were run and passed, and nothing else is.
+// a success when tests were run and passed, or when there are none and the build did.
 func TestTheVerdictIsACommitStatus(t *testing.T) {
 	t.Parallel()
 	change := func(do func(*receipt.Verdict)) *receipt.Verdict {
@@ -141,11 +141,18 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 		"the command failed, and no test is named": {change(func(v *receipt.Verdict) {
 			v.Projects[0].Runs[0].ExitCode, v.Projects[0].Runs[0].Compared = 2, true
 		}), forge.StatusFailure, "The test command failed"},
-		"did not pass":     {change(func(v *receipt.Verdict) { v.Passed = false }), forge.StatusFailure, "did not pass"},
-		"tests not run":    {change(func(v *receipt.Verdict) { v.NotRun = "there are none @everyone" }), forge.StatusFailure, "Not tested: there are none"},
-		"only a build":     {change(func(v *receipt.Verdict) { v.Projects[0].Runs[0].Kind = receipt.BuildRun }), forge.StatusFailure, "Not tested"},
-		"no environment":   {change(func(v *receipt.Verdict) { v.Environment.Ready = false }), forge.StatusFailure, "Not tested"},
-		"nothing verified": {nil, forge.StatusFailure, "nothing was verified"},
+		"did not pass":   {change(func(v *receipt.Verdict) { v.Passed = false }), forge.StatusFailure, "did not pass"},
+		"tests not run":  {change(func(v *receipt.Verdict) { v.NotRun = "there are none @everyone" }), forge.StatusFailure, "Not tested: there are none"},
+		"only a build":   {change(func(v *receipt.Verdict) { v.Projects[0].Runs[0].Kind = receipt.BuildRun }), forge.StatusFailure, "Not tested"},
+		"no environment": {change(func(v *receipt.Verdict) { v.Environment.Ready = false }), forge.StatusFailure, "Not tested"},
+		"no tests are known, and it is built": {change(func(v *receipt.Verdict) {
+			v.NoTests, v.NotRun, v.Projects[0].Runs[0].Kind = true, "it is not known how", receipt.BuildRun
+		}), forge.StatusSuccess, "No tests were found; the build passed"},
+		"no tests are known, and the build fails as before": {change(func(v *receipt.Verdict) {
+			v.NoTests, v.NotRun, v.Projects[0].Runs[0].Kind, v.Projects[0].Runs[0].ExitCode = true, "it is not known how", receipt.BuildRun, 1
+		}), forge.StatusFailure, "No tests were found, and the build fails"},
+		"no tests are known, and nothing to build": {change(func(v *receipt.Verdict) { v.NoTests, v.NotRun, v.Projects = true, "it is not known how", nil }), "", ""},
+		"nothing verified":                         {nil, forge.StatusFailure, "nothing was verified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,6 +174,9 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 			}
 			w.settle(t, task.Key{Forge: made.Key.Forge, Repository: made.Key.Repository, Kind: task.Pull, Number: pulled.Number})
 			statuses, err := w.forge.Checks(t.Context(), made.Key.Repository, pulled.Commit)
+			if test.state == "" && err == nil && len(statuses) == 0 {
+				return // nothing is said of it
+			}
 			if err != nil || len(statuses) == 0 {
 				t.Fatalf("the statuses are %v, %v", statuses, err)
 			}

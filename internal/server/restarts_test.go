@@ -37,7 +37,7 @@ func TestRestartedAgent(t *testing.T) {
 	eventually(t, func() bool { return c.hands.Waiting() == 1 })
 	must(t, c.agent().Restarted(t.Context(), []string{"dead", "", "unheard of"}))
 	holds := func(a *wire.Assignment) error {
-		return c.store.Holds(t.Context(), task.ID(a.TaskID), a.Generation, access.Hash(a.Lease.Token), time.Now())
+		return c.store.Holds(t.Context(), task.ID(a.TaskID), a.Generation, access.Hash(a.Lease.Token))
 	}
 	if err := holds(dead); task.CodeOf(err) != task.LeaseLost {
 		t.Errorf("the process that has ended has its lease: %v", err)

@@ -76,7 +76,7 @@ type (
 // runStore is what the operations on runs need of the database besides what [broker.Runs]
 // has.
 type runStore interface {
-	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
+	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte) error
 	SpentFor(ctx context.Context, id string) (task.ID, error)
 }
 
@@ -228,7 +228,7 @@ func (a runsAPI) end(ctx context.Context, held broker.Lease, input *resultInput)
 // reviewed stores the result of a review task while the lease is held, before the run
 // ends. If it fails, the run does not end.
 func (a runsAPI) reviewed(ctx context.Context, held broker.Lease, result wire.Result) error {
-	if err := a.store.Holds(ctx, held.ID, held.Generation, held.TokenHash, a.now()); err != nil {
+	if err := a.store.Holds(ctx, held.ID, held.Generation, held.TokenHash); err != nil {
 		return err
 	}
 	if err := a.runs.MayFinish(ctx, held); err != nil {

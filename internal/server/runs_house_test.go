@@ -106,6 +106,9 @@ type workshop struct {
 	logged     *lockedBuffer
 }
 
+// workshopAttempts is how many attempts a task has.
+const workshopAttempts = 3
+
 func (w *workshop) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
 
 // pass lets time pass, for everyone but the database.
@@ -181,7 +184,8 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	own := func(_ task.Forge, login string) bool { return task.SameLogin(strings.TrimSuffix(login, "[bot]"), bot) }
 	words := &broker.StatusText{
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }, Language: "auto", Snapshots: w.snapshots,
-		GitURL: func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
+		GitURL:  func(id task.ID) string { return "https://toryo.example/git/" + string(id) + ".git" },
+		GitKept: 30 * 24 * time.Hour, Now: w.now,
 	}
 	rights := items.NewRights(map[task.Forge]forge.Reader{task.Gitea: w.forge}, w.now)
 	w.steering = &items.Steering{Accept: cmp.Or(set.accept, items.FromAll), Access: rights.Access, Log: logger}
@@ -193,7 +197,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Disabled: set.silent, Now: w.now, Log: logger,
 	})
 	w.runs = broker.NewRuns(broker.RunOptions{
-		Receipts: receipts, Comments: w.talk,
+		Receipts: receipts, Comments: w.talk, MaxAttempts: workshopAttempts,
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Changes: w.changes, Notifier: w.notifier, Status: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]items.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,

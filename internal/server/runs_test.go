@@ -9,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -221,6 +222,53 @@ func TestALeasePublishesItsOwnBranchOnly(t *testing.T) {
 	}
 }
 
+// What is done on a pull request stays on it, whatever people have made of it meanwhile: another
+// one is not opened.
+func TestWorkOnAPullStaysThere(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*forge.Item){
+		"as it was":                  func(*forge.Item) {},
+		"retargeted":                 func(i *forge.Item) { i.Base = "release" },
+		"closed":                     func(i *forge.Item) { i.State = forge.Closed },
+		"merged":                     func(i *forge.Item) { i.State = forge.Merged },
+		"retargeted and then closed": func(i *forge.Item) { i.Base, i.State = "release", forge.Closed },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := onSQLite(t)
+			w.forge.SetBranch(repository, "feature", "c1")
+			pull, _, err := w.forge.OpenPull(t.Context(), repository, forge.PullPost{Head: "feature", Base: "main"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, _, err := w.store.Assign(t.Context(), store.NewTask{Key: pull.Key, Type: task.Development, Branch: "feature", Reason: task.ReasonChecksFailed}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, _ := w.claim(t, made.ID)
+			w.forge.Change(pull.Key, change)
+			want, err := w.forge.Item(t.Context(), pull.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pulled, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: "feature", Commit: "c2", Base: "main", Title: "t"})
+			if err != nil || pulled.Number != pull.Key.Number || pulled.Opened || pulled.URL != want.URL {
+				t.Errorf("%+v, %v", pulled, err)
+			}
+			if _, published := w.published.Load("feature"); !published {
+				t.Error("the work is not on the branch")
+			}
+			all, err := w.forge.List(t.Context(), forge.Query{Repository: repository, Kind: task.Pull})
+			if err != nil || slices.ContainsFunc(all, func(i forge.Item) bool { return i.Key != pull.Key }) {
+				t.Errorf("there are the pull requests %+v, %v", all, err)
+			}
+			if is, err := w.forge.Item(t.Context(), pull.Key); err != nil || is.State != want.State || is.Base != want.Base {
+				t.Errorf("the pull request is %+v, %v", is, err)
+			}
+		})
+	}
+}
+
 // Nor does a review publish anything, although the branch that it reads is its own; and
 // who changes the code does not review it.
 func TestARoleWritesWhatIsItsOwn(t *testing.T) {
@@ -299,5 +347,51 @@ func TestWhatWasSaidIsSaidOnceOverALoss(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("people were asked %d times", asked)
+	}
+}
+
+// A task that agents hand back because they cannot do it waits longer each time, says once why,
+// and fails with the last of its attempts, with what the agent says.
+func TestTaskThatAgentsCannotDoEnds(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Repair the gate")
+	reason := task.ReasonSandboxNotStarted
+	said := wire.Result{Outcome: "returned", Reason: string(reason), Comment: "The image x is not here."}
+	held, _ := w.claim(t, made.ID)
+	var before time.Duration
+	for attempt := 1; attempt <= workshopAttempts; attempt++ {
+		if attempt > 1 {
+			w.pass(2 * time.Hour)
+			held, _ = w.goOn(t, made.ID)
+		}
+		if err := held.Finish(t.Context(), said); err != nil {
+			t.Fatal(err)
+		}
+		is, err := w.store.Task(t.Context(), made.ID)
+		if err != nil || attempt == workshopAttempts {
+			if is.State != task.Failed || is.Reason != reason {
+				t.Errorf("in the end it is %+v, %v", is, err)
+			}
+			break
+		}
+		waits := is.ReadyAt.Sub(w.now())
+		if is.State != task.Queued || is.Reason != reason || is.Attempts != attempt || waits <= before {
+			t.Errorf("after %d attempts it is %+v, and waits %v after %v", attempt, is, waits, before)
+		}
+		before = waits
+	}
+	w.settle(t, made.Key)
+	waiting, failed := 0, 0
+	for _, comment := range w.comments(t, made.Key) {
+		if strings.Contains(comment.Body, messages.Fix(task.English, reason)) {
+			waiting++
+		}
+		if strings.Contains(comment.Body, said.Comment) {
+			failed++
+		}
+	}
+	if waiting != 1 || failed != 1 {
+		t.Errorf("it was said %d times that it waits, and %d times that it failed: %+v", waiting, failed, w.comments(t, made.Key))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/server/limit"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -40,7 +41,8 @@ type Store interface { //nolint:interfacebloat // it is the parts of the handler
 	runStore
 	pauseStore
 	sightingStore
-	Ping(ctx context.Context) error
+	store.Backlogs
+	TestWrite(ctx context.Context) error
 }
 
 // Options is what a server needs.
@@ -80,6 +82,8 @@ type Options struct {
 	BodyTimeout time.Duration
 	// TLS is how connections are encrypted; nil means that they are not.
 	TLS *tls.Config
+	// Checks are what /readyz tests besides the database.
+	Checks []Check
 	// Pages answers what no other part does; nil means that there are none.
 	Pages Pages
 }
@@ -110,6 +114,7 @@ type Server struct {
 	seen      *sightings
 	tls       *tls.Config
 	pages     Pages
+	readiness *readiness
 	api       huma.API
 	handler   http.Handler
 }
@@ -119,7 +124,7 @@ func New(options Options) *Server {
 	mux := http.NewServeMux()
 	s := &Server{
 		store:  options.Store,
-		leases: access.Leases{Store: options.Store, Now: options.Now},
+		leases: access.Leases{Store: options.Store},
 		audit:  access.Auditor{Store: options.Store, Now: options.Now, Log: options.Log},
 		now:    options.Now,
 
@@ -135,12 +140,14 @@ func New(options Options) *Server {
 		seen:      &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:       options.TLS,
 		pages:     options.Pages,
+		readiness: newReadiness(options),
 		api:       newAPI(mux, options.Version),
 	}
 	s.registerMe()
 	s.registerTasks()
 	s.registerReceipts(mux)
 	s.registerAgents(options.Now)
+	s.addGauges(options.Metrics)
 	s.registerOver()
 	if options.HandOut != nil {
 		handsOut{s, options.HandOut}.register()
@@ -167,11 +174,9 @@ func New(options Options) *Server {
 		mux.Handle("/git/", http.StripPrefix("/git", options.Git))
 	}
 	boundFields(s.api.OpenAPI())
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", options.Metrics)
+	s.registerHealth(mux)
 	mux.HandleFunc("/", s.otherPath)
-
 	observed := s.observe(newDurations(options.Metrics), s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
 	return s

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,8 +71,9 @@ func TestUnassigningStopsARun(t *testing.T) {
 			t.Fatalf("the agent hears %+v", signals)
 		}
 		w.wantState(t, made.ID, task.Running, task.ReasonClaimed) // until the agent has saved
-		w.pass(2500 * time.Millisecond)
-		if err := held.Finish(t.Context(), wire.Result{Outcome: "stopped", Kept: "abc123", CutAfter: 12}); err != nil {
+		w.pass(5 * time.Second)                                   // of ten that it has
+		kept := strings.Repeat("abc12", 8)
+		if err := held.Finish(t.Context(), wire.Result{Outcome: "stopped", Kept: kept, CutAfter: 12}); err != nil {
 			t.Fatal(err)
 		}
 		after := w.wantState(t, made.ID, task.Stopped, task.ReasonUnassigned)
@@ -79,13 +81,19 @@ func TestUnassigningStopsARun(t *testing.T) {
 		w.wantLabel(t, made.Key, task.Stopped)
 		w.wantComments(t, made.Key, "Stopped.")
 		said := w.comments(t, made.Key)[0].Body
-		for _, part := range []string{"the bot was unassigned", "2.", "`abc123`", "git fetch https://toryo.example/git/" + string(made.ID) + ".git " + task.WIPRef} {
+		for _, part := range []string{"the bot was unassigned", "`" + kept + "`", "git fetch https://toryo.example/git/" + string(made.ID) + ".git " + kept + "\n", w.now().AddDate(0, 0, 29).UTC().Format(time.DateOnly)} {
 			if !strings.Contains(said, part) {
 				t.Errorf("%q is not said in\n%s", part, said)
 			}
 		}
+		if !regexp.MustCompile(`It took ([5-9]|\d\d+)\.\d s`).MatchString(said) {
+			t.Errorf("how long it took is not said in\n%s", said)
+		}
 		if _, err := held.Renew(t.Context()); task.CodeOf(err) != task.LeaseLost {
 			t.Errorf("renewing after the stop: %v", err)
+		}
+		if want := w.now().AddDate(0, 0, 30).UTC().Format(time.DateOnly); after.KeptUntil.Format(time.DateOnly) != want {
+			t.Errorf("it is kept until %v, want %s", after.KeptUntil, want)
 		}
 		if after.Generation != made.Generation+1 {
 			t.Errorf("the stop is generation %d", after.Generation)
@@ -156,12 +164,12 @@ func TestAgentThatDoesNotAnswerAStop(t *testing.T) {
 		if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
 			t.Fatal(err)
 		}
-		w.pass(9 * time.Second)
+		w.pass(time.Second) // of ten that it has
 		if _, err := w.controller.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.wantState(t, made.ID, task.Running, task.ReasonClaimed)
-		w.pass(2 * time.Second)
+		w.pass(10 * time.Second)
 		if _, err := w.controller.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}

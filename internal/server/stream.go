@@ -68,7 +68,7 @@ func (s *Server) registerStream(notifier *broker.Notifier) {
 func (s *Server) stream(to huma.Context, notifier *broker.Notifier, id task.ID, after int64) error {
 	ctx, cancel := s.untilStop(to.Context())
 	defer cancel()
-	rung, stop := notifier.Listen(id)
+	rung, stop := notifier.ListenToJournal(id)
 	defer stop()
 	to.SetHeader("Content-Type", "text/event-stream")
 	to.SetHeader("Cache-Control", "no-store")

@@ -22,10 +22,6 @@ import (
 // largest, stops at 25 MB.
 const maxWebhook = 25 << 20
 
-// rememberDeliveries is how long a delivery is known as dealt with. GitHub lets
-// people send one again for three days.
-const rememberDeliveries = 7 * 24 * time.Hour
-
 // Webhook is one forge's side of the intake.
 type Webhook struct {
 	Signed forge.WebhookSigned
@@ -205,11 +201,4 @@ func (w *Webhooks) publish(delivery forge.Delivery) {
 		change.Checked = delivery.Commit
 	}
 	w.Changes.Publish(change)
-}
-
-// Prune forgets deliveries that nobody will send again. It is called now and
-// then.
-func (w *Webhooks) Prune(ctx context.Context) error {
-	_, err := w.Seen.PruneDeliveries(ctx, w.Now().Add(-rememberDeliveries))
-	return err
 }

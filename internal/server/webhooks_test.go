@@ -275,13 +275,6 @@ func TestFailedDeliveryMayComeAgain(t *testing.T) {
 		got[2].Event != "issues" || got[2].Repository != "o/n" {
 		t.Errorf("the last webhooks are %+v", got)
 	}
-	hooks.Now = func() time.Time { return time.Now().AddDate(0, 1, 0) }
-	if err := hooks.Prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if seen, err := hooks.Seen.DeliverySeen(t.Context(), task.GitHub, "1"); seen || err != nil {
-		t.Errorf("still known after a month: %v %v", seen, err)
-	}
 }
 
 // nowhere remembers no delivery.
@@ -291,7 +284,6 @@ func (nowhere) DeliverySeen(context.Context, task.Forge, string) (bool, error) {
 func (nowhere) RecordDelivery(context.Context, store.Delivery) (bool, error) {
 	return true, nil
 }
-func (nowhere) PruneDeliveries(context.Context, time.Time) (int, error) { return 0, nil }
 
 func (nowhere) DeliveredAbout(context.Context, string, time.Time) ([]string, error) { return nil, nil }
 

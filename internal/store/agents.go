@@ -26,6 +26,20 @@ type Agent struct {
 	Condition
 }
 
+// SilentAfter is for how long an agent that is there may not be heard of: it asks for a task,
+// or says that it is busy, every half minute, and when it was heard of is written down a
+// little later.
+const SilentAfter = 2 * time.Minute
+
+// Silent reports whether the agent was not heard of for too long. One that is new will be.
+func (a Agent) Silent(now time.Time) bool {
+	heard := a.SeenAt
+	if a.EnrolledAt.After(heard) {
+		heard = a.EnrolledAt
+	}
+	return now.Sub(heard) > SilentAfter
+}
+
 // Condition is whether an agent can take tasks, as it says itself.
 type Condition struct {
 	Unable task.Reason // why it takes no tasks; empty if it does
@@ -53,6 +67,4 @@ type Agents interface {
 	AgentIs(ctx context.Context, token string, condition Condition, at time.Time) error
 	// ListAgents returns all agents, the revoked ones too, oldest first.
 	ListAgents(ctx context.Context) ([]Agent, error)
-	// PruneEnrolments forgets leave that ran out before the given time.
-	PruneEnrolments(ctx context.Context, before time.Time) (int, error)
 }

@@ -73,6 +73,8 @@ type BoardFilter struct {
 	Label      string
 	Assignee   string
 	Head       string
+	// UpdatedSince leaves out items to which nothing happened since.
+	UpdatedSince time.Time
 }
 
 // BoardEvent is one entry of an item's timeline.

@@ -19,9 +19,6 @@ type Deliveries interface {
 	// recorded at the given time or later, each once. It knows no more than what was not
 	// pruned.
 	DeliveredAbout(ctx context.Context, subject string, since time.Time) ([]string, error)
-	// PruneDeliveries forgets what was recorded before the given time and
-	// returns how many that were.
-	PruneDeliveries(ctx context.Context, before time.Time) (int, error)
 	// AddReceived notes a webhook that came in, and forgets all but the newest of
 	// its forge: as many as given of those that were taken, and as many of the
 	// others, so that these cannot drive out those.

@@ -16,8 +16,10 @@
 //	Tokens, Agents    API tokens, hashed, and the agents that have them
 //	Notices, Elections, Clock what several servers on one database need
 //	Processes                 what is held by which process
+//	Restores          going on with a database that was restored from a backup
 //	Users, Sessions   who may sign in to the pages, and who has
 //	Audit             what people have done
+//	Retention         how long all of it is kept, and what it takes
 //
 // [Store] is all of them together: what an adapter implements, the suite tests and the
 // program opens. Every other package asks for one of the small interfaces, or names the

@@ -47,9 +47,13 @@ type Action struct {
 	Payload json.RawMessage
 	DueAt   time.Time
 
-	Sequence  int64 // of the item's actions
-	Status    ActionStatus
-	Attempts  int
+	Sequence int64 // of the item's actions
+	Status   ActionStatus
+	Attempts int
+	// Restored says that the task was in a backup from which the database was restored: what
+	// is written for it may have been written before, by a server that the database does not
+	// know of. Take sets it.
+	Restored  bool
 	LastError string
 	Reason    task.Reason     // why it was refused
 	Result    json.RawMessage // what the forge answered, as far as it matters
@@ -105,7 +109,4 @@ type ForgeCache interface {
 	CachedAnswer(ctx context.Context, key string) (CachedAnswer, error)
 	// CacheAnswer stores an answer in place of what was under its key.
 	CacheAnswer(ctx context.Context, answer CachedAnswer) error
-	// PruneAnswers forgets what was stored before the given time and returns how
-	// many answers that were.
-	PruneAnswers(ctx context.Context, before time.Time) (int, error)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -32,9 +31,6 @@ type Refs interface {
 	NewestRefs(ctx context.Context, id task.ID) (KeptRefs, error)
 	// RefsSince returns what was kept of a task after the position.
 	RefsSince(ctx context.Context, id task.ID, position int64) ([]KeptRefs, error)
-	// PruneRefs forgets those of the tasks that ended before the given time, and
-	// says how many tasks these were.
-	PruneRefs(ctx context.Context, before time.Time) (int, error)
 }
 
 // MostKept is how many bytes of packs are kept of one task at most.

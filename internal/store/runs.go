@@ -54,9 +54,9 @@ type Runs interface {
 	// LastEvent returns the last entry of a kind in the task's journal, or
 	// NotFound.
 	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
-	// RunActions returns the writes of a kind that a run has put into the outbox,
-	// whatever became of them, oldest first.
-	RunActions(ctx context.Context, id task.ID, generation int64, kind string) ([]Action, error)
+	// RunActions returns the writes of a kind that the runs of a task have put into the
+	// outbox in the generations from first to last, whatever became of them, oldest first.
+	RunActions(ctx context.Context, id task.ID, first, last int64, kind string) ([]Action, error)
 }
 
 // Halt is a stop or a pause that is wanted of a task and has not come about.

@@ -13,14 +13,22 @@ type Topic string
 // The topics.
 const (
 	// Anything may have happened: listening has begun, or has begun again after
-	// the connection was lost. Its notice has no subject.
+	// the connection was lost, or, on SQLite, another process has written. Its notice
+	// has no subject.
 	Anything Topic = ""
 	// TasksChanged is for every move of a task but a claim, and for what lets a
 	// task be handed out. Its subject is the task's id.
 	TasksChanged Topic = "tasks"
+	// WaitsChanged is for what lets no task be handed out, but changes what is said about
+	// tasks and what they wait for: a claim, another title or phase, a pause of everything,
+	// what an agent lacks. Its subject is the task's id, or empty if it is about no task.
+	WaitsChanged Topic = "waits"
 	// BellRung is for what those who wait for news of a task look at. Its subject is
 	// the task's id.
 	BellRung Topic = "bell"
+	// JournalGrew is for new entries in the journal of a task. Its subject is the task's
+	// id.
+	JournalGrew Topic = "journal"
 	// BoardChanged is for what happens on the built-in board. Its subject is the
 	// item's key as text.
 	BoardChanged Topic = "board"
@@ -34,7 +42,8 @@ type Notice struct {
 
 // Notices carries hints to every server on the database. A hint may come twice,
 // and those of the time in which a server was not connected do not come: then
-// [Anything] does. On SQLite they stay in the process.
+// [Anything] does. On SQLite they stay in the process: of what other processes do,
+// [Anything] tells within a second.
 type Notices interface {
 	// Notify sends a notice. Those about tasks and the board are sent by the
 	// store itself, with the change that they are about.

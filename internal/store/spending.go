@@ -46,8 +46,4 @@ type Spending interface {
 	// SpentFor returns the task that a call was reserved for, "" if for none;
 	// NotFound as for SettleSpend.
 	SpentFor(ctx context.Context, id string) (task.ID, error)
-	// PruneSpending forgets the single calls that were made before the given
-	// time and returns how many that were. What is spent stays as it is; only
-	// they can no longer be settled.
-	PruneSpending(ctx context.Context, before time.Time) (int, error)
 }

@@ -36,16 +36,29 @@ type Store interface {
 	Notices
 	Elections
 	Processes
+	Restores
 	Clock
 	Agents
+	Backlogs
 	Users
 	Sessions
 	Audit
+	Retention
 
+	// Counts says what the database was asked for through this store so far.
+	Counts() Counts
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
+	// TestWrite reports whether the database can be written, by writing.
+	TestWrite(ctx context.Context) error
 	// Close ends all connections. No other call may be made after it.
 	Close() error
+}
+
+// Counts is what a database was asked for.
+type Counts struct {
+	Statements int64
+	Rows       int64 // that were read
 }
 
 // Inspection is what an adapter sees of a database when it looks without changing

@@ -58,6 +58,9 @@ type Change struct {
 	// ReadyAt is when a task that goes back into the queue may be handed out
 	// again; zero leaves it as it is.
 	ReadyAt time.Time
+	// KeptUntil is until when people are told that they can fetch the work of a task that ends with the
+	// change; zero if they are not. An earlier promise for later stays.
+	KeptUntil time.Time
 	// LeaseOver, unless zero, is the moment at which the task's lease must be over;
 	// Conflict if it is held, because it was renewed.
 	LeaseOver time.Time
@@ -73,6 +76,7 @@ type Change struct {
 // TaskFilter narrows a listing. Zero fields do not narrow.
 type TaskFilter struct {
 	States       []task.State
+	Reasons      []task.Reason
 	Forge        task.Forge
 	Repository   string
 	Type         task.Type
@@ -169,9 +173,10 @@ type Leases interface {
 	// Renew extends a lease, and never shortens it. It fails with LeaseLost if the
 	// task is not running in that generation under that token.
 	Renew(ctx context.Context, id task.ID, generation int64, tokenHash []byte, until time.Time) error
-	// Holds reports, as nil or LeaseLost, whether the token holds the task's
-	// lease in that generation at the given moment.
-	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error
+	// Holds reports, as nil or LeaseLost, whether the token holds the task's lease in
+	// that generation. A lease that has run out is held until somebody ends it: while a
+	// full disk lets nobody renew or end leases, runs go on.
+	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte) error
 	// EndLeases makes the leases that were claimed for the processes run out, and
 	// returns the tasks, which are running still: for processes that have ended. Of
 	// those tokens none holds a task any more.
@@ -194,6 +199,9 @@ type Events interface {
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+	// EventsBefore returns the last events of a task, so many at most, whose position is less
+	// than the given one, in order.
+	EventsBefore(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	// LastFrom returns the last entry that a source has written, in any
 	// generation, or NotFound.
 	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)

@@ -52,9 +52,6 @@ type Sessions interface {
 	SessionUser(ctx context.Context, hash []byte, now time.Time) (User, error)
 	// EndSession removes a session. One that is not there is no error.
 	EndSession(ctx context.Context, hash []byte) error
-	// PruneSessions forgets what has expired at the given moment and returns how
-	// many sessions that were.
-	PruneSessions(ctx context.Context, now time.Time) (int, error)
 }
 
 // AuditEntry says who did what. It is written before the action, so that none is
@@ -69,7 +66,7 @@ type AuditEntry struct {
 }
 
 // Audit keeps what people have done. Entries are never changed but for their
-// outcome, and never removed.
+// outcome, and removed only by their age; see [Retention].
 type Audit interface {
 	// AddAudit stores an entry and returns it with its id.
 	AddAudit(ctx context.Context, e AuditEntry) (AuditEntry, error)

@@ -1,6 +1,8 @@
 package task
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"time"
 )
@@ -115,4 +117,14 @@ func FoldLogin(login string) string {
 		}
 		return r
 	}, login)
+}
+
+// TextMark begins what is left of the text of a comment when the text was kept for long
+// enough.
+const TextMark = "sha256:"
+
+// MarkOf is what is left of a text: its hash, by which the text is known again.
+func MarkOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return TextMark + hex.EncodeToString(sum[:])
 }

@@ -29,7 +29,7 @@ const (
 // Event is one entry of a task's journal. The run that writes it numbers its
 // entries 1, 2, 3… within its generation (Sequence), so that an entry that is
 // sent twice is stored once. Position is given by the store: 1, 2, 3… over the
-// whole life of the task, without gaps.
+// whole life of the task. There are gaps where entries were removed because of their age.
 type Event struct {
 	Task       ID
 	Generation int64

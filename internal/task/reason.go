@@ -18,6 +18,7 @@ const (
 	ReasonLeaseExpired      Reason = "lease_expired"
 	ReasonAgentGone         Reason = "agent_gone"
 	ReasonAgentRestarted    Reason = "agent_restarted"
+	ReasonRestored          Reason = "restored"
 	ReasonNotPrepared       Reason = "not_prepared"
 	ReasonNoBase            Reason = "nothing_to_start_from"
 	ReasonNoCommit          Reason = "commit_missing"
@@ -64,6 +65,33 @@ const (
 	ReasonNoModel      Reason = "no_model"
 )
 
+// The reasons for which an agent hands its task back and takes no others: those above that are
+// about its machine, and what the provider of its model says.
+const (
+	ReasonKeyRejected     Reason = "key_rejected"
+	ReasonModelUnknown    Reason = "model_unknown"
+	ReasonCreditUsedUp    Reason = "credit_used_up"
+	ReasonDiskNotWritable Reason = "disk_not_writable"
+)
+
+// The reasons for which an agent hands one task back and takes others. Unlike the ones above they
+// use up an attempt.
+const (
+	ReasonSandboxNotStarted Reason = "sandbox_not_started"
+	ReasonRoleModel         Reason = "model_of_role_fails"
+	ReasonTooLittleSpace    Reason = "too_little_disk_space"
+)
+
+// UnableReasons are all for which an agent takes no tasks.
+var UnableReasons = []Reason{ReasonNoSandbox, ReasonNoModel, ReasonKeyRejected, ReasonModelUnknown, ReasonCreditUsedUp, ReasonDiskNotWritable, ReasonAgentPaused}
+
+// The reasons for which a task is not begun: the account of the bot lacks a right.
+const (
+	ReasonNoPushRight    Reason = "no_right_to_push"
+	ReasonNoCommentRight Reason = "no_right_to_comment"
+	ReasonNoLabelRight   Reason = "no_right_to_label"
+)
+
 // The reasons for which a phase ends before its work is done.
 const (
 	ReasonModelLoops      Reason = "model_loops"
@@ -80,6 +108,7 @@ const (
 	ReasonNotVerified    Reason = "not_verified"
 	ReasonMergeConflict  Reason = "merge_conflict"
 	ReasonBranchMoved    Reason = "branch_moved"
+	ReasonWorkLost       Reason = "work_lost"
 	ReasonUnsafeChange   Reason = "unsafe_change"
 )
 
@@ -100,6 +129,15 @@ const (
 // AwaitsPeople reports whether a task that is paused for the reason goes on when people say
 // something on its item: the answer to a question, or what they think of a plan.
 func (r Reason) AwaitsPeople() bool { return r == ReasonAwaitingAnswer || r == ReasonAwaitingApproval }
+
+// LackOfRights are the reasons for which a task waits until somebody gives the bot a right.
+var LackOfRights = []Reason{ReasonNoPushRight, ReasonNoCommentRight, ReasonNoLabelRight}
+
+// UsesAttempt reports whether a task that was handed back for the reason is tried again later, and
+// as often as max_attempts says.
+func (r Reason) UsesAttempt() bool {
+	return r == ReasonSandboxNotStarted || r == ReasonRoleModel || r == ReasonTooLittleSpace
+}
 
 // FixUp reports whether a task that was assigned for the reason continues the work of a pull
 // request without anybody having assigned the bot to it.

@@ -77,6 +77,9 @@ type Task struct {
 	// Released says that the bot was seen off the item since the assignment, so
 	// that it being on the item is a new assignment.
 	Released bool
+	// KeptUntil is until when people were told that they can fetch what the task has pushed; zero if they
+	// were not.
+	KeptUntil time.Time
 }
 
 // The roles of items that no role label is on.
@@ -136,6 +139,10 @@ func (t *Task) CheckBranch(branch string) error {
 
 // WIPRef is where the work in progress of a task is, in the repository that it clones.
 const WIPRef = "refs/toryo/wip"
+
+// KeptRefs is where the work in progress of earlier assignments of a task is, each commit under its
+// own name. People were told that they can fetch it.
+const KeptRefs = "refs/toryo/kept/"
 
 // AwaitsPeople reports whether the task is paused until people say something: the answer to a
 // question of its run, or what they think of its plan.

@@ -167,3 +167,28 @@ func TestCodeIsFoundThroughWrapping(t *testing.T) {
 		t.Error("nil has no code; an error without one is internal")
 	}
 }
+
+// What was written is found in an occasion, also after the pull request was closed and opened
+// again. The ID of a review is not that of a comment.
+func TestCommentOf(t *testing.T) {
+	t.Parallel()
+	const at = "2026-11-16T09:30:00Z "
+	for occasion, want := range map[string]struct {
+		id      string
+		written bool
+	}{
+		at + "comment 5": {"5", true},
+		at + "comment 5 reopened 2026-11-16T10:00:00.5Z": {"5", true},
+		at + "body 5": {"", true},
+		at + "body 5 reopened 2026-11-16T10:00:00.5Z": {"", true},
+		at + "review 5": {},
+		at + "review 5 reopened 2026-11-16T10:00:00.5Z":  {},
+		at + "comment 5 assigned 2026-11-16T10:00:00.5Z": {},
+		at + "comment 5 base b1 head c1 round 1":         {},
+		"":                                               {},
+	} {
+		if id, written := CommentOf(occasion); id != want.id || written != want.written {
+			t.Errorf("%q: %q, %v", occasion, id, written)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package testfiles_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -211,6 +212,34 @@ func TestBuildLines(t *testing.T) {
 		}
 		if testfiles.IsBuildFile(one.name) != (one.want != nil) {
 			t.Errorf("%s", one.name)
+		}
+	}
+}
+
+// Tests are found by how they are declared.
+func TestDeclared(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a_test.go":     {"func TestA(t *testing.T) {\n\tt.Run(\"one\", f)\n}\nfunc helper() {}\nfunc FuzzB(f *testing.F) {}\n// func TestC(", []string{"FuzzB", "TestA", "one"}},
+		"test_a.py":     {"class TestX:\n    async def test_one(self):\n        pass\ndef test_two(): pass\ndef other(): pass\n", []string{"TestX", "test_one", "test_two"}},
+		"lib.rs":        {"#[test]\nfn adds() {}\n#[tokio::test(flavor = \"x\")]\n#[ignore]\nasync fn waits() {}\nfn no() {}\n", []string{"adds", "waits"}},
+		"ATest.java":    {"@Test\n@DisplayName(\"x\")\npublic void adds() throws Exception {\n}\nvoid no() {}\n", []string{"adds"}},
+		"A.kt":          {"@Test\nfun `adds two`() {}\n@Test fun one() = 1\n", []string{"`adds two`", "one"}},
+		"A.cs":          {"[Fact]\npublic async Task Adds()\n{\n}\n", []string{"Adds"}},
+		"a_spec.rb":     {"it 'adds' do\nend\ndef test_x\nend\n", []string{"adds", "test_x"}},
+		"ATest.php":     {"public function testAdds(): void {}\n", []string{"testAdds"}},
+		"a.test.tsx":    {"describe(\"sum\", () => {\n  it.each([1])('adds %s', f)\n  test(`more`, f)\n  it(\"isn't\", f)\n})\n", []string{"isn't", "more", "sum"}},
+		"a.bats":        {"@test \"adds\" {\n}\n", []string{"adds"}},
+		"test.sh":       {"test_add() {\n\tcheck test_sum 1 >test_output\n}\nfunction test_sub () { :; }\n  test_zero() (true)\ntest_add\nmy_test_x() { :; }\n", []string{"test_add", "test_sub", "test_zero"}},
+		"a_test.cc":     {"TEST_F(Sum,  Adds) {}\n", []string{"Sum, Adds"}},
+		"notes.md":      {"func TestA(", nil},
+		"empty_test.go": {"", nil},
+	} {
+		if got := testfiles.Declared(name, []byte(c.text)); !slices.Equal(got, c.want) {
+			t.Errorf("%s declares %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func screenshotFolder(t testing.TB) string {
 
 // untilPatience is how long a page may take to show what a test waits for. It only
 // matters to tests that fail.
-const untilPatience = time.Minute
+const untilPatience = 5 * time.Minute
 
 // Window is a person in front of a real browser.
 type Window struct {

@@ -31,7 +31,7 @@ const recent = 30 * 24 * time.Hour
 func (p *Pages) registerHome(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", p.page(access.Viewer, p.showHome))
 	mux.HandleFunc("GET /queue", p.page(access.Viewer, p.showQueue))
-	everything := func(*http.Request) (string, look, error) { return "tasks", p.tasksRevision, nil }
+	everything := func(*http.Request) (string, look, error) { return "tasks", p.whenHappened(p.tasksRevision, false), nil }
 	mux.HandleFunc("GET /live/tasks", p.changes(everything))
 }
 
@@ -42,6 +42,7 @@ type homeView struct {
 	spent                                                    store.Amount
 	budget                                                   Budget
 	waits                                                    []Wait
+	faults                                                   []Fault
 	since                                                    string
 }
 
@@ -51,6 +52,20 @@ type Wait struct {
 	Agent  string // the agent that the reason is about; empty if it is about all
 	Detail string // what that agent says is missing
 	Tasks  []task.Task
+}
+
+// Fault is something that the server needs and cannot use.
+type Fault struct {
+	Name   string // a key of messages: readiness.NAME
+	Detail string
+}
+
+// faults are those of now.
+func (p *Pages) faults(ctx context.Context) []Fault {
+	if p.Faults == nil {
+		return nil
+	}
+	return p.Faults(ctx)
 }
 
 // waits are those of tasks that are in the queue. Those that are paused have a list of
@@ -67,35 +82,31 @@ func (p *Pages) waits(ctx context.Context) ([]Wait, error) {
 
 // agentView is an agent that has a token or a task.
 type agentView struct {
-	name  string
-	seen  time.Time
-	tasks []task.Task
+	name   string
+	seen   time.Time
+	tasks  []task.Task
+	unable task.Reason // why it takes no tasks; empty if it does
+	detail string      // what it says is missing
 }
 
 func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	ctx := r.Context()
-	view := homeView{budget: p.Settings.Budget}
-	var err error
-	if view.since, err = p.tasksRevision(ctx); err != nil {
-		return nil, err
-	}
-	active, err := p.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Running, task.Paused}})
+	view := homeView{budget: p.Settings.Budget, faults: p.faults(ctx)}
+	now, err := p.readTasks(ctx)
 	if err != nil {
 		return nil, err
 	}
+	view.since, view.waits = now.revision, now.waits
 	ended, err := p.Store.ListTasks(ctx, store.TaskFilter{
 		States: []task.State{task.Done, task.Failed}, UpdatedSince: v.now.UTC().Truncate(24 * time.Hour),
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range append(active, ended...) {
+	for _, one := range append(now.active, ended...) {
 		view.sort(one)
 	}
 	if view.agents, err = p.agents(ctx, view.running); err != nil {
-		return nil, err
-	}
-	if view.waits, err = p.waits(ctx); err != nil {
 		return nil, err
 	}
 	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {
@@ -132,7 +143,7 @@ func (p *Pages) agents(ctx context.Context, running []task.Task) ([]agentView, e
 	var all []agentView
 	for _, one := range known {
 		if one.RevokedAt.IsZero() {
-			all = append(all, agentView{name: one.Name, seen: one.SeenAt})
+			all = append(all, agentView{name: one.Name, seen: one.SeenAt, unable: one.Unable, detail: one.Detail})
 		}
 	}
 	for _, one := range running {
@@ -199,9 +210,13 @@ func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
+	places := make(map[task.ID]int, len(turns))
+	for i, turn := range turns {
+		places[turn.Task] = i + 1
+	}
 	for _, one := range found {
 		if matches(one, view.search) {
-			row := queueRow{Task: one, place: 1 + slices.IndexFunc(turns, func(t Turn) bool { return t.Task == one.ID })}
+			row := queueRow{Task: one, place: places[one.ID]}
 			if row.place > 0 {
 				row.turn = turns[row.place-1]
 			}

@@ -157,6 +157,38 @@ func TestOddEntries(t *testing.T) {
 	}
 }
 
+// A journal whose old entries were removed is shown whole, and the page asks for nothing before it.
+func TestJournalThatWasTrimmed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	one := h.runningTask(t, 1, "x")
+	events := make([]task.Event, 3*journalPage)
+	for i := range events {
+		events[i] = task.Event{Task: one.ID, Generation: one.Generation, Source: task.FromAgent, Sequence: int64(i + 1), Kind: task.NoteTaken, At: time.Now(), Data: []byte(`{"text": "a note"}`)}
+	}
+	_, err := h.store.Append(t.Context(), events)
+	must(t, err)
+	_, err = h.store.Move(t.Context(), store.Change{Task: one.ID, Generation: one.Generation, Trigger: task.Finished, Reason: task.ReasonCompleted})
+	must(t, err)
+	vera := h.visitor(t, "vera")
+	if _, page := vera.get("/tasks/" + string(one.ID)); strings.Contains(page, `data-earliest="1"`) {
+		t.Error("all of a long journal is on the page")
+	}
+	for more := true; more; {
+		_, more, err = h.store.Prune(t.Context(), store.KeptJournals, time.Now().Add(time.Hour), 1000)
+		must(t, err)
+	}
+	_, page := vera.get("/tasks/" + string(one.ID))
+	if !strings.Contains(page, `data-earliest="1"`) || strings.Contains(page, "a note") {
+		t.Errorf("the page is\n%s", page)
+	}
+	_, steps, _ := strings.Cut(page, `id="journal"`)
+	steps, _, _ = strings.Cut(steps, "<aside>")
+	if !strings.Contains(steps, "<code>claimed</code>") {
+		t.Error("the first moves are not in the journal")
+	}
+}
+
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]string{

@@ -13,6 +13,47 @@ const defaultLook = 400 * time.Millisecond
 // page would.
 type look func(ctx context.Context) (revision string, err error)
 
+const (
+	// lookAnyway is how often the database is asked although nothing is known to have
+	// happened: that an agent is silent, for example, is no event.
+	lookAnyway = 10 * time.Second
+	// lookShare is how many times as long as a look takes there is none after it, so that
+	// one on many tasks that change all the time takes a bounded share of a processor.
+	lookShare = 9
+)
+
+// whenHappened asks the database only when something has happened since, and now and then
+// anyway. What it returns is for one goroutine.
+func (p *Pages) whenHappened(see look, onBoard bool) look {
+	if p.Happened == nil {
+		return see
+	}
+	count := func() [2]int64 {
+		tasks, board := p.Happened()
+		if !onBoard {
+			board = 0
+		}
+		return [2]int64{tasks, board}
+	}
+	var last string
+	var seen [2]int64
+	var ended time.Time
+	var took time.Duration
+	return func(ctx context.Context) (string, error) {
+		is, begun := count(), time.Now()
+		if since := begun.Sub(ended); last != "" && (since < lookShare*took || is == seen && since < lookAnyway) {
+			return last, nil
+		}
+		revision, err := see(ctx)
+		if err != nil {
+			return "", err
+		}
+		last, seen, ended = revision, is, time.Now()
+		took = ended.Sub(begun)
+		return revision, nil
+	}
+}
+
 // Wake returns a channel that has a value when it is time to look again. Whoever
 // no longer waits calls stop. It is a hint: we look now and then by ourselves.
 type Wake func() (woken <-chan struct{}, stop func())

@@ -48,10 +48,16 @@ type Options struct {
 	Order func(ctx context.Context) ([]Turn, error)
 	// Waits says why nobody takes tasks; nil means that nobody knows.
 	Waits func(ctx context.Context) ([]Wait, error)
+	// Faults says what the server needs and cannot use; nil means that nobody knows.
+	Faults func(ctx context.Context) []Fault
 	// Listen returns a channel that has a value after something happened to the
 	// task, or to any task for "". The caller calls stop when it no longer
 	// listens. Nil means that the database is looked at now and then instead.
 	Listen func(id task.ID) (rung <-chan struct{}, stop func())
+	// Happened is how often something has happened to tasks, besides what is in their
+	// journals, and on the board: live pages are looked at again when it has changed. Nil
+	// means that nobody counts.
+	Happened func() (tasks, board int64)
 	// Provider is where people can sign in besides with a password; nil means
 	// nowhere.
 	Provider access.Provider

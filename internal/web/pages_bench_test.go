@@ -58,7 +58,7 @@ func BenchmarkEventToScreen(b *testing.B) {
 			h := newHouse(b, func(o *Options) {
 				o.LookEvery = 0
 				if way == "notifier" {
-					o.Listen = notifier.Listen
+					o.Listen = notifier.ListenToJournal
 				}
 			})
 			b.Cleanup(notifier.Follow(h.store))

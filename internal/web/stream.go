@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,28 +112,39 @@ func (p *Pages) changes(name func(*http.Request) (string, look, error)) http.Han
 	})
 }
 
-// tasksRevision changes with every task that is under way or was lately.
-func (p *Pages) tasksRevision(ctx context.Context) (string, error) {
-	active, err := p.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Running, task.Paused}})
-	if err != nil {
-		return "", err
+// tasksNow is how the tasks are that are under way, and what they wait for.
+type tasksNow struct {
+	active   []task.Task
+	waits    []Wait
+	revision string // changes with every task that is under way or was lately
+}
+
+func (p *Pages) readTasks(ctx context.Context) (now tasksNow, err error) {
+	if now.active, err = p.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Running, task.Paused}}); err != nil {
+		return now, err
 	}
 	lately, err := p.Store.ListTasks(ctx, store.TaskFilter{UpdatedSince: p.Now().Add(-time.Minute)})
 	if err != nil {
-		return "", err
+		return now, err
 	}
 	sum := fnv.New64a()
-	for _, one := range append(active, lately...) {
+	for _, one := range slices.Concat(now.active, lately) {
 		_, _ = fmt.Fprint(sum, one.ID, one.Generation, one.State, one.Phase, one.Reason, one.Lease.Agent, one.Title, ";") // a hash takes everything
 	}
-	waits, err := p.waits(ctx)
-	if err != nil {
-		return "", err
+	if now.waits, err = p.waits(ctx); err != nil {
+		return now, err
 	}
-	for _, one := range waits {
+	for _, one := range now.waits {
 		_, _ = fmt.Fprint(sum, one.Reason, one.Agent, one.Detail, ";")
 	}
-	return fmt.Sprintf("%x", sum.Sum64()), nil
+	now.revision = fmt.Sprintf("%x", sum.Sum64())
+	return now, nil
+}
+
+// tasksRevision is the revision of all tasks.
+func (p *Pages) tasksRevision(ctx context.Context) (string, error) {
+	now, err := p.readTasks(ctx)
+	return now.revision, err
 }
 
 // itemRevision changes with an item of the board and the tasks for it.
@@ -171,10 +183,10 @@ func (p *Pages) listingRevision(repository string, kind task.ItemKind) look {
 func (p *Pages) registerBoardLive(mux *http.ServeMux) {
 	mux.HandleFunc("GET /live/board/{owner}/{name}/{kind}", p.changes(func(r *http.Request) (string, look, error) {
 		kind, err := kindOf(r)
-		return "listing " + repositoryOf(r) + " " + string(kind), p.listingRevision(repositoryOf(r), kind), err
+		return "listing " + repositoryOf(r) + " " + string(kind), p.whenHappened(p.listingRevision(repositoryOf(r), kind), true), err
 	}))
 	mux.HandleFunc("GET /live/board/{owner}/{name}/{kind}/{number}", p.changes(func(r *http.Request) (string, look, error) {
 		key, err := keyOf(r)
-		return "item " + key.String(), p.itemRevision(key), err
+		return "item " + key.String(), p.whenHappened(p.itemRevision(key), true), err
 	}))
 }

@@ -24,6 +24,7 @@ type taskStore interface {
 	LastPosition(ctx context.Context, id task.ID) (int64, error)
 	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
+	EventsBefore(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	ReceiptsOf(ctx context.Context, id task.ID) ([]store.Receipt, error)
 }
 
@@ -142,14 +143,11 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 	if r.URL.Query().Has("parts") { // the script asks for what is around the journal
 		return taskPage(v, view), nil
 	}
-	view.earliest = max(1, view.last-journalPage+1)
-	events, err := p.Store.EventsAfter(r.Context(), view.ID, view.earliest-1, journalPage)
+	events, earliest, err := p.journalBefore(r.Context(), view.ID, view.last+1, journalPage)
 	if err != nil {
 		return nil, err
 	}
-	if len(events) > 0 {
-		view.last = events[len(events)-1].Position
-	}
+	view.earliest = earliest
 	view.steps = stepsOf(v, events)
 	if len(view.steps) > 0 {
 		view.steps[len(view.steps)-1].open = true
@@ -232,12 +230,21 @@ func (p *Pages) showJournal(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil || before < 1 {
 		return nil, task.Errorf(task.Invalid, "before is not a position")
 	}
-	first := max(1, before-olderPage)
-	events, err := p.Store.EventsAfter(r.Context(), task.ID(r.PathValue("id")), first-1, int(before-first))
+	events, earliest, err := p.journalBefore(r.Context(), task.ID(r.PathValue("id")), before, olderPage)
 	if err != nil {
 		return nil, err
 	}
-	return journalSteps(v, stepsOf(v, events), first), nil
+	return journalSteps(v, stepsOf(v, events), earliest), nil
+}
+
+// journalBefore reads the last entries before a position, and the position of the first of them:
+// 1 if there are no earlier ones. Positions have gaps where old entries were removed.
+func (p *Pages) journalBefore(ctx context.Context, id task.ID, before int64, limit int) (events []task.Event, earliest int64, err error) {
+	events, err = p.Store.EventsBefore(ctx, id, before, limit)
+	if len(events) < limit {
+		return events, 1, err
+	}
+	return events, events[0].Position, err
 }
 
 // live is an entry of the journal on its way to a page.

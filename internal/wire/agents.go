@@ -26,6 +26,8 @@ type Agent struct {
 	RevokedAt  *time.Time  `json:"revoked_at,omitempty"`
 	Tasks      []AgentTask `json:"tasks" doc:"What it is working on"`
 	Condition
+	UnableText string `json:"unable_text,omitempty" doc:"Why it takes no tasks, in words"`
+	Fix        string `json:"fix,omitempty" doc:"What can be done about that"`
 }
 
 // AgentTask is a task in an agent's hands.

@@ -154,20 +154,24 @@ func waitOn(ctx context.Context, address, token string, asked, failed *atomic.In
 	}
 }
 
-// processorTimeOf is what a process has used of the processors.
+// processorTimeOf is what a process has used of the processors, and what the programs have
+// that it ran and that have ended.
 func processorTimeOf(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 13 {
+	if len(fields) < 15 {
 		return 0, errors.New("what the process has used cannot be read")
 	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, err
+	sum := int64(0)
+	for _, field := range fields[11:15] { // in user and in system mode, its own and those of the others
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += ticks
 	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond, err // ticks of a hundredth
+	return time.Duration(sum) * 10 * time.Millisecond, nil // ticks of a hundredth
 }

@@ -2,6 +2,7 @@ package contexts
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,6 +33,8 @@ var folders = []string{Running, Paused, Completed}
 type Options struct {
 	// Redactor masks secrets in all that is written and passed on.
 	Redactor llm.Redactor
+	// ReadOnly says that the runs are only looked at: no folder is made.
+	ReadOnly bool
 	Log      *slog.Logger
 	// Now is the clock.
 	Now func() time.Time
@@ -57,6 +60,9 @@ func Open(dir string, options Options) (*Contexts, error) {
 		options.Now = time.Now
 	}
 	for _, folder := range folders {
+		if options.ReadOnly {
+			break
+		}
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
 			return nil, task.Wrap(task.DataDir, err, "the folder for contexts cannot be used")
 		}
@@ -102,8 +108,10 @@ func (c *Contexts) move(id, from, to string) error {
 
 // Begin opens the journal of a run. One that goes on, resumes being the generation
 // that it was in before, or 0, has the work's past, and the entries that are here
-// and the server never got. Those are passed on to next, before anything else is.
-// Next may be nil. It fails with Conflict if the journal is open.
+// and the server never got. Those are passed on to next, before anything else is. After
+// the server was restored from a backup they are dropped instead.
+// Next may be nil. It fails with Conflict if the journal is open. When the context has
+// ended, entries no longer wait for room on the disk.
 func (c *Contexts) Begin(ctx context.Context, work phase.Work, resumes int64, next phase.Journal) (*Journal, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,9 +124,9 @@ func (c *Contexts) Begin(ctx context.Context, work phase.Work, resumes int64, ne
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{contexts: c, id: id, dir: filepath.Join(c.dir, Running, id), next: next, meta: metadataOf(id, first, work)}
+	j := &Journal{contexts: c, id: id, dir: filepath.Join(c.dir, Running, id), next: next, ended: ctx.Done(), meta: metadataOf(id, first, work)}
 	j.meta.BeganAt = c.options.Now().UTC()
-	if err := j.recover(past); err != nil {
+	if err := j.recover(past, restored(work.Past)); err != nil {
 		return nil, errors.Join(err, j.closeFiles())
 	}
 	c.open[id] = true
@@ -164,6 +172,22 @@ func ofRun(past []task.Event) []task.Event {
 	return slices.DeleteFunc(slices.Clone(past), func(event task.Event) bool {
 		return event.Source == task.FromServer || event.Kind == task.StateChanged
 	})
+}
+
+// restored reports whether the server was restored from a backup since the last entry that it
+// has of the run. What this machine has beyond that is of a time that the server knows nothing
+// of: the work that was saved with it is not there.
+func restored(past []task.Event) bool {
+	for _, event := range slices.Backward(past) {
+		var change task.StateChange
+		switch {
+		case event.Source != task.FromServer:
+			return false
+		case event.Kind == task.StateChanged && json.Unmarshal(event.Data, &change) == nil && change.Reason == task.ReasonRestored:
+			return true
+		}
+	}
+	return false
 }
 
 // Left is a run that was left behind: nobody here has its journal open.

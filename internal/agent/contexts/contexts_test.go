@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -348,6 +349,77 @@ func TestTheServerIsRight(t *testing.T) {
 	if want := []string{"both know", "elsewhere"}; !cmp.Equal(texts, want) || len(s.events) != 2 {
 		t.Errorf("the run goes on from %q, want %q", texts, want)
 	}
+}
+
+// After a server was restored from a backup, a run goes on from what the server has: what was
+// written here since the backup is dropped, also of a run that has ended since. Without a restore
+// the same entries are passed on.
+func TestTheServerWasRestored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason task.Reason
+		want   []string
+	}{
+		"restored":  {task.ReasonRestored, []string{"before"}},
+		"restarted": {task.ReasonAgentRestarted, []string{"before", "since", "at the end"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c := open(t, dir, contexts.Options{})
+			j, err := c.Begin(t.Context(), work(1, nil), 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			note(t, j, "before")
+			backup := &server{}
+			if err := backup.as(1).Append(t.Context(), task.NoteTaken, phase.Entry{Text: "before"}); err != nil {
+				t.Fatal(err)
+			}
+			note(t, j, "since")
+			note(t, j, "at the end")
+			if err := j.End(task.Done, task.ReasonCompleted); err != nil {
+				t.Fatal(err)
+			}
+			data, err := json.Marshal(task.StateChange{Trigger: task.Returned, From: task.Running, To: task.Queued, Reason: test.reason})
+			if err != nil {
+				t.Fatal(err)
+			}
+			moved := task.Event{Task: "task1", Generation: 1_000_002, Source: task.FromServer, Position: 2, Kind: task.StateChanged, Data: data}
+			claimed := moved
+			claimed.Position, claimed.Data = 3, json.RawMessage(`{"trigger":"claimed","from":"queued","to":"running","reason":"claimed"}`)
+			again, err := c.Begin(t.Context(), work(1_000_002, append(backup.events, moved, claimed)), 1, backup.as(1_000_002))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.ID() != j.ID() || !cmp.Equal(textsOf(t, again.Past()), test.want) {
+				t.Errorf("the run goes on from %q, want %q", textsOf(t, again.Past()), test.want)
+			}
+			note(t, again, "after")
+			if err := again.Leave(); err != nil {
+				t.Fatal(err)
+			}
+			if want := append(slices.Clone(test.want), "after"); !cmp.Equal(textsOf(t, backup.events), want) {
+				t.Errorf("the server has %q, want %q", textsOf(t, backup.events), want)
+			}
+			lines, err := os.ReadFile(filepath.Join(dir, contexts.Running, j.ID(), "journal.jsonl"))
+			if err != nil || strings.Count(string(lines), "\n") != len(test.want)+1 {
+				t.Errorf("the file has %s, %v", lines, err)
+			}
+		})
+	}
+}
+
+func textsOf(t *testing.T, events []task.Event) (texts []string) {
+	t.Helper()
+	for _, event := range events {
+		var e phase.Entry
+		if err := json.Unmarshal(event.Data, &e); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, e.Text)
+	}
+	return texts
 }
 
 // Nothing that the server got under a later generation is taken for something

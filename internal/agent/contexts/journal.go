@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -20,6 +22,7 @@ type Journal struct {
 	id       string
 	dir      string
 	next     phase.Journal
+	ended    <-chan struct{} // closed when the run has ended
 
 	mu      sync.Mutex
 	meta    Metadata
@@ -50,8 +53,9 @@ func (j *Journal) ID() string { return j.id }
 // server, and those that it has yet to get. It is what the run goes on from.
 func (j *Journal) Past() []task.Event { return j.past }
 
-// recover makes the files say what the run's past is.
-func (j *Journal) recover(past []task.Event) error {
+// recover makes the files say what the run's past is. With exactly, entries that only this machine
+// has are dropped.
+func (j *Journal) recover(past []task.Event, exactly bool) error {
 	name := filepath.Join(j.dir, journalFile)
 	lines, torn, err := readLines(name)
 	if err != nil {
@@ -65,10 +69,10 @@ func (j *Journal) recover(past []task.Event) error {
 	for common < min(len(lines), len(past)) && same(lines[common], past[common]) {
 		common++
 	}
-	if common < len(past) && common < len(lines) {
-		log.Warn("the run went on elsewhere; entries that only this machine had are dropped", "entries", len(lines)-common)
-	}
-	if common < len(past) {
+	if exactly || common < len(past) {
+		if common < len(lines) {
+			log.Warn("the run went on elsewhere, or the server was restored; entries that only this machine had are dropped", "entries", len(lines)-common)
+		}
 		lines = lines[:common]
 	}
 	good := int64(0)
@@ -173,7 +177,7 @@ func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.E
 		return errClosed
 	}
 	line := Line{Sequence: j.last + 1, Generation: j.meta.Generation, Kind: kind, At: j.contexts.options.Now().UTC(), Data: data}
-	if err := j.write(line.encode()); err != nil {
+	if err := j.writeWithRoom(ctx, line.encode()); err != nil {
 		return err
 	}
 	j.last++
@@ -210,16 +214,53 @@ func (j *Journal) encode(entry phase.Entry) (json.RawMessage, phase.Entry, error
 	return nil, phase.Entry{}, task.Errorf(task.TooLarge, "the journal entry has %d bytes; %d are allowed", len(data), maxEntry)
 }
 
+// writeWithRoom writes, and waits where the disk is full or can only be read: a run goes on
+// when it can be written again. The end of the run ends the wait, also for entries that are
+// to be kept after it.
+func (j *Journal) writeWithRoom(ctx context.Context, text []byte) error {
+	err := j.write(text)
+	if !passing(err) || j.broken != nil {
+		return err
+	}
+	log := j.contexts.options.Log
+	log.ErrorContext(ctx, "the disk is full or can only be read; the run waits", "run", j.id, "folder", j.dir, "error", err)
+	ticker := time.NewTicker(roomEvery)
+	defer ticker.Stop()
+	for passing(err) && j.broken == nil {
+		select {
+		case <-ticker.C:
+			err = j.write(text)
+		case <-ctx.Done():
+			return err
+		case <-j.ended:
+			return err
+		}
+	}
+	if err == nil {
+		log.InfoContext(ctx, "the disk can be written again; the run goes on", "run", j.id)
+	}
+	return err
+}
+
+// roomEvery is how often a disk that cannot be written is tried again.
+const roomEvery = time.Second
+
+// passing says whether a disk can be written again once somebody has made room or has seen
+// to it.
+func passing(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
+}
+
 // write appends to the file and syncs. What fails leaves the file as it was, or
 // nothing is written any more.
 func (j *Journal) write(text []byte) error {
 	if j.broken != nil {
 		return j.broken
 	}
-	_, err := j.file.WriteAt(text, j.size)
+	written, err := j.file.WriteAt(text, j.size)
 	if err != nil {
 		err = task.Wrap(task.DataDir, err, "cannot write to the journal of the run")
-		if undo := j.file.Truncate(j.size); undo != nil {
+		if written > 0 && j.file.Truncate(j.size) != nil {
 			j.broken = err
 		}
 		return err

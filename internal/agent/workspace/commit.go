@@ -39,7 +39,7 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 	if w.merged != "" {
 		parents = append(parents, w.merged)
 	}
-	commit, err := w.record(ctx, files, parents, strings.TrimRight(message, "\n")+"\n\n"+baseTrailer+w.base+"\n"+forkTrailer+w.fork+"\n")
+	commit, err := w.record(ctx, files, parents, strings.TrimRight(message, "\n")+"\n\n"+baseTrailer+w.base+"\n"+forkTrailer+w.fork+"\n"+w.taken.trailers())
 	if err != nil {
 		return "", err
 	}

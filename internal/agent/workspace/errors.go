@@ -15,8 +15,26 @@ var gitMessages = slices.Concat(git.Messages, []git.Message{
 	{Text: "refusing to fetch into", Code: task.Conflict},
 	{Text: "non-fast-forward", Code: task.Conflict},
 	{Text: "fsckObjects", Code: task.Invalid},
+}, diskMessages)
+
+// diskMessages are what git writes when the disk of this machine is full or can only be read.
+var diskMessages = []git.Message{
 	{Text: "No space left on device", Code: task.DataDir},
-})
+	{Text: "Disk quota exceeded", Code: task.DataDir},
+	{Text: "Read-only file system", Code: task.DataDir},
+}
+
+// notWritten gives an error of git the code DataDir if git could not write to the disk.
+func notWritten(err error) error {
+	failed, is := errors.AsType[*git.RunError](err)
+	if !is || failed.Ended || failed.Code(diskMessages) != task.DataDir {
+		return err
+	}
+	if _, given := failed.ServerCode(); given {
+		return err
+	}
+	return task.Wrap(task.DataDir, err, "the workspace cannot be written").WithHint("make room on the disk of the agent")
+}
 
 // coded gives an error of git that talked to the server a code: the server's if it
 // gave one, else the code of what git wrote. A push that a server refused without a

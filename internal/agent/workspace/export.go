@@ -242,34 +242,6 @@ func (w *Workspace) Changed(ctx context.Context, saved string) (bool, error) {
 	return !maps.Equal(files, first), err
 }
 
-// Beyond names the files in which a save is not what a merge of the base makes by itself.
-func (w *Workspace) Beyond(ctx context.Context, saved string) ([]string, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if saved == "" || w.merged == "" || !w.has(ctx, w.fork) {
-		return nil, nil
-	}
-	merged, conflicts, err := w.mergedStart(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var trees [4]listing
-	for i, commit := range []string{saved, merged, w.start, w.merged} {
-		if trees[i], err = w.tree(ctx, commit); err != nil {
-			return nil, err
-		}
-	}
-	is, clean, start, base := trees[0], trees[1], trees[2], trees[3]
-	names := append(changedFrom(clean, is), changedFrom(is, clean)...)
-	names = slices.DeleteFunc(names, func(name string) bool {
-		_, was := start[name]
-		dropped := was && is[name] == base[name] // which may not have it either
-		return slices.Contains(conflicts, name) && !dropped
-	})
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
 // mergedStart is the tree of what the branch had at first with the base merged into it.
 func (w *Workspace) mergedStart(ctx context.Context) (tree string, conflicts []string, err error) {
 	if w.start == w.fork {

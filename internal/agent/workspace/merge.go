@@ -28,8 +28,11 @@ func (w *Workspace) Merge(ctx context.Context) ([]string, error) {
 	if tip == w.base || tip == w.merged {
 		return nil, nil
 	}
-	conflicts, err := w.bringIn(ctx, w.base, tip)
+	conflicts, before, err := w.bringIn(ctx, w.base, tip)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.tookBase(ctx, tip, conflicts, before, w.tracked); err != nil {
 		return nil, err
 	}
 	w.base, w.merged, w.wip = tip, tip, ""
@@ -70,8 +73,14 @@ func (w *Workspace) TakeBranch(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	conflicts, err := w.bringIn(ctx, w.start, theirs)
+	conflicts, ours, err := w.bringIn(ctx, w.start, theirs)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.replacePlain(ctx, theirs); err != nil {
+		return nil, err
+	}
+	if err := w.took(ctx, theirs, conflicts, ours, w.tracked); err != nil {
 		return nil, err
 	}
 	w.start, w.fork, w.wip, w.before, w.moved = theirs, fork, "", "", true
@@ -88,32 +97,32 @@ func (w *Workspace) contains(ctx context.Context, commit, other string) bool {
 }
 
 // bringIn brings a commit of others into the files of the workspace. Both have made something
-// of the commit before. It returns the paths in which they contradict each other.
-func (w *Workspace) bringIn(ctx context.Context, before, theirs string) ([]string, error) {
-	files, err := w.scan(ctx)
-	if err != nil {
-		return nil, err
+// of the commit before. It returns the paths in which they contradict each other, and the files
+// as they were.
+func (w *Workspace) bringIn(ctx context.Context, before, theirs string) (conflicts []string, was listing, err error) {
+	if was, err = w.scan(ctx); err != nil {
+		return nil, nil, err
 	}
-	ours, err := w.record(ctx, files, []string{before}, "ours\n")
+	ours, err := w.record(ctx, was, []string{before}, "ours\n")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tree, conflicts, err := w.mergeOnto(ctx, before, ours, theirs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	want, err := w.tree(ctx, tree)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := w.write(ctx, w.root, files, want); err != nil {
-		return nil, err
+	if err := w.write(ctx, w.root, was, want); err != nil {
+		return nil, nil, err
 	}
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", tree}}); err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot merge the base")
+		return nil, nil, task.Wrap(task.Internal, err, "cannot merge the base")
 	}
 	w.tracked = want
-	return conflicts, nil
+	return conflicts, was, nil
 }
 
 // mergeOnto merges the files of two commits as if each were made on top of the one before. The

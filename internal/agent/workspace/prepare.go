@@ -9,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // raw makes git check files out as they are in the history.
@@ -21,6 +22,7 @@ const (
 	refOld    = "refs/toryo/old"
 	refWork   = "refs/toryo/work"
 	refTheirs = "refs/toryo/theirs"
+	refTaken  = "refs/toryo/taken"
 )
 
 // Lines of the message of work in progress say what differences are counted from
@@ -65,14 +67,14 @@ func (w *Workspace) prepare(ctx context.Context) error {
 	if err := w.makePlain(ctx, w.start, w.files); err != nil {
 		return err
 	}
-	return w.showBase(ctx)
+	return w.showBase(ctx, w.files)
 }
 
 // showBase lets programs in the sandbox find what the base has, as origin/main for example:
 // whoever resolves a conflict has to see both sides.
-func (w *Workspace) showBase(ctx context.Context) error {
+func (w *Workspace) showBase(ctx context.Context, files string) error {
 	own := git.Remote{URL: w.dir}
-	_, err := w.git.Run(ctx, git.Command{Dir: filepath.Join(w.files, ".git"), Remote: &own, Args: []string{
+	_, err := w.git.Run(ctx, git.Command{Dir: filepath.Join(files, ".git"), Remote: &own, Args: []string{
 		"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", "--end-of-options", own.URL, "+" + w.tip + ":refs/remotes/origin/" + w.options.Base,
 	}})
 	if err != nil {
@@ -171,6 +173,11 @@ func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
 	if err := w.readWork(ctx, wip); err != nil {
 		return err
 	}
+	if from := w.taken.from; from != "" && !w.has(ctx, from) {
+		if err := w.fetch(ctx, "--depth=1", "+"+from+":"+refTaken); err != nil { // they may have replaced the history
+			w.options.Log.WarnContext(ctx, "failed to fetch what the branch had: what others have pushed since is not compared", "commit", from, "error", err)
+		}
+	}
 	if w.has(ctx, w.base) {
 		return nil
 	}
@@ -195,6 +202,7 @@ func (w *Workspace) readWork(ctx context.Context, wip string) error {
 		if hash, is := strings.CutPrefix(line, forkTrailer); is && isHash(hash) {
 			w.fork = hash
 		}
+		w.taken.read(line)
 	}
 	if len(parents) == 0 || len(parents) > 2 || w.base == "" || w.fork == "" {
 		return task.Errorf(task.Invalid, "the work in progress at %s was not made by this program", w.options.WIP)
@@ -304,6 +312,31 @@ func (w *Workspace) makePlain(ctx context.Context, commit, files string) error {
 		if _, err := w.git.Run(ctx, command); err != nil {
 			return task.Wrap(task.Internal, err, "cannot make the repository for the sandbox")
 		}
+	}
+	return nil
+}
+
+// replacePlain gives programs in the sandbox a repository with another commit. They may have
+// written anything into the one that is there, and may be running: git never looks into that,
+// and the new one is made elsewhere.
+func (w *Workspace) replacePlain(ctx context.Context, commit string) error {
+	made, err := os.MkdirTemp(w.options.Dir, "plain-")
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "cannot make the repository for the sandbox")
+	}
+	defer func() { _ = workdir.Remove(made) }() // it is empty, or goes with the workspace
+	if err := w.makePlain(ctx, commit, made); err != nil {
+		return err
+	}
+	if err := w.showBase(ctx, made); err != nil {
+		return err
+	}
+	if err := w.root.RemoveAll(".git"); err != nil {
+		return task.Wrap(task.Internal, err, "cannot replace the repository for the sandbox")
+	}
+	// A name that is taken again by then is refused, and a link is not followed.
+	if err := os.Rename(filepath.Join(made, ".git"), filepath.Join(w.files, ".git")); err != nil {
+		return task.Wrap(task.Internal, err, "cannot replace the repository for the sandbox")
 	}
 	return nil
 }

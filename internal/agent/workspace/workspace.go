@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path"
@@ -72,6 +73,7 @@ type Workspace struct {
 	merged   string // the commit of the base that was merged into the work
 	before   string // what somebody else's branch had at first, with beforeOf of the base
 	beforeOf string
+	taken    taken              // what others have pushed since the run began
 	moved    bool               // the work was put on top of another commit since the last save
 	tracked  listing            // what was checked out
 	seen     map[string]sight   // what files had when they were last read
@@ -103,8 +105,8 @@ func Prepare(ctx context.Context, options Options) (*Workspace, error) {
 	w.remote = git.Remote{URL: options.URL, Username: "agent", Password: options.Token}
 	w.send = w.push
 	if err := w.prepare(ctx); err != nil {
-		_ = w.root.Close()
-		return nil, err
+		// What is there of it may be what fills the disk.
+		return nil, errors.Join(notWritten(err), w.Remove())
 	}
 	return w, nil
 }

@@ -338,6 +338,9 @@ func TestTakeBranch(t *testing.T) {
 	if text := read(t, w.Workspace(), "a.txt"); !strings.Contains(text, "<<<<<<<") || !strings.Contains(text, "ours") || !strings.Contains(text, "theirs") {
 		t.Errorf("the conflict reads %q", text)
 	}
+	if got := run(t, w.Workspace(), "rev-parse", "HEAD"); got != theirs {
+		t.Errorf("in the sandbox HEAD is %s, want %s", got, theirs)
+	}
 	put(t, w.Workspace(), "a.txt", "one\ntwo\nboth\n")
 	save(t, w)
 	// A run that goes on from there knows of it.
@@ -354,6 +357,94 @@ func TestTakeBranch(t *testing.T) {
 	}
 	if got := s.Mirrored(t, "diff", "--name-only", theirs, commit); got != "a.txt\nmine.txt" {
 		t.Errorf("on top of theirs it changes %s", got)
+	}
+}
+
+// What others have pushed is missed when it is gone, also by a run that goes on.
+func TestLostOfAPush(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"main.txt": "m\n"})
+	s.Commit(t, "toryo/1", "first", map[string]string{
+		"conflict_test.go": "one\n", "lines.txt": "one\ntwo\n", "less.txt": "one\ntwo\n", "whole.txt": "w\n", "binary": "\x00a", "edited.txt": "one\n", "gone.txt": "g\n",
+	})
+	s.Seed(t, "toryo/1")
+	w := s.prepare(t, nil)
+	put(t, w.Workspace(), "conflict_test.go", "ours\n")
+	save(t, w)
+	s.Commit(t, "toryo/1", "theirs", map[string]string{
+		"conflict_test.go": "func TestTheirs(t *testing.T) {}\n", "lines.txt": "one\ntheirs\ntwo\n", "less.txt": "one\n", "whole.txt": "theirs\n", "binary": "\x00b",
+		"edited.txt": "one\ntheirs\n", "gone.txt": "", "new.txt": "theirs\n",
+	})
+	s.Seed(t, "toryo/1")
+	if _, err := w.TakeBranch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.Workspace(), "conflict_test.go", "both\n")
+	put(t, w.Workspace(), "edited.txt", "more\none\n  theirs\n")
+	if lost, err := w.Lost(t.Context(), ""); err != nil || len(lost.Pushed) > 0 || !slices.Equal(lost.Tests, []string{"conflict_test.go: TestTheirs"}) {
+		t.Errorf("after work that keeps all files: %+v, %v", lost, err)
+	}
+	for name, text := range map[string]string{"conflict_test.go": "ours\n", "lines.txt": "one\ntwo\n", "less.txt": "one\ntwo\n", "whole.txt": "w\n", "binary": "\x00a", "gone.txt": "g\n"} {
+		put(t, w.Workspace(), name, text)
+	}
+	if err := os.Remove(filepath.Join(w.Workspace(), "new.txt")); err != nil {
+		t.Fatal(err)
+	}
+	saved := save(t, w)
+	again := s.prepare(t, func(o *workspace.Options) { o.WIP = task.WIPRef })
+	lost, err := again.Lost(t.Context(), saved)
+	if want := []string{"binary", "conflict_test.go", "gone.txt", "less.txt", "lines.txt", "new.txt", "whole.txt"}; err != nil || !slices.Equal(lost.Pushed, want) {
+		t.Errorf("%q is lost, %v, want %q", lost.Pushed, err, want)
+	}
+}
+
+// Nothing is lost in files that are as git's merge made them, whatever lines they have, nor in
+// those that the work changes further.
+func TestNothingIsLostByAMerge(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat(strings.Repeat("0", 1023)+"\n", 4<<10)
+	s := newSite(t, map[string]string{"base.txt": "1\n2\n3\n4\n5\n"})
+	s.Commit(t, "toryo/1", "first", map[string]string{
+		"renamed.txt": "1\n2\n3\n4\n5\n6\n7\n", "moved.txt": "x\n1\n2\n3\n4\n5\n6\n", "large.txt": "first\n" + large + "last\n",
+	})
+	s.Seed(t, "toryo/1")
+	w := s.prepare(t, nil)
+	put(t, w.Workspace(), "new.txt", "1\n2\n3\n4\n5\n6\n7\n")
+	if err := os.Remove(filepath.Join(w.Workspace(), "renamed.txt")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.Workspace(), "moved.txt", "x\n1\n2\n3\n4\n5\n6\nx\n")
+	put(t, w.Workspace(), "large.txt", "ours\n"+large+"last\n")
+	save(t, w)
+	s.Commit(t, "toryo/1", "theirs", map[string]string{
+		"renamed.txt": "1\n2\n3\ntheirs\n5\n6\n7\n", "moved.txt": "1\n2\n3\n4\n5\n6\n", "large.txt": "first\n" + large + "theirs\n",
+		"base.txt": "1\n2\n3\n4\ntheirs\n",
+	})
+	s.Seed(t, "toryo/1")
+	if conflicts, err := w.TakeBranch(t.Context()); err != nil || len(conflicts) > 0 {
+		t.Fatal(conflicts, err)
+	}
+	nothing := func(when string, w *workspace.Workspace) {
+		t.Helper()
+		if lost, err := w.Lost(t.Context(), ""); err != nil || len(lost.Pushed)+len(lost.Tests) > 0 {
+			t.Errorf("%s: %+v, %v", when, lost, err)
+		}
+	}
+	nothing("after the merge", w)
+	save(t, w)
+	nothing("in a run that goes on", s.prepare(t, func(o *workspace.Options) { o.WIP = task.WIPRef }))
+	s.Commit(t, "main", "base", map[string]string{"base.txt": "base\n2\n3\n4\n5\n"})
+	s.Seed(t, "main")
+	if conflicts, err := w.Merge(t.Context()); err != nil || len(conflicts) > 0 {
+		t.Fatal(conflicts, err)
+	}
+	nothing("after a merge of the base", w)
+	put(t, w.Workspace(), "moved.txt", "1\n2\n3\n4\n5\n6\nx\nmore\n")
+	put(t, w.Workspace(), "large.txt", "more\n"+large+"theirs\n")
+	nothing("after more work", w)
+	put(t, w.Workspace(), "base.txt", "base\n2\n3\n4\n5\n")
+	if lost, err := w.Lost(t.Context(), ""); err != nil || !slices.Equal(lost.Pushed, []string{"base.txt"}) {
+		t.Errorf("without their line: %+v, %v", lost, err)
 	}
 }
 

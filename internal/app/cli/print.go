@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -43,4 +44,19 @@ func Visible(r rune) rune {
 		return -1
 	}
 	return r
+}
+
+// Size is a number of bytes as people read it, such as 3.4 MiB.
+func Size(bytes int64) string {
+	const step = 1024
+	if bytes < step {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	value, unit := float64(bytes), ""
+	for _, unit = range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if value /= step; value < step {
+			break
+		}
+	}
+	return fmt.Sprintf("%.1f %s", value, unit)
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -109,7 +112,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		settings.PauseFile = filepath.Join(c.ContextsPath(), site.PauseFile)
 	}
 	worker, err := site.NewAgent(ctx, o.Program, c, settings)
-	if unable, is := errors.AsType[*site.UnableError](err); is && task.CodeOf(err) == task.NotReady {
+	if unable, is := errors.AsType[*agent.UnableError](err); is && task.CodeOf(err) == task.NotReady {
 		return errors.Join(err, site.ReportUnable(ctx, settings, unable))
 	}
 	if err != nil {
@@ -234,18 +237,25 @@ func listAgents(ctx context.Context, p site.Program, database server.AgentStore)
 			doing = []wire.AgentTask{{Role: "-", Item: "-"}}
 		}
 		for _, t := range doing {
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Name, shortTime(a.SeenAt), t.Role, t.Item, shortTime(a.RevokedAt), unableText(a.Condition))
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Name, shortTime(a.SeenAt), t.Role, t.Item, shortTime(a.RevokedAt), unableText(a))
 		}
 	}
 	return table.Flush()
 }
 
-// unableText says why an agent takes no tasks.
-func unableText(c wire.Condition) string {
-	if c.Unable == "" {
+// unableText says why an agent takes no tasks, and what to do about it.
+func unableText(a wire.Agent) string {
+	if a.Unable == "" {
 		return "-"
 	}
-	return strings.TrimSpace(c.Unable + ": " + c.Detail)
+	text := cmp.Or(a.UnableText, cli.OneLine(a.Unable))
+	if a.Detail != "" {
+		text += " (" + textfmt.OneLine(strings.Map(cli.Visible, a.Detail)) + ")"
+	}
+	if a.Fix != "" {
+		text += " → " + a.Fix
+	}
+	return text
 }
 
 func shortTime(t *time.Time) string {

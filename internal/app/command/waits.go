@@ -50,7 +50,7 @@ func printWaits(ctx context.Context, out io.Writer, running site.Instance) error
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			// Events come in groups, and each look reads the whole queue.
+			// Events come in groups.
 			select {
 			case <-ctx.Done():
 				return nil

@@ -54,6 +54,8 @@ type Config struct {
 	TaskStop         TaskStop         `key:"task_stop" about:"Stopping a task by unassigning the bot."`
 	PauseResume      PauseResume      `key:"pause_resume" about:"Pausing a task and taking it up again."`
 
+	Retention Retention `key:"retention" about:"For how many days what is kept; 0 means for ever. See docs/operations.md."`
+
 	Log       Log       `key:"log" about:"What the program says about itself."`
 	Telemetry Telemetry `key:"telemetry" about:"Traces for an OpenTelemetry collector."`
 

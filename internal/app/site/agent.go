@@ -94,12 +94,12 @@ func NewAgent(ctx context.Context, p Program, c config.Config, s AgentSettings) 
 	engine := s.engine
 	if engine == nil {
 		if engine, err = chooseEngine(ctx, c, s.Log); err != nil {
-			return nil, &UnableError{task.ReasonNoSandbox, err}
+			return nil, &agent.UnableError{Reason: task.ReasonNoSandbox, Err: err}
 		}
 	}
 	executors, err := executors(p, c, engine, owner, s.Log)
 	if err != nil {
-		return nil, &UnableError{task.ReasonNoModel, err}
+		return nil, &agent.UnableError{Reason: task.ReasonNoModel, Err: err}
 	}
 	if p.Around != nil {
 		for kind, executor := range executors {
@@ -107,7 +107,7 @@ func NewAgent(ctx context.Context, p Program, c config.Config, s AgentSettings) 
 		}
 	}
 	spaces := agent.Workspaces{Dir: filepath.Join(folder, "workspaces"), Server: s.Server, CAFile: s.CAFile, Language: task.Language(c.Language), Log: s.Log}
-	if err := spaces.Sweep(); err != nil {
+	if err := errors.Join(spaces.Sweep(), sweepChecks(folder)); err != nil {
 		return nil, err
 	}
 	files, err := contexts.Open(c.ContextsPath(), contexts.Options{Redactor: c.Redactor(), Log: s.Log, Now: p.Now})
@@ -125,9 +125,10 @@ func NewAgent(ctx context.Context, p Program, c config.Config, s AgentSettings) 
 	return &agent.Agent{
 		Process: s.Process.ID(), Earlier: earlier, Forget: s.Process.Forget,
 		Client: &wire.Client{Server: s.Server, Token: s.Token, HTTP: s.HTTP}, Name: s.Name, Parallel: c.Agent.Parallel,
-		PauseFile: s.PauseFile,
+		PauseFile: s.PauseFile, Check: newCheckup(c, engine, owner, []string{folder, c.ContextsPath()}, s.Log).check,
 		Executors: executors, Prepare: spaces.Prepare, Contexts: files, Sandboxes: engine, Owner: owner, Log: s.Log,
 		Language: task.Language(c.Language), Redactor: c.Redactor(),
+		KeepContexts: config.Days(c.Retention.Contexts), KeepSnapshots: config.Days(c.Retention.Snapshots),
 	}, nil
 }
 
@@ -140,34 +141,15 @@ func Work(ctx context.Context, worker *agent.Agent, announce func(name string) e
 	if worker.Name == "" {
 		worker.Name = me.Name
 	}
-	if err := worker.Report(ctx, "", ""); err != nil {
-		worker.Log.WarnContext(ctx, "failed to report to the server that this agent can take tasks", "error", err)
-	}
+	// First, so that they do not wait for the check.
 	if err := worker.FreeEarlierTasks(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}
+	worker.Examine(ctx)
 	if err := announce(worker.Name); err != nil {
 		return err
 	}
 	return worker.Work(ctx)
-}
-
-// UnableError says why an agent cannot take tasks, if its code is NotReady.
-type UnableError struct {
-	reason task.Reason
-	err    error
-}
-
-func (e *UnableError) Error() string { return e.err.Error() }
-
-func (e *UnableError) Unwrap() error { return e.err }
-
-// detail says what is missing, without what to do about it.
-func (e *UnableError) detail() string {
-	if coded, found := task.AsError(e.err); found {
-		return coded.Message
-	}
-	return e.err.Error()
 }
 
 func chooseEngine(ctx context.Context, c config.Config, log *slog.Logger) (sandbox.Engine, error) {
@@ -271,5 +253,5 @@ func WriteSecret(file, text string) error {
 
 // LockAgent keeps the folder of an agent to this process, and registers it there.
 func LockAgent(dataDir string) (process *processes.Process, unlock func() error, err error) {
-	return lockFor(filepath.Join(dataDir, AgentFolder), "agent.lock", "another agent")
+	return lockFor(filepath.Join(dataDir, AgentFolder), agentLock, "another agent")
 }

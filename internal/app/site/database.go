@@ -10,6 +10,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/processes"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -22,6 +23,13 @@ const DatabaseFile = "toryo.db"
 // OpenStore opens the database that the configuration names, and brings its
 // schema up to date.
 func OpenStore(ctx context.Context, c config.Config) (store.Store, error) {
+	if err := requireRestored(c.DataDir); err != nil {
+		return nil, err
+	}
+	return openStore(ctx, c)
+}
+
+func openStore(ctx context.Context, c config.Config) (store.Store, error) {
 	if c.Database.Driver == "postgres" {
 		return postgres.Open(ctx, c.Database.URL.Reveal())
 	}
@@ -29,6 +37,14 @@ func OpenStore(ctx context.Context, c config.Config) (store.Store, error) {
 		return nil, err
 	}
 	return sqlite.Open(ctx, filepath.Join(c.DataDir, DatabaseFile))
+}
+
+// countStatements shows in the metrics what the database is asked for.
+func countStatements(registry *metrics.Registry, database store.Store) {
+	registry.Counter("toryo_database_statements_total", "Statements that the server sent to the database.",
+		func() float64 { return float64(database.Counts().Statements) })
+	registry.Counter("toryo_database_rows_total", "Rows that the server read from the database.",
+		func() float64 { return float64(database.Counts().Rows) })
 }
 
 // MakeDataDir makes the data directory. What is in it is nobody else's business.
@@ -79,5 +95,5 @@ func described(found store.Inspection, err error) (string, error) {
 // lockDataDir keeps a second server from using the same data directory, and registers
 // this process there.
 func lockDataDir(path string) (process *processes.Process, unlock func() error, err error) {
-	return lockFor(path, "server.lock", "another server")
+	return lockFor(path, serverLock, "another server")
 }

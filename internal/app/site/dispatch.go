@@ -2,7 +2,6 @@ package site
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/retention"
 	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -27,9 +27,8 @@ import (
 const (
 	// expireEvery is how often leases that have run out are looked for.
 	expireEvery = time.Second
-	// boardEvery is how often the board is looked at that lies in a file: what
-	// another process does on it is heard of in no other way.
-	boardEvery = 3 * time.Second
+	// graceLooks is how many looks at leases must be missing for an outage.
+	graceLooks = 3
 	// seedAge is how old a mirror may be when a task begins, unless it lacks a commit
 	// that the task needs.
 	seedAge = 10 * time.Second
@@ -44,6 +43,8 @@ type dispatch struct {
 	watcher    *broker.Watcher
 	intake     *intake.Intake
 	background *leader.Election
+	mirrors    *retention.Mirrors
+	board      *boardWatch
 }
 
 // newDispatch makes everything that has to do with tasks. It does nothing until it is
@@ -61,7 +62,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 	notifier := new(broker.Notifier)
 	status := &broker.StatusText{
 		Labels: c.LabelNames, Language: c.Language, Snapshots: f.snapshots,
-		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" },
+		GitURL: func(id task.ID) string { return f.url + "/git/" + string(id) + ".git" }, GitKept: config.Days(c.Retention.Git), Now: now,
 	}
 	logs := comments.New(comments.Options{
 		Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Disabled: !c.CommentDetection.Enabled, Now: now, Log: f.log,
@@ -69,7 +70,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 	controller := broker.NewController(controllerOptions(c, f, status))
 	expiry := &broker.Expiry{
 		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
-		Halted: controller.Halted,
+		Halted: controller.Halted, Grace: max(c.Leases.RenewEvery, graceLooks*expireEvery),
 		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
 	}
 	taking := intake.New(intake.Options{
@@ -81,15 +82,18 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		Tasks: f.store, Changes: f.changes, Snapshots: f.snapshots, Comments: logs, Wanted: taking.Look,
 		Answered: controller.Answered, AnswerWithin: c.PauseResume.AnswerWithin, Plan: plans.Decide, Now: now, Log: f.log,
 	})
+	watch := &boardWatch{watch: f.board.Watch(), changes: f.changes}
 	return &dispatch{
 		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, plans, expiry)),
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Changes: f.changes, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
 			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts,
-			Lease: c.Leases.Duration, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
+			Lease: c.Leases.Duration, MaxAttempts: c.MaxAttempts, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
-		background: &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: jobs(c, f, expiry, watcher, taking)},
+		background: &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: jobs(c, f, expiry, watcher, taking, watch)},
+		board:      watch,
+		mirrors:    mirrorRetention(c, f.mirrors, f.store, now, f.log),
 	}, nil
 }
 
@@ -115,7 +119,7 @@ func handOutOptions(c config.Config, f *connections, logs *comments.Log, plans *
 	}
 	return broker.HandOutOptions{
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
-		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Events: f.store, Labels: c.LabelNames, Language: task.Language(c.Language),
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Events: f.store, Labels: c.LabelNames, Outbox: f.store, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: f.clock.Now, OutboxChanged: f.sender.Wake, Log: f.log,
 		Ended: expiry.Restarted,
 	}
@@ -127,12 +131,16 @@ func (d *dispatch) start(ctx context.Context, f *connections) (stop func(context
 	d.intake.Start(ctx)
 	d.controller.Start(ctx)
 	d.watcher.Start(ctx)
+	stopWatch := d.board.listen(f.store)
 	d.background.Start(ctx)
+	d.mirrors.Start(ctx)
 	f.clock.Start(ctx, f.log)
 	stopNotifier := d.notifier.Follow(f.store)
 	// It ends in the order in which one uses the other.
 	return func(ctx context.Context) {
+		d.mirrors.Stop()
 		d.background.Stop(ctx)
+		stopWatch()
 		d.intake.Stop()
 		d.Stop()
 		f.clock.Stop()
@@ -143,18 +151,18 @@ func (d *dispatch) start(ctx context.Context, f *connections) (stop func(context
 }
 
 // jobs lists what one server of several does in the background.
-func jobs(c config.Config, f *connections, expiry *broker.Expiry, watcher *broker.Watcher, taking *intake.Intake) []leader.Job {
+func jobs(c config.Config, f *connections, expiry *broker.Expiry, watcher *broker.Watcher, taking *intake.Intake, watch *boardWatch) []leader.Job {
 	sync := func(forges ...task.Forge) func(context.Context) error { return syncing(taking, f.clock, forges) }
-	board := leader.Job{Name: "look at the board", Every: c.SyncInterval, Do: sync(task.Board)}
-	if c.Database.Driver == "sqlite" {
-		board.Every = min(board.Every, boardEvery)
-	}
 	return []leader.Job{
 		{Name: "end leases that have run out", Every: expireEvery, Do: expiry.Expire},
 		{Name: "look at the items of running tasks", Every: watchEvery, Do: watcher.GoThrough},
 		{Name: "look for what webhooks missed", Every: c.SyncInterval, Do: sync(c.ConfiguredForges()...)},
-		{Name: "remove what is no longer of use", Every: tidyEvery, Do: f.tidy},
-		board,
+		{Name: "remove what was kept for long enough", Every: tidyEvery, Do: tidying(c, f)},
+		{Name: "look for changes on the board", Every: min(c.SyncInterval, boardEvery), Do: watch.look},
+		{Name: "look at checks on the board", Every: min(c.SyncInterval, boardEvery), Do: func(ctx context.Context) error {
+			return taking.LookAtChecks(ctx, task.Board)
+		}},
+		{Name: "go through the board", Every: c.SyncInterval, Do: watch.unlessQuiet(sync(task.Board))},
 	}
 }
 
@@ -195,15 +203,6 @@ func serverName() (string, error) {
 	}
 	id, err := uuid.NewRandom()
 	return host + "/" + id.String(), err
-}
-
-// tidy removes what is no longer of use.
-func (f *connections) tidy(ctx context.Context) error {
-	_, err := f.store.PruneAnswers(ctx, time.Now().Add(-keepAnswers))
-	_, failed := f.store.PruneSpending(ctx, time.Now().Add(-keepCalls))
-	_, stayed := f.store.PruneRefs(ctx, time.Now().Add(-keepRefs))
-	_, stale := f.store.PruneSessions(ctx, time.Now())
-	return errors.Join(err, failed, stayed, stale, f.webhooks.Prune(ctx))
 }
 
 // botOf says who we are on a forge: as the configuration says, and else as the

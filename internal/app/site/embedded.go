@@ -33,12 +33,12 @@ func embeddedAgent(ctx context.Context, p Program, running Instance) (AgentSetti
 
 // ReportUnable reports to the server that the agent in this process runs and cannot take
 // tasks, and why.
-func ReportUnable(ctx context.Context, s AgentSettings, unable *UnableError) error {
+func ReportUnable(ctx context.Context, s AgentSettings, unable *agent.UnableError) error {
 	worker := agent.Agent{Client: &wire.Client{Server: s.Server, Token: s.Token, HTTP: s.HTTP}, Log: s.Log}
 	if _, err := worker.CheckIn(ctx); err != nil {
 		return err
 	}
-	return worker.Report(ctx, unable.reason, unable.detail())
+	return worker.Report(ctx, unable.Reason, unable.Detail())
 }
 
 // unlessStopped makes nothing of the error of something that was stopped before it had
@@ -72,7 +72,7 @@ func RunAgent(ctx context.Context, p Program, running Instance, engine sandbox.E
 	worker, err := NewAgent(ctx, p, running.Config, settings)
 	told := ""
 	for task.CodeOf(err) == task.NotReady {
-		unable, is := errors.AsType[*UnableError](err)
+		unable, is := errors.AsType[*agent.UnableError](err)
 		if !is {
 			return err
 		}

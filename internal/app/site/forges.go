@@ -36,16 +36,6 @@ const (
 	mirrorFolder = "mirrors"
 	// BoardBot is the login of the bot on the board.
 	BoardBot = "toryo"
-	// keepAnswers is how long the answer of a forge is kept that nobody asked
-	// for again.
-	keepAnswers = 14 * 24 * time.Hour
-	// keepCalls is how long a single call to a model is kept. What was spent in
-	// all stays.
-	keepCalls = 31 * 24 * time.Hour
-	// keepRefs is how long what an ended task has in git is kept for other servers.
-	keepRefs = 24 * time.Hour
-	// tidyEvery is how often what is no longer of use is removed.
-	tidyEvery = time.Hour
 )
 
 // connections is the server's side of the forges: how they are reached, what is known of

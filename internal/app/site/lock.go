@@ -10,6 +10,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// The files that the server of a data directory and the agent of a folder lock.
+const (
+	serverLock = "server.lock"
+	agentLock  = "agent.lock"
+)
+
 // lockFolder keeps a second process from using the same folder: each believes
 // that what is in it is its own. The lock goes with the process, however that
 // ends.

@@ -17,7 +17,7 @@ import (
 func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
 	return web.New(web.Options{
 		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
-		Board: f.board, Order: tasks.order, Waits: tasks.waits, Listen: tasks.notifier.Listen, Steering: steering{tasks.controller}, Reviews: reviews,
+		Board: f.board, Order: tasks.order, Waits: tasks.waits, Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.Now),
 		Settings: web.Settings{
 			Budget: web.Budget{

@@ -14,9 +14,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/web"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // Instance is a server that is listening.
@@ -90,6 +92,7 @@ type resources struct {
 // serveOn runs a server on what it has, until the context ends or ready fails.
 func serveOn(ctx context.Context, p Program, c config.Config, has resources, ready WhenReady) error {
 	report, listener, database := has.report, has.listener, has.database
+	countStatements(report.Metrics, database)
 	connected, err := connect(ctx, c, database, report, PublicURL(c, listener.Addr().String()))
 	if err != nil {
 		return err
@@ -116,14 +119,36 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	defer stopReviews(reviews)
 	now := connected.clock.Now
 	pages := newPages(p, c, connected, tasks, reviews)
+	report.Metrics.Gauge("toryo_data_free_bytes", "What is free on the disk of the data folder; -1 if that is not known.", func() float64 { return freeBytes(c.DataDir) })
 	answering := server.New(server.Options{
-		Pages: pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
-		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database, now), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
+		Checks: []server.Check{{Name: "data_folder", Test: func(context.Context) error { return workdir.TestWrite(c.DataDir) }}},
+		Pages:  pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   tasks.runs, Controller: tasks.controller, Notifier: tasks.notifier,
 		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now},
 	})
+	pages.Faults = faultsOf(answering)
 	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain}, ready)
+}
+
+// faultsOf is what the pages say about a server that is not ready.
+func faultsOf(s *server.Server) func(context.Context) []web.Fault {
+	return func(ctx context.Context) (faults []web.Fault) {
+		for _, fault := range s.Faults(ctx) {
+			faults = append(faults, web.Fault{Name: fault.Name, Detail: fault.Err.Error()})
+		}
+		return faults
+	}
+}
+
+// freeBytes is what is free on the disk of a folder.
+func freeBytes(folder string) float64 {
+	free, err := disk.FreeSpace(folder)
+	if err != nil {
+		return -1
+	}
+	return float64(free)
 }
 
 // closeListener closes a listener, unless the server that had it has done so.

@@ -144,6 +144,9 @@ func (p *Preparer) prepare(ctx context.Context, given Assignment) (Assignment, e
 	if !found {
 		return Assignment{}, task.Errorf(task.Unsupported, "no forge %s is configured", t.Key.Forge)
 	}
+	if err := p.rights(ctx, from, t); err != nil {
+		return Assignment{}, err
+	}
 	snapshot, err := p.Snapshots.Get(ctx, t.Key, 0)
 	if err != nil {
 		return Assignment{}, fmt.Errorf("read the item: %w", err)

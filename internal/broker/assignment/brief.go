@@ -155,11 +155,16 @@ const fileHeader = "diff --git "
 // splitDiff cuts a diff into files.
 func splitDiff(patch string) []string {
 	var files []string
+	begin, at := 0, 0
 	for line := range strings.Lines(patch) {
-		if len(files) == 0 || strings.HasPrefix(line, fileHeader) {
-			files = append(files, "")
+		if at > begin && strings.HasPrefix(line, fileHeader) {
+			files = append(files, patch[begin:at])
+			begin = at
 		}
-		files[len(files)-1] += line
+		at += len(line)
+	}
+	if at > begin {
+		files = append(files, patch[begin:at])
 	}
 	return files
 }

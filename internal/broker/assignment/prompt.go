@@ -99,6 +99,8 @@ func reviewsPart(a Assignment) string {
 // asked says why a pull request needs changes.
 func asked(a Assignment) string {
 	switch {
+	case a.Pull != nil && task.OnlyComment(a.Task.Cause, a.Task.Occasion, a.Pull.Summaries):
+		return "Somebody has commented on the pull request below. If they ask for no change, change nothing, and print an answer to them."
 	case a.Pull == nil || len(a.Pull.Checks) == 0:
 		return "Reviewers asked for changes on the pull request below."
 	case len(a.Pull.Threads)+len(a.Pull.Summaries) > 0:

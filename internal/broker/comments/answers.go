@@ -30,7 +30,7 @@ func (k *Log) questionOf(ctx context.Context, t task.Task) (question, error) {
 		plan, err := ProposalOf(ctx, k.options.Store, t)
 		return plan.question(t), err
 	}
-	asked, err := k.options.Store.RunActions(ctx, t.ID, t.Generation, outbox.Comment{}.Kind())
+	asked, err := k.options.Store.RunActions(ctx, t.ID, t.Generation, t.Generation, outbox.Comment{}.Kind())
 	if err != nil {
 		return question{}, err
 	}

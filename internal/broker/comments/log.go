@@ -23,7 +23,7 @@ type Store interface {
 	store.CommentLog
 	assignment.Journals
 	Append(ctx context.Context, events []task.Event) (added int, err error)
-	RunActions(ctx context.Context, id task.ID, generation int64, kind string) ([]store.Action, error)
+	RunActions(ctx context.Context, id task.ID, first, last int64, kind string) ([]store.Action, error)
 	Action(ctx context.Context, idempotencyKey string) (store.Action, error)
 }
 
@@ -130,17 +130,29 @@ func (k *Log) began(ctx context.Context, t task.Task) ([]task.CommentEntry, erro
 	if err != nil || start == 0 {
 		return nil, err
 	}
-	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, 0, 0)
-	if err != nil {
-		return nil, err
-	}
 	last := map[task.CommentRef]task.CommentEntry{}
-	for _, entry := range entries {
-		if entry.Position <= start {
-			last[entry.Ref()] = entry
+	err = k.upTo(ctx, t.ID, start, func(entry task.CommentEntry) bool {
+		last[entry.Ref()] = entry
+		return true
+	})
+	return presentIn(slices.Collect(maps.Values(last))), err
+}
+
+// upTo goes through the entries up to a position, in order and by pages, until see says no.
+func (k *Log) upTo(ctx context.Context, id task.ID, last int64, see func(task.CommentEntry) bool) error {
+	for after := int64(0); after < last; {
+		entries, err := k.options.Store.CommentsAfter(ctx, id, after, pageOfLate)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		for _, entry := range entries {
+			if entry.Position > last || !see(entry) {
+				return nil
+			}
+			after = entry.Position
 		}
 	}
-	return presentIn(slices.Collect(maps.Values(last))), nil
+	return nil
 }
 
 // presentIn returns those of the entries whose comments are there, oldest first.
@@ -349,16 +361,12 @@ func (k *Log) CommentedBefore(ctx context.Context, t task.Task, login string) (b
 	if err != nil {
 		return false, err
 	}
-	entries, err := k.options.Store.CommentsAfter(ctx, t.ID, 0, 0)
-	if err != nil {
-		return false, err
-	}
-	for _, entry := range entries {
-		if entry.Position <= start && entry.By(login) {
-			return true, nil
-		}
-	}
-	return false, nil
+	found := false
+	err = k.upTo(ctx, t.ID, start, func(entry task.CommentEntry) bool {
+		found = entry.By(login)
+		return !found
+	})
+	return found, err
 }
 
 // TakenUp reports whether the runs of a task were told of a comment, or of the text of a
@@ -370,7 +378,8 @@ func (k *Log) TakenUp(ctx context.Context, t task.Task, comment task.Comment) (b
 		return false, err
 	}
 	at := slices.IndexFunc(known, func(entry task.CommentEntry) bool { return entry.Ref() == comment.Ref() })
-	if at < 0 || known[at].Refused != "" || known[at].Body != bounded(comment.Body) {
+	text := bounded(comment.Body)
+	if at < 0 || known[at].Refused != "" || known[at].Body != text && known[at].Body != task.MarkOf(text) {
 		return false, nil
 	}
 	start, err := k.options.Store.CommentsStart(ctx, t.ID)

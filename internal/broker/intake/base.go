@@ -217,7 +217,7 @@ func (i *Intake) assignMerge(ctx context.Context, pull forge.Item, last task.Tas
 	if next.round > most {
 		return i.comment(ctx, pull, "unmergeable/"+pull.HeadCommit, notice.Notice{Attempts: next.round - 1, Branch: pull.Base}.Unmergeable)
 	}
-	return i.assignFixUp(ctx, pull, otherwise, task.ReasonBaseConflict, next.String())
+	return i.assignFixUp(ctx, pull, otherwise, task.ReasonBaseConflict, i.occasionAfter(last, next.String()))
 }
 
 // mostResets times the rounds that are allowed in a row is how often the base of one pull
@@ -226,20 +226,58 @@ const mostResets = 3
 
 // baseMerges is how many tasks have merged the base of a pull request, in all.
 func (i *Intake) baseMerges(ctx context.Context, last task.Task) (count int, err error) {
-	if last.ID == "" || i.options.Facts == nil {
-		return 0, nil
-	}
-	events, err := i.options.Facts.EventsOf(ctx, last.ID, task.StateChanged)
-	for _, event := range events {
-		var change task.StateChange
-		if err := json.Unmarshal(event.Data, &change); err != nil {
-			return 0, task.Wrap(task.Internal, err, "the journal of task "+string(last.ID)+" cannot be read")
-		}
+	changes, err := i.changesOf(ctx, last)
+	for _, change := range changes {
 		if change.Trigger == task.Assigned && change.Reason == task.ReasonBaseConflict {
 			count++
 		}
 	}
 	return count, err
+}
+
+// stateChange is a change of a task's state, and when it was.
+type stateChange struct {
+	task.StateChange
+	at time.Time
+}
+
+// changesOf reads how the state of a task has changed, oldest first, without the fix-ups that
+// were stopped before anybody began them, such as by closing the pull request. It may be no task.
+func (i *Intake) changesOf(ctx context.Context, of task.Task) ([]stateChange, error) {
+	if of.ID == "" {
+		return nil, nil
+	}
+	events, err := i.options.Facts.EventsOf(ctx, of.ID, task.StateChanged)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]stateChange, len(events))
+	for at, event := range events {
+		if err := json.Unmarshal(event.Data, &changes[at].StateChange); err != nil {
+			return nil, task.Wrap(task.Internal, err, "the journal of task "+string(of.ID)+" cannot be read")
+		}
+		changes[at].at = event.At
+	}
+	return begun(changes), nil
+}
+
+// begun leaves out the fix-ups that were stopped before an agent had them. That people have
+// assigned the work stays, whatever came of it.
+func begun(changes []stateChange) []stateChange {
+	kept, queued := make([]stateChange, 0, len(changes)), -1
+	for _, change := range changes {
+		switch {
+		case change.Trigger == task.Assigned && change.Reason != task.ReasonAssigned:
+			queued = len(kept)
+		case change.Trigger == task.Assigned, change.Trigger == task.Claimed:
+			queued = -1
+		case change.To == task.Stopped && queued >= 0:
+			kept, queued = kept[:queued], -1
+			continue
+		}
+		kept = append(kept, change)
+	}
+	return kept
 }
 
 // conflict is what a task is for that merges the base of a pull request. After is what the
@@ -252,6 +290,7 @@ type conflict struct {
 	after      string
 	base, head string
 	round      int
+	undone     bool // the pull request was closed before it was done
 }
 
 func (c conflict) String() string {
@@ -265,15 +304,18 @@ func conflictOf(last task.Task) conflict {
 	read := conflict{after: after}
 	if is && last.Cause == task.ReasonBaseConflict {
 		_, _ = fmt.Sscanf(rest, "%s head %s round %d", &read.base, &read.head, &read.round)
+		read.undone = closedUnder(last)
 	}
 	return read
 }
 
-// next is what the next task is for. Its round is 0 if there was a task for these commits. A
-// person who has pushed since lets us begin anew.
+// next is what the next task is for. Its round is 0 if there was a task for these commits that
+// was not ended by closing the pull request. A person who has pushed since lets us begin anew.
 func (c conflict) next(merge Merge) conflict {
 	next := conflict{after: c.after, base: merge.Base, head: merge.Head, round: c.round + 1}
 	switch {
+	case c.base == merge.Base && c.head == merge.Head && c.undone:
+		next.round = c.round
 	case c.base == merge.Base && c.head == merge.Head:
 		next.round = 0
 	case c.head != merge.Head && !merge.Own:
@@ -283,7 +325,8 @@ func (c conflict) next(merge Merge) conflict {
 }
 
 // decidedSince reports whether somebody who may write has decided about the pull request
-// since. As with rounds of reviews, the first decision of each person counts.
+// since, and is not us or another program. As with rounds of reviews, the first decision of each
+// person counts.
 func (i *Intake) decidedSince(ctx context.Context, pull forge.Item, since time.Time) (bool, error) {
 	from := i.options.Forges[pull.Key.Forge]
 	self, err := from.Self(ctx)
@@ -297,7 +340,7 @@ func (i *Intake) decidedSince(ctx context.Context, pull forge.Item, since time.T
 	before := map[string]bool{}
 	for _, review := range slices.SortedStableFunc(slices.Values(reviews), func(a, b forge.Review) int { return a.At.Compare(b.At) }) {
 		author := task.FoldLogin(review.Author)
-		if review.Verdict == forge.Remark || task.SameLogin(review.Author, self) || before[author] {
+		if review.Verdict == forge.Remark || task.SameLogin(review.Author, self) || forge.Automated(review.Author) || before[author] {
 			continue
 		}
 		before[author] = true

@@ -3,7 +3,6 @@ package intake
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -74,7 +73,7 @@ func (i *Intake) changed(ctx context.Context, pull forge.Item) (bool, error) {
 // because the pull request was closed does not count.
 func (h head) actedOn() bool {
 	about, is := assignment.ChecksOccasionOf(h.last)
-	return is && about.Commit == h.pull.HeadCommit && (h.last.State != task.Stopped || h.last.Reason != task.ReasonItemClosed)
+	return is && about.Commit == h.pull.HeadCommit && !closedUnder(h.last)
 }
 
 // passedAgain is about a head whose checks failed before, which led to a task. When they all
@@ -178,32 +177,20 @@ func (i *Intake) failedInBase(ctx context.Context, on head) (map[string]bool, er
 }
 
 // checkRounds is how many tasks failed checks have led to since a person last assigned the
-// work to us. Those that nobody began do not count, and reviews, which may be our own, do not
-// begin anew.
+// work to us. Those that checks have ended which passed do not count, and reviews, which may be
+// our own, do not begin anew.
 func (i *Intake) checkRounds(ctx context.Context, last task.Task) (int, error) {
-	if last.ID == "" {
-		return 0, nil
-	}
-	events, err := i.options.Facts.EventsOf(ctx, last.ID, task.StateChanged)
-	if err != nil {
-		return 0, err
-	}
-	rounds, current := 0, false
-	for _, event := range events {
-		var change task.StateChange
-		if err := json.Unmarshal(event.Data, &change); err != nil {
-			return 0, task.Wrap(task.Internal, err, "the journal of task "+string(last.ID)+" cannot be read")
-		}
+	changes, err := i.changesOf(ctx, last)
+	rounds := 0
+	for _, change := range changes {
 		switch {
 		case change.Trigger == task.Assigned && change.Reason == task.ReasonChecksFailed:
-			rounds, current = rounds+1, true
+			rounds++
 		case change.Trigger == task.Assigned && change.Reason == task.ReasonAssigned:
-			rounds, current = 0, false
-		case change.Trigger == task.Claimed:
-			current = false
-		case change.To == task.Stopped && (current || change.Reason == task.ReasonChecksPassed):
-			rounds, current = rounds-1, false
+			rounds = 0
+		case change.To == task.Stopped && change.Reason == task.ReasonChecksPassed:
+			rounds--
 		}
 	}
-	return rounds, nil
+	return rounds, err
 }

@@ -2,6 +2,9 @@ package intake
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
@@ -112,14 +115,25 @@ func (i *Intake) watchesNoChecks() bool {
 	return i.options.Rules.OnCheckFailure == "" || i.options.Rules.OnCheckFailure == IgnoreChecks
 }
 
-// dueChecks lists the pull requests of a repository whose checks are to be read again.
-func (i *Intake) dueChecks(in task.Repository) []task.Key {
+// LookAtChecks looks at the pull requests on a forge whose checks are to be read again. It
+// goes on when one cannot be read, and returns all that went wrong.
+func (i *Intake) LookAtChecks(ctx context.Context, of task.Forge) (failed error) {
+	for _, key := range i.dueChecks(func(in task.Repository) bool { return in.Forge == of }) {
+		if err := i.Look(ctx, key, i.age(key)); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", key, err))
+		}
+	}
+	return failed
+}
+
+// dueChecks lists the pull requests whose checks are to be read again.
+func (i *Intake) dueChecks(in func(task.Repository) bool) []task.Key {
 	now := i.options.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var due []task.Key
 	for key, state := range i.checkStates {
-		if key.Repo() == in && !state.next.IsZero() && !state.next.After(now) {
+		if in(key.Repo()) && !state.next.IsZero() && !state.next.After(now) {
 			due = append(due, key)
 		}
 	}
@@ -131,6 +145,15 @@ func (i *Intake) forgetChecks(key task.Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.checkStates, key)
+}
+
+// forgetOutOfScope makes room: nobody tells of the end of pull requests in repositories that
+// are not worked on any more. If all are worked on, all are read once more. The mutex is held.
+func (i *Intake) forgetOutOfScope() {
+	maps.DeleteFunc(i.checkStates, func(key task.Key, _ checkState) bool { return !i.options.Scope(key.Forge, key.Repository) })
+	if len(i.checkStates) >= mostRemembered {
+		clear(i.checkStates)
+	}
 }
 
 // head is the head of a pull request that we have published, with what is known about it.
@@ -239,6 +262,14 @@ func (i *Intake) checksOf(ctx context.Context, in task.Repository, commit string
 	return checks, i.hidden(ctx, in, err)
 }
 
+// remember keeps what is known of the checks of a pull request.
+func (i *Intake) remember(pull task.Key, state checkState) {
+	if len(i.checkStates) >= mostRemembered {
+		i.forgetOutOfScope()
+	}
+	i.checkStates[pull] = state
+}
+
 // readChecks returns what is known of the checks of the head, and reads them if they may
 // have changed: the head is new to us, a webhook has named it, or they had not ended and some
 // time has passed.
@@ -254,7 +285,7 @@ func (i *Intake) readChecks(ctx context.Context, on head) (checkState, error) {
 		return state, nil
 	}
 	state.told = false
-	i.checkStates[pull.Key] = state
+	i.remember(pull.Key, state)
 	i.mu.Unlock()
 	checks, err := i.checksOf(ctx, pull.Key.Repo(), pull.HeadCommit)
 	are := outcomeOf(checks)

@@ -19,13 +19,13 @@ const requestAge = 7 * 24 * time.Hour
 const maxRequesters = 50
 
 // commentRequests returns the comments on a pull request that ask for changes by what the
-// configuration says, of people who may steer it, whose occasion is later than the given one.
+// configuration says, of people who may steer it, and that are not over.
 //
 // What people write into threads of our own reviews never does: they talk with us about the
 // review there, and the review chat answers. So no comment has two reactions. Threads that
 // are resolved ask for nothing. The time that counts is when a comment was written: an edit
 // does not ask again.
-func (i *Intake) commentRequests(ctx context.Context, pull pullView, self, after string) ([]request, error) {
+func (i *Intake) commentRequests(ctx context.Context, pull pullView, self string, over func(request) bool) ([]request, error) {
 	if len(i.options.Rules.FixUpOn) == 0 {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func (i *Intake) commentRequests(ctx context.Context, pull pullView, self, after
 	oldest := i.options.Now().Add(-requestAge)
 	for _, comment := range asking {
 		byUs := comment.By(self) || comment.By(bot) || forge.Automated(comment.Author)
-		if one := requestIn(comment); !byUs && comment.CreatedAt.After(oldest) && one.occasion() > after {
+		if one := requestIn(comment); !byUs && comment.CreatedAt.After(oldest) && !over(one) {
 			found = append(found, one)
 		}
 	}

@@ -13,9 +13,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// blockerAge is how old the knowledge may be of whether an item that another one
-// waits for is open. Those that we hear of are read anew.
-const blockerAge = time.Minute
+// openAge is how old the knowledge may be of whether an item that blocks another is open: one
+// look at the forge reads it once, for all that it blocks, and the next one anew.
+const openAge = 2 * time.Second
+
+// issueAge is how old the knowledge may be of the issue that a pull request is for. Those that
+// we hear of are read anew.
+const issueAge = time.Minute
 
 // development does what the assignees of an item ask for.
 //
@@ -217,7 +221,7 @@ func withOthers(keys, more []task.Key) []task.Key {
 func (i *Intake) isOpen(ctx context.Context, key task.Key) (bool, error) {
 	for _, kind := range []task.ItemKind{task.Issue, task.Pull} {
 		key.Kind = kind
-		snapshot, err := i.options.Snapshots.Get(ctx, key, blockerAge)
+		snapshot, err := i.options.Snapshots.Get(ctx, key, openAge)
 		if task.CodeOf(err) == task.NotFound {
 			continue
 		}

@@ -3,8 +3,9 @@ package intake
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
@@ -14,6 +15,20 @@ import (
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
+
+// changes makes a task of what a pull request of ours is to be changed for. While it cannot be
+// told whether a request is to be done again that was undone by closing the pull request, there
+// is no task for anything else: after that the request would count as dealt with.
+func (i *Intake) changes(ctx context.Context, pull pullView) error {
+	failed := i.fixUp(ctx, pull)
+	if failed != nil {
+		last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
+		if err != nil || requestUndone(last) {
+			return errors.Join(failed, err)
+		}
+	}
+	return errors.Join(failed, i.mergeBase(ctx, pull.Item), i.checks(ctx, pull.Item))
+}
 
 // fixUp makes a task of what asks for changes on a pull request of ours: a review, or what
 // [Rules.FixUpOn] names besides, if its author may steer it.
@@ -26,11 +41,15 @@ func (i *Intake) fixUp(ctx context.Context, pull pullView) error {
 	if err != nil || last.State.Active() {
 		return err
 	}
-	open, err := i.requests(ctx, pull, last.Occasion)
+	open, err := i.requests(ctx, pull, func(r request) bool { return dealtWith(last, r) })
 	if err != nil {
 		return err
 	}
-	open = slices.DeleteFunc(open, func(r request) bool { return r.unclear })
+	unclear := func(r request) bool { return r.unclear }
+	if requestUndone(last) && slices.ContainsFunc(open, unclear) {
+		return task.Errorf(task.Unavailable, "what the author of a comment may do cannot be read")
+	}
+	open = slices.DeleteFunc(open, unclear)
 	if open, err = i.counting(ctx, open, last, origin); err != nil {
 		return err
 	}
@@ -49,7 +68,40 @@ func (i *Intake) fixUp(ctx context.Context, pull pullView) error {
 	if exhausted {
 		return i.comment(ctx, pull.Item, "undecided/"+pull.HeadCommit, notice.Notice{Attempts: rounds}.Undecided)
 	}
-	return i.assignFixUp(ctx, pull.Item, cmp.Or(origin.Role, i.options.Rules.DefaultRole), task.ReasonChangesRequested, newest.occasion())
+	return i.assignFixUp(ctx, pull.Item, cmp.Or(origin.Role, i.options.Rules.DefaultRole), task.ReasonChangesRequested, i.occasionAfter(last, newest.occasion()))
+}
+
+// reopened stands in an occasion between what a task is for and when it was queued again.
+const reopened = " " + task.OccasionReopened + " "
+
+// closedUnder reports whether a task was ended because its item was closed. What it was for is
+// to be done when the item is opened again.
+func closedUnder(t task.Task) bool {
+	return t.State == task.Stopped && t.Reason == task.ReasonItemClosed
+}
+
+// requestUndone reports whether a task was for a request for changes, and was ended because its
+// item was closed.
+func requestUndone(t task.Task) bool {
+	return closedUnder(t) && t.Cause == task.ReasonChangesRequested
+}
+
+// occasionAfter names what the task after the last one is for. When that was ended because the
+// item was closed, the next may be for the same, and the store takes each occasion once.
+func (i *Intake) occasionAfter(last task.Task, occasion string) string {
+	if closedUnder(last) {
+		occasion += reopened + i.options.Now().UTC().Format(time.RFC3339Nano)
+	}
+	return occasion
+}
+
+// dealtWith reports whether the last task of a pull request was for a request or for a later one.
+func dealtWith(last task.Task, one request) bool {
+	occasion := one.occasion()
+	if requestUndone(last) && (last.Occasion == occasion || strings.HasPrefix(last.Occasion, occasion+reopened)) {
+		return false
+	}
+	return occasion <= last.Occasion
 }
 
 // ours reports whether a pull request is the work of a task, which is origin, or was opened
@@ -96,7 +148,7 @@ func (i *Intake) handedOver(ctx context.Context, last, origin task.Task) (bool, 
 	if err != nil {
 		return false, err
 	}
-	issue, err := i.read(ctx, origin.Key, blockerAge)
+	issue, err := i.read(ctx, origin.Key, issueAge)
 	return issue.State == forge.Open && !issue.AssignedTo(bot), err
 }
 
@@ -122,7 +174,7 @@ func (i *Intake) assignFixUp(ctx context.Context, pull forge.Item, otherwise tas
 // was done after its run had taken the request up, which came meanwhile.
 func (i *Intake) undone(ctx context.Context, last task.Task, open []request) (bool, error) {
 	for _, one := range slices.Backward(open) {
-		if one.occasion() <= last.Occasion {
+		if dealtWith(last, one) {
 			return false, nil
 		}
 		if i.options.TakenUp == nil || last.State != task.Done {
@@ -147,13 +199,17 @@ type request struct {
 	writes, unclear bool
 }
 
-// occasion names the request as what a task is for. Later requests have greater names.
+// occasion names the request as what a task is for: a review that requests changes, the text of
+// another one, or a comment. Later requests have greater names.
 func (r request) occasion() string {
-	what := " comment "
-	if r.kind == task.SummaryComment {
-		what = " review "
+	what := task.OccasionComment
+	switch {
+	case r.formal:
+		what = task.OccasionReview
+	case r.kind == task.SummaryComment:
+		what = task.OccasionBody
 	}
-	return r.At.UTC().Format(time.RFC3339) + what + r.ID
+	return r.At.UTC().Format(time.RFC3339) + " " + what + " " + r.ID
 }
 
 // comment is what was written.
@@ -169,7 +225,7 @@ func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (str
 	if item.Key.Kind != task.Pull {
 		return "", nil
 	}
-	open, err := i.requests(ctx, i.view(ctx, item), "")
+	open, err := i.requests(ctx, i.view(ctx, item), func(request) bool { return false })
 	if err != nil || len(open) == 0 {
 		return "", err
 	}
@@ -180,8 +236,8 @@ func (i *Intake) occasionOfAssignment(ctx context.Context, item forge.Item) (str
 // requests returns what asks for changes on a pull request and counts, oldest first: the
 // reviews that ask for changes and still stand, and the comments that do. One of ours counts
 // while what it is about is the head commit: another head is reviewed anew. Comments count
-// whose occasion is later than the given one.
-func (i *Intake) requests(ctx context.Context, pull pullView, after string) ([]request, error) {
+// that are not over.
+func (i *Intake) requests(ctx context.Context, pull pullView, over func(request) bool) ([]request, error) {
 	reviews, err := pull.reviews()
 	if err != nil {
 		return nil, err
@@ -201,7 +257,7 @@ func (i *Intake) requests(ctx context.Context, pull pullView, after string) ([]r
 			open = append(open, request{Review: review, kind: task.SummaryComment, formal: true, own: own})
 		}
 	}
-	comments, err := i.commentRequests(ctx, pull, self, after)
+	comments, err := i.commentRequests(ctx, pull, self, over)
 	open = append(open, comments...)
 	slices.SortStableFunc(open, func(a, b request) int { return cmp.Compare(a.occasion(), b.occasion()) })
 	return open, err
@@ -259,21 +315,14 @@ func (i *Intake) roundsSinceDecision(ctx context.Context, pull forge.Item, revie
 			decided = review.At
 		}
 	}
-	events, err := i.options.Facts.EventsOf(ctx, last.ID, task.StateChanged)
-	if err != nil {
-		return 0, err
-	}
+	changes, err := i.changesOf(ctx, last)
 	rounds := 0
-	for _, event := range events {
-		var change task.StateChange
-		if err := json.Unmarshal(event.Data, &change); err != nil {
-			return 0, task.Wrap(task.Internal, err, "the journal of task "+string(last.ID)+" cannot be read")
-		}
-		if change.Trigger == task.Assigned && change.Reason == task.ReasonChangesRequested && event.At.After(decided) {
+	for _, change := range changes {
+		if change.Trigger == task.Assigned && change.Reason == task.ReasonChangesRequested && change.at.After(decided) {
 			rounds++
 		}
 	}
-	return rounds, nil
+	return rounds, err
 }
 
 // countRounds is how many of the reviews ask for changes and are ours or of people who may not

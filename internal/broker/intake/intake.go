@@ -22,7 +22,7 @@ import (
 // in an orderly way, if there is one.
 type StopFunc func(ctx context.Context, t task.Task, reason task.Reason) error
 
-// Options is what intake needs. All but BranchCommit, Trust, Stop, OutboxChanged and
+// Options is what intake needs. All but Trust, Language, TakenUp, Merges, Stop, OutboxChanged and
 // Log have to be set.
 type Options struct {
 	Tasks     store.Tasks
@@ -68,6 +68,8 @@ const (
 	lookers = 4
 	// longestLook bounds looking at one item.
 	longestLook = 2 * time.Minute
+	// boardAgain is when an item on the board is looked at again that could not be read.
+	boardAgain = 10 * time.Second
 )
 
 // Intake finds out what there is to do. It looks at an item when the feed says that
@@ -143,6 +145,9 @@ func (i *Intake) lookOn(ctx context.Context) {
 	for key, found := i.queue.Next(ctx); found; key, found = i.queue.Next(ctx) {
 		if err := i.Look(ctx, key, longestLook); err != nil && ctx.Err() == nil {
 			i.options.Log.WarnContext(ctx, "failed to read an item; retrying with the next sync", "item", key.String(), "error", err)
+			if key.Forge == task.Board { // a sync reads it again only if something happens there
+				i.lookAt(key, i.options.Now().Add(boardAgain))
+			}
 		}
 	}
 }
@@ -214,7 +219,7 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 	}
 	seen := i.view(ctx, item)
 	if key.Kind == task.Pull {
-		err = errors.Join(err, i.fixUp(ctx, seen), i.mergeBase(ctx, item), i.checks(ctx, item))
+		err = errors.Join(err, i.changes(ctx, seen))
 	}
 	if item.HasLabel(i.options.Rules.ReviewLabel) {
 		err = errors.Join(err, i.reviews(ctx, seen))

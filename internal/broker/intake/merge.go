@@ -149,7 +149,8 @@ func (i *Intake) approval(ctx context.Context, pull pullView) (forge.Review, err
 	if err != nil || last.ID == "" {
 		return forge.Review{}, err
 	}
-	open, err := i.requests(ctx, pull, last.At.UTC().Format(time.RFC3339)) // comments: those since
+	approved := last.At.UTC().Format(time.RFC3339)
+	open, err := i.requests(ctx, pull, func(r request) bool { return r.occasion() <= approved }) // comments: those since
 	if err != nil || slices.ContainsFunc(open, func(r request) bool { return r.formal || r.writes || r.unclear }) {
 		return forge.Review{}, err
 	}

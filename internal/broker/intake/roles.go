@@ -8,6 +8,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// mostRemembered is how many items something is remembered of that can be found out again.
+const mostRemembered = 10000
+
 // role is the role that an item asks for, and otherwise the given one. What is unclear
 // about its labels is logged once, until they are others.
 func (i *Intake) role(ctx context.Context, item forge.Item, otherwise task.Role) task.Role {
@@ -21,6 +24,9 @@ func (i *Intake) role(ctx context.Context, item forge.Item, otherwise task.Role)
 	if labels == "" {
 		delete(i.unclear, item.Key)
 	} else {
+		if len(i.unclear) >= mostRemembered {
+			clear(i.unclear) // they are logged once more
+		}
 		i.unclear[item.Key] = labels
 	}
 	i.mu.Unlock()

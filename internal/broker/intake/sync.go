@@ -18,6 +18,9 @@ import (
 // differ.
 const overlap = 10 * time.Minute
 
+// boardOverlap is the same for the board, whose clocks are those of the servers.
+const boardOverlap = time.Minute
+
 // Sync looks for what no webhook told of, on the forges that are named. It goes on
 // when a repository or an item cannot be read, and returns all that went wrong.
 // Since is when the last sync began; zero means that everything is looked at.
@@ -108,29 +111,43 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 	listed, failed := i.listItems(ctx, from, repository, bot, since, found, tasked)
 	for _, t := range tasks {
 		i.itemOf(t, listed, found)
+		if at, on := listed[t.Key]; on && unchanged(t, at, since) {
+			found.settle(t.Key)
+		}
 	}
-	for _, key := range i.dueChecks(task.Repository{Forge: from.Name(), Name: repository}) {
+	here := task.Repository{Forge: from.Name(), Name: repository}
+	for _, key := range i.dueChecks(func(in task.Repository) bool { return in == here }) {
 		found.need(key)
 	}
 	return found.list(), failed
 }
 
 // itemOf adds the item of a task, if it is worth a look. Listed are the items that the bot is
-// assigned to, nil if the forge does not say.
-func (i *Intake) itemOf(t task.Task, listed map[task.Key]bool, found *keySet) {
-	if t.State.Active() || t.Type == task.Development && !listed[t.Key] {
+// assigned to, with their last change; nil if the forge does not say.
+func (i *Intake) itemOf(t task.Task, listed map[task.Key]time.Time, found *keySet) {
+	_, on := listed[t.Key]
+	if t.State.Active() || t.Type == task.Development && !on {
 		found.add(t.Key)
 	}
 	if t.State.Active() && t.Type == task.Review {
 		found.addLabeled(t)
 	}
-	if listed != nil && !listed[t.Key] {
+	if listed != nil && !on {
 		i.seenOff(t)
 	}
 	// Done, and the bot still there: nothing to do.
-	if t.Type == task.Development && !t.State.Active() && listed[t.Key] {
+	if t.Type == task.Development && !t.State.Active() && on {
 		found.settle(t.Key)
 	}
+}
+
+// unchanged reports whether a look at the issue of a task would find what the sync before
+// found: the bot is on it, nothing has happened to it since, and it waits for no other item.
+// That is known of the board, which lists everything that happens. At is when something
+// happened last, and since when that sync began.
+func unchanged(t task.Task, at, since time.Time) bool {
+	return t.Key.Forge == task.Board && t.Key.Kind == task.Issue && t.State.Active() && followsItem(t) && t.BlockedBy == "" &&
+		!since.IsZero() && at.Before(since.Add(-boardOverlap))
 }
 
 // seenOff has the item of a task read again that goes on although the forge does not list
@@ -142,9 +159,9 @@ func (i *Intake) seenOff(t task.Task) {
 }
 
 // listItems adds what the forge lists, and returns the items that the bot is
-// assigned to, nil if the forge does not say. Those without a task that were not there at the last sync are what a
+// assigned to, with their last change, nil if the forge does not say. Those without a task that were not there at the last sync are what a
 // webhook should have told of.
-func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bot string, since time.Time, worth *keySet, tasked map[task.Key]bool) (map[task.Key]bool, error) {
+func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bot string, since time.Time, worth *keySet, tasked map[task.Key]bool) (map[task.Key]time.Time, error) {
 	last := since
 	isNew := func(item forge.Item, change forge.ItemChange) {
 		if !last.IsZero() && !tasked[item.Key] {
@@ -154,12 +171,12 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 	if !since.IsZero() {
 		since = since.Add(-overlap)
 	}
-	listed := map[task.Key]bool{}
+	listed := map[task.Key]time.Time{}
 	assigned, failed := from.List(ctx, forge.Query{Repository: repository, Assignee: bot})
 	whole := failed == nil
 	all := assigned
 	for _, item := range assigned {
-		listed[item.Key] = true
+		listed[item.Key] = item.UpdatedAt
 		isNew(item, forge.AssigneesChanged)
 		worth.add(item.Key)
 	}

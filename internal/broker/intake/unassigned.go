@@ -132,7 +132,7 @@ func (i *Intake) assignedOn(ctx context.Context, pull forge.Item, more ...task.K
 	}
 	var on []task.Key
 	for _, key := range items {
-		is, err := i.assignedTo(ctx, key, pull, bot, blockerAge)
+		is, err := i.assignedTo(ctx, key, pull, bot, issueAge)
 		if err != nil {
 			return "", err
 		}

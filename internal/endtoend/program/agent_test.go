@@ -214,7 +214,7 @@ func giveIssue(t testing.TB, p place) {
 // awaitPull waits until the bot has opened its pull request.
 func awaitPull(t *testing.T, p place) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()

@@ -75,7 +75,7 @@ func onlyGit(folder string, environ []string, withGo bool) ([]string, error) {
 }
 
 // The scripts in testdata/alone are for machines without Docker and bubblewrap: they begin with
-// git and Go, and no others, on the search path.
+// git and Go, and no others, on the search path. The demo itself is tried so by scripts/fresh.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -97,7 +97,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for end := time.After(time.Minute); ; {
+	for end := time.After(5 * time.Minute); ; {
 		ts.Check(ts.Exec("toryo", args[1:]...))
 		if pattern.MatchString(ts.ReadFile("stdout")) {
 			return

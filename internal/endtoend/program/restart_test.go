@@ -98,7 +98,7 @@ func TestUpAfterAKill(t *testing.T) {
 }
 
 // enrolledWorker starts an agent with a data directory of its own.
-func enrolledWorker(b *testing.B, p place, server process) (place, *worker) {
+func enrolledWorker(b testing.TB, p place, server process) (place, *worker) {
 	b.Helper()
 	own := p
 	own.data = filepath.Join(b.TempDir(), "agent")

@@ -175,6 +175,13 @@ func (f *Forge) SetAccess(repository, login string, access forge.Access) {
 	f.repositories[repository].access[login] = access
 }
 
+// SetLacks says what we may not do in a repository.
+func (f *Forge) SetLacks(repository string, lacks forge.Rights) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.repositories[repository].Lacks = lacks
+}
+
 // SetDiff says what a pull request changes.
 func (f *Forge) SetDiff(key task.Key, diff forge.Diff) {
 	f.mu.Lock()

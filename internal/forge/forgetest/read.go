@@ -20,6 +20,9 @@ func (s *suite) repositories(t *testing.T) {
 	if got.Name != name || got.DefaultBranch != "main" || got.URL == "" || !got.Private || got.Archived {
 		t.Errorf("repository %+v, want the private %s with branch main", got, name)
 	}
+	if got.Lacks != (forge.Rights{}) {
+		t.Errorf("the bot, which may write, lacks %+v", got.Lacks)
+	}
 	all := must[[]forge.Repository](t)(f.Repositories(ctx))
 	if !slices.ContainsFunc(all, func(r forge.Repository) bool { return r.Name == name }) {
 		t.Errorf("%s is not among the %d repositories", name, len(all))

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,15 +28,19 @@ type status struct {
 	Updated     time.Time       `json:"updated_at"`
 }
 
+// maxStatuses is how many statuses of a commit are read: a job has one for each event.
+const maxStatuses = 3 * forge.MaxChecks
+
 // Checks returns the newest result of each check of a commit: statuses, which jobs of Gitea's
-// own set as well.
+// own set as well. Of jobs that differ in nothing but what they ran for, and of workflows that
+// are named alike, the worst counts.
 func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.Check, error) {
 	owner, name, err := split(repository)
 	if err != nil {
 		return nil, err
 	}
-	var checks []forge.Check
-	for page := 1; len(checks) < forge.MaxChecks; page++ {
+	found := map[int64]status{}
+	for page := 1; len(found) <= maxStatuses; page++ {
 		// Only this has the newest of each context; the list of statuses has all that ever were.
 		path := fmt.Sprintf("%s/commits/%s/status?page=%d&limit=%d", address{owner: owner, name: name}.repository(), url.PathEscape(commit), page, perPage)
 		var combined struct {
@@ -44,17 +50,32 @@ func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.
 		if err != nil {
 			return nil, callError("read the statuses of a commit in "+repository, answer, err)
 		}
-		before := len(checks)
+		before := len(found)
 		for _, one := range combined.Statuses {
-			checks = append(checks, f.checkOf(one))
+			found[one.ID] = one
 		}
-		checks = forge.NewestChecks(checks)
-		if len(checks) == before {
+		if len(found) == before {
 			break
 		}
 	}
-	return checks, nil
+	var checks []forge.Check
+	if len(found) > maxStatuses {
+		checks = append(checks, forge.Unread())
+	}
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(found))) {
+		checks = append(checks, f.checkOf(found[id]))
+	}
+	return forge.WorstChecks(checks), nil // of those that are as bad, the newest
 }
+
+// jobEvent is how the name of a job ends: with what it ran for. The same job has one result
+// for the push to a branch and another one for a pull request, and the base has only the first.
+// So it is left out, and the worst of both counts.
+var jobEvent = regexp.MustCompile(` \((?:push|pull_request|pull_request_target)\)$`)
+
+// jobCanceled is what Gitea, and newer versions of it, say of a canceled job. Its state is that
+// of one that failed.
+var jobCanceled = regexp.MustCompile(`^(?:Has been cancelled$|Canceled after )`)
 
 // jobPath is how the address of a job's page ends.
 var jobPath = regexp.MustCompile(`/actions/runs/\d+/jobs/(\d+)$`)
@@ -68,7 +89,10 @@ func (f *Forge) checkOf(one status) forge.Check {
 		return check
 	}
 	if job := jobPath.FindStringSubmatch(check.URL); job != nil {
-		check.ID = job[1]
+		check.ID, check.Name = job[1], jobEvent.ReplaceAllString(check.Name, "")
+		if check.Failed() && jobCanceled.MatchString(check.Description) {
+			check.State, check.Canceled = forge.StatusError, true
+		}
 	}
 	if base, err := url.Parse(f.url); err == nil { // jobs have the address without the host
 		if page, err := base.Parse(check.URL); err == nil {

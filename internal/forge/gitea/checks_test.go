@@ -1,13 +1,17 @@
 package gitea_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	sdk "code.gitea.io/sdk/gitea"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
@@ -115,6 +119,112 @@ func TestJobLogs(t *testing.T) {
 			log, err := made.CheckLog(t.Context(), "o/n", checks[0], 20)
 			if log != test.want || task.CodeOf(err) != test.code {
 				t.Errorf("%q, %v, want %q", log, err, test.want)
+			}
+		})
+	}
+}
+
+// TestJobsByEvent: a job of Gitea's own is the same check whatever it ran for, so that the base,
+// which is pushed to, can be compared with a pull request. Others are called what they say.
+func TestJobsByEvent(t *testing.T) {
+	t.Parallel()
+	type set struct{ context, state, description, target string }
+	job := func(number int) string { return fmt.Sprintf("/o/n/actions/runs/5/jobs/%d", number) }
+	for name, test := range map[string]struct {
+		set  []set
+		want []forge.Check // name, state, ID and whether it is canceled
+	}{
+		"pushed":         {[]set{{"CI / test (push)", "failure", "", job(1)}}, []forge.Check{{Name: "CI / test", State: forge.StatusFailure, ID: "1"}}},
+		"a pull request": {[]set{{"CI / test (pull_request)", "failure", "", job(2)}}, []forge.Check{{Name: "CI / test", State: forge.StatusFailure, ID: "2"}}},
+		"on its target":  {[]set{{"CI / test (pull_request_target)", "success", "", job(2)}}, []forge.Check{{Name: "CI / test", State: forge.StatusSuccess, ID: "2"}}},
+		"both, the worst counts": {
+			[]set{{"CI / test (push)", "failure", "", job(1)}, {"CI / test (pull_request)", "success", "", job(2)}},
+			[]forge.Check{{Name: "CI / test", State: forge.StatusFailure, ID: "1"}},
+		},
+		"one has not ended": {
+			[]set{{"CI / test (push)", "success", "", job(1)}, {"CI / test (pull_request)", "pending", "", job(2)}},
+			[]forge.Check{{Name: "CI / test", State: forge.StatusPending, ID: "2"}},
+		},
+		"two workflows of the same name": {
+			[]set{{"CI / test (push)", "failure", "", job(1)}, {"CI / test (push)", "success", "", job(2)}},
+			[]forge.Check{{Name: "CI / test", State: forge.StatusFailure, ID: "1"}},
+		},
+		"part of the name": {
+			[]set{{"CI / a (push) b (push)", "failure", "", job(1)}, {"CI / test (release)", "failure", "", job(2)}},
+			[]forge.Check{{Name: "CI / a (push) b", State: forge.StatusFailure, ID: "1"}, {Name: "CI / test (release)", State: forge.StatusFailure, ID: "2"}},
+		},
+		"not Gitea's": {
+			[]set{{"CI / test (push)", "failure", "", "https://ci.example/o/n/actions/runs/5/jobs/1"}, {"CI / test (pull_request)", "success", "", ""}},
+			[]forge.Check{{Name: "CI / test (pull_request)", State: forge.StatusSuccess}, {Name: "CI / test (push)", State: forge.StatusFailure}},
+		},
+		"canceled":          {[]set{{"CI / test (push)", "failure", "Has been cancelled", job(1)}}, []forge.Check{{Name: "CI / test", State: forge.StatusError, ID: "1", Canceled: true}}},
+		"canceled, newer":   {[]set{{"CI / test (push)", "failure", "Canceled after 3s", job(1)}}, []forge.Check{{Name: "CI / test", State: forge.StatusError, ID: "1", Canceled: true}}},
+		"others may say so": {[]set{{"ci", "failure", "Has been cancelled", "https://ci.example/1"}}, []forge.Check{{Name: "ci", State: forge.StatusFailure}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var statuses []map[string]any
+				for i, one := range test.set {
+					if r.URL.Query().Get("page") == "1" {
+						statuses = append(statuses, map[string]any{"id": i + 1, "context": one.context, "status": one.state, "description": one.description, "target_url": one.target})
+					}
+				}
+				_ = json.NewEncoder(w).Encode(map[string]any{"statuses": statuses})
+			}))
+			defer server.Close()
+			made, err := gitea.New(gitea.Options{URL: server.URL, Token: "t"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := made.Checks(t.Context(), "o/n", strings.Repeat("a1", 20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, check := range got {
+				got[i] = forge.Check{Name: check.Name, State: check.State, ID: check.ID, Canceled: check.Canceled}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestUnreadChecks: a list of which not all was read does not look whole, however few names the
+// statuses that were read have.
+func TestUnreadChecks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		statuses, want int
+		unread         bool
+	}{
+		"all are read":   {400, 1, false},
+		"some are not":   {700, 2, true},
+		"just all of it": {600, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				page, err := strconv.Atoi(r.URL.Query().Get("page"))
+				if err != nil {
+					t.Error(err)
+				}
+				var statuses []map[string]any
+				for id := (page-1)*50 + 1; id <= min(page*50, test.statuses); id++ {
+					statuses = append(statuses, map[string]any{"id": id, "context": "CI / test (push)", "status": "success", "target_url": fmt.Sprintf("/o/n/actions/runs/5/jobs/%d", id)})
+				}
+				_ = json.NewEncoder(w).Encode(map[string]any{"statuses": statuses})
+			}))
+			defer server.Close()
+			made, err := gitea.New(gitea.Options{URL: server.URL, Token: "t"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := made.Checks(t.Context(), "o/n", strings.Repeat("a1", 20))
+			unread := slices.ContainsFunc(got, func(c forge.Check) bool { return c == forge.Unread() && c.Failed() })
+			if err != nil || len(got) != test.want || unread != test.unread {
+				t.Errorf("checks %+v, error %v", got, err)
 			}
 		})
 	}

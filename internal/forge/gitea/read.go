@@ -139,6 +139,12 @@ func repositoryOf(r *sdk.Repository) forge.Repository {
 	if r.Empty {
 		made.DefaultBranch = ""
 	}
+	switch may := r.Permissions; {
+	case r.Archived:
+		made.Lacks = forge.AllRights
+	case may != nil && !may.Push && !may.Admin: // who reads may comment
+		made.Lacks = forge.Rights{Push: true, Label: true}
+	}
 	return made
 }
 

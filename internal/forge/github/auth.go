@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	gh "github.com/google/go-github/v92/github"
@@ -70,6 +71,8 @@ type appTokens struct {
 	turn    lifecycle.Mutex // held by whoever gets a token or looks at it
 	current string
 	until   time.Time
+
+	permissions atomic.Pointer[gh.InstallationPermissions] // of the token; nil if it was not told
 }
 
 func newAppTokens(app App, base *url.URL, client *http.Client, transport http.RoundTripper) (*appTokens, error) {
@@ -120,6 +123,7 @@ func (t *appTokens) token(ctx context.Context) (string, error) {
 		return "", &tokenError{callError(err, "get a token of the GitHub App")}
 	}
 	t.current, t.until = answer.GetToken(), answer.GetExpiresAt().Time
+	t.permissions.Store(answer.Permissions)
 	return t.current, nil
 }
 

@@ -30,10 +30,11 @@ func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.
 		if err != nil {
 			return nil, callError(err, "read the statuses of a commit in %s", repository)
 		}
-		checks = append(checks, statusCheck(status))
 		if len(checks) == forge.MaxChecks {
+			checks = append(checks, forge.Unread())
 			break
 		}
+		checks = append(checks, statusCheck(status))
 	}
 	checks = forge.NewestChecks(checks)
 	runs, err := f.checkRuns(ctx, at, commit)
@@ -43,6 +44,9 @@ func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.
 			checks = nil
 		}
 		return checks, err
+	}
+	if len(runs) > forge.MaxChecks {
+		checks = append(checks, forge.Unread())
 	}
 	for _, run := range runs {
 		checks = append(checks, runCheck(run))
@@ -60,7 +64,7 @@ func (f *Forge) checkRuns(ctx context.Context, at place, commit string) ([]*gh.C
 			return nil, err
 		}
 		runs = append(runs, run)
-		if len(runs) == forge.MaxChecks {
+		if len(runs) > forge.MaxChecks {
 			break
 		}
 	}

@@ -96,6 +96,7 @@ func (f *Forge) repository(ctx context.Context, found *gh.Repository) (forge.Rep
 		URL:           found.GetHTMLURL(),
 		Private:       found.GetPrivate(),
 		Archived:      found.GetArchived(),
+		Lacks:         f.lacks(found),
 	}
 	if found.GetSize() > 0 || repository.DefaultBranch == "" {
 		return repository, nil

@@ -27,7 +27,7 @@ func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.
 	options.PerPage, options.OrderBy, options.Sort = perPage, "id", "desc" // older servers give the oldest first
 	found, err := gl.ScanAndCollectN(func(page gl.PaginationOptionFunc) ([]*gl.CommitStatus, *gl.Response, error) {
 		return f.client.Commits.GetCommitStatuses(repository, commit, &options, in(ctx), page)
-	}, forge.MaxChecks)
+	}, forge.MaxChecks+1)
 	if err != nil {
 		return nil, callError(err, "read the statuses of a commit in %s", repository)
 	}
@@ -39,6 +39,9 @@ func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.
 	var checks []forge.Check
 	for _, status := range last {
 		checks = append(checks, f.checkOf(status))
+	}
+	if len(found) > forge.MaxChecks {
+		checks = append(checks, forge.Unread()) // the last, so that no job of that name replaces it
 	}
 	return forge.NewestChecks(checks), nil
 }

@@ -2,6 +2,7 @@ package gitlab
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
@@ -35,7 +36,31 @@ func (f *Forge) Repository(ctx context.Context, name string) (forge.Repository, 
 	if err != nil {
 		return forge.Repository{}, err
 	}
-	return repositoryOf(project), nil
+	repository := repositoryOf(project)
+	if !project.Archived && repository.Lacks != (forge.Rights{}) {
+		repository.Lacks, err = f.lacksAsMember(ctx, name, repository.Lacks)
+	}
+	return repository, err
+}
+
+// lacksAsMember says what we may not do in a project with the level that we have in it by all
+// ways. What a project says of itself leaves out groups that were invited to it.
+func (f *Forge) lacksAsMember(ctx context.Context, name string, otherwise forge.Rights) (forge.Rights, error) {
+	self, err := f.selfAccount(ctx)
+	if err != nil {
+		return otherwise, err
+	}
+	member, _, err := f.client.ProjectMembers.GetInheritedProjectMember(name, self.id, in(ctx))
+	if code := status(err); code == http.StatusNotFound || code == http.StatusForbidden {
+		return otherwise, nil
+	}
+	if err == nil && (member == nil || member.ID != self.id) {
+		err = errNonsense
+	}
+	if err != nil {
+		return otherwise, callError(err, "read what we may do in %s", name)
+	}
+	return lacksAt(member.AccessLevel), nil
 }
 
 func (f *Forge) project(ctx context.Context, name string) (*gl.Project, error) {
@@ -63,5 +88,29 @@ func repositoryOf(project *gl.Project) forge.Repository {
 	if project.EmptyRepo {
 		repository.DefaultBranch = ""
 	}
+	repository.Lacks = lacks(project)
 	return repository
+}
+
+// lacks says what we may not do in a project. Without a level of the project or its group it is
+// not known: an administrator has none and may do everything. Who reads may comment.
+func lacks(project *gl.Project) forge.Rights {
+	if project.Archived {
+		return forge.AllRights
+	}
+	if project.Permissions == nil || project.Permissions.ProjectAccess == nil && project.Permissions.GroupAccess == nil {
+		return forge.Rights{}
+	}
+	level := gl.NoPermissions
+	if given := project.Permissions.ProjectAccess; given != nil {
+		level = max(level, given.AccessLevel)
+	}
+	if given := project.Permissions.GroupAccess; given != nil {
+		level = max(level, given.AccessLevel)
+	}
+	return lacksAt(level)
+}
+
+func lacksAt(level gl.AccessLevelValue) forge.Rights {
+	return forge.Rights{Push: level < gl.DeveloperPermissions, Label: level < gl.PlannerPermissions}
 }

@@ -174,12 +174,12 @@ func TestOnlyTheConfiguredEnvironmentIsGiven(t *testing.T) {
 func TestAServerThatHangsOrDies(t *testing.T) {
 	t.Parallel()
 	slow := stdio("s")
-	slow.Timeout = 2 * time.Second
+	slow.Timeout = 15 * time.Second // also for its start
 	connections, err := connect(t, slow)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done := use(t, connections, "mcp_s_hang", `{"text":""}`); !done.Result.Error || !strings.Contains(done.Result.Text, "did not answer within 2s") {
+	if done := use(t, connections, "mcp_s_hang", `{"text":""}`); !done.Result.Error || !strings.Contains(done.Result.Text, "did not answer within 15s") {
 		t.Errorf("hang: %s", done.Result.Text)
 	}
 	if done := use(t, connections, "mcp_s_die", `{"text":""}`); !done.Result.Error {

@@ -51,7 +51,8 @@ type Scenario struct {
 	References   []Reference `yaml:"references"`
 	Unreferenced bool        `yaml:"unreferenced"`
 	Pull         *Pull       `yaml:"pull"`
-	Cause        task.Reason `yaml:"cause"` // what the task was assigned for
+	Cause        task.Reason `yaml:"cause"`    // what the task was assigned for
+	Occasion     string      `yaml:"occasion"` // the one thing that it was assigned for
 	Events       []Event     `yaml:"events"`
 	Secrets      []string    `yaml:"secrets"` // that may be nowhere
 	Expect       Expect      `yaml:"expect"`

@@ -83,7 +83,7 @@ func (e Setting) Apply(options *phase.Options) error {
 	options.Servers = nil
 	for _, server := range e.Servers {
 		options.Servers = append(options.Servers, mcp.Server{
-			Name: server.Name, Command: server.Command, Environment: server.Environment, Timeout: 20 * time.Second,
+			Name: server.Name, Command: server.Command, Environment: server.Environment, Timeout: 2 * time.Minute,
 		})
 	}
 	return nil

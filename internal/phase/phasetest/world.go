@@ -85,7 +85,7 @@ func Engine(t testing.TB) sandbox.Engine {
 			t.Error(err)
 		}
 	})
-	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, Toolchains: []string{compiled}, Log: slog.New(slog.DiscardHandler), NewGate: func(policy sandbox.Policy) sandbox.Gate {
+	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, Guest: testkit.Guest(), Toolchains: []string{compiled}, Log: slog.New(slog.DiscardHandler), NewGate: func(policy sandbox.Policy) sandbox.Gate {
 		return egress.New(list, policy, slog.New(slog.DiscardHandler))
 	}})
 	if err != nil {
@@ -353,7 +353,7 @@ func (w *World) options() phase.Options {
 	w.t.Helper()
 	options := phase.Options{
 		Model: func(task.Phase) llm.Model { return w.model }, Summarizer: w.model,
-		Setup:    environment.Setup{Table: environment.BuiltIn(), Engine: w.engine, Log: slog.New(slog.DiscardHandler), CommandTimeout: 2 * time.Minute},
+		Setup:    environment.Setup{Table: environment.BuiltIn(), Engine: w.engine, Log: slog.New(slog.DiscardHandler), CommandTimeout: 10 * time.Minute},
 		Spec:     sandbox.Spec{Owner: "scenario"},
 		Progress: func() string { return "progress" },
 		Log:      slog.New(slog.DiscardHandler),
@@ -374,7 +374,7 @@ func (w *World) options() phase.Options {
 
 func (w *World) work() phase.Work {
 	s := w.scenario
-	work := phase.Work{Task: "task1", Generation: int64(w.runs), Type: task.Development, Role: task.DefaultRole, Cause: s.Cause, Title: s.Title, Body: s.Body,
+	work := phase.Work{Task: "task1", Generation: int64(w.runs), Type: task.Development, Role: task.DefaultRole, Cause: s.Cause, Occasion: s.Occasion, Title: s.Title, Body: s.Body,
 		Item: task.Key{Forge: task.Gitea, Repository: "owner/name", Kind: task.Issue, Number: 7}, Author: s.Author, Labels: s.Labels,
 		Branch: branch, Base: "main", Earlier: s.Earlier, Approval: w.Approval, Past: w.events}
 	for i, c := range s.Comments {

@@ -36,7 +36,7 @@ func newEngine(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		testkit.LeaveOut(t, "bubblewrap")
 	}
-	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler)})
+	engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, Guest: testkit.Guest(), NewGate: gate, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestWithoutControlGroups(t *testing.T) {
 	counted := sandboxtest.Harness{New: func(t *testing.T, dir string, gate sandbox.NewGate) sandbox.Engine {
 		t.Helper()
 		newEngine(t, t.TempDir(), gate)
-		engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, NewGate: gate, Log: slog.New(slog.DiscardHandler), Groups: &cgroup.System{Root: t.TempDir()}})
+		engine, err := bubblewrap.New(bubblewrap.Config{Dir: dir, Guest: testkit.Guest(), NewGate: gate, Log: slog.New(slog.DiscardHandler), Groups: &cgroup.System{Root: t.TempDir()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,6 +113,49 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
+// TestToolchains: a toolchain of the host is found at its own path, wherever that is.
+func TestToolchains(t *testing.T) {
+	t.Parallel()
+	newEngine(t, t.TempDir(), sandboxtest.NoGate)
+	for _, parent := range []string{"/mnt", "/opt", "/srv", "/tmp", "/home"} {
+		folder, err := os.MkdirTemp(parent, "toolchain") //nolint:usetesting // it has to be there
+		if err != nil {
+			continue // an ordinary user may not
+		}
+		t.Cleanup(func() {
+			if err := workdir.Remove(folder); err != nil {
+				t.Error(err)
+			}
+		})
+		err = errors.Join(os.Chmod(folder, 0o755), os.Mkdir(filepath.Join(folder, "bin"), 0o755),
+			os.WriteFile(filepath.Join(folder, "bin", "compile"), []byte("#!/bin/sh\necho compiled\n"), 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine, err := bubblewrap.New(bubblewrap.Config{Dir: filepath.Join(folder, "data"), Toolchains: []string{folder}, NewGate: sandboxtest.NoGate, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "toolchains", Workspace: t.TempDir()})
+		if err != nil {
+			t.Fatalf("below %s: %v", parent, err)
+		}
+		result, err := box.Run(t.Context(), sandbox.Command{Text: "compile"})
+		if err != nil || string(result.Stdout) != "compiled\n" {
+			t.Errorf("below %s: %q, %v", parent, result.Log, err)
+		}
+		if err := box.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, folder := range []string{"/", "/tmp", "/tmp/", "/home", "/home/toryo", "/workspace", "/workspace/go", "/run/toryo"} {
+		_, err := bubblewrap.New(bubblewrap.Config{Dir: t.TempDir(), Toolchains: []string{folder}, NewGate: sandboxtest.NoGate, Log: slog.New(slog.DiscardHandler)})
+		if task.CodeOf(err) != task.Invalid {
+			t.Errorf("the toolchain %s: %v", folder, err)
+		}
+	}
+}
+
 func TestMissingProgram(t *testing.T) {
 	t.Parallel()
 	engine, err := bubblewrap.New(bubblewrap.Config{Dir: t.TempDir(), Program: "no-such-program",
@@ -153,6 +196,25 @@ func TestBubblewrapWithoutResources(t *testing.T) {
 		_, err = engine.Start(t.Context(), sandbox.Spec{Owner: "x", Workspace: t.TempDir()})
 		if err == nil || !strings.Contains(err.Error(), printed) || sandbox.IsExhausted(err) != exhausted {
 			t.Errorf("the start gave %v, a lack of resources: %t", err, sandbox.IsExhausted(err))
+		}
+	}
+}
+
+// A sandbox for which the disk of the machine has no room is no matter of what is to run in it.
+func TestBubblewrapWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for what, fill := range map[string]func(*testkit.Disk){
+		"full": func(disk *testkit.Disk) { disk.Fill(t) }, "no file left": func(disk *testkit.Disk) { disk.FillFiles(t) },
+	} {
+		disk := testkit.NewDisk(t, 1<<20, 200)
+		engine, err := bubblewrap.New(bubblewrap.Config{Dir: filepath.Join(disk.Dir, "sandbox"), NewGate: func(sandbox.Policy) sandbox.Gate { return closedGate{} }, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(disk)
+		_, err = engine.Start(t.Context(), sandbox.Spec{Owner: "x", Workspace: t.TempDir()})
+		if _, unusable := errors.AsType[*sandbox.UnusableError](sandbox.StartError(err)); !unusable {
+			t.Errorf("%s: the start gave %v", what, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
@@ -56,8 +57,26 @@ func New(config Config) (*Engine, error) {
 	if config.Program == "" {
 		config.Program = "bwrap"
 	}
+	if err := checkToolchains(config.Toolchains); err != nil {
+		return nil, err
+	}
 	return &Engine{config: config, store: local.SnapshotStore{Dir: filepath.Join(dir, "snapshots")},
 		processes: local.NewProcesses(Name, filepath.Join(dir, "sandboxes"), config.Groups)}, nil
+}
+
+// checkToolchains refuses folders that would be in the working copy, or hide what a sandbox
+// has at fixed paths.
+func checkToolchains(folders []string) error {
+	for _, folder := range folders {
+		inside := folder == sandbox.WorkspacePath || strings.HasPrefix(folder, sandbox.WorkspacePath+"/")
+		for _, fixed := range []string{sandbox.WorkspacePath, sandbox.HomePath, "/tmp", guestPath} {
+			if inside || strings.HasPrefix(fixed+"/", strings.TrimSuffix(folder, "/")+"/") {
+				return task.Errorf(task.Invalid, "the toolchain in %s cannot be used in a sandbox, which has files of its own there", folder).
+					WithHint("install it in another folder")
+			}
+		}
+	}
+	return nil
 }
 
 // Name is the adapter's name.
@@ -95,6 +114,9 @@ func (e *Engine) Identity(context.Context, string) (string, error) {
 	}
 	return "host-" + hex.EncodeToString(hash.Sum(nil))[:32], nil
 }
+
+// Sweep removes what was left of snapshots.
+func (e *Engine) Sweep(context.Context) error { return e.store.Sweep() }
 
 // Snapshots lists the snapshots, least recently used first.
 func (e *Engine) Snapshots(context.Context) ([]sandbox.Snapshot, error) { return e.store.All() }

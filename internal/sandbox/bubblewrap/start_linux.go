@@ -68,7 +68,8 @@ func (b *box) Snapshot(_ context.Context, key string, before workdir.Listing) (s
 func (e *Engine) command(program string, at local.Folders, spec sandbox.Spec, group *cgroup.Group) (*exec.Cmd, error) {
 	guestProgram := e.config.Guest
 	paths := map[string]*string{"workspace": &at.Workspace, "home": &at.Home, "tmp": &at.Temporary, "etc": &at.Etc, "guest": &guestProgram}
-	return local.Command(e.config.Guest, group, paths, func() ([]string, error) {
+	stay := append([]string{program}, e.config.Toolchains...)
+	return local.Command(e.config.Guest, group, paths, stay, func() ([]string, error) {
 		options := guest.Options{Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
 			OwnProcesses: true, CountUser: true, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes,
 			Proxy: proxyAddress}
@@ -108,13 +109,13 @@ func arguments(at local.Folders, guestProgram string, toolchains []string, memor
 	for _, name := range []string{"passwd", "group", "hosts", "nsswitch.conf", "resolv.conf"} {
 		list = append(list, "--ro-bind", filepath.Join(at.Etc, name), "/etc/"+name)
 	}
-	for _, folder := range toolchains {
-		list = append(list, "--ro-bind-try", folder, folder)
-	}
 	list = append(list, "--proc", "/proc", "--dev", "/dev", "--size", strconv.FormatInt(memory/shmShare, 10), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--bind", at.Temporary, "/tmp", "--symlink", "/tmp", "/var/tmp",
 		"--bind", at.Home, sandbox.HomePath, "--bind", at.Workspace, sandbox.WorkspacePath,
 		"--ro-bind", guestProgram, guestPath)
+	for _, folder := range toolchains { // which may be in the host's /tmp
+		list = append(list, "--ro-bind-try", folder, folder)
+	}
 	// Plans say python and pip; some systems have them under other names only.
 	for name, target := range map[string]string{"python": "/usr/bin/python3", "pip": "/usr/bin/pip3"} {
 		list = append(list, "--symlink", target, "/run/toryo/bin/"+name)

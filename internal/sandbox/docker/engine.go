@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -221,14 +222,41 @@ func (e *Engine) Snapshots(ctx context.Context) ([]sandbox.Snapshot, error) {
 	return whole, nil
 }
 
-// RemoveSnapshot removes a snapshot's image and folder.
+// RemoveSnapshot removes a snapshot's image and folder, in this order: a folder without an
+// image is found by Sweep, and an image without a folder may be that of another agent.
 func (e *Engine) RemoveSnapshot(ctx context.Context, key string) error {
-	if err := e.store.Remove(key); err != nil {
+	if err := sandbox.ValidateKey(key); err != nil {
 		return err
 	}
 	_, err := e.api.ImageRemove(ctx, snapshotImage+":"+key, client.ImageRemoveOptions{Force: true, PruneChildren: true})
 	if err != nil && !errdefs.IsNotFound(err) {
 		return failed(err, "the snapshot's image cannot be removed")
 	}
-	return nil
+	return e.store.Remove(key)
+}
+
+// Sweep removes the folders of snapshots whose image is gone, what was left of others, and
+// the guest volumes of other versions. Images of environments are not ours to remove.
+func (e *Engine) Sweep(ctx context.Context) error {
+	if err := e.store.Sweep(); err != nil {
+		return err
+	}
+	kept, err := e.store.All()
+	if err != nil {
+		return err
+	}
+	whole, err := e.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range kept {
+		there := slices.ContainsFunc(whole, func(other sandbox.Snapshot) bool { return other.Key == one.Key })
+		if there || e.config.Now().Sub(one.Used) < oldAfter {
+			continue
+		}
+		if err := e.store.Remove(one.Key); err != nil {
+			return err
+		}
+	}
+	return e.guest.sweep(ctx, e)
 }

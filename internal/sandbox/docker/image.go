@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"regexp"
+	"strings"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -48,10 +50,35 @@ func (e *Engine) image(ctx context.Context, name string, progress func(string)) 
 	return found, nil
 }
 
+// refusals match what daemons say, in lower case, of an image that a registry does not have or
+// does not give. Words such as "denied" and "not found" alone are also said of files and hosts.
+var refusals = regexp.MustCompile(strings.Join([]string{
+	`manifest unknown`,
+	`manifest for \S+ not found`,
+	`failed to resolve reference "[^"]*": \S+: not found`,
+	`repository does not exist`,
+	`name unknown`,
+	`unauthorized to access repository`,
+	`pull access denied`,
+	`requested access to the resource is denied`,
+	`/manifests/\S+": (?:denied|unauthorized)`,
+	`unauthorized: (?:authentication required|access to the requested resource)`,
+	`invalid reference format`,
+}, "|"))
+
+// pullFailed gives the error of a pull its code: NotFound if the registry has no such image for
+// us, and NotReady if it could not be asked, or there is no room for the image.
 func pullFailed(name string, err error) error {
 	if client.IsErrConnectionFailed(err) {
 		return notReady(err)
 	}
-	return task.Wrap(task.NotFound, sandbox.WithTextReason(err, err.Error()), "the image "+name+" is not here and cannot be pulled").
+	text := strings.ToLower(err.Error())
+	refused := errdefs.IsNotFound(err) || refusals.MatchString(text)
+	err = sandbox.WithTextReason(err, text)
+	if !refused {
+		return task.Wrap(task.NotReady, err, "the image "+name+" is not here, and pulling it has failed").
+			WithHint("see whether this machine reaches the registry and has room for the image, or load the image into the engine")
+	}
+	return task.Wrap(task.NotFound, err, "the image "+name+" is not here and cannot be pulled").
 		WithHint("name another image for the environment in the configuration, or load it into the engine")
 }

@@ -50,8 +50,7 @@ func (g *guestVolume) fill(ctx context.Context, e *Engine, image string) (string
 	if err != nil {
 		return "", fmt.Errorf("read the guest's program: %w", err)
 	}
-	digest := sha256.Sum256(program)
-	version := guestPrefix + hex.EncodeToString(digest[:8])
+	version := guestVersion(program)
 	name, err := g.find(ctx, e, image, version)
 	if err != nil {
 		return "", err
@@ -119,6 +118,22 @@ func (e *Engine) volumes(ctx context.Context, prefix string) ([]volume.Volume, e
 func (g *guestVolume) isThere(ctx context.Context, e *Engine) bool {
 	_, err := e.api.VolumeInspect(ctx, g.name, client.VolumeInspectOptions{})
 	return !errdefs.IsNotFound(err) // another error will show when it is used
+}
+
+// sweep removes volumes of other versions than this program's.
+func (g *guestVolume) sweep(ctx context.Context, e *Engine) error {
+	program, err := os.ReadFile(e.config.Guest)
+	if err != nil {
+		return fmt.Errorf("read the guest's program: %w", err)
+	}
+	g.removeOthers(ctx, e, guestVersion(program))
+	return nil
+}
+
+// guestVersion begins the names of the volumes with the program.
+func guestVersion(program []byte) string {
+	digest := sha256.Sum256(program)
+	return guestPrefix + hex.EncodeToString(digest[:8])
 }
 
 // oldAfter is for how long the volume of another version is left alone. That

@@ -79,6 +79,9 @@ func Version() (int, error) {
 // Identity is of no use without snapshots.
 func (e *Engine) Identity(context.Context, string) (string, error) { return "", errNoSnapshots() }
 
+// Sweep finds nothing: nothing is kept.
+func (e *Engine) Sweep(context.Context) error { return nil }
+
 // Snapshots are not kept.
 func (e *Engine) Snapshots(context.Context) ([]sandbox.Snapshot, error) { return nil, nil }
 
@@ -136,7 +139,7 @@ func (b *box) Snapshot(context.Context, string, workdir.Listing) (sandbox.Snapsh
 func (e *Engine) command(at local.Folders, limits sandbox.Limits, group *cgroup.Group) (*exec.Cmd, error) {
 	program := e.config.Guest
 	paths := map[string]*string{"workspace": &at.Workspace, "home": &at.Home, "tmp": &at.Temporary, "guest": &program}
-	command, err := local.Command(e.config.Guest, group, paths, func() ([]string, error) {
+	command, err := local.Command(e.config.Guest, group, paths, e.config.Toolchains, func() ([]string, error) {
 		options := guest.Options{Home: at.Home, Workspace: at.Workspace, State: filepath.Join(at.Home, ".toryo"), CountUser: true,
 			Memory: limits.Memory, Processes: limits.Processes, Temporary: at.Temporary, Confine: Name,
 			Readable: append(append([]string{filepath.Dir(program)}, readable...), e.config.Toolchains...),

@@ -132,20 +132,24 @@ func (p *Process) start(ctx context.Context) error {
 // Command is the command that starts a program as the user of sandboxes. For the
 // superuser that is the launcher of the guest program, which becomes that user and makes
 // the paths reachable for it: they are replaced by where they are then, before arguments
-// is called for the program and its arguments.
-func Command(guestProgram string, group *cgroup.Group, paths map[string]*string, arguments func() ([]string, error)) (*exec.Cmd, error) {
+// is called for the program and its arguments. The files that stay are found at their own
+// paths.
+func Command(guestProgram string, group *cgroup.Group, paths map[string]*string, stay []string, arguments func() ([]string, error)) (*exec.Cmd, error) {
 	user, given := User()
 	launch := guest.Launch{User: user}
+	var err error
 	if given {
 		if group != nil {
 			launch.Groups = group.Entrances()
 		}
+		if launch.Folder, err = guest.LaunchFolder(stay...); err != nil {
+			return nil, err
+		}
 		for name, at := range paths {
 			launch.Binds = append(launch.Binds, guest.Bind{From: *at, Name: name})
-			*at = filepath.Join(guest.LaunchFolder, name)
+			*at = filepath.Join(launch.Folder, name)
 		}
 	}
-	var err error
 	if launch.Args, err = arguments(); err != nil {
 		return nil, err
 	}

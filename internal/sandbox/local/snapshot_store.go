@@ -81,6 +81,15 @@ func (s SnapshotStore) Put(key, home, workspace string, before workdir.Listing, 
 	return snapshot, s.Prepare(key)
 }
 
+// Sweep removes what was being written or taken when a program ended.
+func (s SnapshotStore) Sweep() error {
+	err := s.removeLeftovers(time.Now())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // removeLeftovers removes what was being written or taken when a program ended.
 func (s SnapshotStore) removeLeftovers(now time.Time) error {
 	entries, err := os.ReadDir(s.Dir)

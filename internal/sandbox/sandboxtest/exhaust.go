@@ -177,8 +177,11 @@ func testBackgroundDisk(t *testing.T, h Harness) {
 
 // testEmptyFiles makes files without content, which take the disk's nodes.
 func testEmptyFiles(t *testing.T, h Harness) {
-	box := start(t, h)
-	result := runCommand(t, box, sandbox.Command{Timeout: 2 * time.Minute,
+	// Little, so that it is soon reached: 4 kB count for each file.
+	small := limits
+	small.Disk = 8 << 20
+	box := startWith(t, h.engine(t, NoGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Limits: small})
+	result := runCommand(t, box, sandbox.Command{Timeout: 10 * time.Minute,
 		Text: "mkdir many && cd many && i=0; while [ $i -lt 200000 ]; do i=$((i+1)); : > $i; done"})
 	if result.Exceeded != sandbox.DiskLimit {
 		t.Errorf("200,000 empty files ended with %q, exit %d: %.300q", result.Exceeded, result.ExitCode, result.Log)
@@ -240,7 +243,7 @@ func testHostileState(t *testing.T, h Harness) {
 // read of processes.
 func testArguments(t *testing.T, h Harness) {
 	secret := fmt.Sprintf("secret-%d-value", time.Now().UnixNano())
-	box := startWith(t, h.engine(t, noGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Env: map[string]string{"GIVEN": secret}})
+	box := startWith(t, h.engine(t, NoGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Env: map[string]string{"GIVEN": secret}})
 	wantOutput(t, box, `printf %s "$GIVEN"`, secret)
 	run(t, box, "(setsid sleep 60 >/dev/null 2>&1 &)")
 	if found := processesWith(t, secret); found != 0 {

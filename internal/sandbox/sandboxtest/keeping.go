@@ -12,7 +12,7 @@ import (
 )
 
 func testSnapshot(t *testing.T, h Harness) {
-	engine := h.engine(t, noGate)
+	engine := h.engine(t, NoGate)
 	workspace := t.TempDir()
 	write(t, filepath.Join(workspace, "src", "main"), "one")
 	before, err := workdir.List(workspace)
@@ -88,7 +88,7 @@ func write(t *testing.T, file, content string) {
 }
 
 func testListAndReap(t *testing.T, h Harness) {
-	engine := h.engine(t, noGate)
+	engine := h.engine(t, NoGate)
 	box := startWith(t, engine, sandbox.Spec{Owner: owner + "-list", Task: "github:a/b#1", Generation: 7, Image: h.Image, Workspace: t.TempDir()})
 	found, err := engine.List(t.Context(), owner+"-list")
 	if err != nil {

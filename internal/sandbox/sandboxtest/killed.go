@@ -27,7 +27,7 @@ func Child(t *testing.T, h Harness) {
 	if !is {
 		return
 	}
-	box := startWith(t, h.New(t, dir, noGate), sandbox.Spec{Owner: killedOwner, Image: h.Image, Workspace: workspace})
+	box := startWith(t, h.New(t, dir, NoGate), sandbox.Spec{Owner: killedOwner, Image: h.Image, Workspace: workspace})
 	run(t, box, "(setsid sleep "+mark+" &)")
 	_, err := box.Run(t.Context(), sandbox.Command{Text: "echo; sleep " + mark, Output: func(sandbox.Stream, []byte) {
 		_, _ = os.Stdout.WriteString("\nbegun\n") // the parent waits for this and then kills us
@@ -72,7 +72,7 @@ func testKilledProgram(t *testing.T, h Harness) {
 	_ = child.Wait() // it was killed
 
 	waitUntil(t, "what ran in the sandbox is gone", func() bool { return processesNamed(t, mark) == 0 })
-	engine := h.New(t, dir, noGate)
+	engine := h.New(t, dir, NoGate)
 	waitUntil(t, "the sandbox does not run any more", func() bool {
 		left, err := engine.List(t.Context(), killedOwner)
 		return err == nil && len(left) == 1 && !left[0].Running

@@ -89,7 +89,7 @@ func testNoNetwork(t *testing.T, h Harness) {
 // testIdleConnections has a program inside make connections to the proxy and send
 // nothing. They may cost this process little, whatever the policy.
 func testIdleConnections(t *testing.T, h Harness) {
-	box := startWith(t, h.engine(t, noGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Network: sandbox.NoNetwork})
+	box := startWith(t, h.engine(t, NoGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Network: sandbox.NoNetwork})
 	taken := testkit.MemoryTaken(t, func() {
 		if said := probeWith(t, box, "connections=8000")["connections"]; said != works {
 			t.Errorf("the connections could not be made: %s", said)

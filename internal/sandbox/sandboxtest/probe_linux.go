@@ -204,7 +204,7 @@ func testSockets(t *testing.T, h Harness) {
 			t.Fatal(err)
 		}
 	}
-	box := startWith(t, h.engine(t, noGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir()})
+	box := startWith(t, h.engine(t, NoGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir()})
 	for _, at := range []string{stream, abstract} {
 		if said := probeWith(t, box, "connect="+at)["connect"]; said == works {
 			t.Errorf("a service of the host at %s was reached", at)

@@ -71,6 +71,7 @@ func RunSome(t *testing.T, harness Harness, names ...string) {
 		{"snapshot", true, testSnapshot},
 		{"list and reap", false, testListAndReap},
 		{"the program is killed", false, testKilledProgram},
+		{"places of the data folder", false, testPlaces},
 	}
 	for _, test := range tests {
 		if len(names) > 0 && !slices.Contains(names, test.name) {
@@ -100,7 +101,8 @@ func (h Harness) engine(t *testing.T, gate sandbox.NewGate) sandbox.Engine {
 // limits are small, so that what exceeds them does so soon.
 var limits = sandbox.Limits{Memory: 300 << 20, Processes: 100, CPUs: 1, Disk: 32 << 20}
 
-func noGate(policy sandbox.Policy) sandbox.Gate {
+// NoGate lets nothing out.
+func NoGate(policy sandbox.Policy) sandbox.Gate {
 	list, err := egress.NewList()
 	if err != nil {
 		panic(err) // an empty list is always good
@@ -110,7 +112,7 @@ func noGate(policy sandbox.Policy) sandbox.Gate {
 
 func start(t *testing.T, h Harness) sandbox.Sandbox {
 	t.Helper()
-	return startWith(t, h.engine(t, noGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Limits: limits})
+	return startWith(t, h.engine(t, NoGate), sandbox.Spec{Owner: owner, Image: h.Image, Workspace: t.TempDir(), Limits: limits})
 }
 
 func startWith(t *testing.T, engine sandbox.Engine, spec sandbox.Spec) sandbox.Sandbox {

@@ -31,10 +31,12 @@ func dialect(config *pgx.ConnConfig) relational.Dialect {
 		SkipLocked:  `FOR NO KEY UPDATE SKIP LOCKED`,
 		LockAll:     `SELECT 1 FROM (SELECT pg_advisory_xact_lock(` + handOutLock + `)) AS locked`,
 		CountTables: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = ?`,
-		Now:         `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
-		Notify:      `SELECT pg_notify('` + channel + `', ?)`,
-		Classify:    classify,
-		Explain:     func(err error) *task.Error { return explain(place, err) },
+		TableBytes: `SELECT relname, pg_total_relation_size(oid) FROM pg_class
+			WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())`,
+		Now:      `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
+		Notify:   `SELECT pg_notify('` + channel + `', ?)`,
+		Classify: classify,
+		Explain:  func(err error) *task.Error { return explain(place, err) },
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,6 +64,18 @@ func Look(ctx context.Context, url string) (found store.Inspection, err error) {
 		return found, explained(ctx, dialect, err)
 	}
 	return found, nil
+}
+
+// Arguments are those by which the programs of PostgreSQL find the database of a URL. There is no
+// password in them.
+func Arguments(url string) ([]string, error) {
+	config, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"--host=" + config.Host, "--port=" + strconv.Itoa(int(config.Port)), "--username=" + config.User, "--dbname=" + config.Database,
+	}, nil
 }
 
 // connect makes a pool of connections, none of which is made yet.

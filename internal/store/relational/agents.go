@@ -96,8 +96,16 @@ func (s *Store) AgentsSeen(ctx context.Context, seen map[string]time.Time) error
 
 // AgentIs implements store.Agents.
 func (s *Store) AgentIs(ctx context.Context, token string, condition store.Condition, at time.Time) error {
+	is := string(condition.Unable) + " " + condition.Detail
 	return s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO sightings (token, at, unable, detail) SELECT id, ?, ?, ? FROM tokens WHERE id = ?
+		was, _, err := first(ctx, q, scanText, `SELECT unable || ' ' || detail FROM sightings WHERE token = ?`, token)
+		if err != nil {
+			return err
+		}
+		if is != was { // an agent says the same again and again
+			q.notify(store.WaitsChanged, "")
+		}
+		_, err = q.exec(ctx, `INSERT INTO sightings (token, at, unable, detail) SELECT id, ?, ?, ? FROM tokens WHERE id = ?
 			ON CONFLICT (token) DO UPDATE SET unable = excluded.unable, detail = excluded.detail,
 				at = CASE WHEN excluded.at > sightings.at THEN excluded.at ELSE sightings.at END`,
 			at.UnixMicro(), string(condition.Unable), condition.Detail, token)
@@ -113,14 +121,4 @@ func (s *Store) ListAgents(ctx context.Context) ([]store.Agent, error) {
 	}, `SELECT tokens.id, tokens.name, tokens.created_at, tokens.revoked_at, COALESCE(sightings.at, ?),
 			COALESCE(sightings.unable, ''), COALESCE(sightings.detail, '')
 		FROM tokens LEFT JOIN sightings ON sightings.token = tokens.id WHERE tokens.role = ? ORDER BY tokens.id`, never, agentRole)
-}
-
-// PruneEnrolments implements store.Agents.
-func (s *Store) PruneEnrolments(ctx context.Context, before time.Time) (int, error) {
-	var pruned int64
-	err := s.write(ctx, func(q session) (err error) {
-		pruned, err = q.exec(ctx, `DELETE FROM enrolments WHERE expires_at < ?`, before.UnixMicro())
-		return err
-	})
-	return int(pruned), err
 }

@@ -126,6 +126,9 @@ func boardConditions(filter store.BoardFilter) conditions {
 	where.addText(`board_items.kind`, string(filter.Kind))
 	where.addText(`board_items.state`, string(filter.State))
 	where.addText(`board_items.head`, filter.Head)
+	if !filter.UpdatedSince.IsZero() {
+		where.add(`board_items.updated_at >= ?`, filter.UpdatedSince.UnixMicro())
+	}
 	where.addMark(labelMark, filter.Label)
 	where.addMark(assigneeMark, filter.Assignee)
 	return where

@@ -36,16 +36,6 @@ func (s *Store) DeliveredAbout(ctx context.Context, subject string, since time.T
 		clip(subject), since.UnixMicro())
 }
 
-// PruneDeliveries implements store.Deliveries.
-func (s *Store) PruneDeliveries(ctx context.Context, before time.Time) (int, error) {
-	var pruned int64
-	err := s.write(ctx, func(q session) (err error) {
-		pruned, err = q.exec(ctx, `DELETE FROM deliveries WHERE at < ?`, before.UnixMicro())
-		return err
-	})
-	return int(pruned), err
-}
-
 // AddReceived implements store.Deliveries.
 func (s *Store) AddReceived(ctx context.Context, r store.Received, keep int) error {
 	refused := 0

@@ -24,11 +24,17 @@ type Dialect struct {
 	LockAll string
 	// CountTables counts the tables of the name that is its one argument.
 	CountTables string
+	// TableBytes lists all tables with the bytes that they and their indexes take.
+	TableBytes string
 	// Now is the expression for the time in microseconds on the database's machine.
 	Now string
 	// Notify sends its one argument to every other process that listens; empty
 	// where there is no way to.
 	Notify string
+	// Version is a query whose number is another one, on the same connection, after a
+	// process or a connection other than that one has written; empty where Notify
+	// tells of that.
+	Version string
 	// Classify says what an error of the engine means for the statement.
 	Classify func(error) Fault
 	// Explain turns an error that is about the database as a whole (it cannot be

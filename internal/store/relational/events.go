@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -157,6 +158,18 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	query, args := limited(`SELECT task, generation, source, sequence, position, kind, at, data FROM events
 		WHERE task = ? AND position > ? ORDER BY position`, []any{id, position}, limit)
 	return all(ctx, s, scanEvent, query, args...)
+}
+
+// EventsBefore implements store.Events.
+func (s *Store) EventsBefore(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	query, args := limited(`SELECT `+eventColumns+` FROM events
+		WHERE task = ? AND position < ? ORDER BY position DESC`, []any{id, position}, limit)
+	found, err := all(ctx, s, scanEvent, query, args...)
+	slices.Reverse(found)
+	return found, err
 }
 
 // LastFrom implements store.Events.

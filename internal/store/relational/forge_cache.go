@@ -2,7 +2,6 @@ package relational
 
 import (
 	"context"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -37,14 +36,4 @@ func (s *Store) CacheAnswer(ctx context.Context, a store.CachedAnswer) error {
 			a.Key, a.ETag, a.LastModified, a.Status, string(a.Header), blob(a.Body), made(a.StoredAt).UnixMicro())
 		return err
 	})
-}
-
-// PruneAnswers implements store.ForgeCache.
-func (s *Store) PruneAnswers(ctx context.Context, before time.Time) (int, error) {
-	var pruned int64
-	err := s.write(ctx, func(q session) (err error) {
-		pruned, err = q.exec(ctx, `DELETE FROM forge_answers WHERE stored_at < ?`, before.UnixMicro())
-		return err
-	})
-	return int(pruned), err
 }

@@ -139,7 +139,9 @@ func (s *Store) PauseAll(ctx context.Context, pause store.GeneralPause) (first b
 	err = s.write(ctx, func(q session) error {
 		added, err := q.exec(ctx, `INSERT INTO general_pauses (source, at) VALUES (?, ?)
 			ON CONFLICT (source) DO NOTHING`, pause.Source, made(pause.At).UnixMicro())
-		first = added > 0
+		if first = added > 0; first {
+			q.notify(store.WaitsChanged, "")
+		}
 		return err
 	})
 	return first, err

@@ -113,11 +113,11 @@ func (s *Store) Renew(ctx context.Context, id task.ID, generation int64, tokenHa
 }
 
 // Holds implements store.Leases.
-func (s *Store) Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte, now time.Time) error {
+func (s *Store) Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte) error {
 	return s.read(ctx, func(q session) error {
 		_, holds, err := first(ctx, q, scanNumber, `SELECT 1 FROM tasks
-			WHERE id = ? AND generation = ? AND state = 'running' AND lease_token = ? AND lease_expires > ?`,
-			id, generation, hex.EncodeToString(tokenHash), now.UnixMicro())
+			WHERE id = ? AND generation = ? AND state = 'running' AND lease_token = ?`,
+			id, generation, hex.EncodeToString(tokenHash))
 		if err == nil && !holds {
 			err = leaseLost(id, generation)
 		}

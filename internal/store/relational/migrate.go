@@ -22,7 +22,7 @@ const versionTable = "toryo_schema"
 // SchemaVersion returns the version of the schema that the database has, 0 for an
 // empty one. It changes nothing.
 func SchemaVersion(ctx context.Context, db *sql.DB, dialect Dialect) (int64, error) {
-	q := session{run: db, dialect: &dialect}
+	q := session{run: db, dialect: &dialect, counts: new(counts)}
 	tables, _, err := first(ctx, q, scanNumber, dialect.CountTables, versionTable)
 	if err != nil || tables == 0 {
 		return 0, err
@@ -34,7 +34,7 @@ func SchemaVersion(ctx context.Context, db *sql.DB, dialect Dialect) (int64, err
 // CheckVersion reports whether a schema version is that of this program, and
 // refuses one that is newer.
 func CheckVersion(version int64) (current bool, err error) {
-	known, err := latestVersion()
+	known, err := LatestVersion()
 	if err != nil {
 		return false, err
 	}
@@ -48,7 +48,7 @@ func CheckVersion(version int64) (current bool, err error) {
 // Inspect says what a database holds, and refuses one of a newer program. It
 // changes nothing. The query returns the name and version of the engine.
 func Inspect(ctx context.Context, db *sql.DB, dialect Dialect, engine string) (found store.Inspection, err error) {
-	if found.Newest, err = latestVersion(); err != nil {
+	if found.Newest, err = LatestVersion(); err != nil {
 		return found, err
 	}
 	if err := db.QueryRowContext(ctx, engine).Scan(&found.Engine); err != nil {
@@ -61,8 +61,8 @@ func Inspect(ctx context.Context, db *sql.DB, dialect Dialect, engine string) (f
 	return found, err
 }
 
-// latestVersion is the version of the schema that this program brings.
-func latestVersion() (int64, error) {
+// LatestVersion is the version of the schema that this program brings.
+func LatestVersion() (int64, error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return 0, err

@@ -29,14 +29,27 @@ func (m *move) make(reason task.Reason, at time.Time) error {
 	return nil
 }
 
+// begin sees to it that a generation that begins is above all that were handed out before the
+// database was restored from a backup. A new task has an id that nobody had before.
+func (m *move) begin(ctx context.Context, q session) error {
+	if m.before.Generation == 0 || m.before.Generation == m.after.Generation {
+		return nil
+	}
+	floor, err := floorOf(ctx, q)
+	m.after.Generation = max(m.after.Generation, floor)
+	return err
+}
+
 // record writes down what goes with moves whose tasks are stored: their events,
 // the forge writes that they cause, and the end of the writes of runs that they
 // ended. The number of statements does not depend on the number of moves.
 func record(ctx context.Context, q session, moves []move, effects store.Effects) error {
 	for _, m := range moves {
-		if m.trigger != task.Claimed { // nobody waits for that
-			q.notify(store.TasksChanged, string(m.after.ID))
+		topic := store.TasksChanged
+		if m.trigger == task.Claimed {
+			topic = store.WaitsChanged
 		}
+		q.notify(topic, string(m.after.ID))
 	}
 	if err := recordEvents(ctx, q, moves); err != nil {
 		return err

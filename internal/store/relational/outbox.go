@@ -86,7 +86,8 @@ type dueAction struct {
 // it waits for a newer one. So does a lane in which one has failed.
 func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]dueAction, error) {
 	query, args := limited(`SELECT `+actionColumns+`,
-			COALESCE((SELECT tasks.generation FROM tasks WHERE tasks.id = actions.task), actions.generation)
+			COALESCE((SELECT tasks.generation FROM tasks WHERE tasks.id = actions.task), actions.generation),
+			COALESCE((SELECT value FROM counters WHERE name = '`+generationFloor+`'), 0)
 		FROM actions
 		WHERE status = 'pending' AND due_at <= ? AND held_until <= ?
 			AND NOT EXISTS (SELECT 1 FROM actions earlier
@@ -97,9 +98,11 @@ func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]due
 					AND NOT (earlier.coalesce_name <> '' AND earlier.attempts = 0 AND earlier.due_at > ?))
 		ORDER BY due_at, id`, []any{now.UnixMicro(), now.UnixMicro(), now.UnixMicro()}, limit)
 	return list(ctx, q, func(r row) (a dueAction, err error) {
-		var current int64
-		a.Action, err = scanAction(with{r, &current})
+		var current, floor int64
+		a.Action, err = scanAction(with{with{r, &floor}, &current})
 		a.stale = a.Generation < current && !a.Lasting
+		// What belongs to no task, such as a review, may have been written since the backup too.
+		a.Restored = floor > 0 && (a.Task == "" || current >= floor)
 		return a, err
 	}, query+` `+q.dialect.SkipLocked, args...)
 }

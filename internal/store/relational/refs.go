@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -86,25 +85,4 @@ func (s *Store) RefsSince(ctx context.Context, id task.ID, position int64) ([]st
 		kept.Pack = nonEmpty(pack)
 		return kept, err
 	}, `SELECT `+refsColumns+`, pack FROM kept_refs WHERE task = ? AND position > ? ORDER BY position`, id, position)
-}
-
-// PruneRefs implements store.Refs. The tasks are locked, so that none that begins
-// again at this moment loses what its new refs stand on.
-func (s *Store) PruneRefs(ctx context.Context, before time.Time) (pruned int, err error) {
-	err = s.write(ctx, func(q session) error {
-		ended, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks
-			WHERE state IN ('done', 'failed', 'stopped') AND updated_at < ?
-			AND id IN (SELECT task FROM kept_refs) ORDER BY id `+q.dialect.LockRows, before.UnixMicro())
-		if err != nil {
-			return err
-		}
-		for _, t := range ended {
-			if _, err := q.exec(ctx, `DELETE FROM kept_refs WHERE task = ?`, t.ID); err != nil {
-				return err
-			}
-		}
-		pruned = len(ended)
-		return nil
-	})
-	return orNothing(pruned, err)
 }

@@ -66,10 +66,11 @@ func reportIn(ctx context.Context, q session, report store.RunReport) (int64, er
 	if _, err := appendEvents(ctx, q, report.Task, report.Events[last+1-first:]); err != nil {
 		return 0, err
 	}
-	q.notify(store.BellRung, string(report.Task))
+	q.notify(store.JournalGrew, string(report.Task))
 	if report.Phase == "" || report.Phase == found.Phase {
 		return end, nil
 	}
+	q.notify(store.WaitsChanged, string(report.Task))
 	_, err = q.exec(ctx, `UPDATE tasks SET phase = ?, updated_at = ? WHERE id = ?`, report.Phase, now().UnixMicro(), report.Task)
 	return end, err
 }
@@ -141,7 +142,7 @@ func (s *Store) LastEvent(ctx context.Context, id task.ID, kind task.EventKind) 
 }
 
 // RunActions implements store.Runs.
-func (s *Store) RunActions(ctx context.Context, id task.ID, generation int64, kind string) ([]store.Action, error) {
+func (s *Store) RunActions(ctx context.Context, id task.ID, first, last int64, kind string) ([]store.Action, error) {
 	return all(ctx, s, scanAction, `SELECT `+actionColumns+` FROM actions
-		WHERE task = ? AND generation = ? AND kind = ? ORDER BY id`, id, generation, kind)
+		WHERE task = ? AND generation >= ? AND generation <= ? AND kind = ? ORDER BY id`, id, first, last, kind)
 }

@@ -99,6 +99,9 @@ func (s *Store) Listen(hear func(store.Notice)) (stop func()) {
 	s.notices.listeners[l] = struct{}{}
 	s.notices.mu.Unlock()
 	hear(store.Notice{})
+	if s.dialect.Version != "" {
+		s.others.Start(context.Background(), s.followOthers)
+	}
 	return func() {
 		s.notices.mu.Lock()
 		defer s.notices.mu.Unlock()

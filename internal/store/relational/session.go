@@ -18,6 +18,7 @@ type session struct {
 	}
 	dialect *Dialect
 	notices *[]store.Notice // that go out with the transaction; nil outside of one
+	counts  *counts
 }
 
 // notify sends a notice with the transaction.
@@ -33,6 +34,7 @@ func (q session) exec(ctx context.Context, statement string, args ...any) (int64
 	if err != nil {
 		return 0, err
 	}
+	q.counts.statements.Add(1)
 	result, err := q.run.ExecContext(ctx, q.dialect.rebind(statement), values...)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", opening(statement), err)
@@ -49,6 +51,7 @@ func list[T any](ctx context.Context, q session, scan func(row) (T, error), quer
 	if err != nil {
 		return nil, err
 	}
+	q.counts.statements.Add(1)
 	rows, err := q.run.QueryContext(ctx, q.dialect.rebind(query), values...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", opening(query), err)
@@ -62,6 +65,7 @@ func list[T any](ctx context.Context, q session, scan func(row) (T, error), quer
 		}
 		all = append(all, one)
 	}
+	q.counts.rows.Add(int64(len(all)))
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", opening(query), err)
 	}

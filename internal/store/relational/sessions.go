@@ -43,13 +43,3 @@ func (s *Store) EndSession(ctx context.Context, hash []byte) error {
 		return err
 	})
 }
-
-// PruneSessions implements store.Sessions.
-func (s *Store) PruneSessions(ctx context.Context, now time.Time) (int, error) {
-	var pruned int64
-	err := s.write(ctx, func(q session) (err error) {
-		pruned, err = q.exec(ctx, `DELETE FROM sessions WHERE expires_at <= ?`, now.UnixMicro())
-		return err
-	})
-	return int(pruned), err
-}

@@ -14,7 +14,10 @@ type purse string
 
 func taskPurse(id task.ID) purse { return purse("spent by " + string(id)) }
 
-func dayPurse(at time.Time) purse { return purse("spent on " + at.UTC().Format(time.DateOnly)) }
+// spentOn begins the names of the counters of days.
+const spentOn = "spent on "
+
+func dayPurse(at time.Time) purse { return purse(spentOn + at.UTC().Format(time.DateOnly)) }
 
 func (p purse) tokens() string { return string(p) + " tokens" }
 func (p purse) money() string  { return string(p) + " money" }
@@ -129,14 +132,4 @@ func (s *Store) SpentFor(ctx context.Context, id string) (task.ID, error) {
 		err = r.Scan(&owner)
 		return owner, err
 	}, `SELECT COALESCE(task, '') FROM calls WHERE id = ?`, id)
-}
-
-// PruneSpending implements store.Spending.
-func (s *Store) PruneSpending(ctx context.Context, before time.Time) (int, error) {
-	var pruned int64
-	err := s.write(ctx, func(q session) (err error) {
-		pruned, err = q.exec(ctx, `DELETE FROM calls WHERE at < ?`, before.UnixMicro())
-		return err
-	})
-	return int(pruned), err
 }

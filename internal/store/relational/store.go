@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
@@ -18,6 +19,9 @@ type Store struct {
 	writes  *sql.DB
 	reads   *sql.DB
 	notices notices
+	counts  counts
+	noted   version                // with which it was opened
+	others  lifecycle.Group        // looks for what other processes write; see followOthers
 	process atomic.Pointer[string] // that holds what is taken through this store; nil if it has no name
 }
 
@@ -37,8 +41,30 @@ func (s *Store) Ping(ctx context.Context) error {
 	})
 }
 
+// counts is what the database was asked for.
+type counts struct{ statements, rows atomic.Int64 }
+
+// Counts implements store.Store.
+func (s *Store) Counts() store.Counts {
+	return store.Counts{Statements: s.counts.statements.Load(), Rows: s.counts.rows.Load()}
+}
+
+// writeTest is the name of the row that TestWrite writes, among those of elections.
+const writeTest = "test whether it can be written"
+
+// TestWrite writes a row that nobody reads. It has another value each time: SQLite writes nothing
+// when a row stays as it was.
+func (s *Store) TestWrite(ctx context.Context) error {
+	return s.write(ctx, func(q session) error {
+		_, err := q.exec(ctx, `INSERT INTO offices (name, holder, held_until) VALUES (?, '', `+q.dialect.Now+`)
+			ON CONFLICT (name) DO UPDATE SET held_until = offices.held_until + 1`, writeTest)
+		return err
+	})
+}
+
 // Close ends all connections.
 func (s *Store) Close() error {
+	s.others.Stop()
 	if s.reads == s.writes {
 		return s.writes.Close()
 	}

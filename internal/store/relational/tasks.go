@@ -69,6 +69,9 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	if err := m.make(want.Reason, at); err != nil {
 		return task.Task{}, false, err
 	}
+	if err := m.begin(ctx, q); err != nil {
+		return task.Task{}, false, err
+	}
 	m.after.FirstGeneration = m.after.Generation
 	if !exists {
 		if err := insertTask(ctx, q, m.after); err != nil {
@@ -120,12 +123,18 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	if err := m.make(change.Reason, now()); err != nil {
 		return task.Task{}, err
 	}
+	if err := m.begin(ctx, q); err != nil {
+		return task.Task{}, err
+	}
 	if change.Trigger == task.Assigned { // for the cause that it had
 		m.after.AssignedAt, m.after.FirstGeneration, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
 		m.after.AssignedOn = ""
 	}
 	if m.after.State == task.Queued && !change.ReadyAt.IsZero() {
 		m.after.ReadyAt = moment(change.ReadyAt)
+	}
+	if until := moment(change.KeptUntil); m.after.State.Terminal() && until.After(m.after.KeptUntil) {
+		m.after.KeptUntil = until
 	}
 	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
 		return task.Task{}, err
@@ -205,9 +214,11 @@ func (s *Store) Describe(ctx context.Context, id task.ID, as store.Description) 
 		}
 		_, err = q.exec(ctx, `UPDATE tasks SET role = ?, title = ?, url = ?, priority = ?, blocked_by = ?, updated_at = ? WHERE id = ?`,
 			as.Role, as.Title, as.URL, as.Priority, as.BlockedBy, now().UnixMicro(), id)
+		topic := store.WaitsChanged
 		if found.State == task.Queued {
-			q.notify(store.TasksChanged, string(id))
+			topic = store.TasksChanged
 		}
+		q.notify(topic, string(id))
 		return err
 	})
 }
@@ -282,6 +293,9 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	var where conditions
 	if len(filter.States) > 0 {
 		where.add(`state IN (`+listOf(len(filter.States))+`)`, arguments(filter.States)...)
+	}
+	if len(filter.Reasons) > 0 {
+		where.add(`reason IN (`+listOf(len(filter.Reasons))+`)`, arguments(filter.Reasons)...)
 	}
 	where.addText(`forge`, string(filter.Forge))
 	where.addText(`repository`, filter.Repository)

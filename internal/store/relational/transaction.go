@@ -47,7 +47,7 @@ func (s *Store) snapshot(ctx context.Context, do func(session) error) error {
 // read runs one query.
 func (s *Store) read(ctx context.Context, do func(session) error) error {
 	return s.try(ctx, func() (begun bool, err error) {
-		return false, do(session{run: s.reads, dialect: s.dialect})
+		return false, do(session{run: s.reads, dialect: s.dialect, counts: &s.counts})
 	})
 }
 
@@ -58,7 +58,7 @@ func (s *Store) transaction(ctx context.Context, db *sql.DB, options sql.TxOptio
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	var notices []store.Notice
-	q := session{tx, s.dialect, &notices}
+	q := session{tx, s.dialect, &notices, &s.counts}
 	if err := do(q); err != nil {
 		return true, err
 	}

@@ -16,9 +16,12 @@ func dialect(path string) relational.Dialect {
 	return relational.Dialect{
 		Migrations:  goose.DialectSQLite3,
 		CountTables: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?`,
-		Now:         `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`,
-		Classify:    classify,
-		Explain:     func(err error) *task.Error { return explain(path, err) },
+		TableBytes: `SELECT sqlite_master.tbl_name, CAST(SUM(dbstat.pgsize) AS BIGINT) FROM dbstat
+			JOIN sqlite_master ON sqlite_master.name = dbstat.name GROUP BY sqlite_master.tbl_name`,
+		Now:      `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`,
+		Version:  `PRAGMA data_version`,
+		Classify: classify,
+		Explain:  func(err error) *task.Error { return explain(path, err) },
 	}
 }
 
@@ -45,8 +48,20 @@ func classify(err error) relational.Fault {
 	}
 }
 
-// explain says of an error that is about the file what is wrong with the file.
+// explain says of an error that is about the file what is wrong with the file. While the
+// program runs, a file that cannot be written is a database that is down: it passes when
+// there is room again, and nothing is to be given up for it.
 func explain(path string, err error) *task.Error {
+	known := explainOpening(path, err)
+	switch _, primary := codeOf(err); primary {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR:
+		known.Code = task.DatabaseDown
+	}
+	return known
+}
+
+// explainOpening is explain for a file that is being opened.
+func explainOpening(path string, err error) *task.Error {
 	_, primary := codeOf(err)
 	wrong := func(what, hint string) *task.Error {
 		return task.Wrap(task.DataDir, err, path+" "+what).WithHint("%s", hint)
@@ -86,7 +101,7 @@ func explained(ctx context.Context, path string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return task.Wrap(task.Interrupted, ended, "opening "+path+" was broken off")
 	}
-	if known := explain(path, err); known != nil {
+	if known := explainOpening(path, err); known != nil {
 		return known
 	}
 	if classify(err) == relational.Passing {

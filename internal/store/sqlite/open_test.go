@@ -109,6 +109,35 @@ func raw(t *testing.T, path, statement string) {
 	}
 }
 
+// What another process writes is heard of, and what this one writes is not taken for that.
+func TestOtherProcessesAreHeardOf(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	here, there := opened(t, path), opened(t, path)
+	heard := make(chan store.Notice, 100)
+	stop := here.Listen(func(n store.Notice) { heard <- n })
+	if first := <-heard; first != (store.Notice{}) {
+		t.Errorf("%+v is heard when listening begins", first)
+	}
+	for range 2 {
+		if err := errors.Join(here.TestWrite(t.Context()), there.TestWrite(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if n := <-heard; n != (store.Notice{}) {
+			t.Errorf("%+v is heard of another process", n)
+		}
+		if err := here.TestWrite(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	closed(t, there)
+	closed(t, here)
+	if len(heard) > 0 {
+		t.Errorf("%+v is heard although nobody else has written", <-heard)
+	}
+}
+
 func TestNotADatabase(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -326,6 +355,11 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `ALTER TABLE actions DROP COLUMN lane`)
 	raw(t, path, `ALTER TABLE actions DROP COLUMN lasting`)
 	raw(t, path, `ALTER TABLE reviews DROP COLUMN verdict`)
+	for _, index := range []string{"tasks_to_trim", "actions_with_text", "audit_by_time", "tasks_by_state", "tasks_by_change", "board_items_by_change", "board_items_by_state"} {
+		raw(t, path, `DROP INDEX `+index)
+	}
+	raw(t, path, `ALTER TABLE tasks DROP COLUMN trimmed`)
+	raw(t, path, `ALTER TABLE tasks DROP COLUMN kept_until`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)

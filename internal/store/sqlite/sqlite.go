@@ -52,7 +52,7 @@ func Open(ctx context.Context, path string) (store.Store, error) {
 		return nil, errors.Join(unusable(path, err), writes.Close())
 	}
 	opened := relational.New(dialect, writes, reads)
-	if err := errors.Join(opened.Ping(ctx), checkWritable(ctx, path, writes)); err != nil {
+	if err := errors.Join(opened.Ping(ctx), checkWritable(ctx, path, writes), opened.NoteVersion(ctx)); err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
 	return opened, nil
@@ -118,6 +118,39 @@ func Look(ctx context.Context, path string) (found store.Inspection, err error) 
 		return found, checkNotForeign(ctx, path, db)
 	}
 	return found, nil
+}
+
+// Copy writes a copy of the database in the file, as of one moment, to a file that is not there.
+// Others may read and write the database meanwhile.
+func Copy(ctx context.Context, path, to string) (err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return unusable(path, err)
+	}
+	if err := create(to); err != nil {
+		return unusable(to, err)
+	}
+	db, err := open(path, 1, url.Values{"mode": {"rw"}, "_pragma": {busyPragma()}})
+	if err != nil {
+		return unusable(path, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, to); err != nil {
+		return explained(ctx, path, err)
+	}
+	return syncFile(to)
+}
+
+// syncFile makes the file durable.
+func syncFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return unusable(path, err)
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return unusable(path, err)
+	}
+	return nil
 }
 
 // checkNotForeign refuses a database that another program made.

@@ -122,8 +122,8 @@ func agentsSeen(t *testing.T, s store.Store) {
 
 func pruneEnrolments(t *testing.T, s store.Store) {
 	leave(t, s, "one")
-	equal(t, got[int](t)(s.PruneEnrolments(t.Context(), noon)), 0)
-	equal(t, got[int](t)(s.PruneEnrolments(t.Context(), noon.Add(2*time.Hour))), 1)
+	equal(t, pruned(t, s, store.KeptEnrolments, noon), 0)
+	equal(t, pruned(t, s, store.KeptEnrolments, noon.Add(2*time.Hour)), 1)
 	_, err := s.Enrol(t.Context(), []byte("one"), agentToken("a", "h"), noon)
 	wantCode(t, err, task.Unauthorized)
 }

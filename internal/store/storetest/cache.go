@@ -41,8 +41,8 @@ func pruneAnswers(t *testing.T, s store.Store) {
 	for i, name := range []string{"a", "b", "c"} {
 		must(t, s.CacheAnswer(t.Context(), store.CachedAnswer{Key: name, StoredAt: noon.Add(time.Duration(i) * time.Hour)}))
 	}
-	equal(t, got[int](t)(s.PruneAnswers(t.Context(), noon.Add(2*time.Hour))), 2)
-	equal(t, got[int](t)(s.PruneAnswers(t.Context(), noon.Add(2*time.Hour))), 0)
+	equal(t, pruned(t, s, store.KeptAnswers, noon.Add(2*time.Hour)), 2)
+	equal(t, pruned(t, s, store.KeptAnswers, noon.Add(2*time.Hour)), 0)
 	_, err := s.CachedAnswer(t.Context(), "b")
 	wantCode(t, err, task.NotFound)
 	equal(t, got[store.CachedAnswer](t)(s.CachedAnswer(t.Context(), "c")).Key, "c")

@@ -47,7 +47,7 @@ func pruneDeliveries(t *testing.T, s store.Store) {
 	for i, id := range []string{"a", "b", "c"} {
 		got[bool](t)(s.RecordDelivery(t.Context(), store.Delivery{Forge: task.Gitea, ID: id, At: noon.Add(time.Duration(i) * time.Hour)}))
 	}
-	equal(t, got[int](t)(s.PruneDeliveries(t.Context(), noon.Add(2*time.Hour))), 2)
+	equal(t, pruned(t, s, store.KeptDeliveries, noon.Add(2*time.Hour)), 2)
 	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.Gitea, "b")), false)
 	equal(t, got[bool](t)(s.DeliverySeen(t.Context(), task.Gitea, "c")), true)
 }

@@ -118,6 +118,9 @@ func eventsAfter(t *testing.T, s store.Store) {
 	equal(t, got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 1, 2)), all[1:3])
 	equal(t, got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 3, 2)), all[3:])
 	equal(t, len(got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 4, 2))), 0)
+	equal(t, got[[]task.Event](t)(s.EventsBefore(t.Context(), x.ID, 4, 2)), all[1:3])
+	equal(t, got[[]task.Event](t)(s.EventsBefore(t.Context(), x.ID, 9, 9)), all)
+	equal(t, len(got[[]task.Event](t)(s.EventsBefore(t.Context(), x.ID, 1, 2))), 0)
 	equal(t, len(journal(t, s, other.ID)), 2)
 	equal(t, len(journal(t, s, "nobody")), 0)
 }

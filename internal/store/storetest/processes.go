@@ -91,9 +91,9 @@ func endLeases(t *testing.T, s store.Store) {
 	equal(t, ids(ended), []task.ID{dead.ID})
 	equal(t, ended[0].State, task.Running)
 	equal(t, ended[0].Lease.Held(noon), false)
-	wantCode(t, s.Holds(t.Context(), dead.ID, dead.Generation, tokenHash, noon), task.LeaseLost)
+	wantCode(t, s.Holds(t.Context(), dead.ID, dead.Generation, tokenHash), task.LeaseLost)
 	wantCode(t, s.Renew(t.Context(), dead.ID, dead.Generation, tokenHash, noon.Add(time.Hour)), task.LeaseLost)
-	must(t, s.Holds(t.Context(), alive.ID, alive.Generation, tokenHash, noon))
+	must(t, s.Holds(t.Context(), alive.ID, alive.Generation, tokenHash))
 	equal(t, ids(got[[]task.Task](t)(s.Expired(t.Context(), noon, 0))), []task.ID{dead.ID})
 
 	// A process that has a task no longer has nothing to end.
@@ -102,7 +102,7 @@ func endLeases(t *testing.T, s store.Store) {
 	claim.Process, claim.ExpiresAt = "next", noon.Add(time.Hour)
 	equal(t, len(got[[]task.Task](t)(s.Claim(t.Context(), []store.Claim{claim}, nil))), 1)
 	equal(t, len(got[[]task.Task](t)(s.EndLeases(t.Context(), []string{"dead"}))), 0)
-	must(t, s.Holds(t.Context(), moved.ID, moved.Generation, tokenHash, noon))
+	must(t, s.Holds(t.Context(), moved.ID, moved.Generation, tokenHash))
 	_, err := s.EndLeases(t.Context(), []string{strings.Repeat("x", 3000)})
 	wantCode(t, err, task.TooLarge)
 }

@@ -83,12 +83,35 @@ func pruneRefs(t *testing.T, s store.Store) {
 	}
 	last := got[store.KeptRefs](t)(s.NewestRefs(t.Context(), ends.ID)).Position
 	ended := moved(t, s, ends, task.Finished)
-	equal(t, got[int](t)(s.PruneRefs(t.Context(), ended.UpdatedAt)), 0)
-	equal(t, got[int](t)(s.PruneRefs(t.Context(), ended.UpdatedAt.Add(time.Second))), 1)
+	equal(t, pruned(t, s, store.KeptGit, ended.UpdatedAt), 0)
+	equal(t, pruned(t, s, store.KeptGit, ended.UpdatedAt.Add(time.Second)), 1)
 	_, err := s.NewestRefs(t.Context(), ends.ID)
 	wantCode(t, err, task.NotFound)
 	got[store.KeptRefs](t)(s.NewestRefs(t.Context(), goesOn.ID))
 	if again := got[int64](t)(s.KeepRefs(t.Context(), refsOf(ended, "c2"), 0)); again <= last {
 		t.Errorf("position %d was used before", again)
 	}
+	pruned(t, s, store.KeptGit, ended.UpdatedAt.Add(time.Second))
+	prunePromised(t, s)
+}
+
+// prunePromised shows that what people were told stays until then, whatever the period is by now.
+func prunePromised(t *testing.T, s store.Store) {
+	t.Helper()
+	promise := func(x task.Task, trigger task.Trigger, until time.Duration) task.Task {
+		return got[task.Task](t)(s.Move(t.Context(), store.Change{Task: x.ID, Trigger: trigger, Reason: task.ReasonCompleted, KeptUntil: time.Now().Add(until)}))
+	}
+	x := running(t, s)
+	got[int64](t)(s.KeepRefs(t.Context(), refsOf(x, "c1"), 0))
+	x = promise(x, task.Finished, time.Hour)
+	later := x.UpdatedAt.Add(time.Minute)
+	equal(t, got[store.Extent](t)(s.Prunable(t.Context(), store.KeptGit, later)).Rows, 0)
+	equal(t, pruned(t, s, store.KeptGit, later), 0)
+	equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).KeptUntil, x.KeptUntil)
+
+	y := running(t, s)
+	got[int64](t)(s.KeepRefs(t.Context(), refsOf(y, "c1"), 0))
+	y = promise(y, task.Finished, -time.Hour)
+	equal(t, pruned(t, s, store.KeptGit, y.UpdatedAt.Add(time.Minute)), 1)
+	got[store.KeptRefs](t)(s.NewestRefs(t.Context(), x.ID))
 }

@@ -23,7 +23,7 @@ func reopen(t *testing.T, open func() store.Store) {
 
 	s = opened(t, open)
 	equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)), x)
-	must(t, s.Holds(t.Context(), x.ID, x.Generation, tokenHash, noon.Add(-1)))
+	must(t, s.Holds(t.Context(), x.ID, x.Generation, tokenHash))
 	equal(t, actionNow(t, s, a), a)
 	equal(t, journal(t, s, x.ID), events)
 	equal(t, got[store.Thread](t)(s.Thread(t.Context(), thread.ID)), thread)

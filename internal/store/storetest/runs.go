@@ -150,8 +150,8 @@ func runActions(t *testing.T, s store.Store) {
 		})
 		must(t, err)
 	}
-	equal(t, len(got[[]store.Action](t)(s.RunActions(t.Context(), x.ID, x.Generation, "open_pull"))), 2)
-	equal(t, len(got[[]store.Action](t)(s.RunActions(t.Context(), x.ID, x.Generation+1, "open_pull"))), 0)
+	equal(t, len(got[[]store.Action](t)(s.RunActions(t.Context(), x.ID, x.Generation, x.Generation, "open_pull"))), 2)
+	equal(t, len(got[[]store.Action](t)(s.RunActions(t.Context(), x.ID, x.Generation+1, x.Generation+2, "open_pull"))), 0)
 }
 
 func lastEvent(t *testing.T, s store.Store) {

@@ -18,7 +18,8 @@ var serverChecks = []check{
 	{"of many who want to lead one does", leadTogether},
 	{"the clock goes on", clock},
 	{"whoever listens hears what is sent, and anything first", listen},
-	{"moves of tasks are heard, claims are not", listenForMoves},
+	{"moves of tasks are heard, and claims apart from them", listenForMoves},
+	{"what an agent lacks is heard when it changes", listenForAgents},
 	{"what happens on the board is heard", listenForBoard},
 	{"a subject that is too long or is not text is refused", badNotice},
 }
@@ -128,9 +129,9 @@ func listenForMoves(t *testing.T, s store.Store) {
 	changed := store.Notice{Topic: store.TasksChanged, Subject: string(x.ID)}
 	heard.wait(t, changed)
 	got[[]task.Task](t)(s.Claim(t.Context(), []store.Claim{claimOf(x)}, nil))
-	must(t, s.Notify(t.Context(), store.Notice{Topic: store.BellRung, Subject: "end"}))
-	if before := heard.wait(t, store.Notice{Topic: store.BellRung, Subject: "end"}); slices.Contains(before, changed) {
-		t.Fatal("a claim was heard")
+	waits := store.Notice{Topic: store.WaitsChanged, Subject: string(x.ID)}
+	if before := heard.wait(t, waits); slices.Contains(before, changed) {
+		t.Fatal("a claim was heard as if it let something be handed out")
 	}
 	moved(t, s, x, task.Lost)
 	heard.wait(t, changed)
@@ -138,6 +139,28 @@ func listenForMoves(t *testing.T, s store.Store) {
 	wantIllegal(t, err)
 	must(t, s.Describe(t.Context(), x.ID, store.Description{Role: "OTHER"}))
 	heard.wait(t, changed)
+	got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "operator"}))
+	heard.wait(t, store.Notice{Topic: store.WaitsChanged})
+}
+
+// listenForAgents checks that what an agent lacks is heard of when it changes.
+func listenForAgents(t *testing.T, s store.Store) {
+	heard := listenTo(t, s)
+	token := got[store.Token](t)(s.AddToken(t.Context(), store.Token{Name: "first", Role: "agent", Hash: []byte("first")}))
+	is := func(unable task.Reason) {
+		t.Helper()
+		must(t, s.AgentIs(t.Context(), token.ID, store.Condition{Unable: unable}, time.Now()))
+	}
+	waits, end := store.Notice{Topic: store.WaitsChanged}, store.Notice{Topic: store.BellRung, Subject: "end"}
+	is(task.ReasonNoSandbox)
+	heard.wait(t, waits)
+	is(task.ReasonNoSandbox)
+	must(t, s.Notify(t.Context(), end))
+	if before := heard.wait(t, end); slices.Contains(before, waits) {
+		t.Error("what an agent says again is heard")
+	}
+	is("")
+	heard.wait(t, waits)
 }
 
 func listenForBoard(t *testing.T, s store.Store) {

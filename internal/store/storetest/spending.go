@@ -105,7 +105,7 @@ func pruneSpending(t *testing.T, s store.Store) {
 	call := callOf(x, 5, 0)
 	call.At = noon.Add(time.Hour)
 	kept := got[string](t)(s.ReserveSpend(t.Context(), call, anything))
-	equal(t, got[int](t)(s.PruneSpending(t.Context(), noon.Add(time.Minute))), 1)
+	equal(t, pruned(t, s, store.KeptCalls, noon.Add(time.Minute)), 1)
 	wantCode(t, s.SettleSpend(t.Context(), old, store.Amount{}), task.NotFound)
 	must(t, s.SettleSpend(t.Context(), kept, store.Amount{Tokens: 4}))
 	wantSpent(t, s, x.ID, noon, store.Amount{Tokens: 7}, store.Amount{Tokens: 7})

@@ -31,6 +31,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Servers":     serverChecks,
 		"Leases":      leaseChecks,
 		"Processes":   processChecks,
+		"Restores":    restoreChecks,
 		"Refs":        refsChecks,
 		"Receipts":    receiptChecks,
 		"Events":      eventChecks,
@@ -47,7 +48,9 @@ func Run(t *testing.T, fresh Fresh) {
 		"BoardPeople": boardPeopleChecks,
 		"Tokens":      tokenChecks,
 		"Agents":      agentChecks,
+		"Backlogs":    backlogChecks,
 		"Users":       userChecks,
+		"Retention":   retentionChecks,
 		"Values":      valueChecks,
 	}
 	for area, checks := range areas {

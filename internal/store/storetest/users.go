@@ -126,10 +126,10 @@ func removedUser(t *testing.T, s store.Store) {
 
 func pruneSessions(t *testing.T, s store.Store) {
 	hash := signedIn(t, s, "alice")
-	equal(t, got[int](t)(s.PruneSessions(t.Context(), noon.Add(-time.Second))), 0)
+	equal(t, pruned(t, s, store.KeptSessions, noon.Add(-time.Second)), 0)
 	got[store.User](t)(s.SessionUser(t.Context(), hash, noon.Add(-time.Second)))
-	equal(t, got[int](t)(s.PruneSessions(t.Context(), noon)), 1)
-	equal(t, got[int](t)(s.PruneSessions(t.Context(), noon)), 0)
+	equal(t, pruned(t, s, store.KeptSessions, noon.Add(time.Second)), 1)
+	equal(t, pruned(t, s, store.KeptSessions, noon), 0)
 }
 
 func audit(t *testing.T, s store.Store) {

@@ -1,0 +1,12 @@
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// CheckPause is the pause before the next check, which is counted then.
+func (a *Agent) CheckPause(first time.Duration) time.Duration { return a.health.pause(first) }
+
+// Reap removes leftover sandboxes.
+func (a *Agent) Reap(ctx context.Context) { a.reap(ctx) }

@@ -1,0 +1,109 @@
+package agent_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/agent"
+	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/wire"
+	"github.com/toryo-dev/toryo/internal/workdir"
+)
+
+// spoilt are the ways in which a disk cannot be written, each with how to repair it.
+var spoilt = map[string]func(*testing.T, *testkit.Disk) (repair func()){
+	"full": func(t *testing.T, disk *testkit.Disk) func() {
+		t.Helper()
+		disk.Fill(t)
+		return func() { disk.Free(t) }
+	},
+	"no file left": func(t *testing.T, disk *testkit.Disk) func() {
+		t.Helper()
+		return disk.FillFiles(t)
+	},
+	"read-only": func(t *testing.T, disk *testkit.Disk) func() {
+		t.Helper()
+		disk.ReadOnly(t, true)
+		return func() { disk.ReadOnly(t, false) }
+	},
+}
+
+// onDisk is an agent that keeps its context files on a disk.
+func onDisk(t *testing.T, disk *testkit.Disk) *faulty {
+	t.Helper()
+	f := newFaulty(t, nil, assignment(), second())
+	files, err := contexts.Open(filepath.Join(disk.Dir, "contexts"), contexts.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Contexts = files
+	f.Check = func(context.Context, *agent.UnableError) error {
+		if err := workdir.TestWrite(disk.Dir); err != nil {
+			return &agent.UnableError{Reason: task.ReasonDiskNotWritable, Err: err}
+		}
+		return nil
+	}
+	return f
+}
+
+// An agent that cannot begin a run because its disk cannot be written hands the task back
+// without a word to people, tells the server, and takes the next when the disk can be written.
+func TestAgentWhoseDiskCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for what, spoil := range spoilt {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			disk := testkit.NewDisk(t, 1<<20, 200)
+			f := onDisk(t, disk)
+			repair := spoil(t, disk)
+			closing := f.open(t)
+			f.server.await(t, "the task to come back", func() bool { return len(f.server.results) == 1 })
+			if got := f.server.results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(task.ReasonDiskNotWritable) || got.Comment != "" {
+				t.Errorf("the result is %+v", got)
+			}
+			if got := f.server.conditions; len(got) == 0 || got[0].Unable != string(task.ReasonDiskNotWritable) || got[0].Detail == "" {
+				t.Errorf("the server was told %+v before the result", got)
+			}
+			if len(f.server.said) > 0 || f.runs.Load() != 0 {
+				t.Errorf("after %d runs, people were told %+v", f.runs.Load(), f.server.said)
+			}
+			repair()
+			f.server.await(t, "the second task to be done, and the server to be told", func() bool {
+				last := len(f.server.conditions) - 1
+				return len(f.server.results) == 2 && last >= 0 && f.server.conditions[last].Unable == ""
+			})
+			if err := closing(); err != nil {
+				t.Errorf("at its end: %v", err)
+			}
+			if got := f.server.results[1]; got.Outcome != task.OutcomeDone {
+				t.Errorf("the second result is %+v", got)
+			}
+		})
+	}
+}
+
+// A workspace for which the disk is too small, while it can be written otherwise, does not take
+// the agent out. The attempt counts, for it would be so each time.
+func TestTaskThatNeedsMoreRoomThanThereIs(t *testing.T) {
+	t.Parallel()
+	disk := testkit.NewDisk(t, 1<<20, 200)
+	f := onDisk(t, disk)
+	f.Prepare = func(context.Context, wire.Assignment) (phase.Repository, func() error, error) {
+		return nil, nil, task.Errorf(task.DataDir, "the workspace cannot be written")
+	}
+	closing := f.open(t)
+	f.server.await(t, "a task to come back", func() bool { return len(f.server.results) >= 1 })
+	if err := closing(); err != nil {
+		t.Errorf("at its end: %v", err)
+	}
+	got := f.server.results[0]
+	if got.Outcome != task.OutcomeReturned || got.Reason != string(task.ReasonTooLittleSpace) || !task.Reason(got.Reason).UsesAttempt() || !strings.Contains(got.Comment, "the workspace cannot be written") {
+		t.Errorf("the result is %+v", got)
+	}
+	f.staysIn(t)
+}

@@ -1,0 +1,40 @@
+package workspace_test
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/agent/workspace"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// A disk that is full, can only be read or is too small for the repository is a matter of the
+// machine. What was written of the workspace is removed: it may be what fills the disk.
+func TestWorkspaceOnADiskWithoutRoom(t *testing.T) {
+	t.Parallel()
+	noise := make([]byte, 3<<20) // which cannot be compressed
+	_, _ = rand.Read(noise)
+	s := newSite(t, map[string]string{"noise.bin": string(noise)})
+	s.Seed(t)
+	disk := testkit.NewDisk(t, 2<<20, 1000)
+	options := s.options(t)
+	options.Dir = filepath.Join(disk.Dir, "run")
+	prepare := func(what string) {
+		t.Helper()
+		if _, err := workspace.Prepare(t.Context(), options); task.CodeOf(err) != task.DataDir {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	prepare("too small")
+	if _, err := os.Lstat(options.Dir); err == nil {
+		t.Error("something was left of it")
+	}
+	disk.Fill(t)
+	prepare("full")
+	disk.Free(t)
+	disk.ReadOnly(t, true)
+	prepare("read-only")
+}

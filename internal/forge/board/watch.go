@@ -1,0 +1,155 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+const (
+	// watchOverlap is by how much the time between two looks at items is looked at twice:
+	// processes take the time of a change before they commit it, and clocks are set back.
+	watchOverlap = 10 * time.Minute
+	// settling is how long after the last change to a folder another one may have the same
+	// time.
+	settling = time.Second
+)
+
+// Watch finds what nobody tells of: items that other processes have changed, and what was
+// pushed into the folders of repositories, as anybody with access to them can. It reads
+// what has changed and not what is there. It is for one goroutine.
+type Watch struct {
+	board *Board
+
+	since time.Time
+	seen  map[task.Key]time.Time // when items were changed that have been since watchOverlap
+
+	pulls    map[string][]task.Key // open pull requests, by repository
+	branches map[string]string     // what the folders of their branches look like
+}
+
+// Watch begins to watch.
+func (b *Board) Watch() *Watch {
+	return &Watch{board: b, since: time.Now(), branches: map[string]string{}}
+}
+
+// Items returns the items that have changed since the last call, or since Watch the first
+// time.
+func (w *Watch) Items(ctx context.Context) ([]task.Key, error) {
+	begun := time.Now()
+	found, err := w.board.store.ListBoardItems(ctx, store.BoardFilter{UpdatedSince: w.since.Add(-watchOverlap)})
+	if err != nil {
+		return nil, storeError("list what has changed", err)
+	}
+	seen := make(map[task.Key]time.Time, len(found))
+	var changed []task.Key
+	for _, one := range found {
+		key := keyOf(one)
+		seen[key] = one.UpdatedAt
+		before := w.seen == nil && one.UpdatedAt.Before(w.since.Add(-settling))
+		if !before && !w.seen[key].Equal(one.UpdatedAt) {
+			changed = append(changed, key)
+		}
+	}
+	w.since, w.seen = begun, seen
+	return changed, nil
+}
+
+func keyOf(x store.BoardItem) task.Key {
+	return task.Key{Forge: task.Board, Repository: x.Repository, Kind: x.Kind, Number: x.Number}
+}
+
+// Pushes is what was pushed to one repository.
+type Pushes struct {
+	Repository string
+	Pulls      []task.Key // that are open there
+}
+
+// Pushed returns the repositories with open pull requests to which something was pushed
+// since the last call, and those that had none then. Same says that the same pull requests are
+// open as then. What cannot be read of one repository is no reason to leave out the others.
+func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, err error) {
+	if !same || w.pulls == nil {
+		if err := w.listPulls(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for repository, pulls := range w.pulls {
+		is, settled, failed := branchFolders(w.board.Path(repository))
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("look at the branches of %s: %w", repository, failed))
+			continue
+		}
+		if w.branches[repository] != is {
+			pushed = append(pushed, Pushes{repository, pulls})
+		}
+		if w.branches[repository] = is; !settled {
+			delete(w.branches, repository) // a push in the same moment would look the same
+		}
+	}
+	return pushed, err
+}
+
+func (w *Watch) listPulls(ctx context.Context) error {
+	found, err := w.board.store.ListBoardItems(ctx, store.BoardFilter{Kind: task.Pull, State: store.BoardOpen})
+	if err != nil {
+		return storeError("list the pull requests", err)
+	}
+	w.pulls = make(map[string][]task.Key)
+	branches := make(map[string]string)
+	for _, one := range found {
+		w.pulls[one.Repository] = append(w.pulls[one.Repository], keyOf(one))
+		if was, known := w.branches[one.Repository]; known {
+			branches[one.Repository] = was
+		}
+	}
+	w.branches = branches
+	return nil
+}
+
+// branchFolders describes the folders and files in which git keeps the branches of a
+// repository, without reading them. Git writes a branch to a new file and then gives it its
+// name, which changes the time of the folder; so do the tables of the other format that it
+// has. Settled means that no change is so young that another may have the same time. A
+// repository that is not there has no branches: it is in the folder of another server.
+func branchFolders(repository string) (described string, settled bool, err error) {
+	var text strings.Builder
+	settled = true
+	note := func(path string, info fs.FileInfo) {
+		fmt.Fprintf(&text, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		settled = settled && time.Since(info.ModTime()) > settling
+	}
+	for _, name := range []string{"packed-refs", "reftable"} {
+		info, err := os.Stat(filepath.Join(repository, name))
+		switch {
+		case err == nil:
+			note(name, info)
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", false, err
+		}
+	}
+	err = filepath.WalkDir(filepath.Join(repository, "refs", "heads"), func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it was removed while we looked
+		}
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			note(path, info)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
+	return text.String(), settled, err
+}

@@ -1,0 +1,110 @@
+package board_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// changed is what the watch finds to have changed.
+func changed(t *testing.T, w *board.Watch) []task.Key {
+	t.Helper()
+	found, err := w.Items(t.Context())
+	check(t, err)
+	slices.SortFunc(found, func(a, b task.Key) int { return int(a.Number - b.Number) })
+	return found
+}
+
+// Each change of an item is found once, also of one that was found before.
+func TestWatchFindsItems(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	repository := f.Repository(t)
+	alice := f.Person(t, repository, forge.WriteAccess)
+	watch := f.board.Watch()
+	first, second := f.Issue(t, repository, alice, "First", ""), f.Issue(t, repository, alice, "Second", "")
+	for _, step := range []struct {
+		name string
+		do   func()
+		want []task.Key
+	}{
+		{"two were opened", func() {}, []task.Key{first, second}},
+		{"nothing has happened", func() {}, nil},
+		{"a comment", func() { f.Comment(t, first, alice, "Yes") }, []task.Key{first}},
+		{"a label and an assignee", func() {
+			f.Label(t, second, alice, true, "bug")
+			f.Assign(t, second, alice, alice)
+		}, []task.Key{second}},
+		{"one is closed", func() { f.Close(t, first, alice) }, []task.Key{first}},
+		{"nothing has happened again", func() {}, nil},
+	} {
+		step.do()
+		if got := changed(t, watch); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+// settle makes everything that was pushed to a repository look as if it were old.
+func (f *fixture) settle(t *testing.T, repository string) {
+	t.Helper()
+	long := time.Now().Add(-time.Hour)
+	check(t, filepath.WalkDir(f.board.Path(repository), func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(path, long, long)
+	}))
+}
+
+// A push into the folder of a repository is found, if a pull request is open there.
+func TestWatchFindsPushes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	repository, quiet := f.Repository(t), f.Repository(t)
+	alice := f.Person(t, repository, forge.WriteAccess)
+	for _, name := range []string{repository, quiet} {
+		f.Commit(t, name, "work/one", map[string]string{"one.txt": "1\n"})
+	}
+	f.settle(t, repository)
+	pull := f.Pull(t, repository, alice, "work/one", "main", "One", "")
+	watch, same := f.board.Watch(), false
+	want := func(when string, want ...task.Key) {
+		t.Helper()
+		pushed, err := watch.Pushed(t.Context(), same)
+		check(t, err)
+		same = true
+		var got []task.Key
+		for _, one := range pushed {
+			got = append(got, one.Pulls...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	want("the pull request is new to the watch", pull)
+	want("nothing has happened")
+	for _, branch := range []string{"work/one", "main", "other"} {
+		f.Commit(t, repository, branch, map[string]string{branch + ".txt": "2\n"})
+		want("a push to "+branch, pull)
+		f.settle(t, repository)
+		want("which looks different when it is old", pull)
+		want("nothing has happened since")
+	}
+	f.git(t, f.board.Path(repository), "pack-refs", "--all")
+	want("branches are packed", pull)
+	f.Commit(t, quiet, "work/one", map[string]string{"two.txt": "2\n"})
+	f.settle(t, repository)
+	want("the packed file is old", pull)
+	want("a push elsewhere")
+	f.Close(t, pull, alice)
+	same = false
+	f.Commit(t, repository, "main", map[string]string{"three.txt": "3\n"})
+	want("nothing is open any more")
+}
