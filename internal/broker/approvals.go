@@ -36,10 +36,11 @@ type ApprovalStore interface {
 //
 // Its methods may be called by any number of goroutines, on any number of servers.
 type Approvals struct {
-	Store    ApprovalStore
-	Comments *comments.Log
-	Forges   map[task.Forge]forge.Reactor
-	Steering *items.Steering
+	Store     ApprovalStore
+	Snapshots *items.Snapshots
+	Comments  *comments.Log
+	Forges    map[task.Forge]forge.Reactor
+	Steering  *items.Steering
 	// Own tells whether a login on a forge is ours.
 	Own func(of task.Forge, login string) bool
 	// Always says that every plan has to be approved. Otherwise Label is the label of the issues
@@ -129,9 +130,27 @@ func (a *Approvals) look(ctx context.Context, t task.Task, seen items.Snapshot) 
 			if approval.By, err = a.reacted(ctx, t, plan, seen.Item); err != nil || approval.By == "" {
 				return found{shown: true}, err
 			}
+			if discussed, err := a.discussedSince(ctx, t, plan); err != nil || discussed {
+				return found{discussed: discussed, shown: true}, err
+			}
 		}
 	}
 	return found{approval: &approval, shown: true}, noteApproval(ctx, a.Store, t, approval, a.Now())
+}
+
+// discussedSince reports whether somebody wants something else of a plan with a thumbs-up. The
+// comments were read before the reactions: what was written in between, perhaps before the
+// thumbs-up, is in neither. So the comments are read again.
+func (a *Approvals) discussedSince(ctx context.Context, t task.Task, plan comments.Proposal) (bool, error) {
+	seen, err := a.Snapshots.Get(ctx, t.Key, 0)
+	if err != nil {
+		return false, err
+	}
+	if err := a.Comments.Update(ctx, t, seen); err != nil {
+		return false, err
+	}
+	reply, err := a.Comments.ReplyTo(ctx, t, plan, seen)
+	return reply.Discussed, err
 }
 
 // reacted returns who has approved a plan by a thumbs-up on the comment that has it: somebody

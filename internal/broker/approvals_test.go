@@ -1,10 +1,12 @@
 package broker_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +116,32 @@ func (l *life) goesOn(reason task.Reason, want task.PlanApproval) {
 	if got := l.brief(); got != want {
 		l.Errorf("the run is told %+v, want %+v", got, want)
 	}
+}
+
+// lateReactor is a forge on which something happens just before reactions are read for the
+// first time.
+type lateReactor struct {
+	forge.Reactor
+	once   *sync.Once
+	happen func()
+}
+
+func (r lateReactor) Reactions(ctx context.Context, of forge.Target) ([]forge.ReactionBy, error) {
+	r.once.Do(r.happen)
+	return r.Reactor.Reactions(ctx, of)
+}
+
+// A comment and then a thumbs-up come after the comments were read, and before the reactions.
+func TestCommentBeforeTheThumbsUp(t *testing.T) {
+	t.Parallel()
+	plannedWith(t, func(l *life) {
+		l.plans.Forges[task.Gitea] = lateReactor{Reactor: l.forge, once: new(sync.Once), happen: func() {
+			l.forge.AddComment(l.issue, "ann", "Please use grease.")
+			l.forge.AddReaction(l.issue, l.plan(1), "ann", forge.ThumbsUp, true)
+		}}
+	}, func(l *life) {
+		l.goesOn(task.ReasonPlanDiscussed, task.PlanApproval{Required: true, Discuss: true})
+	})
 }
 
 var approved = task.PlanApproval{Required: true, Approved: 1}

@@ -129,7 +129,7 @@ func newLife(t *testing.T, path string) *life {
 	})
 	l.snapshots = snapshots
 	l.plans = &broker.Approvals{
-		Store: l.store, Comments: l.talk, Forges: map[task.Forge]forge.Reactor{task.Gitea: l.forge}, Steering: steering, Own: own,
+		Store: l.store, Snapshots: snapshots, Comments: l.talk, Forges: map[task.Forge]forge.Reactor{task.Gitea: l.forge}, Steering: steering, Own: own,
 		Controller: l.controller, Always: true, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	l.watcher = broker.NewWatcher(broker.WatchOptions{

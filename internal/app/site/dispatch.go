@@ -104,7 +104,7 @@ func approvals(c config.Config, f *connections, logs *comments.Log, controller *
 		reactors[name] = one
 	}
 	return &broker.Approvals{
-		Store: f.store, Comments: logs, Forges: reactors, Steering: f.steering, Own: ownLogin(c), Controller: controller,
+		Store: f.store, Snapshots: f.snapshots, Comments: logs, Forges: reactors, Steering: f.steering, Own: ownLogin(c), Controller: controller,
 		Always: c.Planning.Approval == "always", Label: c.Planning.Label(), Now: f.clock.Now, Log: f.log,
 	}
 }
