@@ -7,7 +7,7 @@ GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-l
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-rest test-all test-quick fresh lint fmt generate bench clean
+.PHONY: help build needs test test-rest test-all test-quick fresh drill lint fmt generate bench clean
 
 # What make test needs; no server among it is compiled from source.
 NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
@@ -35,6 +35,10 @@ test-quick: ## Run the tests that need no service
 
 fresh: ## Run both commands of the README on a bare system made for it (root)
 	@scripts/fresh
+
+drill: ## Break installations for an hour, and on Gitea for a quarter; write drill.html (root)
+	@scripts/install-needs postgresql bubblewrap gitea
+	@scripts/drill
 
 lint: ## Check the Go code and the scripts
 	@scripts/lint $(PACKAGES)

@@ -38,6 +38,9 @@ type HandOutOptions struct {
 	Language task.Language
 	// Prepare makes what the agent is told, and its repository.
 	Prepare func(ctx context.Context, given assignment.Assignment) (assignment.Assignment, error)
+	// Able tests whether this server can prepare tasks. While it fails, others hand them out. Nil
+	// means that it always can.
+	Able func() error
 	// Ended puts tasks back whose agent's process has ended; see [Expiry.Restarted].
 	// Nil means that this is left to whoever looks for leases that have run out.
 	Ended         func(ctx context.Context, held []task.Task) error
@@ -57,6 +60,8 @@ const (
 	// agents come and nothing was heard of: a notice may be late, as on SQLite those of
 	// other processes are.
 	emptyFor = 5 * time.Second
+	// ableFor is for how long the answer of Able holds.
+	ableFor = time.Second
 	// longestDispatch bounds one look into the database.
 	longestDispatch = 30 * time.Second
 )
@@ -82,6 +87,8 @@ type HandOut struct {
 
 	// What follows is the goroutine's alone.
 	served map[task.Repository]time.Time
+	tested time.Time // when Able was last called
+	unable error     // what it said then
 
 	drained    chan struct{} // closed when nobody is to wait any more
 	drain      sync.Once
@@ -275,6 +282,9 @@ func (h *HandOut) dispatch(ctx context.Context) (next time.Time, err error) {
 			h.emptyAt.Store(0)
 			return time.Time{}, nil // who comes next wakes us
 		}
+		if !h.able(ctx) {
+			return h.options.Now().Add(ableFor), nil
+		}
 		var round round
 		held, err := h.options.Leases.HandOut(ctx, h.options.Now(), windowPerRepository, func(queue store.Queue) []store.Claim {
 			round = h.choose(queue)
@@ -291,6 +301,23 @@ func (h *HandOut) dispatch(ctx context.Context) (next time.Time, err error) {
 			return round.next, nil
 		}
 	}
+}
+
+// able reports whether this server can prepare tasks, as of a moment ago. A task that it took and
+// could not prepare would have to wait.
+func (h *HandOut) able(ctx context.Context) bool {
+	if h.options.Able == nil || time.Since(h.tested) < ableFor {
+		return h.unable == nil
+	}
+	before := h.unable
+	h.unable, h.tested = h.options.Able(), time.Now()
+	switch {
+	case before == nil && h.unable != nil:
+		h.options.Log.WarnContext(ctx, "this server hands out no tasks until it can write", "error", h.unable)
+	case before != nil && h.unable == nil:
+		h.options.Log.InfoContext(ctx, "this server hands out tasks again")
+	}
+	return h.unable == nil
 }
 
 // round is one decision about everything that waits.

@@ -21,8 +21,8 @@ const (
 	// longestPreparation bounds what the first clone of a large repository takes.
 	longestPreparation = 10 * time.Minute
 	// soonAgain and laterAgain are how long a task waits that could not be
-	// prepared: because the forge was not to be had, or for a reason that a person
-	// has to do something about.
+	// prepared: because the forge was not to be had, and at most for a reason that a person
+	// may have to do something about.
 	soonAgain  = 30 * time.Second
 	laterAgain = 5 * time.Minute
 	// longestForRight is the longest pause before it is asked again whether the bot was given a
@@ -78,7 +78,7 @@ func (h *HandOut) show(ctx context.Context, t task.Task) error {
 // nobody could ever begin it. A commit that is missing may come: forges show some things
 // late. It is asked for less and less often, and MaxAttempts bounds it.
 func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
-	reason, after, final := task.ReasonNotPrepared, laterAgain, false
+	reason, after, final := task.ReasonNotPrepared, time.Duration(0), false
 	if over, is := errors.AsType[*assignment.NotNeededError](err); is {
 		h.notNeeded(ctx, t, over)
 		return
@@ -101,6 +101,9 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 		said.Commit = missing.Commit
 	case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
 		after = soonAgain
+	default:
+		// It may be this server that cannot, as when its disk is full.
+		after = laterEachTime(1+h.putBackBefore(ctx, t, reason), laterAgain)
 	}
 	log := h.options.Log.With("task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent, "attempt", t.Attempts, "error", err)
 	if final {

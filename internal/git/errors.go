@@ -69,6 +69,20 @@ func (f *RunError) Code(messages []Message) task.Code {
 	return task.Unavailable
 }
 
+// Local is the error without what the remote has written. A remote whose disk is full says so
+// with the same words as our own git.
+func (f *RunError) Local() *RunError {
+	local := *f
+	var text strings.Builder
+	for line := range strings.Lines(f.Stderr) {
+		if !strings.HasPrefix(line, "remote: ") {
+			text.WriteString(line)
+		}
+	}
+	local.Stderr = text.String()
+	return &local
+}
+
 // errorPrefix begins a line by which our server gives an error's code to the git of
 // an agent.
 const errorPrefix = "toryo-error: "

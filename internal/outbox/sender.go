@@ -63,6 +63,9 @@ const (
 	// could not be extended twice in a row.
 	keepEvery = 5 * time.Second
 	heldFor   = 2*keepEvery + heldLonger
+	// letGoWithin is how long after its action was taken over a process may still be writing: it
+	// tries to extend its hold once more, is refused, and cuts off what is on its way.
+	letGoWithin = 2*keepEvery + keepEvery + Settling
 	// Settling is how long a write that was under way when its server ended may still be
 	// on its way to the forge: only then the forge is looked at, and it is written again.
 	Settling = 5 * time.Second
@@ -276,6 +279,10 @@ func (s *Sender) untilDue(pause time.Duration) time.Duration {
 func (s *Sender) handle(ctx context.Context, action store.Action) {
 	log := s.options.Log.With("action", action.IdempotencyKey, "kind", action.Kind, "item", action.Item.String(), "attempt", action.Attempts)
 	result, err := s.perform(ctx, action)
+	if errors.Is(err, errEnded) {
+		log.InfoContext(ctx, "another server has made this forge write")
+		return
+	}
 	// What became of it has to be recorded even while we are stopping.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heldLonger/2)
 	defer cancel()
@@ -290,7 +297,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 	default:
 		log.WarnContext(ctx, "forge write failed; retrying", "error", err, "again", end.again)
 		at := s.options.Now().Add(end.again)
-		err = s.options.Outbox.Retry(ctx, action.ID, at, err.Error())
+		err = s.options.Outbox.Retry(ctx, action.ID, action.Attempts, at, err.Error())
 		s.WakeAt(at)
 	}
 	if err != nil {
@@ -325,6 +332,9 @@ func (s *Sender) perform(ctx context.Context, action store.Action) (result json.
 			err = task.Errorf(task.Internal, "performing %s panicked: %v\n%s", action.Kind, fault, debug.Stack())
 		}
 	}()
+	if err := s.awaitEnd(ctx, action); err != nil {
+		return nil, err
+	}
 	of, err := s.taskOf(ctx, action)
 	if err != nil {
 		return nil, err
@@ -345,6 +355,27 @@ func (s *Sender) perform(ctx context.Context, action store.Action) (result json.
 		return nil, nil
 	}
 	return json.Marshal(answer)
+}
+
+// errEnded says that an action that was taken over has ended without us.
+var errEnded = errors.New("the action has ended")
+
+// awaitEnd waits until whoever had the action before us has certainly stopped. That its hold has
+// ended is only what our clock says, and theirs may say something else: the clock of the database,
+// which all follow, may have been set. That it was taken over they are told when they try to extend the
+// hold, and the time until then is measured here, by the steady clock.
+func (s *Sender) awaitEnd(ctx context.Context, action store.Action) error {
+	if !action.TakenOver {
+		return nil
+	}
+	if err := lifecycle.Sleep(ctx, letGoWithin); err != nil {
+		return err
+	}
+	now, err := s.options.Outbox.Action(ctx, action.IdempotencyKey)
+	if err == nil && now.Status != store.Pending {
+		err = errEnded
+	}
+	return err
 }
 
 // keepTaken extends our hold on an action until the context ends. When that does

@@ -17,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -486,8 +487,8 @@ func (m *mortal) Deliver(ctx context.Context, id string, result json.RawMessage)
 	return m.call(func() error { return m.Outbox.Deliver(ctx, id, result) })
 }
 
-func (m *mortal) Retry(ctx context.Context, id string, at time.Time, cause string) error {
-	return m.call(func() error { return m.Outbox.Retry(ctx, id, at, cause) })
+func (m *mortal) Retry(ctx context.Context, id string, attempt int, at time.Time, cause string) error {
+	return m.call(func() error { return m.Outbox.Retry(ctx, id, attempt, at, cause) })
 }
 
 func (m *mortal) KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error {
@@ -532,6 +533,47 @@ func TestHoldEndsWithTheProcess(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// slow is a forge that takes a while for a comment.
+type slow struct {
+	forge.Forge
+	takes time.Duration
+}
+
+func (s slow) CreateComment(ctx context.Context, key task.Key, post forge.Post) (task.Comment, error) {
+	if err := lifecycle.Sleep(ctx, s.takes); err != nil {
+		return task.Comment{}, err
+	}
+	return s.Forge.CreateComment(ctx, key, post)
+}
+
+// Two servers whose clocks do not agree, because the clock of the database was just set, write
+// nothing twice: neither if the first ends what it has begun, nor if it is cut off.
+func TestClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []time.Duration{time.Second, 4 * time.Second, 6 * time.Second, 11 * time.Second, time.Minute} {
+		withFixture(t, func(d *fixture) {
+			t := d.t
+			start := func(name string, on forge.Forge, ahead time.Duration) {
+				d.store.ActAs(name)
+				sender := outbox.NewSender(outbox.SenderOptions{
+					Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: on},
+					Now: func() time.Time { return time.Now().Add(ahead) },
+				})
+				sender.Start(t.Context())
+				t.Cleanup(func() { sender.Stop(context.WithoutCancel(t.Context())) })
+				synctest.Wait()
+			}
+			key := d.put(t, "1", outbox.Comment{Text: "hello"})
+			start("one", slow{d.forge, takes}, 0)
+			start("two", d.forge, time.Minute)
+			action := d.after(t, 10*time.Minute, key)
+			if diff := cmp.Diff([]string{"hello"}, d.bodies(t)); action.Status != store.Delivered || diff != "" {
+				t.Errorf("a write of %s is %s: %s", takes, action.Status, diff)
+			}
+		})
+	}
 }
 
 // A write whose hold cannot be extended is cut off before someone else begins.

@@ -24,6 +24,7 @@ type (
 		State      []string `query:"state" doc:"Only tasks in these states" enum:"queued,running,paused,stopped,done,failed"`
 		Repository string   `query:"repository" doc:"Only tasks of this repository"`
 		Type       string   `query:"type" doc:"Only tasks of this type" enum:"development,review"`
+		After      string   `query:"after" doc:"Only tasks after the one with this ID, to go on where the last page ended" maxLength:"100"`
 		Limit      int      `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 	}
 	tasksOutput struct{ Body wire.Tasks }
@@ -56,7 +57,7 @@ func (s *Server) registerTasks() {
 }
 
 func (s *Server) listTasks(ctx context.Context, input *tasksInput) (*tasksOutput, error) {
-	filter := store.TaskFilter{Repository: input.Repository, Type: task.Type(input.Type), Limit: input.Limit}
+	filter := store.TaskFilter{Repository: input.Repository, Type: task.Type(input.Type), After: task.ID(input.After), Limit: input.Limit}
 	for _, state := range input.State {
 		filter.States = append(filter.States, task.State(state))
 	}

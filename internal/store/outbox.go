@@ -50,6 +50,9 @@ type Action struct {
 	Sequence int64 // of the item's actions
 	Status   ActionStatus
 	Attempts int
+	// TakenOver says that a process had it that may not have ended: only its hold has, by the
+	// clock of whoever took it. Take sets it.
+	TakenOver bool
 	// Restored says that the task was in a backup from which the database was restored: what
 	// is written for it may have been written before, by a server that the database does not
 	// know of. Take sets it.
@@ -80,9 +83,9 @@ type Outbox interface {
 	// Deliver records that the forge has taken the action, with what it said,
 	// even if the action was refused meanwhile. Delivering twice changes nothing.
 	Deliver(ctx context.Context, id string, result json.RawMessage) error
-	// Retry puts the action back, to be taken again at the given time; Conflict
-	// if it has ended.
-	Retry(ctx context.Context, id string, at time.Time, cause string) error
+	// Retry puts the action back that the caller took at that attempt, to be taken again at the
+	// given time; Conflict if it has ended or someone else has taken it since.
+	Retry(ctx context.Context, id string, attempt int, at time.Time, cause string) error
 	// Refuse ends the action without delivery; Conflict if it was delivered.
 	// Refusing twice changes nothing.
 	Refuse(ctx context.Context, id string, reason task.Reason, cause string) error

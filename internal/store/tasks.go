@@ -84,6 +84,7 @@ type TaskFilter struct {
 	SeenOn       bool      // only those with items on which the bot was seen
 	Unreleased   bool      // only those whose item the bot was not seen off since
 	OccasionEnd  string    // only those whose occasion ends with this
+	After        task.ID   // only those that come after it in the listing
 	Limit        int       // 0 means all
 }
 

@@ -15,7 +15,7 @@ var gitMessages = slices.Concat(git.Messages, []git.Message{
 	{Text: "refusing to fetch into", Code: task.Conflict},
 	{Text: "non-fast-forward", Code: task.Conflict},
 	{Text: "fsckObjects", Code: task.Invalid},
-}, diskMessages)
+})
 
 // diskMessages are what git writes when the disk of this machine is full or can only be read.
 var diskMessages = []git.Message{
@@ -27,7 +27,7 @@ var diskMessages = []git.Message{
 // notWritten gives an error of git the code DataDir if git could not write to the disk.
 func notWritten(err error) error {
 	failed, is := errors.AsType[*git.RunError](err)
-	if !is || failed.Ended || failed.Code(diskMessages) != task.DataDir {
+	if !is || failed.Ended || failed.Local().Code(diskMessages) != task.DataDir {
 		return err
 	}
 	if _, given := failed.ServerCode(); given {
@@ -50,6 +50,9 @@ func coded(err error, message string) error {
 	code, given := failed.ServerCode()
 	if !given {
 		code = failed.Code(gitMessages)
+	}
+	if !given && code == task.Unavailable {
+		code = failed.Local().Code(diskMessages)
 	}
 	if code == task.Unauthorized || code == task.Forbidden {
 		code = task.LeaseLost // the server refuses a token only when the run is over

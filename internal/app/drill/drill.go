@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Drill is one drill. Program, Dir and Out have to be set.
+// Drill is one drill. Program, Dir and Out have to be set, and all numbers.
 type Drill struct {
 	Program string // toryo itself
 	Dir     string // an empty folder that may be filled
@@ -25,145 +27,136 @@ type Drill struct {
 	// Database is the URL of an empty PostgreSQL database; empty means SQLite, and
 	// then there is one server.
 	Database string
-	// CutDatabase ends all connections to the database; nil means that nobody does.
-	CutDatabase func(context.Context) error
-	// RestartDatabase restarts the database's server, in the middle of the drill;
-	// nil means that nobody does.
+	// CutDatabase ends all connections to the database, RestartDatabase restarts its server,
+	// and SetClock sets its clock ahead of that of its machine. Nil means that nobody does.
+	CutDatabase     func(context.Context) error
 	RestartDatabase func(context.Context) error
-	Servers         int
-	Agents          int
-	Tasks           int
-	Lasts           time.Duration // of the breaking
-	Settle          time.Duration // for what is under way to end afterwards
-	Sandbox         string        // its kind
+	SetClock        func(context.Context, time.Duration) error
+	// DatabaseSize is how many bytes the database has; nil means that nobody knows.
+	DatabaseSize func(context.Context) (int64, error)
+	Servers      int
+	Agents       int
+	Parallel     int // tasks of an agent at a time
+	Tasks        int
+	Lasts        time.Duration // of the breaking
+	Every        time.Duration // from one fault to the next, on average
+	Settle       time.Duration // how long nothing may get done afterwards before we give up
+	Sandbox      string        // its kind
+	// SmallDisks gives each process a file system of its own, which fills up now and then.
+	SmallDisks bool
+	// Seed decides what is broken when.
+	Seed uint64
 }
 
-// counts is what was done to the installation.
-type counts struct {
-	AgentsKilled, AgentsStopped, ServersKilled, ServersStopped, Cuts int
-	DatabaseCuts, DatabaseRestarts                                   int
+// Result is what came of a drill.
+type Result struct {
+	Wrong  []string // what did not come out right
+	drill  Drill
+	tally  *tally
+	lines  []*line
+	failed int64 // starts of processes
+	found  findings
+	usage  *usage
+	took   time.Duration
 }
 
 // Run makes the installation, breaks it for a while, and checks it. An error of
-// the code Conflict means that something did not come out right.
-func (d Drill) Run(ctx context.Context) (err error) {
-	site, err := d.build(ctx)
+// the code Conflict means that something did not come out right. There is a result also then.
+func (d Drill) Run(ctx context.Context) (r *Result, err error) {
+	d.printf("seed %d", d.Seed)
+	s, err := d.build(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, site.close()) }()
+	defer func() { err = errors.Join(err, s.close()) }()
+	d = s.drill
 	begun := time.Now()
-	done, err := d.breakThings(ctx, site)
-	if err != nil {
-		return err
+	measured := newUsage(s, begun)
+	stop := measured.start(ctx)
+	defer stop()
+	r = &Result{drill: d, tally: &s.tally, lines: s.lines, usage: measured}
+	if err := s.giveAndBreak(ctx, begun); err != nil {
+		return r, err
 	}
+	s.heal()
 	d.printf("healed after %s; waiting for what is under way", time.Since(begun).Round(time.Second))
-	if err := site.heal(ctx); err != nil {
-		return err
+	if r.found, err = s.settle(ctx); err != nil {
+		return r, err
 	}
-	found, err := site.settle(ctx, d.Tasks, d.Settle)
-	if err != nil {
-		return err
+	stop()
+	r.took = time.Since(begun)
+	r.Wrong = append(r.found.check(s.numbers), measured.growth(d)...)
+	if err := s.close(); err != nil {
+		r.Wrong = append(r.Wrong, err.Error())
 	}
-	wrong := found.check(d.Tasks)
-	d.report(done, site.faults(), found, wrong)
-	if len(wrong) > 0 {
-		return task.Errorf(task.Conflict, "the drill found %d things that are not right", len(wrong))
+	r.Wrong = append(r.Wrong, s.leftOver(ctx)...)
+	for _, p := range slices.Concat(s.servers, s.agents) {
+		r.failed += p.failed.Load()
+		for _, how := range p.died {
+			r.Wrong = append(r.Wrong, fmt.Sprintf("%s ended although nobody had ended it: %s", p.name, how))
+		}
 	}
-	return nil
+	r.print(d)
+	if len(r.Wrong) > 0 {
+		return r, task.Errorf(task.Conflict, "the drill found %d things that are not right", len(r.Wrong))
+	}
+	return r, nil
 }
 
 func (d Drill) printf(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
 
-// breakThings gives out tasks and breaks something every now and then.
-func (d Drill) breakThings(ctx context.Context, s *site) (done counts, err error) {
-	over, middle := time.NewTimer(d.Lasts), time.NewTimer(d.Lasts/2)
-	defer over.Stop()
-	defer middle.Stop()
-	given := 0
-	issues := time.NewTicker(max(d.Lasts/time.Duration(2*d.Tasks), 50*time.Millisecond))
-	defer issues.Stop()
-	for {
-		trouble := time.NewTimer(time.Duration(200+rand.IntN(1800)) * time.Millisecond) //nolint:gosec // not for secrets
-		select {
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		case <-over.C:
-			for ; given < d.Tasks && err == nil; given++ {
-				err = d.giveTask(ctx, s, given)
+// giveAndBreak gives out all tasks while things break.
+func (s *site) giveAndBreak(ctx context.Context, begun time.Time) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.breakThings(ctx) })
+	group.Go(func() error {
+		// The last are given when nine tenths of the time are over.
+		pause := s.drill.Lasts * 9 / 10 / time.Duration(s.drill.Tasks)
+		for i := range s.drill.Tasks {
+			if err := lifecycle.Sleep(ctx, time.Until(begun.Add(time.Duration(i)*pause))); err != nil {
+				return err
 			}
-			trouble.Stop()
-			return done, err
-		case <-issues.C:
-			if given < d.Tasks {
-				err = d.giveTask(ctx, s, given)
-				given++
+			number, err := s.give(ctx, fmt.Sprintf("Do thing %d", i+1))
+			if err != nil {
+				return err
 			}
-		case <-middle.C:
-			if d.RestartDatabase != nil {
-				done.DatabaseRestarts++
-				err = d.RestartDatabase(ctx)
-			}
-		case <-trouble.C:
-			err = d.breakOne(ctx, s, &done)
+			s.numbers = append(s.numbers, number)
+			s.given.Add(1)
 		}
-		trouble.Stop()
-		if err != nil {
-			return done, err
-		}
-	}
-}
-
-// giveTask gives one task.
-func (d Drill) giveTask(ctx context.Context, s *site, number int) error {
-	return s.drill.Place.Give(ctx, fmt.Sprintf("Do thing %d", number+1))
-}
-
-// breakOne breaks one thing.
-func (d Drill) breakOne(ctx context.Context, s *site, done *counts) error {
-	agent, server := rand.IntN(len(s.agents)), rand.IntN(len(s.servers)) //nolint:gosec // not for secrets
-	switch rand.IntN(10) {                                               //nolint:gosec // not for secrets
-	case 0, 1, 2:
-		done.AgentsKilled++
-		return s.agents[agent].restart(ctx, os.Kill)
-	case 3, 4:
-		done.AgentsStopped++
-		return s.agents[agent].restart(ctx, os.Interrupt)
-	case 5, 6:
-		done.ServersKilled++
-		return s.servers[server].restart(ctx, os.Kill)
-	case 7:
-		done.ServersStopped++
-		return s.servers[server].restart(ctx, os.Interrupt)
-	case 8:
-		if d.CutDatabase != nil {
-			done.DatabaseCuts++
-			return d.CutDatabase(ctx)
-		}
-		fallthrough
-	default:
-		done.Cuts++
-		s.lines[agent].cutFor(time.Duration(500+rand.IntN(7000)) * time.Millisecond) //nolint:gosec // not for secrets
 		return nil
+	})
+	return group.Wait()
+}
+
+// giveWithin is how long it may take to give a task while things break.
+const giveWithin = 5 * time.Minute
+
+// give gives one task, and tries again until the forge has taken it. It returns the number of
+// the issue.
+func (s *site) give(ctx context.Context, title string) (int64, error) {
+	deadline := time.Now().Add(giveWithin)
+	for {
+		number, err := s.drill.Place.Give(ctx, title)
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return number, err
+		}
+		if err := lifecycle.Sleep(ctx, time.Second); err != nil {
+			return 0, err
+		}
 	}
 }
 
-func (d Drill) report(done counts, faults faults, found findings, wrong []string) {
-	d.printf("broken: %d agents killed, %d asked to end; %d servers killed, %d asked to end; %d cuts of the network",
-		done.AgentsKilled, done.AgentsStopped, done.ServersKilled, done.ServersStopped, done.Cuts)
-	if d.Database != "" {
-		d.printf("the database: restarted %d times, %d times all connections cut", done.DatabaseRestarts, done.DatabaseCuts)
+// print says in a few lines what happened.
+func (r *Result) print(d Drill) {
+	for _, line := range r.summary() {
+		d.printf("%s", line)
 	}
-	d.printf("on the way: %d requests; %d refused, %d answers lost, %d delayed, %d sent twice",
-		faults.requests, faults.refused, faults.lost, faults.delayed, faults.doubled)
-	d.printf("tasks: %d, %d done; %d runs, %d of them lost, %d handed back; %d pull requests; %d journal entries",
-		len(found.tasks), found.inState(task.Done), found.runs(), found.moved(task.Lost), found.moved(task.Returned), len(found.pulls), found.entries())
-	for _, one := range wrong {
+	for _, one := range r.Wrong {
 		d.printf("WRONG: %s", one)
 	}
-	if len(wrong) == 0 {
+	if len(r.Wrong) == 0 {
 		d.printf("everything came out right")
-	} else {
-		d.printf("what the processes said is in %s", filepath.Join(d.Dir, "*.log"))
+		return
 	}
+	d.printf("what the processes said is in %s", filepath.Join(d.Dir, "*.log"))
 }

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -18,47 +22,97 @@ import (
 type findings struct {
 	tasks    []wire.Task
 	journals map[string][]wire.Event // by task
-	issues   []Issue
-	pulls    []Pull
+	forge    Content
+	writes   float64 // to the forge that wait
 }
 
 const (
-	settleEvery = time.Second
+	settleEvery = 3 * time.Second
+	// looksAtOnce is how many requests there are at once when everything is looked at.
+	looksAtOnce = 4
 	pageOf      = 1000
 	largest     = 64 << 20
+	callWithin  = time.Minute
 )
 
-// settle waits until everything has ended, and looks.
-func (s *site) settle(ctx context.Context, tasks int, within time.Duration) (findings, error) {
-	deadline := time.Now().Add(within)
-	ticker := time.NewTicker(settleEvery)
-	defer ticker.Stop()
+// settle waits until everything has ended, as long as something gets done, and looks.
+func (s *site) settle(ctx context.Context) (found findings, err error) {
+	last, at := -1, time.Now()
 	for {
-		found, err := s.look(ctx)
-		if err == nil && len(found.check(tasks)) == 0 || time.Now().After(deadline) {
+		ended, tasks, err := s.ended(ctx)
+		if err == nil && ended == tasks && tasks >= len(s.numbers) {
+			found, err = s.look(ctx)
+			if err == nil && (len(found.check(s.numbers)) == 0 || found.inState(task.Done) < len(found.tasks)) {
+				return found, nil // a task that has failed stays so
+			}
+		}
+		if ended != last {
+			last, at = ended, time.Now()
+		}
+		if time.Since(at) > s.drill.Settle {
+			if found.tasks == nil {
+				found, err = s.look(ctx)
+			}
 			return found, err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return found, context.Cause(ctx)
+		if err := lifecycle.Sleep(ctx, settleEvery); err != nil {
+			return found, err
+		}
+	}
+}
+
+// ended counts the tasks, and those that have ended.
+func (s *site) ended(ctx context.Context) (ended, all int, err error) {
+	tasks, err := s.tasks(ctx)
+	for _, t := range tasks {
+		if task.State(t.State).Terminal() {
+			ended++
+		}
+	}
+	return ended, len(tasks), err
+}
+
+func (s *site) tasks(ctx context.Context) (all []wire.Task, err error) {
+	for {
+		after := ""
+		if len(all) > 0 {
+			after = all[len(all)-1].ID
+		}
+		var page wire.Tasks
+		if err := s.get(ctx, fmt.Sprintf("/v1/tasks?limit=%d&after=%s", pageOf, after), &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Tasks...)
+		if len(page.Tasks) < pageOf {
+			return all, nil
 		}
 	}
 }
 
 // look asks for all that there is to know.
 func (s *site) look(ctx context.Context) (found findings, err error) {
-	var tasks wire.Tasks
-	if err := s.get(ctx, "/v1/tasks?limit=1000", &tasks); err != nil {
+	if found.tasks, err = s.tasks(ctx); err != nil {
 		return found, err
 	}
-	found.tasks, found.journals = tasks.Tasks, map[string][]wire.Event{}
-	for _, t := range tasks.Tasks {
-		if found.journals[t.ID], err = s.journal(ctx, t.ID); err != nil {
-			return found, err
-		}
+	journals := make([][]wire.Event, len(found.tasks))
+	group, inGroup := errgroup.WithContext(ctx)
+	group.SetLimit(looksAtOnce)
+	for i, t := range found.tasks {
+		group.Go(func() (err error) {
+			journals[i], err = s.journal(inGroup, t.ID)
+			return err
+		})
 	}
-	found.issues, found.pulls, err = s.drill.Place.Look(ctx)
+	if err := group.Wait(); err != nil {
+		return found, err
+	}
+	found.journals = map[string][]wire.Event{}
+	for i, t := range found.tasks {
+		found.journals[t.ID] = journals[i]
+	}
+	numbers := (&usage{http: s.client.HTTP}).metrics(ctx, s.client.Server)
+	found.writes = numbers[`toryo_forge_writes_pending{failed="no"}`] + numbers[`toryo_forge_writes_pending{failed="yes"}`]
+	found.forge, err = s.drill.Place.Look(ctx)
 	return found, err
 }
 
@@ -80,10 +134,26 @@ func (s *site) journal(ctx context.Context, id string) (all []wire.Event, err er
 }
 
 func (s *site) get(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.client.Server+path, nil)
+	return s.call(ctx, http.MethodGet, path, nil, into)
+}
+
+// call sends a request to the server of the client, on behalf of an operator.
+func (s *site) call(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	var content io.Reader = http.NoBody
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.client.Server+path, content)
 	if err != nil {
 		return err
 	}
+	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+s.client.Token)
 	request.Header.Set("X-Toryo-As", "toryo")
 	answer, err := s.client.HTTP.Do(request)
@@ -91,30 +161,61 @@ func (s *site) get(ctx context.Context, path string, into any) error {
 		return task.Wrap(task.Unavailable, err, "the server does not answer")
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, largest))
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return task.Wrap(task.Unavailable, fmt.Errorf("%s: %w %s", answer.Status, err, body), "the server does not answer "+path)
+	said, err := io.ReadAll(io.LimitReader(answer.Body, largest))
+	if err != nil || answer.StatusCode >= http.StatusMultipleChoices {
+		return task.Wrap(task.Unavailable, fmt.Errorf("%s: %w %s", answer.Status, err, said), "the server does not answer "+path)
 	}
-	return json.Unmarshal(body, into)
+	return json.Unmarshal(said, into)
 }
 
-// check says what is not as it should be.
-func (f findings) check(tasks int) []string {
+// check says what is not as it should be, if the forge has taken the issues with these numbers.
+// There may be more: an answer can be lost.
+func (f findings) check(given []int64) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if len(f.tasks) != tasks || len(f.issues) != tasks {
-		say("there are %d tasks and %d issues, and should be %d", len(f.tasks), len(f.issues), tasks)
+	there := map[int64]bool{}
+	for _, issue := range f.forge.Issues {
+		there[issue.Number] = issue.Assigned
+	}
+	for _, number := range given {
+		if !there[number] {
+			say("issue %d is lost", number)
+		}
+	}
+	assigned := 0
+	pulls := f.pullsOf()
+	for _, issue := range f.forge.Issues {
+		if issue.Assigned {
+			assigned++
+			checkIssue(issue, pulls[issue.Number], say)
+		}
+	}
+	if len(f.tasks) != assigned || len(f.forge.Pulls) != assigned {
+		say("there are %d issues for the bot, %d tasks and %d pull requests", assigned, len(f.tasks), len(f.forge.Pulls))
 	}
 	for _, t := range f.tasks {
 		f.checkTask(t, say)
 	}
-	for _, issue := range f.issues {
-		f.checkIssue(issue, say)
+	for _, branch := range f.forge.Branches {
+		if strings.HasPrefix(branch, "toryo/") && !slices.ContainsFunc(f.forge.Pulls, func(p Pull) bool { return p.Branch == branch }) {
+			say("the branch %s is of no pull request", branch)
+		}
 	}
-	if len(f.pulls) != tasks {
-		say("there are %d pull requests, and should be %d", len(f.pulls), tasks)
+	if f.writes > 0 {
+		say("%.0f writes to the forge wait", f.writes)
 	}
 	return wrong
+}
+
+// pullsOf are the pull requests by the issues that they say they are for.
+func (f findings) pullsOf() map[int64][]Pull {
+	by := map[int64][]Pull{}
+	for _, pull := range f.forge.Pulls {
+		for _, issue := range pull.Issues {
+			by[issue] = append(by[issue], pull)
+		}
+	}
+	return by
 }
 
 // checkTask checks that a task has ended once, and that no run that was over has
@@ -150,7 +251,7 @@ func changeOf(event wire.Event) (change task.StateChange, is bool) {
 
 // checkIssue checks the labels of an issue, that it has one pull request with
 // what was asked for, and that people were told once.
-func (f findings) checkIssue(issue Issue, say func(string, ...any)) {
+func checkIssue(issue Issue, pulls []Pull, say func(string, ...any)) {
 	if add, remove := task.DefaultLabelNames().Change(issue.Labels, task.Done); len(add)+len(remove) > 0 {
 		say("issue %d has the labels %q", issue.Number, issue.Labels)
 	}
@@ -163,15 +264,11 @@ func (f findings) checkIssue(issue Issue, say func(string, ...any)) {
 	if told != 1 {
 		say("issue %d was said to be done %d times", issue.Number, told)
 	}
-	linked := 0
-	for _, pull := range f.pulls {
-		if slices.Contains(pull.Issues, issue.Number) {
-			linked++
-			checkPull(issue, pull, say)
-		}
+	if len(pulls) != 1 {
+		say("issue %d has %d pull requests", issue.Number, len(pulls))
 	}
-	if linked != 1 {
-		say("issue %d has %d pull requests", issue.Number, linked)
+	for _, pull := range pulls {
+		checkPull(issue, pull, say)
 	}
 }
 

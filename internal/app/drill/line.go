@@ -2,6 +2,7 @@ package drill
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +20,8 @@ import (
 )
 
 // line is an agent's way to the servers: each request goes to any of them, and
-// now and then it does not arrive, its answer does not, either is late, or it
-// arrives twice.
+// now and then it does not arrive, its answer does not, either is late, a later
+// request overtakes it, or it arrives twice, the second time perhaps much later.
 type line struct {
 	servers []*url.URL
 	listen  net.Listener
@@ -27,28 +29,62 @@ type line struct {
 	cut     atomic.Int64 // until when nothing gets through, in Unix nanoseconds
 	calm    atomic.Bool
 
-	requests, refused, lost, delayed, doubled atomic.Int64
+	late   sync.WaitGroup // requests that arrive once more
+	closed chan struct{}
+
+	mu     sync.Mutex
+	random *rand.Rand
+	passed chan struct{} // closed when the next request has got through
+
+	faults lineFaults
 }
 
-// faults is what happened on lines.
-type faults struct{ requests, refused, lost, delayed, doubled int64 }
+// lineFaults counts what happened to requests.
+type lineFaults struct {
+	requests, refused, lost, delayed, overtaken, doubled, repeated atomic.Int64
+}
 
-// largestDoubled is how large the body of a request may be that is sent twice.
-const largestDoubled = 1 << 20
+const (
+	// largestDoubled is how large the body of a request may be that is sent twice.
+	largestDoubled = 1 << 20
+	// longestDelay is by how much a request is late at most, and longestRepeat how long after
+	// it the second one arrives.
+	longestDelay  = 2 * time.Second
+	longestRepeat = 15 * time.Second
+)
 
-func newLine(servers []*url.URL) (*line, error) {
+// newLine begins to listen. What happens to the first, second and so on request follows from
+// the seed.
+func newLine(servers []*url.URL, seed, number uint64) (*line, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is at once
 	if err != nil {
 		return nil, err
 	}
-	l := &line{servers: servers, listen: listener}
+	l := &line{
+		servers: servers, listen: listener, passed: make(chan struct{}), closed: make(chan struct{}),
+		random: rand.New(rand.NewPCG(seed, number)), //nolint:gosec // not for secrets
+	}
 	l.web = &http.Server{Handler: l, ReadHeaderTimeout: time.Minute}
 	go func() { _ = l.web.Serve(listener) }() // ends in close
 	return l, nil
 }
 
-func (l *line) url() string  { return "http://" + l.listen.Addr().String() }
-func (l *line) close() error { return l.web.Close() }
+func (l *line) url() string { return "http://" + l.listen.Addr().String() }
+
+// close drops what is on its way.
+func (l *line) close() error {
+	err := l.web.Close()
+	close(l.closed)
+	l.late.Wait()
+	return err
+}
+
+// number is a random one below a limit.
+func (l *line) number(below int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.random.Int64N(below)
+}
 
 func (l *line) cutFor(pause time.Duration) { l.cut.Store(time.Now().Add(pause).UnixNano()) }
 
@@ -61,7 +97,7 @@ func (l *line) heal() {
 }
 
 func (l *line) forward() http.Handler {
-	target := l.servers[rand.IntN(len(l.servers))] //nolint:gosec // not for secrets
+	target := l.servers[l.number(int64(len(l.servers)))]
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
@@ -73,57 +109,95 @@ func (l *line) forward() http.Handler {
 
 // ServeHTTP passes a request on, or not.
 func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	l.requests.Add(1)
+	l.faults.requests.Add(1)
 	if l.isCut() {
-		l.refused.Add(1)
+		l.faults.refused.Add(1)
 		panic(http.ErrAbortHandler)
 	}
-	chance := rand.IntN(100) //nolint:gosec // not for secrets
+	chance := l.number(100)
 	if l.calm.Load() || strings.HasPrefix(r.URL.Path, "/v1/agents") {
 		chance = 100
 	}
 	switch {
 	case chance < 3:
-		l.refused.Add(1)
+		l.faults.refused.Add(1)
 		panic(http.ErrAbortHandler)
 	case chance < 6:
-		l.lost.Add(1)
+		l.faults.lost.Add(1)
 		l.forward().ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	case chance < 9:
-		l.delayed.Add(1)
-		l.linger(r)
+		l.faults.delayed.Add(1)
+		_ = lifecycle.Sleep(r.Context(), time.Duration(l.number(int64(longestDelay)))) // then it is over anyway
 	case chance < 12:
-		l.double(r)
+		l.faults.overtaken.Add(1)
+		l.letPass(r)
+	case chance < 15:
+		if first := l.copied(r); first != nil {
+			l.faults.doubled.Add(1)
+			l.swallow(first)
+		}
+	case chance < 18:
+		if second := l.copied(r); second != nil {
+			l.repeat(second)
+		}
 	}
 	l.forward().ServeHTTP(w, r)
 	if l.isCut() {
 		panic(http.ErrAbortHandler)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.passed)
+	l.passed = make(chan struct{})
 }
 
-// linger holds a request back for a while.
-func (l *line) linger(r *http.Request) {
-	_ = lifecycle.Sleep(r.Context(), time.Duration(rand.IntN(2000))*time.Millisecond) //nolint:gosec // not for secrets
+// letPass holds a request back until a later one has got through, but not for long.
+func (l *line) letPass(r *http.Request) {
+	l.mu.Lock()
+	passed := l.passed
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(r.Context(), longestDelay)
+	defer cancel()
+	select {
+	case <-passed:
+	case <-ctx.Done():
+	}
 }
 
-// double sends a request a first time; nobody sees the answer. A request for a
+// copied is a request that can be sent beside the first, or nil. A request for a
 // task is not doubled: the agent would be given two, which it did not ask for.
-func (l *line) double(r *http.Request) {
+func (l *line) copied(r *http.Request) *http.Request {
 	if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/v1/tasks/") || strings.HasSuffix(r.URL.Path, "/request") {
-		return
+		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, largestDoubled+1))
 	rest := io.Reader(bytes.NewReader(body))
 	if err != nil || len(body) > largestDoubled {
 		r.Body = io.NopCloser(io.MultiReader(rest, r.Body, failing{err}))
-		return
+		return nil
 	}
-	l.doubled.Add(1)
-	first := r.Clone(r.Context())
-	first.Body = io.NopCloser(bytes.NewReader(body))
-	l.swallow(first)
 	r.Body = io.NopCloser(rest)
+	other := r.Clone(r.Context())
+	other.Body = io.NopCloser(bytes.NewReader(body))
+	return other
+}
+
+// repeat sends a request once more after a while, when perhaps its run is over.
+func (l *line) repeat(r *http.Request) {
+	l.faults.repeated.Add(1)
+	timer := time.NewTimer(time.Duration(l.number(int64(longestRepeat))))
+	l.late.Go(func() {
+		defer timer.Stop()
+		select {
+		case <-l.closed:
+			return
+		case <-timer.C:
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longestRepeat)
+		defer cancel()
+		l.swallow(r.WithContext(ctx))
+	})
 }
 
 // swallow passes a request on and loses the answer.

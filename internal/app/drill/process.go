@@ -3,15 +3,19 @@ package drill
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -23,13 +27,20 @@ type process struct {
 	args  []string
 	ready string // what its output has when it works
 
+	busy    sync.Mutex // held by whoever breaks it
 	command *exec.Cmd
 	ended   chan error
+	failed  atomic.Int64 // how often it did not get ready
+	died    []string     // how it ended when nobody had ended it
+	pid     atomic.Int64 // 0 while there is none
 }
 
 const (
 	readyWithin = time.Minute
 	endWithin   = 40 * time.Second
+	// startWithin is how long it may take in all until a process works that was ended. Its disk
+	// may be full, and the database not there.
+	startWithin = 4 * time.Minute
 )
 
 // start runs the program until it says that it is ready.
@@ -38,17 +49,19 @@ func (p *process) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }()                   // the process has a copy of its own
-	p.command = exec.Command(p.drill.Program, p.args...) //nolint:noctx // it is this program, and ends in stop
-	p.command.Env, p.command.Dir = p.drill.Environ, p.drill.Dir
-	p.command.Stderr = log
-	said, err := p.command.StdoutPipe()
+	defer func() { _ = log.Close() }()                  // the process has a copy of its own
+	command := exec.Command(p.drill.Program, p.args...) //nolint:noctx // it is this program, and ends in stop
+	command.Env, command.Dir = p.drill.Environ, p.drill.Dir
+	command.Stderr = log
+	said, err := command.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	if err := p.command.Start(); err != nil {
+	if err := command.Start(); err != nil {
 		return err
 	}
+	p.command = command
+	p.pid.Store(int64(command.Process.Pid))
 	ready := make(chan bool, 1)
 	p.ended = make(chan error, 1)
 	ended := p.ended
@@ -62,7 +75,8 @@ func (p *process) start(ctx context.Context) error {
 			}
 		}
 		_, _ = io.Copy(io.Discard, said)
-		ended <- p.command.Wait()
+		p.pid.Store(0)
+		ended <- command.Wait()
 	}()
 	timer := time.NewTimer(readyWithin)
 	defer timer.Stop()
@@ -84,6 +98,7 @@ func (p *process) stop(how os.Signal) error {
 	if p.command == nil {
 		return nil
 	}
+	defer func() { p.command = nil }()
 	if how == os.Interrupt {
 		how = syscall.SIGTERM
 	}
@@ -100,9 +115,31 @@ func (p *process) stop(how os.Signal) error {
 	}
 }
 
+// lives notes if the process has ended although nobody has ended it.
+func (p *process) lives() {
+	select {
+	case err := <-p.ended:
+		p.died = append(p.died, fmt.Sprint(err))
+		p.ended <- err
+	default:
+	}
+}
+
+// restart ends a process and starts it until it works.
 func (p *process) restart(ctx context.Context, how os.Signal) error {
+	p.lives()
 	if err := p.stop(how); err != nil {
 		return err
 	}
-	return p.start(ctx)
+	deadline := time.Now().Add(startWithin)
+	for {
+		err := p.start(ctx)
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		p.failed.Add(1)
+		if err := errors.Join(p.stop(os.Kill), lifecycle.Sleep(ctx, time.Second)); err != nil {
+			return err
+		}
+	}
 }

@@ -11,7 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -24,7 +27,15 @@ type site struct {
 	servers []*process
 	agents  []*process
 	lines   []*line
-	client  *wire.Client // of an operator, straight to the first server
+	disks   map[string]*disk // by the name of the process; none if disks do not fill up
+	tally   tally
+	given   atomic.Int64 // tasks
+	numbers []int64      // of the issues that the forge has taken
+	// addresses are those of the servers.
+	addresses []*url.URL
+	// client is an operator's. Its server is the last, which is not killed if there are enough
+	// of them.
+	client *wire.Client
 }
 
 // work is what does the tasks: it takes a moment, and leaves one file with one
@@ -57,7 +68,7 @@ func (d Drill) build(ctx context.Context) (*site, error) {
 	} else {
 		d.Environ = append(d.Environ, "TORYO_DATABASE_URL="+d.Database)
 	}
-	s := &site{}
+	s := &site{disks: map[string]*disk{}, tally: tally{done: map[kind]int{}}}
 	if d.Place == nil {
 		d.Place = onBoard{s}
 		s.shared = []string{"board"}
@@ -77,6 +88,7 @@ func (s *site) startAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.addresses = addresses
 	if err := s.importRepository(ctx); err != nil {
 		return err
 	}
@@ -84,9 +96,9 @@ func (s *site) startAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.client = &wire.Client{Server: addresses[0].String(), Token: strings.TrimSpace(token), HTTP: new(http.Client)}
+	s.client = &wire.Client{Server: addresses[len(addresses)-1].String(), Token: strings.TrimSpace(token), HTTP: new(http.Client)}
 	for i := range s.drill.Agents {
-		way, err := newLine(addresses)
+		way, err := newLine(addresses, s.drill.Seed, uint64(i)+1) //nolint:gosec // it is small
 		if err != nil {
 			return err
 		}
@@ -109,10 +121,14 @@ func (s *site) startServers(ctx context.Context) ([]*url.URL, error) {
 		if err != nil {
 			return nil, err
 		}
+		name := fmt.Sprint("server", i)
+		if err := s.makeFolder(name); err != nil {
+			return nil, err
+		}
 		if err := s.share(i); err != nil {
 			return nil, err
 		}
-		server := &process{drill: s.drill, name: fmt.Sprint("server", i), ready: "listening on",
+		server := &process{drill: s.drill, name: name, ready: "listening on",
 			args: []string{"serve", "--addr", address, "--data", s.data(i)}}
 		s.servers = append(s.servers, server)
 		if err := server.start(ctx); err != nil {
@@ -123,13 +139,31 @@ func (s *site) startServers(ctx context.Context) ([]*url.URL, error) {
 	return addresses, nil
 }
 
-// share makes the data directory of a server. The repositories of the board are
+// folders are the names of those in which processes keep what they have.
+func (s *site) folders() (names []string) {
+	for _, p := range slices.Concat(s.servers, s.agents) {
+		names = append(names, p.name)
+	}
+	return append(names, s.shared...)
+}
+
+// makeFolder makes the data directory of a process, which may fill up.
+func (s *site) makeFolder(of string) error {
+	dir := filepath.Join(s.drill.Dir, of)
+	if err := os.MkdirAll(dir, 0o700); err != nil || !s.drill.SmallDisks {
+		return err
+	}
+	made, err := newDisk(dir)
+	if err == nil {
+		s.disks[of] = made
+	}
+	return err
+}
+
+// share makes links in the data directory of a server. The repositories of the board are
 // one server's own, so that several can only have them together; all else is each
 // server's.
 func (s *site) share(server int) error {
-	if err := os.MkdirAll(s.data(server), 0o700); err != nil {
-		return err
-	}
 	for _, folder := range s.shared {
 		common := filepath.Join(s.drill.Dir, folder)
 		if err := os.MkdirAll(common, 0o700); err != nil {
@@ -157,8 +191,11 @@ func (s *site) startAgent(ctx context.Context, number int, way *line) error {
 		return err
 	}
 	name := fmt.Sprint("agent", number)
+	if err := s.makeFolder(name); err != nil {
+		return err
+	}
 	agent := &process{drill: s.drill, name: name, ready: "asks", args: []string{
-		"agent", "--server", way.url(), "--name", name, "--parallel", "2", "--enrol", strings.TrimSpace(oneTime),
+		"agent", "--server", way.url(), "--name", name, "--parallel", strconv.Itoa(s.drill.Parallel), "--enrol", strings.TrimSpace(oneTime),
 		"--data", filepath.Join(s.drill.Dir, name),
 	}}
 	s.agents = append(s.agents, agent)
@@ -199,33 +236,26 @@ func (s *site) toryo(ctx context.Context, args ...string) (string, error) {
 	return said.String(), nil
 }
 
-// heal ends all trouble and sees to it that everything runs.
-func (s *site) heal(context.Context) error {
+// heal ends all trouble on the lines.
+func (s *site) heal() {
 	for _, way := range s.lines {
 		way.heal()
 	}
-	return nil
 }
 
-func (s *site) faults() (all faults) {
-	for _, l := range s.lines {
-		all.requests += l.requests.Load()
-		all.refused += l.refused.Load()
-		all.lost += l.lost.Load()
-		all.delayed += l.delayed.Load()
-		all.doubled += l.doubled.Load()
-	}
-	return all
-}
-
-// close ends everything.
+// close ends everything. It may be called again.
 func (s *site) close() error {
 	var err error
-	for _, p := range append(s.agents, s.servers...) {
+	for _, p := range slices.Concat(s.agents, s.servers) {
+		p.lives()
 		err = errors.Join(err, p.stop(os.Interrupt))
 	}
 	for _, way := range s.lines {
 		err = errors.Join(err, way.close())
 	}
+	for _, one := range s.disks {
+		err = errors.Join(err, one.close())
+	}
+	s.lines, s.disks = nil, nil
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/retention"
 	"github.com/toryo-dev/toryo/internal/review/verdicts"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 const (
@@ -121,6 +122,7 @@ func handOutOptions(c config.Config, f *connections, logs *comments.Log, plans *
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
 		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Events: f.store, Labels: c.LabelNames, Outbox: f.store, Language: task.Language(c.Language),
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: f.clock.Now, OutboxChanged: f.sender.Wake, Log: f.log,
+		Able:  func() error { return workdir.TestWrite(c.DataDir) },
 		Ended: expiry.Restarted,
 	}
 }

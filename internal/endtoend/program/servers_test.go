@@ -1,8 +1,10 @@
 package program
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,50 +54,74 @@ func (p *giteaPlace) Settings() string {
 func (*giteaPlace) Import(context.Context, string) error { return nil }
 
 // Give implements drill.Place.
-func (p *giteaPlace) Give(_ context.Context, title string) error {
-	_, _, err := p.client.CreateIssue(p.owner, p.name, sdk.CreateIssueOption{Title: title, Body: "As the title says.", Assignees: []string{p.bot}})
-	return err
+func (p *giteaPlace) Give(_ context.Context, title string) (int64, error) {
+	issue, _, err := p.client.CreateIssue(p.owner, p.name, sdk.CreateIssueOption{Title: title, Body: "As the title says.", Assignees: []string{p.bot}})
+	if err != nil {
+		return 0, err
+	}
+	return issue.Index, nil
 }
 
 var mentioned = regexp.MustCompile(`#(\d+)`)
 
+// pagesOf reads all pages of something.
+func pagesOf[T any](read func(sdk.ListOptions) ([]T, *sdk.Response, error)) (all []T, err error) {
+	for page := 1; ; page++ {
+		found, _, err := read(sdk.ListOptions{Page: page, PageSize: 50})
+		all = append(all, found...)
+		if err != nil || len(found) == 0 {
+			return all, err
+		}
+	}
+}
+
 // Look implements drill.Place.
-func (p *giteaPlace) Look(context.Context) (issues []drill.Issue, pulls []drill.Pull, err error) {
-	found, _, err := p.client.ListRepoIssues(p.owner, p.name, sdk.ListIssueOption{Type: sdk.IssueTypeIssue, State: sdk.StateAll})
+func (p *giteaPlace) Look(context.Context) (is drill.Content, err error) {
+	found, err := pagesOf(func(page sdk.ListOptions) ([]*sdk.Issue, *sdk.Response, error) {
+		return p.client.ListRepoIssues(p.owner, p.name, sdk.ListIssueOption{ListOptions: page, Type: sdk.IssueTypeIssue, State: sdk.StateAll})
+	})
 	if err != nil {
-		return nil, nil, err
+		return is, err
 	}
 	for _, x := range found {
-		issue := drill.Issue{Number: x.Index}
+		issue := drill.Issue{Number: x.Index, Assigned: len(x.Assignees) > 0}
 		for _, label := range x.Labels {
 			issue.Labels = append(issue.Labels, label.Name)
 		}
 		comments, _, err := p.client.ListIssueComments(p.owner, p.name, x.Index, sdk.ListIssueCommentOptions{})
 		if err != nil {
-			return nil, nil, err
+			return is, err
 		}
 		for _, comment := range comments {
 			issue.Comments = append(issue.Comments, comment.Body)
 		}
-		issues = append(issues, issue)
+		is.Issues = append(is.Issues, issue)
 	}
-	opened, _, err := p.client.ListRepoPullRequests(p.owner, p.name, sdk.ListPullRequestsOptions{State: sdk.StateAll})
+	opened, err := pagesOf(func(page sdk.ListOptions) ([]*sdk.PullRequest, *sdk.Response, error) {
+		return p.client.ListRepoPullRequests(p.owner, p.name, sdk.ListPullRequestsOptions{ListOptions: page, State: sdk.StateAll})
+	})
 	if err != nil {
-		return nil, nil, err
+		return is, err
 	}
 	for _, x := range opened {
 		diff, _, err := p.client.GetPullRequestDiff(p.owner, p.name, x.Index, sdk.PullRequestDiffOptions{})
 		if err != nil {
-			return nil, nil, err
+			return is, err
 		}
-		pull := drill.Pull{Number: x.Index, Diff: string(diff)}
+		pull := drill.Pull{Number: x.Index, Branch: x.Head.Ref, Diff: string(diff)}
 		for _, match := range mentioned.FindAllStringSubmatch(x.Body, -1) {
 			number, _ := strconv.ParseInt(match[1], 10, 64) // digits only
 			pull.Issues = append(pull.Issues, number)
 		}
-		pulls = append(pulls, pull)
+		is.Pulls = append(is.Pulls, pull)
 	}
-	return issues, pulls, nil
+	branches, err := pagesOf(func(page sdk.ListOptions) ([]*sdk.Branch, *sdk.Response, error) {
+		return p.client.ListRepoBranches(p.owner, p.name, sdk.ListRepoBranchesOptions{ListOptions: page})
+	})
+	for _, branch := range branches {
+		is.Branches = append(is.Branches, branch.Name)
+	}
+	return is, err
 }
 
 // Several servers with one PostgreSQL have nothing else in common: no folder, and
@@ -116,12 +142,27 @@ func TestOnGiteaServersWithNothingInCommon(t *testing.T) {
 		}
 		var said strings.Builder
 		on := newGiteaPlace(t, gitea)
-		err = drill.Drill{
+		work := drill.Drill{
 			Program: program, Dir: t.TempDir(), Out: &said, Place: on, Environ: append(drill.WithoutSettings(os.Environ()), "TORYO_GITEA_TOKEN="+on.token),
-			Database: testkit.Postgres(t), Servers: 2, Agents: 2, Tasks: 4, Lasts: 10 * time.Second, Settle: drill.SettleWithin, Sandbox: "bubblewrap",
-		}.Run(t.Context())
+			Database: testkit.Postgres(t), Servers: 2, Agents: 2, Parallel: 2, Tasks: 4, Lasts: 10 * time.Second, Every: time.Second, Settle: drill.SettleWithin,
+			Sandbox: "bubblewrap", Seed: 1,
+		}
+		if long := os.Getenv("TORYO_TEST_DRILL"); long != "" { // see scripts/drill
+			if work.Lasts, err = time.ParseDuration(long); err != nil {
+				t.Fatal(err)
+			}
+			work.Servers, work.Agents, work.Tasks, work.Every, work.SmallDisks = 3, 4, int(work.Lasts/(4*time.Second)), 3*time.Second, drill.CanMount()
+			work.Seed, work.Out = uint64(time.Now().Unix()), t.Output() //nolint:gosec // it is positive
+		}
+		result, err := work.Run(t.Context())
 		if err != nil {
 			t.Errorf("%v: %s", err, said.String())
+		}
+		if report := os.Getenv("TORYO_TEST_DRILL_REPORT"); report != "" && result != nil {
+			var page bytes.Buffer
+			if err := errors.Join(result.WriteHTML(&page), os.WriteFile(report, page.Bytes(), 0o600)); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
@@ -139,7 +180,7 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 	agent := func(server process, name string) *wire.Client {
 		return server.client(strings.TrimSpace(two.output(t, "token", "create", "--role", "agent", "--name", name)))
 	}
-	if err := on.Give(t.Context(), "Fix the roof"); err != nil {
+	if _, err := on.Give(t.Context(), "Fix the roof"); err != nil {
 		t.Fatal(err)
 	}
 	given := request(t, agent(first, "smith"), "smith")
@@ -184,9 +225,9 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 	if err := held.Finish(t.Context(), wire.Result{Outcome: "done", Pull: &pulled}); err != nil {
 		t.Fatal(err)
 	}
-	_, pulls, err := on.Look(t.Context())
-	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Diff, "half.txt") || !strings.Contains(pulls[0].Diff, "whole.txt") {
-		t.Errorf("there are %+v, %v", pulls, err)
+	is, err := on.Look(t.Context())
+	if pulls := is.Pulls; err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Diff, "half.txt") || !strings.Contains(pulls[0].Diff, "whole.txt") {
+		t.Errorf("there are %+v, %v", is.Pulls, err)
 	}
 	if said, err := exec.CommandContext(t.Context(), "git", "-C", work, "push", withToken(&wire.Assignment{
 		CloneURL: again.CloneURL, Lease: given.Lease,

@@ -44,12 +44,23 @@ func administer(ctx context.Context, server, statement string) error {
 
 // SetClock makes the clock of a scratch database differ from that of its machine,
 // for all connections that are made afterwards: a function of its own is found
-// before the one of the engine.
+// before the one of the engine. Set again, it changes for all of them at once.
 func SetClock(ctx context.Context, database string, ahead time.Duration) error {
 	return administer(ctx, database, fmt.Sprintf(`
-		CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+		CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 			AS 'SELECT pg_catalog.clock_timestamp() + make_interval(secs => %f)';
 		DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET search_path = public, pg_catalog', current_database()); END $$`, ahead.Seconds()))
+}
+
+// Size is how many bytes a database takes.
+func Size(ctx context.Context, database string) (size int64, err error) {
+	connection, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return 0, task.Wrap(task.DatabaseDown, err, "the database server cannot be reached")
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	err = connection.QueryRow(ctx, `SELECT pg_database_size(current_database())`).Scan(&size)
+	return size, err
 }
 
 // CutConnections ends every connection to a scratch database, as a restart of the

@@ -87,7 +87,8 @@ type dueAction struct {
 func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]dueAction, error) {
 	query, args := limited(`SELECT `+actionColumns+`,
 			COALESCE((SELECT tasks.generation FROM tasks WHERE tasks.id = actions.task), actions.generation),
-			COALESCE((SELECT value FROM counters WHERE name = '`+generationFloor+`'), 0)
+			COALESCE((SELECT value FROM counters WHERE name = '`+generationFloor+`'), 0),
+			CASE WHEN held_by <> '' AND held_until <> ? THEN 1 ELSE 0 END
 		FROM actions
 		WHERE status = 'pending' AND due_at <= ? AND held_until <= ?
 			AND NOT EXISTS (SELECT 1 FROM actions earlier
@@ -96,10 +97,11 @@ func dueActions(ctx context.Context, q session, now time.Time, limit int) ([]due
 						WHERE failed.item = earlier.item AND failed.status = 'pending' AND failed.sequence <= earlier.sequence
 							AND failed.lane = earlier.lane AND failed.last_error <> ''))
 					AND NOT (earlier.coalesce_name <> '' AND earlier.attempts = 0 AND earlier.due_at > ?))
-		ORDER BY due_at, id`, []any{now.UnixMicro(), now.UnixMicro(), now.UnixMicro()}, limit)
+		ORDER BY due_at, id`, []any{never, now.UnixMicro(), now.UnixMicro(), now.UnixMicro()}, limit)
 	return list(ctx, q, func(r row) (a dueAction, err error) {
-		var current, floor int64
-		a.Action, err = scanAction(with{with{r, &floor}, &current})
+		var current, floor, held int64
+		a.Action, err = scanAction(with{with{with{r, &held}, &floor}, &current})
+		a.TakenOver = held != 0
 		a.stale = a.Generation < current && !a.Lasting
 		// What belongs to no task, such as a review, may have been written since the backup too.
 		a.Restored = floor > 0 && (a.Task == "" || current >= floor)
@@ -172,13 +174,16 @@ func (s *Store) Deliver(ctx context.Context, id string, result json.RawMessage) 
 }
 
 // Retry implements store.Outbox.
-func (s *Store) Retry(ctx context.Context, id string, at time.Time, cause string) error {
+func (s *Store) Retry(ctx context.Context, id string, attempt int, at time.Time, cause string) error {
 	return s.settle(ctx, id, func(q session, status store.ActionStatus) error {
 		if status != store.Pending {
 			return task.Errorf(task.Conflict, "action %s is %s and cannot be tried again", id, status)
 		}
-		_, err := q.exec(ctx, `UPDATE actions SET due_at = ?, held_until = ?, last_error = ? WHERE id = ?`,
-			at.UnixMicro(), never, cmp.Or(cleanText(cause), "failed"), id)
+		changed, err := q.exec(ctx, `UPDATE actions SET due_at = ?, held_until = ?, last_error = ? WHERE id = ? AND attempts = ?`,
+			at.UnixMicro(), never, cmp.Or(cleanText(cause), "failed"), id, attempt)
+		if err == nil && changed == 0 {
+			err = task.Errorf(task.Conflict, "action %s is no longer taken by attempt %d", id, attempt)
+		}
 		return err
 	})
 }

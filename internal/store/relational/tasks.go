@@ -309,6 +309,9 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	if filter.OccasionEnd != "" {
 		where.add(`occasion LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(filter.OccasionEnd))
 	}
+	if filter.After != "" {
+		where.add(`id > ?`, string(filter.After))
+	}
 	if !filter.UpdatedSince.IsZero() {
 		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
 	}

@@ -49,7 +49,7 @@ func backlogOfWrites(t *testing.T, s store.Store) {
 	a, _ := put(t, s, own(newKey(), "first"))
 	b, _ := put(t, s, own(newKey(), "second"))
 	taken(t, s, noon)
-	must(t, s.Retry(t.Context(), a.ID, noon.Add(time.Second), "the forge is down"))
+	must(t, s.Retry(t.Context(), a.ID, 1, noon.Add(time.Second), "the forge is down"))
 	now := backlog(t, s, noon)
 	equal(t, [2]int64{now.Writes, now.Retried}, [2]int64{1, 1})
 	must(t, s.Deliver(t.Context(), b.ID, nil))

@@ -42,7 +42,7 @@ func coalesced(t *testing.T, s store.Store) {
 	_, isNew = put(t, s, first)
 	equal(t, isNew, false)
 	equal(t, kinds(taken(t, s, noon)), []string{"30%"})
-	wantCode(t, s.Retry(t.Context(), first.ID, noon, ""), task.Conflict)
+	wantCode(t, s.Retry(t.Context(), first.ID, 0, noon, ""), task.Conflict)
 }
 
 func coalescedDue(t *testing.T, s store.Store) {
@@ -85,7 +85,7 @@ func triedNotCoalesced(t *testing.T, s store.Store) {
 	put(t, s, progress(item, "20%"))
 	put(t, s, progress(item, "30%"))
 	equal(t, kinds(got[[]store.Action](t)(s.PendingActions(t.Context(), item))), []string{"10%", "30%"})
-	must(t, s.Retry(t.Context(), first.ID, noon, "no answer"))
+	must(t, s.Retry(t.Context(), first.ID, 1, noon, "no answer"))
 	put(t, s, progress(item, "40%"))
 	equal(t, kinds(got[[]store.Action](t)(s.PendingActions(t.Context(), item))), []string{"10%", "40%"})
 }

@@ -288,7 +288,7 @@ func takeStale(t *testing.T, s store.Store) {
 	first, _ := put(t, s, actionOf(x, "held"))
 	equal(t, kinds(taken(t, s, noon)), []string{"held"})
 	next := moved(t, s, x, task.Withdrawn)
-	must(t, s.Retry(t.Context(), first.ID, noon, "no answer"))
+	must(t, s.Retry(t.Context(), first.ID, 1, noon, "no answer"))
 	put(t, s, actionOf(next, "new"))
 	equal(t, kinds(got[[]store.Action](t)(s.Take(t.Context(), noon, noon.Add(time.Minute), 1))), []string{"new"})
 	refused := actionNow(t, s, first)
@@ -314,13 +314,16 @@ func retry(t *testing.T, s store.Store) {
 	a, _ := put(t, s, own(newKey(), "first"))
 	put(t, s, own(a.Item, "second"))
 	taken(t, s, noon)
-	must(t, s.Retry(t.Context(), a.ID, noon.Add(time.Second), "the forge is down"))
+	must(t, s.Retry(t.Context(), a.ID, 1, noon.Add(time.Second), "the forge is down"))
 	equal(t, actionNow(t, s, a).LastError, "the forge is down")
 	equal(t, actionNow(t, s, a).DueAt, noon.Add(time.Second))
 	equal(t, len(taken(t, s, noon)), 0)
 	again := taken(t, s, noon.Add(time.Second))
 	equal(t, kinds(again), []string{"first"})
 	equal(t, again[0].Attempts, 2)
+	// Whoever had it before does not put it back for whoever has it now.
+	wantCode(t, s.Retry(t.Context(), a.ID, 1, noon, "late"), task.Conflict)
+	equal(t, len(taken(t, s, noon.Add(time.Second))), 0)
 }
 
 func refuse(t *testing.T, s store.Store) {
@@ -340,12 +343,12 @@ func ended(t *testing.T, s store.Store) {
 	must(t, s.Refuse(t.Context(), a.ID, task.ReasonStaleGeneration, ""))
 	must(t, s.Refuse(t.Context(), a.ID, task.ReasonRejectedByForge, "late"))
 	equal(t, actionNow(t, s, a).Reason, task.ReasonStaleGeneration)
-	wantCode(t, s.Retry(t.Context(), a.ID, noon, ""), task.Conflict)
+	wantCode(t, s.Retry(t.Context(), a.ID, 0, noon, ""), task.Conflict)
 	// The forge has it all the same: the truth wins.
 	must(t, s.Deliver(t.Context(), a.ID, nil))
 	equal(t, actionNow(t, s, a).Status, store.Delivered)
 	equal(t, actionNow(t, s, a).Reason, task.Reason(""))
-	wantCode(t, s.Retry(t.Context(), a.ID, noon, ""), task.Conflict)
+	wantCode(t, s.Retry(t.Context(), a.ID, 0, noon, ""), task.Conflict)
 	wantCode(t, s.Refuse(t.Context(), a.ID, task.ReasonRejectedByForge, ""), task.Conflict)
 }
 
@@ -353,13 +356,13 @@ func missingAction(t *testing.T, s store.Store) {
 	_, err := s.Action(t.Context(), "nothing")
 	wantCode(t, err, task.NotFound)
 	wantCode(t, s.Deliver(t.Context(), "nothing", nil), task.NotFound)
-	wantCode(t, s.Retry(t.Context(), "nothing", noon, ""), task.NotFound)
+	wantCode(t, s.Retry(t.Context(), "nothing", 1, noon, ""), task.NotFound)
 	wantCode(t, s.Refuse(t.Context(), "nothing", task.ReasonRejectedByForge, ""), task.NotFound)
 }
 
 func badCause(t *testing.T, s store.Store) {
 	a, _ := put(t, s, own(newKey(), "comment"))
-	must(t, s.Retry(t.Context(), a.ID, noon, "a\x00b\xffc"))
+	must(t, s.Retry(t.Context(), a.ID, 0, noon, "a\x00b\xffc"))
 	equal(t, actionNow(t, s, a).LastError, "a\uFFFDb\uFFFDc")
 	must(t, s.Refuse(t.Context(), a.ID, task.ReasonRejectedByForge, "\x00"))
 	equal(t, actionNow(t, s, a).LastError, "\uFFFD")
@@ -379,9 +382,9 @@ func lanes(t *testing.T, s store.Store) {
 	in("", "comment 2")
 	equal(t, kinds(taken(t, s, noon)), []string{"label 1"}) // in order while nothing fails
 	equal(t, kinds(taken(t, s, noon)), nil)
-	must(t, s.Retry(t.Context(), label.ID, noon.Add(time.Hour), "no answer"))
+	must(t, s.Retry(t.Context(), label.ID, 1, noon.Add(time.Hour), "no answer"))
 	equal(t, kinds(taken(t, s, noon)), []string{"comment 1"})
-	must(t, s.Retry(t.Context(), comment.ID, noon.Add(2*time.Hour), "no answer"))
+	must(t, s.Retry(t.Context(), comment.ID, 1, noon.Add(2*time.Hour), "no answer"))
 	equal(t, kinds(taken(t, s, noon)), nil) // each waits for the one before it in its lane
 	equal(t, kinds(taken(t, s, noon.Add(time.Hour))), []string{"label 1"})
 	must(t, s.Deliver(t.Context(), label.ID, nil))

@@ -69,13 +69,20 @@ func freeActions(t *testing.T, s store.Store) {
 	equal(t, len(again), 1)
 	equal(t, again[0].ID, first.ID)
 	equal(t, again[0].Attempts, 2)
+	equal(t, again[0].TakenOver, false) // from one that has ended
 	wantCode(t, s.KeepTaken(t.Context(), first.ID, 1, noon.Add(time.Hour)), task.Conflict)
 
 	// A moment that is later than that at which it is free anyway changes nothing.
 	_, actions, err = s.FreeHeld(t.Context(), []string{"alive"}, noon.Add(time.Hour))
 	must(t, err)
 	equal(t, actions, 2)
-	equal(t, len(taken(t, s, settled.Add(time.Minute))), 2)
+	for _, free := range taken(t, s, settled.Add(time.Minute)) {
+		equal(t, free.TakenOver, false)
+	}
+	for _, held := range taken(t, s, settled.Add(10*time.Minute)) {
+		equal(t, held.TakenOver, true) // its hold has ended, and it may not have
+	}
+	equal(t, len(taken(t, s, settled.Add(20*time.Minute))), 2)
 }
 
 func endLeases(t *testing.T, s store.Store) {

@@ -318,6 +318,8 @@ func listTasks(t *testing.T, s store.Store) {
 		{store.TaskFilter{Forge: task.GitLab}, []task.ID{d.ID}},
 		{store.TaskFilter{Repository: "owner/name", States: []task.State{task.Queued}}, []task.ID{a.ID}},
 		{store.TaskFilter{Type: task.Review}, []task.ID{d.ID}},
+		{store.TaskFilter{After: b.ID}, []task.ID{c.ID, d.ID}},
+		{store.TaskFilter{After: d.ID}, nil},
 		{store.TaskFilter{UpdatedSince: b.UpdatedAt}, []task.ID{b.ID, c.ID, d.ID}},
 		{store.TaskFilter{UpdatedSince: d.UpdatedAt.Add(time.Hour)}, nil},
 		{store.TaskFilter{Repository: "' OR 1=1 --"}, nil},

@@ -43,7 +43,13 @@ type Site struct {
 // New makes a repository with the files on main; with none it is empty.
 func New(t testing.TB, files map[string]string) *Site {
 	t.Helper()
-	s := &Site{Origin: filepath.Join(t.TempDir(), "origin.git"), root: t.TempDir(), tokens: map[string]mirror.Holder{}}
+	return NewIn(t, t.TempDir(), files)
+}
+
+// NewIn is New with the server's mirror in a folder.
+func NewIn(t testing.TB, root string, files map[string]string) *Site {
+	t.Helper()
+	s := &Site{Origin: filepath.Join(t.TempDir(), "origin.git"), root: root, tokens: map[string]mirror.Holder{}}
 	Run(t, "", "init", "--quiet", "--bare", "--initial-branch=main", s.Origin)
 	var err error
 	s.mirrors, err = mirror.Open(t.Context(), mirror.Options{Root: s.root, Remote: func(context.Context, task.Repository) (forge.Remote, error) {

@@ -1,0 +1,246 @@
+package drill
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+func example() Drill {
+	return Drill{Servers: 3, Agents: 6, Parallel: 2, Tasks: 10, Lasts: time.Hour, Every: 3 * time.Second, SmallDisks: true, Seed: 1}
+}
+
+// A seed gives one schedule, another one another, and none kills who is to live.
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	d := example()
+	one, again := d.schedule(), d.schedule()
+	if !slices.Equal(one, again) {
+		t.Error("the same seed gives another schedule")
+	}
+	if len(one) < 1000 || len(one) > 1400 {
+		t.Errorf("%d faults in an hour, every three seconds", len(one))
+	}
+	d.Seed = 2
+	if slices.Equal(one, d.schedule()) {
+		t.Error("another seed gives the same schedule")
+	}
+	seen := map[kind]bool{}
+	for i, f := range one {
+		seen[f.kind] = true
+		if i > 0 && f.at < one[i-1].at || f.at >= d.Lasts {
+			t.Errorf("fault %d is at %s", i, f.at)
+		}
+		killed := f.kind == agentKilled || f.kind == agentEnded || f.kind == serverKilled || f.kind == serverEnded
+		if last := map[bool]int{true: 5, false: 2}[strings.Contains(string(f.kind), "agent")]; killed && f.target >= last {
+			t.Errorf("the last one is killed: %+v", f)
+		}
+	}
+	for _, c := range chances {
+		if possible := c.of(d) > 0; seen[c.kind] != possible {
+			t.Errorf("%s: planned %v, possible %v", c.kind, seen[c.kind], possible)
+		}
+	}
+}
+
+// right is an installation in which everything came out right.
+func right(t *testing.T) findings {
+	t.Helper()
+	move := func(position, generation int64, to task.State) wire.Event {
+		data, err := json.Marshal(task.StateChange{To: to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wire.Event{Position: position, Generation: generation, Kind: string(task.StateChanged), Data: data}
+	}
+	add, _ := task.DefaultLabelNames().Change(nil, task.Done)
+	f := findings{journals: map[string][]wire.Event{}}
+	for number := range int64(3) {
+		id := fmt.Sprint("task", number)
+		f.tasks = append(f.tasks, wire.Task{ID: id, Item: fmt.Sprint("#", number), State: string(task.Done)})
+		f.journals[id] = []wire.Event{move(1, 1, task.Running), move(2, 2, task.Running), move(3, 2, task.Done)}
+		f.forge.Issues = append(f.forge.Issues, Issue{Number: number, Assigned: true, Labels: add, Comments: []string{"The work is done"}})
+		branch := fmt.Sprint("toryo/", number)
+		f.forge.Pulls = append(f.forge.Pulls, Pull{
+			Number: 10 + number, Branch: branch, Issues: []int64{number}, Diff: fmt.Sprintf("--- /dev/null\n+++ b/done\n+task %d\n", number),
+		})
+		f.forge.Branches = append(f.forge.Branches, branch)
+	}
+	f.forge.Branches = append(f.forge.Branches, "main")
+	return f
+}
+
+// Each thing that can be wrong is found.
+func TestWhatIsWrongIsFound(t *testing.T) {
+	t.Parallel()
+	given := []int64{0, 1, 2}
+	if wrong := right(t).check(given); len(wrong) > 0 {
+		t.Errorf("nothing is wrong, and it says %q", wrong)
+	}
+	more := right(t)
+	more.forge.Issues = append(more.forge.Issues, Issue{Number: 9})
+	if wrong := more.check(given); len(wrong) > 0 {
+		t.Errorf("an issue that nobody gave to the bot is wrong: %q", wrong)
+	}
+	for want, spoil := range map[string]func(f *findings){
+		"issue 1 is lost":                  func(f *findings) { f.forge.Issues = slices.Delete(f.forge.Issues, 1, 2) },
+		"3 issues for the bot, 2 tasks":    func(f *findings) { f.tasks = f.tasks[:2] },
+		"#1 is failed":                     func(f *findings) { f.tasks[1].State = string(task.Failed) },
+		"#1 has ended 2 times":             func(f *findings) { f.journals["task1"] = append(f.journals["task1"], again(f.journals["task1"][2])) },
+		"generation 1 wrote entry 3":       func(f *findings) { f.journals["task1"][2].Generation = 1 },
+		"has the position 7":               func(f *findings) { f.journals["task1"][2].Position = 7 },
+		"issue 1 has the labels":           func(f *findings) { f.forge.Issues[1].Labels = nil },
+		"issue 1 was said to be done 2 t":  func(f *findings) { f.forge.Issues[1].Comments = []string{"The work is done", "The work is done"} },
+		"issue 1 has 2 pull requests":      func(f *findings) { f.forge.Pulls[2].Issues = []int64{1, 2} },
+		"another change than was asked":    func(f *findings) { f.forge.Pulls[1].Diff += "+task 1\n" },
+		"branch toryo/stray is of no pull": func(f *findings) { f.forge.Branches = append(f.forge.Branches, "toryo/stray") },
+		"2 writes to the forge wait":       func(f *findings) { f.writes = 2 },
+	} {
+		f := right(t)
+		spoil(&f)
+		if wrong := strings.Join(f.check(given), "\n"); !strings.Contains(wrong, want) {
+			t.Errorf("want %q, got %q", want, wrong)
+		}
+	}
+}
+
+func again(event wire.Event) wire.Event {
+	event.Position++
+	return event
+}
+
+// What grows is found, and what levels off is not.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	d := example()
+	for name, c := range map[string]struct {
+		plot, of string
+		value    func(at time.Duration) float64
+		grows    bool
+	}{
+		"a leak":             {plotMemory, "server2", func(at time.Duration) float64 { return 50 + 100*at.Hours() }, true},
+		"levelled off":       {plotMemory, "server2", func(at time.Duration) float64 { return 150 * min(1, 10*at.Hours()) }, false},
+		"of one that ends":   {plotMemory, "server0", func(at time.Duration) float64 { return 1000 * at.Hours() }, false},
+		"goroutines":         {plotGoroutines, "server2", func(at time.Duration) float64 { return 1000 * at.Hours() }, true},
+		"descriptors":        {plotDescriptors, "agent5", func(at time.Duration) float64 { return 1000 * at.Hours() }, true},
+		"disk of an agent":   {plotDisk, "agent0", func(at time.Duration) float64 { return 1000 * at.Hours() }, true},
+		"disk of the server": {plotDisk, "server2", func(at time.Duration) float64 { return 1000 * at.Hours() }, false},
+	} {
+		u := newUsage(&site{drill: d}, time.Now())
+		of := u.seriesOf(c.plot, c.of)
+		for at := time.Duration(0); at < d.Lasts; at += time.Minute {
+			of.Points = append(of.Points, point{at, c.value(at)})
+		}
+		if wrong := u.growth(d); (len(wrong) > 0) != c.grows {
+			t.Errorf("%s: %q", name, wrong)
+		}
+	}
+}
+
+// The report has what happened, and what is untrusted in it does nothing.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	d := example()
+	u := newUsage(&site{drill: d}, time.Now())
+	u.add(plotMemory, "server0", 12)
+	u.add(plotMemory, "server0", 24)
+	done := &tally{done: map[kind]int{}}
+	done.add(fault{at: time.Second, kind: agentDisk, target: 3, lasts: 2 * time.Second})
+	r := &Result{Wrong: []string{"pull request 1 has another change: <script>alert(1)</script>"}, drill: d, tally: done, usage: u, found: right(t)}
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"seed 1", "1 things are not right", "&lt;script&gt;", "<polyline", "disk of an agent full for a while", "agent3", "3 done", "Memory (MiB)"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the report lacks %q", want)
+		}
+	}
+	if strings.Contains(page.String(), "<script>") || strings.Contains(page.String(), "ZgotmplZ") {
+		t.Errorf("the report has something that it should not have: %s", page.String())
+	}
+}
+
+// A request that is overtaken arrives after a later one; one that is sent once more has the same
+// content, and an agent's request for a task comes once.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var arrived []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		arrived = append(arrived, r.URL.Path+" "+string(body))
+	}))
+	t.Cleanup(server.Close)
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLine([]*url.URL{address}, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests = 300
+	var group errgroup.Group
+	group.SetLimit(10)
+	for i := range requests {
+		group.Go(func() error {
+			path := "/v1/tasks/x/events"
+			if i%2 == 1 {
+				path = "/v1/tasks/request"
+			}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.url()+path, strings.NewReader(fmt.Sprint(i)))
+			if err != nil {
+				return err
+			}
+			if answer, err := new(http.Client).Do(request); err == nil { // some are refused
+				_ = answer.Body.Close()
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	f := &l.faults
+	if f.requests.Load() < requests || f.refused.Load() == 0 || f.lost.Load() == 0 || f.delayed.Load() == 0 || f.overtaken.Load() == 0 || f.doubled.Load() == 0 || f.repeated.Load() == 0 {
+		t.Errorf("something did not happen: %+v", f)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	times := map[string]int{}
+	for _, one := range arrived {
+		times[one]++
+	}
+	twice := 0
+	for one, count := range times {
+		if count > 1 {
+			twice++
+		}
+		if strings.HasPrefix(one, "/v1/tasks/request") && count > 1 {
+			t.Errorf("a request for a task came %d times", count)
+		}
+	}
+	if twice == 0 {
+		t.Error("nothing came twice")
+	}
+}

@@ -1,0 +1,121 @@
+package drill
+
+import (
+	"context"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/lifecycle"
+)
+
+// tally counts what was done to the installation.
+type tally struct {
+	mu   sync.Mutex
+	done map[kind]int
+	// skipped are faults whose target was just being started again.
+	skipped  int
+	happened []fault
+}
+
+func (t *tally) add(f fault) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.done[f.kind]++
+	t.happened = append(t.happened, f)
+}
+
+func (t *tally) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.happened)
+}
+
+func (t *tally) skip() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.skipped++
+}
+
+// breakThings does to the installation what the schedule says, several things at once, and
+// returns when all of it has ended.
+func (s *site) breakThings(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	begun := time.Now()
+	group.Go(func() error {
+		for _, f := range s.drill.schedule() {
+			if err := lifecycle.Sleep(ctx, time.Until(begun.Add(f.at))); err != nil {
+				return err
+			}
+			group.Go(func() error { return s.breakOne(ctx, f) })
+		}
+		return lifecycle.Sleep(ctx, time.Until(begun.Add(s.drill.Lasts)))
+	})
+	return group.Wait()
+}
+
+// breakOne breaks one thing and repairs it.
+func (s *site) breakOne(ctx context.Context, f fault) error {
+	switch f.kind {
+	case agentKilled, agentEnded, agentFrozen:
+		return s.breakProcess(ctx, s.agents[f.target], f)
+	case serverKilled, serverEnded, serverFrozen:
+		return s.breakProcess(ctx, s.servers[f.target], f)
+	case agentDisk:
+		return s.fill(ctx, s.agents[f.target].name, f)
+	case serverDisk:
+		return s.fill(ctx, s.servers[f.target].name, f)
+	}
+	s.tally.add(f)
+	switch f.kind { //nolint:exhaustive // the others are above
+	case agentCut:
+		s.lines[f.target].cutFor(f.lasts)
+		return nil
+	case databaseCut:
+		return s.drill.CutDatabase(ctx)
+	case databaseRestart:
+		return s.drill.RestartDatabase(ctx)
+	default:
+		return s.drill.SetClock(ctx, f.clock)
+	}
+}
+
+// breakProcess kills a process, asks it to end, or freezes it. One that is being started again
+// is left alone.
+func (s *site) breakProcess(ctx context.Context, p *process, f fault) error {
+	if !p.busy.TryLock() {
+		s.tally.skip()
+		return nil
+	}
+	defer p.busy.Unlock()
+	s.tally.add(f)
+	switch f.kind {
+	case agentKilled, serverKilled:
+		return p.restart(ctx, os.Kill)
+	case agentEnded, serverEnded:
+		return p.restart(ctx, os.Interrupt)
+	default:
+		_ = p.command.Process.Signal(syscall.SIGSTOP)
+		defer func() { _ = p.command.Process.Signal(syscall.SIGCONT) }()
+		return lifecycle.Sleep(ctx, f.lasts)
+	}
+}
+
+// fill fills the disk of a process for a while.
+func (s *site) fill(ctx context.Context, of string, f fault) (err error) {
+	disk := s.disks[of]
+	if !disk.busy.TryLock() {
+		s.tally.skip()
+		return nil
+	}
+	defer disk.busy.Unlock()
+	s.tally.add(f)
+	if err := disk.fill(); err != nil {
+		return err
+	}
+	defer func() { err = disk.free() }()
+	return lifecycle.Sleep(ctx, f.lasts)
+}

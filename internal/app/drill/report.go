@@ -1,0 +1,139 @@
+package drill
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// summary is what happened, in lines.
+func (r *Result) summary() []string {
+	var faults []string
+	for _, c := range chances {
+		if count := r.tally.done[c.kind]; count > 0 {
+			faults = append(faults, fmt.Sprintf("%d × %s", count, c.kind))
+		}
+	}
+	sum := func(of func(*lineFaults) *atomic.Int64) (all int64) {
+		for _, l := range r.lines {
+			all += of(&l.faults).Load()
+		}
+		return all
+	}
+	f := r.found
+	return []string{
+		fmt.Sprintf("took %s; broken: %s; %d faults were left out because the process was just starting", r.took.Round(time.Second), strings.Join(faults, ", "), r.tally.skipped),
+		fmt.Sprintf("requests of agents: %d; %d refused, %d answers lost, %d delayed, %d overtaken, %d sent twice, %d once more later",
+			sum(func(l *lineFaults) *atomic.Int64 { return &l.requests }), sum(func(l *lineFaults) *atomic.Int64 { return &l.refused }),
+			sum(func(l *lineFaults) *atomic.Int64 { return &l.lost }), sum(func(l *lineFaults) *atomic.Int64 { return &l.delayed }),
+			sum(func(l *lineFaults) *atomic.Int64 { return &l.overtaken }), sum(func(l *lineFaults) *atomic.Int64 { return &l.doubled }),
+			sum(func(l *lineFaults) *atomic.Int64 { return &l.repeated })),
+		fmt.Sprintf("starts that failed, on a full disk or without the database, and were tried again: %d", r.failed),
+		fmt.Sprintf("tasks: %d, %d done; %d runs, %d of them lost, %d handed back; %d pull requests; %d journal entries",
+			len(f.tasks), f.inState(task.Done), f.runs(), f.moved(task.Lost), f.moved(task.Returned), len(f.forge.Pulls), f.entries()),
+	}
+}
+
+//go:embed report.html
+var page string
+
+var pageTemplate = template.Must(template.New("report").Parse(page))
+
+// WriteHTML writes the report of the drill: one file, which needs nothing else.
+func (r *Result) WriteHTML(to io.Writer) error {
+	r.usage.mu.Lock()
+	defer r.usage.mu.Unlock()
+	var plots []drawing
+	for _, title := range r.usage.titles {
+		if of := r.usage.plots[title]; len(of.Series) > 0 {
+			plots = append(plots, draw(*of))
+		}
+	}
+	return pageTemplate.Execute(to, map[string]any{
+		"Drill": r.drill, "Summary": r.summary(), "Wrong": r.Wrong, "Plots": plots, "Faults": r.faults(),
+	})
+}
+
+// faults are those that happened, as lines of a table.
+func (r *Result) faults() (lines []map[string]any) {
+	happened := slices.Clone(r.tally.happened)
+	slices.SortFunc(happened, func(a, b fault) int { return int(a.at - b.at) })
+	for _, f := range happened {
+		target := ""
+		switch {
+		case strings.Contains(string(f.kind), "agent"):
+			target = fmt.Sprint("agent", f.target)
+		case strings.Contains(string(f.kind), "server"):
+			target = fmt.Sprint("server", f.target)
+		}
+		line := map[string]any{"At": f.at.Round(time.Millisecond), "Kind": f.kind, "Target": target, "Lasts": ""}
+		if f.lasts > 0 {
+			line["Lasts"] = f.lasts.Round(time.Millisecond)
+		}
+		if f.kind == databaseClockSet {
+			line["Lasts"] = f.clock.Round(time.Millisecond)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// drawing is a plot as lines in a picture of a fixed size.
+type drawing struct {
+	Title, Unit string
+	Top         string // what is at the upper edge
+	End         string // what is at the right edge
+	Lines       []drawnLine
+}
+
+type drawnLine struct {
+	Name, Color, Points string
+	First, Last, Most   string
+}
+
+// The size of a picture.
+const (
+	width, height = 900, 240
+)
+
+// colors are those that people with any eyesight tell apart best; see the palette of Okabe
+// and Ito.
+var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999", "#7f3c8d", "#8c6d31"}
+
+// draw makes lines of numbers.
+func draw(p plot) drawing {
+	var top float64
+	var end time.Duration
+	for _, s := range p.Series {
+		for _, at := range s.Points {
+			top, end = max(top, at.Value), max(end, at.At)
+		}
+	}
+	made := drawing{Title: p.Title, Unit: p.Unit, Top: number(top), End: end.Round(time.Second).String()}
+	for i, s := range p.Series {
+		line := drawnLine{Name: s.Name, Color: colors[i%len(colors)]}
+		var points strings.Builder
+		var most float64
+		for _, at := range s.Points {
+			most = max(most, at.Value)
+			fmt.Fprintf(&points, "%.1f,%.1f ", width*float64(at.At)/float64(max(end, 1)), height-height*at.Value/max(top, 1))
+		}
+		line.Points, line.First, line.Last, line.Most = points.String(), number(s.Points[0].Value), number(s.Points[len(s.Points)-1].Value), number(most)
+		made.Lines = append(made.Lines, line)
+	}
+	return made
+}
+
+func number(value float64) string {
+	if value < 10 && value != float64(int64(value)) {
+		return fmt.Sprintf("%.1f", value)
+	}
+	return fmt.Sprintf("%.0f", value)
+}
