@@ -56,6 +56,10 @@
 // Package [github.com/toryo-dev/toryo/internal/journal] reads the journal of a task for
 // people, for the pages and the terminal.
 //
+// Package [github.com/toryo-dev/toryo/internal/retention] removes what was kept for long
+// enough, and package [github.com/toryo-dev/toryo/internal/backup] writes and reads the file
+// of a backup.
+//
 // Package [github.com/toryo-dev/toryo/internal/access] makes and checks API
 // tokens and knows what each role may do.
 //

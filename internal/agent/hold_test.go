@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -339,6 +340,35 @@ func TestCommentsAndProgress(t *testing.T) {
 	}
 	if server.results[0].Outcome != "done" || len(server.said) != 1 {
 		t.Errorf("the result is %+v, said was %+v", server.results[0], server.said)
+	}
+}
+
+// The latest comments are those that the server has, whether or not they were received before,
+// each once.
+func TestLatestComments(t *testing.T) {
+	t.Parallel()
+	first := assignment()
+	first.Resume = &wire.Resume{Comments: 1}
+	server := newHouse(t, first)
+	s := newShop(t, server.URL, busy...)
+	s.with(func(ctx context.Context, run agent.Run) (wire.Result, error) {
+		for position := int64(2); position <= 4; position++ {
+			said := task.CommentEntry{Comment: task.Comment{ID: fmt.Sprint("c", position), Body: "more"}, Position: position, Change: task.CommentNew}
+			server.set(func() { server.signals.Comments = append(server.signals.Comments, said) })
+			found, err := run.Forge.LatestComments(ctx, 1)
+			if err != nil {
+				return wire.Result{}, err
+			}
+			if len(found) != int(position)-1 || found[len(found)-1].Position != position {
+				t.Errorf("the comments are %+v", found)
+			}
+		}
+		return wire.Result{Outcome: "done"}, nil
+	})
+	closing := s.open(t)
+	server.await(t, "a result", func() bool { return len(server.results) == 1 })
+	if err := closing(); err != nil {
+		t.Errorf("at its end: %v", err)
 	}
 }
 

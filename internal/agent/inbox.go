@@ -21,12 +21,13 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{signalled: make(chan struct{})} }
 
-// begin says from which position on comments are new to the run.
+// begin says from which position on comments are new to the run. After the first time it is the
+// last one that was taken in.
 func (i *inbox) begin(a wire.Assignment) int64 {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	if a.Resume != nil {
-		i.last = a.Resume.Comments
+		i.last = max(i.last, a.Resume.Comments)
 		return i.last
 	}
 	for _, comment := range a.Comments {

@@ -247,7 +247,7 @@ func (h *house) wait(r *http.Request) (any, error) {
 		if h.generation != generation {
 			return nil, task.Errorf(task.LeaseLost, "lease lost")
 		}
-		if found.Stop != nil || found.Pause != nil || len(found.Comments) > 0 {
+		if found.Stop != nil || found.Pause != nil || len(found.Comments) > 0 || r.URL.Query().Get("wait") == "0s" {
 			return found, nil
 		}
 		changed := h.changed

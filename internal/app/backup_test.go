@@ -2,7 +2,9 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
@@ -11,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/backup"
+	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -127,6 +131,192 @@ func TestBackupComesBack(t *testing.T) {
 	}
 }
 
+// branches lists the branches of the repository on the board.
+func branches(t *testing.T, data string) string {
+	t.Helper()
+	git := exec.CommandContext(t.Context(), "git", "--git-dir="+filepath.Join(data, site.BoardFolder, "team", "app.git"), "for-each-ref", "--format=%(refname)", "refs/heads")
+	said, err := git.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git: %v %s", err, said)
+	}
+	return string(said)
+}
+
+// Branches come back with their names, also with spaces that are not ASCII and bytes that are not UTF-8.
+func TestBackupHasOddNames(t *testing.T) {
+	t.Parallel()
+	data := boardData(t)
+	for _, name := range []string{"\u6a5f\u80fd\u3000\u8ffd\u52a0", "a\u00a0b", "latin-\xe9"} {
+		git := exec.CommandContext(t.Context(), "git", "--git-dir="+filepath.Join(data, site.BoardFolder, "team", "app.git"), "update-ref", "refs/heads/"+name, "HEAD")
+		if said, err := git.CombinedOutput(); err != nil {
+			t.Fatalf("git: %v %s", err, said)
+		}
+	}
+	file, back := filepath.Join(t.TempDir(), "toryo.backup"), filepath.Join(t.TempDir(), "data")
+	mustRun(t, nil, "backup", file, "--data", data)
+	mustRun(t, nil, "restore", file, "--data", back)
+	if was, is := branches(t, data), branches(t, back); was != is || strings.Count(is, "\n") != 4 {
+		t.Errorf("there was\n%q\nand now there is\n%q", was, is)
+	}
+}
+
+// A folder among the mirrors in which none is, or whose name no mirror has, is left out.
+func TestBackupLeavesOutWhatIsNoMirror(t *testing.T) {
+	t.Parallel()
+	data := boardData(t)
+	for _, name := range []string{"team%2Fapp.git", "alone.git"} {
+		if err := os.MkdirAll(filepath.Join(data, "mirrors", "gitea", name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repository := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--bare", filepath.Join(data, site.BoardFolder, "team", "app.git"), filepath.Join(data, "mirrors", "gitea", "copy.git"))
+	if said, err := repository.CombinedOutput(); err != nil {
+		t.Fatalf("git: %v %s", err, said)
+	}
+	file := filepath.Join(t.TempDir(), "toryo.backup")
+	if code, _, said := toryo(t, nil, "backup", file, "--data", data); code != 0 || !strings.Contains(said, "team%2Fapp.git is no repository") || strings.Contains(said, "alone.git") || strings.Contains(said, "copy.git") {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	mustRun(t, nil, "restore", file, "--data", filepath.Join(t.TempDir(), "data"))
+}
+
+// backupOf is a backup of the data directory by whoever is told what is being done.
+func backupOf(t *testing.T, data string, report func(string)) site.Backup {
+	t.Helper()
+	opened, err := sqlite.Open(t.Context(), filepath.Join(data, site.DatabaseFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = opened.Close() })
+	return site.Backup{Config: config.Config{DataDir: data, Database: config.Database{Driver: "sqlite"}}, Store: opened, Report: report}
+}
+
+// A repository that is removed while the backup is made is left out, and the rest is in it.
+func TestBackupWhileARepositoryGoes(t *testing.T) {
+	t.Parallel()
+	data := boardData(t)
+	var said []string
+	making := backupOf(t, data, func(what string) {
+		if said = append(said, what); strings.HasPrefix(what, "packing ") {
+			if err := os.RemoveAll(filepath.Join(data, site.BoardFolder, "team", "app.git")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	m, err := making.Write(t.Context(), filepath.Join(t.TempDir(), "toryo.backup"))
+	if err != nil || len(m.Entries) != 1 || !strings.Contains(strings.Join(said, "\n"), "was removed meanwhile") {
+		t.Errorf("it has %+v, %v, and says %q", m.Entries, err, said)
+	}
+}
+
+// Who ends a backup is told that, and not that the data directory is broken.
+func TestBackupIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	data := boardData(t)
+	for _, at := range []string{"copying ", "packing ", "writing "} {
+		ctx, cancel := context.WithCancel(t.Context())
+		making := backupOf(t, data, func(what string) {
+			if strings.HasPrefix(what, at) {
+				cancel()
+			}
+		})
+		folder := t.TempDir()
+		_, err := making.Write(ctx, filepath.Join(folder, "toryo.backup"))
+		cancel()
+		if task.CodeOf(err) != task.Interrupted {
+			t.Errorf("while %sit: %v", at, err)
+		}
+		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+			t.Errorf("left are %v, %v", left, err)
+		}
+	}
+}
+
+// Who ends a restore is told that too, and nothing is left.
+func TestRestoreIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "toryo.backup")
+	mustRun(t, nil, "backup", file, "--data", boardData(t))
+	for _, at := range []string{"reading ", "unpacking ", "ending "} {
+		ctx, cancel := context.WithCancel(t.Context())
+		into := filepath.Join(t.TempDir(), "data")
+		_, err := site.Restore{
+			Config: config.Config{DataDir: into, Database: config.Database{Driver: "sqlite"}}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Report: func(what string) {
+				if strings.HasPrefix(what, at) {
+					cancel()
+				}
+			},
+		}.Run(ctx, file)
+		cancel()
+		if task.CodeOf(err) != task.Interrupted {
+			t.Errorf("while %sit: %v", at, err)
+		}
+		if _, err := os.Lstat(filepath.Join(into, "restoring")); !os.IsNotExist(err) {
+			t.Errorf("something is left: %v", err)
+		}
+	}
+}
+
+// What has more refs than a backup may have is refused before it is read.
+func TestRestoreRefusesManyRefs(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "toryo.backup")
+	making, err := backup.Begin(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = making.Close() })
+	if err := making.AddText(t.Context(), "git/board/a/b.git.refs", make([]byte, 64<<20+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := making.Write(t.Context(), backup.Manifest{Database: "sqlite"}); err != nil {
+		t.Fatal(err)
+	}
+	if said := wantExit(t, task.TooLarge, "restore", file, "--data", filepath.Join(t.TempDir(), "data")); !strings.Contains(said, "64 MB are allowed") {
+		t.Errorf("it says %s", said)
+	}
+}
+
+// Without room for it a backup is not begun.
+func TestBackupWithoutRoom(t *testing.T) {
+	t.Parallel()
+	making := backupOf(t, boardData(t), func(what string) { t.Errorf("it goes on with %s", what) })
+	making.Free = func(string) (int64, error) { return 10_000, nil }
+	if _, err := making.Write(t.Context(), filepath.Join(t.TempDir(), "toryo.backup")); task.CodeOf(err) != task.DataDir || !strings.Contains(err.Error(), "are free") {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// What comes to the data directory during a restore is in its way, and stays.
+func TestRestoreWhileSomethingComes(t *testing.T) {
+	t.Parallel()
+	file, into := filepath.Join(t.TempDir(), "toryo.backup"), filepath.Join(t.TempDir(), "data")
+	mustRun(t, nil, "backup", file, "--data", boardData(t))
+	came := filepath.Join(into, site.BoardFolder, "came")
+	_, err := site.Restore{
+		Config: config.Config{DataDir: into, Database: config.Database{Driver: "sqlite"}}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Report: func(what string) {
+			if strings.HasPrefix(what, "ending ") {
+				if err := os.MkdirAll(came, 0o700); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}.Run(t.Context(), file)
+	if task.CodeOf(err) != task.Conflict {
+		t.Errorf("it says %v", err)
+	}
+	if _, err := os.Stat(came); err != nil {
+		t.Errorf("what came is gone: %v", err)
+	}
+	for _, piece := range []string{site.DatabaseFile, "restoring"} {
+		if _, err := os.Lstat(filepath.Join(into, piece)); !os.IsNotExist(err) {
+			t.Errorf("%s is there: %v", piece, err)
+		}
+	}
+}
+
 // What cannot be restored leaves nothing behind that a server would start on, and says why.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
@@ -162,8 +352,8 @@ func TestRestoreRefuses(t *testing.T) {
 		"bad database":   {madeBackup(t, backup.Manifest{Database: "sqlite"}, "database/toryo.db"), task.DataDir, "is not a SQLite database"},
 		"unknown file":   {madeBackup(t, backup.Manifest{Database: "sqlite"}, "bin/sh"), task.Invalid, "does not know"},
 		"hook":           {madeBackup(t, backup.Manifest{Database: "sqlite"}, "git/board/a/b.git/hooks/pre-receive.pack"), task.Invalid, "does not know"},
-		"bad refs":       {madeBackup(t, backup.Manifest{Database: "sqlite"}, "git/board/a/b.git.json"), task.Invalid, "cannot be read"},
-		"bad folder":     {madeBackup(t, backup.Manifest{Database: "sqlite"}, "git/files/b.git.json"), task.Invalid, "does not know"},
+		"bad refs":       {madeBackup(t, backup.Manifest{Database: "sqlite"}, "git/board/a/b.git.refs"), task.Invalid, "cannot be read"},
+		"bad folder":     {madeBackup(t, backup.Manifest{Database: "sqlite"}, "git/files/b.git.refs"), task.Invalid, "does not know"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,11 +432,15 @@ func TestRestoreThatWasCutOff(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(into, "restoring", "plan.json"), plan, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	left := filepath.Join(into, "restored")
+	if err := os.MkdirAll(filepath.Join(left, "backup"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	outside := filepath.Join(filepath.Dir(into), "outside")
 	if err := os.WriteFile(outside, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"serve", "--addr", "127.0.0.1:0"}, {"board", "repo", "list"}, {"tasks", "list"}} {
+	for _, args := range [][]string{{"serve", "--addr", "127.0.0.1:0"}, {"agent", "--server", "http://127.0.0.1:1"}, {"board", "repo", "list"}, {"tasks", "list"}} {
 		if said := wantExit(t, task.DataDir, append(args, "--data", into)...); !strings.Contains(said, "cut off") {
 			t.Errorf("%v says %s", args, said)
 		}
@@ -259,6 +453,9 @@ func TestRestoreThatWasCutOff(t *testing.T) {
 		t.Errorf("the issue is %s", said)
 	}
 	history(t, into)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what an earlier restore has left is there: %v", err)
+	}
 	if _, err := os.Stat(outside); err != nil {
 		t.Errorf("what is outside is gone: %v", err)
 	}
@@ -299,6 +496,10 @@ func TestBackupWithPostgres(t *testing.T) {
 	if !strings.Contains(said, "pg_dump --format=custom --file=toryo.dump --host=") || strings.Contains(said, password) {
 		t.Errorf("it says %s", said)
 	}
+	// It is said before anything is done, because it has to be done before.
+	if _, said, _ := toryo(t, environ, "backup", file, "--data", data); !strings.Contains(said, "pg_dump ") {
+		t.Errorf("a backup that is refused says %s", said)
+	}
 	into := filepath.Join(t.TempDir(), "data")
 	last := int64(1)
 	for _, again := range []bool{false, true} {
@@ -317,6 +518,16 @@ func TestBackupWithPostgres(t *testing.T) {
 	}
 	if err := opened.Holds(t.Context(), queued.ID, 1, []byte("t")); task.CodeOf(err) != task.LeaseLost {
 		t.Errorf("the old lease: %v", err)
+	}
+	// A database that a server works with is not fenced.
+	if leads, err := leader.Take(t.Context(), opened, "a server"); err != nil || !leads {
+		t.Fatalf("the server leads: %v, %v", leads, err)
+	}
+	if code, _, complaint := toryo(t, environ, "restore", file, "--data", into); code != task.Conflict.Info().Exit || !strings.Contains(complaint, "stop all servers") {
+		t.Errorf("while a server works with it: exit %d: %s", code, complaint)
+	}
+	if is, err := opened.Task(t.Context(), queued.ID); err != nil || is.Generation != last {
+		t.Errorf("the task is %+v, %v", is, err)
 	}
 	empty := []string{"TORYO_DATABASE_DRIVER=postgres", "TORYO_DATABASE_URL=" + testkit.Postgres(t), "PATH=" + os.Getenv("PATH")}
 	code, _, complaint := toryo(t, empty, "restore", file, "--data", filepath.Join(t.TempDir(), "data"))

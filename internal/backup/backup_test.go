@@ -88,6 +88,45 @@ func TestAFileThatCameMeanwhileStays(t *testing.T) {
 	}
 }
 
+// What backups that were killed have left goes with the next one. One that is being made stays.
+func TestWhatWasLeftGoes(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	killed := filepath.Join(folder, folderPrefix+"1")
+	must(t, os.MkdirAll(filepath.Join(killed, "database"), 0o700))
+	must(t, os.WriteFile(filepath.Join(killed, lockName), nil, 0o600))
+	other := filepath.Join(folder, folderPrefix+"notes") // nobody knows whose it is
+	must(t, os.Mkdir(other, 0o700))
+	one, err := Begin(filepath.Join(folder, "one"))
+	must(t, err)
+	two, err := Begin(filepath.Join(folder, "two"))
+	must(t, err)
+	for dir, there := range map[string]bool{killed: false, other: true, one.dir: true, two.dir: true} {
+		if _, err := os.Stat(dir); (err == nil) != there {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	must(t, one.Close())
+	must(t, two.Close())
+}
+
+// What could not be read is not written.
+func TestBackupsThatCouldNotBeRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "toryo.backup")
+	making, err := Begin(file)
+	must(t, err)
+	must(t, making.AddText(t.Context(), "a/b", nil))
+	must(t, making.AddText(t.Context(), "a/b", nil))
+	if _, err := making.Write(t.Context(), Manifest{}); task.CodeOf(err) != task.Invalid {
+		t.Errorf("with a file twice: %v", err)
+	}
+	must(t, making.Close())
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it is written")
+	}
+}
+
 // A backup that was cut off anywhere is not taken for whole. One with a changed bit is not either,
 // unless the same comes out of it: compressed data can be written in several ways.
 func TestDamagedBackups(t *testing.T) {

@@ -30,8 +30,6 @@ func (r reading) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-func newReader(text []byte) io.Reader { return bytes.NewReader(text) }
-
 var errTooMuch = task.Errorf(task.Invalid, "there is more in it than its manifest says")
 
 // endOf is the content of the last entry.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -13,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gofrs/flock"
+
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -20,11 +23,20 @@ import (
 type Making struct {
 	path string
 	dir  string
+	lock *flock.Flock // of the folder
 	m    Manifest
 }
 
+const (
+	// folderPrefix begins the names of such folders.
+	folderPrefix = ".toryo-backup-"
+	// lockName is the file in such a folder that is locked while somebody uses it. No file of a backup
+	// has this name.
+	lockName = "lock"
+)
+
 // Begin begins a backup. It fails with Conflict if the file is there already. Close has to be
-// called in any case.
+// called in any case. What backups that were killed have left beside is removed.
 func Begin(path string) (*Making, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -33,11 +45,29 @@ func Begin(path string) (*Making, error) {
 	if err := requireNew(path); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".toryo-backup-")
+	removeLeft(filepath.Dir(path))
+	dir, err := os.MkdirTemp(filepath.Dir(path), folderPrefix)
 	if err != nil {
 		return nil, unwritable(err)
 	}
-	return &Making{path: path, dir: dir}, nil
+	b := &Making{path: path, dir: dir, lock: flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))}
+	if locked, err := b.lock.TryLock(); err != nil || !locked {
+		return nil, errors.Join(unwritable(err), b.Close())
+	}
+	return b, nil
+}
+
+// removeLeft removes folders of backups that were killed: nobody has them locked. One without a file to
+// lock has just been made. What cannot be removed is no reason not to make a backup.
+func removeLeft(parent string) {
+	left, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*", lockName)) // as said
+	for _, path := range left {
+		lock := flock.New(path, flock.SetPermissions(0o600))
+		if free, err := lock.TryLock(); err == nil && free {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+		_ = lock.Close()
+	}
 }
 
 func requireNew(path string) error {
@@ -101,12 +131,23 @@ func (b *Making) AddText(ctx context.Context, name string, content []byte) error
 // synced, or not at all.
 func (b *Making) Write(ctx context.Context, about Manifest) (m Manifest, err error) {
 	about.Format, about.Entries = Format, b.m.Entries
+	text, err := json.MarshalIndent(about, "", "  ")
+	if err != nil {
+		return m, err
+	}
+	// What Read would refuse is not written.
+	if len(text) > maxManifest {
+		return m, task.Errorf(task.TooLarge, "the manifest of the backup has %d bytes; %d are allowed", len(text), maxManifest)
+	}
+	if _, err := parse(text); err != nil {
+		return m, err
+	}
 	making := filepath.Join(b.dir, endName) // no file has this name
 	file, err := os.OpenFile(making, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return m, unwritable(err)
 	}
-	err = errors.Join(b.writeTo(ctx, file, about), file.Sync(), file.Close())
+	err = errors.Join(b.writeTo(ctx, file, about, text), file.Sync(), file.Close())
 	if err != nil {
 		return m, unwritable(err)
 	}
@@ -124,7 +165,7 @@ func (b *Making) Write(ctx context.Context, about Manifest) (m Manifest, err err
 	return about, SyncFolder(filepath.Dir(b.path))
 }
 
-func (b *Making) writeTo(ctx context.Context, out io.Writer, m Manifest) error {
+func (b *Making) writeTo(ctx context.Context, out io.Writer, m Manifest, text []byte) error {
 	packed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
 	if err != nil {
 		return err
@@ -138,11 +179,7 @@ func (b *Making) writeTo(ctx context.Context, out io.Writer, m Manifest) error {
 		_, err := io.Copy(files, reading{ctx, content})
 		return err
 	}
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := add(manifestName, int64(len(text)), newReader(text)); err != nil {
+	if err := add(manifestName, int64(len(text)), bytes.NewReader(text)); err != nil {
 		return err
 	}
 	for _, entry := range m.Entries {
@@ -151,7 +188,7 @@ func (b *Making) writeTo(ctx context.Context, out io.Writer, m Manifest) error {
 		}
 	}
 	end := endOf(text)
-	if err := add(endName, int64(len(end)), newReader(end)); err != nil {
+	if err := add(endName, int64(len(end)), bytes.NewReader(end)); err != nil {
 		return err
 	}
 	return errors.Join(files.Close(), packed.Close())
@@ -167,7 +204,7 @@ func (b *Making) addFile(entry Entry, add func(string, int64, io.Reader) error) 
 }
 
 // Close removes what was written on the way.
-func (b *Making) Close() error { return os.RemoveAll(b.dir) }
+func (b *Making) Close() error { return errors.Join(os.RemoveAll(b.dir), b.lock.Close()) }
 
 // SyncFolder makes what was made in a folder, or moved there, durable.
 func SyncFolder(dir string) error {

@@ -118,23 +118,28 @@ func (a *Approvals) look(ctx context.Context, t task.Task, seen items.Snapshot) 
 	if err != nil || is {
 		return found{approval: &known, shown: true}, err
 	}
-	approval := task.Approval{Plan: plan.Revision, How: task.ApprovalNotNeeded}
-	if a.Required(t, seen.Item) {
-		reply, err := a.Comments.ReplyTo(ctx, t, plan, seen)
-		if err != nil || reply.Discussed {
-			return found{discussed: reply.Discussed, shown: true}, err
-		}
-		approval.By, approval.How = reply.ApprovedBy, task.ApprovedByComment
-		if approval.By == "" {
-			approval.How = task.ApprovedByReaction
-			if approval.By, err = a.reacted(ctx, t, plan, seen.Item); err != nil || approval.By == "" {
-				return found{shown: true}, err
-			}
-			if discussed, err := a.discussedSince(ctx, t, plan); err != nil || discussed {
-				return found{discussed: discussed, shown: true}, err
-			}
-		}
+	if !a.Required(t, seen.Item) {
+		return a.approved(ctx, t, task.Approval{Plan: plan.Revision, How: task.ApprovalNotNeeded})
 	}
+	reply, err := a.Comments.ReplyTo(ctx, t, plan, seen)
+	if err != nil || reply.Discussed {
+		return found{discussed: reply.Discussed, shown: true}, err
+	}
+	if reply.ApprovedBy != "" {
+		return a.approved(ctx, t, task.Approval{Plan: plan.Revision, By: reply.ApprovedBy, How: task.ApprovedByComment})
+	}
+	by, err := a.reacted(ctx, t, plan, seen.Item)
+	if err != nil || by == "" {
+		return found{shown: true}, err
+	}
+	if discussed, err := a.discussedSince(ctx, t, plan); err != nil || discussed {
+		return found{discussed: discussed, shown: true}, err
+	}
+	return a.approved(ctx, t, task.Approval{Plan: plan.Revision, By: by, How: task.ApprovedByReaction})
+}
+
+// approved writes down that people have approved a plan.
+func (a *Approvals) approved(ctx context.Context, t task.Task, approval task.Approval) (found, error) {
 	return found{approval: &approval, shown: true}, noteApproval(ctx, a.Store, t, approval, a.Now())
 }
 
@@ -146,7 +151,7 @@ func (a *Approvals) discussedSince(ctx context.Context, t task.Task, plan commen
 	if err != nil {
 		return false, err
 	}
-	if err := a.Comments.Update(ctx, t, seen); err != nil {
+	if err := a.Comments.UpdateAfterPlan(ctx, t, plan, seen); err != nil {
 		return false, err
 	}
 	reply, err := a.Comments.ReplyTo(ctx, t, plan, seen)
@@ -247,7 +252,7 @@ func (h *Controller) Approve(ctx context.Context, id task.ID, revision int) (tas
 	return h.approve(ctx, t, revision)
 }
 
-// approve approves the plan that people were shown last; revision 0 means whichever it is.
+// approve approves the plan that people were shown last, if it is the revision.
 func (h *Controller) approve(ctx context.Context, t task.Task, revision int) (task.Task, error) {
 	plan, err := comments.ProposalOf(ctx, h.options.Store, t)
 	if err != nil {
@@ -256,7 +261,7 @@ func (h *Controller) approve(ctx context.Context, t task.Task, revision int) (ta
 	if plan.Revision == 0 {
 		return task.Task{}, task.Errorf(task.Conflict, "task %s has shown no plan that could be approved", t.ID)
 	}
-	if revision > 0 && revision != plan.Revision {
+	if revision != plan.Revision {
 		return task.Task{}, task.Errorf(task.Conflict, "task %s has plan %d by now, not %d", t.ID, plan.Revision, revision)
 	}
 	approval := task.Approval{Plan: plan.Revision, How: task.ApprovedByOperator}

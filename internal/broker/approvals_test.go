@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/broker/comments"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -144,6 +145,30 @@ func TestCommentBeforeTheThumbsUp(t *testing.T) {
 	})
 }
 
+// The same when the task is handed out, and comments are not taken up.
+func TestCommentBeforeTheThumbsUpAtTheHandOut(t *testing.T) {
+	t.Parallel()
+	planned(t, func(l *life) {
+		t, err := l.store.TaskOf(l.Context(), l.issue, task.Development)
+		l.check(err)
+		t, err = l.store.Move(l.Context(), store.Change{Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: task.ReasonResumed})
+		l.check(err)
+		seen, err := l.snapshots.Get(l.Context(), l.issue, 0)
+		l.check(err)
+		plans := *l.plans
+		plans.Comments = comments.New(comments.Options{Store: l.store, Snapshots: l.snapshots, Own: plans.Own, Steering: plans.Steering, Disabled: true})
+		plans.Forges = map[task.Forge]forge.Reactor{task.Gitea: lateReactor{Reactor: l.forge, once: new(sync.Once), happen: func() {
+			l.forge.AddComment(l.issue, "ann", "Please use grease.")
+			l.forge.AddReaction(l.issue, l.plan(1), "ann", forge.ThumbsUp, true)
+		}}}
+		brief, err := plans.Brief(l.Context(), t, seen)
+		l.check(err)
+		if want := (task.PlanApproval{Required: true, Discuss: true}); brief != want {
+			l.Errorf("the run is told %+v, want %+v", brief, want)
+		}
+	})
+}
+
 var approved = task.PlanApproval{Required: true, Approved: 1}
 
 // What lets a task go on whose plan has to be approved.
@@ -161,10 +186,10 @@ func TestPlansAreApproved(t *testing.T) {
 			l.forge.AddComment(l.issue, "ann", "Go ahead")
 		},
 		"operator": func(l *life) {
-			_, err := l.controller.Resume(l.Context(), l.held.ID)
-			l.check(err)
-		},
-		"page": func(l *life) {
+			if _, err := l.controller.Resume(l.Context(), l.held.ID); task.CodeOf(err) != task.Conflict || !strings.Contains(err.Error(), "tasks approve") {
+				l.Errorf("to resume it answers %v", err)
+			}
+			l.waits("it was resumed, and no plan was named")
 			if _, err := l.controller.Approve(l.Context(), l.held.ID, 2); task.CodeOf(err) != task.Conflict {
 				l.Errorf("a plan that nobody was shown is approved: %v", err)
 			}

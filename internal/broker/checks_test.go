@@ -620,3 +620,43 @@ func TestFromAFailedCheckToTheHandOut(t *testing.T) {
 		}
 	}
 }
+
+// Checks on the board are read again when there is a notice of them, and otherwise as seldom as
+// those of other forges, however often it is asked whether it is time.
+func TestChecksOnTheBoardAreReadSeldom(t *testing.T) {
+	t.Parallel()
+	board := dummy.New(task.Board, bot)
+	board.AddRepository(team, forge.Remote{})
+	c := newChecked(t)
+	options := c.options
+	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.Board: board}, items.DefaultAges, c.now)
+	t.Cleanup(snapshots.Stop)
+	options.Forges, options.Snapshots, options.Changes = map[task.Forge]forge.Forge{task.Board: board}, snapshots, items.NewFeed(snapshots)
+	on := intake.New(options)
+	board.SetBranch(team, "feature", "c1")
+	opened, _, err := board.OpenPull(t.Context(), team, forge.PullPost{Head: "feature", Base: "main"})
+	c.check(err)
+	c.verified(opened.Key)
+	board.SetCheck(team, "c1", forge.Check{Name: "CI / test", State: forge.StatusPending}, "")
+	c.check(on.Look(t.Context(), opened.Key, 0))
+	for range 10 {
+		c.later(time.Second)
+		c.check(on.LookAtChecks(t.Context(), task.Board))
+	}
+	if read := board.Count("Checks"); read != 1 {
+		t.Errorf("they were read %d times in ten seconds", read)
+	}
+	c.later(time.Minute)
+	c.check(on.LookAtChecks(t.Context(), task.Board))
+	if read := board.Count("Checks"); read != 2 {
+		t.Errorf("they were read %d times after a minute", read)
+	}
+	board.SetCheck(team, "c1", forge.Check{Name: "CI / test", State: forge.StatusFailure}, "")
+	on.Start(t.Context())
+	t.Cleanup(on.Stop)
+	options.Changes.Publish(items.Change{Repository: opened.Key.Repo(), Checked: "c1"})
+	until(t, "a fix-up is queued", func() bool {
+		fix, err := c.store.TaskOf(t.Context(), opened.Key, task.Development)
+		return err == nil && fix.Cause == task.ReasonChecksFailed
+	})
+}

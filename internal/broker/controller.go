@@ -25,6 +25,10 @@ type ControllerOptions struct {
 	Disabled bool // tasks cannot be paused
 	// Expiry is how long a task may be paused; 0 means for ever.
 	Expiry time.Duration
+	// LookFirst looks at the item of a task that waits for people before it is stopped because
+	// of Expiry, and lets it go on if they have said something; see [Watcher.LookNow]. Nil means
+	// that nobody looks.
+	LookFirst func(ctx context.Context, t task.Task) error
 	// LookEvery is how often we look for what another server has left; 0 means
 	// every fifteen seconds.
 	LookEvery time.Duration
@@ -108,9 +112,9 @@ func errNoPauses() error {
 }
 
 // Resume lets a paused task go on and returns it as it is then. A pause that is
-// pending is taken back, and nothing else: a task that waits for people waits on. Resuming one
-// that waits for the approval of its plan approves the plan. It
-// fails with an *task.IllegalMoveError if the task is not paused.
+// pending is taken back, and nothing else: a task that waits for people waits on. It
+// fails with an *task.IllegalMoveError if the task is not paused, and with Conflict if it waits
+// for the approval of its plan: who approves one has to say which; see [Controller.Approve].
 func (h *Controller) Resume(ctx context.Context, id task.ID) (task.Task, error) {
 	cancelled, err := h.options.Store.CancelHalt(ctx, id, task.SignalPause, "")
 	if err != nil {
@@ -121,7 +125,8 @@ func (h *Controller) Resume(ctx context.Context, id task.ID) (task.Task, error) 
 		return t, err
 	}
 	if t.AwaitsApproval() {
-		return h.approve(ctx, t, 0)
+		return task.Task{}, task.Errorf(task.Conflict, "task %s waits for the approval of its plan", id).
+			WithHint("read the plan, and approve it on the item, on the page of the task, or with toryo tasks approve %s PLAN, where PLAN is its number", id)
 	}
 	return h.goOn(ctx, t, "")
 }

@@ -173,10 +173,27 @@ func (h *Controller) Expire(ctx context.Context) error {
 	var failed []error
 	for _, t := range paused {
 		if h.options.Now().Sub(t.UpdatedAt) > h.options.Expiry {
-			failed = append(failed, h.lapse(ctx, t))
+			failed = append(failed, h.lapseUnlessAnswered(ctx, t))
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// lapseUnlessAnswered stops a task that was paused for too long. One that waits for people is
+// looked at first: they may have said something just now. While its item cannot be read, it waits,
+// unless the item is gone or hidden from us.
+func (h *Controller) lapseUnlessAnswered(ctx context.Context, t task.Task) error {
+	if !t.AwaitsPeople() || h.options.LookFirst == nil {
+		return h.lapse(ctx, t)
+	}
+	if err := h.options.LookFirst(ctx, t); err != nil && task.CodeOf(err) != task.NotFound && task.CodeOf(err) != task.Forbidden {
+		return err
+	}
+	is, err := h.options.Store.Task(ctx, t.ID)
+	if err != nil || is.State != t.State || is.Reason != t.Reason || is.Generation != t.Generation {
+		return err
+	}
+	return h.lapse(ctx, t)
 }
 
 func (h *Controller) lapse(ctx context.Context, t task.Task) error {

@@ -69,6 +69,7 @@ const (
 // Events has the journals of tasks.
 type Events interface {
 	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
 }
 
 // HandOut hands tasks to the agents that wait for one. One goroutine does it for
@@ -407,7 +408,7 @@ func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
 			"type", t.Type, "role", t.Role, "generation", t.Generation)
 	}
 	for _, t := range left {
-		h.takeBack(ctx, t, task.ReasonAgentGone, 0)
+		h.putBack(ctx, t, task.ReasonAgentGone, 0)
 	}
 }
 

@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,10 +28,10 @@ func (o *office) green(commit string) {
 	o.setCheck(commit, "CI / build", forge.StatusSuccess)
 }
 
-// verified notes that we have published a commit to a pull request.
-func (o *office) verified(pull task.Key, commit string) {
+// verified notes that we have published the commit c1 to a pull request.
+func (o *office) verified(pull task.Key) {
 	o.Helper()
-	action, err := outbox.NewVerification(pull, outbox.SetStatus{Commit: commit, State: forge.StatusSuccess})
+	action, err := outbox.NewVerification(pull, outbox.SetStatus{Commit: "c1", State: forge.StatusSuccess})
 	o.check(err)
 	action.DueAt = o.now()
 	stored, _, err := o.store.Put(o.Context(), action)
@@ -94,7 +96,7 @@ func TestMerge(t *testing.T) {
 		}, false},
 		"of no commit": {func(o *office, pull task.Key) {
 			o.withoutReviews(pull)
-			o.verified(pull, "c1")
+			o.verified(pull)
 			o.later(time.Minute)
 			o.approve(pull, "ann", "")
 		}, true},
@@ -102,11 +104,11 @@ func TestMerge(t *testing.T) {
 			o.withoutReviews(pull)
 			o.approve(pull, "ann", "")
 			o.later(time.Minute)
-			o.verified(pull, "c1")
+			o.verified(pull)
 		}, false},
 		"of no commit, and a person has pushed": {func(o *office, pull task.Key) {
 			o.withoutReviews(pull)
-			o.verified(pull, "c1")
+			o.verified(pull)
 			o.later(time.Minute)
 			o.approve(pull, "ann", "")
 			o.green("c2")
@@ -296,5 +298,83 @@ func TestAMergeConflictIsTriedAgain(t *testing.T) {
 	o.deliver(pull)
 	if tries, told := o.forge.Count("MergePull"), len(o.comments(pull)); tries != 4 || told != 1 {
 		t.Errorf("it was tried %d times, and people were told %d times", tries, told)
+	}
+}
+
+// checksRead is a forge on which something happens just before checks are read.
+type checksRead struct {
+	forge.Forge
+	before func()
+}
+
+func (f *checksRead) Checks(ctx context.Context, repository, commit string) ([]forge.Check, error) {
+	f.before()
+	return f.Forge.Checks(ctx, repository, commit)
+}
+
+// Somebody requests changes when the reviews and the comments were read, and before the checks
+// are: nothing is merged, and the next look makes a task of the request.
+func TestChangesAreRequestedBeforeTheChecksAreRead(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]func(o *office, pull task.Key){
+		"in a review": func(o *office, pull task.Key) {
+			o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.RequestChanges, Commit: "c1"})
+		},
+		"in a comment": func(o *office, pull task.Key) { o.forge.AddComment(pull, "bob", "@toryo-bot rename it first.") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on := &checksRead{before: func() {}}
+			o := newLoop(t, merging, fixUpOn(intake.OnMentions), func(options *intake.Options) {
+				on.Forge = options.Forges[task.GitHub]
+				options.Forges = map[task.Forge]forge.Forge{task.GitHub: on}
+			})
+			pull := o.pull("feature", "")
+			o.later(time.Minute)
+			o.green("c1")
+			o.approve(pull, "ann", "c1")
+			o.later(time.Minute)
+			on.before = sync.OnceFunc(func() { request(o, pull) })
+			o.look(pull)
+			o.deliver(pull)
+			if o.merged(pull) {
+				t.Fatal("it was merged")
+			}
+			o.look(pull)
+			if made := o.task(pull, task.Development); made.State != task.Queued || made.Cause != task.ReasonChangesRequested {
+				t.Errorf("the task is %+v", made)
+			}
+		})
+	}
+}
+
+// Somebody requests changes when the merge is decided and not made yet: what they say counts
+// as it would have before.
+func TestChangesAreRequestedBeforeTheMerge(t *testing.T) {
+	t.Parallel()
+	for by, merged := range map[string]bool{"bob": false, "eve": true} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			o := newLoop(t, merging)
+			pull := o.pull("feature", "")
+			o.green("c1")
+			o.approve(pull, "ann", "c1")
+			o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+				if call.Method == "MergePull" {
+					return dummy.Refuse
+				}
+				return dummy.None
+			})
+			o.look(pull)
+			o.forge.AddReview(pull, forge.Review{Author: by, Verdict: forge.RequestChanges, Commit: "c1"})
+			o.forge.SetFaults(nil)
+			o.deliver(pull)
+			o.later(2 * time.Minute) // another attempt is due
+			o.look(pull)
+			o.deliver(pull)
+			if said := o.comments(pull); o.merged(pull) != merged || len(said) > 0 {
+				t.Errorf("merged: %v; people are told %q", o.merged(pull), said)
+			}
+		})
 	}
 }

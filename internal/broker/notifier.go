@@ -40,7 +40,7 @@ func (b *Notifier) take(topic store.Topic) {
 	switch topic {
 	case store.TasksChanged, store.WaitsChanged:
 		b.tasks.Add(1)
-	case store.BoardChanged:
+	case store.BoardChanged, store.BoardChecked:
 		b.board.Add(1)
 	case store.Anything:
 		b.tasks.Add(1)

@@ -113,7 +113,7 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 		return
 	}
 	log.WarnContext(ctx, "failed to prepare a task", "again", after)
-	h.takeBack(ctx, t, reason, after)
+	h.putBack(ctx, t, reason, after)
 }
 
 // noRight puts a task back into the queue for which our account lacks a right. It is tried again
@@ -124,7 +124,11 @@ func (h *HandOut) noRight(ctx context.Context, t task.Task, lacking *assignment.
 	var said []store.Action
 	if lacking.MayComment {
 		in := h.options.Language.Of(t.Title)
-		text := notice.Notice{Reason: lacking.Reason, Detail: messages.Fix(in, lacking.Reason)}.Waits(in)
+		waits := notice.Notice{Reason: lacking.Reason, Detail: messages.Fix(in, lacking.Reason)}
+		text := waits.Waits(in)
+		if h.begun(ctx, t) {
+			text = waits.WaitsAgain(in)
+		}
 		what := fmt.Sprintf("right/%s/%s/%d", t.ID, lacking.Reason, t.FirstGeneration)
 		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: what}, outbox.Comment{Text: text})
 		if err == nil { // a text can always be written
@@ -132,6 +136,16 @@ func (h *HandOut) noRight(ctx context.Context, t task.Task, lacking *assignment.
 		}
 	}
 	h.putBack(ctx, t, lacking.Reason, after, said...)
+}
+
+// begun reports whether a run has worked on the task since it was assigned. If that cannot be
+// read, it has not.
+func (h *HandOut) begun(ctx context.Context, t task.Task) bool {
+	last, found, err := store.Optional(h.options.Events.LastFrom(ctx, t.ID, task.FromAgent))
+	if err != nil {
+		h.options.Log.WarnContext(ctx, "failed to read whether a task has begun", "task", t.ID, "error", err)
+	}
+	return err == nil && found && last.Generation >= t.FirstGeneration
 }
 
 // laterEachTime is how long a task waits that was put back so many times in a row: longer each
@@ -263,13 +277,8 @@ func (h *HandOut) notNeeded(ctx context.Context, t task.Task, over *assignment.N
 	}
 }
 
-// takeBack puts a task back into the queue that its agent did not get. If that
-// fails, the lease runs out.
-func (h *HandOut) takeBack(ctx context.Context, t task.Task, reason task.Reason, after time.Duration) {
-	h.putBack(ctx, t, reason, after)
-}
-
-// putBack puts a task back with something to say.
+// putBack puts a task back into the queue that its agent did not get, with what there is to
+// say. If that fails, the lease runs out.
 func (h *HandOut) putBack(ctx context.Context, t task.Task, reason task.Reason, after time.Duration, said ...store.Action) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()

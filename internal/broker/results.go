@@ -65,7 +65,7 @@ func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.T
 				KeptUntil: r.options.Status.keptUntil(result.Kept),
 			}
 			if decided.trigger == task.Lost {
-				change.ReadyAt = r.options.Now().Add(laterEachAttempt(t.Attempts))
+				change.ReadyAt = r.options.Now().Add(pauseAfter(decided.reason, t.Attempts))
 				change.Effects = sayWhyItWaits(change.Effects, in)
 			}
 			return change, nil
@@ -241,9 +241,13 @@ func (r *Runs) countAttempt(t task.Task, decided decision) decision {
 	return decided
 }
 
-// laterEachAttempt is how long a task waits that was handed back after so many attempts: what
-// registries and providers refuse, they often refuse for an hour.
-func laterEachAttempt(attempts int) time.Duration {
+// pauseAfter is how long a task waits that was handed back after so many attempts: what
+// registries and providers refuse, they often refuse for an hour. A disk on which there was
+// too little room may have more soon, and another agent may have more now.
+func pauseAfter(reason task.Reason, attempts int) time.Duration {
+	if reason == task.ReasonTooLittleSpace {
+		return laterEachTime(max(attempts, 1), laterAgain)
+	}
 	return min(time.Hour, laterAgain<<(2*min(max(attempts-1, 0), 4)))
 }
 

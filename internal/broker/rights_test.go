@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/outbox"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -80,6 +81,33 @@ func TestTaskWaitsForARightOfTheBot(t *testing.T) {
 				t.Errorf("it was given as %+v", is)
 			}
 		})
+	}
+}
+
+// What is said on the item of a task that waits for a right of the bot tells one that has worked
+// before from one that has not.
+func TestWhatIsSaidWhenARightIsMissing(t *testing.T) {
+	t.Parallel()
+	for worked, want := range map[bool]string{false: "The work has not begun:", true: "The work does not go on:"} {
+		o := newOffice(t)
+		o.forge.SetLacks(team, forge.Rights{Push: true})
+		key := o.issue("Fix the gate")
+		o.look(key)
+		waiting := o.task(key, task.Development)
+		if worked {
+			_, err := o.store.Append(t.Context(), []task.Event{{Task: waiting.ID, Generation: waiting.Generation, Source: task.FromAgent, Sequence: 1, Kind: task.Planned, Data: []byte(`{}`)}})
+			o.check(err)
+		}
+		h, _ := handsOut(t, o.store, func(options *broker.HandOutOptions) {
+			options.Prepare, options.Now = preparer(o, new(seeds)).Prepare, o.now
+		})
+		ask(t, h, "a")
+		o.await(waiting.ID, func(is task.Task) bool { return is.State == task.Queued && is.Reason == task.ReasonNoPushRight })
+		pending, err := o.store.PendingActions(t.Context(), key)
+		o.check(err)
+		if !slices.ContainsFunc(pending, func(action store.Action) bool { return strings.Contains(string(action.Payload), want) }) {
+			t.Errorf("nothing that is to be written says %q: %+v", want, pending)
+		}
 	}
 }
 

@@ -254,6 +254,12 @@ func (w *Watcher) Look(ctx context.Context, t task.Task) error {
 	return errors.Join(w.options.Wanted(ctx, t.Key, age), w.readComments(ctx, t, age))
 }
 
+// LookNow is Look at the item as it is now, whenever it was last read.
+func (w *Watcher) LookNow(ctx context.Context, t task.Task) error {
+	w.options.Snapshots.Changed(t.Key)
+	return w.Look(ctx, t)
+}
+
 // readComments looks for what people said on the item of a task.
 func (w *Watcher) readComments(ctx context.Context, t task.Task, age time.Duration) error {
 	seen, err := w.options.Snapshots.Get(ctx, t.Key, age)
@@ -270,9 +276,20 @@ func (w *Watcher) readComments(ctx context.Context, t task.Task, age time.Durati
 		return nil
 	}
 	answered, err := w.options.Comments.Answered(ctx, t)
-	inVain := w.options.AnswerWithin > 0 && w.options.Now().Sub(t.UpdatedAt) >= w.options.AnswerWithin
-	if err != nil || !answered && !inVain {
+	if err != nil {
 		return err
+	}
+	if !answered {
+		if inVain := w.options.AnswerWithin > 0 && w.options.Now().Sub(t.UpdatedAt) >= w.options.AnswerWithin; !inVain {
+			return nil
+		}
+		// It goes on without an answer. What was read may be older than one that is there.
+		if seen, err = w.options.Snapshots.Get(ctx, t.Key, 0); err != nil {
+			return err
+		}
+		if err := w.options.Comments.Update(ctx, t, seen); err != nil {
+			return err
+		}
 	}
 	return w.options.Answered(ctx, t)
 }

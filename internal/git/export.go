@@ -9,23 +9,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// Refs is what a repository has besides its objects.
-type Refs struct {
-	Format   string            `json:"format"`             // of the hashes: sha1 or sha256
-	Objects  map[string]string `json:"refs"`               // hash by name
-	Symbolic map[string]string `json:"symbolic,omitempty"` // names by names, HEAD among them
-	Shallow  []string          `json:"shallow,omitempty"`  // commits whose parents are not there
-}
-
-// head is the one ref that is not below refs/.
-const head = "HEAD"
 
 // Export writes a pack with everything that the refs of a bare repository lead to whose names
 // begin in one of the given ways, and returns these refs, as they were at one moment. Others may
@@ -43,12 +31,6 @@ func (p *Program) Export(ctx context.Context, dir string, places []string, pack 
 	return refs, err
 }
 
-// tips are the hashes of all refs, one to a line.
-func (r Refs) tips() string {
-	tips := slices.Compact(slices.Sorted(maps.Values(r.Objects)))
-	return strings.Join(tips, "\n") + "\n"
-}
-
 func (p *Program) refs(ctx context.Context, dir string, places []string) (Refs, error) {
 	refs := Refs{Objects: map[string]string{}, Symbolic: map[string]string{}}
 	format, err := p.Run(ctx, Command{Dir: dir, Args: []string{"rev-parse", "--show-object-format"}})
@@ -63,21 +45,24 @@ func (p *Program) refs(ctx context.Context, dir string, places []string) (Refs, 
 	}
 	refs.Shallow = strings.Fields(string(shallow))
 	if target, err := p.Run(ctx, Command{Dir: dir, Args: []string{"symbolic-ref", "--quiet", head}}); err == nil { // else it is none
-		refs.Symbolic[head] = strings.TrimSpace(target)
+		refs.Symbolic[head] = strings.TrimSuffix(target, "\n")
 	}
-	listed, err := p.Run(ctx, Command{Dir: dir, Args: append([]string{"for-each-ref", "--format=%(objectname) %(refname) %(symref)"}, places...)})
+	listed, err := p.Run(ctx, Command{Dir: dir, Args: append([]string{"for-each-ref", "--format=" + RefFormat}, places...)})
 	if err != nil {
 		return refs, err
 	}
 	for line := range strings.Lines(listed) {
-		switch fields := strings.Fields(line); len(fields) {
-		case 3:
-			refs.Symbolic[fields[1]] = fields[2]
-		case 2:
-			refs.Objects[fields[1]] = fields[0]
+		ref, err := ParseRef(line)
+		if err != nil {
+			return refs, err
+		}
+		if ref.Target != "" {
+			refs.Symbolic[ref.Name] = ref.Target
+		} else {
+			refs.Objects[ref.Name] = ref.Hash
 		}
 	}
-	return refs, nil
+	return refs, refs.Check()
 }
 
 // Init makes an empty bare repository.
@@ -124,32 +109,4 @@ func (p *Program) importObjects(ctx context.Context, dir string, refs Refs, pack
 	}
 	_, err := p.Run(ctx, Command{Dir: dir, Args: []string{"update-ref", "--stdin"}, Input: strings.NewReader(made.String())})
 	return err
-}
-
-var (
-	refName  = regexp.MustCompile(`^refs/[^\x00-\x20\x7f]+$`)
-	hashName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-)
-
-// Check refuses what is not refs of a repository. Whether git takes the names, git says.
-func (r Refs) Check() error {
-	if r.Format != "sha1" && r.Format != "sha256" {
-		return task.Errorf(task.Invalid, "%q is no format of hashes", r.Format)
-	}
-	for name, hash := range r.Objects {
-		if !refName.MatchString(name) || !hashName.MatchString(hash) {
-			return task.Errorf(task.Invalid, "%q at %q is no ref", name, hash)
-		}
-	}
-	for name, target := range r.Symbolic {
-		if name != head && !refName.MatchString(name) || !refName.MatchString(target) {
-			return task.Errorf(task.Invalid, "%q for %q is no ref", name, target)
-		}
-	}
-	for _, hash := range r.Shallow {
-		if !hashName.MatchString(hash) {
-			return task.Errorf(task.Invalid, "%q is no commit", hash)
-		}
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -154,5 +155,71 @@ func TestExportOddRepositories(t *testing.T) {
 	}
 	if is := run(back, "log", "--format=%s", "main"); is != "second" {
 		t.Errorf("its history is %q", is)
+	}
+}
+
+// Names may have spaces that are not ASCII, and bytes that are not UTF-8. They come back as they were.
+func TestExportOddNames(t *testing.T) {
+	t.Parallel()
+	program, err := git.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := filepath.Join(t.TempDir(), "from.git"), filepath.Join(t.TempDir(), "to.git")
+	for _, dir := range []string{from, to} {
+		if err := program.Init(t.Context(), dir, "sha1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program.Settings = []string{"user.name=A", "user.email=a@example.com"}
+	tree, err := program.Run(t.Context(), git.Command{Dir: from, Args: []string{"write-tree"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit, err := program.Run(t.Context(), git.Command{Dir: from, Args: []string{"commit-tree", "-m", "one", strings.TrimSpace(tree)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit = strings.TrimSpace(commit)
+	want := git.Refs{Format: "sha1", Objects: map[string]string{}, Symbolic: map[string]string{"HEAD": "refs/heads/\u00a0main\u3000", "refs/heads/by\u3000name": "refs/heads/\u6a5f\u80fd\u3000\u8ffd\u52a0"}}
+	for _, name := range []string{"\u6a5f\u80fd\u3000\u8ffd\u52a0", "\u00a0main\u3000", "a\u0085b", "latin-\xe9"} {
+		want.Objects["refs/heads/"+name] = commit
+	}
+	made := strings.Builder{}
+	for name := range want.Objects {
+		made.WriteString("create " + name + " " + commit + "\n")
+	}
+	if _, err := program.Run(t.Context(), git.Command{Dir: from, Args: []string{"update-ref", "--stdin"}, Input: strings.NewReader(made.String())}); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range want.Symbolic {
+		if _, err := program.Run(t.Context(), git.Command{Dir: from, Args: []string{"symbolic-ref", name, target}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var pack bytes.Buffer
+	refs, err := program.Export(t.Context(), from, []string{"refs/"}, &pack)
+	if err != nil || !cmp.Equal(refs, want, cmpopts.EquateEmpty()) {
+		t.Fatalf("exported: %s, %v", cmp.Diff(want, refs, cmpopts.EquateEmpty()), err)
+	}
+	read, err := git.ParseRefs(refs.Text())
+	if err != nil || !cmp.Equal(read, want, cmpopts.EquateEmpty()) {
+		t.Fatalf("read: %s, %v", cmp.Diff(want, read, cmpopts.EquateEmpty()), err)
+	}
+	if err := program.Import(t.Context(), to, read, &pack); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := program.Export(t.Context(), to, []string{"refs/"}, &bytes.Buffer{}); err != nil || !cmp.Equal(again, want, cmpopts.EquateEmpty()) {
+		t.Errorf("it comes back as %s, %v", cmp.Diff(want, again, cmpopts.EquateEmpty()), err)
+	}
+}
+
+// Whatever is not what Text writes is refused.
+func TestParseRefsRefuses(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "{}", "format sha1 x\n", "format sha1\nref x refs/heads/a\n", "format sha1\nsymref refs/heads/a --delete\n", "format sha1\nshallow x\n", "format sha1\n\n"} {
+		if _, err := git.ParseRefs([]byte(text)); task.CodeOf(err) != task.Invalid {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package items
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -70,11 +71,15 @@ func (f *Feed) Publish(change Change) {
 // Follow publishes what happens on the board, on any server, until stop is called.
 func (f *Feed) Follow(notices store.Notices) (stop func()) {
 	return notices.Listen(func(notice store.Notice) {
-		if notice.Topic != store.BoardChanged {
-			return
-		}
-		if key, err := task.ParseKey(notice.Subject); err == nil {
-			f.Publish(Change{Repository: key.Repo(), Items: []task.Key{key}})
+		switch notice.Topic {
+		case store.BoardChanged:
+			if key, err := task.ParseKey(notice.Subject); err == nil {
+				f.Publish(Change{Repository: key.Repo(), Items: []task.Key{key}})
+			}
+		case store.BoardChecked:
+			if repository, commit, found := strings.Cut(notice.Subject, " "); found {
+				f.Publish(Change{Repository: task.Repository{Forge: task.Board, Name: repository}, Checked: commit})
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package items_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -74,6 +75,11 @@ func testFeed(t *testing.T) {
 	want("a notice that cannot be read", "one", "two", "three")
 	board.notify(store.BoardChanged, key.String())
 	want("a notice of the board", "one", "two", "three", "four")
+	board.notify(store.BoardChecked, "team/app c1")
+	checked := items.Change{Repository: task.Repository{Forge: task.Board, Name: "team/app"}, Checked: "c1"}
+	if last := told[len(told)-1]; !reflect.DeepEqual(last, checked) {
+		t.Errorf("a notice of checks on the board: %+v", last)
+	}
 
 	pass(time.Minute) // forges keep seconds
 	d.AddComment(key, "alice", "five")

@@ -49,6 +49,12 @@ type Election struct {
 	running lifecycle.Group
 }
 
+// Take makes somebody who is no server the leader for a few seconds, so that no server is, and reports
+// whether it did: it does not while a server leads, or one has ended a few seconds ago without a word.
+func Take(ctx context.Context, elections store.Elections, who string) (bool, error) {
+	return elections.Lead(ctx, background, who, lasting)
+}
+
 // Start begins to take part. It does not end with the context, whose values are kept, but
 // with Stop.
 func (e *Election) Start(ctx context.Context) { e.running.Start(ctx, e.run) }

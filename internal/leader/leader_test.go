@@ -55,6 +55,30 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// Somebody else leads while no server does, and not while one does.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.Store) {
+		database := open()
+		var begun sync.Once
+		works := make(chan struct{})
+		server := &leader.Election{Elections: database, Server: "a", Log: slog.New(slog.DiscardHandler), Jobs: []leader.Job{
+			{Name: "work", Every: time.Hour, Do: func(context.Context) error { begun.Do(func() { close(works) }); return nil }},
+		}}
+		server.Start(t.Context())
+		<-works
+		if taken, err := leader.Take(t.Context(), database, "somebody"); err != nil || taken {
+			t.Errorf("while a server leads: %v, %v", taken, err)
+		}
+		server.Stop(t.Context())
+		for range 2 {
+			if taken, err := leader.Take(t.Context(), database, "somebody"); err != nil || !taken {
+				t.Errorf("after the server has stopped: %v, %v", taken, err)
+			}
+		}
+	})
+}
+
 // One server of several does the background work. When it stops another does, and
 // when it dies without a word too, within seconds.
 func TestOneServerLeads(t *testing.T) {

@@ -394,7 +394,7 @@ func (m *Mirrors) commit(ctx context.Context, dir, ref string) (string, error) {
 		return "", internal(err, "cannot read the mirror")
 	}
 	for line := range strings.Lines(output) {
-		if hash, name, _ := strings.Cut(strings.TrimSpace(line), " "); name == ref {
+		if hash, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); name == ref {
 			return hash, nil
 		}
 	}

@@ -112,7 +112,7 @@ func (g *gate) listen() (push asked, whole bool, err error) {
 			push.objects = objects
 			continue
 		}
-		fields := strings.Fields(line)
+		fields := strings.Split(line, " ") // names may have other spaces
 		if len(fields) != 3 || !mayMove(fields[2]) || len(push.moves) == maxMoves {
 			err = task.Errorf(task.Forbidden, "a push wants to move %q", line)
 			continue

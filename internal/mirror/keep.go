@@ -59,8 +59,8 @@ func (p place) space() string { return "refs/namespaces/" + string(p.id) + "/" }
 type turn struct {
 	lifecycle.Mutex
 	users int // who hold it or wait for it
-	// taken is up to where what was kept of the task was taken in. It spares work,
-	// and nothing depends on it.
+	// taken is up to where what was kept of the task was taken in: the objects up to there
+	// are in the mirror.
 	taken int64
 }
 
@@ -126,6 +126,9 @@ func (m *Mirrors) upToDate(ctx context.Context, p place, t *turn) (newest store.
 	if has, err = m.state(ctx, p); err != nil {
 		return newest, has, err
 	}
+	if len(has.refs) == 0 {
+		t.taken = 0 // the mirror may have been removed since
+	}
 	if !has.is(newest) {
 		if err := m.takeIn(ctx, p, t.taken); err != nil {
 			return newest, has, err
@@ -142,18 +145,20 @@ func (m *Mirrors) upToDate(ctx context.Context, p place, t *turn) (newest store.
 // state reads what the task has.
 func (m *Mirrors) state(ctx context.Context, p place) (state, error) {
 	output, err := m.git.run(ctx, command{dir: p.dir, args: []string{
-		"for-each-ref", "--format=%(objectname) %(refname) %(symref)", p.space(), publishedRef(p.id, ""), seededRef(p.id, ""), madeRef(p.id, ""),
+		"for-each-ref", "--format=" + program.RefFormat, p.space(), publishedRef(p.id, ""), seededRef(p.id, ""), madeRef(p.id, ""),
 	}})
 	if err != nil {
 		return state{}, internal(err, "cannot read the mirror")
 	}
 	has := state{refs: map[string]string{}}
 	for line := range strings.Lines(output) {
-		switch fields := strings.Fields(line); {
-		case len(fields) == 3 && fields[1] == p.space()+"HEAD":
-			has.head = fields[2]
-		case len(fields) == 2:
-			has.refs[fields[1]] = fields[0]
+		switch ref, err := program.ParseRef(line); {
+		case err != nil:
+			return state{}, err
+		case ref.Target == "":
+			has.refs[ref.Name] = ref.Hash
+		case ref.Name == p.space()+"HEAD":
+			has.head = ref.Target
 		}
 	}
 	return has, nil

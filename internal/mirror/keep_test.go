@@ -31,7 +31,15 @@ type servers struct {
 // keeper is the database, which can fail.
 type keeper struct {
 	store.Store
-	down atomic.Bool
+	down  atomic.Bool
+	asked atomic.Pointer[func()] // is called before the newest refs are read; nil for nothing
+}
+
+func (k *keeper) NewestRefs(ctx context.Context, id task.ID) (store.KeptRefs, error) {
+	if asked := k.asked.Load(); asked != nil {
+		(*asked)()
+	}
+	return k.Store.NewestRefs(ctx, id)
 }
 
 func (k *keeper) KeepRefs(ctx context.Context, refs store.KeptRefs, after int64) (int64, error) {
@@ -98,6 +106,43 @@ func (s *servers) address(at *site) string { return at.address(s.task.ID, "token
 func (s *servers) refs(t *testing.T, at *site) string {
 	t.Helper()
 	return run(t, "", "ls-remote", s.address(at))
+}
+
+// A branch whose name has a space that is not ASCII is there through every server too.
+func TestAnotherServerHasBranchesWithWideSpaces(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, nil)
+	s.seed(t, s.one)
+	work := t.TempDir()
+	run(t, "", "clone", "--quiet", s.address(s.one), work)
+	tip := commit(t, work, "b.txt")
+	const branch = "refs/heads/\u6a5f\u80fd\u3000\u8ffd\u52a0"
+	run(t, work, "push", "--quiet", s.address(s.one), "HEAD:"+branch)
+	if one, two := s.refs(t, s.one), s.refs(t, s.two); one != two || !strings.Contains(one, tip+"\t"+branch) {
+		t.Errorf("one server has\n%s\nand the other\n%s", one, two)
+	}
+}
+
+// A mirror that a task begins to use at this moment is not removed.
+func TestMirrorThatIsInUseStays(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, nil)
+	asked := 0
+	forget := func() {
+		asked++
+		if gone, err := s.one.Forget(t.Context(), repository, time.Now().Add(time.Hour)); err != nil || gone {
+			t.Errorf("while the task is prepared, gone is %v, %v", gone, err)
+		}
+	}
+	s.keep.asked.Store(&forget)
+	s.seed(t, s.one)
+	s.keep.asked.Store(nil)
+	if asked == 0 {
+		t.Error("nothing was tried, so this test shows nothing")
+	}
+	if got := s.refs(t, s.one); !strings.Contains(got, "refs/heads/main") {
+		t.Errorf("the task has %s", got)
+	}
 }
 
 // What a task has pushed through one server is there through another that has

@@ -46,25 +46,36 @@ const (
 
 // Repositories lists the repositories that there are mirrors of, by name.
 func (m *Mirrors) Repositories() ([]task.Repository, error) {
-	dirs, err := filepath.Glob(filepath.Join(m.options.Root, "*", "*.git"))
+	var all []task.Repository
+	paths, err := List(m.options.Root)
+	for _, path := range paths {
+		r, _ := repositoryAt(path)
+		all = append(all, r)
+	}
+	return all, err
+}
+
+// List lists where mirrors are below a root, by name. Folders that no mirror would be in are not
+// among them.
+func List(root string) (paths []string, err error) {
+	names, err := fs.Glob(os.DirFS(root), "*/*.git")
 	if err != nil {
 		return nil, err
 	}
-	var all []task.Repository
-	for _, dir := range slices.Sorted(slices.Values(dirs)) {
-		r, is := repositoryAt(dir)
-		if !is || m.dir(r) != dir {
-			continue // nothing of ours
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		path := filepath.FromSlash(name)
+		if _, is := repositoryAt(path); is {
+			paths = append(paths, path)
 		}
-		all = append(all, r)
 	}
-	return all, nil
+	return paths, nil
 }
 
-// repositoryAt is the repository whose mirror is in the folder, if there is one.
-func repositoryAt(dir string) (task.Repository, bool) {
-	name, err := url.PathUnescape(strings.TrimSuffix(filepath.Base(dir), ".git"))
-	return task.Repository{Forge: task.Forge(filepath.Base(filepath.Dir(dir))), Name: name}, err == nil
+// repositoryAt is the repository whose mirror is at a path below the root, if that is where one is.
+func repositoryAt(path string) (r task.Repository, is bool) {
+	name, err := url.PathUnescape(strings.TrimSuffix(filepath.Base(path), ".git"))
+	r = task.Repository{Forge: task.Forge(filepath.Base(filepath.Dir(path))), Name: name}
+	return r, err == nil && pathOf(r) == path && check(r) == nil
 }
 
 // TaskRefs are the places of refs that are named after tasks. What they lead to may be nowhere
@@ -76,7 +87,7 @@ var TaskRefs = []string{"refs/namespaces/", "refs/published/", "refs/seeded/", "
 // it is needed.
 func (m *Mirrors) Restore(ctx context.Context, path string, refs program.Refs, pack io.Reader) error {
 	r, is := repositoryAt(path)
-	if !is || m.dir(r) != filepath.Join(m.options.Root, path) {
+	if !is {
 		return task.Errorf(task.Invalid, "%q is not where a mirror is", path)
 	}
 	dir, err := m.ensure(ctx, r)
@@ -95,6 +106,10 @@ func (m *Mirrors) Tasks(ctx context.Context, r task.Repository) ([]task.ID, erro
 	if err != nil {
 		return nil, err
 	}
+	return m.tasksIn(ctx, dir)
+}
+
+func (m *Mirrors) tasksIn(ctx context.Context, dir string) ([]task.ID, error) {
 	output, err := m.git.run(ctx, command{dir: dir, args: append([]string{"for-each-ref", "--format=%(refname)"}, TaskRefs...)})
 	if err != nil {
 		return nil, internal(err, "cannot read the mirror")
@@ -302,14 +317,25 @@ func (m *Mirrors) Forget(ctx context.Context, r task.Repository, before time.Tim
 	return true, os.RemoveAll(going) // nobody waits for it
 }
 
+// Unused reports whether the mirror of a repository was not fetched since the moment.
+func (m *Mirrors) Unused(r task.Repository, before time.Time) (bool, error) {
+	used, err := touched(filepath.Join(m.dir(r), usedFile))
+	return err == nil && !used.IsZero() && used.Before(before), err
+}
+
 // moveAway moves the mirror to where it is removed from, and returns that place, or "" if the
-// mirror stays. Nothing is fetched into it meanwhile.
+// mirror stays. Nothing is fetched into it meanwhile, and nobody uses it: a task that begins then is
+// given a new mirror.
 func (m *Mirrors) moveAway(ctx context.Context, r task.Repository, before time.Time) (going string, err error) {
 	e := m.entry(r)
 	if err := e.fetching.Lock(ctx); err != nil {
 		return "", err
 	}
 	defer e.fetching.Unlock()
+	if !e.using.TryLock() {
+		return "", nil
+	}
+	defer e.using.Unlock()
 	dir, err := m.ensure(ctx, r)
 	if err != nil {
 		return "", err
@@ -321,13 +347,12 @@ func (m *Mirrors) moveAway(ctx context.Context, r task.Repository, before time.T
 	if used.IsZero() { // an earlier version has made it
 		return "", touch(filepath.Join(dir, usedFile))
 	}
-	ids, err := m.Tasks(ctx, r)
+	ids, err := m.tasksIn(ctx, dir)
 	if err != nil || len(ids) > 0 || !used.Before(before) {
 		return "", err
 	}
 	e.made.Lock()
 	defer e.made.Unlock()
-	// A task that begins at this moment is prepared again.
 	going = filepath.Join(filepath.Dir(dir), fmt.Sprintf("%s%d", goingPrefix, time.Now().UnixNano()))
 	if err := os.Rename(dir, going); err != nil {
 		return "", task.Wrap(task.DataDir, err, "cannot remove the mirror of "+r.String())

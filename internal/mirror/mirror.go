@@ -200,7 +200,18 @@ func (m *Mirrors) entry(r task.Repository) *entry {
 
 // dir is where the mirror of a repository is.
 func (m *Mirrors) dir(r task.Repository) string {
-	return filepath.Join(m.options.Root, string(r.Forge), url.PathEscape(r.Name)+".git")
+	return filepath.Join(m.options.Root, pathOf(r))
+}
+
+// pathOf is where the mirror of a repository is below the root.
+func pathOf(r task.Repository) string {
+	return filepath.Join(string(r.Forge), url.PathEscape(r.Name)+".git")
+}
+
+// check refuses what cannot be a repository.
+func check(r task.Repository) error {
+	key := task.Key{Forge: r.Forge, Repository: r.Name, Kind: task.Issue, Number: 1}
+	return key.Validate()
 }
 
 // settings are written into each mirror.
@@ -216,8 +227,7 @@ var settings = [][2]string{
 // ensure makes the mirror, empty, if there is none, and sees to it that one that
 // was left in the middle of something can be used.
 func (m *Mirrors) ensure(ctx context.Context, r task.Repository) (string, error) {
-	key := task.Key{Forge: r.Forge, Repository: r.Name, Kind: task.Issue, Number: 1}
-	if err := key.Validate(); err != nil {
+	if err := check(r); err != nil {
 		return "", err
 	}
 	dir := m.dir(r)
@@ -281,11 +291,22 @@ func removeLeftovers(dir string) error {
 			return fs.SkipDir
 		case entry.IsDir() && len(name) == 2 && filepath.Base(filepath.Dir(path)) == "objects":
 			return fs.SkipDir // loose objects: there are many, and no locks
-		case !entry.IsDir() && (strings.HasSuffix(name, ".lock") || unfinished(name)):
+		case !entry.IsDir() && (strings.HasSuffix(name, ".lock") || unfinished(name) || leftKeep(path)):
 			return os.Remove(path) //nolint:gosec // nobody else writes there
 		}
 		return nil
 	})
+}
+
+// leftKeep reports whether a file keeps a pack from being packed for a fetch that was killed. Fetches remove
+// it when they end. We have such files for packs with the times of objects only, see removeCruft.
+func leftKeep(path string) bool {
+	pack, is := strings.CutSuffix(path, ".keep")
+	if !is || filepath.Base(filepath.Dir(path)) != "pack" {
+		return false
+	}
+	_, err := os.Lstat(pack + ".mtimes")
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // begin counts something that is being done and that cancel ends, unless the

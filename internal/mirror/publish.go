@@ -172,7 +172,7 @@ func (m *Mirrors) base(ctx context.Context, at place) (string, error) {
 	if err != nil {
 		return "", internal(err, "cannot read the namespace of the task")
 	}
-	return strings.TrimPrefix(strings.TrimSpace(head), at.space()+"refs/heads/"), nil
+	return strings.TrimPrefix(strings.TrimSuffix(head, "\n"), at.space()+"refs/heads/"), nil
 }
 
 // remoteBranch asks the forge which commit a branch has; "" if there is none.
@@ -183,7 +183,7 @@ func (m *Mirrors) remoteBranch(ctx context.Context, remote forge.Remote, branch 
 		return "", coded(err, "cannot ask the forge for the branch "+branch)
 	}
 	for line := range strings.Lines(output) {
-		if hash, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == ref {
+		if hash, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); name == ref {
 			return hash, nil
 		}
 	}

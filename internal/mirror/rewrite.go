@@ -84,7 +84,7 @@ func (m *Mirrors) pushedAs(ctx context.Context, at place) (map[string]string, er
 	}
 	all := map[string]string{}
 	for line := range strings.Lines(output) {
-		made, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		made, ref, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		all[made] = strings.TrimPrefix(ref, madeRef(at.id, ""))
 	}
 	return all, nil

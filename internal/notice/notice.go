@@ -90,6 +90,10 @@ func (n Notice) Unable(in task.Language) string {
 // Waits says for what reason the work has not begun yet, and what can be done about it.
 func (n Notice) Waits(in task.Language) string { return n.paragraphs(in, "notice.waits") }
 
+// WaitsAgain says for what reason the work that had begun does not go on, and what can be done
+// about it.
+func (n Notice) WaitsAgain(in task.Language) string { return n.paragraphs(in, "notice.waits_again") }
+
 // TriedLater says for what reason the work waits, and what can be done about it.
 func (n Notice) TriedLater(in task.Language) string { return n.paragraphs(in, "notice.tried_later") }
 

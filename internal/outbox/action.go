@@ -206,9 +206,12 @@ type ResolveThread struct {
 
 // MergePull merges the pull request, unless it has another head by now. What spoke for it
 // may not any more when the forge was away for long: it is refused after Until, unless zero.
+// It is also refused when a review requests changes that is not among Requests: those were
+// known when it was decided to merge.
 type MergePull struct {
-	Head  string    `json:"head"`
-	Until time.Time `json:"until,omitzero"`
+	Head     string    `json:"head"`
+	Until    time.Time `json:"until,omitzero"`
+	Requests []string  `json:"requests,omitempty"` // ids of reviews
 }
 
 // React adds a reaction to the item or, if Comment is set, to a comment.

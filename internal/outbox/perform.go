@@ -70,6 +70,10 @@ func as[P Payload](perform func(ctx context.Context, d delivery, p P) (any, erro
 // errExpired is the error of a write that could not be made in time.
 var errExpired = task.Errorf(task.Conflict, "the forge did not take it in time")
 
+// errChangesRequested is the error of a merge when somebody has requested changes since it was
+// decided to merge.
+var errChangesRequested = task.Errorf(task.Conflict, "a review requests changes that was not there when the merge was decided")
+
 // performers has one performer for each kind of action.
 var performers = func() map[string]performer {
 	all := map[string]performer{}
@@ -97,12 +101,7 @@ var performers = func() map[string]performer {
 		return Written{comment.ID}, err
 	}))
 	add(as(performResolveThread))
-	add(as(func(ctx context.Context, d delivery, p MergePull) (any, error) {
-		if !p.Until.IsZero() && d.sender.options.Now().After(p.Until) {
-			return nil, errExpired
-		}
-		return nil, d.on.MergePull(ctx, d.Item, p.Head)
-	}))
+	add(as(performMergePull))
 	add(as(func(ctx context.Context, d delivery, p React) (any, error) {
 		return nil, d.on.React(ctx, forge.Target{Key: d.Item, Comment: p.Comment}, p.Reaction)
 	}))
@@ -190,6 +189,22 @@ func performReviewAnswered(ctx context.Context, d delivery, p ReviewAnswered) (a
 		}
 	}
 	return Answered{}, d.on.RemoveLabel(ctx, d.Item, p.Label)
+}
+
+func performMergePull(ctx context.Context, d delivery, p MergePull) (any, error) {
+	if !p.Until.IsZero() && d.sender.options.Now().After(p.Until) {
+		return nil, errExpired
+	}
+	reviews, err := d.on.Reviews(ctx, d.Item)
+	if err != nil {
+		return nil, err
+	}
+	for _, review := range forge.OpenRequests(reviews) {
+		if !slices.Contains(p.Requests, review.ID) {
+			return nil, errChangesRequested
+		}
+	}
+	return nil, d.on.MergePull(ctx, d.Item, p.Head)
 }
 
 func performResolveThread(ctx context.Context, d delivery, p ResolveThread) (any, error) {

@@ -439,7 +439,7 @@ func (s *Sender) judge(action store.Action, err error) outcome {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return again
 	}
-	if errors.Is(err, errExpired) {
+	if errors.Is(err, errExpired) || errors.Is(err, errChangesRequested) { // it is decided anew
 		return outcome{status: store.Refused, reason: task.ReasonExpired}
 	}
 	switch code := task.CodeOf(err); code {

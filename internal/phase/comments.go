@@ -97,9 +97,26 @@ func (t *chat) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// waiting are the comments that were not taken up yet.
+// waiting are the comments that were not taken up yet. The first look of a run that goes on
+// asks the server: the answer that it goes on for may not have been received yet.
 func (r *run) waiting(ctx context.Context) ([]task.CommentEntry, error) {
-	comments, err := r.Forge.Comments(ctx, r.state.position)
+	if r.firstLook {
+		return r.waitingNow(ctx)
+	}
+	return r.untaken(r.Forge.Comments(ctx, r.state.position))
+}
+
+// waitingNow is waiting, of all that the server has by now.
+func (r *run) waitingNow(ctx context.Context) ([]task.CommentEntry, error) {
+	comments, err := r.untaken(r.Forge.LatestComments(ctx, r.state.position))
+	if err == nil {
+		r.firstLook = false
+	}
+	return comments, err
+}
+
+// untaken are those of the comments that were not taken up yet.
+func (r *run) untaken(comments []task.CommentEntry, err error) ([]task.CommentEntry, error) {
 	return slices.DeleteFunc(comments, func(c task.CommentEntry) bool { return c.Position <= r.state.position }), err
 }
 

@@ -130,7 +130,7 @@ func (r *run) lastComments(ctx context.Context) (bool, error) {
 	var waiting []task.CommentEntry
 	var err error
 	for range lastLooks { // there is no next look that could find what this one does not
-		if waiting, err = r.waiting(ctx); err == nil {
+		if waiting, err = r.waitingNow(ctx); err == nil {
 			break
 		}
 	}

@@ -124,7 +124,7 @@ func (r *run) asksNothing(ctx context.Context) bool {
 	if strings.TrimSpace(strings.Join(said, "")) != "" || len(r.state.newComments) > 0 {
 		return false
 	}
-	comments, err := r.Forge.Comments(ctx, r.state.position)
+	comments, err := r.waiting(ctx)
 	return err == nil && !slices.ContainsFunc(comments, func(c task.CommentEntry) bool { return c.Refused == "" })
 }
 

@@ -123,6 +123,8 @@ type Forge interface {
 	// changes nothing. The position of the last one is that of the last change that was
 	// received, also if that change took back what nobody has taken up.
 	Comments(ctx context.Context, after int64) ([]task.CommentEntry, error)
+	// LatestComments is Comments after what the server has by now was received.
+	LatestComments(ctx context.Context, after int64) ([]task.CommentEntry, error)
 	// References returns the other items that the text of the task's own item
 	// names, as far as they can be read. Whoever keeps the items decides which
 	// those are.

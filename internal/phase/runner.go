@@ -166,7 +166,7 @@ func NewRunner(options Options) (*Runner, error) {
 // reached. The run can then be carried on later. The outcome has in any case what
 // was kept.
 func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
-	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0, wentBackAt: -1}
+	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0, firstLook: len(job.Work.Past) > 0, wentBackAt: -1}
 	if this.Redactor != nil {
 		this.Forge = redactingForge{job.Forge, this.Redactor}
 	}
@@ -189,8 +189,10 @@ type run struct {
 	Options
 	Job
 	language task.Language
-	resumed  bool  // the model was not told yet that the run goes on
-	savedAt  int64 // the step of the last save at a checkpoint
+	resumed  bool // the model was not told yet that the run goes on
+	// firstLook says that the run goes on, and has not looked for comments yet.
+	firstLook bool
+	savedAt   int64 // the step of the last save at a checkpoint
 	// wentBackAt is the position of the comments at which execution went on for newer
 	// ones the last time; -1 if it has not.
 	wentBackAt int64

@@ -139,8 +139,18 @@ func (r *run) verify(ctx context.Context) error {
 // change.
 func (r *run) idle(verdict Verdict) bool {
 	var before Verdict
-	return r.Work.Commented() && verdict.untouched() && r.repairs() > 0 &&
-		r.state.outcome(task.Verification, &before) == nil && before.untouched()
+	return r.mayBeIdle(verdict) && r.repairs() > 0 && r.state.outcome(task.Verification, &before) == nil && before.untouched()
+}
+
+// mayBeIdle reports whether nothing was changed, and nothing but the comment that led to the run
+// could have asked for a change. What people have said since the run began may have: when the run
+// ends as idle, that would count as dealt with.
+func (r *run) mayBeIdle(verdict Verdict) bool {
+	own, _ := task.CommentOf(r.Work.Occasion)
+	return r.Work.Commented() && verdict.untouched() && !slices.ContainsFunc(r.state.newComments, func(c task.CommentEntry) bool {
+		withdrawn, again := c.Change == task.CommentDeleted, c.ID == own && c.Change != task.CommentEdited
+		return !withdrawn && !again
+	})
 }
 
 // untouched reports whether the run has left everything as it was.
@@ -470,7 +480,7 @@ func (r *run) sendFindings(ctx context.Context, t *chat) error {
 		return nil
 	}
 	text := fmt.Sprintf("Verification %d has found what is not good yet:\n%s", verdict.Round, verdict.describe())
-	if r.Work.Commented() && verdict.untouched() {
+	if r.mayBeIdle(verdict) {
 		text += "\nIf the comment asks for no change, that is right: call finish with a short answer to its author as the summary, in their language."
 	}
 	return t.send(ctx, text+"\n\nFix it, then call finish again.")

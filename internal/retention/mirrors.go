@@ -75,7 +75,7 @@ func (m *Mirrors) Prune(ctx context.Context) (all Dropped, err error) {
 }
 
 func (m *Mirrors) prune(ctx context.Context, r task.Repository) (one Dropped, err error) {
-	ids, err := m.ended(ctx, r)
+	ids, _, err := m.ended(ctx, r)
 	if err != nil {
 		return one, err
 	}
@@ -109,40 +109,54 @@ func (m *Mirrors) prune(ctx context.Context, r task.Repository) (one Dropped, er
 	return one, err
 }
 
-// Prunable is how many tasks would be dropped from a mirror.
-func (m *Mirrors) Prunable(ctx context.Context) (tasks int, err error) {
+// Prunable is what Prune would remove.
+func (m *Mirrors) Prunable(ctx context.Context) (all Dropped, err error) {
 	repositories, err := m.Mirrors.Repositories()
 	if err != nil {
-		return 0, err
+		return all, err
 	}
 	var failed []error
 	for _, r := range repositories {
-		ids, err := m.ended(ctx, r)
+		one, err := m.prunable(ctx, r)
 		if ctx.Err() != nil {
-			return tasks, ctx.Err()
+			return all, ctx.Err()
 		}
 		failed = append(failed, err)
-		tasks += len(ids)
+		all.Tasks += one.Tasks
+		all.Mirrors += one.Mirrors
 	}
-	return tasks, errors.Join(failed...)
+	return all, errors.Join(failed...)
 }
 
-// ended lists the tasks in a mirror that have ended long enough ago.
-func (m *Mirrors) ended(ctx context.Context, r task.Repository) (ended []task.ID, err error) {
+func (m *Mirrors) prunable(ctx context.Context, r task.Repository) (one Dropped, err error) {
+	ids, others, err := m.ended(ctx, r)
+	one.Tasks = len(ids)
+	if err != nil || m.Unused == 0 || others {
+		return one, err
+	}
+	unused, err := m.Mirrors.Unused(r, m.Now().Add(-m.Unused))
+	if unused {
+		one.Mirrors++
+	}
+	return one, err
+}
+
+// ended lists the tasks in a mirror that have ended long enough ago, and reports whether there are others.
+func (m *Mirrors) ended(ctx context.Context, r task.Repository) (ended []task.ID, others bool, err error) {
 	ids, err := m.Mirrors.Tasks(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, id := range ids {
 		over, err := m.over(ctx, id)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if over {
 			ended = append(ended, id)
 		}
 	}
-	return ended, nil
+	return ended, len(ended) < len(ids), nil
 }
 
 // over reports whether a task has ended long enough ago, and its work was not promised for longer. One that

@@ -117,8 +117,8 @@ func TestWorkOfEndedTasksGoes(t *testing.T) {
 		would, err := keeping.Prunable(t.Context())
 		must(t, err)
 		did, err := keeping.Prune(t.Context())
-		if err != nil || would != step.want || did.Tasks != step.want {
-			t.Fatalf("after %s %d would go and %d went, %v; want %d", step.at, would, did.Tasks, err, step.want)
+		if err != nil || would.Tasks != step.want || did.Tasks != step.want {
+			t.Fatalf("after %s %d would go and %d went, %v; want %d", step.at, would.Tasks, did.Tasks, err, step.want)
 		}
 		if step.want == 0 && step.at < 30*24*time.Hour && tasksIn(ours) != before {
 			t.Errorf("after %s there are %s", step.at, tasksIn(ours))
@@ -129,6 +129,19 @@ func TestWorkOfEndedTasksGoes(t *testing.T) {
 	}
 	if got := tasksIn(theirs); got != fmt.Sprint([]task.ID{other.ID}) {
 		t.Errorf("the other repository has %s", got)
+	}
+	// Nobody uses the other mirror, once nothing is in it but the work of ended tasks.
+	for _, want := range []int{0, 1} {
+		now = time.Now().Add(400 * 24 * time.Hour)
+		would, err := keeping.Prunable(t.Context())
+		must(t, err)
+		did, err := keeping.Prune(t.Context())
+		if err != nil || would.Mirrors != want || did.Mirrors != want {
+			t.Errorf("%d mirrors would go and %d went, %v; want %d", would.Mirrors, did.Mirrors, err, want)
+		}
+		if want == 0 {
+			ended(t, s, other)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/items"
@@ -293,6 +294,33 @@ func TestAnAnswerLetsTheTaskGoOn(t *testing.T) {
 				t.Errorf("the run that goes on hears %q", heard)
 			}
 		})
+	}
+}
+
+// An answer that nobody has told of, and that came after the last reading, is heard by the run
+// that goes on because nobody seemed to answer in time.
+func TestAnAnswerAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t, setting{silent: true})
+	made := w.issue(t, "Repair the gate")
+	held, _ := w.claim(t, made.ID)
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.look(t, made.ID)
+	waiting := w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
+	w.forge.AddComment(made.Key, "alice", "paint it green")
+	impatient := broker.NewWatcher(broker.WatchOptions{
+		Tasks: w.store, Changes: w.changes, Snapshots: w.snapshots, Comments: w.talk, Answered: w.controller.Answered, AnswerWithin: time.Nanosecond, Now: w.now,
+	})
+	if err := impatient.Look(t.Context(), waiting); err != nil {
+		t.Fatal(err)
+	}
+	w.wantState(t, made.ID, task.Queued, task.ReasonResumed)
+	held, _ = w.goOn(t, made.ID)
+	if heard, _ := commentsAfter(t, held, 0); !slices.Contains(heard, "new alice: paint it green") {
+		t.Errorf("the run hears %q", heard)
 	}
 }
 

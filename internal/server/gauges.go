@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,10 +18,12 @@ const (
 	countEvery = 5 * time.Second
 	// countWithin bounds how long the metrics wait for the database.
 	countWithin = 2 * time.Second
-	// ableAgents is the label of agents that take tasks, and silentAgents that of those that
-	// were not heard of for too long.
+	// ableAgents is the label of agents that take tasks, silentAgents that of those that were
+	// not heard of for too long, and otherAgents that of those with a reason that this server
+	// does not know: they are of another version.
 	ableAgents   = "none"
 	silentAgents = task.ReasonAgentsSilent
+	otherAgents  = "other"
 )
 
 // counted is numbers from the database, read anew when they are too old. If they cannot be
@@ -56,8 +59,8 @@ func (c *counted[T]) get() T {
 // addGauges adds what is counted in the database.
 func (s *Server) addGauges(registry *metrics.Registry) {
 	agents := &counted[map[task.Reason]float64]{what: "agents", read: s.agentsByReason, log: s.log}
-	for _, reason := range append([]task.Reason{ableAgents, silentAgents}, task.UnableReasons...) {
-		registry.Gauge("toryo_agents", "Agents with a valid token, by the reason for which they take no tasks; none if they take tasks.",
+	for _, reason := range append([]task.Reason{ableAgents, silentAgents, otherAgents}, task.UnableReasons...) {
+		registry.Gauge("toryo_agents", "Agents with a valid token, by the reason for which they take no tasks; none if they take tasks, other if the server does not know it.",
 			func() float64 { return agents.get()[reason] }, metrics.Label{Name: "unable", Value: string(reason)})
 	}
 	backlog := &counted[store.Backlog]{what: "tasks", log: s.log, read: func(ctx context.Context) (store.Backlog, error) {
@@ -97,6 +100,8 @@ func (s *Server) agentsByReason(ctx context.Context) (map[task.Reason]float64, e
 			numbers[silentAgents]++
 		case agent.Unable == "":
 			numbers[ableAgents]++
+		case !slices.Contains(task.UnableReasons, agent.Unable):
+			numbers[otherAgents]++
 		default:
 			numbers[agent.Unable]++
 		}

@@ -91,17 +91,30 @@ func (r *readiness) test(ctx context.Context) (faults []Fault) {
 		}
 	}
 	for i, check := range r.checks {
-		select {
-		case err := <-r.running[i]:
-			r.running[i] = nil
-			if err != nil {
-				faults = append(faults, Fault{check.Name, err})
-			}
-		case <-ctx.Done():
-			faults = append(faults, Fault{check.Name, errHangs})
+		if err := r.await(ctx, i); err != nil {
+			faults = append(faults, Fault{check.Name, err})
 		}
 	}
 	return faults
+}
+
+// await is the result of a check, which has to come before the context ends. One that has come
+// by then counts, also when another check has used up the time.
+func (r *readiness) await(ctx context.Context, check int) error {
+	ended := r.running[check]
+	select {
+	case err := <-ended:
+		r.running[check] = nil
+		return err
+	case <-ctx.Done():
+	}
+	select { // of two that were ready, the one above has chosen at random
+	case err := <-ended:
+		r.running[check] = nil
+		return err
+	default:
+		return errHangs
+	}
 }
 
 var errHangs = task.Errorf(task.Unavailable, "it did not answer in %s", readyTimeout)

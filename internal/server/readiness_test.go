@@ -47,3 +47,31 @@ func TestReadinessOfADiskThatHangs(t *testing.T) {
 		}
 	})
 }
+
+type hanging struct {
+	Store
+	back chan error
+}
+
+func (h hanging) TestWrite(context.Context) error { return <-h.back }
+
+// TestReadinessBesideACheckThatHangs: a check that has passed is no fault because another one
+// hangs, and one that has failed is told with what it said.
+func TestReadinessBesideACheckThatHangs(t *testing.T) {
+	t.Parallel()
+	full := errors.New("no space")
+	for range 50 { // what has come and what has ended are chosen from at random
+		synctest.Test(t, func(t *testing.T) {
+			back := make(chan error)
+			ready := newReadiness(Options{Store: hanging{back: back}, Now: time.Now, Metrics: new(metrics.Registry), Checks: []Check{
+				{Name: "data_folder", Test: func(context.Context) error { return nil }},
+				{Name: "other_folder", Test: func(context.Context) error { return full }},
+			}})
+			faults := ready.failed(t.Context())
+			if len(faults) != 2 || faults[0] != (Fault{databaseCheck, errHangs}) || faults[1] != (Fault{"other_folder", full}) {
+				t.Errorf("while the database hangs: %+v", faults)
+			}
+			back <- nil
+		})
+	}
+}

@@ -224,7 +224,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	w.pauseFile = filepath.Join(t.TempDir(), "pause_signal")
 	w.controller = broker.NewController(broker.ControllerOptions{
 		Store: database, Sender: w.sender, Status: words, Expiry: 30 * 24 * time.Hour, Now: w.now, Log: logger,
-		PauseFile: w.pauseFile, PauseSource: "file",
+		PauseFile: w.pauseFile, PauseSource: "file", LookFirst: func(ctx context.Context, t task.Task) error { return w.watcher.LookNow(ctx, t) },
 	})
 	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
 	w.intake = intake.New(intake.Options{

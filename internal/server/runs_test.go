@@ -354,9 +354,21 @@ func TestWhatWasSaidIsSaidOnceOverALoss(t *testing.T) {
 // and fails with the last of its attempts, with what the agent says.
 func TestTaskThatAgentsCannotDoEnds(t *testing.T) {
 	t.Parallel()
+	for reason, first := range map[task.Reason]time.Duration{
+		task.ReasonSandboxNotStarted: 5 * time.Minute,
+		task.ReasonTooLittleSpace:    30 * time.Second, // there may be more soon
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			t.Parallel()
+			taskThatAgentsCannotDo(t, reason, first)
+		})
+	}
+}
+
+func taskThatAgentsCannotDo(t *testing.T, reason task.Reason, first time.Duration) {
+	t.Helper()
 	w := onSQLite(t)
 	made := w.issue(t, "Repair the gate")
-	reason := task.ReasonSandboxNotStarted
 	said := wire.Result{Outcome: "returned", Reason: string(reason), Comment: "The image x is not here."}
 	held, _ := w.claim(t, made.ID)
 	var before time.Duration
@@ -376,7 +388,7 @@ func TestTaskThatAgentsCannotDoEnds(t *testing.T) {
 			break
 		}
 		waits := is.ReadyAt.Sub(w.now())
-		if is.State != task.Queued || is.Reason != reason || is.Attempts != attempt || waits <= before {
+		if is.State != task.Queued || is.Reason != reason || is.Attempts != attempt || waits <= before || attempt == 1 && waits > first {
 			t.Errorf("after %d attempts it is %+v, and waits %v after %v", attempt, is, waits, before)
 		}
 		before = waits

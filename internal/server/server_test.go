@@ -314,6 +314,25 @@ func TestMetricsCountRoutesNotPaths(t *testing.T) {
 	}
 }
 
+// Every agent with a valid token is in one of the numbers, also if this server does not know
+// the reason for which it takes no tasks.
+func TestMetricsCountEveryAgent(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.token(t, access.Agent)
+	agents, err := h.store.ListAgents(t.Context())
+	if err == nil {
+		err = h.store.AgentIs(t.Context(), agents[0].Token, store.Condition{Unable: "reason_of_a_newer_agent"}, time.Now())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, body := h.get(t, "/metrics", "")
+	if got := testkit.ParseMetrics(t, body)[`toryo_agents{unable="other"}`]; got != 1 {
+		t.Errorf("the metrics count %v agents with another reason\n%s", got, body)
+	}
+}
+
 func TestListenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -551,6 +551,82 @@ func TestPausedForTooLong(t *testing.T) {
 	w.wantComments(t, made.Key, "Paused.", "longer than 30 days")
 }
 
+// A task that waits for an answer is not stopped for that when the answer is there, and nobody
+// has told of it; nor while nobody can look.
+func TestAnAnswerBeforeTheTaskLapses(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the gate")
+	held, _ := w.claim(t, made.ID)
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.pass(31 * 24 * time.Hour)
+	w.forge.SetFaults(func(dummy.Call) dummy.Fault { return dummy.Refuse })
+	if err := w.controller.Expire(t.Context()); err == nil {
+		t.Error("nobody says that the item cannot be read")
+	}
+	w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingAnswer)
+	w.forge.SetFaults(nil)
+	w.look(t, made.ID)
+	w.forge.AddComment(made.Key, "alice", "paint it green")
+	if err := w.controller.Expire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.wantState(t, made.ID, task.Queued, task.ReasonResumed)
+}
+
+// Without an answer it is stopped.
+func TestNoAnswerForTooLong(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the gate")
+	held, _ := w.claim(t, made.ID)
+	if err := held.Finish(t.Context(), wire.Result{Outcome: "paused", Reason: string(task.ReasonAwaitingAnswer)}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.pass(31 * 24 * time.Hour)
+	if err := w.controller.Expire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.wantState(t, made.ID, task.Stopped, task.ReasonPausedTooLong)
+}
+
+// Operators approve the plan that they name, if the task waits for the approval of that one.
+// To resume the task is not enough.
+func TestOperatorsApproveThePlanThatTheyName(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the gate")
+	operator := w.client(w.token(t, access.Operator))
+	_, err := w.store.Append(t.Context(), []task.Event{
+		{Task: made.ID, Generation: 1, Source: task.FromAgent, Sequence: 1, Kind: task.Planned, Data: []byte(`{"plan":{"revision":2}}`)},
+		{Task: made.ID, Generation: 1, Source: task.FromAgent, Sequence: 2, Kind: task.SignalTaken,
+			Data: []byte(`{"signal":{"signal":"pause","reason":"awaiting_approval","plan_revision":2}}`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Move(t.Context(), store.Change{Task: made.ID, Generation: 1, Trigger: task.PauseSet, Reason: task.ReasonAwaitingApproval}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.ResumeTask(t.Context(), made.ID); task.CodeOf(err) != task.Conflict || !strings.Contains(err.Error(), "toryo tasks approve") {
+		t.Errorf("to resume it answers %v", err)
+	}
+	if _, err := operator.ApproveTask(t.Context(), made.ID, 1); task.CodeOf(err) != task.Conflict {
+		t.Errorf("to approve an earlier plan answers %v", err)
+	}
+	if _, err := operator.ApproveTask(t.Context(), made.ID, 0); err == nil {
+		t.Error("no plan in particular is approved")
+	}
+	w.wantState(t, made.ID, task.Paused, task.ReasonAwaitingApproval)
+	if shown, err := operator.ApproveTask(t.Context(), made.ID, 2); err != nil || shown.State != "queued" || shown.Reason != "plan_approved" {
+		t.Errorf("%+v, %v", shown, err)
+	}
+}
+
 // Operators steer; others may not.
 func TestOperatorsSteer(t *testing.T) {
 	t.Parallel()
@@ -562,6 +638,7 @@ func TestOperatorsSteer(t *testing.T) {
 		func(c *wire.Client) error { return second(c.PauseTask(t.Context(), made.ID)) },
 		func(c *wire.Client) error { return second(c.ResumeTask(t.Context(), made.ID)) },
 		func(c *wire.Client) error { return second(c.RetryTask(t.Context(), made.ID)) },
+		func(c *wire.Client) error { return second(c.ApproveTask(t.Context(), made.ID, 1)) },
 		func(c *wire.Client) error { return second(c.PauseAll(t.Context())) },
 		func(c *wire.Client) error { return second(c.ResumeAll(t.Context(), false)) },
 	} {

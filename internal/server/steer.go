@@ -23,6 +23,10 @@ type (
 	}
 	pausesOutput  struct{ Body wire.Pauses }
 	ownTasksInput struct{ Body wire.OwnTasks }
+	approveInput  struct {
+		ID   string `path:"id"`
+		Plan int    `query:"plan" required:"true" minimum:"1" doc:"Which plan of the task is approved, counted from 1"`
+	}
 )
 
 // registerSteering adds the operations that steer tasks.
@@ -37,7 +41,7 @@ func (s *Server) registerSteering(controller *broker.Controller) {
 		{"pause", "Pause a task", func(ctx context.Context, id task.ID) (task.Task, error) {
 			return controller.Pause(ctx, id, task.ReasonPauseRequested)
 		}},
-		{"resume", "Let a paused task go on; one whose plan waits for approval is approved so", controller.Resume},
+		{"resume", "Let a paused task go on", controller.Resume},
 		{"retry", "Queue a task again that has ended", controller.Retry},
 	} {
 		register(s, access.Operator, huma.Operation{
@@ -52,8 +56,25 @@ func (s *Server) registerSteering(controller *broker.Controller) {
 			return &taskOutput{wire.TaskOf(after)}, nil
 		})
 	}
+	s.registerApproval(controller)
 	s.registerGeneralPause(controller)
 	s.registerOwnPauses(controller)
+}
+
+// registerApproval lets operators approve plans.
+func (s *Server) registerApproval(controller *broker.Controller) {
+	register(s, access.Operator, huma.Operation{
+		OperationID: "approve-task", Method: http.MethodPost, Path: "/v1/tasks/{id}/approve", Summary: "Approve the plan of a task that waits for that",
+		Description: "It fails if the task has another plan by now.",
+		Errors:      []int{http.StatusNotFound, http.StatusConflict},
+	}, func(ctx context.Context, input *approveInput) (*taskOutput, error) {
+		s.log.InfoContext(ctx, "operator changed a task", "do", "approve", "task", input.ID, "plan", input.Plan, "operator", caller(ctx).Name)
+		after, err := controller.Approve(ctx, task.ID(input.ID), input.Plan)
+		if err != nil {
+			return nil, err
+		}
+		return &taskOutput{wire.TaskOf(after)}, nil
+	})
 }
 
 // registerOwnPauses lets agents take back the pauses of files on their machines.

@@ -70,6 +70,6 @@ type Retention interface {
 	Prune(ctx context.Context, what Kept, before time.Time, limit int) (removed int, more bool, err error)
 	// Prunable says how much Prune would remove in all.
 	Prunable(ctx context.Context, what Kept, before time.Time) (Extent, error)
-	// TableSizes says what takes space: all tables, the largest first, with their indexes.
+	// TableSizes says what takes space: all tables of ours, the largest first, with their indexes.
 	TableSizes(ctx context.Context) ([]TableSize, error)
 }

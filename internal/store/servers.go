@@ -32,6 +32,9 @@ const (
 	// BoardChanged is for what happens on the built-in board. Its subject is the
 	// item's key as text.
 	BoardChanged Topic = "board"
+	// BoardChecked is for the statuses of commits on the built-in board. Its subject is the
+	// repository and the commit, with a space between them.
+	BoardChecked Topic = "checks"
 )
 
 // Notice is a hint that something has happened and is there to be read.

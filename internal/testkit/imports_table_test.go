@@ -165,7 +165,7 @@ var confined = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk":     {"phase/mcp"},
 	"github.com/google/jsonschema-go":            {"phase", "phase/mcp", "phase/tool", "review/judge"},
 	"github.com/danielgtaylor/huma":              {"server"},
-	"github.com/a-h/templ":                       {"web"},
+	"github.com/a-h/templ":                       {"app", "web"},
 	"github.com/microcosm-cc/bluemonday":         {"web"},
 	"golang.org/x/crypto/argon2":                 {"access"},
 	"github.com/coreos/go-oidc":                  {"access/oidc"},

@@ -91,12 +91,11 @@ type agentView struct {
 
 func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	ctx := r.Context()
-	view := homeView{budget: p.Settings.Budget, faults: p.faults(ctx)}
 	now, err := p.readTasks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	view.since, view.waits = now.revision, now.waits
+	view := homeView{budget: p.Settings.Budget, since: now.revision, waits: now.waits, faults: now.faults}
 	ended, err := p.Store.ListTasks(ctx, store.TaskFilter{
 		States: []task.State{task.Done, task.Failed}, UpdatedSince: v.now.UTC().Truncate(24 * time.Hour),
 	})
@@ -106,9 +105,7 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	for _, one := range append(now.active, ended...) {
 		view.sort(one)
 	}
-	if view.agents, err = p.agents(ctx, view.running); err != nil {
-		return nil, err
-	}
+	view.agents = agentViews(now.agents, view.running)
 	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {
 		return nil, err
 	}
@@ -134,17 +131,10 @@ func (h *homeView) sort(one task.Task) {
 	}
 }
 
-// agents are those who have a token and those who hold a task.
-func (p *Pages) agents(ctx context.Context, running []task.Task) ([]agentView, error) {
-	known, err := p.Store.ListAgents(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []agentView
+// agentViews are those who have a token and those who hold a task.
+func agentViews(known []store.Agent, running []task.Task) (all []agentView) {
 	for _, one := range known {
-		if one.RevokedAt.IsZero() {
-			all = append(all, agentView{name: one.Name, seen: one.SeenAt, unable: one.Unable, detail: one.Detail})
-		}
+		all = append(all, agentView{name: one.Name, seen: one.SeenAt, unable: one.Unable, detail: one.Detail})
 	}
 	for _, one := range running {
 		at := slices.IndexFunc(all, func(a agentView) bool {
@@ -156,7 +146,7 @@ func (p *Pages) agents(ctx context.Context, running []task.Task) ([]agentView, e
 		}
 		all[at].tasks = append(all[at].tasks, one)
 	}
-	return all, nil
+	return all
 }
 
 // Turn says of a task that waits why it is next, or is not. Turns stand in the

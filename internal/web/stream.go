@@ -112,11 +112,15 @@ func (p *Pages) changes(name func(*http.Request) (string, look, error)) http.Han
 	})
 }
 
-// tasksNow is how the tasks are that are under way, and what they wait for.
+// tasksNow is how the tasks are that are under way, and what keeps them waiting.
 type tasksNow struct {
-	active   []task.Task
-	waits    []Wait
-	revision string // changes with every task that is under way or was lately
+	active []task.Task
+	waits  []Wait
+	faults []Fault
+	agents []store.Agent // with a valid token
+	// revision changes with every task that is under way or was lately, and with what keeps
+	// tasks waiting.
+	revision string
 }
 
 func (p *Pages) readTasks(ctx context.Context) (now tasksNow, err error) {
@@ -137,11 +141,22 @@ func (p *Pages) readTasks(ctx context.Context) (now tasksNow, err error) {
 	for _, one := range now.waits {
 		_, _ = fmt.Fprint(sum, one.Reason, one.Agent, one.Detail, ";")
 	}
+	now.faults = p.faults(ctx)
+	for _, one := range now.faults {
+		_, _ = fmt.Fprint(sum, one.Name, ";") // the detail may differ with each try
+	}
+	if now.agents, err = p.Store.ListAgents(ctx); err != nil {
+		return now, err
+	}
+	now.agents = slices.DeleteFunc(now.agents, func(a store.Agent) bool { return !a.RevokedAt.IsZero() })
+	for _, one := range now.agents {
+		_, _ = fmt.Fprint(sum, one.Name, one.Unable, one.Detail, ";")
+	}
 	now.revision = fmt.Sprintf("%x", sum.Sum64())
 	return now, nil
 }
 
-// tasksRevision is the revision of all tasks.
+// tasksRevision is the revision of all tasks, and of what keeps them waiting.
 func (p *Pages) tasksRevision(ctx context.Context) (string, error) {
 	now, err := p.readTasks(ctx)
 	return now.revision, err

@@ -122,6 +122,8 @@ func (t *taskView) buttons() []string {
 		return []string{"pause", "stop"}
 	case t.AwaitsApproval() && t.plan != nil:
 		return []string{"approve", "stop"}
+	case t.AwaitsApproval():
+		return []string{"stop"} // nobody can have read the plan
 	case t.State == task.Paused:
 		return []string{"resume", "stop"}
 	default:

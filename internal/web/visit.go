@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/url"
@@ -59,12 +60,10 @@ func (v visit) reason(reason task.Reason) string {
 	return messages.Reason(v.language, reason)
 }
 
-// refusal says why a comment was not taken up: by a reason, or in words already.
-func (v visit) refusal(why string) string {
-	if text := v.reason(task.Reason(why)); text != "" {
-		return text
-	}
-	return why
+// reasonOrCode is a reason in words, or as it is if there are none: it is of a newer version, or
+// in words already.
+func (v visit) reasonOrCode(reason task.Reason) string {
+	return cmp.Or(v.reason(reason), string(reason))
 }
 
 // stranger is a visit of someone who is not signed in.

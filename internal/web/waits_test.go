@@ -4,9 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -38,4 +42,43 @@ func TestHomeSaysWhyTasksWait(t *testing.T) {
 			t.Errorf("in %s the page says of a paused task that nobody takes it", language)
 		}
 	}
+}
+
+// An open home page shows, without being loaded again, that the server cannot write and that an
+// agent takes no tasks, for a reason also that this version does not know; and that it is over.
+func TestOpenHomeShowsFaultsAndUnableAgents(t *testing.T) {
+	t.Parallel()
+	var faults atomic.Pointer[[]Fault]
+	faults.Store(new([]Fault))
+	h := newHouse(t, func(o *Options) {
+		o.Faults = func(context.Context) []Fault { return *faults.Load() }
+	})
+	_, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), access.Agent, "mill")
+	must(t, err)
+	agents, err := h.store.ListAgents(t.Context())
+	must(t, err)
+	is := func(condition store.Condition) {
+		t.Helper()
+		must(t, h.store.AgentIs(t.Context(), agents[0].Token, condition, time.Now()))
+	}
+	vera := h.window(t, "vera")
+	vera.Open("/")
+	vera.IsLive()
+	faults.Store(&[]Fault{{Name: "data_folder", Detail: "no space left"}})
+	vera.Sees("#waits", "no space left")
+	faults.Store(new([]Fault))
+	vera.Until(`!document.querySelector("#waits .notice")`)
+	for _, one := range []struct {
+		store.Condition
+		says string
+	}{
+		{store.Condition{Unable: task.ReasonNoSandbox, Detail: "bwrap is missing"}, "bwrap is missing"},
+		{store.Condition{Unable: task.ReasonNoSandbox, Detail: "bwrap may not start"}, "bwrap may not start"},
+		{store.Condition{Unable: "reason_of_a_newer_agent"}, "reason_of_a_newer_agent"},
+	} {
+		is(one.Condition)
+		vera.Sees("#lists .unable", one.says)
+	}
+	is(store.Condition{})
+	vera.Sees("#lists .list", "idle")
 }

@@ -58,6 +58,11 @@ func (c *Client) ResumeTask(ctx context.Context, id task.ID) (Task, error) {
 	return c.steer(ctx, id, "resume")
 }
 
+// ApproveTask approves a plan of a task that waits for that, by its number.
+func (c *Client) ApproveTask(ctx context.Context, id task.ID, plan int) (Task, error) {
+	return c.steer(ctx, id, "approve?plan="+strconv.Itoa(plan))
+}
+
 // RetryTask queues a task again that has ended.
 func (c *Client) RetryTask(ctx context.Context, id task.ID) (Task, error) {
 	return c.steer(ctx, id, "retry")

@@ -14,6 +14,9 @@ import (
 func TestWriteTest(t *testing.T) {
 	t.Parallel()
 	disk := testkit.NewDisk(t, 1<<20, 50)
+	if disk == nil {
+		return
+	}
 	good := func() {
 		t.Helper()
 		if err := workdir.TestWrite(disk.Dir); err != nil {

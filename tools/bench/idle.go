@@ -26,9 +26,9 @@ const (
 	idleWithPage = 30 * time.Second
 )
 
-// idler is a server that has nothing to do.
-type idler struct {
-	*crowd
+// idleServer is a server that has nothing to do.
+type idleServer struct {
+	*boardServer
 	what      string
 	tasks     int
 	used      time.Duration
@@ -39,7 +39,7 @@ type idler struct {
 // measureIdle runs servers with an agent that can take no tasks, beside each other, and
 // looks at what each uses of the processors; then once more while someone has the home page open.
 func measureIdle(ctx context.Context, folder string) (rows []row, err error) {
-	servers, err := startIdlers(ctx, folder)
+	servers, err := startIdleServers(ctx, folder)
 	defer func() {
 		for _, one := range servers {
 			err = errors.Join(err, one.close(ctx))
@@ -51,13 +51,13 @@ func measureIdle(ctx context.Context, folder string) (rows []row, err error) {
 	if err := lifecycle.Sleep(ctx, idleFirst); err != nil {
 		return nil, err
 	}
-	if err := eachIdler(servers, func(one *idler) (err error) {
-		one.used, err = one.crowd.used(ctx, idleWhile)
+	if err := eachServer(servers, func(one *idleServer) (err error) {
+		one.used, err = one.boardServer.used(ctx, idleWhile)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	err = eachIdler(servers, func(one *idler) error { return one.watchPage(ctx) })
+	err = eachServer(servers, func(one *idleServer) error { return one.watchPage(ctx) })
 	for _, one := range servers {
 		rows = append(rows,
 			row{"processor while idle, " + one.what, percent(one.used, idleWhile), "under 1 %"},
@@ -71,13 +71,13 @@ func percent(used, while time.Duration) string {
 	return fmt.Sprintf("%.2f %% of a core", 100*used.Seconds()/while.Seconds())
 }
 
-func startIdlers(ctx context.Context, folder string) (servers []*idler, err error) {
+func startIdleServers(ctx context.Context, folder string) (servers []*idleServer, err error) {
 	add := func(name, postgresServer string, tasks int) error {
-		made, err := newCrowd(ctx, filepath.Join(folder, "idle-"+name+fmt.Sprint(tasks)), postgresServer, 10, tasks)
+		made, err := newBoardServer(ctx, filepath.Join(folder, "idle-"+name+fmt.Sprint(tasks)), postgresServer, 10, tasks)
 		if err != nil {
 			return err
 		}
-		servers = append(servers, &idler{crowd: made, tasks: tasks, what: fmt.Sprintf("%d tasks queued on %s", tasks, name)})
+		servers = append(servers, &idleServer{boardServer: made, tasks: tasks, what: fmt.Sprintf("%d tasks queued on %s", tasks, name)})
 		return nil
 	}
 	for _, tasks := range idleTasks {
@@ -90,11 +90,11 @@ func startIdlers(ctx context.Context, folder string) (servers []*idler, err erro
 			return servers, err
 		}
 	}
-	return servers, eachIdler(servers, func(one *idler) error { return one.start(ctx, filepath.Join(folder, "toryo"), "up", one.tasks) })
+	return servers, eachServer(servers, func(one *idleServer) error { return one.start(ctx, filepath.Join(folder, "toryo"), "up", one.tasks) })
 }
 
-// eachIdler does something with all of them at the same time.
-func eachIdler(servers []*idler, do func(*idler) error) error {
+// eachServer does something with all of them at the same time.
+func eachServer(servers []*idleServer, do func(*idleServer) error) error {
 	failed := make([]error, len(servers))
 	var group sync.WaitGroup
 	for n, one := range servers {
@@ -105,7 +105,7 @@ func eachIdler(servers []*idler, do func(*idler) error) error {
 }
 
 // watchPage looks at what a live page costs.
-func (i *idler) watchPage(ctx context.Context) error {
+func (i *idleServer) watchPage(ctx context.Context) error {
 	watching, leave := context.WithCancel(ctx)
 	defer leave()
 	answer, err := i.page(watching, "/live/tasks")
@@ -114,7 +114,7 @@ func (i *idler) watchPage(ctx context.Context) error {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	go func() { _, _ = io.Copy(io.Discard, answer.Body) }() // it ends when we leave
-	if i.withPage, err = i.crowd.used(ctx, idleWithPage); err != nil {
+	if i.withPage, err = i.boardServer.used(ctx, idleWithPage); err != nil {
 		return err
 	}
 	i.kilobytes, err = residentOf(i.process.Process.Pid)

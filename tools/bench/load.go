@@ -30,17 +30,19 @@ const (
 	loadRunning      = 500
 	loadWhile        = 60 * time.Second
 	// reportEvery is how often an agent sends what is in its journal, of loadEntries entries;
-	// progressEvery how often its comment changes; signalsWait how long it waits for signals.
+	// progressEvery how often its comment changes; signalsWait how long it waits for signals;
+	// askAgain how long after an answer, or after a request that failed, it asks again.
 	reportEvery   = 12 * time.Second
 	loadEntries   = 2
 	progressEvery = time.Minute
 	signalsWait   = 30 * time.Second
+	askAgain      = time.Second
 	pageLooks     = 20
 )
 
 // measureLoad looks at a server with many issues and many runs.
 func measureLoad(ctx context.Context, folder string) (rows []row, err error) {
-	c, err := newCrowd(ctx, filepath.Join(folder, "load"), "", loadRepositories, loadIssues)
+	c, err := newBoardServer(ctx, filepath.Join(folder, "load"), "", loadRepositories, loadIssues)
 	if err != nil {
 		return nil, err
 	}
@@ -58,33 +60,38 @@ func measureLoad(ctx context.Context, folder string) (rows []row, err error) {
 	var agents sync.WaitGroup
 	defer agents.Wait()
 	defer stop()
-	crew := &fakeAgents{client: &wire.Client{
+	fakes := &fakeAgents{client: &wire.Client{
 		Server: c.url, Token: token,
 		HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * loadRunning}},
 	}}
 	begun = time.Now()
 	for n := range loadRunning {
-		agents.Go(func() { crew.work(working, n) })
+		agents.Go(func() { fakes.work(working, n) })
 	}
 	if err := c.await(ctx, loadRunning, task.Running); err != nil {
-		return nil, errors.Join(err, crew.failed())
+		return nil, errors.Join(err, fakes.err())
 	}
 	handedOut := time.Since(begun)
 	if err := lifecycle.Sleep(ctx, idleFirst); err != nil {
 		return nil, err
 	}
 	measured, err := c.measureUnderLoad(ctx)
-	if err := errors.Join(err, crew.failed()); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, fakes.err())
+	}
+	failed := fmt.Sprintf("%d, %d", fakes.lost.Load(), fakes.failed.Load())
+	if err := fakes.err(); err != nil {
+		failed += "; the first: " + err.Error()
 	}
 	return append([]row{
 		{fmt.Sprintf("%d issues on %d repositories of the board, until all are tasks", loadIssues, loadRepositories), taken.Round(time.Second).String(), ""},
 		{fmt.Sprintf("then %d agents ask, until all have a task and a clone to fetch from", loadRunning), handedOut.Round(time.Second).String(), ""},
+		{"leases that agents lost, other requests of theirs that failed, from first to last", failed, ""},
 	}, measured...), nil
 }
 
 // measureUnderLoad looks at processor, memory and database, and then at pages.
-func (c *crowd) measureUnderLoad(ctx context.Context) ([]row, error) {
+func (c *boardServer) measureUnderLoad(ctx context.Context) ([]row, error) {
 	names := []string{"toryo_database_statements_total", "toryo_database_rows_total"}
 	var before, after [2]float64
 	for n, name := range names {
@@ -129,7 +136,7 @@ func (c *crowd) measureUnderLoad(ctx context.Context) ([]row, error) {
 }
 
 // pageTimes looks at a page several times.
-func (c *crowd) pageTimes(ctx context.Context, path string) (string, error) {
+func (c *boardServer) pageTimes(ctx context.Context, path string) (string, error) {
 	var took []time.Duration
 	var size int64
 	for range pageLooks {
@@ -152,60 +159,78 @@ func (c *crowd) pageTimes(ctx context.Context, path string) (string, error) {
 // fakeAgents hold tasks, say so, wait for signals and report, and do nothing.
 type fakeAgents struct {
 	client *wire.Client
-	wrong  atomic.Pointer[error]
+	lost   atomic.Int64 // leases
+	failed atomic.Int64 // other requests
+	first  atomic.Pointer[error]
 }
 
-func (f *fakeAgents) failed() error {
-	if err := f.wrong.Load(); err != nil {
+// err is the first request that failed.
+func (f *fakeAgents) err() error {
+	if err := f.first.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// work takes one task and holds it until the context ends.
-func (f *fakeAgents) work(ctx context.Context, n int) {
-	note := func(err error) {
-		if err != nil && ctx.Err() == nil {
-			f.wrong.CompareAndSwap(nil, &err)
-		}
+func (f *fakeAgents) note(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		f.failed.Add(1)
+		f.first.CompareAndSwap(nil, &err)
 	}
-	var given *wire.Assignment
-	for given == nil && ctx.Err() == nil {
-		var err error
-		if given, err = f.client.RequestTask(ctx, fmt.Sprint("fake ", n+1), signalsWait); err != nil {
-			note(fmt.Errorf("ask for a task: %w", err))
-			return
-		}
-	}
-	if given == nil {
-		return
-	}
-	run := f.client.Run(given)
-	var group sync.WaitGroup
-	defer group.Wait()
-	f.keepUp(ctx, run, given, &group, note)
 }
 
-// keepUp does what the agent of a run does besides working.
-func (f *fakeAgents) keepUp(ctx context.Context, run *wire.RunClient, given *wire.Assignment, group *sync.WaitGroup, note func(error)) {
-	every := func(pause time.Duration, do func() error) {
+// work holds a task until the context ends. When its lease is lost it asks for another one.
+func (f *fakeAgents) work(ctx context.Context, n int) {
+	for ctx.Err() == nil {
+		given, err := f.client.RequestTask(ctx, fmt.Sprint("fake ", n+1), signalsWait)
+		switch {
+		case err != nil:
+			f.note(ctx, fmt.Errorf("ask for a task: %w", err))
+			_ = lifecycle.Sleep(ctx, askAgain) // it fails when the context ends
+		case given != nil:
+			f.hold(ctx, given)
+		}
+	}
+}
+
+// hold does what the agent of a run does besides working, until the lease is lost.
+func (f *fakeAgents) hold(ctx context.Context, given *wire.Assignment) {
+	held, end := context.WithCancel(ctx)
+	defer end()
+	var group sync.WaitGroup
+	defer group.Wait()
+	var lost sync.Once // several requests may find out
+	ask := func(do func(context.Context) error) {
+		err := do(held)
+		if code := task.CodeOf(err); code == task.LeaseLost || code == task.StaleGeneration {
+			lost.Do(func() { f.lost.Add(1) })
+			end()
+			return
+		}
+		f.note(held, err)
+	}
+	keepUp(f.client.Run(given), given, func(pause time.Duration, do func(context.Context) error) {
 		group.Go(func() {
 			// They do not all begin at the same moment.
-			for wait := rand.N(pause + 1); lifecycle.Sleep(ctx, wait) == nil; wait = pause { //nolint:gosec // not for secrets
-				note(do())
+			for wait := rand.N(pause + 1); lifecycle.Sleep(held, wait) == nil; wait = pause { //nolint:gosec // not for secrets
+				ask(do)
 			}
 		})
-	}
-	every(time.Duration(given.Lease.Every)*time.Millisecond, func() error {
+	})
+}
+
+// keepUp gives every what a run asks for, and how often.
+func keepUp(run *wire.RunClient, given *wire.Assignment, every func(time.Duration, func(context.Context) error)) {
+	every(time.Duration(given.Lease.Every)*time.Millisecond, func(ctx context.Context) error {
 		_, err := run.Renew(ctx)
 		return err
 	})
-	every(0, func() error {
+	every(askAgain, func(ctx context.Context) error {
 		_, err := run.Signals(ctx, 0, signalsWait)
 		return err
 	})
 	sent, text := int64(0), strings.Repeat("x", journalText)
-	every(reportEvery, func() error {
+	every(reportEvery, func(ctx context.Context) error {
 		var entries []wire.Entry
 		for range loadEntries {
 			sent++
@@ -219,7 +244,7 @@ func (f *fakeAgents) keepUp(ctx context.Context, run *wire.RunClient, given *wir
 		return err
 	})
 	steps := 0
-	every(progressEvery, func() error {
+	every(progressEvery, func(ctx context.Context) error {
 		steps++
 		return run.Progress(ctx, fmt.Sprintf("%d steps done", steps))
 	})

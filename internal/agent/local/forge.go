@@ -23,6 +23,9 @@ var _ phase.Forge = Forge{}
 // Comments implements phase.Forge.
 func (Forge) Comments(context.Context, int64) ([]task.CommentEntry, error) { return nil, nil }
 
+// LatestComments implements phase.Forge.
+func (Forge) LatestComments(context.Context, int64) ([]task.CommentEntry, error) { return nil, nil }
+
 // References implements phase.Forge: there are no other items.
 func (Forge) References(context.Context) ([]phase.Reference, error) { return nil, nil }
 

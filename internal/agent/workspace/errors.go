@@ -22,6 +22,7 @@ var diskMessages = []git.Message{
 	{Text: "No space left on device", Code: task.DataDir},
 	{Text: "Disk quota exceeded", Code: task.DataDir},
 	{Text: "Read-only file system", Code: task.DataDir},
+	{Text: "unable to write file", Code: task.DataDir}, // checkout-index does not say why
 }
 
 // notWritten gives an error of git the code DataDir if git could not write to the disk.

@@ -20,6 +20,9 @@ func TestWorkspaceOnADiskWithoutRoom(t *testing.T) {
 	s := newSite(t, map[string]string{"noise.bin": string(noise)})
 	s.Seed(t)
 	disk := testkit.NewDisk(t, 2<<20, 1000)
+	if disk == nil {
+		return
+	}
 	options := s.options(t)
 	options.Dir = filepath.Join(disk.Dir, "run")
 	prepare := func(what string) {

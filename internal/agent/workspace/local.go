@@ -55,7 +55,7 @@ func (w *Workspace) prepareLocal(ctx context.Context) error {
 		return task.Wrap(task.Invalid, err, "cannot read the repository "+path)
 	}
 	head, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
-	if err == nil && strings.TrimSpace(head) == branch || strings.TrimSpace(used) != "" {
+	if err == nil && strings.TrimSuffix(head, "\n") == branch || strings.TrimSpace(used) != "" {
 		return task.Errorf(task.Conflict, "the branch %q is checked out in %s", w.options.Branch, path).WithHint("check another branch out, or choose another name")
 	}
 	w.send = func(ctx context.Context, commit, ref string) error { return w.leave(ctx, theirs, commit, ref) }

@@ -22,63 +22,69 @@ type taken struct {
 	ours, made listing
 }
 
-// took notes that others have pushed, after the merge has made the files so. Nothing of the work
-// was published in between, so that the first commit stays the one to compare with.
-func (w *Workspace) took(ctx context.Context, theirs string, conflicts []string, ours, made listing) error {
-	t := &w.taken
-	if t.from == "" {
-		t.from, t.ours, t.made = w.start, listing{}, listing{}
-	}
-	for _, name := range conflicts {
-		t.ours[name] = ours[name]
-	}
-	if !w.has(ctx, t.from) { // they may have replaced the history: nothing is compared then
-		return nil
-	}
-	names, _, has, err := w.pushed(ctx, theirs)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if delete(t.made, name); made[name] != has[name] {
-			t.made[name] = made[name]
-		}
-	}
-	return nil
+// copied is the same in maps of its own.
+func (t *taken) copied() taken {
+	return taken{t.from, maps.Clone(t.ours), maps.Clone(t.made)}
 }
 
-// tookBase notes that the base was merged after others had pushed. What it has made of files
+// takenWith is what others have pushed once what they have pushed since is merged. Nothing of the
+// work was published in between, so that the first commit stays the one to compare with.
+func (w *Workspace) takenWith(ctx context.Context, theirs string, merge merging) (taken, error) {
+	t := w.taken.copied()
+	if t.from == "" {
+		t = taken{w.start, listing{}, listing{}}
+	}
+	for _, name := range merge.conflicts {
+		t.ours[name] = merge.was[name]
+	}
+	if !w.has(ctx, t.from) { // they may have replaced the history: nothing is compared then
+		return t, nil
+	}
+	names, _, has, err := w.pushed(ctx, t.from, theirs)
+	if err != nil {
+		return taken{}, err
+	}
+	for _, name := range names {
+		if delete(t.made, name); merge.want[name] != has[name] {
+			t.made[name] = merge.want[name]
+		}
+	}
+	return t, nil
+}
+
+// takenWithBase is what others have pushed once the base is merged. What that makes of files
 // that nobody had changed since is right too. One with a conflict has lost what others have
 // pushed if it is just as the base has it.
-func (w *Workspace) tookBase(ctx context.Context, base string, conflicts []string, before, made listing) error {
-	if w.taken.from == "" || !w.has(ctx, w.taken.from) {
-		return nil
+func (w *Workspace) takenWithBase(ctx context.Context, base string, merge merging) (taken, error) {
+	t := w.taken.copied()
+	if t.from == "" || !w.has(ctx, t.from) {
+		return t, nil
 	}
-	names, _, has, err := w.pushed(ctx, w.start)
+	names, _, has, err := w.pushed(ctx, t.from, w.start)
 	if err != nil {
-		return err
+		return taken{}, err
 	}
 	of, err := w.tree(ctx, base)
 	if err != nil {
-		return err
+		return taken{}, err
 	}
 	for _, name := range names {
-		_, conflict := w.taken.ours[name]
+		_, conflict := t.ours[name]
 		switch {
 		case conflict:
-		case slices.Contains(conflicts, name):
-			w.taken.ours[name] = of[name]
-		case before[name] == w.taken.madeOf(name, has[name]):
-			w.taken.made[name] = made[name]
+		case slices.Contains(merge.conflicts, name):
+			t.ours[name] = of[name]
+		case merge.was[name] == t.madeOf(name, has[name]):
+			t.made[name] = merge.want[name]
 		}
 	}
-	return nil
+	return t, nil
 }
 
-// pushed names the files that others have changed up to a commit of theirs, with all files as
-// they were and as they have them.
-func (w *Workspace) pushed(ctx context.Context, theirs string) (names []string, was, has listing, err error) {
-	if was, err = w.tree(ctx, w.taken.from); err != nil {
+// pushed names the files that others have changed from a commit up to one of theirs, with all
+// files as they were and as they have them.
+func (w *Workspace) pushed(ctx context.Context, from, theirs string) (names []string, was, has listing, err error) {
+	if was, err = w.tree(ctx, from); err != nil {
 		return nil, nil, nil, err
 	}
 	if has, err = w.tree(ctx, theirs); err != nil {
@@ -140,14 +146,14 @@ func (t *taken) read(line string) {
 	for trailer, files := range map[string]listing{oursTrailer: t.ours, madeTrailer: t.made} {
 		text, is := strings.CutPrefix(line, trailer)
 		words := strings.SplitN(text, " ", 3)
-		if !is || len(words) != 3 {
+		if !is || len(words) != 3 || words[1] != "-" && !isHash(words[1]) {
 			continue
 		}
 		name, err := strconv.Unquote(words[2])
 		if err != nil {
 			continue
 		}
-		if files[name] = (file{words[0], words[1]}); words[0] == "-" {
+		if files[name] = (file{words[0], words[1]}); words[0] == "-" || words[1] == "-" {
 			files[name] = file0
 		}
 	}
@@ -258,7 +264,7 @@ func (w *Workspace) lostOfPush(ctx context.Context, is listing, lost *phase.Lost
 	if w.taken.from == "" || !w.has(ctx, w.taken.from) {
 		return nil
 	}
-	names, was, theirs, err := w.pushed(ctx, w.start)
+	names, was, theirs, err := w.pushed(ctx, w.taken.from, w.start)
 	if err != nil {
 		return err
 	}

@@ -28,15 +28,19 @@ func (w *Workspace) Merge(ctx context.Context) ([]string, error) {
 	if tip == w.base || tip == w.merged {
 		return nil, nil
 	}
-	conflicts, before, err := w.bringIn(ctx, w.base, tip)
+	merge, err := w.merging(ctx, w.base, tip)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.tookBase(ctx, tip, conflicts, before, w.tracked); err != nil {
+	taken, err := w.takenWithBase(ctx, tip, merge)
+	if err != nil {
 		return nil, err
 	}
-	w.base, w.merged, w.wip = tip, tip, ""
-	return conflicts, nil
+	if err := w.bringIn(ctx, merge); err != nil {
+		return nil, err
+	}
+	w.base, w.merged, w.wip, w.taken = tip, tip, "", taken
+	return merge.conflicts, nil
 }
 
 // Tips are the commits of the base and of the branch.
@@ -58,7 +62,9 @@ func (w *Workspace) Conflicts(ctx context.Context) ([]string, error) {
 	return conflicts, err
 }
 
-// TakeBranch puts the work on top of what others have pushed to the branch since.
+// TakeBranch puts the work on top of what others have pushed to the branch since. What may fail
+// comes before the files are changed: if it fails, it is called again, and what was merged already
+// would be merged once more.
 func (w *Workspace) TakeBranch(ctx context.Context) ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,21 +79,25 @@ func (w *Workspace) TakeBranch(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	conflicts, ours, err := w.bringIn(ctx, w.start, theirs)
+	merge, err := w.merging(ctx, w.start, theirs)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := w.takenWith(ctx, theirs, merge)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.replacePlain(ctx, theirs); err != nil {
 		return nil, err
 	}
-	if err := w.took(ctx, theirs, conflicts, ours, w.tracked); err != nil {
+	if err := w.bringIn(ctx, merge); err != nil {
 		return nil, err
 	}
-	w.start, w.fork, w.wip, w.before, w.moved = theirs, fork, "", "", true
+	w.start, w.fork, w.wip, w.before, w.moved, w.taken = theirs, fork, "", "", true, taken
 	if w.merged == "" || w.contains(ctx, fork, w.merged) { // they may have merged the base themselves
 		w.base, w.merged = fork, ""
 	}
-	return conflicts, nil
+	return merge.conflicts, nil
 }
 
 // contains reports whether a commit has another one in its history, as far as that is here.
@@ -96,33 +106,40 @@ func (w *Workspace) contains(ctx context.Context, commit, other string) bool {
 	return err == nil
 }
 
-// bringIn brings a commit of others into the files of the workspace. Both have made something
-// of the commit before. It returns the paths in which they contradict each other, and the files
-// as they were.
-func (w *Workspace) bringIn(ctx context.Context, before, theirs string) (conflicts []string, was listing, err error) {
-	if was, err = w.scan(ctx); err != nil {
-		return nil, nil, err
+// merging is a merge of a commit of others with the files of the workspace.
+type merging struct {
+	tree      string   // what it makes
+	conflicts []string // paths in which the two contradict each other
+	was, want listing  // the files before and after
+}
+
+// merging merges a commit of others with the files of the workspace. Both have made something
+// of the commit before. The files stay as they are; see bringIn.
+func (w *Workspace) merging(ctx context.Context, before, theirs string) (m merging, err error) {
+	if m.was, err = w.scan(ctx); err != nil {
+		return merging{}, err
 	}
-	ours, err := w.record(ctx, was, []string{before}, "ours\n")
+	ours, err := w.record(ctx, m.was, []string{before}, "ours\n")
 	if err != nil {
-		return nil, nil, err
+		return merging{}, err
 	}
-	tree, conflicts, err := w.mergeOnto(ctx, before, ours, theirs)
-	if err != nil {
-		return nil, nil, err
+	if m.tree, m.conflicts, err = w.mergeOnto(ctx, before, ours, theirs); err != nil {
+		return merging{}, err
 	}
-	want, err := w.tree(ctx, tree)
-	if err != nil {
-		return nil, nil, err
+	m.want, err = w.tree(ctx, m.tree)
+	return m, err
+}
+
+// bringIn brings a merge into the files of the workspace.
+func (w *Workspace) bringIn(ctx context.Context, merge merging) error {
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", merge.tree}}); err != nil {
+		return task.Wrap(task.Internal, err, "cannot merge the base")
 	}
-	if err := w.write(ctx, w.root, was, want); err != nil {
-		return nil, nil, err
+	if err := w.write(ctx, w.root, merge.was, merge.want); err != nil {
+		return err
 	}
-	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", tree}}); err != nil {
-		return nil, nil, task.Wrap(task.Internal, err, "cannot merge the base")
-	}
-	w.tracked = want
-	return conflicts, was, nil
+	w.tracked = merge.want
+	return nil
 }
 
 // mergeOnto merges the files of two commits as if each were made on top of the one before. The

@@ -91,7 +91,7 @@ func (w *Workspace) remoteRefs(ctx context.Context) (map[string]string, error) {
 	}
 	refs := map[string]string{}
 	for line := range strings.Lines(output) {
-		hash, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		hash, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if target, is := strings.CutPrefix(hash, "ref: "); is {
 			if name == "HEAD" && w.options.Base == "" {
 				w.options.Base = strings.TrimPrefix(target, "refs/heads/")

@@ -360,6 +360,34 @@ func TestTakeBranch(t *testing.T) {
 	}
 }
 
+// When the repository for the sandbox cannot be made, nothing is changed, and the next attempt
+// finds the conflict as it was.
+func TestTakeBranchIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "one\n", "b.txt": "b\n"})
+	s.Commit(t, "toryo/1", "first", map[string]string{"c.txt": "c\n"})
+	s.Seed(t, "toryo/1")
+	w := s.prepare(t, nil)
+	put(t, w.Workspace(), "a.txt", "ours\n")
+	s.Commit(t, "toryo/1", "theirs", map[string]string{"a.txt": "theirs\n", "b.txt": "theirs\n"})
+	s.Seed(t, "toryo/1")
+	mend := w.WithoutPlain()
+	if _, err := w.TakeBranch(t.Context()); err == nil {
+		t.Fatal("it was taken")
+	}
+	if got := read(t, w.Workspace(), "a.txt") + read(t, w.Workspace(), "b.txt"); got != "ours\nb\n" {
+		t.Errorf("the files have %q", got)
+	}
+	mend()
+	conflicts, err := w.TakeBranch(t.Context())
+	if err != nil || !slices.Equal(conflicts, []string{"a.txt"}) {
+		t.Fatal(conflicts, err)
+	}
+	if text := read(t, w.Workspace(), "a.txt"); strings.Count(text, "<<<<<<<") != 1 {
+		t.Errorf("the conflict reads %q", text)
+	}
+}
+
 // What others have pushed is missed when it is gone, also by a run that goes on.
 func TestLostOfAPush(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/backup"
+	"github.com/toryo-dev/toryo/internal/store"
 )
 
 type backupOptions struct {
@@ -34,8 +35,8 @@ you only, and is not encrypted.
 Not in it are: the configuration and the secrets in it, sandboxes, snapshots, workspaces and
 the context files of agents.
 
-A PostgreSQL database is not in it either. The command says how to dump it. Dump it first,
-then write the backup.`,
+A PostgreSQL database is not in it either. The command first says how to dump it. Dump it
+before, then write the backup.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.backup(c.Context(), args[0]) },
 	}
@@ -71,36 +72,36 @@ func (o *backupOptions) report(what string) {
 	_, _ = fmt.Fprintln(o.Stderr, what) // whoever cannot see it can still wait
 }
 
-func (o *backupOptions) backup(ctx context.Context, file string) (err error) {
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return err
-	}
-	database, err := site.OpenExistingStore(ctx, loaded)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	var made backup.Manifest
-	err = cli.Audited(ctx, o.Program, database, "data.backup", file, func() (err error) {
-		made, err = site.Backup{Config: loaded, Store: database, Report: o.report}.Write(ctx, file)
+func (o *backupOptions) backup(ctx context.Context, file string) error {
+	return withData(ctx, o.Program, o.settings, func(loaded config.Config, database store.Store) error {
+		missing := "The configuration and its secrets are not in it."
+		if loaded.Database.Driver == "postgres" {
+			missing = "The database, the configuration and its secrets are not in it."
+			if err := o.printDump(loaded); err != nil {
+				return err
+			}
+		}
+		var made backup.Manifest
+		err := cli.Audited(ctx, o.Program, database, "data.backup", file, func() (err error) {
+			made, err = site.Backup{Config: loaded, Store: database, Report: o.report}.Write(ctx, file)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.Stdout, "%s has %s in %d files, as of %s\n%s\n",
+			file, cli.Size(made.Bytes()), len(made.Entries), made.CreatedAt.Format(cli.Minutes), missing)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(o.Stdout, "%s has %s in %d files, as of %s\n", file, cli.Size(made.Bytes()), len(made.Entries), made.CreatedAt.Format(cli.Minutes)); err != nil {
-		return err
-	}
-	if loaded.Database.Driver != "postgres" {
-		_, err = fmt.Fprintln(o.Stdout, "The configuration and its secrets are not in it.")
-		return err
-	}
+}
+
+// printDump says how the PostgreSQL database is dumped, which has to be done before.
+func (o *backupOptions) printDump(loaded config.Config) error {
 	dump, err := site.DumpCommand(loaded)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.Stdout, "The database, the configuration and its secrets are not in it. The database has to be dumped before:\n  %s\n", dump)
+	_, err = fmt.Fprintf(o.Stdout, "The database is dumped by another command, and that has to be done before this one:\n  %s\nIf it was not, dump it now, and then write another backup.\n", dump)
 	return err
 }
 

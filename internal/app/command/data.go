@@ -39,9 +39,13 @@ func (o *onData) bind(c *cobra.Command) {
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 }
 
+func (o *onData) withData(ctx context.Context, do func(config.Config, store.Store) error) error {
+	return withData(ctx, o.Program, o.settings, do)
+}
+
 // withData opens the database that is there.
-func (o *onData) withData(ctx context.Context, do func(config.Config, store.Store) error) (err error) {
-	loaded, err := o.settings.Load(o.Program)
+func withData(ctx context.Context, p site.Program, settings cli.Settings, do func(config.Config, store.Store) error) (err error) {
+	loaded, err := settings.Load(p)
 	if err != nil {
 		return err
 	}

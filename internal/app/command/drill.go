@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ type drillRun struct {
 
 // Drill is the command toryo drill.
 func Drill(p site.Program) *cobra.Command {
-	o := drillRun{Program: p}
+	o := &drillRun{Program: p}
 	c := &cobra.Command{
 		Use:   "drill",
 		Short: "Test failure recovery: break an installation on temporary data and check the result",
@@ -78,14 +79,25 @@ An hour with everything:
 	return c
 }
 
-func (o drillRun) run(ctx context.Context) (err error) {
+// check refuses numbers with which there is nothing to do, and fills in what was not said.
+func (o *drillRun) check() (err error) {
 	if o.minutes <= 0 || o.work.Tasks < 1 || o.work.Agents < 1 || o.work.Parallel < 1 || o.work.Servers < 1 || o.work.Every <= 0 {
 		return task.Errorf(task.Usage, "--minutes, --tasks, --agents, --parallel, --servers and --every must be more than 0")
 	}
 	if o.work.Seed == 0 {
 		o.work.Seed = uint64(rand.Uint32()) //nolint:gosec // not for secrets
 	}
-	if o.work.Program, err = os.Executable(); err != nil {
+	if o.keep != "" { // the processes run in another folder
+		if o.keep, err = filepath.Abs(o.keep); err != nil {
+			return err
+		}
+	}
+	o.work.Program, err = os.Executable()
+	return err
+}
+
+func (o *drillRun) run(ctx context.Context) (err error) {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if o.work.Dir = o.keep; o.keep == "" {
@@ -115,7 +127,7 @@ func (o drillRun) run(ctx context.Context) (err error) {
 	return errors.Join(err, o.writeReport(result))
 }
 
-func (o drillRun) writeReport(of *drill.Result) error {
+func (o *drillRun) writeReport(of *drill.Result) error {
 	var page bytes.Buffer
 	if err := of.WriteHTML(&page); err != nil {
 		return err
@@ -129,7 +141,7 @@ func (o drillRun) writeReport(of *drill.Result) error {
 
 // makeDatabase makes a database that does not have the time of this machine. It
 // returns the work with it, and how to drop it.
-func (o drillRun) makeDatabase(ctx context.Context) (work drill.Drill, drop func(context.Context) error, err error) {
+func (o *drillRun) makeDatabase(ctx context.Context) (work drill.Drill, drop func(context.Context) error, err error) {
 	database, drop, err := postgres.Scratch(ctx, o.postgres)
 	if err != nil {
 		return o.work, nil, err
@@ -158,7 +170,7 @@ func ignoreDown(err error) error {
 }
 
 // restartDatabase runs the command that was named for it.
-func (o drillRun) restartDatabase(ctx context.Context) error {
+func (o *drillRun) restartDatabase(ctx context.Context) error {
 	command := exec.CommandContext(ctx, "/bin/sh", "-c", o.restart)
 	command.Env = drill.WithoutSettings(o.Environ)
 	said, err := command.CombinedOutput()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,6 +114,26 @@ func tasksRetryCommand(p site.Program) *cobra.Command {
 	return steer(p, "retry", "Queue a task again that has ended", (*wire.Client).RetryTask)
 }
 
+func tasksApproveCommand(p site.Program) *cobra.Command {
+	o := operate{Program: p}
+	c := &cobra.Command{
+		Use: "approve TASK PLAN", Short: "Approve the plan of a task that waits for that, by its number",
+		Long: "Approve the plan of a task that waits for that, by its number. The number is on the page of the\ntask and in the comment with the plan. If there is a newer plan by now, nothing is approved.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			plan, err := strconv.Atoi(args[1])
+			if err != nil || plan < 1 {
+				return task.Errorf(task.Usage, "%q is not the number of a plan", args[1])
+			}
+			return o.steer(c.Context(), task.ID(args[0]), func(client *wire.Client, ctx context.Context, id task.ID) (wire.Task, error) {
+				return client.ApproveTask(ctx, id, plan)
+			})
+		},
+	}
+	o.bind(c)
+	return c
+}
+
 // Pause is the command toryo pause.
 func Pause(p site.Program) *cobra.Command {
 	o := operate{Program: p}
@@ -144,7 +165,7 @@ func Resume(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume [TASK]",
 		Short: "Resume a paused task, or everything",
-		Long:  "Resume a paused task, or everything. Resuming a task whose plan waits for approval approves the plan.",
+		Long:  "Resume a paused task, or everything. A task whose plan waits for approval is not\nresumed: see toryo tasks approve.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {

@@ -22,7 +22,7 @@ import (
 // Tasks is the command toryo tasks.
 func Tasks(p site.Program) *cobra.Command {
 	c := cli.Group("tasks", "See what there is to do and what is next, and steer tasks",
-		tasksNextCommand(p), tasksListCommand(p), tasksShowCommand(p), tasksLogsCommand(p), tasksStopCommand(p), tasksRetryCommand(p))
+		tasksNextCommand(p), tasksListCommand(p), tasksShowCommand(p), tasksLogsCommand(p), tasksStopCommand(p), tasksRetryCommand(p), tasksApproveCommand(p))
 	c.Long = "See what there is to do and what is next, and steer tasks. next, list and show read the\ndatabase; the others ask a running server. See also toryo pause and toryo resume."
 	return c
 }

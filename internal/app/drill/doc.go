@@ -6,3 +6,5 @@
 // Afterwards every task has ended exactly once, with one pull request, labels say
 // what is so, and nothing was written by a run that was over.
 package drill
+
+//go:generate sh -c "$(../../../scripts/tool github.com/a-h/templ/cmd/templ) generate"

@@ -165,7 +165,7 @@ func TestReport(t *testing.T) {
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"seed 1", "1 things are not right", "&lt;script&gt;", "<polyline", "disk of an agent full for a while", "agent3", "3 done", "Memory (MiB)"} {
+	for _, want := range []string{"seed 1", "Not right: 1", "&lt;script&gt;", "<polyline", "disk of an agent full for a while", "agent3", "3 done", "Memory (MiB)"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the report lacks %q", want)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -39,8 +38,8 @@ func processesIn(dir string) (found []string) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		arguments, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline")) // it may have ended
-		in, _ := os.Readlink(filepath.Join("/proc", entry.Name(), "cwd"))
+		arguments, _ := os.ReadFile("/proc/" + entry.Name() + "/cmdline") // it may have ended
+		in, _ := os.Readlink("/proc/" + entry.Name() + "/cwd")
 		if bytes.Contains(arguments, []byte(dir+"/")) || in == dir {
 			found = append(found, fmt.Sprintf("process %d is left over: %s", pid, bytes.ReplaceAll(arguments, []byte{0}, []byte{' '})))
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -103,7 +104,7 @@ func (l *line) forward() http.Handler {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) // as if there were nothing in between
 		},
-		ErrorLog: nil,
+		ErrorLog: log.New(io.Discard, "", 0), // what is cut off is counted
 	}
 }
 

@@ -1,9 +1,8 @@
 package drill
 
 import (
-	_ "embed"
+	"context"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
@@ -41,11 +40,6 @@ func (r *Result) summary() []string {
 	}
 }
 
-//go:embed report.html
-var page string
-
-var pageTemplate = template.Must(template.New("report").Parse(page))
-
 // WriteHTML writes the report of the drill: one file, which needs nothing else.
 func (r *Result) WriteHTML(to io.Writer) error {
 	r.usage.mu.Lock()
@@ -56,13 +50,14 @@ func (r *Result) WriteHTML(to io.Writer) error {
 			plots = append(plots, draw(*of))
 		}
 	}
-	return pageTemplate.Execute(to, map[string]any{
-		"Drill": r.drill, "Summary": r.summary(), "Wrong": r.Wrong, "Plots": plots, "Faults": r.faults(),
-	})
+	return page(r, plots, r.faults()).Render(context.Background(), to)
 }
 
+// faultLine is a fault as texts.
+type faultLine struct{ at, kind, target, lasts string }
+
 // faults are those that happened, as lines of a table.
-func (r *Result) faults() (lines []map[string]any) {
+func (r *Result) faults() (lines []faultLine) {
 	happened := slices.Clone(r.tally.happened)
 	slices.SortFunc(happened, func(a, b fault) int { return int(a.at - b.at) })
 	for _, f := range happened {
@@ -73,16 +68,29 @@ func (r *Result) faults() (lines []map[string]any) {
 		case strings.Contains(string(f.kind), "server"):
 			target = fmt.Sprint("server", f.target)
 		}
-		line := map[string]any{"At": f.at.Round(time.Millisecond), "Kind": f.kind, "Target": target, "Lasts": ""}
+		line := faultLine{at: f.at.Round(time.Millisecond).String(), kind: string(f.kind), target: target}
 		if f.lasts > 0 {
-			line["Lasts"] = f.lasts.Round(time.Millisecond)
+			line.lasts = f.lasts.Round(time.Millisecond).String()
 		}
 		if f.kind == databaseClockSet {
-			line["Lasts"] = f.clock.Round(time.Millisecond)
+			line.lasts = f.clock.Round(time.Millisecond).String()
 		}
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// setting is what the installation was, in a sentence or two.
+func (r *Result) setting() string {
+	d, database, disks := r.drill, "SQLite", "No disk was full: only root can mount file systems for that."
+	if d.Database != "" {
+		database = "PostgreSQL"
+	}
+	if d.SmallDisks {
+		disks = "Each process had a file system of its own."
+	}
+	return fmt.Sprintf("%d tasks; servers: %d on %s; agents: %d with %d tasks at a time, sandbox %s; broken for %s, every %s on average. %s",
+		d.Tasks, d.Servers, database, d.Agents, d.Parallel, d.Sandbox, d.Lasts, d.Every, disks)
 }
 
 // drawing is a plot as lines in a picture of a fixed size.
@@ -91,6 +99,13 @@ type drawing struct {
 	Top         string // what is at the upper edge
 	End         string // what is at the right edge
 	Lines       []drawnLine
+}
+
+func (d drawing) heading() string {
+	if d.Unit == "" {
+		return d.Title
+	}
+	return d.Title + " (" + d.Unit + ")"
 }
 
 type drawnLine struct {

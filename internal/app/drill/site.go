@@ -98,7 +98,7 @@ func (s *site) startAll(ctx context.Context) error {
 	}
 	s.client = &wire.Client{Server: addresses[len(addresses)-1].String(), Token: strings.TrimSpace(token), HTTP: new(http.Client)}
 	for i := range s.drill.Agents {
-		way, err := newLine(addresses, s.drill.Seed, uint64(i)+1) //nolint:gosec // it is small
+		way, err := newLine(addresses, s.drill.Seed, uint64(i)+1)
 		if err != nil {
 			return err
 		}

@@ -251,7 +251,15 @@ func WriteSecret(file, text string) error {
 	return nil
 }
 
-// LockAgent keeps the folder of an agent to this process, and registers it there.
+// LockAgent keeps the folder of an agent to this process, and registers it there. It refuses a data
+// directory into which a backup was restored in part.
 func LockAgent(dataDir string) (process *processes.Process, unlock func() error, err error) {
-	return lockFor(filepath.Join(dataDir, AgentFolder), agentLock, "another agent")
+	process, unlock, err = lockFor(filepath.Join(dataDir, AgentFolder), agentLock, "another agent")
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := requireRestored(dataDir); err != nil { // a restore holds the lock too
+		return nil, nil, errors.Join(err, unlock())
+	}
+	return process, unlock, nil
 }

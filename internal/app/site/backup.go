@@ -2,7 +2,6 @@ package site
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/backup"
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/mirror"
+	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/store/relational"
@@ -24,10 +24,13 @@ import (
 const (
 	savedDatabase = "database/" + DatabaseFile
 	savedGit      = "git/"                            // below it, what a repository was in the data directory
-	refsSuffix    = ".json"                           // behind that, its refs
+	refsSuffix    = ".refs"                           // behind that, its refs
 	packSuffix    = ".pack"                           // and its objects, unless it has none
 	savedToken    = "files/" + AgentFolder + "/token" // of an agent with this data directory
 )
+
+// maxRefs is how many bytes the refs of a repository may have.
+const maxRefs = 64 << 20
 
 // Backup writes backups. A server and an agent may use the data directory meanwhile.
 type Backup struct {
@@ -35,13 +38,31 @@ type Backup struct {
 	Store  store.Store
 	// Report is told what is being done.
 	Report func(what string)
+	// Free is how many bytes are free on the disk that a folder is on; nil asks the system.
+	Free func(dir string) (int64, error)
 }
 
 // Write writes a backup to a file that is not there. The database comes first: so git may have
-// more than the database knows of, and never less.
-func (b Backup) Write(ctx context.Context, file string) (m backup.Manifest, err error) {
+// more than the database knows of, and never less. It fails with Interrupted if the context ends.
+func (b Backup) Write(ctx context.Context, file string) (backup.Manifest, error) {
+	m, err := b.write(ctx, file)
+	return m, orInterrupted(ctx, err, "the backup was broken off")
+}
+
+// orInterrupted is the error, or Interrupted if the context has ended: then that is why it failed.
+func orInterrupted(ctx context.Context, err error, what string) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return task.Wrap(task.Interrupted, ctx.Err(), what)
+}
+
+func (b Backup) write(ctx context.Context, file string) (m backup.Manifest, err error) {
 	program, err := git.Find()
 	if err != nil {
+		return m, err
+	}
+	if err := b.room(ctx, filepath.Dir(file)); err != nil {
 		return m, err
 	}
 	making, err := backup.Begin(file)
@@ -63,6 +84,35 @@ func (b Backup) Write(ctx context.Context, file string) (m backup.Manifest, err 
 	}
 	b.Report("writing " + file)
 	return making.Write(ctx, about)
+}
+
+// room fails unless the disk has room for two copies of the database and the board: what goes into the
+// file is beside it until it is written. How much is to be taken from the mirrors is not known yet.
+func (b Backup) room(ctx context.Context, dir string) error {
+	need, _, err := folderSize(ctx, filepath.Join(b.Config.DataDir, BoardFolder))
+	if err != nil {
+		return err
+	}
+	if b.Config.Database.Driver != "postgres" {
+		info, err := os.Stat(filepath.Join(b.Config.DataDir, DatabaseFile))
+		if err != nil {
+			return task.Wrap(task.DataDir, err, "the database cannot be read")
+		}
+		need += info.Size()
+	}
+	free := b.Free
+	if free == nil {
+		free = func(dir string) (int64, error) { return disk.FreeSpace(dir) }
+	}
+	has, err := free(dir)
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "the backup cannot be written")
+	}
+	if need *= 2; has < need {
+		return task.Errorf(task.DataDir, "the backup needs %d MB in %s, and %d MB are free", need>>20, dir, has>>20).
+			WithHint("make room there, or name a file on another disk")
+	}
+	return nil
 }
 
 // database adds a copy of the SQLite database.
@@ -90,10 +140,6 @@ func (b Backup) repositories(ctx context.Context, program *git.Program, making *
 	}
 	for _, one := range all {
 		path := filepath.Join(BoardFolder, filepath.FromSlash(one.Name)+".git")
-		if !isThere(filepath.Join(b.Config.DataDir, path)) {
-			b.Report("left out: " + path + " is not in this data directory")
-			continue
-		}
 		if err := b.repository(ctx, program, making, exported{path, []string{"refs/"}}); err != nil {
 			return err
 		}
@@ -106,16 +152,12 @@ func (b Backup) mirrors(ctx context.Context, program *git.Program, making *backu
 	if b.Config.Database.Driver == "postgres" {
 		return nil
 	}
-	all, err := filepath.Glob(filepath.Join(b.Config.DataDir, mirrorFolder, "*", "*.git"))
+	all, err := mirror.List(filepath.Join(b.Config.DataDir, mirrorFolder))
 	if err != nil {
 		return err
 	}
-	for _, dir := range all {
-		path, err := filepath.Rel(b.Config.DataDir, dir)
-		if err != nil {
-			return err
-		}
-		if err := b.repository(ctx, program, making, exported{path, mirror.TaskRefs}); err != nil {
+	for _, path := range all {
+		if err := b.repository(ctx, program, making, exported{filepath.Join(mirrorFolder, path), mirror.TaskRefs}); err != nil {
 			return err
 		}
 	}
@@ -128,8 +170,14 @@ type exported struct {
 	places []string // of its refs
 }
 
-// repository adds a repository, unless it has nothing.
+// repository adds a repository, unless it has nothing. What is no repository, and one that is removed
+// meanwhile, is left out.
 func (b Backup) repository(ctx context.Context, program *git.Program, making *backup.Making, of exported) (err error) {
+	dir := filepath.Join(b.Config.DataDir, of.path)
+	if !isRepository(dir) {
+		b.Report("left out: " + of.path + " is no repository in this data directory")
+		return nil
+	}
 	name := savedGit + filepath.ToSlash(of.path)
 	path, err := making.Path(name + packSuffix)
 	if err != nil {
@@ -140,22 +188,32 @@ func (b Backup) repository(ctx context.Context, program *git.Program, making *ba
 		return err
 	}
 	b.Report("packing " + of.path)
-	refs, err := program.Export(ctx, filepath.Join(b.Config.DataDir, of.path), of.places, pack)
+	refs, err := program.Export(ctx, dir, of.places, pack)
 	if err = errors.Join(err, pack.Close()); err != nil {
+		if !isThere(dir) {
+			b.Report("left out: " + of.path + " was removed meanwhile")
+			return nil
+		}
 		return task.Wrap(task.DataDir, err, "the repository "+of.path+" cannot be packed")
 	}
 	if len(refs.Objects) == 0 && strings.HasPrefix(of.path, mirrorFolder) {
 		return nil // the forge has all of it
 	}
-	text, err := json.Marshal(refs)
-	if err != nil {
-		return err
+	text := refs.Text()
+	if len(text) > maxRefs {
+		return task.Errorf(task.TooLarge, "the repository %s has %d MB of names of refs; %d MB are allowed", of.path, len(text)>>20, maxRefs>>20)
 	}
 	if err := making.AddText(ctx, name+refsSuffix, text); err != nil || len(refs.Objects) == 0 {
 		return err
 	}
 	_, err = making.Add(ctx, name+packSuffix)
 	return err
+}
+
+// isRepository reports whether a folder is a repository, by what git goes by.
+func isRepository(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+	return err == nil && isThere(filepath.Join(dir, "objects"))
 }
 
 // files adds what else cannot be made anew.

@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,8 @@ const boardEvery = time.Second
 type boardWatch struct {
 	watch   *board.Watch
 	changes *items.Feed
+	log     *slog.Logger
+	unread  map[string]string // why repositories could not be read the last time, by name
 
 	anything atomic.Bool  // another process may have changed any item
 	pulls    atomic.Bool  // other pull requests may be open
@@ -53,15 +56,30 @@ func (w *boardWatch) look(ctx context.Context) error {
 		}
 	}
 	changed := w.pulls.Swap(false)
-	pushed, err := w.watch.Pushed(ctx, !changed)
-	if err != nil && changed {
-		w.pulls.Store(true)
+	pushed, unread, err := w.watch.Pushed(ctx, !changed)
+	if err != nil {
+		if changed {
+			w.pulls.Store(true)
+		}
+		return err
 	}
+	w.noteUnread(ctx, unread)
 	for _, to := range pushed {
 		w.count.Add(1)
 		w.changes.Publish(items.Change{Repository: task.Repository{Forge: task.Board, Name: to.Repository}, Items: to.Pulls, Pushed: true})
 	}
-	return err
+	return nil
+}
+
+// noteUnread logs which repositories cannot be read, once for each reason: it is called every second.
+func (w *boardWatch) noteUnread(ctx context.Context, unread map[string]error) {
+	reasons := make(map[string]string, len(unread))
+	for name, err := range unread {
+		if reasons[name] = err.Error(); w.unread[name] != err.Error() {
+			w.log.WarnContext(ctx, "failed to look at the branches of a repository on the board; retrying", "repository", name, "error", err)
+		}
+	}
+	w.unread = reasons
 }
 
 func (w *boardWatch) publishItems(ctx context.Context) error {

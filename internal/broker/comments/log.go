@@ -172,15 +172,29 @@ func presentIn(entries []task.CommentEntry) []task.CommentEntry {
 // Update compares an item as it was read with the task's log and appends what is
 // new, edited or deleted.
 func (k *Log) Update(ctx context.Context, t task.Task, seen items.Snapshot) error {
-	var open question
-	if k.options.Disabled {
-		if !t.AwaitsPeople() {
-			return nil
-		}
-		var err error
-		if open, err = k.questionOf(ctx, t); err != nil || !open.asked {
-			return err
-		}
+	if !k.options.Disabled {
+		return k.updateAfter(ctx, t, question{}, seen)
+	}
+	if !t.AwaitsPeople() {
+		return nil
+	}
+	open, err := k.questionOf(ctx, t)
+	if err != nil {
+		return err
+	}
+	return k.updateAfter(ctx, t, open, seen)
+}
+
+// UpdateAfterPlan is Update, and where comments are not taken up, also for a task that does not
+// wait any more: it appends what came after the plan then.
+func (k *Log) UpdateAfterPlan(ctx context.Context, t task.Task, plan Proposal, seen items.Snapshot) error {
+	return k.updateAfter(ctx, t, plan.question(t), seen)
+}
+
+// updateAfter is Update. Where comments are not taken up, it appends what came after a question.
+func (k *Log) updateAfter(ctx context.Context, t task.Task, open question, seen items.Snapshot) error {
+	if k.options.Disabled && !open.asked {
+		return nil
 	}
 	first := true
 	return k.update(ctx, t, func(ctx context.Context) ([]task.Comment, error) {

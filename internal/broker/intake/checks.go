@@ -291,9 +291,6 @@ func (i *Intake) readChecks(ctx context.Context, on head) (checkState, error) {
 	are := outcomeOf(checks)
 	state.readAt, state.checks, state.settled = now, checks, ""
 	state.next = i.nextReading(on.age, are.pending > 0 || on.actedOn() && on.last.State == task.Queued)
-	if pull.Key.Forge == task.Board && !state.next.IsZero() {
-		state.next = now // it is at hand
-	}
 	switch {
 	case len(are.failed) == 0:
 		state.failedAt = time.Time{}

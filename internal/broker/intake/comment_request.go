@@ -33,7 +33,7 @@ func (i *Intake) commentRequests(ctx context.Context, pull pullView, self string
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := i.options.Snapshots.Get(ctx, pull.Key, longestLook)
+	snapshot, err := pull.comments()
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,8 @@ const (
 	lookers = 4
 	// longestLook bounds looking at one item.
 	longestLook = 2 * time.Minute
+	// lookAge is how old what a look goes by may be. What we were told of is read anew.
+	lookAge = 2 * time.Minute
 	// boardAgain is when an item on the board is looked at again that could not be read.
 	boardAgain = 10 * time.Second
 )
@@ -143,7 +145,7 @@ func (i *Intake) Stop() { i.background.Stop() }
 // lookOn looks at what is in the queue until the context ends.
 func (i *Intake) lookOn(ctx context.Context) {
 	for key, found := i.queue.Next(ctx); found; key, found = i.queue.Next(ctx) {
-		if err := i.Look(ctx, key, longestLook); err != nil && ctx.Err() == nil {
+		if err := i.Look(ctx, key, lookAge); err != nil && ctx.Err() == nil {
 			i.options.Log.WarnContext(ctx, "failed to read an item; retrying with the next sync", "item", key.String(), "error", err)
 			if key.Forge == task.Board { // a sync reads it again only if something happens there
 				i.lookAt(key, i.options.Now().Add(boardAgain))

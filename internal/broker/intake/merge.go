@@ -37,18 +37,7 @@ var mergeAgain = []time.Duration{time.Minute, 5 * time.Minute, 20 * time.Minute}
 // its rules are not passed by. If the forge refuses, people are told why, once for a head
 // commit; a further approval is another attempt. Without checks by others nothing is merged.
 func (i *Intake) merge(ctx context.Context, pull pullView) error {
-	if !i.options.Rules.Merge || pull.Draft || pull.HeadCommit == "" {
-		return nil
-	}
-	origin, ours, err := i.ours(ctx, pull.Item)
-	if err != nil || !ours {
-		return err
-	}
-	idle, err := i.idle(ctx, pull.Item, origin)
-	if err != nil || !idle {
-		return err
-	}
-	approval, err := i.approval(ctx, pull)
+	approval, err := i.mayMerge(ctx, pull)
 	if err != nil || approval.ID == "" {
 		return err
 	}
@@ -58,7 +47,7 @@ func (i *Intake) merge(ctx context.Context, pull pullView) error {
 	}
 	state := stateOf(checks)
 	if state == forge.StatusSuccess {
-		return i.tryMerge(ctx, pull.Item, approval)
+		return i.mergeIfStill(ctx, pull.Item)
 	}
 	// Not every forge tells when a check ends, or is run again. What takes long is looked at
 	// less often.
@@ -71,15 +60,56 @@ func (i *Intake) merge(ctx context.Context, pull pullView) error {
 	return nil
 }
 
+// mayMerge returns the approval by which a pull request may be merged as soon as its checks
+// have succeeded, or none.
+func (i *Intake) mayMerge(ctx context.Context, pull pullView) (forge.Review, error) {
+	if !i.options.Rules.Merge || pull.Draft || pull.HeadCommit == "" {
+		return forge.Review{}, nil
+	}
+	origin, ours, err := i.ours(ctx, pull.Item)
+	if err != nil || !ours {
+		return forge.Review{}, err
+	}
+	idle, err := i.idle(ctx, pull.Item, origin)
+	if err != nil || !idle {
+		return forge.Review{}, err
+	}
+	return i.approval(ctx, pull)
+}
+
+// mergeIfStill has a pull request merged whose checks have succeeded, if it may be merged by
+// what there is now. Somebody may have requested changes since this look has read the reviews
+// and the comments, which was before it read the checks.
+func (i *Intake) mergeIfStill(ctx context.Context, before forge.Item) error {
+	now, err := i.viewNow(ctx, before.Key)
+	if err != nil {
+		return err
+	}
+	approval, err := i.mayMerge(ctx, now)
+	if err != nil {
+		return err
+	}
+	if approval.ID == "" || now.State != forge.Open || now.HeadCommit != before.HeadCommit {
+		i.queue.Add(before.Key) // something else follows from that
+		return nil
+	}
+	return i.tryMerge(ctx, now, approval)
+}
+
 // tryMerge has a pull request merged that may be. When an attempt came to nothing because the
 // forge was not to be had in time, or had a conflict, which may be over soon, there is another
 // one after a while. An example: the forge has not computed yet whether the branch can be
 // merged, and says Conflict. A minute later it is asked again, then after 5 and 20 minutes.
-func (i *Intake) tryMerge(ctx context.Context, pull forge.Item, approval forge.Review) error {
+func (i *Intake) tryMerge(ctx context.Context, pull pullView, approval forge.Review) error {
+	reviews, err := pull.reviews()
+	if err != nil {
+		return err
+	}
 	now, conflicts := i.options.Now(), 0
+	payload := outbox.MergePull{Head: pull.HeadCommit, Until: now.Add(mergeWithin), Requests: requestsIn(reviews)}
 	for attempt := range maxMergeAttempts {
 		what := fmt.Sprintf("merge/%s/%s/%d/%d", pull.HeadCommit, approval.ID, approval.At.Unix(), attempt)
-		stored, err := i.put(ctx, outbox.Write{Item: pull.Key, What: what}, outbox.MergePull{Head: pull.HeadCommit, Until: now.Add(mergeWithin)})
+		stored, err := i.put(ctx, outbox.Write{Item: pull.Key, What: what}, payload)
 		if err != nil || stored.Status != store.Refused {
 			return err
 		}
@@ -88,7 +118,7 @@ func (i *Intake) tryMerge(ctx context.Context, pull forge.Item, approval forge.R
 		}
 		if stored.Reason == task.ReasonRejectedByForge || conflicts > len(mergeAgain) {
 			why := notice.Notice{Commit: pull.HeadCommit, Detail: stored.LastError}
-			return i.comment(ctx, pull, "not_merged/"+pull.HeadCommit, why.NotMerged)
+			return i.comment(ctx, pull.Item, "not_merged/"+pull.HeadCommit, why.NotMerged)
 		}
 		var tried outbox.MergePull
 		if err := json.Unmarshal(stored.Payload, &tried); err != nil {
@@ -101,6 +131,16 @@ func (i *Intake) tryMerge(ctx context.Context, pull forge.Item, approval forge.R
 		}
 	}
 	return nil
+}
+
+// requestsIn names the reviews that request changes.
+func requestsIn(reviews []forge.Review) (ids []string) {
+	for _, review := range reviews {
+		if review.Verdict == forge.RequestChanges {
+			ids = append(ids, review.ID)
+		}
+	}
+	return ids
 }
 
 // stateOf is what checks say together. Our own are not enough: somebody else has to have

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -28,18 +29,34 @@ const pullAge = 30 * time.Second
 // of every pull request that it asks about, or somebody who may steer has approved or
 // requested changes since it was put on.
 
-// pullView is a pull request in one look at it. Its reviews are read once, when they are
-// needed.
+// pullView is a pull request in one look at it. Its reviews and its comments are read once,
+// when they are needed.
 type pullView struct {
 	forge.Item
-	reviews func() ([]forge.Review, error)
+	reviews  func() ([]forge.Review, error)
+	comments func() (items.Snapshot, error)
 }
 
 // view is a pull request as it was read.
 func (i *Intake) view(ctx context.Context, pull forge.Item) pullView {
-	return pullView{pull, sync.OnceValues(func() ([]forge.Review, error) {
-		return i.options.Verdicts.Of(ctx, i.options.Forges[pull.Key.Forge], pull.Key)
-	})}
+	return pullView{
+		Item: pull,
+		reviews: sync.OnceValues(func() ([]forge.Review, error) {
+			return i.options.Verdicts.Of(ctx, i.options.Forges[pull.Key.Forge], pull.Key)
+		}),
+		comments: sync.OnceValues(func() (items.Snapshot, error) { return i.options.Snapshots.Get(ctx, pull.Key, lookAge) }),
+	}
+}
+
+// viewNow is a pull request as it is now: nothing of it was read before.
+func (i *Intake) viewNow(ctx context.Context, key task.Key) (pullView, error) {
+	snapshot, err := i.options.Snapshots.Get(ctx, key, 0)
+	if err != nil {
+		return pullView{}, err
+	}
+	now := i.view(ctx, snapshot.Item)
+	now.comments = func() (items.Snapshot, error) { return snapshot, nil }
+	return now, nil
 }
 
 // reviews makes review tasks of the pull requests of an item with the label, if they are

@@ -64,6 +64,8 @@ func (p process) awaitQuiet(t testing.TB, tasks float64) {
 // awaitTasks waits until so many tasks are queued.
 func awaitTasks(t testing.TB, in store.Store, want int) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -76,7 +78,7 @@ func awaitTasks(t testing.TB, in store.Store, want int) {
 		}
 		select {
 		case <-again.C:
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatalf("%d tasks are queued, want %d", len(queued), want)
 		}
 	}

@@ -75,7 +75,7 @@ func clone(ctx context.Context, source, bare string) (branch string, err error) 
 	if err != nil {
 		return "", task.Wrap(task.Invalid, err, "the repository to import has no default branch")
 	}
-	return strings.TrimSpace(head), nil
+	return strings.TrimSuffix(head, "\n"), nil
 }
 
 // place puts a clone where it belongs and makes it known. A folder that is there

@@ -259,7 +259,7 @@ func (f *Forge) Branches(ctx context.Context, repository string) ([]string, erro
 		return nil, err
 	}
 	names, err := git(ctx, f.board.Path(repository), nil, "for-each-ref", "--sort=-committerdate", "--format=%(refname:lstrip=2)", "refs/heads")
-	return strings.Fields(names), err // no name has a space
+	return strings.FieldsFunc(names, func(r rune) bool { return r == '\n' }), err
 }
 
 // SetStatus sets the state of a commit.

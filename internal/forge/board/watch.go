@@ -2,12 +2,12 @@ package board
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -33,12 +33,15 @@ type Watch struct {
 	seen  map[task.Key]time.Time // when items were changed that have been since watchOverlap
 
 	pulls    map[string][]task.Key // open pull requests, by repository
-	branches map[string]string     // what the folders of their branches look like
+	branches map[string]folders    // what the folders of their branches look like
 }
+
+// folders is a hash of what the folders of branches look like.
+type folders [sha256.Size]byte
 
 // Watch begins to watch.
 func (b *Board) Watch() *Watch {
-	return &Watch{board: b, since: time.Now(), branches: map[string]string{}}
+	return &Watch{board: b, since: time.Now(), branches: map[string]folders{}}
 }
 
 // Items returns the items that have changed since the last call, or since Watch the first
@@ -75,17 +78,19 @@ type Pushes struct {
 
 // Pushed returns the repositories with open pull requests to which something was pushed
 // since the last call, and those that had none then. Same says that the same pull requests are
-// open as then. What cannot be read of one repository is no reason to leave out the others.
-func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, err error) {
+// open as then. It fails if they cannot be listed. What cannot be read of one repository is no reason
+// to leave out the others: unread says by its name why.
+func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread map[string]error, err error) {
 	if !same || w.pulls == nil {
 		if err := w.listPulls(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
+	unread = map[string]error{}
 	for repository, pulls := range w.pulls {
 		is, settled, failed := branchFolders(w.board.Path(repository))
 		if failed != nil {
-			err = errors.Join(err, fmt.Errorf("look at the branches of %s: %w", repository, failed))
+			unread[repository] = failed
 			continue
 		}
 		if w.branches[repository] != is {
@@ -95,7 +100,7 @@ func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, err err
 			delete(w.branches, repository) // a push in the same moment would look the same
 		}
 	}
-	return pushed, err
+	return pushed, unread, nil
 }
 
 func (w *Watch) listPulls(ctx context.Context) error {
@@ -104,7 +109,7 @@ func (w *Watch) listPulls(ctx context.Context) error {
 		return storeError("list the pull requests", err)
 	}
 	w.pulls = make(map[string][]task.Key)
-	branches := make(map[string]string)
+	branches := make(map[string]folders)
 	for _, one := range found {
 		w.pulls[one.Repository] = append(w.pulls[one.Repository], keyOf(one))
 		if was, known := w.branches[one.Repository]; known {
@@ -115,16 +120,16 @@ func (w *Watch) listPulls(ctx context.Context) error {
 	return nil
 }
 
-// branchFolders describes the folders and files in which git keeps the branches of a
+// branchFolders is a hash of the folders and files in which git keeps the branches of a
 // repository, without reading them. Git writes a branch to a new file and then gives it its
 // name, which changes the time of the folder; so do the tables of the other format that it
 // has. Settled means that no change is so young that another may have the same time. A
 // repository that is not there has no branches: it is in the folder of another server.
-func branchFolders(repository string) (described string, settled bool, err error) {
-	var text strings.Builder
+func branchFolders(repository string) (is folders, settled bool, err error) {
+	hash := sha256.New()
 	settled = true
 	note := func(path string, info fs.FileInfo) {
-		fmt.Fprintf(&text, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		_, _ = fmt.Fprintf(hash, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
 		settled = settled && time.Since(info.ModTime()) > settling
 	}
 	for _, name := range []string{"packed-refs", "reftable"} {
@@ -133,7 +138,7 @@ func branchFolders(repository string) (described string, settled bool, err error
 		case err == nil:
 			note(name, info)
 		case !errors.Is(err, fs.ErrNotExist):
-			return "", false, err
+			return folders{}, false, err
 		}
 	}
 	err = filepath.WalkDir(filepath.Join(repository, "refs", "heads"), func(path string, entry fs.DirEntry, err error) error {
@@ -151,5 +156,5 @@ func branchFolders(repository string) (described string, settled bool, err error
 		}
 		return err
 	})
-	return text.String(), settled, err
+	return folders(hash.Sum(nil)), settled, err
 }

@@ -77,8 +77,11 @@ func TestWatchFindsPushes(t *testing.T) {
 	watch, same := f.board.Watch(), false
 	want := func(when string, want ...task.Key) {
 		t.Helper()
-		pushed, err := watch.Pushed(t.Context(), same)
+		pushed, unread, err := watch.Pushed(t.Context(), same)
 		check(t, err)
+		if len(unread) > 0 {
+			t.Errorf("%s: not read: %v", when, unread)
+		}
 		same = true
 		var got []task.Key
 		for _, one := range pushed {

@@ -15,7 +15,8 @@ import (
 type fakeForge struct {
 	mu       sync.Mutex
 	comments []task.CommentEntry
-	fail     int // so many looks for comments fail
+	unheard  []Comment // that were not received yet
+	fail     int       // so many looks for comments fail
 	looks    int
 	progress []string
 	said     map[string]string
@@ -54,6 +55,15 @@ func (d *fakeForge) Comments(_ context.Context, after int64) ([]task.CommentEntr
 	return found, d.alive()
 }
 
+func (d *fakeForge) LatestComments(ctx context.Context, after int64) ([]task.CommentEntry, error) {
+	d.mu.Lock()
+	unheard := d.unheard
+	d.unheard = nil
+	d.mu.Unlock()
+	d.add(unheard)
+	return d.Comments(ctx, after)
+}
+
 func (d *fakeForge) References(context.Context) ([]phase.Reference, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,6 +71,13 @@ func (d *fakeForge) References(context.Context) ([]phase.Reference, error) {
 		return nil, task.Errorf(task.Unavailable, "the forge does not answer")
 	}
 	return d.references, d.alive()
+}
+
+// hold keeps comments until somebody asks for the latest.
+func (d *fakeForge) hold(comments []Comment) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unheard = append(d.unheard, comments...)
 }
 
 func (d *fakeForge) add(comments []Comment) {

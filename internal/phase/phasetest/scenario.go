@@ -112,6 +112,7 @@ type Event struct {
 	When When `yaml:"when"`
 	// What happens.
 	Comments []Comment         `yaml:"comments"`
+	Unheard  []Comment         `yaml:"unheard"` // the server has them, and the run has not received them
 	Signal   task.Signal       `yaml:"signal"`
 	Base     map[string]string `yaml:"base"`     // files that the base branch gets
 	Push     map[string]string `yaml:"push"`     // files that a person pushes to the branch of the task

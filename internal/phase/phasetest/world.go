@@ -266,6 +266,7 @@ func (when When) Fits(run, number int, kind task.EventKind, entry phase.Entry) b
 // happen makes an event so. The caller holds the lock.
 func (w *World) happen(event Event) {
 	w.forge.add(event.Comments)
+	w.forge.hold(event.Unheard)
 	w.forge.mu.Lock()
 	w.forge.fail += event.Deaf
 	w.forge.mu.Unlock()

@@ -207,6 +207,9 @@ func TestBubblewrapWithoutRoom(t *testing.T) {
 		"full": func(disk *testkit.Disk) { disk.Fill(t) }, "no file left": func(disk *testkit.Disk) { disk.FillFiles(t) },
 	} {
 		disk := testkit.NewDisk(t, 1<<20, 200)
+		if disk == nil {
+			return
+		}
 		engine, err := bubblewrap.New(bubblewrap.Config{Dir: filepath.Join(disk.Dir, "sandbox"), NewGate: func(sandbox.Policy) sandbox.Gate { return closedGate{} }, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

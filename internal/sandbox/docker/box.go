@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -95,8 +96,8 @@ func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
 	return nil
 }
 
-// Snapshot makes an image of the container and keeps what is new in the
-// workspace.
+// Snapshot keeps what is new in the workspace and makes an image of the container, in this
+// order: if the agent ends in between, Sweep finds the folder without an image.
 func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) (sandbox.Snapshot, error) {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return sandbox.Snapshot{}, err
@@ -104,15 +105,17 @@ func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) 
 	if err := b.engine.RemoveSnapshot(ctx, key); err != nil {
 		return sandbox.Snapshot{}, err
 	}
-	size := b.written(ctx)
-	_, err := b.engine.api.ContainerCommit(ctx, b.info.ID, client.ContainerCommitOptions{Reference: snapshotImage + ":" + key,
+	made, err := b.engine.store.Put(key, "", b.spec.Workspace, before, b.written(ctx))
+	if err != nil {
+		return sandbox.Snapshot{}, errors.Join(err, b.engine.store.Remove(key))
+	}
+	_, err = b.engine.api.ContainerCommit(ctx, b.info.ID, client.ContainerCommitOptions{Reference: snapshotImage + ":" + key,
 		Comment: "environment set up by Toryo", Changes: []string{"LABEL " + labelSnapshot + "=" + key}})
 	if err != nil {
-		return sandbox.Snapshot{}, failed(err, "the container cannot be kept as an image")
+		return sandbox.Snapshot{}, errors.Join(failed(err, "the container cannot be kept as an image"), b.engine.RemoveSnapshot(ctx, key))
 	}
-	made, err := b.engine.store.Put(key, "", b.spec.Workspace, before, size)
 	made.Kept = "image and folder"
-	return made, err
+	return made, nil
 }
 
 const stopTimeout = 30 * time.Second

@@ -27,6 +27,7 @@ func (s *Store) SetBoardStatus(ctx context.Context, x store.BoardStatus) error {
 			ON CONFLICT (repository, commit_id, context) DO UPDATE SET
 				state = excluded.state, description = excluded.description, url = excluded.url, updated_at = excluded.updated_at`,
 			x.Repository, x.Commit, x.Context, x.State, x.Description, x.URL, made(x.UpdatedAt).UnixMicro())
+		q.notify(store.BoardChecked, x.Repository+" "+x.Commit)
 		return err
 	})
 }

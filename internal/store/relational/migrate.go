@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"regexp"
 
 	"github.com/pressly/goose/v3"
 
@@ -76,6 +77,28 @@ func LatestVersion() (int64, error) {
 		last = max(last, version)
 	}
 	return last, nil
+}
+
+// madeTable is how migrations give tables their names.
+var madeTable = regexp.MustCompile(`(?i)\b(?:CREATE TABLE|RENAME TO)\s+(\w+)`)
+
+// ownTables are the names that tables of ours have, or had. Others may have tables in the same schema.
+func ownTables() (map[string]bool, error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]bool{versionTable: true}
+	for _, file := range files {
+		text, err := migrations.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, found := range madeTable.FindAllSubmatch(text, -1) {
+			own[string(found[1])] = true
+		}
+	}
+	return own, nil
 }
 
 // Migrate brings the database to the schema of this program. The caller keeps

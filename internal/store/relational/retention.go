@@ -328,6 +328,11 @@ func (s *Store) TableSizes(ctx context.Context) (sizes []store.TableSize, err er
 	if err != nil {
 		return nil, err
 	}
+	own, err := ownTables()
+	if err != nil {
+		return nil, err
+	}
+	sizes = slices.DeleteFunc(sizes, func(t store.TableSize) bool { return !own[t.Name] }) // we may not be allowed to read them
 	for i := range sizes {
 		rows, err := all(ctx, s, scanNumber, `SELECT COUNT(*) FROM "`+sizes[i].Name+`"`)
 		if err != nil {

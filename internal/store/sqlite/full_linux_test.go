@@ -15,6 +15,9 @@ import (
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := testkit.NewDisk(t, 8<<20, 1000)
+	if disk == nil {
+		return
+	}
 	s := opened(t, filepath.Join(disk.Dir, "toryo.db"))
 	assign := func(number int) error {
 		_, _, err := s.Assign(t.Context(), store.NewTask{

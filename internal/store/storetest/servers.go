@@ -175,6 +175,8 @@ func listenForBoard(t *testing.T, s store.Store) {
 	heard.wait(t, changed)
 	got[store.BoardComment](t)(s.AddBoardComment(t.Context(), store.BoardComment{Repository: "team/app", Number: item.Number, Author: "a", Body: "hello"}))
 	heard.wait(t, changed)
+	must(t, s.SetBoardStatus(t.Context(), store.BoardStatus{Repository: "team/app", Commit: "abc", Context: "tests", State: "success"}))
+	heard.wait(t, store.Notice{Topic: store.BoardChecked, Subject: "team/app abc"})
 }
 
 func badNotice(t *testing.T, s store.Store) {

@@ -25,9 +25,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// crowd is a server as a process of its own, with many issues on its board that are
+// boardServer is a server as a process of its own, with many issues on its board that are
 // assigned to the bot.
-type crowd struct {
+type boardServer struct {
 	data     string
 	database store.Store // the same that the server has
 	environ  []string
@@ -37,12 +37,12 @@ type crowd struct {
 	drop     func(context.Context) error
 }
 
-// crowdLogin is the person who opens the issues and looks at the pages.
-const crowdLogin = "alice"
+// boardLogin is the person who opens the issues and looks at the pages.
+const boardLogin = "alice"
 
-// newCrowd puts the issues on a board, on SQLite, or on PostgreSQL if there is a server.
-func newCrowd(ctx context.Context, data, postgresServer string, repositories, issues int) (c *crowd, err error) {
-	c = &crowd{data: data, environ: append(os.Environ(), "TORYO_LOG_LEVEL=warn", "TORYO_SERVER_REQUESTS_PER_TOKEN=0", "TORYO_SERVER_REQUESTS_PER_ADDRESS=0")}
+// newBoardServer puts the issues on a board, on SQLite, or on PostgreSQL if there is a server.
+func newBoardServer(ctx context.Context, data, postgresServer string, repositories, issues int) (c *boardServer, err error) {
+	c = &boardServer{data: data, environ: append(os.Environ(), "TORYO_LOG_LEVEL=warn", "TORYO_SERVER_REQUESTS_PER_TOKEN=0", "TORYO_SERVER_REQUESTS_PER_ADDRESS=0")}
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func newCrowd(ctx context.Context, data, postgresServer string, repositories, is
 	return c, err
 }
 
-func (c *crowd) open(ctx context.Context, postgresServer string) (err error) {
+func (c *boardServer) open(ctx context.Context, postgresServer string) (err error) {
 	if postgresServer == "" {
 		c.database, err = sqlite.Open(ctx, filepath.Join(c.data, "toryo.db"))
 		return err
@@ -77,12 +77,12 @@ func (c *crowd) open(ctx context.Context, postgresServer string) (err error) {
 }
 
 // signIn gives a person a session on the pages.
-func (c *crowd) signIn(ctx context.Context) error {
+func (c *boardServer) signIn(ctx context.Context) error {
 	accounts := access.Accounts{Store: c.database, Now: time.Now, Logins: &access.Limiter{Free: 5}, Addresses: &access.Limiter{Free: 30}}
-	if err := accounts.Create(ctx, crowdLogin, access.Admin, "a long password for a benchmark"); err != nil {
+	if err := accounts.Create(ctx, boardLogin, access.Admin, "a long password for a benchmark"); err != nil {
 		return err
 	}
-	secret, err := accounts.Open(ctx, crowdLogin)
+	secret, err := accounts.Open(ctx, boardLogin)
 	c.cookie = &http.Cookie{ //nolint:gosec // a request has its name and value alone
 		Name: "toryo_session", Value: secret,
 	}
@@ -90,10 +90,10 @@ func (c *crowd) signIn(ctx context.Context) error {
 }
 
 // fill makes the repositories, and opens the issues in them in turn.
-func (c *crowd) fill(ctx context.Context, repositories, issues int) error {
+func (c *boardServer) fill(ctx context.Context, repositories, issues int) error {
 	opened, err := board.Open(board.Options{Store: c.database, Folder: filepath.Join(c.data, "board"), Bot: "toryo"})
 	if err == nil {
-		err = errors.Join(opened.AddUser(ctx, "toryo", forge.WriteAccess), opened.AddUser(ctx, crowdLogin, forge.AdminAccess))
+		err = errors.Join(opened.AddUser(ctx, "toryo", forge.WriteAccess), opened.AddUser(ctx, boardLogin, forge.AdminAccess))
 	}
 	if err != nil {
 		return err
@@ -103,12 +103,12 @@ func (c *crowd) fill(ctx context.Context, repositories, issues int) error {
 		return err
 	}
 	for n := range repositories {
-		if _, err := opened.Import(ctx, crowdRepository(n), project); err != nil {
+		if _, err := opened.Import(ctx, boardRepository(n), project); err != nil {
 			return err
 		}
 	}
 	for n := range issues {
-		_, err := opened.As(crowdLogin).CreateIssue(ctx, crowdRepository(n%repositories), forge.NewIssue{
+		_, err := opened.As(boardLogin).CreateIssue(ctx, boardRepository(n%repositories), forge.NewIssue{
 			Title: fmt.Sprintf("Gate %d squeaks", n+1), Body: strings.Repeat("It squeaks when the wind is from the west. ", 20), Assignees: []string{"toryo"},
 		})
 		if err != nil {
@@ -118,7 +118,7 @@ func (c *crowd) fill(ctx context.Context, repositories, issues int) error {
 	return nil
 }
 
-func crowdRepository(n int) string { return fmt.Sprintf("team/app%d", n+1) }
+func boardRepository(n int) string { return fmt.Sprintf("team/app%d", n+1) }
 
 // newProject makes a repository with one commit.
 func newProject(ctx context.Context, folder string) (string, error) {
@@ -137,7 +137,7 @@ func newProject(ctx context.Context, folder string) (string, error) {
 }
 
 // start starts the server, and returns when it has made a task of each issue.
-func (c *crowd) start(ctx context.Context, program, command string, issues int) error {
+func (c *boardServer) start(ctx context.Context, program, command string, issues int) error {
 	c.process = exec.CommandContext(ctx, program, command, "--addr", "127.0.0.1:0", "--data", c.data)
 	c.process.Env, c.process.Dir, c.process.Stderr = c.environ, c.data, os.Stderr
 	output, err := c.process.StdoutPipe()
@@ -158,7 +158,7 @@ func (c *crowd) start(ctx context.Context, program, command string, issues int) 
 }
 
 // awaitLabels waits until each issue says that it is a task: so long there is something to do.
-func (c *crowd) awaitLabels(ctx context.Context, want int) error {
+func (c *boardServer) awaitLabels(ctx context.Context, want int) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	for {
@@ -173,7 +173,7 @@ func (c *crowd) awaitLabels(ctx context.Context, want int) error {
 }
 
 // await waits until so many tasks are in one of the states.
-func (c *crowd) await(ctx context.Context, want int, states ...task.State) error {
+func (c *boardServer) await(ctx context.Context, want int, states ...task.State) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	for {
@@ -188,7 +188,7 @@ func (c *crowd) await(ctx context.Context, want int, states ...task.State) error
 }
 
 // page asks for a page as someone who is signed in.
-func (c *crowd) page(ctx context.Context, path string) (*http.Response, error) {
+func (c *boardServer) page(ctx context.Context, path string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (c *crowd) page(ctx context.Context, path string) (*http.Response, error) {
 }
 
 // metric is what the server says of itself.
-func (c *crowd) metric(ctx context.Context, name string) (float64, error) {
+func (c *boardServer) metric(ctx context.Context, name string) (float64, error) {
 	answer, err := c.page(ctx, "/metrics")
 	if err != nil {
 		return 0, err
@@ -219,7 +219,7 @@ func (c *crowd) metric(ctx context.Context, name string) (float64, error) {
 }
 
 // used is what the server uses of the processors in a time, with the programs that it runs.
-func (c *crowd) used(ctx context.Context, while time.Duration) (time.Duration, error) {
+func (c *boardServer) used(ctx context.Context, while time.Duration) (time.Duration, error) {
 	before, err := processorTimeOf(c.process.Process.Pid)
 	if err != nil {
 		return 0, err
@@ -231,7 +231,7 @@ func (c *crowd) used(ctx context.Context, while time.Duration) (time.Duration, e
 	return after - before, err
 }
 
-func (c *crowd) close(ctx context.Context) error {
+func (c *boardServer) close(ctx context.Context) error {
 	var failed []error
 	if c.process != nil && c.process.Process != nil {
 		_ = c.process.Process.Signal(syscall.SIGTERM)
