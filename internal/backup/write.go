@@ -62,6 +62,10 @@ func Begin(path string) (*Making, error) {
 func removeLeft(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*", lockName)) // as said
 	for _, path := range left {
+		// In a folder that others may write to, it may be a link of theirs, or never end.
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
 		lock := flock.New(path, flock.SetPermissions(0o600))
 		if free, err := lock.TryLock(); err == nil && free {
 			_ = os.RemoveAll(filepath.Dir(path))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/lifecycle"
@@ -186,7 +187,8 @@ func (h *Controller) lapseUnlessAnswered(ctx context.Context, t task.Task) error
 	if !t.AwaitsPeople() || h.options.LookFirst == nil {
 		return h.lapse(ctx, t)
 	}
-	if err := h.options.LookFirst(ctx, t); err != nil && task.CodeOf(err) != task.NotFound && task.CodeOf(err) != task.Forbidden {
+	hidden := []task.Code{task.NotFound, task.Forbidden, task.Unsupported} // the last: its forge is not configured any more
+	if err := h.options.LookFirst(ctx, t); err != nil && !slices.Contains(hidden, task.CodeOf(err)) {
 		return err
 	}
 	is, err := h.options.Store.Task(ctx, t.ID)

@@ -62,6 +62,8 @@ const (
 	emptyFor = 5 * time.Second
 	// ableFor is for how long the answer of Able holds.
 	ableFor = time.Second
+	// ableWithin is how long Able may take.
+	ableWithin = 2 * time.Second
 	// longestDispatch bounds one look into the database.
 	longestDispatch = 30 * time.Second
 )
@@ -87,9 +89,10 @@ type HandOut struct {
 	waiting *list.List // of *waiter, longest waiting first
 
 	// What follows is the goroutine's alone.
-	served map[task.Repository]time.Time
-	tested time.Time // when Able was last called
-	unable error     // what it said then
+	served  map[task.Repository]time.Time
+	tested  time.Time  // when Able was last asked
+	unable  error      // what it said then
+	testing chan error // what Able says that has not come back yet; nil if it has
 
 	drained    chan struct{} // closed when nobody is to wait any more
 	drain      sync.Once
@@ -311,7 +314,7 @@ func (h *HandOut) able(ctx context.Context) bool {
 		return h.unable == nil
 	}
 	before := h.unable
-	h.unable, h.tested = h.options.Able(), time.Now()
+	h.unable, h.tested = h.test(ctx), time.Now()
 	switch {
 	case before == nil && h.unable != nil:
 		h.options.Log.WarnContext(ctx, "this server hands out no tasks until it can write", "error", h.unable)
@@ -319,6 +322,25 @@ func (h *HandOut) able(ctx context.Context) bool {
 		h.options.Log.InfoContext(ctx, "this server hands out tasks again")
 	}
 	return h.unable == nil
+}
+
+// test asks Able. One that does not come back in time, such as a write to a disk that hangs, has
+// failed, and is not asked again before it has come back.
+func (h *HandOut) test(ctx context.Context) error {
+	if h.testing == nil {
+		said := make(chan error, 1)
+		h.testing = said
+		go func() { said <- h.options.Able() }()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, ableWithin, task.Errorf(task.Unavailable, "it did not answer in %s", ableWithin))
+	defer cancel()
+	select {
+	case err := <-h.testing:
+		h.testing = nil
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // round is one decision about everything that waits.

@@ -378,13 +378,15 @@ func TestServerThatCannotWrite(t *testing.T) {
 	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	x := assignTask(t, s)
 	var tests, prepared atomic.Int64
+	hangs := make(chan struct{})
 	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
 		o.Able = func() error {
-			if tests.Add(1) < 3 {
+			switch tests.Add(1) {
+			case 1:
 				return errors.New("no space left on device")
-			}
-			if prepared.Load() > 0 {
-				t.Error("a task was prepared on a full disk")
+			case 2:
+				<-hangs
+				return nil
 			}
 			return nil
 		}
@@ -393,7 +395,17 @@ func TestServerThatCannotWrite(t *testing.T) {
 			return given, nil
 		}
 	})
-	if made := ask(t, h, "a").get(t); made.Task.ID != x.ID || made.Task.Generation != 1 || tests.Load() < 3 {
+	waiting := ask(t, h, "a")
+	until(t, "the test hangs", func() bool { return tests.Load() == 2 })
+	stopped := broker.NewHandOut(broker.HandOutOptions{Leases: s, Notices: s, Now: time.Now, Able: func() error { <-hangs; return nil }})
+	stopped.Start(t.Context())
+	_, _, _ = stopped.Request(t.Context(), broker.Asker{Agent: "b"}, time.Second) // it is given nothing
+	stopped.Stop()                                                                // although the test hangs
+	if prepared.Load() > 0 {
+		t.Error("a task was prepared while the disk hangs")
+	}
+	close(hangs)
+	if made := waiting.get(t); made.Task.ID != x.ID || made.Task.Generation != 1 {
 		t.Errorf("given %+v after %d tests", made.Task, tests.Load())
 	}
 }

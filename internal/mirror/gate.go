@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -112,8 +113,8 @@ func (g *gate) listen() (push asked, whole bool, err error) {
 			push.objects = objects
 			continue
 		}
-		fields := strings.Split(line, " ") // names may have other spaces
-		if len(fields) != 3 || !mayMove(fields[2]) || len(push.moves) == maxMoves {
+		fields := strings.Split(line, " ")                                                                     // names may have other spaces
+		if len(fields) != 3 || !mayMove(fields[2]) || len(push.moves) == maxMoves || !utf8.ValidString(line) { // the database keeps names as text
 			err = task.Errorf(task.Forbidden, "a push wants to move %q", line)
 			continue
 		}

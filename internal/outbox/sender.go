@@ -203,6 +203,7 @@ func (s *Sender) run(ctx context.Context) {
 	}
 	trouble := lifecycle.NewBackoff(longestBackoff)
 	for {
+		begun := time.Now()
 		actions, err := s.take(ctx, len(free))
 		pause := s.options.LookEvery
 		if err != nil {
@@ -214,7 +215,7 @@ func (s *Sender) run(ctx context.Context) {
 		for _, action := range actions {
 			<-free
 			workers.Go(func() {
-				s.handle(ctx, action)
+				s.handle(ctx, action, begun)
 				free <- struct{}{}
 				s.Wake() // the next action of the item can be had now
 			})
@@ -275,12 +276,12 @@ func (s *Sender) untilDue(pause time.Duration) time.Duration {
 	return pause
 }
 
-// handle performs an action and records what became of it.
-func (s *Sender) handle(ctx context.Context, action store.Action) {
+// handle performs an action that was taken after a moment, and records what became of it.
+func (s *Sender) handle(ctx context.Context, action store.Action, after time.Time) {
 	log := s.options.Log.With("action", action.IdempotencyKey, "kind", action.Kind, "item", action.Item.String(), "attempt", action.Attempts)
-	result, err := s.perform(ctx, action)
-	if errors.Is(err, errEnded) {
-		log.InfoContext(ctx, "another server has made this forge write")
+	result, err := s.perform(ctx, action, after)
+	if errors.Is(err, errLeft) {
+		log.InfoContext(ctx, "a forge write is left to others", "error", err)
 		return
 	}
 	// What became of it has to be recorded even while we are stopping.
@@ -319,7 +320,7 @@ func (s *Sender) handle(ctx context.Context, action store.Action) {
 var consequential = []string{SubmitReview{}.Kind(), MergePull{}.Kind()}
 
 // perform performs an action on its forge, unless its run is over.
-func (s *Sender) perform(ctx context.Context, action store.Action) (result json.RawMessage, err error) {
+func (s *Sender) perform(ctx context.Context, action store.Action, after time.Time) (result json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	var holding sync.WaitGroup
@@ -332,8 +333,8 @@ func (s *Sender) perform(ctx context.Context, action store.Action) (result json.
 			err = task.Errorf(task.Internal, "performing %s panicked: %v\n%s", action.Kind, fault, debug.Stack())
 		}
 	}()
-	if err := s.awaitEnd(ctx, action); err != nil {
-		return nil, err
+	if err := s.makeOurs(ctx, action, after); err != nil {
+		return nil, fmt.Errorf("%w: %w", errLeft, err)
 	}
 	of, err := s.taskOf(ctx, action)
 	if err != nil {
@@ -357,14 +358,23 @@ func (s *Sender) perform(ctx context.Context, action store.Action) (result json.
 	return json.Marshal(answer)
 }
 
-// errEnded says that an action that was taken over has ended without us.
-var errEnded = errors.New("the action has ended")
+// errLeft says that somebody else has to do with the action: nothing is recorded. If it has not
+// ended, it is taken over when our hold ends.
+var errLeft = errors.New("it is not ours")
 
-// awaitEnd waits until whoever had the action before us has certainly stopped. That its hold has
-// ended is only what our clock says, and theirs may say something else: the clock of the database,
-// which all follow, may have been set. That it was taken over they are told when they try to extend the
-// hold, and the time until then is measured here, by the steady clock.
-func (s *Sender) awaitEnd(ctx context.Context, action store.Action) error {
+// makeOurs sees to it that nobody else is writing what we have taken after a moment.
+//
+// If it took long to hear of it, as in a process that was frozen, somebody may have taken it since.
+//
+// If a hold has ended, that is only what our clock says, and whoever had it may have another: the
+// clock of the database, which all follow, may have been set. They are told that it was taken over when they
+// try to extend the hold, and the time until then is measured here, by the steady clock.
+func (s *Sender) makeOurs(ctx context.Context, action store.Action, after time.Time) error {
+	if time.Since(after) > keepEvery {
+		if err := s.options.Outbox.KeepTaken(ctx, action.ID, action.Attempts, s.options.Now().Add(heldFor)); err != nil {
+			return err
+		}
+	}
 	if !action.TakenOver {
 		return nil
 	}
@@ -373,7 +383,7 @@ func (s *Sender) awaitEnd(ctx context.Context, action store.Action) error {
 	}
 	now, err := s.options.Outbox.Action(ctx, action.IdempotencyKey)
 	if err == nil && now.Status != store.Pending {
-		err = errEnded
+		err = task.Errorf(task.Conflict, "another server has made it")
 	}
 	return err
 }

@@ -548,6 +548,47 @@ func (s slow) CreateComment(ctx context.Context, key task.Key, post forge.Post) 
 	return s.Forge.CreateComment(ctx, key, post)
 }
 
+// start starts the sender of a process whose clock is ahead.
+func (d *fixture) start(process string, from store.Outbox, on forge.Forge, ahead time.Duration) {
+	d.store.ActAs(process)
+	sender := outbox.NewSender(outbox.SenderOptions{
+		Outbox: from, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: on},
+		Now: func() time.Time { return time.Now().Add(ahead) },
+	})
+	sender.Start(d.t.Context())
+	d.t.Cleanup(func() { sender.Stop(context.WithoutCancel(d.t.Context())) })
+	synctest.Wait()
+}
+
+// stalled is an outbox whose answers come late, as for a process that was frozen.
+type stalled struct {
+	store.Outbox
+	by time.Duration
+}
+
+func (s stalled) Take(ctx context.Context, now, until time.Time, limit int) ([]store.Action, error) {
+	taken, err := s.Outbox.Take(ctx, now, until, limit)
+	if len(taken) > 0 {
+		<-time.After(s.by)
+	}
+	return taken, err
+}
+
+// A server that hears late that it has taken a write, when another has taken it over, leaves it.
+func TestTakenLongAgo(t *testing.T) {
+	t.Parallel()
+	withFixture(t, func(d *fixture) {
+		t := d.t
+		key := d.put(t, "1", outbox.Comment{Text: "hello"})
+		d.start("one", stalled{d.store, 25 * time.Second}, d.forge, 0)
+		d.start("two", d.store, d.forge, time.Minute)
+		action := d.after(t, 10*time.Minute, key)
+		if diff := cmp.Diff([]string{"hello"}, d.bodies(t)); action.Status != store.Delivered || diff != "" {
+			t.Errorf("it is %s: %s", action.Status, diff)
+		}
+	})
+}
+
 // Two servers whose clocks do not agree, because the clock of the database was just set, write
 // nothing twice: neither if the first ends what it has begun, nor if it is cut off.
 func TestClocksThatDiffer(t *testing.T) {
@@ -555,19 +596,9 @@ func TestClocksThatDiffer(t *testing.T) {
 	for _, takes := range []time.Duration{time.Second, 4 * time.Second, 6 * time.Second, 11 * time.Second, time.Minute} {
 		withFixture(t, func(d *fixture) {
 			t := d.t
-			start := func(name string, on forge.Forge, ahead time.Duration) {
-				d.store.ActAs(name)
-				sender := outbox.NewSender(outbox.SenderOptions{
-					Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: on},
-					Now: func() time.Time { return time.Now().Add(ahead) },
-				})
-				sender.Start(t.Context())
-				t.Cleanup(func() { sender.Stop(context.WithoutCancel(t.Context())) })
-				synctest.Wait()
-			}
 			key := d.put(t, "1", outbox.Comment{Text: "hello"})
-			start("one", slow{d.forge, takes}, 0)
-			start("two", d.forge, time.Minute)
+			d.start("one", d.store, slow{d.forge, takes}, 0)
+			d.start("two", d.store, d.forge, time.Minute)
 			action := d.after(t, 10*time.Minute, key)
 			if diff := cmp.Diff([]string{"hello"}, d.bodies(t)); action.Status != store.Delivered || diff != "" {
 				t.Errorf("a write of %s is %s: %s", takes, action.Status, diff)

@@ -136,13 +136,16 @@ func (a runsAPI) signals(ctx context.Context, held broker.Lease, input *signalsI
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel()
 	signals, err := a.runs.Signals(ctx, held, input.After, min(wait, longestWait))
-	if errors.Is(context.Cause(ctx), errStopping) {
+	switch {
+	case err == nil:
+		return &signalsOutput{signalsOf(signals)}, nil
+	case !errors.Is(context.Cause(ctx), errStopping):
+		return nil, err
+	case wait == 0: // nothing would be told as there being nothing
+		return nil, errStopping
+	default:
 		return &signalsOutput{}, nil // whoever asks again finds the next server
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &signalsOutput{signalsOf(signals)}, nil
 }
 
 func signalsOf(signals broker.Signals) wire.Signals {

@@ -17,6 +17,9 @@ import (
 func TestPushToAServerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	disk := testkit.NewDisk(t, 4<<20, 2000)
+	if disk == nil {
+		return
+	}
 	s := &site{gitsite.NewIn(t, disk.Dir, map[string]string{"a.txt": "a\n"})}
 	w := s.prepare(t, nil)
 	noise := make([]byte, 1<<20) // which cannot be compressed

@@ -73,7 +73,7 @@ An hour with everything:
 	c.Flags().StringVar(&o.work.Sandbox, "sandbox", "auto", "`KIND` of sandbox: auto, docker, bubblewrap or landlock")
 	c.Flags().DurationVar(&o.work.Every, "every", time.Second, "how long from one fault to the next, on average")
 	c.Flags().Uint64Var(&o.work.Seed, "seed", 0, "which faults happen when; 0 means any")
-	c.Flags().BoolVar(&o.work.SmallDisks, "small-disks", drill.CanMount(), "let disks fill up; needs root on Linux")
+	c.Flags().BoolVar(&o.work.SmallDisks, "small-disks", true, "let disks fill up, where this user may mount file systems: as root on Linux")
 	c.Flags().StringVar(&o.report, "report", "", "write an HTML report with plots to this `FILE`")
 	c.Flags().StringVar(&o.keep, "keep", "", "keep what the processes said and wrote in this `DIR`")
 	return c
@@ -87,7 +87,9 @@ func (o *drillRun) check() (err error) {
 	if o.work.Seed == 0 {
 		o.work.Seed = uint64(rand.Uint32()) //nolint:gosec // not for secrets
 	}
-	if o.keep != "" { // the processes run in another folder
+	o.work.SmallDisks = o.work.SmallDisks && drill.CanMount()
+	o.work.Keep = o.keep != ""
+	if o.work.Keep { // the processes run in another folder
 		if o.keep, err = filepath.Abs(o.keep); err != nil {
 			return err
 		}

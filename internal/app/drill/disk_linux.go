@@ -10,8 +10,20 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// CanMount reports whether this process may mount file systems, which fill up in the drill.
-func CanMount() bool { return os.Geteuid() == 0 }
+// CanMount reports whether this process may mount file systems, which fill up in the drill. Root
+// in a container often may not: it has to be tried.
+func CanMount() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	dir, err := os.MkdirTemp("", "toryo-drill-mount-")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = os.Remove(dir) }()
+	made, err := newDisk(dir)
+	return err == nil && made.close() == nil
+}
 
 // newDisk mounts an empty file system.
 func newDisk(dir string) (*disk, error) {

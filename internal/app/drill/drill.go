@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -42,6 +43,8 @@ type Drill struct {
 	Every        time.Duration // from one fault to the next, on average
 	Settle       time.Duration // how long nothing may get done afterwards before we give up
 	Sandbox      string        // its kind
+	// Keep copies what is on the file systems of SmallDisks to folders beside them in the end.
+	Keep bool
 	// SmallDisks gives each process a file system of its own, which fills up now and then.
 	SmallDisks bool
 	// Seed decides what is broken when.
@@ -50,19 +53,22 @@ type Drill struct {
 
 // Result is what came of a drill.
 type Result struct {
-	Wrong  []string // what did not come out right
-	drill  Drill
-	tally  *tally
-	lines  []*line
-	failed int64 // starts of processes
-	found  findings
-	usage  *usage
-	took   time.Duration
+	Wrong []string // what did not come out right
+	// Checked says that it was looked at all of it: a drill that was cut short has shown nothing.
+	Checked bool
+	drill   Drill
+	tally   *tally
+	lines   []*line
+	failed  int64 // starts of processes
+	found   findings
+	usage   *usage
+	took    time.Duration
 }
 
 // Run makes the installation, breaks it for a while, and checks it. An error of
 // the code Conflict means that something did not come out right. There is a result also then.
 func (d Drill) Run(ctx context.Context) (r *Result, err error) {
+	d.Out = &inTurn{to: d.Out}
 	d.printf("seed %d", d.Seed)
 	s, err := d.build(ctx)
 	if err != nil {
@@ -85,7 +91,7 @@ func (d Drill) Run(ctx context.Context) (r *Result, err error) {
 	}
 	stop()
 	r.took = time.Since(begun)
-	r.Wrong = append(r.found.check(s.numbers), measured.growth(d)...)
+	r.Wrong, r.Checked = append(r.found.check(s.numbers), measured.growth(d)...), true
 	if err := s.close(); err != nil {
 		r.Wrong = append(r.Wrong, err.Error())
 	}
@@ -104,6 +110,18 @@ func (d Drill) Run(ctx context.Context) (r *Result, err error) {
 }
 
 func (d Drill) printf(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
+
+// inTurn is a writer for several goroutines.
+type inTurn struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *inTurn) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
+}
 
 // giveAndBreak gives out all tasks while things break.
 func (s *site) giveAndBreak(ctx context.Context, begun time.Time) error {

@@ -170,6 +170,17 @@ func TestReport(t *testing.T) {
 			t.Errorf("the report lacks %q", want)
 		}
 	}
+	r.Wrong = nil
+	for checked, want := range map[bool]string{false: "The drill was cut short.", true: "Everything came out right."} {
+		r.Checked = checked
+		page.Reset()
+		if err := r.WriteHTML(&page); err != nil || !strings.Contains(page.String(), want) {
+			t.Errorf("the report lacks %q, %v", want, err)
+		}
+		if says := strings.Contains(page.String(), "Everything came out right."); says != checked {
+			t.Errorf("checked %v: it says that everything is right: %v", checked, says)
+		}
+	}
 	if strings.Contains(page.String(), "<script>") || strings.Contains(page.String(), "ZgotmplZ") {
 		t.Errorf("the report has something that it should not have: %s", page.String())
 	}
@@ -196,9 +207,9 @@ func TestLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const requests = 300
+	const requests = 1000 // so many that each fault happens
 	var group errgroup.Group
-	group.SetLimit(10)
+	group.SetLimit(30)
 	for i := range requests {
 		group.Go(func() error {
 			path := "/v1/tasks/x/events"

@@ -69,11 +69,23 @@ func (s *site) breakOne(ctx context.Context, f fault) error {
 	case serverDisk:
 		return s.fill(ctx, s.servers[f.target].name, f)
 	}
-	s.tally.add(f)
-	switch f.kind { //nolint:exhaustive // the others are above
-	case agentCut:
+	if f.kind == agentCut {
+		s.tally.add(f)
 		s.lines[f.target].cutFor(f.lasts)
 		return nil
+	}
+	return s.breakDatabase(ctx, f)
+}
+
+// breakDatabase does something to the database, unless something is just done to it.
+func (s *site) breakDatabase(ctx context.Context, f fault) error {
+	if !s.database.TryLock() {
+		s.tally.skip()
+		return nil
+	}
+	defer s.database.Unlock()
+	s.tally.add(f)
+	switch f.kind {
 	case databaseCut:
 		return s.drill.CutDatabase(ctx)
 	case databaseRestart:

@@ -110,10 +110,24 @@ func (s *site) look(ctx context.Context) (found findings, err error) {
 	for i, t := range found.tasks {
 		found.journals[t.ID] = journals[i]
 	}
-	numbers := (&usage{http: s.client.HTTP}).metrics(ctx, s.client.Server)
-	found.writes = numbers[`toryo_forge_writes_pending{failed="no"}`] + numbers[`toryo_forge_writes_pending{failed="yes"}`]
+	if found.writes, err = s.pendingWrites(ctx); err != nil {
+		return found, err
+	}
 	found.forge, err = s.drill.Place.Look(ctx)
 	return found, err
+}
+
+// pendingWrites is how many writes to the forge wait.
+func (s *site) pendingWrites(ctx context.Context) (sum float64, err error) {
+	numbers := (&usage{http: &http.Client{Timeout: callWithin}}).metrics(ctx, s.client.Server)
+	for _, name := range []string{`toryo_forge_writes_pending{failed="no"}`, `toryo_forge_writes_pending{failed="yes"}`} {
+		number, found := numbers[name]
+		if !found {
+			return 0, task.Errorf(task.Unavailable, "the server does not tell how many writes wait")
+		}
+		sum += number
+	}
+	return sum, nil
 }
 
 func (s *site) journal(ctx context.Context, id string) (all []wire.Event, err error) {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -29,8 +30,10 @@ type site struct {
 	lines   []*line
 	disks   map[string]*disk // by the name of the process; none if disks do not fill up
 	tally   tally
-	given   atomic.Int64 // tasks
-	numbers []int64      // of the issues that the forge has taken
+	// database is held by whoever breaks it.
+	database sync.Mutex
+	given    atomic.Int64 // tasks
+	numbers  []int64      // of the issues that the forge has taken
 	// addresses are those of the servers.
 	addresses []*url.URL
 	// client is an operator's. Its server is the last, which is not killed if there are enough
@@ -253,7 +256,12 @@ func (s *site) close() error {
 	for _, way := range s.lines {
 		err = errors.Join(err, way.close())
 	}
-	for _, one := range s.disks {
+	for name, one := range s.disks {
+		if s.drill.Keep {
+			if err := os.CopyFS(filepath.Join(s.drill.Dir, name+".kept"), os.DirFS(one.dir)); err != nil {
+				s.drill.printf("not all that %s wrote is kept: %v", name, err)
+			}
+		}
 		err = errors.Join(err, one.close())
 	}
 	s.lines, s.disks = nil, nil

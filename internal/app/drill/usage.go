@@ -107,9 +107,9 @@ func (u *usage) start(ctx context.Context) (stop func()) {
 // tell tells people how far it is.
 func (u *usage) tell() {
 	s := u.site
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	last := func(name string) float64 {
+		u.mu.Lock()
+		defer u.mu.Unlock()
 		points := u.seriesOf(plotTasks, name).Points
 		if len(points) == 0 {
 			return 0

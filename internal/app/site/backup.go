@@ -54,7 +54,7 @@ func orInterrupted(ctx context.Context, err error, what string) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	return task.Wrap(task.Interrupted, ctx.Err(), what)
+	return task.Wrap(task.Interrupted, errors.Join(ctx.Err(), err), what)
 }
 
 func (b Backup) write(ctx context.Context, file string) (m backup.Manifest, err error) {
@@ -62,14 +62,14 @@ func (b Backup) write(ctx context.Context, file string) (m backup.Manifest, err 
 	if err != nil {
 		return m, err
 	}
-	if err := b.room(ctx, filepath.Dir(file)); err != nil {
-		return m, err
-	}
 	making, err := backup.Begin(file)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, making.Close()) }()
+	if err := b.room(ctx, filepath.Dir(file)); err != nil { // what killed backups have left is gone now
+		return m, err
+	}
 	about := backup.Manifest{Program: Version(), Database: b.Config.Database.Driver}
 	if about.CreatedAt, err = b.Store.Time(ctx); err != nil {
 		return m, err

@@ -154,8 +154,15 @@ func (r Restore) removeUnfinished() error {
 	return misplaced(errors.Join(os.RemoveAll(staging), removeRestored(r.Config.DataDir)))
 }
 
-// removeRestored removes what a restore has left that was cut off when all was in its place.
-func removeRestored(dir string) error { return os.RemoveAll(filepath.Join(dir, restoredFolder)) }
+// removeRestored removes what a restore has left that was cut off when all was in its place. A
+// folder of that name without a plan is somebody else's.
+func removeRestored(dir string) error {
+	left := filepath.Join(dir, restoredFolder)
+	if _, err := os.Lstat(filepath.Join(left, planFile)); err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	return os.RemoveAll(left)
+}
 
 // pieces are what is put in place, in this order: without the database there is nothing to serve.
 var pieces = []string{BoardFolder, mirrorFolder, filepath.Join(AgentFolder, "token"), DatabaseFile}

@@ -112,6 +112,8 @@ func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) 
 	_, err = b.engine.api.ContainerCommit(ctx, b.info.ID, client.ContainerCommitOptions{Reference: snapshotImage + ":" + key,
 		Comment: "environment set up by Toryo", Changes: []string{"LABEL " + labelSnapshot + "=" + key}})
 	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout) // it may be that which has ended
+		defer cancel()
 		return sandbox.Snapshot{}, errors.Join(failed(err, "the container cannot be kept as an image"), b.engine.RemoveSnapshot(ctx, key))
 	}
 	made.Kept = "image and folder"
