@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// WithoutPlain lets no repository be made for the sandbox, until mend is called.
-func (w *Workspace) WithoutPlain() (mend func()) {
+// WithoutPlain lets no repository be made for the sandbox, until undo is called.
+func (w *Workspace) WithoutPlain() (undo func()) {
 	dir := w.options.Dir
 	w.options.Dir = filepath.Join(dir, "missing")
 	return func() { w.options.Dir = dir }

@@ -371,14 +371,14 @@ func TestTakeBranchIsTriedAgain(t *testing.T) {
 	put(t, w.Workspace(), "a.txt", "ours\n")
 	s.Commit(t, "toryo/1", "theirs", map[string]string{"a.txt": "theirs\n", "b.txt": "theirs\n"})
 	s.Seed(t, "toryo/1")
-	mend := w.WithoutPlain()
+	undo := w.WithoutPlain()
 	if _, err := w.TakeBranch(t.Context()); err == nil {
 		t.Fatal("it was taken")
 	}
 	if got := read(t, w.Workspace(), "a.txt") + read(t, w.Workspace(), "b.txt"); got != "ours\nb\n" {
 		t.Errorf("the files have %q", got)
 	}
-	mend()
+	undo()
 	conflicts, err := w.TakeBranch(t.Context())
 	if err != nil || !slices.Equal(conflicts, []string{"a.txt"}) {
 		t.Fatal(conflicts, err)

@@ -84,8 +84,8 @@ func (d Drill) Run(ctx context.Context) (r *Result, err error) {
 	if err := s.giveAndBreak(ctx, begun); err != nil {
 		return r, err
 	}
-	s.heal()
-	d.printf("healed after %s; waiting for what is under way", time.Since(begun).Round(time.Second))
+	s.endFaults()
+	d.printf("no more faults after %s; waiting for what is under way", time.Since(begun).Round(time.Second))
 	if r.found, err = s.settle(ctx); err != nil {
 		return r, err
 	}

@@ -91,8 +91,8 @@ func (l *line) cutFor(pause time.Duration) { l.cut.Store(time.Now().Add(pause).U
 
 func (l *line) isCut() bool { return time.Now().UnixNano() < l.cut.Load() }
 
-// heal ends all trouble.
-func (l *line) heal() {
+// endFaults ends all faults.
+func (l *line) endFaults() {
 	l.calm.Store(true)
 	l.cut.Store(0)
 }
@@ -136,7 +136,7 @@ func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case chance < 15:
 		if first := l.copied(r); first != nil {
 			l.faults.doubled.Add(1)
-			l.swallow(first)
+			l.sendOnly(first)
 		}
 	case chance < 18:
 		if second := l.copied(r); second != nil {
@@ -197,12 +197,12 @@ func (l *line) repeat(r *http.Request) {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longestRepeat)
 		defer cancel()
-		l.swallow(r.WithContext(ctx))
+		l.sendOnly(r.WithContext(ctx))
 	})
 }
 
-// swallow passes a request on and loses the answer.
-func (l *line) swallow(r *http.Request) {
+// sendOnly passes a request on and drops the answer.
+func (l *line) sendOnly(r *http.Request) {
 	defer func() {
 		if fault := recover(); fault != nil && !isAbort(fault) {
 			panic(fault)

@@ -43,14 +43,14 @@ var chances = []struct {
 	from, to time.Duration
 	of       func(d Drill) int // how many targets there are; 0 means that it is not possible here
 }{
-	{agentKilled, 20, 0, 0, Drill.mortalAgents},
-	{agentEnded, 10, 0, 0, Drill.mortalAgents},
+	{agentKilled, 20, 0, 0, Drill.killedAgents},
+	{agentEnded, 10, 0, 0, Drill.killedAgents},
 	// Leases last six seconds: some of what is frozen or cut off loses them.
 	{agentFrozen, 10, time.Second, 12 * time.Second, func(d Drill) int { return d.Agents }},
 	{agentCut, 20, 500 * time.Millisecond, 10 * time.Second, func(d Drill) int { return d.Agents }},
 	{agentDisk, 5, 2 * time.Second, 20 * time.Second, func(d Drill) int { return d.ifRoot(d.Agents) }},
-	{serverKilled, 10, 0, 0, Drill.mortalServers},
-	{serverEnded, 5, 0, 0, Drill.mortalServers},
+	{serverKilled, 10, 0, 0, Drill.killedServers},
+	{serverEnded, 5, 0, 0, Drill.killedServers},
 	{serverFrozen, 5, time.Second, 12 * time.Second, func(d Drill) int { return d.Servers }},
 	{serverDisk, 5, 2 * time.Second, 20 * time.Second, func(d Drill) int { return d.ifRoot(d.Servers) }},
 	{databaseCut, 6, 0, 0, func(d Drill) int { return oneIf(d.CutDatabase != nil) }},
@@ -71,8 +71,8 @@ func (d Drill) ifRoot(count int) int { return count * oneIf(d.SmallDisks) }
 // through the whole drill, so that it can be seen whether it grows.
 const spareFrom = 3
 
-func (d Drill) mortalAgents() int  { return d.Agents - oneIf(d.Agents >= spareFrom) }
-func (d Drill) mortalServers() int { return d.Servers - oneIf(d.Servers >= spareFrom) }
+func (d Drill) killedAgents() int  { return d.Agents - oneIf(d.Agents >= spareFrom) }
+func (d Drill) killedServers() int { return d.Servers - oneIf(d.Servers >= spareFrom) }
 
 const (
 	// clockOff is by how much the clock of the database differs from those of the servers and

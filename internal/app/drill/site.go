@@ -239,10 +239,10 @@ func (s *site) toryo(ctx context.Context, args ...string) (string, error) {
 	return said.String(), nil
 }
 
-// heal ends all trouble on the lines.
-func (s *site) heal() {
+// endFaults ends all faults on the lines.
+func (s *site) endFaults() {
 	for _, way := range s.lines {
-		way.heal()
+		way.endFaults()
 	}
 }
 

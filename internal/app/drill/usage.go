@@ -287,12 +287,12 @@ func (u *usage) growth(d Drill) (wrong []string) {
 	defer u.mu.Unlock()
 	for title, slack := range mayGrow {
 		for _, one := range u.plots[title].Series {
-			spared := one.Name == fmt.Sprint("agent", d.mortalAgents()) || one.Name == fmt.Sprint("server", d.mortalServers())
+			watched := one.Name == fmt.Sprint("agent", d.killedAgents()) || one.Name == fmt.Sprint("server", d.killedServers())
 			if title == plotDisk {
-				spared = strings.HasPrefix(one.Name, "agent")
+				watched = strings.HasPrefix(one.Name, "agent")
 			}
 			early, late := one.median(d.Lasts/4, d.Lasts/2), one.median(d.Lasts*3/4, d.Lasts)
-			if spared && late > early*3/2 && late > early+slack {
+			if watched && late > early*3/2 && late > early+slack {
 				wrong = append(wrong, fmt.Sprintf("%s of %s: %.0f in the second quarter, %.0f in the last %s", title, one.Name, early, late, u.plots[title].Unit))
 			}
 		}
