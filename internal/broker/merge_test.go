@@ -39,6 +39,16 @@ func (o *office) verified(pull task.Key) {
 	o.check(o.store.Deliver(o.Context(), stored.ID, nil))
 }
 
+// refuseMerges has the forge make no merges for now.
+func (o *office) refuseMerges() {
+	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+		if call.Method == "MergePull" {
+			return dummy.Refuse
+		}
+		return dummy.None
+	})
+}
+
 func (o *office) merged(pull task.Key) bool {
 	o.Helper()
 	item, err := o.forge.Item(o.Context(), pull)
@@ -254,12 +264,7 @@ func TestAPushBeforeTheMerge(t *testing.T) {
 	pull := o.pull("feature", "")
 	o.green("c1")
 	o.approve(pull, "ann", "c1")
-	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
-		if call.Method == "MergePull" {
-			return dummy.Refuse
-		}
-		return dummy.None
-	})
+	o.refuseMerges()
 	o.look(pull)
 	o.forge.Change(pull, func(i *forge.Item) { i.HeadCommit = "c2" })
 	o.forge.SetFaults(nil)
@@ -359,12 +364,7 @@ func TestChangesAreRequestedBeforeTheMerge(t *testing.T) {
 			pull := o.pull("feature", "")
 			o.green("c1")
 			o.approve(pull, "ann", "c1")
-			o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
-				if call.Method == "MergePull" {
-					return dummy.Refuse
-				}
-				return dummy.None
-			})
+			o.refuseMerges()
 			o.look(pull)
 			o.forge.AddReview(pull, forge.Review{Author: by, Verdict: forge.RequestChanges, Commit: "c1"})
 			o.forge.SetFaults(nil)

@@ -13,20 +13,7 @@ import (
 )
 
 // busyScript is a model whose run goes on and on, a command at a time.
-const busyScript = `rules:
-  - when: {phase: pre_planning}
-    answer: {text: '{"goal": "count"}'}
-  - when: {phase: planning}
-    answer:
-      text: |
-        {"goal_understanding": {"goal": "count"},
-         "task_decomposition": {"subtasks": [{"id": "t1", "description": "count"}]},
-         "action_plan": {"actions": [{"id": "a1", "subtask": "t1", "what": "count"}]},
-         "selected_environment": {"name": "python", "reason": "none", "detected_files": [],
-           "setup_commands": ["true"], "verification": [{"command": "echo OK", "expected_output": "OK"}]}}
-  - when: {phase: reflection}
-    answer: {text: '{"assessment": "It is going well.", "decision": "continue", "advice": "Go on."}'}
-  - when: {phase: execution}
+const busyScript = planScript + `  - when: {phase: execution}
     answer: {delay: 100ms, calls: [{name: run, arguments: {command: "echo ${turn}"}}]}
 `
 

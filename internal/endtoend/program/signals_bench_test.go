@@ -18,18 +18,7 @@ import (
 )
 
 // waitingScript is a model whose run waits for a command that does not end.
-const waitingScript = `rules:
-  - when: {phase: pre_planning}
-    answer: {text: '{"goal": "wait"}'}
-  - when: {phase: planning}
-    answer:
-      text: |
-        {"goal_understanding": {"goal": "wait"},
-         "task_decomposition": {"subtasks": [{"id": "t1", "description": "wait"}]},
-         "action_plan": {"actions": [{"id": "a1", "subtask": "t1", "what": "wait"}]},
-         "selected_environment": {"name": "python", "reason": "none", "detected_files": [],
-           "setup_commands": ["true"], "verification": [{"command": "echo OK", "expected_output": "OK"}]}}
-  - when: {phase: execution}
+const waitingScript = planScript + `  - when: {phase: execution}
     answer: {calls: [{name: run, arguments: {command: "sleep %s", timeout_seconds: 900}}]}
 `
 
