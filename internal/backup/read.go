@@ -70,7 +70,7 @@ func Read(ctx context.Context, file, into string, accept func(Manifest) error) (
 // broken says which backup is not as it was written. Errors that have a code say what they are.
 func broken(ctx context.Context, file string, err error) error {
 	if ended := ctx.Err(); ended != nil {
-		return task.Wrap(task.Interrupted, ended, "reading the backup was broken off")
+		return task.Wrap(task.Interrupted, ended, "reading the backup was interrupted")
 	}
 	if coded, is := task.AsError(err); is {
 		return task.Wrap(coded.Code, coded.Err, "the backup "+file+" cannot be used: "+coded.Message).WithHint("%s", coded.Hint)

@@ -327,6 +327,11 @@ func (h *HandOut) able(ctx context.Context) bool {
 // test asks Able. One that does not come back in time, such as a write to a disk that hangs, has
 // failed, and is not asked again before it has come back.
 func (h *HandOut) test(ctx context.Context) error {
+	select {
+	case <-h.testing: // what was asked long ago
+		h.testing = nil
+	default:
+	}
 	if h.testing == nil {
 		said := make(chan error, 1)
 		h.testing = said

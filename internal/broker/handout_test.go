@@ -345,17 +345,16 @@ func TestWhatCannotBePreparedGoesBack(t *testing.T) {
 	bad := assignTask(t, s, func(w *store.NewTask) { w.Priority = 5 })
 	down := assignTask(t, s, func(w *store.NewTask) { w.Priority = 4 })
 	good := assignTask(t, s)
-	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) {
-		o.Prepare = func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
-			switch given.Task.ID {
-			case bad.ID:
-				return assignment.Assignment{}, task.Errorf(task.Forbidden, "no")
-			case down.ID:
-				return assignment.Assignment{}, &forge.Error{Err: task.Errorf(task.Unavailable, "down")}
-			}
-			return given, nil
+	prepare := func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
+		switch given.Task.ID {
+		case bad.ID:
+			return assignment.Assignment{}, task.Errorf(task.Forbidden, "no")
+		case down.ID:
+			return assignment.Assignment{}, &forge.Error{Err: task.Errorf(task.Unavailable, "down")}
 		}
-	})
+		return given, nil
+	}
+	h, _ := handsOut(t, s, func(o *broker.HandOutOptions) { o.Prepare = prepare })
 	if made := ask(t, h, "a").get(t); made.Task.ID != good.ID {
 		t.Errorf("given %s", made.Task.ID)
 	}
@@ -368,6 +367,21 @@ func TestWhatCannotBePreparedGoesBack(t *testing.T) {
 		if back.State != task.Queued || back.Generation != 2 || back.Reason != task.ReasonNotPrepared || back.Attempts != 0 ||
 			time.Until(back.ReadyAt) > wait || time.Until(back.ReadyAt) < 0 {
 			t.Errorf("it is %+v", back)
+		}
+	}
+	// What fails again for a reason that a person may have to deal with waits longer.
+	h.Stop()
+	assignTask(t, s)
+	later := func() time.Time { return time.Now().Add(time.Minute) }
+	h, _ = handsOut(t, s, func(o *broker.HandOutOptions) { o.Prepare, o.Now = prepare, later })
+	ask(t, h, "b").get(t)
+	for id, wait := range map[task.ID]time.Duration{bad.ID: 2 * time.Minute, down.ID: 30 * time.Second} {
+		back, err := s.Task(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waits := back.ReadyAt.Sub(later()); back.Generation != 3 || waits > wait || waits < wait/2 {
+			t.Errorf("it waits %s: %+v", waits, back)
 		}
 	}
 }

@@ -113,11 +113,8 @@ func (b onBoard) items(ctx context.Context, kind string) (all []wire.BoardItem, 
 
 // branches are those of the repository. The board's repositories are folders.
 func (b onBoard) branches(ctx context.Context) (names []string, err error) {
-	found, err := filepath.Glob(filepath.Join(b.drill.Dir, "board", "*", "*.git"))
-	if err != nil || len(found) != 1 {
-		return nil, task.Errorf(task.Internal, "the board has %d repositories: %v", len(found), err)
-	}
-	git := exec.CommandContext(ctx, "git", "--git-dir", found[0], "for-each-ref", "--format=%(refname:short)", "refs/heads")
+	folder := filepath.Join(b.drill.Dir, "board", filepath.FromSlash(repository)+".git")
+	git := exec.CommandContext(ctx, "git", "--git-dir", folder, "for-each-ref", "--format=%(refname:short)", "refs/heads")
 	git.Env = b.drill.Environ
 	said, err := git.Output()
 	if err != nil {

@@ -2,9 +2,11 @@ package drill
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -21,7 +23,11 @@ import (
 )
 
 func example() Drill {
-	return Drill{Servers: 3, Agents: 6, Parallel: 2, Tasks: 10, Lasts: time.Hour, Every: 3 * time.Second, SmallDisks: true, Seed: 1}
+	nothing := func(context.Context) error { return nil }
+	return Drill{
+		Servers: 3, Agents: 6, Parallel: 2, Tasks: 10, Lasts: time.Hour, Every: 3 * time.Second, SmallDisks: true, Seed: 1,
+		CutDatabase: nothing, RestartDatabase: nothing, SetClock: func(context.Context, time.Duration) error { return nil },
+	}
 }
 
 // A seed gives one schedule, another one another, and none kills who is to live.
@@ -39,8 +45,14 @@ func TestSchedule(t *testing.T) {
 	if slices.Equal(one, d.schedule()) {
 		t.Error("another seed gives the same schedule")
 	}
+	if !slices.ContainsFunc(one, func(f fault) bool { return f.kind == databaseRestart && f.at == d.Lasts/2 }) {
+		t.Error("the database is not restarted in the middle")
+	}
 	seen := map[kind]bool{}
 	for i, f := range one {
+		if off := (f.clock - ClockOff(1)).Abs(); f.kind == databaseClockSet && off > furthestStep {
+			t.Errorf("the clock is set %s off", off)
+		}
 		seen[f.kind] = true
 		if i > 0 && f.at < one[i-1].at || f.at >= d.Lasts {
 			t.Errorf("fault %d is at %s", i, f.at)
@@ -51,8 +63,14 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	for _, c := range chances {
-		if possible := c.of(d) > 0; seen[c.kind] != possible {
-			t.Errorf("%s: planned %v, possible %v", c.kind, seen[c.kind], possible)
+		if !seen[c.kind] {
+			t.Errorf("there is no %s in an hour", c.kind)
+		}
+	}
+	d.CutDatabase, d.RestartDatabase, d.SetClock, d.SmallDisks = nil, nil, nil, false
+	for _, f := range d.schedule() {
+		if slices.Contains([]kind{databaseCut, databaseRestart, databaseClockSet, agentDisk, serverDisk}, f.kind) {
+			t.Errorf("%s is not possible, and planned", f.kind)
 		}
 	}
 }
@@ -158,7 +176,7 @@ func TestReport(t *testing.T) {
 	u := newUsage(&site{drill: d}, time.Now())
 	u.add(plotMemory, "server0", 12)
 	u.add(plotMemory, "server0", 24)
-	done := &tally{done: map[kind]int{}}
+	done := new(tally)
 	done.add(fault{at: time.Second, kind: agentDisk, target: 3, lasts: 2 * time.Second})
 	r := &Result{Wrong: []string{"pull request 1 has another change: <script>alert(1)</script>"}, drill: d, tally: done, usage: u, found: right(t)}
 	var page bytes.Buffer
@@ -186,8 +204,49 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A request that is overtaken arrives after a later one; one that is sent once more has the same
-// content, and an agent's request for a task comes once.
+// A request that is held back goes on when a later one has got through; one that is sent once
+// more has the same content, and the agent hears of the first only.
+func TestLineOutOfOrder(t *testing.T) {
+	t.Parallel()
+	l := &line{passed: make(chan struct{}), closed: make(chan struct{}), random: rand.New(rand.NewPCG(1, 1))}
+	var mu sync.Mutex
+	var arrived []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		arrived = append(arrived, string(body))
+	}))
+	t.Cleanup(server.Close)
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.servers = []*url.URL{address}
+	request := func(text string) *http.Request {
+		return httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/tasks/x/events", strings.NewReader(text))
+	}
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		l.letPass(request("held"))
+	}()
+	select {
+	case <-held:
+		t.Error("nothing has passed, and it goes on")
+	case <-time.After(50 * time.Millisecond):
+	}
+	l.calm.Store(true) // nothing happens to this one
+	l.ServeHTTP(httptest.NewRecorder(), request("later"))
+	<-held
+	l.repeatAfter(l.copied(request("again")), 0)
+	l.late.Wait()
+	if want := []string{"later", "again"}; !slices.Equal(arrived, want) {
+		t.Errorf("there came %q, want %q", arrived, want)
+	}
+}
+
+// Each fault happens to requests, and an agent's request for a task comes once.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

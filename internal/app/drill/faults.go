@@ -14,17 +14,14 @@ import (
 
 // tally counts what was done to the installation.
 type tally struct {
-	mu   sync.Mutex
-	done map[kind]int
-	// skipped are faults whose target was just being started again.
-	skipped  int
+	mu       sync.Mutex
 	happened []fault
+	skipped  int // faults whose target was already broken
 }
 
 func (t *tally) add(f fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.done[f.kind]++
 	t.happened = append(t.happened, f)
 }
 

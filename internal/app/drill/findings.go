@@ -119,7 +119,7 @@ func (s *site) look(ctx context.Context) (found findings, err error) {
 
 // pendingWrites is how many writes to the forge wait.
 func (s *site) pendingWrites(ctx context.Context) (sum float64, err error) {
-	numbers := (&usage{http: &http.Client{Timeout: callWithin}}).metrics(ctx, s.client.Server)
+	numbers := readMetrics(ctx, &http.Client{Timeout: callWithin}, s.client.Server)
 	for _, name := range []string{`toryo_forge_writes_pending{failed="no"}`, `toryo_forge_writes_pending{failed="yes"}`} {
 		number, found := numbers[name]
 		if !found {

@@ -140,7 +140,8 @@ func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case chance < 18:
 		if second := l.copied(r); second != nil {
-			l.repeat(second)
+			l.faults.repeated.Add(1)
+			l.repeatAfter(second, time.Duration(l.number(int64(longestRepeat))))
 		}
 	}
 	l.forward().ServeHTTP(w, r)
@@ -184,10 +185,9 @@ func (l *line) copied(r *http.Request) *http.Request {
 	return other
 }
 
-// repeat sends a request once more after a while, when perhaps its run is over.
-func (l *line) repeat(r *http.Request) {
-	l.faults.repeated.Add(1)
-	timer := time.NewTimer(time.Duration(l.number(int64(longestRepeat))))
+// repeatAfter sends a request once more after a while, when perhaps its run is over.
+func (l *line) repeatAfter(r *http.Request, pause time.Duration) {
+	timer := time.NewTimer(pause)
 	l.late.Go(func() {
 		defer timer.Stop()
 		select {

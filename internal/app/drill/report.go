@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,9 +15,13 @@ import (
 
 // summary is what happened, in lines.
 func (r *Result) summary() []string {
+	counts := map[kind]int{}
+	for _, f := range r.tally.happened {
+		counts[f.kind]++
+	}
 	var faults []string
 	for _, c := range chances {
-		if count := r.tally.done[c.kind]; count > 0 {
+		if count := counts[c.kind]; count > 0 {
 			faults = append(faults, fmt.Sprintf("%d × %s", count, c.kind))
 		}
 	}
@@ -28,7 +33,7 @@ func (r *Result) summary() []string {
 	}
 	f := r.found
 	return []string{
-		fmt.Sprintf("took %s; broken: %s; %d faults were left out because the process was just starting", r.took.Round(time.Second), strings.Join(faults, ", "), r.tally.skipped),
+		fmt.Sprintf("took %s; broken: %s; %d faults were left out because the same thing was already broken", r.took.Round(time.Second), strings.Join(faults, ", "), r.tally.skipped),
 		fmt.Sprintf("requests of agents: %d; %d refused, %d answers lost, %d delayed, %d overtaken, %d sent twice, %d once more later",
 			sum(func(l *lineFaults) *atomic.Int64 { return &l.requests }), sum(func(l *lineFaults) *atomic.Int64 { return &l.refused }),
 			sum(func(l *lineFaults) *atomic.Int64 { return &l.lost }), sum(func(l *lineFaults) *atomic.Int64 { return &l.delayed }),
@@ -59,7 +64,7 @@ type faultLine struct{ at, kind, target, lasts string }
 // faults are those that happened, as lines of a table.
 func (r *Result) faults() (lines []faultLine) {
 	happened := slices.Clone(r.tally.happened)
-	slices.SortFunc(happened, func(a, b fault) int { return int(a.at - b.at) })
+	slices.SortFunc(happened, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	for _, f := range happened {
 		target := ""
 		switch {

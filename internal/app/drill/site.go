@@ -71,7 +71,7 @@ func (d Drill) build(ctx context.Context) (*site, error) {
 	} else {
 		d.Environ = append(d.Environ, "TORYO_DATABASE_URL="+d.Database)
 	}
-	s := &site{disks: map[string]*disk{}, tally: tally{done: map[kind]int{}}}
+	s := &site{disks: map[string]*disk{}}
 	if d.Place == nil {
 		d.Place = onBoard{s}
 		s.shared = []string{"board"}

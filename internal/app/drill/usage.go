@@ -126,7 +126,7 @@ func (u *usage) measure(ctx context.Context, folders bool) {
 	}
 	u.add(plotTasks, "given", float64(u.site.given.Load()))
 	for i, address := range u.site.addresses {
-		numbers := u.metrics(ctx, address.String())
+		numbers := readMetrics(ctx, u.http, address.String())
 		if value, is := numbers["go_goroutines"]; is {
 			u.add(plotGoroutines, u.site.servers[i].name, value)
 		}
@@ -214,13 +214,14 @@ func (u *usage) measureProcessor(name string, pid int64, dir string) {
 	u.used[pid] = now
 }
 
-// metrics reads the metrics of a server, without their text. It has none if it does not answer.
-func (u *usage) metrics(ctx context.Context, server string) map[string]float64 {
+// readMetrics reads the metrics of a server, without their text. There are none if it does not
+// answer.
+func readMetrics(ctx context.Context, through *http.Client, server string) map[string]float64 {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/metrics", nil)
 	if err != nil {
 		return nil
 	}
-	answer, err := u.http.Do(request)
+	answer, err := through.Do(request)
 	if err != nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ type Backup struct {
 // more than the database knows of, and never less. It fails with Interrupted if the context ends.
 func (b Backup) Write(ctx context.Context, file string) (backup.Manifest, error) {
 	m, err := b.write(ctx, file)
-	return m, orInterrupted(ctx, err, "the backup was broken off")
+	return m, orInterrupted(ctx, err, "the backup was interrupted")
 }
 
 // orInterrupted is the error, or Interrupted if the context has ended: then that is why it failed.

@@ -67,7 +67,7 @@ func (r Restore) Run(ctx context.Context, file string) (Restored, error) {
 		return Restored{}, err
 	}
 	done, err := r.run(ctx, program, file)
-	return done, orInterrupted(ctx, err, "the restore was broken off")
+	return done, orInterrupted(ctx, err, "the restore was interrupted")
 }
 
 func (r Restore) run(ctx context.Context, program *git.Program, file string) (done Restored, err error) {
