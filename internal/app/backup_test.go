@@ -432,7 +432,7 @@ func TestRestoreThatWasCutOff(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(into, "restoring", "plan.json"), plan, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	left := filepath.Join(into, "restored")
+	left := filepath.Join(into, ".toryo-restored")
 	if err := os.MkdirAll(filepath.Join(left, "backup"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ const (
 	// While it is there no server starts.
 	restoringFolder = "restoring"
 	// restoredFolder is what that becomes when all is in its place, until it is removed.
-	restoredFolder = "restored"
+	// Nobody else has a folder of this name.
+	restoredFolder = ".toryo-restored"
 	// planFile is in that folder and lists what is being put in place: if the restore is cut
 	// off there, the next one knows what of it is not somebody else's.
 	planFile = "plan.json"
@@ -154,15 +155,8 @@ func (r Restore) removeUnfinished() error {
 	return misplaced(errors.Join(os.RemoveAll(staging), removeRestored(r.Config.DataDir)))
 }
 
-// removeRestored removes what a restore has left that was cut off when all was in its place. A
-// folder of that name without a plan is somebody else's.
-func removeRestored(dir string) error {
-	left := filepath.Join(dir, restoredFolder)
-	if _, err := os.Lstat(filepath.Join(left, planFile)); err != nil {
-		return nil //nolint:nilerr // there is none
-	}
-	return os.RemoveAll(left)
-}
+// removeRestored removes what a restore has left that was cut off when all was in its place.
+func removeRestored(dir string) error { return os.RemoveAll(filepath.Join(dir, restoredFolder)) }
 
 // pieces are what is put in place, in this order: without the database there is nothing to serve.
 var pieces = []string{BoardFolder, mirrorFolder, filepath.Join(AgentFolder, "token"), DatabaseFile}

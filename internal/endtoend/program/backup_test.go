@@ -140,7 +140,7 @@ func TestBackupWhileARunGoesOn(t *testing.T) {
 	}
 
 	// A restore that was killed at its very end has left something, which the server removes.
-	left := filepath.Join(restored.data, "restored")
+	left := filepath.Join(restored.data, ".toryo-restored")
 	if err := os.MkdirAll(filepath.Join(left, "backup"), 0o700); err != nil {
 		t.Fatal(err)
 	}
