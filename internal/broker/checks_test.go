@@ -621,17 +621,62 @@ func TestFromAFailedCheckToTheHandOut(t *testing.T) {
 	}
 }
 
+// boardFor makes options those of an intake on a board, with the clock of the office.
+func (o *office) boardFor(options *intake.Options) *dummy.Forge {
+	board := dummy.New(task.Board, bot)
+	board.SetClock(o.now)
+	board.AddRepository(team, forge.Remote{})
+	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.Board: board}, items.DefaultAges, o.now)
+	o.Cleanup(snapshots.Stop)
+	options.Forges, options.Snapshots, options.Changes = map[task.Forge]forge.Forge{task.Board: board}, snapshots, items.NewFeed(snapshots)
+	return board
+}
+
+// A sync reads those items of the board that wait for a review only if something has happened
+// to them.
+func TestPullsThatWaitOnTheBoardAreReadOnce(t *testing.T) {
+	t.Parallel()
+	var options intake.Options
+	o := newOffice(t, func(o *intake.Options) { options = *o })
+	board := o.boardFor(&options)
+	on := intake.New(options)
+	var pulls []task.Key
+	for n := range 5 {
+		branch := fmt.Sprint("feature-", n)
+		board.SetBranch(team, branch, "c1")
+		pull, _, err := board.OpenPull(t.Context(), team, forge.PullPost{Head: branch, Base: "main"})
+		o.check(err)
+		board.Label(pull.Key, "ann", options.Rules.ReviewLabel, true)
+		pulls = append(pulls, pull.Key)
+	}
+	last := time.Time{}
+	reads := func() int {
+		begun, before := o.now(), board.Count("Item")
+		o.check(on.Sync(t.Context(), []task.Forge{task.Board}, last))
+		last = begun
+		o.later(10 * time.Minute)
+		return board.Count("Item") - before
+	}
+	if read := reads(); read < len(pulls) {
+		t.Errorf("the first sync reads %d times", read)
+	}
+	reads()
+	if read := reads(); read != 0 {
+		t.Errorf("nothing has happened, and a sync reads %d times", read)
+	}
+	board.AddComment(pulls[2], "ann", "Please look")
+	if read := reads(); read != 1 {
+		t.Errorf("one has a comment, and a sync reads %d times", read)
+	}
+}
+
 // Checks on the board are read again when there is a notice of them, and otherwise as seldom as
 // those of other forges, however often it is asked whether it is time.
 func TestChecksOnTheBoardAreReadSeldom(t *testing.T) {
 	t.Parallel()
-	board := dummy.New(task.Board, bot)
-	board.AddRepository(team, forge.Remote{})
 	c := newChecked(t)
 	options := c.options
-	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{task.Board: board}, items.DefaultAges, c.now)
-	t.Cleanup(snapshots.Stop)
-	options.Forges, options.Snapshots, options.Changes = map[task.Forge]forge.Forge{task.Board: board}, snapshots, items.NewFeed(snapshots)
+	board := c.boardFor(&options)
 	on := intake.New(options)
 	board.SetBranch(team, "feature", "c1")
 	opened, _, err := board.OpenPull(t.Context(), team, forge.PullPost{Head: "feature", Base: "main"})

@@ -131,7 +131,7 @@ const limited = `ulimit -f "$1" && { [ "$2" = unlimited ] || ulimit -v "$2"; } &
 // Run runs a command and returns what it wrote, also when it fails. An error that
 // is one of git is a [*RunError].
 func (p *Program) Run(ctx context.Context, c Command) (string, error) {
-	cmd := exec.CommandContext(ctx, "/bin/sh", p.arguments(c)...)
+	cmd := p.process(ctx, c)
 	cmd.Env, cmd.Stdin, cmd.Dir = p.variables(c), c.Input, c.From
 	if c.From == "" {
 		cmd.Dir = string(os.PathSeparator)
@@ -167,8 +167,15 @@ func (p *Program) Run(ctx context.Context, c Command) (string, error) {
 	return output.String(), nil
 }
 
-// arguments are those of the shell that sets the limit and becomes git.
-func (p *Program) arguments(c Command) []string {
+// reading are commands that write no files, so that the limit on their size means nothing to them.
+var reading = map[string]bool{"cat-file": true, "for-each-ref": true, "ls-tree": true, "merge-base": true, "rev-list": true, "rev-parse": true}
+
+// process is git, or the shell that sets the limits and becomes git.
+func (p *Program) process(ctx context.Context, c Command) *exec.Cmd {
+	args := p.arguments(c)
+	if c.Memory == 0 && reading[c.Args[0]] {
+		return exec.CommandContext(ctx, p.path, args...)
+	}
 	limit := "unlimited"
 	if p.MaxFile > 0 {
 		limit = strconv.FormatInt(p.MaxFile/512+1, 10)
@@ -177,8 +184,12 @@ func (p *Program) arguments(c Command) []string {
 	if c.Memory > 0 && runtime.GOOS == "linux" { // elsewhere shells may refuse it
 		memory = strconv.FormatInt(c.Memory>>10, 10)
 	}
-	args := []string{"-c", limited, "sh", limit, memory, p.path}
-	args = append(args, p.Flags()...)
+	return exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", limited, "sh", limit, memory, p.path}, args...)...)
+}
+
+// arguments are those of git.
+func (p *Program) arguments(c Command) []string {
+	args := p.Flags()
 	if c.Remote != nil {
 		if place := placeOf(*c.Remote); place != "" {
 			args = append(args, "-c", "credential."+place+".helper="+helper)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -130,6 +131,30 @@ func TestTheCodeThatTheServerGives(t *testing.T) {
 		failed := &git.RunError{What: "push", Stderr: stderr, Err: errors.New("exit status 1")}
 		if code, given := failed.ServerCode(); code != want || given != (want != "") {
 			t.Errorf("%q: %q, %v", stderr, code, given)
+		}
+	}
+}
+
+// What is a name for a ref is the same for git.
+func TestRefNamesAreThoseOfGit(t *testing.T) {
+	t.Parallel()
+	var names []string
+	parts := []string{"a", "/", ".", "..", "@", "{", "@{", "-", "lock", ".lock", " ", "~", "^", ":", "?", "*", "[", "\\", "\x01", "\x7f", "\t", "\n", "機能　追加", "\xff", "refs/"}
+	for _, one := range parts {
+		for _, two := range parts {
+			names = append(names, "refs/heads/"+one+two, one+"/"+two)
+		}
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "-") { // git takes it for an option
+			continue
+		}
+		err := exec.CommandContext(t.Context(), "git", "check-ref-format", name).Run()
+		if _, refused := errors.AsType[*exec.ExitError](err); err != nil && !refused {
+			t.Fatal(err)
+		}
+		if is := git.IsRefName(name); is != (err == nil) {
+			t.Errorf("%q: %v, git says %v", name, is, err)
 		}
 	}
 }

@@ -46,6 +46,20 @@ func ParseRef(line string) (Ref, error) {
 	return Ref{fields[0], fields[1], fields[2]}, nil
 }
 
+// IsRefName reports whether git takes a text for the full name of a ref, such as
+// "refs/heads/main".
+func IsRefName(name string) bool {
+	parts := strings.Split(name, "/")
+	for _, part := range parts {
+		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
+	return len(parts) > 1 && !strings.ContainsFunc(name, control) && !strings.ContainsAny(name, " ~^:?*[\\") &&
+		!strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.HasSuffix(name, ".")
+}
+
 // The words that lines of Text begin with.
 const (
 	formatWord   = "format"

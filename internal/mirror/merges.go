@@ -26,6 +26,8 @@ const (
 	// longestMerge bounds trying one, and mergeMemory what git may take of memory for it.
 	longestMerge = time.Minute
 	mergeMemory  = 1 << 30
+	// mergesAge is how old the mirror may be for it. A push that we hear of is fetched at once.
+	mergesAge = 10 * time.Second
 	// knownMerges is how many results are remembered of a repository.
 	knownMerges = 1000
 )
@@ -38,28 +40,48 @@ const (
 func (m *Mirrors) Merges(ctx context.Context, r task.Repository, base, branch, head string) (Merge, error) {
 	release := m.use(r)
 	defer release()
-	if err := m.Fetch(ctx, r, m.options.BaseAge(r)); err != nil {
+	if err := m.Fetch(ctx, r, max(mergesAge, m.options.BaseAge(r))); err != nil {
 		return Merge{}, err
 	}
-	dir := m.dir(r)
-	tip, err := m.commit(ctx, dir, "refs/heads/"+base)
+	heads, err := m.heads(ctx, r)
 	if err != nil {
 		return Merge{}, err
 	}
-	if tip == "" {
-		return Merge{}, task.Errorf(task.NotFound, "%s has no branch %q", r, base)
-	}
-	has, err := m.commit(ctx, dir, "refs/heads/"+branch)
-	if err != nil {
-		return Merge{}, err
-	}
+	tip, has := heads[base], heads[branch]
 	switch {
+	case tip == "":
+		return Merge{}, task.Errorf(task.NotFound, "%s has no branch %q", r, base)
 	case has == "":
 		return Merge{}, task.Errorf(task.NotFound, "%s has no branch %q", r, branch)
 	case has != head:
 		return Merge{}, task.Errorf(task.Conflict, "%s has the branch %q at %s, not at %s", r, branch, has, head)
 	}
 	return m.tryOnce(ctx, r, Merge{Base: tip, Head: head})
+}
+
+// heads are the branches of the mirror by their names, as the last fetch has left them or newer.
+// They are read once for each fetch: when something is pushed, all pull requests are asked about.
+func (m *Mirrors) heads(ctx context.Context, r task.Repository) (map[string]string, error) {
+	e := m.entry(r)
+	m.mu.Lock()
+	at, heads, known := e.fetchedAt, e.heads, e.heads != nil && e.headsAt.Equal(e.fetchedAt)
+	m.mu.Unlock()
+	if known {
+		return heads, nil
+	}
+	output, err := m.git.run(ctx, command{dir: m.dir(r), args: []string{"for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"}})
+	if err != nil {
+		return nil, internal(err, "cannot read the branches of the mirror")
+	}
+	heads = map[string]string{}
+	for line := range strings.Lines(output) {
+		hash, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		heads[name] = hash
+	}
+	m.mu.Lock()
+	e.heads, e.headsAt = heads, at
+	m.mu.Unlock()
+	return heads, nil
 }
 
 // tryOnce tries a merge, unless it was tried before.

@@ -49,6 +49,7 @@ func TestMerges(t *testing.T) {
 		t.Errorf("behind the base it is %+v", is)
 	}
 	base := push("main", "same.txt", "theirs\n")
+	s.Changed(repository) // else it is as it was seconds ago
 	want := mirror.Merge{Base: base, Head: head, Conflicts: true}
 	if is := merges(head); is != want {
 		t.Errorf("with a conflict it is %+v, want %+v", is, want)

@@ -94,8 +94,10 @@ type entry struct {
 	packing sync.RWMutex
 	// using is held by those who use the mirror, and for writing by who removes objects. It is only tried
 	// to get it for writing, so that nobody waits for those who wait for it.
-	using  sync.RWMutex
-	merges map[[2]string]Merge // that were tried, by base and head
+	using   sync.RWMutex
+	merges  map[[2]string]Merge // that were tried, by base and head
+	heads   map[string]string   // the branches and their commits after the fetch that began at headsAt
+	headsAt time.Time
 }
 
 // Open prepares the directory. It fails with NotReady if there is no git program

@@ -88,7 +88,7 @@ var importTable = map[string]row{
 	"forge/github":    {imports: []string{"forge", "task"}},
 	"forge/gitlab":    {imports: []string{"forge", "task"}},
 	"forge/gitea":     {imports: []string{"forge", "task"}},
-	"forge/board":     {imports: []string{"forge", "store", "task"}},
+	"forge/board":     {imports: []string{"forge", "git", "store", "task"}},
 	"forge/transport": {imports: []string{"forge", "task"}},
 	"forge/dummy":     {imports: []string{"forge", "task"}, testing: true},
 	"forge/forgetest": {imports: []string{"forge", "task"}, testing: true},

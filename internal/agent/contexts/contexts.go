@@ -216,19 +216,37 @@ func (c *Contexts) left() ([]Left, error) {
 			if !entry.IsDir() || uuid.Validate(entry.Name()) != nil || c.open[entry.Name()] {
 				continue
 			}
-			run := Left{Folder: folder}
-			dir := filepath.Join(c.dir, folder, entry.Name())
-			if err := readJSON(filepath.Join(dir, metadataFile), &run.Metadata); err != nil {
-				c.options.Log.Warn("the metadata of a run that was left cannot be read", "run", entry.Name(), "error", err)
+			if run, ok := c.readLeft(folder, entry.Name()); ok {
+				left = append(left, run)
 			}
-			run.UUID = entry.Name()
-			if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
-				run.Changed = info.ModTime()
-			}
-			left = append(left, run)
 		}
 	}
 	return left, nil
+}
+
+// readLeft reads a run that was left. One whose metadata is missing or damaged is moved to the
+// completed ones: the agent may have ended between making the folder and writing the metadata.
+// Begin finds it there.
+func (c *Contexts) readLeft(folder, id string) (run Left, ok bool) {
+	dir := filepath.Join(c.dir, folder, id)
+	err := readJSON(filepath.Join(dir, metadataFile), &run.Metadata)
+	run.UUID, run.Folder = id, folder
+	if err != nil {
+		c.options.Log.Warn("the metadata of a run that was left cannot be read", "run", id, "error", err)
+		_, unread := errors.AsType[*fs.PathError](err)
+		if c.options.ReadOnly || unread && !errors.Is(err, fs.ErrNotExist) {
+			return Left{}, false
+		}
+		run.Metadata = Metadata{UUID: id}
+		if err := c.complete(run, StateLeft, ""); err != nil {
+			c.options.Log.Warn("failed to move a run that was left; retrying", "run", id, "error", err)
+		}
+		return Left{}, false
+	}
+	if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
+		run.Changed = info.ModTime()
+	}
+	return run, true
 }
 
 // Sweep moves runs that were left and not written to since the moment to the

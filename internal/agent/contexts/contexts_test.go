@@ -502,6 +502,46 @@ func TestRunsThatWereLeft(t *testing.T) {
 	}
 }
 
+// A run that was left before its metadata was written, or whose metadata is damaged, does not
+// stay among those that run. It can go on.
+func TestRunsWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(name string) error{
+		"missing": os.Remove,
+		"damaged": func(name string) error { return os.WriteFile(name, []byte("{"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c := open(t, dir, contexts.Options{})
+			s := &server{}
+			j, err := c.Begin(t.Context(), work(1, nil), 0, s.as(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			note(t, j, "one")
+			if err := errors.Join(j.Leave(), damage(filepath.Join(dir, contexts.Running, j.ID(), "metadata.json"))); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if left, err := c.Left(); err != nil || len(left) != 0 {
+					t.Errorf("there is %+v, %v", left, err)
+				}
+			}
+			if meta := metadata(t, dir, contexts.Completed, j.ID()); meta.State != contexts.StateLeft {
+				t.Errorf("the metadata says %+v", meta)
+			}
+			again, err := c.Begin(t.Context(), work(2, s.events), 1, s.as(2))
+			if err != nil || again.ID() != j.ID() {
+				t.Fatalf("it does not go on: %v", err)
+			}
+			if meta := metadata(t, dir, contexts.Running, j.ID()); meta.Title != "Fix it" {
+				t.Errorf("then the metadata says %+v", meta)
+			}
+		})
+	}
+}
+
 func TestNoSecretIsWrittenOrPassedOn(t *testing.T) {
 	t.Parallel()
 	const secret, digits = "s3cret-\"quoted\"-token", "8391027465"

@@ -111,8 +111,8 @@ func (i *Intake) tryOn(ctx context.Context) {
 	}
 }
 
-// conflicts reports whether a pull request that was tried before has conflicts now. It asks
-// nothing of the forge's API.
+// conflicts reports whether a pull request that was tried before has conflicts now, or had
+// some then. It asks nothing of the forge's API.
 func (i *Intake) conflicts(ctx context.Context, key task.Key) (bool, error) {
 	i.mu.Lock()
 	is, found := i.tried[key]
@@ -123,10 +123,11 @@ func (i *Intake) conflicts(ctx context.Context, key task.Key) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
 	merge, err := i.merges(ctx, key, is)
-	return merge.Conflicts, err
+	return merge.Conflicts || is.merge.Conflicts, err
 }
 
-// syncBases looks at the pull requests of a repository that no longer merge.
+// syncBases looks at the pull requests of a repository that no longer merge, or that merge
+// again.
 func (i *Intake) syncBases(ctx context.Context, in task.Repository) (failed error) {
 	for _, key := range i.triedIn(in, false) {
 		conflicts, err := i.conflicts(ctx, key)

@@ -168,7 +168,9 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 			i.options.Snapshots.ListedNew(item, change, last)
 		}
 	}
-	if !since.IsZero() {
+	if !since.IsZero() && from.Name() == task.Board {
+		since = since.Add(-boardOverlap)
+	} else if !since.IsZero() {
 		since = since.Add(-overlap)
 	}
 	listed := map[task.Key]time.Time{}
@@ -191,7 +193,10 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 			if len(query.Labels) > 0 {
 				isNew(item, forge.LabelsChanged)
 			}
-			worth.need(item.Key)
+			// The board lists everything that happens to an item, and tells of pushes.
+			if from.Name() != task.Board || !item.UpdatedAt.Before(since) {
+				worth.need(item.Key)
+			}
 		}
 	}
 	i.options.Changes.Listed(task.Repository{Forge: from.Name(), Name: repository}, all)

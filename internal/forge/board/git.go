@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -97,21 +98,16 @@ func (b *Board) requireCommit(ctx context.Context, repository, commit string) er
 }
 
 // checkBranch refuses what cannot be the name of a branch.
-func checkBranch(ctx context.Context, name string) error {
-	bad := task.Errorf(task.Invalid, "%q cannot be the name of a branch", name)
-	if name == "" || strings.HasPrefix(name, "-") || strings.ContainsRune(name, 0) {
-		return bad
+func checkBranch(name string) error {
+	if strings.HasPrefix(name, "-") || !program.IsRefName("refs/heads/"+name) {
+		return task.Errorf(task.Invalid, "%q cannot be the name of a branch", name)
 	}
-	_, err := git(ctx, os.TempDir(), nil, "check-ref-format", "refs/heads/"+name)
-	if exitCode(err) > 0 {
-		return bad
-	}
-	return err
+	return nil
 }
 
 // requireBranch returns the commit of a branch that has to be there.
 func (b *Board) requireBranch(ctx context.Context, repository, name string) (string, error) {
-	if err := checkBranch(ctx, name); err != nil {
+	if err := checkBranch(name); err != nil {
 		return "", err
 	}
 	commit, found, err := b.resolve(ctx, repository, "refs/heads/"+name)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -32,8 +34,15 @@ type Watch struct {
 	since time.Time
 	seen  map[task.Key]time.Time // when items were changed that have been since watchOverlap
 
-	pulls    map[string][]task.Key // open pull requests, by repository
-	branches map[string]folders    // what the folders of their branches look like
+	pulls    map[string][]openPull        // open pull requests, by repository
+	branches map[string]folders           // what the folders of their branches look like
+	commits  map[string]map[string]string // and what the branches were at, by name
+}
+
+// openPull is an open pull request.
+type openPull struct {
+	key        task.Key
+	head, base string // branches
 }
 
 // folders is a hash of what the folders of branches look like.
@@ -41,7 +50,7 @@ type folders [sha256.Size]byte
 
 // Watch begins to watch.
 func (b *Board) Watch() *Watch {
-	return &Watch{board: b, since: time.Now(), branches: map[string]folders{}}
+	return &Watch{board: b, since: time.Now(), branches: map[string]folders{}, commits: map[string]map[string]string{}}
 }
 
 // Items returns the items that have changed since the last call, or since Watch the first
@@ -73,13 +82,14 @@ func keyOf(x store.BoardItem) task.Key {
 // Pushes is what was pushed to one repository.
 type Pushes struct {
 	Repository string
-	Pulls      []task.Key // that are open there
+	Pulls      []task.Key // open pull requests whose branch, not whose base, is at another commit
 }
 
-// Pushed returns the repositories with open pull requests to which something was pushed
-// since the last call, and those that had none then. Same says that the same pull requests are
-// open as then. It fails if they cannot be listed. What cannot be read of one repository is no reason
-// to leave out the others: unread says by its name why.
+// Pushed returns the repositories with open pull requests in which a branch of one of them,
+// or the base, is at another commit than at the last call, and those that had no open pull
+// requests then. Same says that the same pull requests are open as then. It fails if they
+// cannot be listed. What cannot be read of one repository is no reason to leave out the
+// others: unread says by its name why.
 func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread map[string]error, err error) {
 	if !same || w.pulls == nil {
 		if err := w.listPulls(ctx); err != nil {
@@ -89,12 +99,16 @@ func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread 
 	unread = map[string]error{}
 	for repository, pulls := range w.pulls {
 		is, settled, failed := branchFolders(w.board.Path(repository))
+		if failed == nil && w.branches[repository] != is {
+			var push Pushes
+			var moved bool
+			if push, moved, failed = w.moved(ctx, repository, pulls); moved {
+				pushed = append(pushed, push)
+			}
+		}
 		if failed != nil {
 			unread[repository] = failed
 			continue
-		}
-		if w.branches[repository] != is {
-			pushed = append(pushed, Pushes{repository, pulls})
 		}
 		if w.branches[repository] = is; !settled {
 			delete(w.branches, repository) // a push in the same moment would look the same
@@ -103,20 +117,44 @@ func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread 
 	return pushed, unread, nil
 }
 
+// moved reads the branches of a repository, and returns what has changed for its open pull
+// requests, if anything has.
+func (w *Watch) moved(ctx context.Context, repository string, pulls []openPull) (push Pushes, moved bool, err error) {
+	commits := map[string]string{}
+	if _, err := os.Stat(w.board.Path(repository)); !errors.Is(err, fs.ErrNotExist) {
+		output, err := git(ctx, w.board.Path(repository), nil, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/")
+		if err != nil {
+			return Pushes{}, false, err
+		}
+		for line := range strings.Lines(output) {
+			commit, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			commits[name] = commit
+		}
+	}
+	was, known := w.commits[repository]
+	w.commits[repository] = commits
+	push.Repository = repository
+	for _, pull := range pulls {
+		if !known || was[pull.head] != commits[pull.head] {
+			push.Pulls = append(push.Pulls, pull.key)
+		}
+		moved = moved || was[pull.base] != commits[pull.base]
+	}
+	return push, moved || len(push.Pulls) > 0, nil
+}
+
 func (w *Watch) listPulls(ctx context.Context) error {
 	found, err := w.board.store.ListBoardItems(ctx, store.BoardFilter{Kind: task.Pull, State: store.BoardOpen})
 	if err != nil {
 		return storeError("list the pull requests", err)
 	}
-	w.pulls = make(map[string][]task.Key)
-	branches := make(map[string]folders)
+	w.pulls = make(map[string][]openPull)
 	for _, one := range found {
-		w.pulls[one.Repository] = append(w.pulls[one.Repository], keyOf(one))
-		if was, known := w.branches[one.Repository]; known {
-			branches[one.Repository] = was
-		}
+		w.pulls[one.Repository] = append(w.pulls[one.Repository], openPull{keyOf(one), one.Head, one.Base})
 	}
-	w.branches = branches
+	none := func(repository string) bool { return len(w.pulls[repository]) == 0 }
+	maps.DeleteFunc(w.branches, func(repository string, _ folders) bool { return none(repository) })
+	maps.DeleteFunc(w.commits, func(repository string, _ map[string]string) bool { return none(repository) })
 	return nil
 }
 

@@ -63,7 +63,8 @@ func (f *fixture) settle(t *testing.T, repository string) {
 	}))
 }
 
-// A push into the folder of a repository is found, if a pull request is open there.
+// A push into the folder of a repository is found, if it is to the branch or to the base of an
+// open pull request. Only those are named whose branch it is.
 func TestWatchFindsPushes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -72,10 +73,12 @@ func TestWatchFindsPushes(t *testing.T) {
 	for _, name := range []string{repository, quiet} {
 		f.Commit(t, name, "work/one", map[string]string{"one.txt": "1\n"})
 	}
+	f.Commit(t, repository, "work/two", map[string]string{"two.txt": "1\n"})
 	f.settle(t, repository)
 	pull := f.Pull(t, repository, alice, "work/one", "main", "One", "")
+	other := f.Pull(t, repository, alice, "work/two", "main", "Two", "")
 	watch, same := f.board.Watch(), false
-	want := func(when string, want ...task.Key) {
+	want := func(when string, moved bool, want ...task.Key) {
 		t.Helper()
 		pushed, unread, err := watch.Pushed(t.Context(), same)
 		check(t, err)
@@ -87,27 +90,33 @@ func TestWatchFindsPushes(t *testing.T) {
 		for _, one := range pushed {
 			got = append(got, one.Pulls...)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", when, got, want)
+		if !slices.Equal(got, want) || len(pushed) > 0 != moved {
+			t.Errorf("%s: %+v, want %v and %v", when, pushed, moved, want)
 		}
 	}
-	want("the pull request is new to the watch", pull)
-	want("nothing has happened")
-	for _, branch := range []string{"work/one", "main", "other"} {
-		f.Commit(t, repository, branch, map[string]string{branch + ".txt": "2\n"})
-		want("a push to "+branch, pull)
+	want("the pull requests are new to the watch", true, pull, other)
+	want("nothing has happened", false)
+	for _, push := range []struct {
+		branch string
+		moved  bool
+		pulls  []task.Key
+	}{{"work/one", true, []task.Key{pull}}, {"work/two", true, []task.Key{other}}, {"main", true, nil}, {"other", false, nil}} {
+		f.Commit(t, repository, push.branch, map[string]string{push.branch + ".txt": "2\n"})
+		want("a push to "+push.branch, push.moved, push.pulls...)
 		f.settle(t, repository)
-		want("which looks different when it is old", pull)
-		want("nothing has happened since")
+		want("which looks different when it is old", false)
 	}
 	f.git(t, f.board.Path(repository), "pack-refs", "--all")
-	want("branches are packed", pull)
+	want("branches are packed", false)
+	f.Commit(t, repository, "work/one", map[string]string{"again.txt": "3\n"})
+	want("a push over a packed branch", true, pull)
 	f.Commit(t, quiet, "work/one", map[string]string{"two.txt": "2\n"})
-	f.settle(t, repository)
-	want("the packed file is old", pull)
-	want("a push elsewhere")
+	want("a push elsewhere", false)
+	f.git(t, f.board.Path(repository), "update-ref", "-d", "refs/heads/work/two")
+	want("a branch is gone", true, other)
+	f.Close(t, other, alice)
 	f.Close(t, pull, alice)
 	same = false
 	f.Commit(t, repository, "main", map[string]string{"three.txt": "3\n"})
-	want("nothing is open any more")
+	want("nothing is open any more", false)
 }
