@@ -23,6 +23,9 @@ const (
 	// while.
 	manyLoose = 2000
 	manyPacks = 20
+	// manyRefs is how many tasks with refs in files of their own make it worth to put them into
+	// one.
+	manyRefs = 200
 	// packAgain is how soon a mirror is packed again only because namespaces were dropped.
 	packAgain = 7 * 24 * time.Hour
 	// tryAgain is how soon a mirror is packed again after that has failed.
@@ -162,6 +165,69 @@ func (m *Mirrors) Drop(ctx context.Context, r task.Repository, id task.ID, over 
 // and pushed later it does not hold up. Objects that nothing leads to are removed after two weeks
 // or later; while others wait for that, it is checked that nothing else is missing.
 func (m *Mirrors) Maintain(ctx context.Context, r task.Repository) (packed bool, err error) {
+	return m.packAlone(ctx, func(ctx context.Context) (bool, error) {
+		dir, err := m.ensure(ctx, r)
+		if err != nil {
+			return false, err
+		}
+		packed, err := m.packIfWorth(ctx, r, dir)
+		if err != nil {
+			return packed, err
+		}
+		return packed, internal(m.removeCruft(ctx, r, dir, time.Now()), "cannot remove objects from the mirror of "+r.String())
+	})
+}
+
+// Compact makes few packs of many small ones, and one file of many refs, and reports whether it
+// did: git reads all of them again and again. Every fetch makes a pack, and a busy mirror has many
+// of them long before the next Maintain. It costs no more than what has come in since.
+func (m *Mirrors) Compact(ctx context.Context, r task.Repository) (compacted bool, err error) {
+	return m.packAlone(ctx, func(ctx context.Context) (bool, error) {
+		release := m.use(r)
+		defer release()
+		e, dir := m.entry(r), m.dir(r)
+		e.made.Lock()
+		ready := e.ready
+		e.made.Unlock()
+		if !ready { // nobody uses it
+			return false, nil
+		}
+		commands, err := compacting(dir)
+		if err != nil {
+			return false, internal(err, "cannot look at the mirror of "+r.String())
+		}
+		e.packing.RLock()
+		defer e.packing.RUnlock()
+		for _, args := range commands {
+			if _, err := m.git.run(ctx, command{dir: dir, args: args}); err != nil {
+				return false, internal(err, "cannot compact the mirror of "+r.String())
+			}
+		}
+		return len(commands) > 0, nil
+	})
+}
+
+// compacting are the commands that compact a mirror, none if it is not worth it.
+func compacting(dir string) (commands [][]string, err error) {
+	packs, err := packsIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(packs) > manyPacks {
+		commands = append(commands, []string{"-c", "pack.threads=1", "-c", "pack.windowMemory=" + packMemory, "repack", "--geometric=2", "-d", "-q"})
+	}
+	seeded, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(seededRef("", "")))) // each task has one
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if len(seeded) > manyRefs {
+		commands = append(commands, []string{"pack-refs", "--all"})
+	}
+	return commands, nil
+}
+
+// packAlone packs a mirror while no other is packed.
+func (m *Mirrors) packAlone(ctx context.Context, pack func(context.Context) (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestPacking)
 	defer cancel()
 	if !m.begin(ctx, cancel) {
@@ -172,15 +238,7 @@ func (m *Mirrors) Maintain(ctx context.Context, r task.Repository) (packed bool,
 		return false, err
 	}
 	defer m.packing.Unlock()
-	dir, err := m.ensure(ctx, r)
-	if err != nil {
-		return false, err
-	}
-	packed, err = m.packIfWorth(ctx, r, dir)
-	if err != nil {
-		return packed, err
-	}
-	return packed, internal(m.removeCruft(ctx, r, dir, time.Now()), "cannot remove objects from the mirror of "+r.String())
+	return pack(ctx)
 }
 
 // packIfWorth packs the mirror, if there is enough to gain, and reports whether it did.
@@ -280,7 +338,7 @@ func worthPacking(dir string, now time.Time) (bool, error) {
 	if tried, err := touched(filepath.Join(dir, triedFile)); err != nil || now.Sub(tried) < tryAgain {
 		return false, err
 	}
-	packs, err := filepath.Glob(filepath.Join(dir, "objects", "pack", "*.pack"))
+	packs, err := packsIn(dir)
 	if err != nil || len(packs) > manyPacks {
 		return err == nil, err
 	}
@@ -294,6 +352,11 @@ func worthPacking(dir string, now time.Time) (bool, error) {
 	}
 	last, err := touched(filepath.Join(dir, packedFile))
 	return err == nil && now.Sub(last) > packAgain, err
+}
+
+// packsIn are the packs of a mirror.
+func packsIn(dir string) ([]string, error) {
+	return fs.Glob(os.DirFS(dir), "objects/pack/*.pack")
 }
 
 // looseObjects is about how many objects are in files of their own: their names begin with
@@ -358,7 +421,7 @@ func (m *Mirrors) moveAway(ctx context.Context, r task.Repository, before time.T
 		return "", task.Wrap(task.DataDir, err, "cannot remove the mirror of "+r.String())
 	}
 	m.mu.Lock()
-	e.ready, e.fetchedAt, e.merges = false, time.Time{}, nil
+	e.ready, e.fetchedAt, e.merges, e.heads = false, time.Time{}, nil, nil
 	m.mu.Unlock()
 	return going, nil
 }

@@ -139,6 +139,57 @@ func TestPackedMirrorShrinks(t *testing.T) {
 	s.begin(t, "task1") // begins again
 }
 
+// A mirror that has been fetched and pushed to often has few packs and few files of refs again,
+// and everything that it had, also what nothing leads to.
+func TestCompactedMirror(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.begin(t, "task1")
+	one := s.save(t, "task1", 3)
+	lost := s.save(t, "task1", 1)
+	run(t, s.dir(), "update-ref", "refs/namespaces/task1/"+task.WIPRef, one)
+	if compacted, err := s.Compact(t.Context(), repository); err != nil || compacted {
+		t.Errorf("there is nothing to gain, and it is compacted: %v, %v", compacted, err)
+	}
+	work, push := s.person(t)
+	for n := range 25 {
+		run(t, work, "checkout", "--quiet", "-B", "feature", "origin/main")
+		push("feature", "some.txt", fmt.Sprint(n, "\n"))
+		must(t, s.Fetch(t.Context(), repository, 0))
+	}
+	tip := run(t, s.dir(), "rev-parse", "refs/heads/main")
+	for n := range 250 {
+		run(t, s.dir(), "update-ref", fmt.Sprintf("refs/seeded/many%d/%s", n, tip), tip)
+	}
+	packs := func() int {
+		found, err := filepath.Glob(filepath.Join(s.dir(), "objects", "pack", "*.pack"))
+		must(t, err)
+		return len(found)
+	}
+	objects := run(t, s.dir(), "cat-file", "--batch-all-objects", "--batch-check")
+	refs := run(t, s.dir(), "for-each-ref")
+	before := packs()
+	if compacted, err := s.Compact(t.Context(), repository); err != nil || !compacted {
+		t.Fatalf("compacted: %v, %v", compacted, err)
+	}
+	if after := packs(); before <= 20 || after > 5 {
+		t.Errorf("%d packs became %d", before, after)
+	}
+	if left, err := os.ReadDir(filepath.Join(s.dir(), "refs", "seeded")); err == nil && len(left) > 0 {
+		t.Errorf("%d tasks have refs in files of their own", len(left))
+	}
+	if run(t, s.dir(), "cat-file", "--batch-all-objects", "--batch-check") != objects || run(t, s.dir(), "for-each-ref") != refs {
+		t.Error("something else has changed")
+	}
+	if !s.hasCommit(t, lost) {
+		t.Error("what nothing leads to is gone")
+	}
+	s.wantFetched(t, map[task.ID]string{"task1": one})
+	if compacted, err := s.Compact(t.Context(), repository); err != nil || compacted {
+		t.Errorf("it is compacted again: %v, %v", compacted, err)
+	}
+}
+
 // repack packs the mirror as if that was last done long ago.
 func (s *site) repack(t testing.TB) {
 	t.Helper()

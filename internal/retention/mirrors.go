@@ -11,8 +11,12 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// mirrorsEvery is how often a server goes through its mirrors.
-const mirrorsEvery = time.Hour
+const (
+	// mirrorsEvery is how often a server goes through its mirrors.
+	mirrorsEvery = time.Hour
+	// compactEvery is how often it looks which of them have many small packs.
+	compactEvery = time.Minute
+)
 
 // Tasks is where tasks are looked up.
 type Tasks interface {
@@ -40,7 +44,26 @@ func (m *Mirrors) Start(ctx context.Context) {
 				m.Log.WarnContext(ctx, "failed to list the mirrors; retrying later", "error", err)
 			}
 		})
+	}, func(ctx context.Context) {
+		lifecycle.Every(ctx, compactEvery, func(ctx context.Context) {
+			if err := m.compact(ctx); err != nil && ctx.Err() == nil {
+				m.Log.WarnContext(ctx, "failed to compact mirrors; retrying later", "error", err)
+			}
+		})
 	})
+}
+
+// compact compacts the mirrors for which it is worth it.
+func (m *Mirrors) compact(ctx context.Context) (failed error) {
+	repositories, err := m.Mirrors.Repositories()
+	if err != nil {
+		return err
+	}
+	for _, r := range repositories {
+		_, err := m.Mirrors.Compact(ctx, r)
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }
 
 // Stop ends what Start began.

@@ -91,7 +91,7 @@ func (d Drill) Run(ctx context.Context) (r *Result, err error) {
 	}
 	stop()
 	r.took = time.Since(begun)
-	r.Wrong, r.Checked = append(r.found.check(s.numbers), measured.growth(d)...), true
+	r.Wrong, r.Checked = append(r.found.check(s.issues), measured.growth(d)...), true
 	if err := s.close(); err != nil {
 		r.Wrong = append(r.Wrong, err.Error())
 	}
@@ -134,11 +134,11 @@ func (s *site) giveAndBreak(ctx context.Context, begun time.Time) error {
 			if err := lifecycle.Sleep(ctx, time.Until(begun.Add(time.Duration(i)*pause))); err != nil {
 				return err
 			}
-			number, err := s.give(ctx, fmt.Sprintf("Do thing %d", i+1))
+			issue, err := s.give(ctx, fmt.Sprintf("Do thing %d", i+1))
 			if err != nil {
 				return err
 			}
-			s.numbers = append(s.numbers, number)
+			s.issues = append(s.issues, issue)
 			s.given.Add(1)
 		}
 		return nil
@@ -149,17 +149,17 @@ func (s *site) giveAndBreak(ctx context.Context, begun time.Time) error {
 // giveWithin is how long it may take to give a task while things break.
 const giveWithin = 5 * time.Minute
 
-// give gives one task, and tries again until the forge has taken it. It returns the number of
-// the issue.
-func (s *site) give(ctx context.Context, title string) (int64, error) {
+// give gives one task, and tries again until the forge has taken it. It returns the
+// issue.
+func (s *site) give(ctx context.Context, title string) (Item, error) {
 	deadline := time.Now().Add(giveWithin)
 	for {
-		number, err := s.drill.Place.Give(ctx, title)
+		issue, err := s.drill.Place.Give(ctx, title)
 		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
-			return number, err
+			return issue, err
 		}
 		if err := lifecycle.Sleep(ctx, time.Second); err != nil {
-			return 0, err
+			return Item{}, err
 		}
 	}
 }

@@ -91,42 +91,43 @@ func right(t *testing.T) findings {
 		id := fmt.Sprint("task", number)
 		f.tasks = append(f.tasks, wire.Task{ID: id, Item: fmt.Sprint("#", number), State: string(task.Done)})
 		f.journals[id] = []wire.Event{move(1, 1, task.Running), move(2, 2, task.Running), move(3, 2, task.Done)}
-		f.forge.Issues = append(f.forge.Issues, Issue{Number: number, Assigned: true, Labels: add, Comments: []string{"The work is done"}})
+		f.forge.Issues = append(f.forge.Issues, Issue{Item: Item{"app", number}, Assigned: true, Labels: add, Comments: []string{"The work is done"}})
 		branch := fmt.Sprint("toryo/", number)
 		f.forge.Pulls = append(f.forge.Pulls, Pull{
-			Number: 10 + number, Branch: branch, Issues: []int64{number}, Diff: fmt.Sprintf("--- /dev/null\n+++ b/done\n+task %d\n", number),
+			Item: Item{"app", 10 + number}, Branch: branch, Issues: []Item{{"app", number}}, Diff: fmt.Sprintf("--- /dev/null\n+++ b/done\n+task %d\n", number),
 		})
-		f.forge.Branches = append(f.forge.Branches, branch)
+		f.forge.Branches = append(f.forge.Branches, Branch{"app", branch})
 	}
-	f.forge.Branches = append(f.forge.Branches, "main")
+	f.forge.Branches = append(f.forge.Branches, Branch{"app", "main"})
 	return f
 }
 
 // Each thing that can be wrong is found.
 func TestWhatIsWrongIsFound(t *testing.T) {
 	t.Parallel()
-	given := []int64{0, 1, 2}
+	given := []Item{{"app", 0}, {"app", 1}, {"app", 2}}
 	if wrong := right(t).check(given); len(wrong) > 0 {
 		t.Errorf("nothing is wrong, and it says %q", wrong)
 	}
 	more := right(t)
-	more.forge.Issues = append(more.forge.Issues, Issue{Number: 9})
+	more.forge.Issues = append(more.forge.Issues, Issue{Item: Item{"app", 9}})
 	if wrong := more.check(given); len(wrong) > 0 {
 		t.Errorf("an issue that nobody gave to the bot is wrong: %q", wrong)
 	}
 	for want, spoil := range map[string]func(f *findings){
-		"issue 1 is lost":                  func(f *findings) { f.forge.Issues = slices.Delete(f.forge.Issues, 1, 2) },
-		"3 issues for the bot, 2 tasks":    func(f *findings) { f.tasks = f.tasks[:2] },
-		"#1 is failed":                     func(f *findings) { f.tasks[1].State = string(task.Failed) },
-		"#1 has ended 2 times":             func(f *findings) { f.journals["task1"] = append(f.journals["task1"], again(f.journals["task1"][2])) },
-		"generation 1 wrote entry 3":       func(f *findings) { f.journals["task1"][2].Generation = 1 },
-		"has the position 7":               func(f *findings) { f.journals["task1"][2].Position = 7 },
-		"issue 1 has the labels":           func(f *findings) { f.forge.Issues[1].Labels = nil },
-		"issue 1 was said to be done 2 t":  func(f *findings) { f.forge.Issues[1].Comments = []string{"The work is done", "The work is done"} },
-		"issue 1 has 2 pull requests":      func(f *findings) { f.forge.Pulls[2].Issues = []int64{1, 2} },
-		"another change than was asked":    func(f *findings) { f.forge.Pulls[1].Diff += "+task 1\n" },
-		"branch toryo/stray is of no pull": func(f *findings) { f.forge.Branches = append(f.forge.Branches, "toryo/stray") },
-		"2 writes to the forge wait":       func(f *findings) { f.writes = 2 },
+		"issue app#1 is lost":                 func(f *findings) { f.forge.Issues = slices.Delete(f.forge.Issues, 1, 2) },
+		"3 issues for the bot, 2 tasks":       func(f *findings) { f.tasks = f.tasks[:2] },
+		"#1 is failed":                        func(f *findings) { f.tasks[1].State = string(task.Failed) },
+		"#1 has ended 2 times":                func(f *findings) { f.journals["task1"] = append(f.journals["task1"], again(f.journals["task1"][2])) },
+		"generation 1 wrote entry 3":          func(f *findings) { f.journals["task1"][2].Generation = 1 },
+		"has the position 7":                  func(f *findings) { f.journals["task1"][2].Position = 7 },
+		"issue app#1 has the labels":          func(f *findings) { f.forge.Issues[1].Labels = nil },
+		"issue app#1 was said to be done 2 t": func(f *findings) { f.forge.Issues[1].Comments = []string{"The work is done", "The work is done"} },
+		"issue app#1 has 2 pull requests":     func(f *findings) { f.forge.Pulls[2].Issues = []Item{{"app", 1}, {"app", 2}} },
+		"another change than was asked":       func(f *findings) { f.forge.Pulls[1].Diff += "+task 1\n" },
+		"branch toryo/1 is of no pull":        func(f *findings) { f.forge.Pulls[1].Repository = "other" },
+		"branch toryo/stray is of no pull":    func(f *findings) { f.forge.Branches = append(f.forge.Branches, Branch{"app", "toryo/stray"}) },
+		"2 writes to the forge wait":          func(f *findings) { f.writes = 2 },
 	} {
 		f := right(t)
 		spoil(&f)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,9 +39,9 @@ func (s *site) settle(ctx context.Context) (found findings, err error) {
 	last, at := -1, time.Now()
 	for {
 		ended, tasks, err := s.ended(ctx)
-		if err == nil && ended == tasks && tasks >= len(s.numbers) {
+		if err == nil && ended == tasks && tasks >= len(s.issues) {
 			found, err = s.look(ctx)
-			if err == nil && (len(found.check(s.numbers)) == 0 || found.inState(task.Done) < len(found.tasks)) {
+			if err == nil && (len(found.check(s.issues)) == 0 || found.inState(task.Done) < len(found.tasks)) {
 				return found, nil // a task that has failed stays so
 			}
 		}
@@ -182,18 +181,18 @@ func (s *site) call(ctx context.Context, method, path string, body, into any) er
 	return json.Unmarshal(said, into)
 }
 
-// check says what is not as it should be, if the forge has taken the issues with these numbers.
+// check says what is not as it should be, if the forge has taken these issues.
 // There may be more: an answer can be lost.
-func (f findings) check(given []int64) []string {
+func (f findings) check(given []Item) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	there := map[int64]bool{}
+	there := map[Item]bool{}
 	for _, issue := range f.forge.Issues {
-		there[issue.Number] = issue.Assigned
+		there[issue.Item] = issue.Assigned
 	}
-	for _, number := range given {
-		if !there[number] {
-			say("issue %d is lost", number)
+	for _, issue := range given {
+		if !there[issue] {
+			say("issue %s is lost", issue)
 		}
 	}
 	assigned := 0
@@ -201,7 +200,7 @@ func (f findings) check(given []int64) []string {
 	for _, issue := range f.forge.Issues {
 		if issue.Assigned {
 			assigned++
-			checkIssue(issue, pulls[issue.Number], say)
+			checkIssue(issue, pulls[issue.Item], say)
 		}
 	}
 	if len(f.tasks) != assigned || len(f.forge.Pulls) != assigned {
@@ -210,9 +209,13 @@ func (f findings) check(given []int64) []string {
 	for _, t := range f.tasks {
 		f.checkTask(t, say)
 	}
+	used := map[Branch]bool{}
+	for _, pull := range f.forge.Pulls {
+		used[Branch{pull.Repository, pull.Branch}] = true
+	}
 	for _, branch := range f.forge.Branches {
-		if strings.HasPrefix(branch, "toryo/") && !slices.ContainsFunc(f.forge.Pulls, func(p Pull) bool { return p.Branch == branch }) {
-			say("the branch %s is of no pull request", branch)
+		if strings.HasPrefix(branch.Name, "toryo/") && !used[branch] {
+			say("the branch %s is of no pull request", branch.Name)
 		}
 	}
 	if f.writes > 0 {
@@ -222,8 +225,8 @@ func (f findings) check(given []int64) []string {
 }
 
 // pullsOf are the pull requests by the issues that they say they are for.
-func (f findings) pullsOf() map[int64][]Pull {
-	by := map[int64][]Pull{}
+func (f findings) pullsOf() map[Item][]Pull {
+	by := map[Item][]Pull{}
 	for _, pull := range f.forge.Pulls {
 		for _, issue := range pull.Issues {
 			by[issue] = append(by[issue], pull)
@@ -267,7 +270,7 @@ func changeOf(event wire.Event) (change task.StateChange, is bool) {
 // what was asked for, and that people were told once.
 func checkIssue(issue Issue, pulls []Pull, say func(string, ...any)) {
 	if add, remove := task.DefaultLabelNames().Change(issue.Labels, task.Done); len(add)+len(remove) > 0 {
-		say("issue %d has the labels %q", issue.Number, issue.Labels)
+		say("issue %s has the labels %q", issue.Item, issue.Labels)
 	}
 	told := 0
 	for _, comment := range issue.Comments {
@@ -276,10 +279,10 @@ func checkIssue(issue Issue, pulls []Pull, say func(string, ...any)) {
 		}
 	}
 	if told != 1 {
-		say("issue %d was said to be done %d times", issue.Number, told)
+		say("issue %s was said to be done %d times", issue.Item, told)
 	}
 	if len(pulls) != 1 {
-		say("issue %d has %d pull requests", issue.Number, len(pulls))
+		say("issue %s has %d pull requests", issue.Item, len(pulls))
 	}
 	for _, pull := range pulls {
 		checkPull(issue, pull, say)
@@ -289,7 +292,7 @@ func checkIssue(issue Issue, pulls []Pull, say func(string, ...any)) {
 func checkPull(issue Issue, pull Pull, say func(string, ...any)) {
 	added := fmt.Sprintf("+task %d\n", issue.Number)
 	if strings.Count(pull.Diff, "\n+") != 2 || !strings.Contains(pull.Diff, added) {
-		say("pull request %d has another change than was asked for:\n%s", pull.Number, pull.Diff)
+		say("pull request %s has another change than was asked for:\n%s", pull.Item, pull.Diff)
 	}
 }
 

@@ -33,7 +33,7 @@ type site struct {
 	// database is held by whoever breaks it.
 	database sync.Mutex
 	given    atomic.Int64 // tasks
-	numbers  []int64      // of the issues that the forge has taken
+	issues   []Item       // that the forge has taken
 	// addresses are those of the servers.
 	addresses []*url.URL
 	// client is an operator's. Its server is the last, which is not killed if there are enough
@@ -50,7 +50,7 @@ func (d Drill) configuration() string {
 	text := `log: {level: info}
 language: en
 max_attempts: 1000
-sync_interval: 1s
+sync_interval: 5s
 leases: {duration: 6s, renew_every: 1s}
 limits: {per_repository: 0, per_agent: 0}
 sandbox: {kind: ` + d.Sandbox + `}

@@ -54,12 +54,16 @@ func (p *giteaPlace) Settings() string {
 func (*giteaPlace) Import(context.Context, string) error { return nil }
 
 // Give implements drill.Place.
-func (p *giteaPlace) Give(_ context.Context, title string) (int64, error) {
+func (p *giteaPlace) Give(_ context.Context, title string) (drill.Item, error) {
 	issue, _, err := p.client.CreateIssue(p.owner, p.name, sdk.CreateIssueOption{Title: title, Body: "As the title says.", Assignees: []string{p.bot}})
 	if err != nil {
-		return 0, err
+		return drill.Item{}, err
 	}
-	return issue.Index, nil
+	return p.item(issue.Index), nil
+}
+
+func (p *giteaPlace) item(number int64) drill.Item {
+	return drill.Item{Repository: p.name, Number: number}
 }
 
 var mentioned = regexp.MustCompile(`#(\d+)`)
@@ -84,7 +88,7 @@ func (p *giteaPlace) Look(context.Context) (is drill.Content, err error) {
 		return is, err
 	}
 	for _, x := range found {
-		issue := drill.Issue{Number: x.Index, Assigned: len(x.Assignees) > 0}
+		issue := drill.Issue{Item: p.item(x.Index), Assigned: len(x.Assignees) > 0}
 		for _, label := range x.Labels {
 			issue.Labels = append(issue.Labels, label.Name)
 		}
@@ -108,10 +112,10 @@ func (p *giteaPlace) Look(context.Context) (is drill.Content, err error) {
 		if err != nil {
 			return is, err
 		}
-		pull := drill.Pull{Number: x.Index, Branch: x.Head.Ref, Diff: string(diff)}
+		pull := drill.Pull{Item: p.item(x.Index), Branch: x.Head.Ref, Diff: string(diff)}
 		for _, match := range mentioned.FindAllStringSubmatch(x.Body, -1) {
 			number, _ := strconv.ParseInt(match[1], 10, 64) // digits only
-			pull.Issues = append(pull.Issues, number)
+			pull.Issues = append(pull.Issues, p.item(number))
 		}
 		is.Pulls = append(is.Pulls, pull)
 	}
@@ -119,7 +123,7 @@ func (p *giteaPlace) Look(context.Context) (is drill.Content, err error) {
 		return p.client.ListRepoBranches(p.owner, p.name, sdk.ListRepoBranchesOptions{ListOptions: page})
 	})
 	for _, branch := range branches {
-		is.Branches = append(is.Branches, branch.Name)
+		is.Branches = append(is.Branches, drill.Branch{Repository: p.name, Name: branch.Name})
 	}
 	return is, err
 }
