@@ -137,6 +137,24 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	}
 }
 
+// A server that has had too many requests is asked again.
+func TestTooManyRequests(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = w.Write([]byte(`{"tasks":[{"id":"one"}]}`))
+	}))
+	t.Cleanup(server.Close)
+	s := &site{client: &wire.Client{Server: server.URL, HTTP: server.Client()}}
+	if tasks, err := s.tasks(t.Context()); err != nil || len(tasks) != 1 {
+		t.Errorf("there are %v, %v", tasks, err)
+	}
+}
+
 func again(event wire.Event) wire.Event {
 	event.Position++
 	return event

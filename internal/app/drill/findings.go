@@ -150,35 +150,50 @@ func (s *site) get(ctx context.Context, path string, into any) error {
 	return s.call(ctx, http.MethodGet, path, nil, into)
 }
 
-// call sends a request to the server of the client, on behalf of an operator.
+// call sends a request to the server of the client, on behalf of an operator. The server answers
+// so many in a second: everything that there is to see after a long drill is more than that.
 func (s *site) call(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	var content io.Reader = http.NoBody
+	var content []byte
 	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
 			return err
 		}
-		content = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, s.client.Server+path, content)
+	for {
+		status, said, err := s.send(ctx, method, path, content)
+		switch {
+		case err == nil && status == http.StatusTooManyRequests:
+			if err := lifecycle.Sleep(ctx, time.Second); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return task.Wrap(task.Unavailable, err, "the server does not answer "+path)
+		case status >= http.StatusMultipleChoices:
+			return task.Errorf(task.Unavailable, "the server answers %s with %d: %s", path, status, said)
+		}
+		return json.Unmarshal(said, into)
+	}
+}
+
+func (s *site) send(ctx context.Context, method, path string, body []byte) (status int, said []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, s.client.Server+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+s.client.Token)
 	request.Header.Set("X-Toryo-As", "toryo")
 	answer, err := s.client.HTTP.Do(request)
 	if err != nil {
-		return task.Wrap(task.Unavailable, err, "the server does not answer")
+		return 0, nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, largest))
-	if err != nil || answer.StatusCode >= http.StatusMultipleChoices {
-		return task.Wrap(task.Unavailable, fmt.Errorf("%s: %w %s", answer.Status, err, said), "the server does not answer "+path)
-	}
-	return json.Unmarshal(said, into)
+	said, err = io.ReadAll(io.LimitReader(answer.Body, largest))
+	return answer.StatusCode, said, err
 }
 
 // check says what is not as it should be, if the forge has taken these issues.
