@@ -102,6 +102,30 @@ func TestAConflictWithTheBaseIsATask(t *testing.T) {
 	}
 }
 
+// A base that was deleted and pushed again with something else is a conflict, although nothing has
+// happened to the pull request.
+func TestABaseThatComesBack(t *testing.T) {
+	t.Parallel()
+	o, h, pull := newHistory(t)
+	o.intake.Start(t.Context())
+	t.Cleanup(o.intake.Stop)
+	tries := func() int {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.tries
+	}
+	h.move("")
+	before := tries()
+	o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true})
+	until(t, "it was looked whether it merges", func() bool { return tries() > before })
+	h.move("b9")
+	o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true})
+	until(t, "there is a task", func() bool {
+		made, err := o.store.TaskOf(t.Context(), pull, task.Development)
+		return err == nil && made.Cause == task.ReasonBaseConflict
+	})
+}
+
 // It ends: a task for each pair of commits, and so many in a row. A person who pushes or
 // decides lets it begin anew.
 func TestConflictsWithTheBaseHaveAnEnd(t *testing.T) {

@@ -46,6 +46,20 @@ func ParseRef(line string) (Ref, error) {
 	return Ref{fields[0], fields[1], fields[2]}, nil
 }
 
+// BranchFormat has for-each-ref write lines that ParseBranches reads.
+const BranchFormat = "%(objectname) %(refname:lstrip=2)"
+
+// ParseBranches reads what for-each-ref writes of refs/heads with BranchFormat: commits by the names of
+// branches.
+func ParseBranches(text string) map[string]string {
+	branches := map[string]string{}
+	for line := range strings.Lines(text) {
+		commit, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		branches[name] = commit
+	}
+	return branches
+}
+
 // IsRefName reports whether git takes a text for the full name of a ref, such as
 // "refs/heads/main".
 func IsRefName(name string) bool {

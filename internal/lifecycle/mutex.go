@@ -20,5 +20,15 @@ func (m Mutex) Lock(ctx context.Context) error {
 	}
 }
 
+// TryLock takes the mutex if it is free, and reports whether it has.
+func (m Mutex) TryLock() bool {
+	select {
+	case m.held <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Unlock frees the mutex for the next.
 func (m Mutex) Unlock() { <-m.held }

@@ -217,21 +217,13 @@ func (m *Mirrors) whole(ctx context.Context, dir string, commits ...string) erro
 	return err
 }
 
-// fewObjects is how many objects of a pack become files of their own, as with a push: with many
-// packs git takes longer to find an object.
-const fewObjects = 100
-
 // addPack adds objects to the mirror. A fetch that fails meanwhile must not take
 // the unfinished pack for one of its own.
 func (m *Mirrors) addPack(ctx context.Context, p place, pack []byte) error {
 	e := m.entry(p.Repository)
 	e.packing.RLock()
 	defer e.packing.RUnlock()
-	args := []string{"index-pack", "--stdin", "--fix-thin"}
-	if objectsIn(pack) < fewObjects {
-		args = []string{"unpack-objects", "-q"}
-	}
-	_, err := m.git.run(ctx, command{dir: p.dir, args: args, input: bytes.NewReader(pack)})
+	_, err := m.git.run(ctx, command{dir: p.dir, args: []string{"index-pack", "--stdin", "--fix-thin"}, input: bytes.NewReader(pack)})
 	return internal(err, "cannot take in what task "+string(p.id)+" has pushed")
 }
 
@@ -353,19 +345,11 @@ func (m *Mirrors) pack(ctx context.Context, p place, k keeping) ([]byte, error) 
 	if err != nil {
 		return nil, internal(err, "cannot pack what task "+string(p.id)+" has pushed")
 	}
-	if objectsIn(packed.data) == 0 {
-		return nil, nil
+	const counted = 12 // a pack begins with a sign, a version, and how many objects it has
+	if data := packed.data; len(data) >= counted && binary.BigEndian.Uint32(data[8:counted]) > 0 {
+		return data, nil
 	}
-	return packed.data, nil
-}
-
-// objectsIn is how many objects a pack has. It begins with a sign, a version, and that number.
-func objectsIn(pack []byte) uint32 {
-	const counted = 12
-	if len(pack) < counted {
-		return 0
-	}
-	return binary.BigEndian.Uint32(pack[counted-4 : counted])
+	return nil, nil
 }
 
 // bounded takes what it has room for, and fails then.

@@ -23,9 +23,13 @@ const (
 	// while.
 	manyLoose = 2000
 	manyPacks = 20
-	// manyRefs is how many tasks with refs in files of their own make it worth to put them into
-	// one.
-	manyRefs = 200
+	// manyRefs is how many tasks with refs in files of their own make it worth putting them into
+	// one, and smallPack is how large a pack is at most that is made part of another between two
+	// packings.
+	manyRefs  = 200
+	smallPack = 64 << 20
+	// compactAgain is how soon that is done again after it has failed.
+	compactAgain = time.Hour
 	// packAgain is how soon a mirror is packed again only because namespaces were dropped.
 	packAgain = 7 * 24 * time.Hour
 	// tryAgain is how soon a mirror is packed again after that has failed.
@@ -165,56 +169,90 @@ func (m *Mirrors) Drop(ctx context.Context, r task.Repository, id task.ID, over 
 // and pushed later it does not hold up. Objects that nothing leads to are removed after two weeks
 // or later; while others wait for that, it is checked that nothing else is missing.
 func (m *Mirrors) Maintain(ctx context.Context, r task.Repository) (packed bool, err error) {
-	return m.packAlone(ctx, func(ctx context.Context) (bool, error) {
-		dir, err := m.ensure(ctx, r)
-		if err != nil {
-			return false, err
-		}
-		packed, err := m.packIfWorth(ctx, r, dir)
-		if err != nil {
-			return packed, err
-		}
-		return packed, internal(m.removeCruft(ctx, r, dir, time.Now()), "cannot remove objects from the mirror of "+r.String())
-	})
+	ctx, cancel := context.WithTimeout(ctx, longestPacking)
+	defer cancel()
+	if !m.begin(ctx, cancel) {
+		return false, errStopped
+	}
+	defer m.running.Done()
+	if err := m.packing.Lock(ctx); err != nil {
+		return false, err
+	}
+	defer m.packing.Unlock()
+	dir, err := m.ensure(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	packed, err = m.packIfWorth(ctx, r, dir)
+	if err != nil {
+		return packed, err
+	}
+	return packed, internal(m.removeCruft(ctx, r, dir, time.Now()), "cannot remove objects from the mirror of "+r.String())
 }
 
-// Compact makes few packs of many small ones, and one file of many refs, and reports whether it
+// Compact makes one pack of many small ones, and one file of many refs, and reports whether it
 // did: git reads all of them again and again. Every fetch makes a pack, and a busy mirror has many
-// of them long before the next Maintain. It costs no more than what has come in since.
+// of them long before the next Maintain. It does nothing while a mirror is packed, or where the disk
+// has no room for it.
 func (m *Mirrors) Compact(ctx context.Context, r task.Repository) (compacted bool, err error) {
-	return m.packAlone(ctx, func(ctx context.Context) (bool, error) {
-		release := m.use(r)
-		defer release()
-		e, dir := m.entry(r), m.dir(r)
-		e.made.Lock()
-		ready := e.ready
-		e.made.Unlock()
-		if !ready { // nobody uses it
-			return false, nil
-		}
-		commands, err := compacting(dir)
-		if err != nil {
-			return false, internal(err, "cannot look at the mirror of "+r.String())
-		}
-		e.packing.RLock()
-		defer e.packing.RUnlock()
-		for _, args := range commands {
-			if _, err := m.git.run(ctx, command{dir: dir, args: args}); err != nil {
-				return false, internal(err, "cannot compact the mirror of "+r.String())
-			}
-		}
-		return len(commands) > 0, nil
-	})
+	ctx, cancel := context.WithTimeout(ctx, longestPacking)
+	defer cancel()
+	if !m.begin(ctx, cancel) {
+		return false, errStopped
+	}
+	defer m.running.Done()
+	if !m.packing.TryLock() {
+		return false, nil
+	}
+	defer m.packing.Unlock()
+	release := m.use(r)
+	defer release()
+	e, dir := m.entry(r), m.dir(r)
+	e.made.Lock()
+	ready := e.ready
+	e.made.Unlock()
+	if !ready || time.Since(e.notCompacted) < compactAgain { // nobody uses it, or it has failed
+		return false, nil
+	}
+	commands, err := m.compacting(dir)
+	if err == nil && len(commands) > 0 {
+		err = m.compact(ctx, e, dir, commands)
+	}
+	if err != nil {
+		e.notCompacted = time.Now()
+		return false, internal(err, "cannot compact the mirror of "+r.String())
+	}
+	return len(commands) > 0, nil
 }
 
 // compacting are the commands that compact a mirror, none if it is not worth it.
-func compacting(dir string) (commands [][]string, err error) {
-	packs, err := packsIn(dir)
+func (m *Mirrors) compacting(dir string) (commands [][]string, err error) {
+	packs, err := fs.Glob(os.DirFS(dir), "objects/pack/*.pack")
 	if err != nil {
 		return nil, err
 	}
-	if len(packs) > manyPacks {
-		commands = append(commands, []string{"-c", "pack.threads=1", "-c", "pack.windowMemory=" + packMemory, "repack", "--geometric=2", "-d", "-q"})
+	repack := []string{"-c", "pack.threads=1", "-c", "pack.windowMemory=" + packMemory, "repack", "--geometric=2", "-d", "-q"}
+	small, bytes := 0, int64(0)
+	for _, pack := range packs {
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(pack)))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a push has just moved it
+		case err != nil:
+			return nil, err
+		case info.Size() > smallPack:
+			repack = append(repack, "--keep-pack="+filepath.Base(pack))
+		default:
+			small, bytes = small+1, bytes+info.Size()
+		}
+	}
+	if small > manyPacks {
+		free, err := m.options.Free(dir)
+		if err != nil {
+			return nil, err
+		}
+		if free > 2*bytes+smallPack {
+			commands = append(commands, repack)
+		}
 	}
 	seeded, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(seededRef("", "")))) // each task has one
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -226,19 +264,28 @@ func compacting(dir string) (commands [][]string, err error) {
 	return commands, nil
 }
 
-// packAlone packs a mirror while no other is packed.
-func (m *Mirrors) packAlone(ctx context.Context, pack func(context.Context) (bool, error)) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, longestPacking)
-	defer cancel()
-	if !m.begin(ctx, cancel) {
-		return false, errStopped
+// compact runs the commands. Git makes loose objects part of the pack, also those that nothing leads
+// to: there is something for Maintain to do then.
+func (m *Mirrors) compact(ctx context.Context, e *entry, dir string, commands [][]string) error {
+	if err := touch(filepath.Join(dir, droppedFile)); err != nil {
+		return err
 	}
-	defer m.running.Done()
-	if err := m.packing.Lock(ctx); err != nil {
-		return false, err
+	e.packing.RLock()
+	var failed error
+	for _, args := range commands {
+		_, err := m.git.run(ctx, command{dir: dir, args: args})
+		failed = errors.Join(failed, err)
 	}
-	defer m.packing.Unlock()
-	return pack(ctx)
+	e.packing.RUnlock()
+	if failed == nil {
+		return nil
+	}
+	if err := e.fetching.Lock(ctx); err != nil {
+		return errors.Join(failed, err)
+	}
+	defer e.fetching.Unlock()
+	e.removeUnfinishedPacks(dir)
+	return failed
 }
 
 // packIfWorth packs the mirror, if there is enough to gain, and reports whether it did.
@@ -338,7 +385,7 @@ func worthPacking(dir string, now time.Time) (bool, error) {
 	if tried, err := touched(filepath.Join(dir, triedFile)); err != nil || now.Sub(tried) < tryAgain {
 		return false, err
 	}
-	packs, err := packsIn(dir)
+	packs, err := fs.Glob(os.DirFS(dir), "objects/pack/*.pack")
 	if err != nil || len(packs) > manyPacks {
 		return err == nil, err
 	}
@@ -352,11 +399,6 @@ func worthPacking(dir string, now time.Time) (bool, error) {
 	}
 	last, err := touched(filepath.Join(dir, packedFile))
 	return err == nil && now.Sub(last) > packAgain, err
-}
-
-// packsIn are the packs of a mirror.
-func packsIn(dir string) ([]string, error) {
-	return fs.Glob(os.DirFS(dir), "objects/pack/*.pack")
 }
 
 // looseObjects is about how many objects are in files of their own: their names begin with

@@ -140,53 +140,84 @@ func TestPackedMirrorShrinks(t *testing.T) {
 }
 
 // A mirror that has been fetched and pushed to often has few packs and few files of refs again,
-// and everything that it had, also what nothing leads to.
+// and everything that it had, also what nothing leads to. That is packed by itself later.
 func TestCompactedMirror(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	var free atomic.Int64
+	free.Store(1 << 40)
+	s := newSite(t, func(o *mirror.Options) { o.Free = func(string) (int64, error) { return free.Load(), nil } })
 	s.begin(t, "task1")
 	one := s.save(t, "task1", 3)
 	lost := s.save(t, "task1", 1)
 	run(t, s.dir(), "update-ref", "refs/namespaces/task1/"+task.WIPRef, one)
-	if compacted, err := s.Compact(t.Context(), repository); err != nil || compacted {
-		t.Errorf("there is nothing to gain, and it is compacted: %v, %v", compacted, err)
+	compact := func(when string, want bool) {
+		t.Helper()
+		if compacted, err := s.Compact(t.Context(), repository); err != nil || compacted != want {
+			t.Errorf("%s: %v, %v", when, compacted, err)
+		}
 	}
+	compact("there is nothing to gain", false)
 	work, push := s.person(t)
 	for n := range 25 {
 		run(t, work, "checkout", "--quiet", "-B", "feature", "origin/main")
 		push("feature", "some.txt", fmt.Sprint(n, "\n"))
 		must(t, s.Fetch(t.Context(), repository, 0))
 	}
-	tip := run(t, s.dir(), "rev-parse", "refs/heads/main")
-	for n := range 250 {
-		run(t, s.dir(), "update-ref", fmt.Sprintf("refs/seeded/many%d/%s", n, tip), tip)
-	}
 	packs := func() int {
 		found, err := filepath.Glob(filepath.Join(s.dir(), "objects", "pack", "*.pack"))
 		must(t, err)
 		return len(found)
 	}
-	objects := run(t, s.dir(), "cat-file", "--batch-all-objects", "--batch-check")
-	refs := run(t, s.dir(), "for-each-ref")
-	before := packs()
-	if compacted, err := s.Compact(t.Context(), repository); err != nil || !compacted {
-		t.Fatalf("compacted: %v, %v", compacted, err)
-	}
+	objects := func() string { return run(t, s.dir(), "cat-file", "--batch-all-objects", "--batch-check") }
+	had, before := objects(), packs()
+	free.Store(1 << 20)
+	compact("the disk has no room", false)
+	free.Store(1 << 40)
+	compact("there are many packs", true)
 	if after := packs(); before <= 20 || after > 5 {
 		t.Errorf("%d packs became %d", before, after)
 	}
+	compact("it was compacted", false)
+	tip := run(t, s.dir(), "rev-parse", "refs/heads/main")
+	for n := range 250 {
+		run(t, s.dir(), "update-ref", fmt.Sprintf("refs/seeded/many%d/%s", n, tip), tip)
+	}
+	refs := run(t, s.dir(), "for-each-ref")
+	compact("there are many refs", true)
 	if left, err := os.ReadDir(filepath.Join(s.dir(), "refs", "seeded")); err == nil && len(left) > 0 {
 		t.Errorf("%d tasks have refs in files of their own", len(left))
 	}
-	if run(t, s.dir(), "cat-file", "--batch-all-objects", "--batch-check") != objects || run(t, s.dir(), "for-each-ref") != refs {
+	if objects() != had || run(t, s.dir(), "for-each-ref") != refs {
 		t.Error("something else has changed")
 	}
-	if !s.hasCommit(t, lost) {
-		t.Error("what nothing leads to is gone")
-	}
 	s.wantFetched(t, map[task.ID]string{"task1": one})
+	must(t, os.WriteFile(filepath.Join(s.dir(), "toryo-packed"), nil, 0o600))
+	s.repack(t)
+	if cruft, err := filepath.Glob(filepath.Join(s.dir(), "objects", "pack", "*.mtimes")); err != nil || len(cruft) != 1 || !s.hasCommit(t, lost) {
+		t.Errorf("what nothing leads to is not in a pack of its own: %v, %v", cruft, err)
+	}
+}
+
+// A mirror that cannot be compacted is left alone for a while, and nothing unfinished stays in it.
+func TestCompactingFails(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.begin(t, "task1")
+	folder := filepath.Join(s.dir(), "objects", "pack")
+	for n := range 25 { // no packs that git could read
+		must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("pack-%040d.pack", n)), []byte("PACK"), 0o600))
+		must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("pack-%040d.idx", n)), []byte("none"), 0o600))
+	}
+	must(t, os.WriteFile(filepath.Join(s.dir(), "HEAD"), []byte("damaged"), 0o600))
+	must(t, os.WriteFile(filepath.Join(folder, "tmp_pack_broken"), []byte("PACK"), 0o600))
+	if compacted, err := s.Compact(t.Context(), repository); err == nil || compacted {
+		t.Fatalf("compacted: %v, %v", compacted, err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "tmp_pack_broken")); err == nil {
+		t.Error("the unfinished pack is still there")
+	}
 	if compacted, err := s.Compact(t.Context(), repository); err != nil || compacted {
-		t.Errorf("it is compacted again: %v, %v", compacted, err)
+		t.Errorf("it is tried again at once: %v, %v", compacted, err)
 	}
 }
 

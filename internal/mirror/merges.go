@@ -26,8 +26,8 @@ const (
 	// longestMerge bounds trying one, and mergeMemory what git may take of memory for it.
 	longestMerge = time.Minute
 	mergeMemory  = 1 << 30
-	// mergesAge is how old the mirror may be for it. A push that we hear of is fetched at once.
-	mergesAge = 10 * time.Second
+	// oldestForMerge is how old the mirror may be for it. A push that we hear of is fetched at once.
+	oldestForMerge = 10 * time.Second
 	// knownMerges is how many results are remembered of a repository.
 	knownMerges = 1000
 )
@@ -40,7 +40,7 @@ const (
 func (m *Mirrors) Merges(ctx context.Context, r task.Repository, base, branch, head string) (Merge, error) {
 	release := m.use(r)
 	defer release()
-	if err := m.Fetch(ctx, r, max(mergesAge, m.options.BaseAge(r))); err != nil {
+	if err := m.Fetch(ctx, r, max(oldestForMerge, m.options.BaseAge(r))); err != nil {
 		return Merge{}, err
 	}
 	heads, err := m.heads(ctx, r)
@@ -69,15 +69,11 @@ func (m *Mirrors) heads(ctx context.Context, r task.Repository) (map[string]stri
 	if known {
 		return heads, nil
 	}
-	output, err := m.git.run(ctx, command{dir: m.dir(r), args: []string{"for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"}})
+	output, err := m.git.run(ctx, command{dir: m.dir(r), args: []string{"for-each-ref", "--format=" + program.BranchFormat, "refs/heads/"}})
 	if err != nil {
 		return nil, internal(err, "cannot read the branches of the mirror")
 	}
-	heads = map[string]string{}
-	for line := range strings.Lines(output) {
-		hash, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		heads[name] = hash
-	}
+	heads = program.ParseBranches(output)
 	m.mu.Lock()
 	e.heads, e.headsAt = heads, at
 	m.mu.Unlock()

@@ -98,6 +98,8 @@ type entry struct {
 	merges  map[[2]string]Merge // that were tried, by base and head
 	heads   map[string]string   // the branches and their commits after the fetch that began at headsAt
 	headsAt time.Time
+	// notCompacted is when compacting the mirror has failed. It is for whoever holds Mirrors.packing.
+	notCompacted time.Time
 }
 
 // Open prepares the directory. It fails with NotReady if there is no git program

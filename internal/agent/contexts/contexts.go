@@ -49,6 +49,7 @@ type Contexts struct {
 	mu      sync.Mutex
 	open    map[string]bool     // runs whose journal is open here
 	unmoved map[string]Metadata // runs that could not be moved, as they stand
+	unread  map[string]string   // runs whose metadata cannot be read, and why, which was logged
 }
 
 // Open makes the folders. It fails with DataDir if they cannot be used.
@@ -67,7 +68,7 @@ func Open(dir string, options Options) (*Contexts, error) {
 			return nil, task.Wrap(task.DataDir, err, "the folder for contexts cannot be used")
 		}
 	}
-	return &Contexts{dir: dir, options: options, open: map[string]bool{}, unmoved: map[string]Metadata{}}, nil
+	return &Contexts{dir: dir, options: options, open: map[string]bool{}, unmoved: map[string]Metadata{}, unread: map[string]string{}}, nil
 }
 
 // runSpace is the name space of the uuids of runs.
@@ -224,29 +225,34 @@ func (c *Contexts) left() ([]Left, error) {
 	return left, nil
 }
 
-// readLeft reads a run that was left. One whose metadata is missing or damaged is moved to the
-// completed ones: the agent may have ended between making the folder and writing the metadata.
-// Begin finds it there.
+// readLeft reads a run that was left. One whose metadata is missing or damaged is moved from the
+// running to the completed ones: the agent may have ended between making the folder and writing
+// the metadata. Begin finds it there.
 func (c *Contexts) readLeft(folder, id string) (run Left, ok bool) {
 	dir := filepath.Join(c.dir, folder, id)
 	err := readJSON(filepath.Join(dir, metadataFile), &run.Metadata)
 	run.UUID, run.Folder = id, folder
-	if err != nil {
-		c.options.Log.Warn("the metadata of a run that was left cannot be read", "run", id, "error", err)
-		_, unread := errors.AsType[*fs.PathError](err)
-		if c.options.ReadOnly || unread && !errors.Is(err, fs.ErrNotExist) {
+	if err == nil {
+		delete(c.unread, id)
+		if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
+			run.Changed = info.ModTime()
+		}
+		return run, true
+	}
+	_, unread := errors.AsType[*fs.PathError](err)
+	if folder == Running && !c.options.ReadOnly && (!unread || errors.Is(err, fs.ErrNotExist)) {
+		run.Metadata = Metadata{UUID: id}
+		if moved := c.complete(run, StateLeft, ""); moved == nil {
+			c.options.Log.Warn("a run that was left has no metadata that can be read; it is completed", "run", id, "error", err)
+			delete(c.unread, id)
 			return Left{}, false
 		}
-		run.Metadata = Metadata{UUID: id}
-		if err := c.complete(run, StateLeft, ""); err != nil {
-			c.options.Log.Warn("failed to move a run that was left; retrying", "run", id, "error", err)
-		}
-		return Left{}, false
 	}
-	if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
-		run.Changed = info.ModTime()
+	if c.unread[id] != err.Error() { // it is looked at every second
+		c.options.Log.Warn("the metadata of a run that was left cannot be read; retrying", "run", id, "error", err)
+		c.unread[id] = err.Error()
 	}
-	return run, true
+	return Left{}, false
 }
 
 // Sweep moves runs that were left and not written to since the moment to the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,8 +54,8 @@ func TestBoardWatchWithAnUnreadableRepository(t *testing.T) {
 		if _, err := opened.AddBoardItem(t.Context(), store.BoardItem{Repository: name, Kind: task.Pull, Title: "One", Author: "alice", Head: "work", Base: "main"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.MkdirAll(filepath.Join(on.Path(name), "refs", "heads"), 0o700); err != nil {
-			t.Fatal(err)
+		if said, err := exec.CommandContext(t.Context(), "git", "init", "--quiet", "--bare", on.Path(name)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
 		}
 	}
 	bad := on.Path("team/bad")

@@ -35,7 +35,7 @@ type Merge struct {
 type MergesFunc func(ctx context.Context, in task.Repository, base, branch, head string) (Merge, error)
 
 // mergesAge is how long it is taken for true that a pull request merges, unless we hear of a
-// push. The board is at hand.
+// push. The mirror of the board costs nothing to ask.
 const mergesAge = time.Minute
 
 // tried is an open pull request of ours, and what merging it came to.
@@ -56,9 +56,7 @@ func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (Merge, err
 		return known.merge, nil
 	}
 	merge, err := i.options.Merges(ctx, key.Repo(), is.base, is.branch, is.head)
-	code := task.CodeOf(err)
-	gone := code == task.NotFound
-	if gone || code == task.Conflict {
+	if code := task.CodeOf(err); code == task.NotFound || code == task.Conflict {
 		i.options.Log.DebugContext(ctx, "whether a pull request merges is not known", "item", key.String(), "error", err)
 		merge, err = Merge{}, nil
 	}
@@ -68,9 +66,7 @@ func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (Merge, err
 	is.merge, is.at = merge, i.options.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.tried[key] = is; gone {
-		delete(i.tried, key) // who looks at the pull request finds it again
-	}
+	i.tried[key] = is
 	return merge, nil
 }
 
@@ -132,7 +128,9 @@ func (i *Intake) syncBases(ctx context.Context, in task.Repository) (failed erro
 	for _, key := range i.triedIn(in, false) {
 		conflicts, err := i.conflicts(ctx, key)
 		if err == nil && conflicts {
-			err = i.Look(ctx, key, i.age(key))
+			if err = i.Look(ctx, key, i.age(key)); err != nil {
+				i.lookAt(key, i.options.Now().Add(boardAgain)) // that it merges again is seen only once
+			}
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", key, err))
@@ -146,6 +144,7 @@ func (i *Intake) forget(key task.Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.tried, key)
+	delete(i.looked, key)
 }
 
 // mergeBase makes a task of a pull request of ours that no longer merges: once for each pair

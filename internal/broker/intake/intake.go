@@ -89,6 +89,7 @@ type Intake struct {
 	due     map[task.Key]time.Time // when an item is worth another look
 	unclear map[task.Key]string    // role labels that were logged because they are unclear
 	tried   map[task.Key]tried     // open pull requests of ours
+	looked  map[task.Key]looked    // pull requests of the board
 	soon    chan struct{}          // has room for one: a due time has come in
 
 	checkStates map[task.Key]checkState  // of pull requests
@@ -107,7 +108,7 @@ func New(options Options) *Intake {
 		options.OutboxChanged = func() {}
 	}
 	return &Intake{
-		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{},
+		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{}, looked: map[task.Key]looked{},
 		soon: make(chan struct{}, 1), checkStates: map[task.Key]checkState{}, noChecks: map[task.Repository]bool{}, checked: make(chan checkedCommit, maxChecked),
 	}
 }

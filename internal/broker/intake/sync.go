@@ -71,13 +71,15 @@ func (i *Intake) trust(ctx context.Context, of task.Forge, repositories []forge.
 // syncRepository looks at every item of a repository that there may be something to
 // do about.
 func (i *Intake) syncRepository(ctx context.Context, from forge.Forge, repository string, since time.Time) error {
-	keys, err := i.worthALook(ctx, from, repository, since)
-	for _, key := range keys {
+	found, err := i.worthALook(ctx, from, repository, since)
+	for _, key := range found.list() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if failed := i.Look(ctx, key, i.age(key)); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", key, failed))
+		} else if at, listed := found.changed[key]; listed {
+			i.noteLooked(key, at)
 		}
 	}
 	return errors.Join(err, i.syncBases(ctx, task.Repository{Forge: from.Name(), Name: repository}))
@@ -95,16 +97,16 @@ func (i *Intake) age(key task.Key) time.Duration {
 // pull requests of ours that have changed, and the items of tasks that go on or
 // that the bot was not seen off yet. Each is read again before anything is done:
 // the listing of a forge may be behind.
-func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository string, since time.Time) ([]task.Key, error) {
+func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository string, since time.Time) (*keySet, error) {
+	found, tasked := newKeySet(), map[task.Key]bool{}
 	bot, err := i.options.Bot(ctx, from.Name())
 	if err != nil {
-		return nil, fmt.Errorf("read who we are on %s: %w", from.Name(), err)
+		return found, fmt.Errorf("read who we are on %s: %w", from.Name(), err)
 	}
 	tasks, err := i.options.Tasks.ListTasks(ctx, store.TaskFilter{Forge: from.Name(), Repository: repository, Unreleased: true})
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	found, tasked := newKeySet(), map[task.Key]bool{}
 	for _, t := range tasks {
 		tasked[t.Key] = true
 	}
@@ -119,7 +121,36 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 	for _, key := range i.dueChecks(func(in task.Repository) bool { return in == here }) {
 		found.need(key)
 	}
-	return found.list(), failed
+	return found, failed
+}
+
+// looked is how a sync has found a pull request of the board, and when.
+type looked struct{ changed, at time.Time }
+
+// lookAgain is when a pull request of the board is looked at again to which nothing has happened.
+// Not everything that counts happens to the pull request: somebody may have been given rights.
+const lookAgain = 10 * time.Minute
+
+// lookedAt reports whether a sync would find in a pull request what an earlier one has found. The
+// board lists everything that happens to it, and tells of pushes.
+func (i *Intake) lookedAt(item forge.Item) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	known, found := i.looked[item.Key]
+	return found && known.changed.Equal(item.UpdatedAt) && i.options.Now().Sub(known.at) < lookAgain
+}
+
+// noteLooked notes that a sync has looked at an item as it was changed at that time.
+func (i *Intake) noteLooked(key task.Key, changed time.Time) {
+	if key.Forge != task.Board || key.Kind != task.Pull { // an issue may wait for the review of another item
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.looked) >= mostRemembered {
+		clear(i.looked)
+	}
+	i.looked[key] = looked{changed, i.options.Now()}
 }
 
 // itemOf adds the item of a task, if it is worth a look. Listed are the items that the bot is
@@ -168,9 +199,7 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 			i.options.Snapshots.ListedNew(item, change, last)
 		}
 	}
-	if !since.IsZero() && from.Name() == task.Board {
-		since = since.Add(-boardOverlap)
-	} else if !since.IsZero() {
+	if !since.IsZero() {
 		since = since.Add(-overlap)
 	}
 	listed := map[task.Key]time.Time{}
@@ -193,9 +222,9 @@ func (i *Intake) listItems(ctx context.Context, from forge.Forge, repository, bo
 			if len(query.Labels) > 0 {
 				isNew(item, forge.LabelsChanged)
 			}
-			// The board lists everything that happens to an item, and tells of pushes.
-			if from.Name() != task.Board || !item.UpdatedAt.Before(since) {
+			if last.IsZero() || !i.lookedAt(item) {
 				worth.need(item.Key)
+				worth.changed[item.Key] = item.UpdatedAt
 			}
 		}
 	}
@@ -215,10 +244,11 @@ type keySet struct {
 	keys            []task.Key
 	has             map[task.Key]bool
 	needed, settled map[task.Key]bool
+	changed         map[task.Key]time.Time // of items that were listed
 }
 
 func newKeySet() *keySet {
-	return &keySet{has: map[task.Key]bool{}, needed: map[task.Key]bool{}, settled: map[task.Key]bool{}}
+	return &keySet{has: map[task.Key]bool{}, needed: map[task.Key]bool{}, settled: map[task.Key]bool{}, changed: map[task.Key]time.Time{}}
 }
 
 func (s *keySet) add(key task.Key) {

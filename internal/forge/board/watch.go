@@ -9,9 +9,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -36,7 +37,7 @@ type Watch struct {
 
 	pulls    map[string][]openPull        // open pull requests, by repository
 	branches map[string]folders           // what the folders of their branches look like
-	commits  map[string]map[string]string // and what the branches were at, by name
+	commits  map[string]map[string]string // and what the branches of the pull requests were at, by name
 }
 
 // openPull is an open pull request.
@@ -86,8 +87,8 @@ type Pushes struct {
 }
 
 // Pushed returns the repositories with open pull requests in which a branch of one of them,
-// or the base, is at another commit than at the last call, and those that had no open pull
-// requests then. Same says that the same pull requests are open as then. It fails if they
+// or the base, is at another commit than at the last call; so is that of a pull request which was not
+// open then. Same says that the same pull requests are open as then. It fails if they
 // cannot be listed. What cannot be read of one repository is no reason to leave out the
 // others: unread says by its name why.
 func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread map[string]error, err error) {
@@ -99,7 +100,7 @@ func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread 
 	unread = map[string]error{}
 	for repository, pulls := range w.pulls {
 		is, settled, failed := branchFolders(w.board.Path(repository))
-		if failed == nil && w.branches[repository] != is {
+		if failed == nil && (w.branches[repository] != is || w.knowsLess(repository, pulls)) {
 			var push Pushes
 			var moved bool
 			if push, moved, failed = w.moved(ctx, repository, pulls); moved {
@@ -117,28 +118,34 @@ func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread 
 	return pushed, unread, nil
 }
 
+// knowsLess reports whether a pull request is new, so that the commits of its branches were not read.
+func (w *Watch) knowsLess(repository string, pulls []openPull) bool {
+	known := w.commits[repository]
+	return slices.ContainsFunc(pulls, func(pull openPull) bool {
+		_, head := known[pull.head]
+		_, base := known[pull.base]
+		return !head || !base
+	})
+}
+
 // moved reads the branches of a repository, and returns what has changed for its open pull
-// requests, if anything has.
+// requests, if anything has. A repository that is not there has no branches.
 func (w *Watch) moved(ctx context.Context, repository string, pulls []openPull) (push Pushes, moved bool, err error) {
-	commits := map[string]string{}
+	output := ""
 	if _, err := os.Stat(w.board.Path(repository)); !errors.Is(err, fs.ErrNotExist) {
-		output, err := git(ctx, w.board.Path(repository), nil, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/")
-		if err != nil {
+		if output, err = git(ctx, w.board.Path(repository), nil, "for-each-ref", "--format="+program.BranchFormat, "refs/heads/"); err != nil {
 			return Pushes{}, false, err
 		}
-		for line := range strings.Lines(output) {
-			commit, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			commits[name] = commit
-		}
 	}
-	was, known := w.commits[repository]
-	w.commits[repository] = commits
-	push.Repository = repository
+	all := program.ParseBranches(output)
+	was, commits := w.commits[repository], map[string]string{}
+	w.commits[repository], push.Repository = commits, repository
 	for _, pull := range pulls {
-		if !known || was[pull.head] != commits[pull.head] {
+		commits[pull.head], commits[pull.base] = all[pull.head], all[pull.base]
+		if before, known := was[pull.head]; !known || before != all[pull.head] {
 			push.Pulls = append(push.Pulls, pull.key)
 		}
-		moved = moved || was[pull.base] != commits[pull.base]
+		moved = moved || was[pull.base] != all[pull.base]
 	}
 	return push, moved || len(push.Pulls) > 0, nil
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,18 @@ func TestWatchFindsPushes(t *testing.T) {
 	want("a push elsewhere", false)
 	f.git(t, f.board.Path(repository), "update-ref", "-d", "refs/heads/work/two")
 	want("a branch is gone", true, other)
+	main := f.git(t, f.board.Path(repository), "rev-parse", "refs/heads/main")
+	f.git(t, f.board.Path(repository), "update-ref", "-d", "refs/heads/main")
+	want("the base is gone", true)
+	f.git(t, f.board.Path(repository), "update-ref", "refs/heads/main", strings.TrimSpace(main))
+	want("the base is there again", true)
+	f.Commit(t, repository, "work/three", map[string]string{"three.txt": "1\n"})
+	want("a push to a branch without a pull request", false)
+	third := f.Pull(t, repository, alice, "work/three", "main", "Three", "")
+	same = false
+	want("a pull request was opened", true, third)
+	want("nothing has happened to it", false)
+	f.Close(t, third, alice)
 	f.Close(t, other, alice)
 	f.Close(t, pull, alice)
 	same = false
