@@ -60,6 +60,7 @@ func (l *life) propose(revision int) {
 		}
 		return nil
 	})
+	synctest.Wait() // nobody reads the issue while a test writes several things
 }
 
 // signal writes a signal to the journal of the run.

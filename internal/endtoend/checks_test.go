@@ -32,7 +32,7 @@ func aFailedCheckIsFixed(t *testing.T, h *house, at site) (*story, forge.Item) {
 	}
 	began, requests := time.Now(), requestsTo(at)
 	must(t, at.look().SetStatus(ctx, s.item.Repository, check))
-	for is := (task.Task{}); is.State != task.Running; is, _ = h.store.TaskOf(ctx, first.Key, task.Development) {
+	for is := (task.Task{}); is.State != task.Running && !is.State.Terminal(); is, _ = h.store.TaskOf(ctx, first.Key, task.Development) {
 		if !pause(ctx) {
 			t.Fatalf("the check leads to %+v", is)
 		}
@@ -48,7 +48,7 @@ func aFailedCheckIsFixed(t *testing.T, h *house, at site) (*story, forge.Item) {
 	must(t, at.look().SetStatus(ctx, s.item.Repository, check))
 	s.item = second.Key
 	is := s.await(t, "over", func(is task.Task) bool { return is.State.Terminal() })
-	if is.State != task.Done || is.Cause != task.ReasonChecksFailed || is.Generation != 1 {
+	if is.State != task.Done || is.Cause != task.ReasonChecksFailed || h.assigned(t, is) != 1 {
 		t.Errorf("the fix-up is %+v\n%s", is, s.journal(t))
 	}
 	return s, second

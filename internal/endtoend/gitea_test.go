@@ -281,7 +281,7 @@ func TestOnGitea(t *testing.T) {
 	giteaPeople(t, server)
 	t.Run("webhooks", func(t *testing.T) {
 		t.Parallel()
-		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2, settings: "polling: {webhook_grace: 10s}\n"})
+		h, site := giteaHouse(t, server, "alice", "hook-secret-of-the-test", plan{agents: 2, settings: "polling: {webhook_grace: 1m}\n"})
 		h.runStories(t, site, pick(load(t, "../phase/testdata/scenarios/*.txtar", "testdata/signals/*.txtar", "testdata/gitea/*.txtar", "testdata/gate/*.txtar"),
 			"shell", "japanese", "lies_on", "comments", "comments_bot", "stop_late_command", "stop_closed", "stop_again",
 			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret",

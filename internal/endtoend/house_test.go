@@ -117,10 +117,11 @@ func (h *house) agentData(agent int) string { return filepath.Join(h.dir, fmt.Sp
 // addServer starts a server. Each has a data directory of its own, but the repositories
 // of the board, which is no forge elsewhere, are common to them.
 func (h *house) addServer(ctx context.Context, number int) error {
-	address, err := freeAddress()
+	port, err := testkit.FreePort()
 	if err != nil {
 		return err
 	}
+	address := fmt.Sprint("127.0.0.1:", port)
 	common := filepath.Join(h.dir, "board")
 	if err := errors.Join(os.MkdirAll(common, 0o700), os.MkdirAll(h.data(number), 0o700)); err != nil {
 		return err

@@ -195,7 +195,11 @@ func (s *story) fire(ctx context.Context, said *instruction, due func(phasetest.
 			s.house.later(func(ctx context.Context) error {
 				s.mutex.Lock()
 				defer s.mutex.Unlock()
-				return s.happen(ctx, event, new(instruction))
+				err := s.happen(ctx, event, new(instruction))
+				if task.CodeOf(err) == task.IllegalMove { // it was so late that the run is over
+					return nil
+				}
+				return err
 			})
 			continue
 		}

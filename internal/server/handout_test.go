@@ -503,7 +503,7 @@ func TestOnGiteaHandOut(t *testing.T) {
 	must(t, err)
 	p.snapshots.ChangedAll(task.Gitea, key.Repository)
 	must(t, c.intake.Sync(t.Context(), []task.Forge{task.Gitea}, time.Time{}))
-	fix, err := c.agent().RequestTask(t.Context(), "smith", 15*time.Second)
+	fix, err := c.agent().RequestTask(t.Context(), "smith", time.Minute)
 	must(t, err)
 	if fix == nil || fix.TaskType != "development" || fix.Branch != a.Branch || fix.PullRequest == nil || len(fix.PullRequest.Threads) != 1 ||
 		fix.PullRequest.Threads[0].Path != "roof.txt" || !strings.Contains(fix.Prompt, "Also the gutter.") || !strings.Contains(fix.Prompt, "How tight?") ||

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,7 +51,10 @@ func Gitea(t testing.TB) *GiteaServer {
 	wantPrefix(t, onGitea)
 	program, static := giteaProgram(t)
 	folder := t.TempDir()
-	port := freePort(t)
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := filepath.Join(folder, "app.ini")
 	if err := os.WriteFile(config, []byte(giteaConfig(t, folder, static, port)), 0o600); err != nil {
 		t.Fatal(err)
@@ -99,24 +100,6 @@ func giteaProgram(t testing.TB) (program, static string) {
 		LeaveOut(t, "the Gitea server ("+giteaFolder+", made by scripts/gitea)")
 	}
 	return program, filepath.Join(folder, "static")
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends at once
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	_, text, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 func giteaEnvironment(folder string) []string {

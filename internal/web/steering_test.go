@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
@@ -77,7 +79,9 @@ func TestSteering(t *testing.T) {
 	steer := func(button, state string, buttons string) {
 		t.Helper()
 		alice.Click(`form[action="` + path + `/` + button + `"]` + `, details:has(form[action="` + path + `/` + button + `"]) > summary`)
+		alice.Run("mark the page", chromedp.Evaluate(`window.old = true`, nil))
 		alice.Click(`form[action="` + path + `/` + button + `"] button`)
+		alice.Until(`!window.old && document.readyState === "complete"`)
 		alice.Sees("#task-head .badge", state)
 		if got := get[string](alice, `[...document.querySelectorAll("#task-head .confirm > summary")].map(e => e.textContent).join(" ")`); got != buttons {
 			t.Errorf("after %s there are the buttons %q, want %q", button, got, buttons)

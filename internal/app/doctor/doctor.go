@@ -36,7 +36,7 @@ type Check func(ctx context.Context) Finding
 
 // checkTimeout is how long one check may take: something that hangs is a finding
 // too.
-const checkTimeout = 5 * time.Second
+const checkTimeout = 20 * time.Second
 
 // Examine runs the checks side by side and returns their findings in order.
 func Examine(ctx context.Context, checks []Check) []Finding {

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,12 +53,14 @@ func lastEntry(t testing.TB, in store.Store) task.Event {
 // awaitEntry waits until the journal has such an entry at its end.
 func awaitEntry(t testing.TB, in store.Store, good func(task.Event) bool) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for !good(lastEntry(t, in)) {
 		select {
 		case <-again.C:
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatal("the run does not go on")
 		}
 	}

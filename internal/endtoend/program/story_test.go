@@ -75,6 +75,7 @@ rules:
 // for what it does after that.
 type stage struct {
 	model               http.Handler
+	begun               cue // the first request of the work has come
 	commented, unheeded cue
 }
 
@@ -94,7 +95,7 @@ func newStage(t *testing.T) (*stage, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{model: script.NewServer(parsed), commented: newCue(), unheeded: newCue()}
+	s := &stage{model: script.NewServer(parsed), begun: newCue(), commented: newCue(), unheeded: newCue()}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	t.Cleanup(func() { // so that no request is waited for
@@ -111,6 +112,7 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get(llm.PhaseHeader) == string(task.Execution) {
+		s.begun.give()
 		wait := &s.commented
 		if bytes.Contains(body, []byte(storyComment)) {
 			wait = &s.unheeded
@@ -248,6 +250,7 @@ func watchWork(alice, bob *testkit.Window, model *stage) {
 	alice.Sees("#plan .checklist li", "Fix add.sh")
 	alice.Sees("#receipt", "shell")
 	alice.IsLive()
+	<-model.begun.given // it does not have the comment
 	bob.Fill(`#comment-form textarea`, storyComment)
 	bob.Click(`#comment-form button`)
 	bob.Sees("#conversation .comment", storyComment)
@@ -312,6 +315,7 @@ func chatAboutReview(alice *testkit.Window) {
 	alice.Click(`nav a[href="/reviews"]`)
 	alice.Click(`#main a[href^="/reviews/"]`)
 	alice.Click(`form[action$="/threads"] button`)
+	alice.Until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
 	alice.Click(`button[data-cite="§2"]`)
 	alice.Fill(`#chat-form textarea`, "does it add?")
 	alice.Click(`#chat-form button`)
