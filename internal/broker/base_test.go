@@ -22,9 +22,17 @@ type history struct {
 	clean  map[string]bool // heads that merge
 	theirs map[string]bool // heads that a person has pushed
 	tries  int
+	during func() // is called once while a merge is tried
 }
 
 func (h *history) merges(_ context.Context, _ task.Repository, base, _, head string) (intake.Merge, error) {
+	h.mu.Lock()
+	during := h.during
+	h.during = nil
+	h.mu.Unlock()
+	if during != nil {
+		during()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tries++
@@ -124,6 +132,33 @@ func TestABaseThatComesBack(t *testing.T) {
 		made, err := o.store.TaskOf(t.Context(), pull, task.Development)
 		return err == nil && made.Cause == task.ReasonBaseConflict
 	})
+}
+
+// A pull request that is closed while its merge is tried is not tried any more.
+func TestAPullIsClosedWhileItIsTried(t *testing.T) {
+	t.Parallel()
+	o, h, pull := newHistory(t)
+	closed := make(chan struct{})
+	h.mu.Lock()
+	h.during = func() {
+		o.forge.Close(pull)
+		o.look(pull)
+		close(closed)
+	}
+	h.mu.Unlock()
+	o.intake.Start(t.Context())
+	o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true})
+	<-closed
+	o.intake.Stop()
+	h.mu.Lock()
+	before := h.tries
+	h.mu.Unlock()
+	o.sync()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tries != before {
+		t.Errorf("it was tried %d times more", h.tries-before)
+	}
 }
 
 // It ends: a task for each pair of commits, and so many in a row. A person who pushes or

@@ -196,8 +196,9 @@ func (s *story) fire(ctx context.Context, said *instruction, due func(phasetest.
 				s.mutex.Lock()
 				defer s.mutex.Unlock()
 				err := s.happen(ctx, event, new(instruction))
-				if task.CodeOf(err) == task.IllegalMove { // it was so late that the run is over
-					return nil
+				is, unknown := s.house.store.TaskOf(ctx, s.item, task.Development)
+				if task.CodeOf(err) == task.IllegalMove && unknown == nil && is.State.Terminal() {
+					return nil // it came too late
 				}
 				return err
 			})

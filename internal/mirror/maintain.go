@@ -30,7 +30,8 @@ const (
 	smallPack = 64 << 20
 	// compactAgain is how soon that is done again after it has failed.
 	compactAgain = time.Hour
-	// packAgain is how soon a mirror is packed again only because namespaces were dropped.
+	// packAgain is how soon a mirror is packed again only because namespaces were dropped or it was
+	// compacted.
 	packAgain = 7 * 24 * time.Hour
 	// tryAgain is how soon a mirror is packed again after that has failed.
 	tryAgain = 24 * time.Hour
@@ -42,8 +43,8 @@ const (
 	// packMemory bounds what the search for similar objects takes of memory.
 	packMemory = "256m"
 
-	// droppedFile says by its time when something was last dropped from the mirror, until the
-	// mirror is packed. packedFile says when the mirror was last packed, and usedFile when it was
+	// droppedFile says by its time when something was last dropped from the mirror, or it was last
+	// compacted, until the mirror is packed. packedFile says when the mirror was last packed, and usedFile when it was
 	// last fetched. triedFile says when a packing began that has not succeeded.
 	droppedFile = "toryo-dropped"
 	triedFile   = "toryo-tried"
@@ -190,7 +191,7 @@ func (m *Mirrors) Maintain(ctx context.Context, r task.Repository) (packed bool,
 	return packed, internal(m.removeCruft(ctx, r, dir, time.Now()), "cannot remove objects from the mirror of "+r.String())
 }
 
-// Compact makes one pack of many small ones, and one file of many refs, and reports whether it
+// Compact makes few packs of many small ones, and one file of many refs, and reports whether it
 // did: git reads all of them again and again. Every fetch makes a pack, and a busy mirror has many
 // of them long before the next Maintain. It does nothing while a mirror is packed, or where the disk
 // has no room for it.
@@ -266,13 +267,12 @@ func (m *Mirrors) compacting(dir string) (commands [][]string, err error) {
 
 // compact runs the commands. Git makes loose objects part of the pack, also those that nothing leads
 // to: there is something for Maintain to do then.
-func (m *Mirrors) compact(ctx context.Context, e *entry, dir string, commands [][]string) error {
-	if err := touch(filepath.Join(dir, droppedFile)); err != nil {
-		return err
-	}
+func (m *Mirrors) compact(ctx context.Context, e *entry, dir string, commands [][]string) (failed error) {
 	e.packing.RLock()
-	var failed error
 	for _, args := range commands {
+		if slices.Contains(args, "repack") {
+			failed = touch(filepath.Join(dir, droppedFile))
+		}
 		_, err := m.git.run(ctx, command{dir: dir, args: args})
 		failed = errors.Join(failed, err)
 	}

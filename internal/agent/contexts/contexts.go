@@ -225,34 +225,36 @@ func (c *Contexts) left() ([]Left, error) {
 	return left, nil
 }
 
-// readLeft reads a run that was left. One whose metadata is missing or damaged is moved from the
-// running to the completed ones: the agent may have ended between making the folder and writing
-// the metadata. Begin finds it there.
+// readLeft reads a run that was left. One that ran and whose metadata is missing or damaged is moved
+// to the completed ones: the agent may have ended between making the folder and writing the
+// metadata. Begin finds it there.
 func (c *Contexts) readLeft(folder, id string) (run Left, ok bool) {
 	dir := filepath.Join(c.dir, folder, id)
 	err := readJSON(filepath.Join(dir, metadataFile), &run.Metadata)
 	run.UUID, run.Folder = id, folder
+	if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
+		run.Changed = info.ModTime()
+	}
 	if err == nil {
 		delete(c.unread, id)
-		if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
-			run.Changed = info.ModTime()
-		}
 		return run, true
 	}
 	_, unread := errors.AsType[*fs.PathError](err)
 	if folder == Running && !c.options.ReadOnly && (!unread || errors.Is(err, fs.ErrNotExist)) {
 		run.Metadata = Metadata{UUID: id}
-		if moved := c.complete(run, StateLeft, ""); moved == nil {
+		moved := c.complete(run, StateLeft, "")
+		if moved == nil {
 			c.options.Log.Warn("a run that was left has no metadata that can be read; it is completed", "run", id, "error", err)
 			delete(c.unread, id)
 			return Left{}, false
 		}
+		err = errors.Join(err, moved)
 	}
 	if c.unread[id] != err.Error() { // it is looked at every second
 		c.options.Log.Warn("the metadata of a run that was left cannot be read; retrying", "run", id, "error", err)
 		c.unread[id] = err.Error()
 	}
-	return Left{}, false
+	return run, folder == Paused // Sweep moves it when it is old
 }
 
 // Sweep moves runs that were left and not written to since the moment to the

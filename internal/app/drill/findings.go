@@ -230,7 +230,7 @@ func (f findings) check(given []Item) []string {
 	}
 	for _, branch := range f.forge.Branches {
 		if strings.HasPrefix(branch.Name, "toryo/") && !used[branch] {
-			say("the branch %s is of no pull request", branch.Name)
+			say("the branch %s is of no pull request of %s", branch.Name, branch.Repository)
 		}
 	}
 	if f.writes > 0 {

@@ -45,15 +45,19 @@ type tried struct {
 	at                 time.Time
 }
 
-// merges tells whether a pull request of ours merges. What cannot be tried is no conflict:
-// a branch was deleted, or somebody has just pushed.
-func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (Merge, error) {
+func (t tried) same(other tried) bool {
+	return t.base == other.base && t.branch == other.branch && t.head == other.head
+}
+
+// merges tries whether a pull request of ours merges, unless that is known, and returns it with
+// what it came to. What cannot be tried is no conflict: a branch was deleted, or somebody has
+// just pushed.
+func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (tried, error) {
 	i.mu.Lock()
 	known, found := i.tried[key]
 	i.mu.Unlock()
-	same := found && known.base == is.base && known.branch == is.branch && known.head == is.head
-	if same && key.Forge != task.Board && i.options.Now().Sub(known.at) < mergesAge {
-		return known.merge, nil
+	if found && known.same(is) && key.Forge != task.Board && i.options.Now().Sub(known.at) < mergesAge {
+		return known, nil
 	}
 	merge, err := i.options.Merges(ctx, key.Repo(), is.base, is.branch, is.head)
 	if code := task.CodeOf(err); code == task.NotFound || code == task.Conflict {
@@ -61,13 +65,10 @@ func (i *Intake) merges(ctx context.Context, key task.Key, is tried) (Merge, err
 		merge, err = Merge{}, nil
 	}
 	if err != nil {
-		return Merge{}, fmt.Errorf("find out whether it merges: %w", err)
+		return is, fmt.Errorf("find out whether it merges: %w", err)
 	}
 	is.merge, is.at = merge, i.options.Now()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.tried[key] = is
-	return merge, nil
+	return is, nil
 }
 
 // pushed has the pull requests of a repository tried again.
@@ -118,8 +119,16 @@ func (i *Intake) conflicts(ctx context.Context, key task.Key) (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
-	merge, err := i.merges(ctx, key, is)
-	return merge.Conflicts || is.merge.Conflicts, err
+	now, err := i.merges(ctx, key, is)
+	if err != nil {
+		return false, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if last, found := i.tried[key]; found && last.same(is) { // else it was closed meanwhile, or has another head
+		i.tried[key] = now
+	}
+	return now.merge.Conflicts || is.merge.Conflicts, nil
 }
 
 // syncBases looks at the pull requests of a repository that no longer merge, or that merge
@@ -129,7 +138,7 @@ func (i *Intake) syncBases(ctx context.Context, in task.Repository) (failed erro
 		conflicts, err := i.conflicts(ctx, key)
 		if err == nil && conflicts {
 			if err = i.Look(ctx, key, i.age(key)); err != nil {
-				i.lookAt(key, i.options.Now().Add(boardAgain)) // that it merges again is seen only once
+				i.lookAgainAt(key)
 			}
 		}
 		if err != nil {
@@ -160,9 +169,16 @@ func (i *Intake) mergeBase(ctx context.Context, pull forge.Item) error {
 	if others, err := i.ofOthers(ctx, pull, ours); err != nil || others {
 		return err
 	}
-	merge, err := i.merges(ctx, pull.Key, tried{base: pull.Base, branch: pull.Head, head: pull.HeadCommit})
-	if err != nil || !merge.Conflicts {
+	is, err := i.merges(ctx, pull.Key, tried{base: pull.Base, branch: pull.Head, head: pull.HeadCommit})
+	if err != nil {
 		return err
+	}
+	i.mu.Lock()
+	i.tried[pull.Key] = is
+	i.mu.Unlock()
+	merge := is.merge
+	if !merge.Conflicts {
+		return nil
 	}
 	last, _, err := store.Optional(i.options.Tasks.TaskOf(ctx, pull.Key, task.Development))
 	if err != nil || last.State.Active() || origin.State.Active() {

@@ -70,8 +70,10 @@ const (
 	longestLook = 2 * time.Minute
 	// lookAge is how old what a look goes by may be. What we were told of is read anew.
 	lookAge = 2 * time.Minute
-	// boardAgain is when an item on the board is looked at again that could not be read.
+	// boardAgain is when an item on the board is looked at again that could not be read, and
+	// pullAgain when a pull request of ours on another forge is.
 	boardAgain = 10 * time.Second
+	pullAgain  = time.Minute
 )
 
 // Intake finds out what there is to do. It looks at an item when the feed says that
@@ -148,10 +150,23 @@ func (i *Intake) lookOn(ctx context.Context) {
 	for key, found := i.queue.Next(ctx); found; key, found = i.queue.Next(ctx) {
 		if err := i.Look(ctx, key, lookAge); err != nil && ctx.Err() == nil {
 			i.options.Log.WarnContext(ctx, "failed to read an item; retrying with the next sync", "item", key.String(), "error", err)
-			if key.Forge == task.Board { // a sync reads it again only if something happens there
-				i.lookAt(key, i.options.Now().Add(boardAgain))
-			}
+			i.lookAgainAt(key)
 		}
+	}
+}
+
+// lookAgainAt asks for another look at an item that could not be read, if a sync may not: on the board
+// it reads an item only if something happens to it, and that a pull request of ours merges again
+// it sees only once.
+func (i *Intake) lookAgainAt(key task.Key) {
+	i.mu.Lock()
+	_, ours := i.tried[key]
+	i.mu.Unlock()
+	switch {
+	case key.Forge == task.Board:
+		i.lookAt(key, i.options.Now().Add(boardAgain))
+	case ours:
+		i.lookAt(key, i.options.Now().Add(pullAgain))
 	}
 }
 

@@ -128,8 +128,9 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 type looked struct{ changed, at time.Time }
 
 // lookAgain is when a pull request of the board is looked at again to which nothing has happened.
-// Not everything that counts happens to the pull request: somebody may have been given rights.
-const lookAgain = 10 * time.Minute
+// Not everything that counts happens to the pull request: somebody may have been given rights. It
+// is less than overlap, so that a sync lists it once more.
+const lookAgain = overlap / 2
 
 // lookedAt reports whether a sync would find in a pull request what an earlier one has found. The
 // board lists everything that happens to it, and tells of pushes.

@@ -87,8 +87,8 @@ type Pushes struct {
 }
 
 // Pushed returns the repositories with open pull requests in which a branch of one of them,
-// or the base, is at another commit than at the last call; so is that of a pull request which was not
-// open then. Same says that the same pull requests are open as then. It fails if they
+// or the base, is at another commit than at the last call; so is that of a pull request
+// which was not open then, unless another one has the same branch. Same says that the same pull requests are open as then. It fails if they
 // cannot be listed. What cannot be read of one repository is no reason to leave out the
 // others: unread says by its name why.
 func (w *Watch) Pushed(ctx context.Context, same bool) (pushed []Pushes, unread map[string]error, err error) {
