@@ -228,6 +228,8 @@ func collect(stream net.Conn, command sandbox.Command) (sandbox.Result, error) {
 	var (
 		result sandbox.Result
 		tail   []byte
+		before frameKind // of what the log ends with
+		taken  int
 	)
 	for {
 		kind, data, err := readFrame(stream)
@@ -236,10 +238,11 @@ func collect(stream net.Conn, command sandbox.Command) (sandbox.Result, error) {
 		}
 		switch kind {
 		case frameStdout, frameStderr:
-			if len(result.Log)+len(data) > command.OutputLimit {
+			if taken += len(data); taken > command.OutputLimit {
 				return result, task.Errorf(task.Unavailable, "the sandbox sent more output than it was asked for")
 			}
-			result.Log = append(result.Log, data...)
+			result.Log = appendLines(result.Log, data, kind != before)
+			before = kind
 			if kind == frameStdout {
 				result.Stdout = append(result.Stdout, data...)
 			}
@@ -258,6 +261,16 @@ func collect(stream net.Conn, command sandbox.Command) (sandbox.Result, error) {
 			return result, task.Errorf(task.Unavailable, "the sandbox sent an unknown frame")
 		}
 	}
+}
+
+// appendLines appends what was printed. If it is from the other of the two outputs, it begins with a
+// line of its own: programs write lines in pieces, and who reads the log would miss the name of a
+// failing test that stands behind half a line.
+func appendLines(log, data []byte, other bool) []byte {
+	if other && len(log) > 0 && log[len(log)-1] != '\n' {
+		log = append(log, '\n')
+	}
+	return append(log, data...)
 }
 
 // longestCut is how much is left out besides, so that what is left out begins and

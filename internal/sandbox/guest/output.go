@@ -17,6 +17,7 @@ type output struct {
 	stream  net.Conn
 	head    int // how much may still be sent as it comes
 	tail    []byte
+	last    frameKind // of what the tail ends with
 	tailMax int
 	bytes   int64
 	past    int64 // how much came after the head was full
@@ -80,8 +81,10 @@ func (o *output) add(kind frameKind, data []byte) {
 	if len(data) == 0 {
 		return
 	}
-	o.past += int64(len(data))
-	o.tail = append(o.tail, data...)
+	before := len(o.tail)
+	o.tail = appendLines(o.tail, data, kind != o.last)
+	o.past += int64(len(o.tail) - before)
+	o.last = kind
 	if len(o.tail) > 2*o.tailMax {
 		o.tail = append(o.tail[:0], o.tail[len(o.tail)-o.tailMax:]...)
 	}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
 )
 
 // What a command has printed is not lost when the guest comes to it late.
@@ -62,5 +65,40 @@ func TestOutputThatIsReadLate(t *testing.T) {
 	pipes.started()
 	if got.String() != first+second {
 		t.Errorf("%d bytes of %d came", got.Len(), len(first+second))
+	}
+}
+
+// A line of one output does not stand behind half a line of the other, wherever in the log it is.
+func TestLinesOfTwoOutputs(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]string{"at the beginning": "", "after much else": strings.Repeat("much else\n", 100)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host, stream := net.Pipe()
+			const limit = 1000
+			out := newOutput(stream, limit)
+			go func() { // ends when it is read
+				out.add(frameStdout, []byte(before))
+				out.add(frameStderr, []byte("add.sh: 1: "))
+				out.add(frameStdout, []byte("FAIL: test_add\nFAIL: "))
+				out.add(frameStdout, []byte("test_zero\n"))
+				out.add(frameStderr, []byte("no number"))
+				out.add(frameStdout, []byte("FAIL: test_one\n"))
+				out.finish(end{})
+			}()
+			result, err := collect(host, sandbox.Command{OutputLimit: limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(string(result.Log), "\n")
+			for _, want := range []string{"FAIL: test_add", "FAIL: test_zero", "FAIL: test_one", "add.sh: 1: ", "no number"} {
+				if !slices.Contains(lines, want) {
+					t.Errorf("%q is no line of %q", want, result.Log)
+				}
+			}
+			if before == "" && string(result.Stdout) != "FAIL: test_add\nFAIL: test_zero\nFAIL: test_one\n" {
+				t.Errorf("the standard output is %q", result.Stdout)
+			}
+		})
 	}
 }
