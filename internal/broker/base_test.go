@@ -42,6 +42,13 @@ func (h *history) merges(_ context.Context, _ task.Repository, base, _, head str
 	return intake.Merge{Base: h.base, Head: head, Conflicts: !h.clean[head+" "+h.base], Own: !h.theirs[head]}, nil
 }
 
+// tried is how many merges were tried.
+func (h *history) tried() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tries
+}
+
 // move gives main another commit. The heads that are named merge into it.
 func (h *history) move(base string, clean ...string) {
 	h.mu.Lock()
@@ -117,15 +124,10 @@ func TestABaseThatComesBack(t *testing.T) {
 	o, h, pull := newHistory(t)
 	o.intake.Start(t.Context())
 	t.Cleanup(o.intake.Stop)
-	tries := func() int {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.tries
-	}
 	h.move("")
-	before := tries()
+	before := h.tried()
 	o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true})
-	until(t, "it was looked whether it merges", func() bool { return tries() > before })
+	until(t, "it was looked whether it merges", func() bool { return h.tried() > before })
 	h.move("b9")
 	o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true})
 	until(t, "there is a task", func() bool {
@@ -150,14 +152,10 @@ func TestAPullIsClosedWhileItIsTried(t *testing.T) {
 	o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true})
 	<-closed
 	o.intake.Stop()
-	h.mu.Lock()
-	before := h.tries
-	h.mu.Unlock()
+	before := h.tried()
 	o.sync()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.tries != before {
-		t.Errorf("it was tried %d times more", h.tries-before)
+	if more := h.tried() - before; more != 0 {
+		t.Errorf("it was tried %d times more", more)
 	}
 }
 
@@ -325,16 +323,13 @@ func TestThePullRequestsAreTriedAfterAPush(t *testing.T) {
 			o, h, pull := newHistory(t)
 			o.intake.Start(t.Context())
 			t.Cleanup(o.intake.Stop)
-			h.mu.Lock()
-			before := h.tries
-			h.mu.Unlock()
+			before := h.tried()
 			for range 3 {
 				o.look(pull)
 			}
-			if h.mu.Lock(); h.tries != before {
-				t.Errorf("without news git was asked %d times", h.tries-before)
+			if more := h.tried() - before; more != 0 {
+				t.Errorf("without news git was asked %d times", more)
 			}
-			h.mu.Unlock()
 			h.move("b2")
 			happen(o)
 			until(t, "there is a task", func() bool {

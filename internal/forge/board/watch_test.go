@@ -113,7 +113,7 @@ func TestWatchFindsPushes(t *testing.T) {
 	want("a push over a packed branch", true, pull)
 	f.Commit(t, quiet, "work/one", map[string]string{"two.txt": "2\n"})
 	want("a push elsewhere", false)
-	f.git(t, f.board.Path(repository), "update-ref", "-d", "refs/heads/work/two")
+	f.git(t, f.board.Path(repository), "branch", "--quiet", "-D", "work/two")
 	want("a branch is gone", true, other)
 	main := f.git(t, f.board.Path(repository), "rev-parse", "refs/heads/main")
 	f.git(t, f.board.Path(repository), "update-ref", "-d", "refs/heads/main")
