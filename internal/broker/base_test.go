@@ -23,6 +23,7 @@ type history struct {
 	theirs map[string]bool // heads that a person has pushed
 	tries  int
 	during func() // is called once while a merge is tried
+	after  func() // is called once when it was tried, before that is known
 }
 
 func (h *history) merges(_ context.Context, _ task.Repository, base, _, head string) (intake.Merge, error) {
@@ -34,7 +35,14 @@ func (h *history) merges(_ context.Context, _ task.Repository, base, _, head str
 		during()
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer func() {
+		after := h.after
+		h.after = nil
+		h.mu.Unlock()
+		if after != nil {
+			after()
+		}
+	}()
 	h.tries++
 	if base != "main" || h.base == "" {
 		return intake.Merge{}, task.Errorf(task.NotFound, "there is no branch %q", base)
@@ -130,6 +138,26 @@ func TestABaseThatComesBack(t *testing.T) {
 	until(t, "it was looked whether it merges", func() bool { return h.tried() > before })
 	h.move("b9")
 	o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true})
+	until(t, "there is a task", func() bool {
+		made, err := o.store.TaskOf(t.Context(), pull, task.Development)
+		return err == nil && made.Cause == task.ReasonBaseConflict
+	})
+}
+
+// What is pushed while a merge is tried is seen too.
+func TestAPushWhileAMergeIsTried(t *testing.T) {
+	t.Parallel()
+	o, h, pull := newHistory(t)
+	push := func() { o.changes.Publish(items.Change{Repository: pull.Repo(), Pushed: true}) }
+	o.intake.Start(t.Context())
+	t.Cleanup(o.intake.Stop)
+	h.mu.Lock()
+	h.after = func() { // git has answered
+		h.move("b9")
+		push()
+	}
+	h.mu.Unlock()
+	push()
 	until(t, "there is a task", func() bool {
 		made, err := o.store.TaskOf(t.Context(), pull, task.Development)
 		return err == nil && made.Cause == task.ReasonBaseConflict

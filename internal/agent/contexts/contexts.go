@@ -49,7 +49,7 @@ type Contexts struct {
 	mu      sync.Mutex
 	open    map[string]bool     // runs whose journal is open here
 	unmoved map[string]Metadata // runs that could not be moved, as they stand
-	unread  map[string]string   // runs whose metadata cannot be read, and why, which was logged
+	unread  map[string]bool     // runs whose metadata cannot be read, which was logged
 }
 
 // Open makes the folders. It fails with DataDir if they cannot be used.
@@ -68,7 +68,7 @@ func Open(dir string, options Options) (*Contexts, error) {
 			return nil, task.Wrap(task.DataDir, err, "the folder for contexts cannot be used")
 		}
 	}
-	return &Contexts{dir: dir, options: options, open: map[string]bool{}, unmoved: map[string]Metadata{}, unread: map[string]string{}}, nil
+	return &Contexts{dir: dir, options: options, open: map[string]bool{}, unmoved: map[string]Metadata{}, unread: map[string]bool{}}, nil
 }
 
 // runSpace is the name space of the uuids of runs.
@@ -250,9 +250,9 @@ func (c *Contexts) readLeft(folder, id string) (run Left, ok bool) {
 		}
 		err = errors.Join(err, moved)
 	}
-	if c.unread[id] != err.Error() { // it is looked at every second
+	if !c.unread[id] { // it is looked at every second
 		c.options.Log.Warn("the metadata of a run that was left cannot be read; retrying", "run", id, "error", err)
-		c.unread[id] = err.Error()
+		c.unread[id] = true
 	}
 	return run, folder == Paused // Sweep moves it when it is old
 }

@@ -43,6 +43,7 @@ type tried struct {
 	base, branch, head string
 	merge              Merge
 	at                 time.Time
+	pushes             int // how often something was pushed since it is known
 }
 
 func (t tried) same(other tried) bool {
@@ -87,6 +88,7 @@ func (i *Intake) triedIn(in task.Repository, anew bool) (keys []task.Key) {
 		}
 		if anew {
 			is.at = time.Time{}
+			is.pushes++
 			i.tried[key] = is
 		}
 		keys = append(keys, key)
@@ -123,12 +125,18 @@ func (i *Intake) conflicts(ctx context.Context, key task.Key) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	i.keepTried(key, is, now)
+	return now.merge.Conflicts || is.merge.Conflicts, nil
+}
+
+// keepTried keeps what trying a pull request came to, unless it was closed meanwhile, has another
+// head, or something was pushed: then it is tried again.
+func (i *Intake) keepTried(key task.Key, was, now tried) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if last, found := i.tried[key]; found && last.same(is) { // else it was closed meanwhile, or has another head
+	if last, found := i.tried[key]; found && last.same(was) && last.pushes == was.pushes {
 		i.tried[key] = now
 	}
-	return now.merge.Conflicts || is.merge.Conflicts, nil
 }
 
 // syncBases looks at the pull requests of a repository that no longer merge, or that merge
@@ -169,14 +177,19 @@ func (i *Intake) mergeBase(ctx context.Context, pull forge.Item) error {
 	if others, err := i.ofOthers(ctx, pull, ours); err != nil || others {
 		return err
 	}
-	is, err := i.merges(ctx, pull.Key, tried{base: pull.Base, branch: pull.Head, head: pull.HeadCommit})
+	is := tried{base: pull.Base, branch: pull.Head, head: pull.HeadCommit}
+	i.mu.Lock()
+	if last, found := i.tried[pull.Key]; found && last.same(is) {
+		is = last
+	}
+	i.tried[pull.Key] = is
+	i.mu.Unlock()
+	now, err := i.merges(ctx, pull.Key, is)
 	if err != nil {
 		return err
 	}
-	i.mu.Lock()
-	i.tried[pull.Key] = is
-	i.mu.Unlock()
-	merge := is.merge
+	i.keepTried(pull.Key, is, now)
+	merge := now.merge
 	if !merge.Conflicts {
 		return nil
 	}

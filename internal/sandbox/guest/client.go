@@ -291,9 +291,11 @@ func finish(result sandbox.Result, last end, tail []byte) (sandbox.Result, error
 	result.ExitCode, result.Bytes = last.ExitCode, last.Bytes
 	result.Exceeded = sandbox.Limit(last.Exceeded)
 	if last.Dropped > 0 || len(tail) > 0 {
-		result.Cut = true
-		result.Log, tail = wholeLines(result.Log, tail)
-		result.Log = append(result.Log, fmt.Sprintf("\n[%d bytes left out]\n", last.Dropped)...)
+		result.Cut = true // Stdout has no tail
+		if last.Dropped > 0 {
+			result.Log, tail = wholeLines(result.Log, tail)
+			result.Log = append(result.Log, fmt.Sprintf("\n[%d bytes left out]\n", last.Dropped)...)
+		}
 		result.Log = append(result.Log, tail...)
 	}
 	if last.Error != "" {
