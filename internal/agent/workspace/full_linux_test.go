@@ -41,3 +41,32 @@ func TestWorkspaceOnADiskWithoutRoom(t *testing.T) {
 	disk.ReadOnly(t, true)
 	prepare("read-only")
 }
+
+// So is a disk that is full when the work is saved or committed: the task has not failed.
+func TestWorkIsSavedOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.txt": "a\n"})
+	s.Seed(t)
+	disk := testkit.NewDisk(t, 4<<20, 1000)
+	if disk == nil {
+		return
+	}
+	options := s.options(t)
+	options.Dir = filepath.Join(disk.Dir, "run")
+	w, err := workspace.Prepare(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.Workspace(), "b.txt", "b\n")
+	disk.Fill(t)
+	if _, _, err := w.Commit(t.Context(), "work", ""); task.CodeOf(err) != task.DataDir {
+		t.Errorf("a commit: %v", err)
+	}
+	if _, err := w.Save(t.Context(), "work in progress"); task.CodeOf(err) != task.DataDir {
+		t.Errorf("a save: %v", err)
+	}
+	disk.Free(t)
+	if _, changed, err := w.Commit(t.Context(), "work", ""); err != nil || !changed {
+		t.Errorf("a commit when there is room again: %v, %v", changed, err)
+	}
+}
