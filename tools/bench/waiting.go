@@ -161,6 +161,8 @@ func connectAgent(ctx context.Context, address, token string, free chan struct{}
 	if err != nil {
 		return nil, err
 	}
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
+	defer stop()
 	status, err := exchange(connection, "GET /v1/me HTTP/1.1\r\nHost: "+address+"\r\nAuthorization: Bearer "+token+"\r\n\r\n")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("the server answers %d", status)

@@ -51,7 +51,7 @@ func TestWorkspaceOnADiskWithoutRoom(t *testing.T) {
 	prepare("read-only")
 }
 
-// So is a disk that is full when the work is saved or committed: the task has not failed.
+// So is a disk that is full when the work is saved, committed or verified: the task has not failed.
 func TestWorkIsSavedOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk, options := onDisk(t, 4<<20, map[string]string{"a.txt": "a\n"})
@@ -63,7 +63,12 @@ func TestWorkIsSavedOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, w.Workspace(), "b.txt", "b\n")
+	saved := save(t, w)
+	put(t, w.Workspace(), "b.txt", "c\n")
 	disk.Fill(t)
+	if _, err := w.Export(t.Context(), saved); task.CodeOf(err) != task.DataDir {
+		t.Errorf("the files of a commit: %v", err)
+	}
 	if _, _, err := w.Commit(t.Context(), "work", ""); task.CodeOf(err) != task.DataDir {
 		t.Errorf("a commit: %v", err)
 	}

@@ -269,7 +269,7 @@ func (w *Workspace) isShallow() bool {
 // checkOut writes the files of a commit into an empty folder.
 func (w *Workspace) checkOut(ctx context.Context, commit, index, to string) error {
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Args: []string{"read-tree", commit}}); err != nil {
-		return task.Wrap(task.Invalid, err, "git does not take the file names of the repository")
+		return ofMachine(task.Wrap(task.Invalid, err, "git does not take the file names of the repository"))
 	}
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Tree: to, From: to, Args: []string{"checkout-index", "--all", "--force", "--quiet"}}); err != nil {
 		return failure(err, "cannot check the files out")

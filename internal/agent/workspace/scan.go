@@ -197,7 +197,7 @@ func (w *Workspace) sizeOf(ctx context.Context, hash string) (int64, error) {
 	}
 	size, err := strconv.ParseInt(strings.TrimSpace(output), 10, 64)
 	if err != nil {
-		return 0, failure(err, "cannot read the size of a file of the history")
+		return 0, task.Wrap(task.Internal, err, "cannot read the size of a file of the history")
 	}
 	w.sizes[hash] = size
 	return size, nil

@@ -129,6 +129,11 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	if wrong := written.check(given); len(wrong) > 0 {
 		t.Errorf("a review that was written by a run that is lost is wrong: %q", wrong)
 	}
+	for state, want := range map[task.State]bool{task.Queued: false, task.Done: false, task.Failed: true} {
+		if got := endedInVain(wire.Task{Type: string(task.Review), State: string(state)}); got != want {
+			t.Errorf("a review that is %s has ended in vain: %v", state, got)
+		}
+	}
 	for want, spoil := range map[string]func(f *findings){
 		"issue app#1 is lost":                 func(f *findings) { f.forge.Issues = slices.Delete(f.forge.Issues, 1, 2) },
 		"3 issues for the bot, 2 tasks":       func(f *findings) { f.tasks = f.tasks[1:] },

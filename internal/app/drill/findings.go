@@ -42,7 +42,7 @@ func (s *site) settle(ctx context.Context) (found findings, err error) {
 		ended, tasks, err := s.ended(ctx)
 		if err == nil && ended == tasks && tasks >= len(s.issues) {
 			found, err = s.look(ctx)
-			if err == nil && (len(found.check(s.issues)) == 0 || slices.ContainsFunc(found.tasks, cameToNothing)) {
+			if err == nil && (len(found.check(s.issues)) == 0 || slices.ContainsFunc(found.tasks, endedInVain)) {
 				return found, nil // a task that has failed stays so
 			}
 		}
@@ -257,7 +257,7 @@ func (f findings) pullsOf() map[Item][]Pull {
 
 func isReview(t wire.Task) bool { return t.Type == string(task.Review) }
 
-// cameToNothing reports whether a task has ended without what it was for. A review that is stopped
+// cameToNothing reports whether a task is without what it was for. A review that is stopped
 // because the pull request has one already has it: its run was lost after it had written it.
 func cameToNothing(t wire.Task) bool {
 	if isReview(t) && t.State == string(task.Stopped) && t.Reason == string(task.ReasonReviewNotNeeded) {
@@ -265,6 +265,10 @@ func cameToNothing(t wire.Task) bool {
 	}
 	return t.State != string(task.Done)
 }
+
+// endedInVain reports whether a task came to nothing and stays so. A review may have fallen due
+// a moment ago.
+func endedInVain(t wire.Task) bool { return task.State(t.State).Terminal() && cameToNothing(t) }
 
 // checkTask checks that a task has ended once, or a review once for each commit that it was
 // asked for, and that no run that was over has written into its journal.
