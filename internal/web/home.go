@@ -46,6 +46,12 @@ type homeView struct {
 	since                                                    string
 }
 
+// idle reports whether nothing has happened today and nothing is to be done, as on the first
+// day.
+func (v homeView) idle() bool {
+	return len(v.running)+len(v.waiting)+len(v.paused)+len(v.review)+len(v.doneToday)+len(v.failedToday) == 0
+}
+
 // Wait is tasks that nobody takes, or that are paused, for the same reason.
 type Wait struct {
 	Reason task.Reason
