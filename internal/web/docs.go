@@ -37,7 +37,7 @@ func (p *Pages) registerDocs(mux *http.ServeMux) {
 }
 
 func noDocument(path string) error {
-	return task.Errorf(task.NotFound, "there is no page at %s", path).WithHint("look for it in " + documentation.Root)
+	return task.Errorf(task.NotFound, "there is no page at %s", path).WithHint("look for it in %s", documentation.Root)
 }
 
 // anyone is the visit of somebody who need not be signed in. Who is signed in is shown as

@@ -48,8 +48,8 @@ type homeView struct {
 
 // idle reports whether nothing has happened today and nothing is to be done, as on the first
 // day.
-func (v homeView) idle() bool {
-	return len(v.running)+len(v.waiting)+len(v.paused)+len(v.review)+len(v.doneToday)+len(v.failedToday) == 0
+func (h *homeView) idle() bool {
+	return len(h.running)+len(h.waiting)+len(h.paused)+len(h.review)+len(h.doneToday)+len(h.failedToday) == 0
 }
 
 // Wait is tasks that nobody takes, or that are paused, for the same reason.
