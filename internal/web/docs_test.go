@@ -25,7 +25,7 @@ func (h *house) docsReader(t testing.TB, language task.Language) *visitor {
 	return v
 }
 
-var links = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+var linkPattern = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 
 // Every page of the documentation is shown to everyone, and every link on it leads to a page
 // and to a heading there.
@@ -45,7 +45,7 @@ func TestDocs(t *testing.T) {
 				t.Errorf("%s answers %d", path, status)
 			}
 			shown[path] = page
-			for _, found := range links.FindAllStringSubmatch(page, -1) {
+			for _, found := range linkPattern.FindAllStringSubmatch(page, -1) {
 				if to, _, _ := strings.Cut(found[1], "#"); to == "/docs" || strings.HasPrefix(to, "/docs/") {
 					waiting = append(waiting, to)
 				}
@@ -55,7 +55,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%d pages are shown in %s", len(shown), language)
 		}
 		for path, page := range shown {
-			for _, found := range links.FindAllStringSubmatch(page, -1) {
+			for _, found := range linkPattern.FindAllStringSubmatch(page, -1) {
 				to, anchor, _ := strings.Cut(found[1], "#")
 				if to == "" {
 					to = path
