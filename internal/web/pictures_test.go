@@ -1,0 +1,59 @@
+package web
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var picturesFolder = flag.String("pictures", "", "take the pictures of the documentation anew, into this `FOLDER`")
+
+// maxPicture is how large a picture of the documentation may be: each is in the program.
+const maxPicture = 100 << 10
+
+// The pictures of the documentation are there and small. make pictures takes them anew.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	if *picturesFolder != "" {
+		takePictures(t, *picturesFolder)
+	}
+	for _, name := range []string{"home", "task", "chat", "search"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "docs", "images", name+".webp"))
+		must(t, err)
+		if kind := http.DetectContentType(content); kind != "image/webp" || len(content) > maxPicture {
+			t.Errorf("the picture %s is %s and has %d bytes", name, kind, len(content))
+		}
+	}
+}
+
+// takePictures takes them of pages with something on them.
+func takePictures(t *testing.T, folder string) {
+	t.Helper()
+	h, paths := furnished(t)
+	for i, title := range []string{"The gate opens twice", "Say how long the gate stays open", "A test for the hinge"} {
+		made, err := h.board.As("bob").CreateIssue(t.Context(), "team/app", forge.NewIssue{Title: title, Body: "As it says.", Assignees: []string{bot}})
+		must(t, err)
+		_, _, err = h.store.Assign(t.Context(), store.NewTask{Key: made.Key, Type: task.Development, Role: "BACKENDCODER", Title: title, Reason: task.ReasonAssigned}, nil)
+		must(t, err)
+		if i == 0 {
+			h.journal(t, h.runningTask(t, made.Key.Number, title)).run()
+		}
+	}
+	root := h.window(t, "root")
+	root.Run("choose a size", chromedp.EmulateViewport(1200, 800))
+	root.choose("en", "light")
+	for name, path := range map[string]string{"home": paths["home"], "task": paths["task"], "chat": paths["review"], "search": "/docs/search?q=webhook"} {
+		root.Open(path)
+		root.Until(`document.readyState === "complete"`)
+		root.Picture(filepath.Join(folder, fmt.Sprint(name, ".webp")))
+	}
+}
