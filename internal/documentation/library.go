@@ -97,12 +97,14 @@ func Read(files fs.FS, language task.Language) (*Library, error) {
 		return nil, err
 	}
 	l := &Library{pages: make(map[string]*Page), images: make(map[string]Image)}
+	var wrong []error
 	for _, s := range shelf.pages {
 		page, err := s.page(shelf, l)
-		if err != nil {
-			return nil, err
-		}
-		l.pages[page.Name] = page
+		wrong = append(wrong, err)
+		l.pages[s.pageName()] = page
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	if err := l.order(shelf); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -288,12 +289,12 @@ func writeText(out *bytes.Buffer, node ast.Node, source []byte) {
 }
 
 // joined reports whether the line that ends with the text goes on without a space: both its
-// end and what follows are of a writing without spaces.
+// end and what follows are of a writing without spaces. So does the renderer.
 func joined(n *ast.Text, source []byte) bool {
 	next, is := n.NextSibling().(*ast.Text)
 	if !is {
 		return false
 	}
 	before, after := []rune(string(n.Value(source))), []rune(string(next.Value(source)))
-	return len(before) > 0 && len(after) > 0 && wide(before[len(before)-1]) && wide(after[0])
+	return len(before) > 0 && len(after) > 0 && util.IsEastAsianWideRune(before[len(before)-1]) && util.IsEastAsianWideRune(after[0])
 }
