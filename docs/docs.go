@@ -1,5 +1,5 @@
 // Package docs holds the documentation: the Markdown files of this folder, and their
-// translations in folders that are named by their language. Package documentation makes
+// translations in folders that are named by their language. Package docsite makes
 // pages of them, which the server shows.
 package docs
 

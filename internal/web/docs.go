@@ -13,7 +13,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/toryo-dev/toryo/internal/documentation"
+	"github.com/toryo-dev/toryo/internal/docsite"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -24,20 +24,20 @@ const accountWithin = 2 * time.Second
 // registerDocs adds the documentation. It is the same on every installation and has no
 // secrets, so that nobody need sign in to read it.
 func (p *Pages) registerDocs(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+documentation.Root, p.document)
-	mux.HandleFunc("GET "+documentation.Root+"/{page}", p.document)
-	mux.HandleFunc("GET "+documentation.Root+"/search", p.searchDocs)
-	mux.HandleFunc("GET "+documentation.Root+"/images/{sum}/{name}", p.docsImage)
-	mux.HandleFunc("GET "+documentation.Root+"/{$}", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, documentation.Root, http.StatusMovedPermanently)
+	mux.HandleFunc("GET "+docsite.Root, p.document)
+	mux.HandleFunc("GET "+docsite.Root+"/{page}", p.document)
+	mux.HandleFunc("GET "+docsite.Root+"/search", p.searchDocs)
+	mux.HandleFunc("GET "+docsite.Root+"/images/{sum}/{name}", p.docsImage)
+	mux.HandleFunc("GET "+docsite.Root+"/{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, docsite.Root, http.StatusMovedPermanently)
 	})
-	mux.HandleFunc("GET "+documentation.Root+"/", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+docsite.Root+"/", func(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, p.anyone(r), noDocument(r.URL.Path))
 	})
 }
 
 func noDocument(path string) error {
-	return task.Errorf(task.NotFound, "there is no page at %s", path).WithHint("look for it in %s", documentation.Root)
+	return task.Errorf(task.NotFound, "there is no page at %s", path).WithHint("look for it in %s", docsite.Root)
 }
 
 // anyone is the visit of somebody who need not be signed in. Who is signed in is shown as
@@ -59,7 +59,7 @@ func (p *Pages) anyone(r *http.Request) visit {
 // document answers with one page of the documentation.
 func (p *Pages) document(w http.ResponseWriter, r *http.Request) {
 	v := p.anyone(r)
-	library, err := documentation.In(v.language)
+	library, err := docsite.In(v.language)
 	if err != nil {
 		p.fail(w, r, v, err)
 		return
@@ -79,23 +79,23 @@ func (p *Pages) document(w http.ResponseWriter, r *http.Request) {
 
 // documentView is a page of the documentation, and what is around it.
 type documentView struct {
-	library *documentation.Library
-	page    *documentation.Page
+	library *docsite.Library
+	page    *docsite.Page
 	query   string
-	results []documentation.Result
+	results []docsite.Result
 }
 
 // searchDocs answers with what the documentation has about a query.
 func (p *Pages) searchDocs(w http.ResponseWriter, r *http.Request) {
 	v := p.anyone(r)
-	library, err := documentation.In(v.language)
+	library, err := docsite.In(v.language)
 	if err != nil {
 		p.fail(w, r, v, err)
 		return
 	}
 	query := strings.ToValidUTF8(r.URL.Query().Get("q"), "")
-	if len(query) > documentation.MaxQuery {
-		query = strings.ToValidUTF8(query[:documentation.MaxQuery], "")
+	if len(query) > docsite.MaxQuery {
+		query = strings.ToValidUTF8(query[:docsite.MaxQuery], "")
 	}
 	p.writeDocument(w, r, docsSearchPage(v, documentView{library: library, query: query, results: library.Search(query)}))
 }
@@ -103,7 +103,7 @@ func (p *Pages) searchDocs(w http.ResponseWriter, r *http.Request) {
 // docsImage answers with a picture. Both languages may show it.
 func (p *Pages) docsImage(w http.ResponseWriter, r *http.Request) {
 	for _, language := range languages {
-		library, err := documentation.In(language)
+		library, err := docsite.In(language)
 		if err != nil {
 			p.fail(w, r, p.stranger(r), err)
 			return
@@ -134,7 +134,7 @@ func (p *Pages) writeDocument(w http.ResponseWriter, r *http.Request, component 
 }
 
 // marked shows pieces of a text, with those that were looked for marked.
-func marked(pieces []documentation.Piece) templ.Component {
+func marked(pieces []docsite.Piece) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
 		var out strings.Builder
 		for _, piece := range pieces {
@@ -153,7 +153,7 @@ func marked(pieces []documentation.Piece) templ.Component {
 // where it has one, and its path. The title is empty if there is no such page, which a test
 // does not allow.
 func docsLink(v visit, name, anchor string) (title, path string) {
-	library, err := documentation.In(v.language)
+	library, err := docsite.In(v.language)
 	if err != nil {
 		return "", ""
 	}

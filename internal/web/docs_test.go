@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/documentation"
+	"github.com/toryo-dev/toryo/internal/docsite"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -207,7 +207,7 @@ func TestHintsLeadToDocs(t *testing.T) {
 	hint := regexp.MustCompile(`@docsHint\(v, "([^"]*)", "([^"]*)"\)`)
 	files, err := filepath.Glob("*.templ")
 	must(t, err)
-	library, err := documentation.In(task.English)
+	library, err := docsite.In(task.English)
 	must(t, err)
 	seen := 0
 	for _, file := range files {

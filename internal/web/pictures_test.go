@@ -21,7 +21,7 @@ var picturesFolder = flag.String("pictures", "", "take the pictures of the docum
 const maxPicture = 100 << 10
 
 // The pictures of the documentation are small. make pictures takes them anew. That those which
-// pages show are there is a matter of package documentation.
+// pages show are there is a matter of package docsite.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	if *picturesFolder != "" {

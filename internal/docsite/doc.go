@@ -1,4 +1,4 @@
-// Package documentation makes pages of the Markdown files in the folder docs: rendered, in
+// Package docsite makes pages of the Markdown files in the folder docs: rendered, in
 // the order of docs/README.md, in the language of the reader where there is a translation,
 // and with an index of their words.
 //
@@ -6,4 +6,4 @@
 // are read on a forge, in an editor and on the server. A translation has the headings of the
 // English page in the same order and takes over their anchors: a link to a heading is good in
 // every language.
-package documentation
+package docsite
