@@ -1,6 +1,7 @@
 package docsite
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path"
@@ -220,7 +221,9 @@ func TestWrongFiles(t *testing.T) {
 	} {
 		texts := maps.Clone(good)
 		texts[test.file] = test.text
-		if _, err := Read(files(texts), task.Japanese); err == nil || !strings.Contains(err.Error(), test.want) {
+		_, inEnglish := Read(files(texts), task.English)
+		_, inJapanese := Read(files(texts), task.Japanese)
+		if err := errors.Join(inEnglish, inJapanese); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -232,7 +235,7 @@ func TestPagesOfFiles(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"README.md":    "# Docs\n\n## All\n\n- [a](a.md)\n- [b](b.md)\n",
-		"a.md":         "# A\n\n## The part\n\n[b](b.md#on-the-server) [here](#the-part) [code](../internal/x.go) [far](https://example.org/x)\n\n<script>alert(1)</script>\n\n[bad](javascript:alert(1))\n\n![picture](images/p.png)\n\n| a |\n| - |\n| b |\n\n## The part\n",
+		"a.md":         "# A\n\n## The part\n\n[b](b.md#on-the-server) [here](#the-part) [code](../internal/x.go) [far](https://example.org/x)\n\n<script>alert(1)</script>\n\n[bad](javascript:alert(1))\n\n![picture](images/p.png)\n\n| | a |\n| - | - |\n| b | c |\n\n| | |\n| - | - |\n| d | e |\n\n## The part\n",
 		"b.md":         "# B\n\n## On the `server`?\n",
 		"ja/a.md":      "# あ\n\n## その部分\n\n[い](../b.md#on-the-server) [ここ](#その部分) [目次](README.md)\n\n## その部分\n",
 		"ja/README.md": "# 文書\n\n## すべて\n\n- [あ](a.md)\n- [b](../b.md)\n",
@@ -242,7 +245,7 @@ func TestPagesOfFiles(t *testing.T) {
 	page, _ := english.Page("a")
 	for _, want := range []string{
 		`<h2 id="the-part"><a href="#the-part">The part</a></h2>`, `<h2 id="the-part-1">`, `<a href="/docs/b#on-the-server">b</a>`, `<a href="#the-part">here</a>`,
-		` code <a href="https://example.org/x"`, `<img src="/docs/images/`, `tabindex="0"><table>`,
+		` code <a href="https://example.org/x"`, `<img src="/docs/images/`, `tabindex="0"><table>`, "<thead>\n<tr>\n<td></td>\n<th>a</th>\n</tr>\n</thead>", "<table>\n<tbody>\n<tr>\n<td>d</td>",
 	} {
 		if !strings.Contains(page.HTML, want) {
 			t.Errorf("there is no %s in %s", want, page.HTML)

@@ -3,6 +3,7 @@ package docsite
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -34,9 +35,12 @@ var sieve = sync.OnceValue(func() *bluemonday.Policy {
 })
 
 // regions are elements that may be wider than the page. They scroll by themselves, so that
-// they have to be reached with the keyboard.
+// they have to be reached with the keyboard. A cell without text heads nothing.
 var regions = strings.NewReplacer(
-	"<table>", `<div class="wide-table" tabindex="0"><table>`, "</table>", "</table></div>", "<pre>", `<pre tabindex="0">`)
+	"<table>", `<div class="wide-table" tabindex="0"><table>`, "</table>", "</table></div>", "<pre>", `<pre tabindex="0">`, "<th></th>", "<td></td>")
+
+// noHead is the head of a table without names: Markdown has no tables without a head.
+var noHead = regexp.MustCompile(`<thead>\s*<tr>\s*(<td></td>\s*)+</tr>\s*</thead>\s*`)
 
 // render makes a page of what was read and changed.
 func render(s *source) (string, error) {
@@ -44,5 +48,5 @@ func render(s *source) (string, error) {
 	if err := reader().Renderer().Render(&made, s.text, s.document); err != nil {
 		return "", fmt.Errorf("%s: %w", s.file, err)
 	}
-	return regions.Replace(sieve().SanitizeReader(&made).String()), nil
+	return noHead.ReplaceAllString(regions.Replace(sieve().SanitizeReader(&made).String()), ""), nil
 }

@@ -73,7 +73,7 @@ func (l *Library) buildIndex(s *shelf) {
 	for _, one := range s.pages {
 		sources[one.pageName()] = one
 	}
-	for page := l.pages[""]; page != nil; page = page.Next {
+	for page := l.pages[""].Next; page != nil; page = page.Next { // the index itself says nothing more
 		l.sections = append(l.sections, sources[page.Name].sections(page)...)
 	}
 	l.words.found = make(map[string][]occurrence)
@@ -209,19 +209,26 @@ func snippet(text string, wanted []string) string {
 	if space := strings.IndexByte(text[start:], ' '); start > 0 && space >= 0 && space < snippetBefore/2 {
 		start += space + 1
 	}
-	shown := text[start:]
+	shown := beginning(text[start:])
+	if start > 0 {
+		shown = "… " + shown
+	}
+	return shown
+}
+
+// beginning is the beginning of a text, up to the end of a word if it has spaces.
+func beginning(text string) string {
 	count := 0
-	for at := range shown {
+	for at := range text {
 		if count == snippetLength {
-			shown = shown[:at] + "…"
-			break
+			if space := strings.LastIndexByte(text[:at], ' '); space > at-snippetBefore {
+				at = space
+			}
+			return text[:at] + " …"
 		}
 		count++
 	}
-	if start > 0 {
-		shown = "…" + shown
-	}
-	return shown
+	return text
 }
 
 // marked cuts a text into pieces, with the words that were looked for marked.

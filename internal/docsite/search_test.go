@@ -97,7 +97,7 @@ func TestMarks(t *testing.T) {
 	if got := show(first.Snippet); got != "毎週です。[環境]を[準備]して、油を差します。oil_every: 7d で決めます。" {
 		t.Errorf("shown is %s", got)
 	}
-	long := read(t, task.English, map[string]string{"README.md": "# Docs\n\n" + strings.Repeat("many other words ", 40) + "and a needle " + strings.Repeat("日本語", 200)})
+	long := read(t, task.English, map[string]string{"README.md": "# Docs\n\n## All\n\n- [a](a.md)\n", "a.md": "# A\n\n" + strings.Repeat("many other words ", 40) + "and a needle " + strings.Repeat("日本語", 200)})
 	if got := show(long.Search("needle")[0].Snippet); !strings.HasPrefix(got, "…") || !strings.HasSuffix(got, "…") || !strings.Contains(got, "and a [needle] 日本語") || len([]rune(got)) > snippetLength+10 {
 		t.Errorf("shown is %s", got)
 	}

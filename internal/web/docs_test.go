@@ -57,6 +57,8 @@ func TestDocs(t *testing.T) {
 		for path, page := range shown {
 			for _, found := range linkPattern.FindAllStringSubmatch(page, -1) {
 				to, anchor, _ := strings.Cut(found[1], "#")
+				anchor, err := url.PathUnescape(anchor) // as browsers do
+				must(t, err)
 				if to == "" {
 					to = path
 				}
