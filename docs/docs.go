@@ -8,5 +8,5 @@ import "embed"
 // Files are the pages. Decisions are for those who change the program: they are not among
 // them.
 //
-//go:embed *.md ja/*.md
+//go:embed *.md ja/*.md images/*.webp
 var Files embed.FS
