@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -52,12 +53,33 @@ func takePictures(t *testing.T, folder string) {
 		_, _, err = h.store.Assign(t.Context(), store.NewTask{Key: made.Key, Type: task.Development, Role: "BACKENDCODER", Title: title, Reason: task.ReasonAssigned}, nil)
 		must(t, err)
 	}
+	chat := pictureOfChat(t, h)
 	root := h.window(t, "root")
 	root.Run("choose a size", chromedp.EmulateViewport(1200, 800))
 	root.choose("en", "light")
-	for name, path := range map[string]string{"home": paths["home"], "task": paths["task"], "chat": paths["review"], "search": "/docs/search?q=webhook"} {
+	for name, path := range map[string]string{"home": paths["home"], "task": paths["task"], "chat": chat} {
 		root.Open(path)
 		root.Until(`document.readyState === "complete"`)
+		root.Run("show the beginning of the journal", chromedp.Evaluate(`document.querySelector("#journal")?.scrollTo(0, 0)`, nil))
 		root.Picture(filepath.Join(folder, fmt.Sprint(name, ".webp")))
 	}
+}
+
+// pictureOfChat makes a review, and a question about it. The result is its page.
+func pictureOfChat(t *testing.T, h *house) string {
+	t.Helper()
+	judgement, err := json.Marshal(map[string]any{
+		"overall_review": "The steps are right, but they end too early.",
+		"strengths":      []any{map[string]any{"point": "It names the oil", "paragraph_numbers": []int{1}}},
+		"weaknesses":     []any{map[string]any{"point": "It does not say what to do about the hinges", "paragraph_numbers": []int{2}}},
+	})
+	must(t, err)
+	made, err := h.pages.Reviews.AddReview(t.Context(), "root", store.Review{
+		CustomQuestionText: "How is a gate fixed?", AnswerText: "$$[1] Oil the gate, and open it ten times.\n\n$$[2] Then look at the hinges.\n", Judgement: judgement,
+	})
+	must(t, err)
+	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", made.ID, "en")
+	must(t, err)
+	h.ask(t, "root", thread.ID, "§2 Where does it say what to look at?")
+	return "/reviews/" + made.ID
 }
