@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -98,7 +100,8 @@ func Read(files fs.FS, language task.Language) (*Library, error) {
 	}
 	l := &Library{pages: make(map[string]*Page), images: make(map[string]Image)}
 	var wrong []error
-	for _, s := range shelf.pages {
+	for _, name := range slices.Sorted(maps.Keys(shelf.pages)) {
+		s := shelf.pages[name]
 		page, err := s.page(shelf, l)
 		wrong = append(wrong, err)
 		l.pages[s.pageName()] = page
@@ -136,7 +139,7 @@ func (l *Library) order(s *shelf) error {
 		}
 	}
 	var missing []error
-	for name := range l.pages {
+	for _, name := range slices.Sorted(maps.Keys(l.pages)) {
 		if !listed[name] {
 			missing = append(missing, fmt.Errorf("%s does not list %s", first.file, name+extension))
 		}

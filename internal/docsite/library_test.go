@@ -214,6 +214,7 @@ func TestWrongFiles(t *testing.T) {
 		"page":        {"a.md", "# A\n\n[b](b.md)\n\n## Part", "a.md: b.md leads nowhere"},
 		"heading":     {"a.md", "# A\n\n[b](#other)\n\n## Part", "a.md: #other leads to no heading"},
 		"image":       {"a.md", "# A\n\n![b](images/b.png)\n\n## Part", "a.md: the image images/b.png is not there"},
+		"beside":      {"ja/a.md", "# あ\n\n[い](b.md)\n\n## 部分\n", "ja/a.md: b.md leads nowhere"},
 		"list":        {"b.md", "# B\n", "README.md does not list b.md"},
 		"translation": {"ja/a.md", "# あ\n", "ja/a.md has 1 headings, and a.md has 2"},
 		"level":       {"ja/a.md", "# あ\n\n### 部分\n", "is of level 3, and that of a.md is of level 2"},
@@ -235,7 +236,7 @@ func TestPagesOfFiles(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"README.md":    "# Docs\n\n## All\n\n- [a](a.md)\n- [b](b.md)\n",
-		"a.md":         "# A\n\n## The part\n\n[b](b.md#on-the-server) [here](#the-part) [code](../internal/x.go) [far](https://example.org/x)\n\n<script>alert(1)</script>\n\n[bad](javascript:alert(1))\n\n![picture](images/p.png)\n\n| | a |\n| - | - |\n| b | c |\n\n| | |\n| - | - |\n| d | e |\n\n## The part\n",
+		"a.md":         "# A\n\n## The part\n\n[b](b.md#on-the-server) [here](#the-part) [code](../internal/x.go) [far](https://example.org/x)\n\n<script>alert(1)</script>\n\n[bad](javascript:alert(1))\n\n![picture](images/p.png)\n\n| | a |\n| - | - |\n| b | c |\n\n| | |\n| - | - |\n| d | e |\n\n3. third\n\n## The part\n",
 		"b.md":         "# B\n\n## On the `server`?\n",
 		"ja/a.md":      "# あ\n\n## その部分\n\n[い](../b.md#on-the-server) [ここ](#その部分) [目次](README.md)\n\n## その部分\n",
 		"ja/README.md": "# 文書\n\n## すべて\n\n- [あ](a.md)\n- [b](../b.md)\n",
@@ -245,7 +246,7 @@ func TestPagesOfFiles(t *testing.T) {
 	page, _ := english.Page("a")
 	for _, want := range []string{
 		`<h2 id="the-part"><a href="#the-part">The part</a></h2>`, `<h2 id="the-part-1">`, `<a href="/docs/b#on-the-server">b</a>`, `<a href="#the-part">here</a>`,
-		` code <a href="https://example.org/x"`, `<img src="/docs/images/`, `tabindex="0"><table>`, "<thead>\n<tr>\n<td></td>\n<th>a</th>\n</tr>\n</thead>", "<table>\n<tbody>\n<tr>\n<td>d</td>",
+		` code <a href="https://example.org/x"`, `<img src="/docs/images/`, `tabindex="0"><table>`, "<thead>\n<tr>\n<td></td>\n<th>a</th>\n</tr>\n</thead>", "<table>\n<tbody>\n<tr>\n<td>d</td>", `<ol start="3">`,
 	} {
 		if !strings.Contains(page.HTML, want) {
 			t.Errorf("there is no %s in %s", want, page.HTML)

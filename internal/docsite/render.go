@@ -25,6 +25,7 @@ var sieve = sync.OnceValue(func() *bluemonday.Policy {
 	policy.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "del", "code", "pre", "blockquote",
 		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
 	policy.AllowAttrs("id").OnElements("h1", "h2", "h3", "h4", "h5", "h6")
+	policy.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	policy.AllowAttrs("href").OnElements("a")
 	policy.AllowAttrs("src", "alt").OnElements("img")
 	policy.AllowURLSchemes("http", "https", "mailto")

@@ -206,7 +206,7 @@ func (s *source) resolve(destination string, all *shelf) (target, error) {
 	}
 	found := all.files[file]
 	if found == nil {
-		if outside(file) {
+		if s.outside(file) {
 			return target{}, nil
 		}
 		return target{}, fmt.Errorf("%s: %s leads nowhere", s.file, destination)
@@ -225,9 +225,12 @@ func (s *source) resolve(destination string, all *shelf) (target, error) {
 	return target{address + "#" + there, found}, nil
 }
 
-// outside reports whether a file is none of those that the pages are made of: it is in a
-// folder above or below.
-func outside(file string) bool { return strings.Contains(file, "/") || path.Ext(file) != extension }
+// outside reports whether a file is none of those that pages are made of: these are in the
+// folder of the English pages, or beside the one that names them.
+func (s *source) outside(file string) bool {
+	folder := path.Dir(file)
+	return path.Ext(file) != extension || folder != "." && folder != path.Dir(s.file)
+}
 
 // Image is a picture. Its path changes with its content, so that browsers can keep it for
 // good.

@@ -32,12 +32,12 @@ func (p *Pages) registerDocs(mux *http.ServeMux) {
 		http.Redirect(w, r, docsite.Root, http.StatusMovedPermanently)
 	})
 	mux.HandleFunc("GET "+docsite.Root+"/", func(w http.ResponseWriter, r *http.Request) {
-		p.fail(w, r, p.anyone(r), noDocument(r.URL.Path))
+		p.fail(w, r, p.anyone(r), noDocument())
 	})
 }
 
-func noDocument(path string) error {
-	return task.Errorf(task.NotFound, "there is no page at %s", path).WithHint("look for it in %s", docsite.Root)
+func noDocument() error {
+	return task.Errorf(task.NotFound, "the documentation has no such page").WithHint("look for it in %s", docsite.Root)
 }
 
 // anyone is the visit of somebody who need not be signed in. Who is signed in is shown as
@@ -74,7 +74,7 @@ func (p *Pages) document(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, page.Path(), http.StatusSeeOther)
 		return
 	}
-	p.fail(w, r, v, noDocument(r.URL.Path))
+	p.fail(w, r, v, noDocument())
 }
 
 // documentView is a page of the documentation, and what is around it.
@@ -114,7 +114,7 @@ func (p *Pages) docsImage(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	p.fail(w, r, p.stranger(r), noDocument(r.URL.Path))
+	p.fail(w, r, p.stranger(r), noDocument())
 }
 
 // writeDocument sends a page that a browser may keep, and asks for again only if it has

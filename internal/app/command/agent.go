@@ -63,8 +63,9 @@ that the task needs, does the work in a sandbox, and asks again. On the first SI
 Ctrl-C it hands its tasks back and ends; on the second it ends at once.
 
 A new agent enrols with a one-time token, which toryo agent token create makes where the
-server is, and keeps a token of its own in its data directory. Later starts need no more
-than --server.`,
+server is, and keeps a token of its own in its data directory. That comes last: a start that
+fails because something else is missing leaves the one-time token good. Later starts need
+--server, and the model's section and key as the first one did.`,
 		Args: cli.CommandsOnly,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
