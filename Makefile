@@ -7,7 +7,7 @@ GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-l
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-rest test-all test-quick fresh drill lint fmt generate bench clean
+.PHONY: help build needs test test-rest test-all test-quick fresh drill lint fmt generate pictures bench clean
 
 # What make test needs; no server among it is compiled from source.
 NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
@@ -48,6 +48,11 @@ fmt: ## Format the Go code
 
 generate: ## Write the generated files anew
 	go generate ./...
+
+pictures: ## Take the pictures of the documentation anew, into docs/images
+	@scripts/install-needs chromium
+	@mkdir -p docs/images
+	go test -count=1 -run 'TestPictures$$' ./internal/web -pictures ../../docs/images
 
 bench: ## Measure start, memory, size, idleness, load, stores, sandboxes, turns, the first day, tests
 	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes

@@ -86,7 +86,8 @@
 // may do. Package [github.com/toryo-dev/toryo/internal/review] makes reviews and talks
 // about them. Package [github.com/toryo-dev/toryo/internal/server] offers all of
 // that over HTTP, and package [github.com/toryo-dev/toryo/internal/web] as
-// pages.
+// pages. Package [github.com/toryo-dev/toryo/internal/docsite] makes pages of the
+// files in docs.
 //
 // # Who works
 //

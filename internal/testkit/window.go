@@ -221,6 +221,22 @@ func (w *Window) Shot(name string) {
 	}
 }
 
+// pictureQuality is that of pictures for the documentation, of 100.
+const pictureQuality = 80
+
+// Picture writes what is seen in the window to a file, as WebP: for the documentation.
+func (w *Window) Picture(file string) {
+	w.t.Helper()
+	var picture []byte
+	w.Run("take a picture", chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		picture, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatWebp).WithQuality(pictureQuality).Do(ctx)
+		return err
+	}))
+	if err := os.WriteFile(file, picture, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Accessible checks the page for what keeps people from using it.
 func (w *Window) Accessible(name string) {
 	w.t.Helper()

@@ -42,6 +42,9 @@ var assets = sync.OnceValue(func() map[string]asset {
 	return all
 })
 
+// keepForGood lets browsers keep what is at an address that changes with its content.
+const keepForGood = "public, max-age=31536000, immutable"
+
 func assetPath(name string) string { return assets()[name].path }
 
 func (p *Pages) registerAssets(mux *http.ServeMux) {
@@ -51,7 +54,7 @@ func (p *Pages) registerAssets(mux *http.ServeMux) {
 			p.fail(w, r, p.stranger(r), task.Errorf(task.NotFound, "there is no such file"))
 			return
 		}
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		w.Header().Set("Cache-Control", keepForGood)
 		http.ServeContent(w, r, found.path[strings.LastIndex(found.path, "/"):], time.Time{}, bytes.NewReader(found.content))
 	})
 }

@@ -48,6 +48,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings", "webhooks": "/settings/webhooks",
 		"people": "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
+		"docs": "/docs", "docs-page": "/docs/environments", "docs-forges": "/docs/forges", "docs-search": "/docs/search?q=sandbox", "docs-nothing": "/docs/search?q=zzzz",
 	}
 }
 

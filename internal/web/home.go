@@ -46,6 +46,12 @@ type homeView struct {
 	since                                                    string
 }
 
+// idle reports whether nothing has happened today and nothing is to be done, as on the first
+// day.
+func (h *homeView) idle() bool {
+	return len(h.running)+len(h.waiting)+len(h.paused)+len(h.review)+len(h.doneToday)+len(h.failedToday) == 0
+}
+
 // Wait is tasks that nobody takes, or that are paused, for the same reason.
 type Wait struct {
 	Reason task.Reason

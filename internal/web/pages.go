@@ -91,6 +91,7 @@ func New(options Options) *Pages {
 	}
 	mux := http.NewServeMux()
 	p.registerAssets(mux)
+	p.registerDocs(mux)
 	p.registerSignIn(mux)
 	if options.Provider != nil {
 		p.registerElsewhere(mux)
@@ -156,17 +157,26 @@ func (p *Pages) page(role access.Role, show func(r *http.Request, v visit) (temp
 
 // write sends a page whole or not at all.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, component templ.Component) {
-	var body bytes.Buffer
-	if err := component.Render(withPageSource(r.Context()), &body); err != nil {
-		p.Log.ErrorContext(r.Context(), "a page cannot be made", "path", r.URL.Path, "error", err)
-		http.Error(w, "a fault of Toryo itself; the log has the details", http.StatusInternalServerError)
+	body, made := p.render(w, r, component)
+	if !made {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	if _, err := w.Write(body.Bytes()); err != nil {
+	if _, err := w.Write(body); err != nil {
 		p.Log.DebugContext(r.Context(), "client disconnected", "error", err)
 	}
+}
+
+// render makes a page. If it cannot be made, that is the answer.
+func (p *Pages) render(w http.ResponseWriter, r *http.Request, component templ.Component) (body []byte, made bool) {
+	var page bytes.Buffer
+	if err := component.Render(withPageSource(r.Context()), &page); err != nil {
+		p.Log.ErrorContext(r.Context(), "a page cannot be made", "path", r.URL.Path, "error", err)
+		http.Error(w, "a fault of Toryo itself; the log has the details", http.StatusInternalServerError)
+		return nil, false
+	}
+	return page.Bytes(), true
 }
 
 // fail answers with the page about an error. Faults of ours are logged here and

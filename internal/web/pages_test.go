@@ -146,7 +146,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	for _, path := range []string{"/signin", "/nothing", assetPath(styleAsset)} {
+	for _, path := range []string{"/signin", "/nothing", "/docs", "/docs/search?q=x", assetPath(styleAsset)} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.web.URL+path, nil)
 		must(t, err)
 		answer, err := h.web.Client().Do(request)

@@ -69,12 +69,23 @@ func (v visit) reasonOrCode(reason task.Reason) string {
 // stranger is a visit of someone who is not signed in.
 func (p *Pages) stranger(r *http.Request) visit {
 	v := visit{
-		language: languageOf(r), theme: themeOf(r), path: r.URL.RequestURI(), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, version: p.Version,
+		language: languageOf(r), theme: themeOf(r), path: comeBack(r), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, version: p.Version,
 	}
 	if p.Provider != nil {
 		v.provider = p.Provider.Name()
 	}
 	return v
+}
+
+// maxComeBack is how long an address may be, in bytes, for pages to name it.
+const maxComeBack = 2000
+
+// comeBack is the address that is asked for, to come back to.
+func comeBack(r *http.Request) string {
+	if address := r.URL.RequestURI(); len(address) <= maxComeBack {
+		return address
+	}
+	return "/"
 }
 
 // signedIn lets only those through who are signed in and have the role. Others

@@ -63,8 +63,9 @@ that the task needs, does the work in a sandbox, and asks again. On the first SI
 Ctrl-C it hands its tasks back and ends; on the second it ends at once.
 
 A new agent enrols with a one-time token, which toryo agent token create makes where the
-server is, and keeps a token of its own in its data directory. Later starts need no more
-than --server.`,
+server is, and keeps a token of its own in its data directory. That comes last: a start that
+fails because something else is missing leaves the one-time token good. Later starts need
+--server, and the model's section and key as the first one did.`,
 		Args: cli.CommandsOnly,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
@@ -101,7 +102,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	token, err := o.token(ctx, c, &wire.Client{Server: c.Agent.Server, HTTP: client})
+	token, oneTime, err := o.tokens(c)
 	if err != nil {
 		return err
 	}
@@ -112,11 +113,17 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		settings.PauseFile = filepath.Join(c.ContextsPath(), site.PauseFile)
 	}
 	worker, err := site.NewAgent(ctx, o.Program, c, settings)
-	if unable, is := errors.AsType[*agent.UnableError](err); is && task.CodeOf(err) == task.NotReady {
+	if unable, is := errors.AsType[*agent.UnableError](err); is && token != "" && task.CodeOf(err) == task.NotReady {
 		return errors.Join(err, site.ReportUnable(ctx, settings, unable))
 	}
 	if err != nil {
 		return err
+	}
+	// Only now: what an agent lacks must not cost it the token, which works once.
+	if token == "" {
+		if worker.Client.Token, err = enrol(ctx, c, worker.Client, oneTime); err != nil {
+			return err
+		}
 	}
 	return site.Work(ctx, worker, func(name string) error {
 		_, err := fmt.Fprintf(o.Stdout, "%s asks %s for tasks\n", name, c.Agent.Server)
@@ -124,36 +131,45 @@ func (o agentRun) run(ctx context.Context) (err error) {
 	})
 }
 
-// token is the one that the configuration gives, or the one that the agent got
-// when it enrolled, or the one that it gets by enrolling now.
-func (o agentRun) token(ctx context.Context, c config.Config, client *wire.Client) (string, error) {
+// tokens are the agent's own, which the configuration gives or which it got when it
+// enrolled, or else the one to enrol with.
+func (o agentRun) tokens(c config.Config) (own, oneTime string, err error) {
 	if c.Agent.Token != "" {
-		return c.Agent.Token.Reveal(), nil
+		return c.Agent.Token.Reveal(), "", nil
 	}
-	file := filepath.Join(c.DataDir, site.AgentFolder, tokenFile)
-	text, err := os.ReadFile(file)
-	if err == nil {
-		return strings.TrimSpace(string(text)), nil
+	text, err := os.ReadFile(ownTokenFile(c))
+	if own = strings.TrimSpace(string(text)); err == nil && own != "" {
+		return own, "", nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", task.Wrap(task.DataDir, err, "the agent's token cannot be read")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", task.Wrap(task.DataDir, err, "the agent's token cannot be read")
 	}
-	oneTime, err := o.oneTimeToken()
-	if err != nil {
-		return "", err
-	}
+	oneTime, err = o.oneTimeToken()
+	return "", oneTime, err
+}
+
+// ownTokenFile is where an agent keeps the token that it got when it enrolled.
+func ownTokenFile(c config.Config) string {
+	return filepath.Join(c.DataDir, site.AgentFolder, tokenFile)
+}
+
+// enrol exchanges a one-time token for one of the agent's own, which it keeps.
+func enrol(ctx context.Context, c config.Config, with *wire.Client, oneTime string) (string, error) {
 	name, err := nameOf(c)
 	if err != nil {
 		return "", err
 	}
+	if err := site.TrySecret(ownTokenFile(c)); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, enrolTimeout)
 	defer cancel()
-	client.Token = oneTime
+	client := &wire.Client{Server: with.Server, HTTP: with.HTTP, Token: oneTime}
 	enrolled, err := client.Enrol(ctx, name)
 	if err != nil {
 		return "", fmt.Errorf("enrol: %w", err)
 	}
-	return enrolled.Token, site.WriteSecret(file, enrolled.Token)
+	return enrolled.Token, site.WriteSecret(ownTokenFile(c), enrolled.Token)
 }
 
 // oneTimeToken is the token to enrol with.

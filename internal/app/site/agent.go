@@ -245,10 +245,28 @@ func WriteSecret(file, text string) error {
 	if err == nil {
 		err = os.Rename(draft, file)
 	}
-	if err != nil {
-		return task.Wrap(task.DataDir, err, "the agent's folder cannot be written to")
+	return folderError(err)
+}
+
+// TrySecret reports whether WriteSecret could write such a file, for what cannot be had
+// again: it writes as much into a file beside it, which it removes.
+func TrySecret(file string) error {
+	draft := file + ".new"
+	err := os.WriteFile(draft, make([]byte, secretSize), 0o600)
+	if err == nil {
+		err = os.Remove(draft)
 	}
-	return nil
+	return folderError(err)
+}
+
+// secretSize is at least as long as any secret that is written.
+const secretSize = 4 << 10
+
+func folderError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return task.Wrap(task.DataDir, err, "the agent's folder cannot be written to")
 }
 
 // LockAgent keeps the folder of an agent to this process, and registers it there. It refuses a data

@@ -119,6 +119,54 @@ func TestAgentsEnrolAndAreRevoked(t *testing.T) {
 	}
 }
 
+// An agent that lacks something ends before it enrols: the one-time token is still good when
+// that is mended.
+func TestEnrolmentComesLast(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	here := newPlace(t, "sqlite")
+	server := here.start(t, "serve")
+	oneTime := strings.TrimSpace(here.output(t, "agent", "token", "create"))
+	enrol := []string{"agent", "--server", server.url, "--name", "bench", "--enrol", oneTime}
+
+	lacking := agentPlace(t)
+	lacking.environ = append(lacking.environ, "TORYO_SANDBOX_KIND=docker", "TORYO_SANDBOX_CONTAINER_ENGINE=unix://"+filepath.Join(t.TempDir(), "none.sock"))
+	if said := lacking.refuse(t, task.NotReady, enrol...); !strings.Contains(said, "Docker") {
+		t.Errorf("without a sandbox it says %s", said)
+	}
+	lacking = newPlace(t, "sqlite")
+	lacking.environ = append(lacking.environ, "TORYO_SANDBOX_KIND=bubblewrap")
+	if said := lacking.refuse(t, task.NotReady, enrol...); !strings.Contains(said, "no model") {
+		t.Errorf("without a model it says %s", said)
+	}
+	lacking = agentPlace(t)
+	inTheWay := filepath.Join(lacking.data, "agent", "token.new", "file")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if said := lacking.refuse(t, task.DataDir, enrol...); !strings.Contains(said, "cannot be written") {
+		t.Errorf("without a place for the token it says %s", said)
+	}
+	if list := here.output(t, "agent", "list"); strings.Contains(list, "bench") {
+		t.Errorf("an agent that could not start is known: %s", list)
+	}
+
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	mended := startWorker(t, lacking, enrol[1:]...)
+	if line := <-mended.lines; !strings.HasPrefix(line, "bench asks "+server.url) {
+		t.Fatalf("it says %q, %s", line, mended.stderr)
+	}
+	if err := mended.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := mended.Wait(); err != nil {
+		t.Errorf("on a signal it ends with %v, %s", err, mended.stderr)
+	}
+	server.stop(t)
+}
+
 // certificate makes one for this machine, and says where it and its key are.
 func certificate(t *testing.T) (certificateFile, keyFile string) {
 	t.Helper()
