@@ -32,6 +32,7 @@ var leftOutPaths = []string{"usr/share/man/", "usr/share/info/", "usr/share/loca
 // debianPackage is one that an image has.
 type debianPackage struct {
 	name, version, arch string
+	vendor              string // debian, or what is made from it
 	file                string // its name in the folder of packages, with that of the architecture
 	digest              string
 	path                string
@@ -39,7 +40,7 @@ type debianPackage struct {
 
 // purl names the package in bills of materials.
 func (p debianPackage) purl() string {
-	return "pkg:deb/debian/" + escapePurl(p.name) + "@" + escapePurl(p.version) + "?arch=" + p.arch
+	return "pkg:deb/" + p.vendor + "/" + escapePurl(p.name) + "@" + escapePurl(p.version) + "?arch=" + p.arch
 }
 
 // fetchDebian fetches the packages of images for some architectures to folders below a
@@ -227,6 +228,16 @@ func merged(name string) string {
 		return "usr/" + name
 	}
 	return name
+}
+
+// vendor is the name of the distribution whose files these are.
+func (t tree) vendor() string {
+	for line := range strings.Lines(string(t["usr/lib/os-release"].content)) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), "ID="); found {
+			return strings.Trim(name, `"`)
+		}
+	}
+	return "debian"
 }
 
 // finish makes what the scripts of packages would have made: the links to /usr, a shell, and

@@ -82,7 +82,6 @@ func (r *release) layers(ctx context.Context, arch string) ([]layer, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.debian[arch] = found
 		base := tree{}
 		for _, one := range found {
 			if err := base.addDebian(ctx, one); err != nil {
@@ -92,6 +91,10 @@ func (r *release) layers(ctx context.Context, arch string) ([]layer, error) {
 		if err := base.finish(); err != nil {
 			return nil, err
 		}
+		for i := range found {
+			found[i].vendor = base.vendor()
+		}
+		r.debian[arch] = found
 		layers = append(layers, layer{"Debian packages", slices.Collect(maps.Values(base))})
 	}
 	return append(layers, layer{"toryo " + r.version, r.programEntries(arch)}), nil

@@ -145,7 +145,7 @@ test ! -w /usr/bin && touch /data/file && echo data; cd /data && git init --quie
 	for _, one := range parts.Components {
 		found[one.Name] = one
 	}
-	if git := found["git"]; !strings.HasPrefix(git.PackageURL, "pkg:deb/debian/git@") || len(git.Hashes) != 1 {
+	if git := found["git"]; !strings.HasPrefix(git.PackageURL, "pkg:deb/") || !strings.Contains(git.PackageURL, "/git@") || len(git.Hashes) != 1 {
 		t.Errorf("git is in the bill as %+v", git)
 	}
 	if cobra := found["github.com/spf13/cobra"]; len(cobra.Licenses) != 1 || cobra.Licenses[0].License.ID != "Apache-2.0" {
@@ -228,6 +228,7 @@ func TestOnKubernetesChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	takesConfigurations(t, r, string(manifests))
 	cluster.Kubectl(t, "", "create", "namespace", "chart")
 	t.Cleanup(func() { cluster.Kubectl(t, "", "delete", "namespace", "chart", "chart-sandboxes", "--wait=false") })
 	cluster.Kubectl(t, string(manifests), "apply", "--validate=strict", "--filename", "-")
@@ -241,5 +242,36 @@ func TestOnKubernetesChart(t *testing.T) {
 	}
 	if said := cluster.Kubectl(t, "", "--namespace", "chart", "get", "ingress,networkpolicy,statefulset", "--output", "name"); strings.Count(said, "\n") != 4 {
 		t.Errorf("there are %s", said)
+	}
+}
+
+// takesConfigurations holds the configurations in manifests against the program.
+func takesConfigurations(t *testing.T, r *release, manifests string) {
+	t.Helper()
+	found := 0
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
+		var one struct {
+			Kind string
+			Data map[string]string
+		}
+		if err := yaml.Unmarshal([]byte(document), &one); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if one.Kind != "ConfigMap" {
+			continue
+		}
+		for name, text := range one.Data {
+			found++
+			file := filepath.Join(t.TempDir(), name)
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := output(t.Context(), r.work, nil, r.programs[r.targets[0]].path, "config", "check", file); err != nil {
+				t.Errorf("%v\n%s", err, text)
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("there are %d configurations, want those of server, agent and proxy", found)
 	}
 }
