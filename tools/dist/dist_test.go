@@ -112,11 +112,26 @@ func TestReleaseIsReproducible(t *testing.T) {
 	if err := compare(first, second); err == nil || !strings.Contains(err.Error(), second.files[0].name) {
 		t.Errorf("a file that differs: %v", err)
 	}
-	t.Run("files", func(t *testing.T) { checkFiles(t, first) })
-	t.Run("archives", func(t *testing.T) { checkArchives(t, first) })
-	t.Run("chart", func(t *testing.T) { checkChart(t, first) })
-	t.Run("bills", func(t *testing.T) { checkBills(t, first) })
-	t.Run("provenance", func(t *testing.T) { checkProvenance(t, first) })
+	t.Run("files", func(t *testing.T) {
+		t.Parallel()
+		checkFiles(t, first)
+	})
+	t.Run("archives", func(t *testing.T) {
+		t.Parallel()
+		checkArchives(t, first)
+	})
+	t.Run("chart", func(t *testing.T) {
+		t.Parallel()
+		checkChart(t, first)
+	})
+	t.Run("bills", func(t *testing.T) {
+		t.Parallel()
+		checkBills(t, first)
+	})
+	t.Run("provenance", func(t *testing.T) {
+		t.Parallel()
+		checkProvenance(t, first)
+	})
 }
 
 // checkFiles looks at what is in the folder: all files, with their checksums, and the notes.

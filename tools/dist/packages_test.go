@@ -56,8 +56,9 @@ func TestPackages(t *testing.T) {
 	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
 		"/usr/lib/systemd/system/toryo.service.d/user.conf", "/usr/share/bash-completion/completions/toryo"}
 	t.Run("deb", func(t *testing.T) {
+		t.Parallel()
 		members := arMembers(t, fileOf(t, r, "toryo_0.3.0-rc.1_linux_arm64.deb"))
-		has(t, tarFiles(t, members["data.tar.gz"]), append(want, "/usr/share/zsh/vendor-completions/_toryo"))
+		has(t, tarFiles(t, members["data.tar.gz"]), append(slices.Clone(want), "/usr/share/zsh/vendor-completions/_toryo"))
 		control := tarFiles(t, members["control.tar.gz"])
 		for _, line := range []string{"Package: toryo", "Version: 0.3.0~rc.1", "Architecture: arm64", "Depends: git, ca-certificates, passwd", "Recommends: bubblewrap"} {
 			if !strings.Contains(control["/control"], line+"\n") && !strings.Contains(control["/control"], line+"-1\n") {
@@ -69,7 +70,8 @@ func TestPackages(t *testing.T) {
 		}
 	})
 	t.Run("rpm", func(t *testing.T) {
-		has(t, rpmFiles(t, fileOf(t, r, "toryo_0.3.0-rc.1_linux_arm64.rpm")), append(want, "/usr/share/zsh/site-functions/_toryo"))
+		t.Parallel()
+		has(t, rpmFiles(t, fileOf(t, r, "toryo_0.3.0-rc.1_linux_arm64.rpm")), append(slices.Clone(want), "/usr/share/zsh/site-functions/_toryo"))
 	})
 }
 

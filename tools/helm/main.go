@@ -9,16 +9,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1/util"
 )
 
 func main() {
@@ -51,13 +50,19 @@ func render(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		switch text := strings.TrimSpace(files[name]); {
-		case path.Base(name) == "NOTES.txt":
-			fmt.Fprintln(os.Stderr, text)
-		case path.Ext(name) == ".yaml" && text != "":
-			fmt.Printf("---\n# %s\n%s\n", name, text)
+	for name, text := range files {
+		if path.Base(name) == "NOTES.txt" {
+			fmt.Fprintln(os.Stderr, strings.TrimSpace(text))
+			delete(files, name)
 		}
+	}
+	// As helm install sends them: a namespace before what is in it.
+	_, manifests, err := release.SortManifests(files, nil, release.InstallOrder)
+	if err != nil {
+		return err
+	}
+	for _, one := range manifests {
+		fmt.Printf("---\n# %s\n%s\n", one.Name, strings.TrimSpace(one.Content))
 	}
 	return nil
 }
