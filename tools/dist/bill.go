@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"debug/buildinfo"
 	"encoding/json"
 	"net/url"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -71,18 +69,14 @@ type dependency struct {
 const modulePath = "github.com/toryo-dev/toryo"
 
 // writeBills writes a bill of materials for each program, and for each image one that has
-// its Debian packages too. What is in a program it says itself.
-func (r *release) writeBills(ctx context.Context) error {
-	licences, err := r.findLicences(ctx)
-	if err != nil {
-		return err
-	}
+// its Debian packages too.
+func (r *release) writeBills(context.Context) error {
 	for _, t := range r.targets {
-		info, err := buildinfo.ReadFile(r.programs[t].path)
+		found, err := r.programs[t].modules()
 		if err != nil {
 			return err
 		}
-		modules := modulesOf(info, licences)
+		modules := r.modulesOf(found)
 		digest := digestOf(r.programs[t].content)
 		if err := r.addBill(t.String(), "application", digest, modules); err != nil {
 			return err
@@ -134,28 +128,16 @@ func licence(id string) []licensed {
 
 // modulesOf are the Go modules in a program, and the standard library. A checksum of a
 // module is of its files one by one, not of an archive, so that it is no hash here.
-func modulesOf(info *buildinfo.BuildInfo, licences map[string]string) []component {
-	version := strings.TrimPrefix(info.GoVersion, "go")
+func (r *release) modulesOf(found []*debug.Module) []component {
+	version := strings.TrimPrefix(r.golang, "go")
 	standard := component{Type: "library", Ref: "pkg:golang/std@" + version, Name: "std", Version: version, PackageURL: "pkg:golang/std@" + version, Licenses: licence("BSD-3-Clause")}
 	parts := []component{standard}
-	for _, module := range inUse(info) {
+	for _, module := range found {
 		purl := modulePurl(module)
 		parts = append(parts, component{Type: "library", Ref: purl, Name: module.Path, Version: module.Version, PackageURL: purl,
-			Licenses: licence(licences[module.Path]), Properties: []property{{"go:sum", module.Sum}}})
+			Licenses: licence(r.terms[module.Path].id), Properties: []property{{"go:sum", module.Sum}}})
 	}
 	return parts
-}
-
-// inUse are the modules of a program, with what replaces them.
-func inUse(info *buildinfo.BuildInfo) []*debug.Module {
-	var modules []*debug.Module
-	for _, module := range info.Deps {
-		if module.Replace != nil {
-			module = module.Replace
-		}
-		modules = append(modules, module)
-	}
-	return modules
 }
 
 func modulePurl(module *debug.Module) string {
@@ -178,26 +160,4 @@ func packagesOf(packages []debianPackage) []component {
 		parts = append(parts, component{Type: "library", Ref: one.purl(), Name: one.name, Version: one.version, PackageURL: one.purl(), Hashes: []hash{{"SHA-256", one.digest}}})
 	}
 	return parts
-}
-
-// findLicences tells the licence of each module by the text in its folder, where that is one
-// of the usual ones. Where it is not, the bill does not name one.
-func (r *release) findLicences(ctx context.Context) (map[string]string, error) {
-	said, err := output(ctx, r.source, r.environ(), "go", "list", "-m", "-f", "{{with .Replace}}{{.Path}}\t{{.Dir}}{{else}}{{.Path}}\t{{.Dir}}{{end}}", "all")
-	if err != nil {
-		return nil, err
-	}
-	licences := map[string]string{}
-	for line := range strings.Lines(string(said)) {
-		module, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if dir == "" {
-			continue // no program needs it
-		}
-		files, err := filepath.Glob(filepath.Join(escapeGlob(dir), "[Ll][Ii][Cc][Ee][Nn][SsCc][Ee]*"))
-		if err != nil {
-			return nil, err
-		}
-		licences[module] = licenceOfFiles(files)
-	}
-	return licences, nil
 }

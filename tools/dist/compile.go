@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +50,7 @@ type program struct {
 	name    string // toryo, or toryo.exe
 	content []byte
 	path    string
-	guest   []byte // the program for Linux that runs in containers, elsewhere than on Linux
+	guest   *program // the one for Linux that runs in containers, elsewhere than on Linux
 }
 
 const (
@@ -69,7 +72,7 @@ func (r *release) compileAll(ctx context.Context) error {
 	}
 	r.golang = strings.TrimSpace(string(said))
 	r.programs = map[target]program{}
-	guests := map[string][]byte{}
+	guests := map[string]*program{}
 	for _, t := range r.targets {
 		fmt.Fprintf(r.log, "compiling for %s/%s\n", t.os, t.arch)
 		made := program{name: "toryo"}
@@ -81,9 +84,11 @@ func (r *release) compileAll(ctx context.Context) error {
 		}
 		if t.os != "linux" {
 			if guests[t.arch] == nil {
-				if _, guests[t.arch], err = r.compile(ctx, target{"linux", t.arch}, guestPackage, guestName); err != nil {
+				guest := program{name: guestName}
+				if guest.path, guest.content, err = r.compile(ctx, target{"linux", t.arch}, guestPackage, guestName); err != nil {
 					return err
 				}
+				guests[t.arch] = &guest
 			}
 			made.guest = guests[t.arch]
 		}
@@ -104,6 +109,29 @@ func (r *release) compile(ctx context.Context, t target, from, name string) (pat
 	return path, content, err
 }
 
+// modules are the Go modules in a program and its guest, with what replaces them, by path. They
+// say so themselves.
+func (p program) modules() ([]*debug.Module, error) {
+	files := []string{p.path}
+	if p.guest != nil {
+		files = append(files, p.guest.path)
+	}
+	found := map[string]*debug.Module{}
+	for _, file := range files {
+		info, err := buildinfo.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, module := range info.Deps {
+			if module.Replace != nil {
+				module = module.Replace
+			}
+			found[module.Path] = module
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b *debug.Module) int { return strings.Compare(a.Path, b.Path) }), nil
+}
+
 func (r *release) linkerFlags() string {
 	return fmt.Sprintf("-s -w -buildid= -X %[1]sversion=%[2]s -X %[1]scommit=%[3]s -X %[1]sdate=%[4]s", variables, r.version, r.commit, r.made.Format(time.RFC3339))
 }
@@ -117,10 +145,9 @@ func (r *release) environ(more ...string) []string {
 }
 
 // shells are those for which the program writes completions, and the names of the files.
-var shells = []struct{ name, file string }{{"bash", "toryo.bash"}, {"zsh", "_toryo"}, {"fish", "toryo.fish"}}
+var shells = []struct{ name, file string }{{"bash", "toryo.bash"}, {"zsh", "_toryo"}, {"fish", "toryo.fish"}, {"powershell", "toryo.ps1"}}
 
-// collectDocuments gathers what archives and packages have besides the program. Completions
-// are the program's own, which therefore has to run here.
+// collectDocuments gathers what archives and packages have besides the program.
 func (r *release) collectDocuments(ctx context.Context) error {
 	for _, name := range []string{"LICENSE", "README.md", "README.ja.md"} {
 		content, err := r.read(name)
@@ -129,6 +156,16 @@ func (r *release) collectDocuments(ctx context.Context) error {
 		}
 		r.documents = append(r.documents, entry{name: name, content: content})
 	}
+	text, err := r.thirdParty(ctx)
+	if err != nil {
+		return err
+	}
+	r.documents = append(r.documents, entry{name: thirdPartyFile, content: []byte(text)})
+	return r.collectCompletions(ctx)
+}
+
+// collectCompletions lets the program write them, which therefore has to run here.
+func (r *release) collectCompletions(ctx context.Context) error {
 	here := target{runtime.GOOS, runtime.GOARCH}
 	runs, found := r.programs[here]
 	if !found {

@@ -175,7 +175,7 @@ func checkArchives(t *testing.T, r *release) {
 			t.Errorf("%s is of %s", one.Name, one.Modified)
 		}
 	}
-	if want := []string{"LICENSE", "README.ja.md", "README.md", "completions/_toryo", "completions/toryo.bash", "completions/toryo.fish", "toryo-guest", "toryo.exe"}; !slices.Equal(names, want) {
+	if want := []string{"LICENSE", "README.ja.md", "README.md", thirdPartyFile, "completions/_toryo", "completions/toryo.bash", "completions/toryo.fish", "completions/toryo.ps1", "toryo-guest", "toryo.exe"}; !slices.Equal(names, want) {
 		t.Errorf("the archive for Windows has %v, want %v", names, want)
 	}
 	if here.os != "linux" {

@@ -107,8 +107,10 @@ func (r *release) programEntries(arch string) []entry {
 	return []entry{
 		{name: "usr/local/bin/toryo", mode: 0o755, content: r.programs[target{"linux", arch}].content},
 		{name: "usr/share/doc/toryo/copyright", content: r.document("LICENSE")},
+		{name: "usr/share/doc/toryo/" + thirdPartyFile, content: r.document(thirdPartyFile)},
 		{name: "etc/passwd", content: []byte(user)},
 		{name: "etc/group", content: []byte(group)},
+		{name: "etc/nsswitch.conf", content: []byte("passwd: files\ngroup: files\nhosts: files dns\n")},
 		{name: "tmp", mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		{name: "data", mode: fs.ModeDir | 0o700, owner: imageUser},
 	}

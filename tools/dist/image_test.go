@@ -216,22 +216,11 @@ func TestOnKubernetesChart(t *testing.T) {
 	r, file := image(t)
 	cluster.LoadImage(t, file)
 
-	values := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(values, fmt.Appendf(nil, chartValues, r.version), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tool, err := output(t.Context(), r.root, nil, filepath.Join(r.root, "scripts", "tool"), "github.com/toryo-dev/toryo/tools/helm", "helm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifests, err := output(t.Context(), r.root, nil, strings.TrimSpace(string(tool)), "toryo", "chart", chartFolder, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	takesConfigurations(t, r, string(manifests))
+	manifests := render(t, r, "toryo", fmt.Sprintf(chartValues, r.version))
+	takesConfigurations(t, r, manifests, 3) // of server, agent and proxy
 	cluster.Kubectl(t, "", "create", "namespace", "chart")
 	t.Cleanup(func() { cluster.Kubectl(t, "", "delete", "namespace", "chart", "chart-sandboxes", "--wait=false") })
-	cluster.Kubectl(t, string(manifests), "apply", "--validate=strict", "--filename", "-")
+	cluster.Kubectl(t, manifests, "apply", "--validate=strict", "--filename", "-")
 	cluster.Kubectl(t, "", "--namespace", "chart", "rollout", "status", "statefulset/toryo", "--timeout=180s")
 	cluster.Kubectl(t, "", "--namespace", "chart-sandboxes", "rollout", "status", "deployment/toryo-egress", "--timeout=180s")
 	if said := cluster.Kubectl(t, "", "--namespace", "chart", "exec", "toryo-0", "--", "toryo", "version", "--json"); !strings.Contains(said, r.version) {
@@ -243,10 +232,32 @@ func TestOnKubernetesChart(t *testing.T) {
 	if said := cluster.Kubectl(t, "", "--namespace", "chart", "get", "ingress,networkpolicy,statefulset", "--output", "name"); strings.Count(said, "\n") != 4 {
 		t.Errorf("there are %s", said)
 	}
+	// What the chart has by itself, but for one value.
+	usual := render(t, r, "other", "sandboxes: {kind: bubblewrap}")
+	takesConfigurations(t, r, usual, 2)
+	cluster.Kubectl(t, usual, "apply", "--dry-run=server", "--validate=strict", "--filename", "-")
+}
+
+// render is the manifests of the chart with some values, for the namespace chart.
+func render(t *testing.T, r *release, name, values string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tool, err := output(t.Context(), r.root, nil, filepath.Join(r.root, "scripts", "tool"), "github.com/toryo-dev/toryo/tools/helm", "helm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := output(t.Context(), r.root, nil, strings.TrimSpace(string(tool)), name, "chart", chartFolder, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(manifests)
 }
 
 // takesConfigurations holds the configurations in manifests against the program.
-func takesConfigurations(t *testing.T, r *release, manifests string) {
+func takesConfigurations(t *testing.T, r *release, manifests string, want int) {
 	t.Helper()
 	found := 0
 	for document := range strings.SplitSeq(manifests, "\n---\n") {
@@ -271,7 +282,7 @@ func takesConfigurations(t *testing.T, r *release, manifests string) {
 			}
 		}
 	}
-	if found != 3 {
-		t.Errorf("there are %d configurations, want those of server, agent and proxy", found)
+	if found != want {
+		t.Errorf("there are %d configurations, want %d", found, want)
 	}
 }

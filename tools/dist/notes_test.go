@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestSections(t *testing.T) {
 	t.Parallel()
@@ -28,9 +34,33 @@ func TestLicences(t *testing.T) {
 		"Redistribution and use in source and binary forms, with or without":                                          "BSD-2-Clause",
 		"Permission is hereby granted, free of charge, … The above copyright notice and this permission notice shall": "MIT",
 		"All rights reserved": "",
+		"Apache License, Version 2.0. Permission is hereby granted, free of charge, … The above copyright notice and this permission notice shall": "",
 	} {
 		if got := licenceOf(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Every module is in the text with its terms, and terms that several share are there once.
+func TestThirdPartyText(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"LICENSE.md": "All rights reserved\r\n", "NOTICE": "of somebody\n", "license.go": "package license\n", "README": "read\n"} {
+		if err := writeFile(filepath.Join(dir, name), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, err := readTerms(dir)
+	if want := []string{"All rights reserved", "of somebody"}; err != nil || !slices.Equal(own.texts, want) || own.id != "" {
+		t.Fatalf("the terms are %+v, %v; want %q", own, err, want)
+	}
+	shared := terms{texts: []string{"MIT"}}
+	got := thirdPartyText([]*debug.Module{{Path: "c", Version: "v3"}, {Path: "b", Version: "v2"}, {Path: "a", Version: "v1"}, {Path: "b", Version: "v2"}, {Path: "d", Version: "v4"}},
+		map[string]terms{"a": own, "b": shared, "c": shared})
+	for _, want := range []string{"\na v1\n\nAll rights reserved\n\nof somebody\n", "\nb v2\nc v3\n\nMIT\n", "\nd v4\n\nIt has no file", "The standard library of Go\n\nCopyright 2009 The Go Authors"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("there is no %q in\n%s", want, got)
 		}
 	}
 }

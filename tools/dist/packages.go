@@ -51,7 +51,7 @@ func (r *release) writePackages(ctx context.Context) error {
 	if !r.packages || len(architectures(r.targets)) == 0 {
 		return nil
 	}
-	said, err := output(ctx, r.root, nil, filepath.Join(r.root, "scripts", "tool"), "github.com/goreleaser/nfpm/v2/cmd/nfpm", "packages")
+	said, err := output(ctx, r.source, nil, filepath.Join(r.source, "scripts", "tool"), "github.com/goreleaser/nfpm/v2/cmd/nfpm", "packages")
 	if err != nil {
 		return err
 	}
@@ -131,6 +131,7 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 		{to: "/usr/share/zsh/vendor-completions/_toryo", mode: 0o644, content: r.document("completions/_toryo"), packager: "deb"},
 		{to: "/usr/share/zsh/site-functions/_toryo", mode: 0o644, content: r.document("completions/_toryo"), packager: "rpm"},
 		{to: "/usr/share/doc/toryo/copyright", mode: 0o644, content: r.document("LICENSE")},
+		{to: "/usr/share/doc/toryo/" + thirdPartyFile, mode: 0o644, content: r.document(thirdPartyFile)},
 		{to: "/usr/share/doc/toryo/README.md", mode: 0o644, content: r.document("README.md")},
 	}
 	for _, one := range []struct{ from, to, kind string }{

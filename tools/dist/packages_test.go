@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -47,11 +48,19 @@ func TestPackages(t *testing.T) {
 	t.Parallel()
 	r := byHandRelease(t, target{"linux", "arm64"})
 	r.programs[r.targets[0]] = program{name: "toryo", content: []byte("the program")}
-	for _, name := range []string{"LICENSE", "README.md", "completions/toryo.bash", "completions/_toryo", "completions/toryo.fish"} {
+	for _, name := range []string{"LICENSE", thirdPartyFile, "README.md", "completions/toryo.bash", "completions/_toryo", "completions/toryo.fish"} {
 		r.documents = append(r.documents, entry{name: name, content: []byte("words\n")})
 	}
 	if err := r.writePackages(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	first := r.digests()
+	r.files = nil
+	if err := r.writePackages(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if second := r.digests(); len(first) != 2 || !maps.Equal(first, second) {
+		t.Errorf("the packages are %v, and made again %v", first, second)
 	}
 	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
 		"/usr/lib/systemd/system/toryo.service.d/user.conf", "/usr/share/bash-completion/completions/toryo"}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"debug/buildinfo"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -79,11 +78,11 @@ func (r *release) materials() ([]resource, error) {
 	all := []resource{{URI: "git+" + sourceAddress + "@" + r.commit, Digest: map[string]string{"gitCommit": r.commit}}}
 	modules := map[string]*debug.Module{}
 	for _, made := range r.programs {
-		info, err := buildinfo.ReadFile(made.path)
+		found, err := made.modules()
 		if err != nil {
 			return nil, err
 		}
-		for _, module := range inUse(info) {
+		for _, module := range found {
 			modules[modulePurl(module)] = module
 		}
 	}

@@ -28,7 +28,8 @@ type release struct {
 	making string // in it: the folder that becomes the release
 
 	programs  map[target]program
-	documents []entry // what archives and packages have besides the program
+	terms     map[string]terms // of Go modules, by path
+	documents []entry          // what archives and packages have besides the program
 	debian    map[string][]debianPackage
 
 	files []file
@@ -82,13 +83,23 @@ func (r *release) place() error {
 			return fmt.Errorf("%s holds something else than a release: remove it, or choose another folder with -o", r.out)
 		}
 	}
-	if err := os.RemoveAll(r.out); err != nil {
+	beside := filepath.Dir(r.out)
+	if err := os.MkdirAll(beside, 0o755); err != nil { //nolint:gosec // a release is for everybody
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(r.out), 0o755); err != nil { //nolint:gosec // a release is for everybody
+	// The temporary folder may be on another disk, from which nothing can be moved at once.
+	whole, err := os.MkdirTemp(beside, ".release-")
+	if err != nil {
 		return err
 	}
-	return os.CopyFS(r.out, os.DirFS(r.making)) // the temporary folder may be on another disk
+	err = errors.Join(os.Chmod(whole, 0o755), os.CopyFS(whole, os.DirFS(r.making))) //nolint:gosec // as above
+	if err == nil {
+		err = errors.Join(os.RemoveAll(r.out), os.Rename(whole, r.out))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(whole))
+	}
+	return nil
 }
 
 // identify finds out what is built: the commit, its time and the version.
@@ -98,11 +109,11 @@ func (r *release) identify(ctx context.Context) error {
 		return err
 	}
 	r.commit = commit
-	seconds, err := r.git(ctx, "show", "--no-patch", "--format=%cI", commit)
+	when, err := r.git(ctx, "show", "--no-patch", "--format=%cI", commit)
 	if err != nil {
 		return err
 	}
-	made, err := time.Parse(time.RFC3339, seconds)
+	made, err := time.Parse(time.RFC3339, when)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ func Version(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long: `Print the version, and with --json also the commit and its date, where a release was built,
-and the number of the database's schema.`,
+		Long: `Print the version. With --json also the number of the database's schema, and for a release
+the commit that it was built from, with its date.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			build, err := site.ThisBuild()
