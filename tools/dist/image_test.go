@@ -218,6 +218,9 @@ func TestOnKubernetesChart(t *testing.T) {
 
 	manifests := render(t, r, "toryo", fmt.Sprintf(chartValues, r.version))
 	takesConfigurations(t, r, manifests, 3) // of server, agent and proxy
+	if !strings.Contains(manifests, "public_url: https://toryo.example.com\n") {
+		t.Error("the server does not know the address of the ingress")
+	}
 	cluster.Kubectl(t, "", "create", "namespace", "chart")
 	t.Cleanup(func() { cluster.Kubectl(t, "", "delete", "namespace", "chart", "chart-sandboxes", "--wait=false") })
 	cluster.Kubectl(t, manifests, "apply", "--validate=strict", "--filename", "-")

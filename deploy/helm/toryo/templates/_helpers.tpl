@@ -41,7 +41,11 @@ imagePullSecrets:
 {{- if eq .Values.server.database.driver "postgres" }}
 {{- $database = set $database "url_file" (printf "/secrets/database/%s" .Values.server.database.key) }}
 {{- end }}
-{{- $chart := dict "data_dir" "/data" "server" (dict "addr" "0.0.0.0:8750") "database" $database "log" (dict "format" "json") }}
+{{- $server := dict "addr" "0.0.0.0:8750" }}
+{{- if .Values.ingress.enabled }}
+{{- $server = set $server "public_url" (printf "%s://%s" (ternary "https" "http" (ne .Values.ingress.tlsSecret "")) .Values.ingress.host) }}
+{{- end }}
+{{- $chart := dict "data_dir" "/data" "server" $server "database" $database "log" (dict "format" "json") }}
 {{- mergeOverwrite $chart (deepCopy .Values.server.config) | toYaml }}
 {{- end }}
 
