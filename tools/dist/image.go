@@ -25,7 +25,7 @@ const imageUser = 65532
 const imageName = "localhost/toryo:"
 
 // writeImages writes an image for each architecture of Linux, as an archive of an OCI layout
-// that docker load, podman load, ctr image import and skopeo take.
+// that docker load and ctr images import take.
 func (r *release) writeImages(ctx context.Context) error {
 	if r.image == noImage {
 		return nil
