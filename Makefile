@@ -3,14 +3,17 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X github.com/toryo-dev/toryo/internal/app/site.version=$(VERSION)
 GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# Flags for make dist, such as -image none; go run ./tools/dist -help lists them.
+DIST ?=
+
 # What to test and lint: make test PACKAGES=./internal/store/...
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-rest test-all test-quick fresh drill lint fmt generate pictures bench clean
+.PHONY: help build needs test test-rest test-all test-quick fresh drill lint fmt generate pictures dist dist-check bench clean
 
 # What make test needs; no server among it is compiled from source.
-NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
+NEEDS := gcc git python postgresql bubblewrap docker image contracts signing aimock chromium axe
 
 help: ## Print this list
 	@awk -F ' *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +48,12 @@ lint: ## Check the Go code and the scripts
 
 fmt: ## Format the Go code
 	@$$($(GOLANGCI_LINT)) fmt
+
+dist: ## Build a release from the last commit into dist/VERSION
+	@go run -trimpath ./tools/dist $(DIST)
+
+dist-check: ## Build a release twice, apart from each other, and compare every byte
+	@go run -trimpath ./tools/dist $(DIST) check
 
 generate: ## Write the generated files anew
 	go generate ./...

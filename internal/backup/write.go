@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/gofrs/flock"
 
@@ -210,8 +211,12 @@ func (b *Making) addFile(entry Entry, add func(string, int64, io.Reader) error) 
 // Close removes what was written on the way.
 func (b *Making) Close() error { return errors.Join(os.RemoveAll(b.dir), b.lock.Close()) }
 
-// SyncFolder makes what was made in a folder, or moved there, durable.
+// SyncFolder makes what was made in a folder, or moved there, durable. Windows keeps its own
+// journal of that, and refuses to sync a folder.
 func SyncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	folder, err := os.Open(dir)
 	if err != nil {
 		return err

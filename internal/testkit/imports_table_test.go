@@ -35,6 +35,7 @@ var importTable = map[string]row{
 	".":           {standardOnly: true},
 	"cmd/toryo":   {imports: []string{"app"}, program: true},
 	"tools/bench": {any: true, imports: []string{"phase/turntest"}, program: true},
+	"tools/dist":  {program: true},
 	"app":         {any: true},
 	"docs":        {standardOnly: true},
 
@@ -161,6 +162,7 @@ var confined = map[string][]string{
 	"github.com/moby/moby":                       {"sandbox/docker"},
 	"github.com/containerd/errdefs":              {"sandbox/docker"},
 	"github.com/landlock-lsm/go-landlock":        {"sandbox/landlock"},
+	"github.com/opencontainers/image-spec":       {"tools/dist"},
 	"github.com/hashicorp/yamux":                 {"sandbox/guest"},
 	"github.com/coder/websocket":                 {"sandbox/kubernetes"},
 	"github.com/secure-systems-lab":              {"receipt"},

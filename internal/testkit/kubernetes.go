@@ -173,13 +173,19 @@ func (c *KubernetesCluster) AccountKubeconfig(t testing.TB, namespace, account s
 func (c *KubernetesCluster) Load(t testing.TB, name, folder string, command ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "image.tar")
-	for _, step := range [][]string{
-		append([]string{c.Program, "image", name, folder, file}, command...),
-		{"ctr", "--address", filepath.Join(c.Dir, "containerd.sock"), "--namespace", "k8s.io", "images", "import", file},
-	} {
-		if output, err := exec.Command(step[0], step[1:]...).CombinedOutput(); err != nil { //nolint:noctx // ends by itself
-			t.Fatalf("%v: %v\n%s", step, err, output)
-		}
+	step := append([]string{"image", name, folder, file}, command...)
+	if output, err := exec.Command(c.Program, step...).CombinedOutput(); err != nil { //nolint:noctx // ends by itself
+		t.Fatalf("%v: %v\n%s", step, err, output)
+	}
+	c.LoadImage(t, file)
+}
+
+// LoadImage makes an image in an archive known to the cluster.
+func (c *KubernetesCluster) LoadImage(t testing.TB, archive string) {
+	t.Helper()
+	output, err := exec.Command("ctr", "--address", filepath.Join(c.Dir, "containerd.sock"), "--namespace", "k8s.io", "images", "import", archive).CombinedOutput() //nolint:noctx // ends by itself
+	if err != nil {
+		t.Fatalf("import %s: %v\n%s", archive, err, output)
 	}
 }
 

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
-// syncFolder makes what was made, renamed or removed in a folder durable.
+// syncFolder makes what was made, renamed or removed in a folder durable. Windows keeps its
+// own journal of that, and refuses to sync a folder.
 func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	opened, err := os.Open(dir)
 	if err != nil {
 		return err

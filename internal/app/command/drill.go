@@ -81,6 +81,9 @@ An hour with everything:
 
 // check refuses numbers with which there is nothing to do, and fills in what was not said.
 func (o *drillRun) check() (err error) {
+	if err := drill.Supported(); err != nil {
+		return err
+	}
 	if o.minutes <= 0 || o.work.Tasks < 1 || o.work.Agents < 1 || o.work.Parallel < 1 || o.work.Servers < 1 || o.work.Every <= 0 {
 		return task.Errorf(task.Usage, "--minutes, --tasks, --agents, --parallel, --servers and --every must be more than 0")
 	}

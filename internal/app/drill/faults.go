@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -107,8 +106,8 @@ func (s *site) breakProcess(ctx context.Context, p *process, f fault) error {
 	case agentEnded, serverEnded:
 		return p.restart(ctx, os.Interrupt)
 	default:
-		_ = p.command.Process.Signal(syscall.SIGSTOP)
-		defer func() { _ = p.command.Process.Signal(syscall.SIGCONT) }()
+		freeze(p.command.Process)
+		defer thaw(p.command.Process)
 		return lifecycle.Sleep(ctx, f.lasts)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -43,7 +42,7 @@ func removeAbandoned(folder string) error {
 	for _, entry := range found {
 		number, _, _ := strings.Cut(entry.Name(), "-")
 		process, err := strconv.Atoi(number)
-		if err != nil || process <= 0 || !errors.Is(syscall.Kill(process, 0), syscall.ESRCH) {
+		if err != nil || process <= 0 || !isGone(process) {
 			continue
 		}
 		failures = append(failures, workdir.Remove(filepath.Join(folder, entry.Name())))

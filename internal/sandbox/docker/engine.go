@@ -2,9 +2,7 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -24,7 +23,7 @@ import (
 type Config struct {
 	Host    string          // the engine's address; the usual one when empty
 	Dir     string          // for what snapshots keep of workspaces
-	Guest   string          // the program that serves as the guest; this one when empty
+	Guest   string          // the program that serves as the guest; [guest.Program] when empty
 	NewGate sandbox.NewGate // the way out
 	Log     *slog.Logger
 	Now     func() time.Time // tells how old volumes are; the clock when nil
@@ -62,8 +61,8 @@ func New(config Config) (*Engine, error) {
 		return nil, err
 	}
 	if config.Guest == "" {
-		if config.Guest, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
+		if config.Guest, err = guest.Program(); err != nil {
+			return nil, err
 		}
 	}
 	if config.Now == nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -129,17 +128,13 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 	}
 	memory := spec.Limits.Memory + sandbox.SpareMemory
 	threads := int64(2*spec.Limits.Processes + spareThreads)
-	group := user
-	if local.NewOwner() == 0 {
-		group = os.Getgid()
-	}
 	// A request that is cut off makes a container of which nobody knows the name. When
 	// the context has ended meanwhile, what comes next removes it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
 	defer cancel()
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
-			Image: image.ID, User: fmt.Sprintf("%d:%d", user, group), Entrypoint: []string{guestFolder + "/" + guestFile}, Cmd: arguments,
+			Image: image.ID, User: fmt.Sprintf("%d:%d", user, local.Group()), Entrypoint: []string{guestFolder + "/" + guestFile}, Cmd: arguments,
 			OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true, Hostname: "toryo",
 			WorkingDir: "/", NetworkDisabled: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 			Labels: map[string]string{labelOwner: spec.Owner, labelTask: spec.Task, labelGeneration: strconv.FormatInt(spec.Generation, 10)},

@@ -2,12 +2,11 @@ package kubernetes
 
 import (
 	"log/slog"
-	"os"
-	"path/filepath"
 	"regexp"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -17,7 +16,7 @@ type Config struct {
 	Context    string // of the file; empty for its current one
 	Namespace  string // in which the pods are made
 	GuestImage string // image with this program; empty has it sent into each pod
-	Guest      string // the program that is sent; this one when empty
+	Guest      string // the program that is sent; [guest.Program] when empty
 	PullPolicy string // of images: IfNotPresent, Always or Never
 
 	RuntimeClass string
@@ -85,12 +84,10 @@ func (c Config) complete() (Config, error) {
 	if !nameForm.MatchString(c.Namespace) {
 		return c, task.Errorf(task.BadConfig, "%q is no name of a namespace", c.Namespace)
 	}
-	if c.Guest == "" {
-		program, err := os.Executable()
-		if err != nil {
-			return c, task.Wrap(task.Internal, err, "this program cannot be found")
-		}
-		c.Guest = filepath.Clean(program)
+	if c.Guest == "" && c.GuestImage == "" {
+		var err error
+		c.Guest, err = guest.Program()
+		return c, err
 	}
 	return c, nil
 }

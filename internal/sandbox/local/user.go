@@ -10,13 +10,31 @@ import (
 // runs as the superuser, what runs in a sandbox is this user.
 const strangerID = 61000
 
+// noNumber is what a system without numbers of users and groups says.
+const noNumber = -1
+
 // User is the user on the host that a sandbox's processes are, and whether files
-// have to be given to it because it is not the one that runs this program.
+// have to be given to it because it is not the one that runs this program. On Windows
+// users have no numbers, and an engine there lets every user of a container write to the
+// folders that it shares.
 func User() (id int, given bool) {
-	if id := os.Getuid(); id != 0 {
+	switch id := os.Getuid(); id {
+	case noNumber:
+		return strangerID, false
+	case 0:
+		return strangerID, true
+	default:
 		return id, false
 	}
-	return strangerID, true
+}
+
+// Group is the group of a sandbox's processes on the host.
+func Group() int {
+	user, given := User()
+	if group := os.Getgid(); !given && group != noNumber {
+		return group
+	}
+	return user
 }
 
 // NewOwner is who has to own files that are made for a sandbox, or 0 when whoever

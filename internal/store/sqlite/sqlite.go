@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -141,9 +142,9 @@ func Copy(ctx context.Context, path, to string) (err error) {
 	return syncFile(to)
 }
 
-// syncFile makes the file durable.
+// syncFile makes the file durable. Windows wants it to be open to write for that.
 func syncFile(path string) error {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return unusable(path, err)
 	}
@@ -220,10 +221,18 @@ func connect(path string, connections int, begin string, pragmas ...string) (*sq
 
 func busyPragma() string { return fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()) }
 
+// address is that of a file for SQLite. A path with a drive, such as C:/data, would be taken for
+// the name of a host without a slash before it.
+func address(path string, settings url.Values) string {
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String()
+}
+
 func open(path string, connections int, settings url.Values) (*sql.DB, error) {
 	settings.Set("_error_rc", "1") // messages that are about this error, not an earlier one
-	address := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: settings.Encode()}
-	db, err := sql.Open("sqlite", address.String())
+	db, err := sql.Open("sqlite", address(filepath.ToSlash(path), settings))
 	if err != nil {
 		return nil, err
 	}
