@@ -34,6 +34,10 @@ type (
 	}
 	taskOutput struct{ Body wire.Task }
 
+	findInput struct {
+		Name string `query:"name" required:"true" minLength:"1" maxLength:"2000" doc:"The item (gitea:owner/name#3, owner/name#3, #3, owner/name!4), the beginning of the ID, or the address of the page or the item"`
+	}
+
 	eventsInput struct {
 		ID    string `path:"id"`
 		After int64  `query:"after" doc:"Only entries after this position" minimum:"0"`
@@ -50,6 +54,11 @@ func (s *Server) registerTasks() {
 		OperationID: "get-task", Method: http.MethodGet, Path: "/v1/tasks/{id}", Summary: "One task",
 		Errors: []int{http.StatusNotFound},
 	}, s.getTask)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "find-task", Method: http.MethodGet, Path: "/v1/tasks/find", Summary: "The task that somebody names",
+		Description: "Of the tasks of one item it is the one that was assigned last. A name that can mean several is refused, with a list of them.",
+		Errors:      []int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity},
+	}, s.findTask)
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/tasks/{id}/events", Summary: "The journal of a task",
 		Errors: []int{http.StatusNotFound},
@@ -74,6 +83,14 @@ func (s *Server) listTasks(ctx context.Context, input *tasksInput) (*tasksOutput
 
 func (s *Server) getTask(ctx context.Context, input *taskInput) (*taskOutput, error) {
 	found, err := s.store.Task(ctx, task.ID(input.ID))
+	if err != nil {
+		return nil, err
+	}
+	return &taskOutput{wire.TaskOf(found)}, nil
+}
+
+func (s *Server) findTask(ctx context.Context, input *findInput) (*taskOutput, error) {
+	found, err := store.FindTask(ctx, s.store, input.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -195,7 +195,7 @@ func agentTokenCreateCommand(p site.Program) *cobra.Command {
 			if lasts <= 0 {
 				return task.Errorf(task.Usage, "--expires must be more than 0")
 			}
-			return cli.WithStore(c.Context(), p, &s, func(database store.Store) error {
+			return cli.WithNewStore(c.Context(), p, &s, func(database store.Store) error {
 				token, err := access.Enrolment{Store: database, Now: p.Now}.Create(c.Context(), lasts)
 				if err != nil {
 					return err

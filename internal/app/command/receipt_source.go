@@ -96,15 +96,13 @@ func (r *receiptSource) byID(ctx context.Context, server, id string) ([]byte, er
 	if server != "" {
 		token := r.Variable(tokenVariable)
 		if token == "" {
-			return nil, task.Errorf(task.Usage, "no token was given").WithHint("set %s to a token with the role viewer", tokenVariable)
+			return nil, task.Errorf(task.Usage, "%s wants a token, and none was given", server).
+				WithHint("set %s to one; where the server is, toryo token create --role viewer makes it", tokenVariable)
 		}
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
 		client := &wire.Client{Server: server, Token: token, HTTP: r.http}
 		return client.Receipt(ctx, id)
-	}
-	if err := r.hasDatabase(); err != nil {
-		return nil, err
 	}
 	var envelope []byte
 	err := cli.WithStore(ctx, r.Program, &r.settings, func(database store.Store) error {
@@ -133,9 +131,6 @@ func (r *receiptSource) keys(ctx context.Context, named string) (text []byte, fr
 		from = strings.TrimSuffix(r.server, "/") + wire.ReceiptKeysPath
 		text, err = r.fetch(ctx, from, maxKeys)
 		return text, from, err
-	}
-	if err := r.hasDatabase(); err != nil {
-		return nil, "", err
 	}
 	err = cli.WithStore(ctx, r.Program, &r.settings, func(database store.Store) (err error) {
 		text, err = receiptKeysIn(ctx, database)

@@ -159,6 +159,6 @@ func (p printed) Append(_ context.Context, kind task.EventKind, entry phase.Entr
 		return fmt.Errorf("print an entry: %w", err)
 	}
 	text := describe(journal.Read(task.Event{Kind: kind, Data: data}))
-	_, err = fmt.Fprintf(p.Stdout, "%-8s %s\n", kind, strings.ReplaceAll(shortened(textfmt.Plain(text)), "\n", "\n         "))
+	_, err = fmt.Fprintf(p.Stdout, "%-8s %s\n", kind, strings.ReplaceAll(shortened(textfmt.Plain(text), "toryo replay --full has them"), "\n", "\n         "))
 	return err
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +19,7 @@ import (
 )
 
 // tokenVariable names the environment variable with an operator's token.
-const tokenVariable = "TORYO_TOKEN"
+const tokenVariable = config.TokenVariable
 
 // revokeTimeout is how long it may take to revoke the token of a command.
 const revokeTimeout = 5 * time.Second
@@ -35,7 +34,8 @@ type operate struct {
 
 func (o *operate) bind(c *cobra.Command) {
 	o.settings.Bind(c, cli.DataFlag)
-	c.Flags().StringVar(&o.server, "server", "", "address of the server (`URL`, default: the one of the configuration, on this machine)")
+	o.settings.AllowRemote()
+	c.Flags().StringVar(&o.server, "server", "", "address of the server (`URL`, default: the one that runs on the data directory); wants a token in "+tokenVariable)
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON, in the shapes of the HTTP API")
 }
 
@@ -56,7 +56,8 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (
 		return do(client)
 	}
 	if o.server != "" {
-		return task.Errorf(task.Usage, "no token was given").WithHint("set %s to a token with the role operator", tokenVariable)
+		return task.Errorf(task.Usage, "%s wants a token, and none was given", o.server).
+			WithHint("set %s to one; where the server is, toryo token create --role operator makes it", tokenVariable)
 	}
 	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) (err error) {
 		if client.Token, err = (access.Tokens{Store: database, Now: o.Now}).Create(ctx, access.Operator, "command line"); err != nil {
@@ -75,8 +76,16 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (
 	})
 }
 
+// serverOr is the server that is named, or the one that runs on the data directory, or the one
+// that the configuration describes.
 func (o *operate) serverOr(c config.Config) string {
-	return cmp.Or(o.server, site.ListeningURL(c, c.Server.Addr))
+	if o.server != "" {
+		return o.server
+	}
+	if running, found := site.RunningServer(c.DataDir); found {
+		return running
+	}
+	return site.ListeningURL(c, c.Server.Addr)
 }
 
 // steer makes a command that does something with one task.
@@ -84,17 +93,22 @@ func steer(p site.Program, use, short string, do func(*wire.Client, context.Cont
 	o := operate{Program: p}
 	c := &cobra.Command{
 		Use: use + " TASK", Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return o.steer(c.Context(), task.ID(args[0]), do) },
+		RunE: func(c *cobra.Command, args []string) error { return o.steer(c.Context(), args[0], do) },
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	return c
 }
 
-func (o *operate) steer(ctx context.Context, id task.ID, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) error {
+func (o *operate) steer(ctx context.Context, name string, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) error {
 	return o.withServer(ctx, func(client *wire.Client) error {
-		after, err := do(client, ctx, id)
+		found, err := findOn(ctx, client, name)
 		if err != nil {
 			return err
+		}
+		after, err := do(client, ctx, task.ID(found.ID))
+		if err != nil {
+			return fmt.Errorf("%s: %w", found.Item, err)
 		}
 		if o.json {
 			return cli.PrintJSON(o.Stdout, after)
@@ -102,6 +116,19 @@ func (o *operate) steer(ctx context.Context, id task.ID, do func(*wire.Client, c
 		_, err = fmt.Fprintf(o.Stdout, "%s is %s: %s\n", after.Item, after.State, after.ReasonText)
 		return err
 	})
+}
+
+// findOn asks a server for the task that is named. A whole id is asked for as such: that is
+// understood by servers of every version.
+func findOn(ctx context.Context, client *wire.Client, name string) (wire.Task, error) {
+	parsed, err := task.ParseName(name)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	if parsed.Whole() {
+		return client.Task(ctx, task.ID(parsed.ID))
+	}
+	return client.FindTask(ctx, name)
 }
 
 func tasksStopCommand(p site.Program) *cobra.Command {
@@ -123,14 +150,15 @@ func tasksApproveCommand(p site.Program) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			plan, err := strconv.Atoi(args[1])
 			if err != nil || plan < 1 {
-				return task.Errorf(task.Usage, "%q is not the number of a plan", args[1])
+				return task.Errorf(task.Usage, "%q is not the number of a plan", args[1]).WithHint("the comment with the plan and the page of the task have it; the first plan is 1")
 			}
-			return o.steer(c.Context(), task.ID(args[0]), func(client *wire.Client, ctx context.Context, id task.ID) (wire.Task, error) {
+			return o.steer(c.Context(), args[0], func(client *wire.Client, ctx context.Context, id task.ID) (wire.Task, error) {
 				return client.ApproveTask(ctx, id, plan)
 			})
 		},
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	return c
 }
 
@@ -147,7 +175,7 @@ is there, and in that of an agent the tasks of that agent.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).PauseTask)
+				return o.steer(c.Context(), args[0], (*wire.Client).PauseTask)
 			}
 			return o.withServer(c.Context(), func(client *wire.Client) error {
 				return o.pauses(client.PauseAll(c.Context()))
@@ -155,6 +183,7 @@ is there, and in that of an agent the tasks of that agent.`,
 		},
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	return c
 }
 
@@ -169,7 +198,7 @@ func Resume(p site.Program) *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).ResumeTask)
+				return o.steer(c.Context(), args[0], (*wire.Client).ResumeTask)
 			}
 			return o.withServer(c.Context(), func(client *wire.Client) error {
 				return o.pauses(client.ResumeAll(c.Context(), force))
@@ -177,6 +206,7 @@ func Resume(p site.Program) *cobra.Command {
 		},
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	c.Flags().BoolVar(&force, "force", false, "also when a pause file asks for it, for example of a server or an agent that is gone")
 	return c
 }

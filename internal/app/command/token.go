@@ -47,7 +47,7 @@ func (o tokenCreate) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
+	return cli.WithNewStore(ctx, o.Program, &o.settings, func(database store.Store) error {
 		var token string
 		err := cli.Audited(ctx, o.Program, database, "token.create", o.name+" role="+string(role), func() (err error) {
 			token, err = access.Tokens{Store: database, Now: o.Now}.Create(ctx, role, o.name)

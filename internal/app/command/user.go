@@ -33,15 +33,23 @@ Passwords are read from the terminal, or from standard input if it is none.`
 	return c
 }
 
+// createUser is what making an account is called in the audit log.
+const createUser = "user.create"
+
 // onAccounts is what every command about accounts has.
 type onAccounts struct {
 	site.Program
 	settings cli.Settings
 }
 
-// do runs a command that changes accounts, and notes it in the audit log.
+// do runs a command that changes accounts, and notes it in the audit log. To make one may be
+// the first thing that is done with an installation.
 func (o *onAccounts) do(ctx context.Context, action, login string, change func(access.Accounts) error) error {
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
+	with := cli.WithStore
+	if action == createUser {
+		with = cli.WithNewStore
+	}
+	return with(ctx, o.Program, &o.settings, func(database store.Store) error {
 		err := cli.Audited(ctx, o.Program, database, action, login, func() error { return change(access.Accounts{Store: database, Now: o.Now}) })
 		if task.CodeOf(err) == task.NotFound {
 			err = task.Errorf(task.NotFound, "there is no user %q", login).WithHint("see toryo user list")
@@ -70,7 +78,7 @@ func userCreateCommand(p site.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return o.do(ctx, "user.create", args[0], func(a access.Accounts) error { return a.Create(ctx, args[0], access.Role(role), password) })
+		return o.do(ctx, createUser, args[0], func(a access.Accounts) error { return a.Create(ctx, args[0], access.Role(role), password) })
 	})
 	c.Flags().StringVar(&role, "role", string(access.Viewer), "what the user may do: viewer, operator, admin")
 	return c

@@ -87,6 +87,9 @@ func (o Origin) String() string {
 	return text
 }
 
+// IsFlag says that a flag set the value.
+func (o Origin) IsFlag() bool { return o.source == fromFlag }
+
 // IsDefault says that nobody set the value.
 func (o Origin) IsDefault() bool { return o.source == fromDefault }
 

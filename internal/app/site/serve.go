@@ -24,7 +24,7 @@ import (
 // Instance is a server that is listening.
 type Instance struct {
 	URL    string // where it listens
-	local  string // for an agent in this process
+	local  string // for an agent in this process, and for commands on this machine
 	Config config.Config
 	Store  store.Store
 	Report *telemetry.Telemetry
@@ -32,6 +32,8 @@ type Instance struct {
 	Board  *board.Board
 	tasks  *dispatch
 	drain  func() // ends, soon, what would keep the server from stopping
+
+	process string // its id in the data directory
 }
 
 // ListenAll tells of every event of a task, until stop is called.
@@ -132,7 +134,7 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now},
 	})
 	pages.Faults = faultsOf(answering)
-	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain}, ready)
+	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID()}, ready)
 }
 
 // faultsOf is what the pages say about a server that is not ready.
@@ -192,6 +194,11 @@ func serveUntil(ctx context.Context, p Program, web *server.Server, listener net
 		listeners = append(listeners, local)
 		running.local = "http://" + local.Addr().String()
 	}
+	withdraw, err := publishAddress(running)
+	if err != nil {
+		running.Report.Log.WarnContext(ctx, "commands on this machine do not learn the address of the server", "error", err)
+	}
+	defer withdraw()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stopDraining := context.AfterFunc(ctx, running.drain)
@@ -204,7 +211,7 @@ func serveUntil(ctx context.Context, p Program, web *server.Server, listener net
 		cancel(err)
 		served <- err
 	}()
-	err := announce(ctx, p, running, ready)
+	err = announce(ctx, p, running, ready)
 	if err == nil {
 		<-ctx.Done()
 	}

@@ -3,7 +3,6 @@ package board
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/user"
@@ -14,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	forgeboard "github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -50,21 +51,23 @@ type onBoard struct {
 }
 
 // withBoard runs a command that works on the board as whoever runs the server.
-func (o *onBoard) withBoard(ctx context.Context, do func(*forgeboard.Board) error) (err error) {
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return err
-	}
-	database, err := site.OpenStore(ctx, loaded)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	opened, err := site.OpenBoard(ctx, loaded, database, site.PublicURL(loaded, loaded.Server.Addr))
-	if err != nil {
-		return err
-	}
-	return do(opened)
+func (o *onBoard) withBoard(ctx context.Context, do func(*forgeboard.Board) error) error {
+	return o.openBoard(ctx, cli.Fail, do)
+}
+
+// withNewBoard does the same for what may be the first thing in an installation.
+func (o *onBoard) withNewBoard(ctx context.Context, do func(*forgeboard.Board) error) error {
+	return o.openBoard(ctx, cli.Make, do)
+}
+
+func (o *onBoard) openBoard(ctx context.Context, missing cli.OnMissing, do func(*forgeboard.Board) error) error {
+	return cli.WithData(ctx, o.Program, &o.settings, missing, func(loaded config.Config, database store.Store) error {
+		opened, err := site.OpenBoard(ctx, loaded, database, site.PublicURL(loaded, loaded.Server.Addr))
+		if err != nil {
+			return err
+		}
+		return do(opened)
+	})
 }
 
 // withPerson runs a command that someone does on the board.

@@ -57,7 +57,7 @@ func (o *boardImport) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.withBoard(ctx, func(b *forgeboard.Board) error {
+	return o.withNewBoard(ctx, func(b *forgeboard.Board) error {
 		if o.name == "" {
 			if o.name, err = nameFor(b, source, local); err != nil {
 				return err

@@ -36,7 +36,7 @@ func userAddCommand(p site.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.withBoard(c.Context(), func(b *forgeboard.Board) error {
+			return o.withNewBoard(c.Context(), func(b *forgeboard.Board) error {
 				if err := b.AddUser(c.Context(), args[0], level); err != nil {
 					return err
 				}

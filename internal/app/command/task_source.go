@@ -1,0 +1,164 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// taskSource is where commands read tasks: a server, or the database of this machine. Both
+// give the same answers.
+type taskSource interface {
+	find(ctx context.Context, name string) (wire.Task, error)
+	list(ctx context.Context, states []string) (wire.Tasks, error)
+	next(ctx context.Context, agent string) (wire.NextTasks, error)
+	events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error)
+}
+
+// withTasks gives a command the tasks to read. A server is asked if it is named, or if there
+// is a token and it answers; else the database is read, which works whether or not a server
+// runs on it.
+func (o *operate) withTasks(ctx context.Context, do func(taskSource) error) error {
+	if o.server != "" || o.Variable(tokenVariable) != "" && o.answers(ctx) {
+		return o.withServer(ctx, func(client *wire.Client) error { return do(serverTasks{client}) })
+	}
+	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, func(loaded config.Config, database store.Store) error {
+		return do(storeTasks{database, broker.Limits(loaded.Limits)})
+	})
+}
+
+// answers reports whether the server is to be asked: it is if it answers, and also if there is
+// no database to read in its place.
+func (o *operate) answers(ctx context.Context) bool {
+	loaded, err := o.settings.Load(o.Program)
+	if err != nil {
+		return true // whoever is asked finds out
+	}
+	if there, err := site.HasDatabase(ctx, loaded); err != nil || !there {
+		return true
+	}
+	err = o.withServer(ctx, func(client *wire.Client) error {
+		_, err := client.Me(ctx)
+		return err
+	})
+	return task.CodeOf(err) != task.Unavailable
+}
+
+// serverTasks are the tasks of a server.
+type serverTasks struct{ *wire.Client }
+
+func (s serverTasks) find(ctx context.Context, name string) (wire.Task, error) {
+	return findOn(ctx, s.Client, name)
+}
+
+func (s serverTasks) list(ctx context.Context, states []string) (wire.Tasks, error) {
+	return s.AllTasks(ctx, states)
+}
+
+func (s serverTasks) next(ctx context.Context, agent string) (wire.NextTasks, error) {
+	return s.NextTasks(ctx, agent)
+}
+
+func (s serverTasks) events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error) {
+	return s.TaskEvents(ctx, id, after, limit)
+}
+
+// storeTasks are the tasks of a database.
+type storeTasks struct {
+	store.Store
+	limits broker.Limits
+}
+
+func (s storeTasks) find(ctx context.Context, name string) (wire.Task, error) {
+	found, err := store.FindTask(ctx, s, name)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	return wire.TaskOf(found), nil
+}
+
+func (s storeTasks) list(ctx context.Context, states []string) (wire.Tasks, error) {
+	var filter store.TaskFilter
+	for _, state := range states {
+		filter.States = append(filter.States, task.State(state))
+	}
+	found, err := s.ListTasks(ctx, filter)
+	shown := wire.Tasks{Tasks: make([]wire.Task, 0, len(found))}
+	for _, t := range found {
+		shown.Tasks = append(shown.Tasks, wire.TaskOf(t))
+	}
+	return shown, err
+}
+
+func (s storeTasks) next(ctx context.Context, agent string) (wire.NextTasks, error) {
+	now, err := s.Time(ctx)
+	if err != nil {
+		return wire.NextTasks{}, err
+	}
+	verdicts, err := broker.Explain(ctx, s, s.limits, now, agent)
+	if err != nil {
+		return wire.NextTasks{}, err
+	}
+	waits, err := broker.Waits(ctx, s, s.limits, now)
+	if err != nil {
+		return wire.NextTasks{}, err
+	}
+	return server.NextTasksOf(verdicts, waits), nil
+}
+
+func (s storeTasks) events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error) {
+	found, err := s.EventsAfter(ctx, id, after, limit)
+	shown := wire.Events{Events: make([]wire.Event, 0, len(found))}
+	for _, event := range found {
+		shown.Events = append(shown.Events, wire.EventOf(event))
+	}
+	return shown, err
+}
+
+// mostCompleted is how many tasks are offered where the shell completes a name.
+const mostCompleted = 100
+
+// completeTasks lets the shell complete the first argument with the names of the newest
+// tasks. It reads a database on this machine; a server elsewhere is not asked, because
+// whoever presses a key does not want to wait for a network.
+func (o *operate) completeTasks(c *cobra.Command) {
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 || o.server != "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		loaded, err := o.settings.Load(o.Program)
+		if err != nil || loaded.Database.Driver == "postgres" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return newestTasks(c.Context(), loaded), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// newestTasks are names of tasks with their titles, as the completion of cobra wants them.
+// Where there is nothing to read there are none.
+func newestTasks(ctx context.Context, c config.Config) (names []string) {
+	database, err := site.OpenExistingStore(ctx, c)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = database.Close() }() // nothing was written
+	found, err := database.ListTasks(ctx, store.TaskFilter{Newest: true, Limit: mostCompleted})
+	if err != nil {
+		return nil
+	}
+	for _, t := range found {
+		_, name, _ := strings.Cut(t.Key.String(), ":")
+		names = append(names, cobra.CompletionWithDesc(name, string(t.State)+": "+cli.OneLine(t.Title)))
+	}
+	return names
+}
