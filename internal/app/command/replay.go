@@ -81,7 +81,7 @@ func (o replay) replayTask(ctx context.Context, loaded config.Config, name strin
 		if err != nil {
 			return err
 		}
-		if !there {
+		if _, err := os.Stat(loaded.ContextsPath()); !there && err == nil {
 			recording, err := contexts.ReadLast(loaded.ContextsPath(), parsed)
 			if err != nil {
 				return err

@@ -38,6 +38,7 @@ func tokenCreateCommand(p site.Program) *cobra.Command {
 	}
 	o.settings.Bind(c, cli.DataFlag)
 	c.Flags().StringVar(&o.role, "role", "", "what the token may do: "+strings.Join(access.RoleNames(), ", "))
+	cli.CompleteFlag(c, "role", access.RoleNames()...)
 	c.Flags().StringVar(&o.name, "name", "", "whose it is, for the list")
 	return c
 }

@@ -33,6 +33,9 @@ Passwords are read from the terminal, or from standard input if it is none.`
 	return c
 }
 
+// personRoles are the roles that people can have.
+var personRoles = []string{string(access.Viewer), string(access.Operator), string(access.Admin)}
+
 // createUser is what making an account is called in the audit log.
 const createUser = "user.create"
 
@@ -81,6 +84,7 @@ func userCreateCommand(p site.Program) *cobra.Command {
 		return o.do(ctx, createUser, args[0], func(a access.Accounts) error { return a.Create(ctx, args[0], access.Role(role), password) })
 	})
 	c.Flags().StringVar(&role, "role", string(access.Viewer), "what the user may do: viewer, operator, admin")
+	cli.CompleteFlag(c, "role", personRoles...)
 	return c
 }
 
@@ -97,12 +101,14 @@ func userPasswordCommand(p site.Program) *cobra.Command {
 
 func userRoleCommand(p site.Program) *cobra.Command {
 	o := onAccounts{Program: p}
-	return o.command("role LOGIN viewer|operator|admin", "Change the access of a user", 2, func(ctx context.Context, args []string) error {
+	c := o.command("role LOGIN viewer|operator|admin", "Change the access of a user", 2, func(ctx context.Context, args []string) error {
 		if err := access.CheckPersonRole(access.Role(args[1])); err != nil {
 			return err
 		}
 		return o.do(ctx, "user.role", args[0], func(a access.Accounts) error { return a.Store.SetUserRole(ctx, args[0], args[1]) })
 	})
+	cli.CompleteArgument(c, 1, personRoles...)
+	return c
 }
 
 func userRemoveCommand(p site.Program) *cobra.Command {

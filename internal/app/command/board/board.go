@@ -183,14 +183,21 @@ func bindBody(c *cobra.Command, body *string, what string) {
 	c.Flags().StringVar(body, "body", "", what+" (`TEXT`, or - for standard input)")
 }
 
+// accessNames are what a user may be allowed to do.
+func accessNames() []string {
+	var names []string
+	for access := forge.NoAccess; access <= forge.AdminAccess; access++ {
+		names = append(names, access.String())
+	}
+	return names
+}
+
 // parseAccess reads what a user may do.
 func parseAccess(name string) (forge.Access, error) {
-	names := []string{}
 	for access := forge.NoAccess; access <= forge.AdminAccess; access++ {
 		if access.String() == name {
 			return access, nil
 		}
-		names = append(names, access.String())
 	}
-	return forge.NoAccess, task.Errorf(task.Usage, "there is no access %q", name).WithHint("use one of %s", strings.Join(names, ", "))
+	return forge.NoAccess, task.Errorf(task.Usage, "there is no access %q", name).WithHint("use one of %s", strings.Join(accessNames(), ", "))
 }

@@ -47,6 +47,7 @@ func userAddCommand(p site.Program) *cobra.Command {
 	}
 	o.settings.Bind(c, cli.DataFlag)
 	c.Flags().StringVar(&access, "access", forge.ReadAccess.String(), "what the user may do: none, read, write, admin")
+	cli.CompleteFlag(c, "access", accessNames()...)
 	return c
 }
 
@@ -109,6 +110,7 @@ func userAccessCommand(p site.Program) *cobra.Command {
 		},
 	}
 	o.settings.Bind(c, cli.DataFlag)
+	cli.CompleteArgument(c, 1, accessNames()...)
 	return c
 }
 
