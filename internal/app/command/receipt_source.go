@@ -145,11 +145,11 @@ func (r *receiptSource) fetch(ctx context.Context, address string, most int64) (
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, task.Wrap(task.Usage, err, "the address is not valid")
+		return nil, task.Wrap(task.Usage, err, "the address is not valid").WithHint("give it with its scheme, such as https://toryo.example.com/receipts/0199…")
 	}
 	answer, err := r.http.Do(request)
 	if err != nil {
-		return nil, task.Wrap(task.Unavailable, err, "the address cannot be read")
+		return nil, task.Wrap(task.Unavailable, err, "the address cannot be read").WithHint("check it, and whether this machine reaches it; or save the receipt to a file and name that")
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
@@ -171,10 +171,10 @@ func readFile(name string) ([]byte, error) {
 func limitedRead(from io.Reader, most int64) ([]byte, error) {
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(io.LimitReader(from, most+1)); err != nil {
-		return nil, task.Wrap(task.Unavailable, err, "it was cut off")
+		return nil, task.Wrap(task.Unavailable, err, "what was read was cut off").WithHint("try again")
 	}
 	if int64(text.Len()) > most {
-		return nil, task.Errorf(task.TooLarge, "it is larger than %d bytes", most)
+		return nil, task.Errorf(task.TooLarge, "what was named is larger than %d bytes, which a receipt and its keys never are", most).WithHint("check the name")
 	}
 	return text.Bytes(), nil
 }

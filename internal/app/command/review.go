@@ -101,7 +101,7 @@ func (f *paperFiles) bind(c *cobra.Command) {
 // it has an id.
 func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Question, string, error) {
 	if (f.question == "") == (f.questionID == "") || f.answer == "" {
-		return store.Question{}, "", task.Errorf(task.Usage, "give --answer, and either --question or --question-id")
+		return store.Question{}, "", task.Errorf(task.Usage, "the question or the answer is missing").WithHint("give --answer, and either --question or --question-id")
 	}
 	answer, err := readText(f.answer)
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Q
 func readText(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", task.Wrap(task.Usage, err, "the file cannot be read")
+		return "", task.Wrap(task.Usage, err, "the file cannot be read").WithHint("check its name, and that you may read it")
 	}
 	return strings.TrimPrefix(string(text), "\uFEFF"), nil
 }
@@ -149,7 +149,7 @@ func reviewImportCommand(p site.Program) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.begin(c.Context(), func(service *review.Service, who string) error {
 				if judgement == "" {
-					return task.Errorf(task.Usage, "give the review with --review")
+					return task.Errorf(task.Usage, "toryo review import needs the review").WithHint("give it with --review FILE")
 				}
 				return o.importReview(c.Context(), service, who, files, judgement)
 			})

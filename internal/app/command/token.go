@@ -44,6 +44,9 @@ func tokenCreateCommand(p site.Program) *cobra.Command {
 }
 
 func (o tokenCreate) run(ctx context.Context) error {
+	if o.role == "" {
+		return task.Errorf(task.Usage, "toryo token create needs --role, what the token may do").WithHint("use one of %s", strings.Join(access.RoleNames(), ", "))
+	}
 	role, err := access.ParseRole(o.role)
 	if err != nil {
 		return err

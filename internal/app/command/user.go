@@ -169,7 +169,7 @@ func askPassword(p site.Program, terminal int) (string, error) {
 		given[i] = string(typed)
 	}
 	if given[0] != given[1] {
-		return "", task.Errorf(task.Usage, "the two passwords differ")
+		return "", task.Errorf(task.Usage, "the two passwords differ; nothing was changed").WithHint("type the same one twice")
 	}
 	return given[0], nil
 }

@@ -134,7 +134,7 @@ func (o *onBoard) bindJSON(c *cobra.Command) {
 // requireRepo refuses a command line without a repository.
 func (o *onBoard) requireRepo() error {
 	if o.repo == "" {
-		return task.Errorf(task.Usage, "say which repository with --repo owner/name")
+		return task.Errorf(task.Usage, "no repository is named").WithHint("say which with --repo owner/name")
 	}
 	return nil
 }
@@ -157,11 +157,11 @@ func (o *onBoard) item(kind task.ItemKind, name string) (task.Key, error) {
 		}
 		repository = o.repo
 	case o.repo != "" && o.repo != repository:
-		return task.Key{}, task.Errorf(task.Usage, "%s is not in %s", name, o.repo)
+		return task.Key{}, task.Errorf(task.Usage, "%s is not in %s, which --repo names", name, o.repo).WithHint("leave --repo out, or give the number alone")
 	}
 	number, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil {
-		return task.Key{}, task.Errorf(task.Usage, "%q does not name an item: the number is too large", name)
+		return task.Key{}, task.Errorf(task.Usage, "%q does not name an item: the number is too large", name).WithHint("toryo board issue list has the items that there are")
 	}
 	key := task.Key{Forge: task.Board, Repository: repository, Kind: kind, Number: number}
 	return key, key.Validate()
