@@ -120,6 +120,7 @@ configuration. Tasks are named like team/app#3: see toryo help task-names.`,
 		command.Version(p), command.Man(p),
 	)
 	root.AddCommand(topics()...)
+	root.InitDefaultCompletionCmd()
 	nameUsageErrors(root)
 	return root
 }

@@ -17,7 +17,6 @@ func Man(p site.Program) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			c.Root().InitDefaultCompletionCmd()
 			pages, err := manual.Write(c.Root(), args[0], site.Version())
 			if err != nil {
 				return err
