@@ -125,12 +125,12 @@ func describeServer(entry journal.Entry) string {
 	switch {
 	case entry.Kind == task.Requested:
 		return strings.TrimSpace(entry.Title + "\n" + entry.Body)
-	case entry.Kind == task.PlanApproved && entry.By != "":
+	case entry.Kind != task.PlanApproved || entry.Approval.Plan == 0:
+		return ""
+	case entry.By != "":
 		return fmt.Sprintf("plan %d is approved by %s (%s)", entry.Approval.Plan, entry.By, entry.How)
-	case entry.Kind == task.PlanApproved:
-		return fmt.Sprintf("plan %d is approved (%s)", entry.Approval.Plan, entry.How)
 	}
-	return ""
+	return fmt.Sprintf("plan %d is approved (%s)", entry.Approval.Plan, entry.How)
 }
 
 func describeCall(call journal.Call, result *journal.Result) string {
