@@ -50,13 +50,6 @@ func (c *Client) FindTask(ctx context.Context, name string) (Task, error) {
 	return t, err
 }
 
-// NextTasks asks what is queued, and why each task is or is not next for an agent.
-func (c *Client) NextTasks(ctx context.Context, agent string) (NextTasks, error) {
-	var next NextTasks
-	err := c.get(ctx, "/v1/tasks/next?agent="+url.QueryEscape(agent), &next)
-	return next, err
-}
-
 // tasksPage is how many tasks are asked for at once.
 const tasksPage = 1000
 
