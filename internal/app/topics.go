@@ -79,11 +79,11 @@ func labelsTopic() string {
 	fmt.Fprintf(&text, `
 These labels are read:
 
-  %-24s has a pull request reviewed (review.label)
-  %-24s the plan has to be approved first, where planning.approval is label
-  %-24s more urgent, the first one most (priority.first)
-  %-24s less urgent (priority.last)
-  a name in roles          says as what the agent works
+  %-34s has a pull request reviewed (review.label)
+  %-34s the plan has to be approved first, where planning.approval is label
+  %-34s more urgent, the first one most (priority.first)
+  %-34s less urgent (priority.last)
+  a name in roles                    says as what the agent works
 
 A task begins when the bot is assigned to the item, not by a label.
 `, defaults.Review.Label, defaults.Planning.ApprovalLabel, strings.Join(defaults.Priority.First, ", "), strings.Join(defaults.Priority.Last, ", "))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -27,9 +28,12 @@ func (s *Settings) CheckNamed(c config.Config) error {
 
 // missing is the error of a command that needs an installation where there is none.
 func (s *Settings) missing(c config.Config, mayMake bool) error {
-	what := "there is no database " + filepath.Join(absolute(c.DataDir), databaseFile)
+	file := filepath.Join(absolute(c.DataDir), databaseFile)
+	what := "there is no database " + file
 	if c.Database.Driver == "postgres" {
-		what = "nothing is in the PostgreSQL database of the configuration yet"
+		what = "the PostgreSQL database of the configuration is there, but nothing is in it"
+	} else if _, err := os.Stat(file); err == nil {
+		what = "the database " + file + " is there, but nothing is in it"
 	}
 	hint := "name the data directory with --data, or the configuration with --config"
 	if s.remote {

@@ -35,8 +35,8 @@ waits after each entry: Enter goes on, a shows the rest at once, q ends.
 
 RUN is the uuid of a run in the context files of this machine, or the start of it. TASK is
 named in any of the ways of toryo help task-names: all of its runs are shown, from the
-database of this machine or from the server that --server names, and on the machine of an
-agent its last run there, from the context files.`,
+server that runs or that --server names, or from the database, and on the machine of an agent
+its last run there, from the context files.`,
 		Example: `  toryo replay 0199c2a4
   toryo replay team/app#3`,
 		Args: cobra.ExactArgs(1),

@@ -39,10 +39,15 @@ func (o *operate) bind(c *cobra.Command) {
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON, in the shapes of the HTTP API")
 }
 
-// withServer runs a command on a server. It acts with the token in TORYO_TOKEN, or,
-// on the server's machine, with one that it makes itself and revokes again:
-// whoever can read the database may do so.
-func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (err error) {
+// withServer runs a command that steers tasks on a server.
+func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) error {
+	return o.connect(ctx, access.Operator, do)
+}
+
+// connect runs a command on a server. It acts with the token in TORYO_TOKEN, or, on the
+// server's machine, with one of the role that it makes itself and revokes again: whoever can
+// read the database may do so.
+func (o *operate) connect(ctx context.Context, role access.Role, do func(*wire.Client) error) error {
 	loaded, err := o.settings.Load(o.Program)
 	if err != nil {
 		return err
@@ -52,15 +57,16 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (
 		return err
 	}
 	client := &wire.Client{Server: o.serverOr(loaded), Token: o.Variable(tokenVariable), HTTP: connection}
+	ask := func() error { return o.explain(loaded, client.Server, do(client)) }
 	if client.Token != "" {
-		return do(client)
+		return ask()
 	}
 	if o.server != "" {
 		return task.Errorf(task.Usage, "%s wants a token, and none was given", o.server).
-			WithHint("set %s to one; where the server is, toryo token create --role operator makes it", tokenVariable)
+			WithHint("set %s to one; where the server is, toryo token create --role %s makes it", tokenVariable, role)
 	}
 	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) (err error) {
-		if client.Token, err = (access.Tokens{Store: database, Now: o.Now}).Create(ctx, access.Operator, "command line"); err != nil {
+		if client.Token, err = (access.Tokens{Store: database, Now: o.Now}).Create(ctx, role, "command line"); err != nil {
 			return err
 		}
 		made, err := access.CheckToken(ctx, database, client.Token)
@@ -72,8 +78,25 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (
 			defer cancel()
 			err = errors.Join(err, database.RevokeToken(after, made.ID, o.Now()))
 		}()
-		return do(client)
+		return ask()
 	})
+}
+
+// explain says what is wrong with the server or the token that were chosen, if that is what a
+// command failed by.
+func (o *operate) explain(c config.Config, server string, err error) error {
+	_, runs := site.RunningServer(c.DataDir)
+	switch code := task.CodeOf(err); {
+	case err == nil:
+		return nil
+	case code == task.Unauthorized && o.Variable(tokenVariable) != "":
+		return task.Errorf(code, "%s does not accept the token in %s", server, tokenVariable).
+			WithHint("make one where the server is, with toryo token create; there, commands need none, and %s is best not set", tokenVariable)
+	case code == task.Unavailable && o.server == "" && !runs:
+		return task.Errorf(code, "no server runs on the data directory %s, and none answers at %s", c.DataDir, server).
+			WithHint("start it with toryo serve, or name the server with --server")
+	}
+	return err
 }
 
 // serverOr is the server that is named, or the one that runs on the data directory, or the one

@@ -2,10 +2,12 @@ package command
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
@@ -25,33 +27,43 @@ type taskSource interface {
 	events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error)
 }
 
-// withTasks gives a command the tasks to read. A server is asked if it is named, or if there
-// is a token and it answers; else the database is read, which works whether or not a server
-// runs on it.
+// errSilent says that a server does not answer.
+var errSilent = errors.New("the server does not answer")
+
+// withTasks gives a command the tasks to read. A server is asked that is named, and also one
+// that is not, if there is a token for it or it runs on the data directory, and it answers.
+// Else the database is read.
 func (o *operate) withTasks(ctx context.Context, do func(taskSource) error) error {
-	if o.server != "" || o.Variable(tokenVariable) != "" && o.answers(ctx) {
-		return o.withServer(ctx, func(client *wire.Client) error { return do(serverTasks{client}) })
+	if o.server != "" {
+		return o.connect(ctx, access.Viewer, func(client *wire.Client) error { return do(serverTasks{client}) })
+	}
+	if o.mayAsk() {
+		err := o.connect(ctx, access.Viewer, func(client *wire.Client) error {
+			if _, err := client.Me(ctx); task.CodeOf(err) == task.Unavailable {
+				return errSilent
+			}
+			return do(serverTasks{client})
+		})
+		if !errors.Is(err, errSilent) {
+			return err
+		}
 	}
 	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, func(loaded config.Config, database store.Store) error {
 		return do(storeTasks{database, broker.Limits(loaded.Limits)})
 	})
 }
 
-// answers reports whether the server is to be asked: it is if it answers, and also if there is
-// no database to read in its place.
-func (o *operate) answers(ctx context.Context) bool {
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return true // whoever is asked finds out
-	}
-	if there, err := site.HasDatabase(ctx, loaded); err != nil || !there {
+// mayAsk reports whether there may be a server to ask that nobody has named.
+func (o *operate) mayAsk() bool {
+	if o.Variable(tokenVariable) != "" {
 		return true
 	}
-	err = o.withServer(ctx, func(client *wire.Client) error {
-		_, err := client.Me(ctx)
-		return err
-	})
-	return task.CodeOf(err) != task.Unavailable
+	loaded, err := o.settings.Load(o.Program)
+	if err != nil {
+		return false // whoever reads the database finds the same
+	}
+	_, runs := site.RunningServer(loaded.DataDir)
+	return runs
 }
 
 // serverTasks are the tasks of a server.

@@ -20,10 +20,10 @@ import (
 func Tasks(p site.Program) *cobra.Command {
 	c := cli.Group("tasks", "See what there is to do and what is next, and steer tasks",
 		tasksNextCommand(p), tasksListCommand(p), tasksShowCommand(p), tasksLogsCommand(p), tasksStopCommand(p), tasksRetryCommand(p), tasksApproveCommand(p))
-	c.Long = `See what there is to do and what is next, and steer tasks. next, list, show and logs read
-the database of this machine; with --server they ask that server, from anywhere. The others
-ask a running server. TASK is named in any of the ways of toryo help task-names.
-See also toryo pause and toryo resume.`
+	c.Long = `See what there is to do and what is next, and steer tasks. next, list, show and logs ask the
+server that runs on the data directory, or read its database if none runs. The others need
+the server. With --server and TORYO_TOKEN all of them work from anywhere. TASK is named in
+any of the ways of toryo help task-names. See also toryo pause and toryo resume.`
 	c.Example = `  toryo tasks list --state running
   toryo tasks show team/app#3
   toryo tasks logs team/app#3 --follow

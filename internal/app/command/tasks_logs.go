@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -29,8 +30,8 @@ func tasksLogsCommand(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs TASK [--follow]",
 		Short: "Print the journal of a task",
-		Long: `Print the journal of a task: what its runs did, entry by entry, as toryo replay does. It is
-read from the server that --server names, or from the database of this machine.`,
+		Long: `Print the journal of a task: what its runs did, entry by entry, as toryo replay does. With
+--follow a server has to run.`,
 		Example: `  toryo tasks logs team/app#3 --follow
   toryo tasks logs team/app#3 --json | jq .kind`,
 		Args: cobra.ExactArgs(1),
@@ -51,7 +52,7 @@ func (o tasksLogs) run(ctx context.Context, name string) error {
 			return printJournal(ctx, o.entries(), tasks, name)
 		})
 	}
-	return o.withServer(ctx, func(client *wire.Client) error {
+	return o.connect(ctx, access.Viewer, func(client *wire.Client) error {
 		tasks := serverTasks{client}
 		of, err := tasks.find(ctx, name)
 		if err != nil {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,6 @@ func newNamed(t *testing.T) named {
 	t.Helper()
 	n := named{place: newPlace(t, "sqlite"), tasks: map[string]task.Task{}}
 	n.server = n.start(t, "serve")
-	t.Cleanup(func() { n.server.stop(t) })
 	database, err := sqlite.Open(t.Context(), filepath.Join(n.data, site.DatabaseFile))
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +56,7 @@ func (n named) waysTo(of task.Task) []string {
 func TestEveryCommandTakesEveryNameOfATask(t *testing.T) {
 	t.Parallel()
 	n := newNamed(t)
+	defer n.server.stop(t)
 	issue := n.tasks["gitea:team/app#3"]
 	for _, name := range n.waysTo(issue) {
 		for _, c := range []struct{ args, want string }{
@@ -101,6 +102,7 @@ func (n named) refused(t *testing.T, code task.Code, args ...string) string {
 func TestNamesThatCanMeanSeveralTasks(t *testing.T) {
 	t.Parallel()
 	n := newNamed(t)
+	defer n.server.stop(t)
 	for _, args := range []string{"tasks show", "tasks logs", "replay", "pause", "resume", "tasks stop", "tasks retry", "receipt list"} {
 		said := n.refused(t, task.Invalid, append(strings.Fields(args), "#9")...)
 		for _, want := range []string{"board:team/one#9", "board:team/two#9", "give the repository too"} {
@@ -122,6 +124,7 @@ func TestNamesThatCanMeanSeveralTasks(t *testing.T) {
 func TestLogsAndReplayPrintTheSame(t *testing.T) {
 	t.Parallel()
 	n := newNamed(t)
+	defer n.server.stop(t)
 	n.output(t, "tasks", "stop", "#3")
 	want := n.output(t, "tasks", "logs", "#3")
 	for _, part := range []string{"title    Fix the gate", "queued: the bot was assigned", "queued → stopped: a person stopped it", "2 entries; stopped: a person stopped it"} {
@@ -133,7 +136,7 @@ func TestLogsAndReplayPrintTheSame(t *testing.T) {
 		t.Errorf("replay prints\n%s\nand logs\n%s", got, want)
 	}
 	token := strings.TrimSpace(n.output(t, "token", "create", "--role", "viewer"))
-	elsewhere := place{data: filepath.Join(t.TempDir(), "nothing"), environ: append(n.environ, "TORYO_TOKEN="+token)}
+	elsewhere := place{data: filepath.Join(t.TempDir(), "nothing"), environ: append(slices.Clip(n.environ), "TORYO_TOKEN="+token)}
 	for _, args := range [][]string{{"tasks", "logs"}, {"replay"}} {
 		if got := elsewhere.output(t, append(args, "#3", "--server", n.server.url)...); got != want {
 			t.Errorf("%v from elsewhere prints\n%s\nand here\n%s", args, got, want)
@@ -149,15 +152,40 @@ func TestTasksOfAServerElsewhere(t *testing.T) {
 	t.Parallel()
 	n := newNamed(t)
 	token := strings.TrimSpace(n.output(t, "token", "create", "--role", "operator"))
-	elsewhere := place{data: filepath.Join(t.TempDir(), "nothing"), environ: append(n.environ, "TORYO_TOKEN="+token)}
-	for _, args := range []string{"tasks list", "tasks list --json", "tasks list --state queued", "tasks show team/app#3", "tasks show team/app#3 --json", "tasks next --explain"} {
-		here, there := n.output(t, strings.Fields(args)...), elsewhere.output(t, append(strings.Fields(args), "--server", n.server.url)...)
-		if here != there {
-			t.Errorf("toryo %s says here\n%s\nand elsewhere\n%s", args, here, there)
+	elsewhere := place{data: filepath.Join(t.TempDir(), "nothing"), environ: append(slices.Clip(n.environ), "TORYO_TOKEN="+token)}
+	commands := []string{"tasks list", "tasks list --json", "tasks list --state queued", "tasks show team/app#3", "tasks show team/app#3 --json", "tasks next --explain", "tasks logs #3"}
+	said := map[string]string{}
+	for _, args := range commands {
+		said[args] = elsewhere.output(t, append(strings.Fields(args), "--server", n.server.url)...)
+	}
+	stranger := named{place: place{data: elsewhere.data, environ: append(slices.Clip(n.environ), "TORYO_TOKEN=wrong")}}
+	if said := stranger.refused(t, task.Unauthorized, "tasks", "list", "--server", n.server.url); !strings.Contains(said, n.server.url+" does not accept the token in TORYO_TOKEN; ") {
+		t.Error(said)
+	}
+	n.server.stop(t)
+	for _, args := range commands {
+		if here := n.output(t, strings.Fields(args)...); here != said[args] {
+			t.Errorf("toryo %s says here\n%s\nand elsewhere\n%s", args, here, said[args])
 		}
 	}
-	if said := elsewhere.output(t, "pause", "#3", "--server", n.server.url); !strings.Contains(said, "gitea:team/app#3 is paused") {
-		t.Error(said)
+}
+
+// A server that runs on the data directory is asked also by commands that only read, with a
+// token that may do no more and is revoked. When it was killed, its database is read.
+func TestReadingAsksTheServerThatRuns(t *testing.T) {
+	t.Parallel()
+	n := newNamed(t)
+	while := n.output(t, "tasks", "show", "#3")
+	tokens := n.output(t, "token", "list")
+	if fields := strings.Fields(tokens[strings.LastIndex(strings.TrimSpace(tokens), "\n")+1:]); len(fields) < 3 || fields[1] != "viewer" || fields[2] != "command" || fields[len(fields)-1] == "-" {
+		t.Errorf("the tokens are\n%s", tokens)
+	}
+	n.server.kill(t)
+	if after := n.output(t, "tasks", "show", "#3"); after != while {
+		t.Errorf("it says first\n%s\nand then\n%s", while, after)
+	}
+	if again := n.output(t, "token", "list"); again != tokens {
+		t.Errorf("the tokens are\n%s", again)
 	}
 }
 
@@ -165,6 +193,7 @@ func TestTasksOfAServerElsewhere(t *testing.T) {
 func TestNamesAreCompleted(t *testing.T) {
 	t.Parallel()
 	n := newNamed(t)
+	defer n.server.stop(t)
 	command := n.command(t)
 	command.Args = []string{"toryo", "__complete", "tasks", "show", "--data", n.data, ""}
 	said, err := command.Output()
