@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
@@ -89,7 +90,7 @@ func (o replay) replayTask(ctx context.Context, loaded config.Config, name strin
 			return o.replayRun(recording)
 		}
 	}
-	return o.withTasks(ctx, func(tasks taskSource) error {
+	return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
 		entries := &taskEntries{journalPrinter: journalPrinter{out: o.Stdout, full: o.full}, json: o.json}
 		if !o.json {
 			entries.between = o.waiting()

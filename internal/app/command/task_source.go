@@ -30,15 +30,15 @@ type taskSource interface {
 // errSilent says that a server does not answer.
 var errSilent = errors.New("the server does not answer")
 
-// withTasks gives a command the tasks to read. A server is asked that is named, and also one
-// that is not, if there is a token for it or it runs on the data directory, and it answers.
-// Else the database is read.
-func (o *operate) withTasks(ctx context.Context, do func(taskSource) error) error {
+// withTasks gives a command the tasks to read, in a role that is enough for it. A server is
+// asked that is named, and also one that is not, if there is a token for it or it runs on the
+// data directory, and it answers. Else the database is read.
+func (o *operate) withTasks(ctx context.Context, role access.Role, do func(taskSource) error) error {
 	if o.server != "" {
-		return o.connect(ctx, access.Viewer, func(client *wire.Client) error { return do(serverTasks{client}) })
+		return o.connect(ctx, role, func(client *wire.Client) error { return do(serverTasks{client}) })
 	}
 	if o.mayAsk() {
-		err := o.connect(ctx, access.Viewer, func(client *wire.Client) error {
+		err := o.connect(ctx, role, func(client *wire.Client) error {
 			if _, err := client.Me(ctx); task.CodeOf(err) == task.Unavailable {
 				return errSilent
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/messages"
@@ -64,7 +65,7 @@ func tasksNextCommand(p site.Program) *cobra.Command {
 }
 
 func (o *tasksNext) run(ctx context.Context) error {
-	return o.withTasks(ctx, func(tasks taskSource) error {
+	return o.withTasks(ctx, access.Operator, func(tasks taskSource) error {
 		next, err := tasks.next(ctx, o.agent)
 		if err != nil {
 			return err
@@ -144,7 +145,7 @@ func (o *tasksList) run(ctx context.Context) error {
 			return task.Errorf(task.Usage, "there is no state %q", name).WithHint("use one of %s", strings.Join(stateNames(), ", "))
 		}
 	}
-	return o.withTasks(ctx, func(tasks taskSource) error {
+	return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
 		found, err := tasks.list(ctx, o.states)
 		if err != nil {
 			return err
@@ -185,7 +186,7 @@ func tasksShowCommand(p site.Program) *cobra.Command {
 }
 
 func (o *tasksShow) run(ctx context.Context, name string) error {
-	return o.withTasks(ctx, func(tasks taskSource) error {
+	return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
 		t, err := tasks.find(ctx, name)
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ var errTaskEnded = errors.New("the task has ended")
 
 func (o tasksLogs) run(ctx context.Context, name string) error {
 	if !o.follow {
-		return o.withTasks(ctx, func(tasks taskSource) error {
+		return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
 			return printJournal(ctx, o.entries(), tasks, name)
 		})
 	}
