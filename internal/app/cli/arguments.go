@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -47,7 +48,7 @@ func WrongArguments(c *cobra.Command, args []string, refused error) error {
 		if example := examples[missing[0]]; example != "" {
 			text += ", such as " + example
 		}
-		return fmt.Errorf("%s", text)
+		return errors.New(text)
 	}
 	if len(args) == 0 {
 		return refused
@@ -70,7 +71,7 @@ func WrongFlag(c *cobra.Command, refused error) error {
 		if meant := nearestFlag(c, name); meant != "" {
 			text += "; did you mean --" + meant + "?"
 		}
-		return fmt.Errorf("%s", text)
+		return errors.New(text)
 	case *pflag.ValueRequiredError:
 		value, _ := pflag.UnquoteUsage(wrong.GetFlag())
 		return fmt.Errorf("--%s needs a value: %s", wrong.GetFlag().Name, value)

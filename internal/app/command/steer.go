@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -86,13 +87,15 @@ func (o *operate) connect(ctx context.Context, role access.Role, do func(*wire.C
 // command failed by.
 func (o *operate) explain(c config.Config, server string, err error) error {
 	_, runs := site.RunningServer(c.DataDir)
+	failed, is := errors.AsType[*net.OpError](err)
+	unreached := is && failed.Op == "dial" // a server that answers may be unavailable too
 	switch code := task.CodeOf(err); {
 	case err == nil:
 		return nil
 	case code == task.Unauthorized && o.Variable(tokenVariable) != "":
 		return task.Errorf(code, "%s does not accept the token in %s", server, tokenVariable).
 			WithHint("make one where the server is, with toryo token create; there, commands need none, and %s is best not set", tokenVariable)
-	case code == task.Unavailable && o.server == "" && !runs:
+	case code == task.Unavailable && unreached && o.server == "" && !runs:
 		return task.Errorf(code, "no server runs on the data directory %s, and none answers at %s", c.DataDir, server).
 			WithHint("start it with toryo serve, or name the server with --server")
 	}
