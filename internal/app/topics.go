@@ -98,10 +98,10 @@ A running task is steered on the forge, on its page, or by commands:
 
   stop     unassign the bot, close the item, or toryo tasks stop TASK
            The run has ten seconds to save its work. A comment says how to get it.
-  pause    toryo pause TASK, or toryo pause for everything; also the file pause_signal in the
+  pause    toryo pause TASK, or toryo pause --all; also the file pause_signal in the
            folder contexts of a server (everything) or of an agent (its own tasks)
            The run is saved and goes on where it was, on any agent.
-  resume   toryo resume TASK, or toryo resume for everything
+  resume   toryo resume TASK, or toryo resume --all
   retry    toryo tasks retry TASK, or unassign the bot and assign it again
            For a task that has ended.
   approve  toryo tasks approve TASK PLAN, a thumbs-up on the comment with the plan, or a
@@ -124,4 +124,7 @@ Every command that takes a TASK takes any of these:
 
 Where an item has several tasks, as a pull request that is worked on and reviewed, the one
 that was assigned last is meant. A name that can mean several items is an error that lists
-them. In a shell, put quotes around names with # or ! at the beginning: '#3'.`
+them.
+
+In a shell put quotes around names with # or !: '#3', 'team/app!4'. Without quotes, #3 is a
+comment, and bash puts lines of its history where a ! stands.`

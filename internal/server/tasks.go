@@ -106,7 +106,21 @@ func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOut
 	if err != nil {
 		return nil, err
 	}
-	return eventsOf(found), nil
+	return eventsOf(fitting(found)), nil
+}
+
+// maxEvents is how many bytes of data the entries of one answer have, unless the first has more.
+const maxEvents = 16 << 20
+
+// fitting are the first entries that fit into one answer, at least one if there is one.
+func fitting(events []task.Event) []task.Event {
+	size := 0
+	for i, e := range events {
+		if size += len(e.Data); size > maxEvents && i > 0 {
+			return events[:i]
+		}
+	}
+	return events
 }
 
 func eventsOf(found []task.Event) *eventsOutput {

@@ -14,7 +14,7 @@ import (
 // configuration. The default alone is a folder below whichever one the command is called in.
 func (s *Settings) named(c config.Config) bool {
 	file := s.FileOrDefault()
-	return c.Database.Driver == "postgres" || !s.report.Origin("data_dir").IsDefault() || file != "" && filepath.Dir(file) == "."
+	return c.Database.Driver == "postgres" || !s.report.Origin("data_dir").IsDefault() || file != "" && (filepath.Dir(file) == "." || file == MachineFile)
 }
 
 // CheckNamed fails if nobody has said where an installation is to be made.

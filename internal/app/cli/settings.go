@@ -13,12 +13,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 )
 
-// DefaultFile is the configuration that is read when none is named, and MachineFile the one
+// DefaultFile is the configuration that is read when none is named, and [MachineFile] the one
 // that is read when that is not there either.
-const (
-	DefaultFile = "toryo.yaml"
-	MachineFile = "/etc/toryo/toryo.yaml"
-)
+const DefaultFile = "toryo.yaml"
 
 // Settings are the flags by which a command is told about its configuration.
 type Settings struct {
@@ -40,7 +37,7 @@ type Flag struct{ Name, Key, Value, Usage string }
 
 // Bind adds --config and the flags to a command.
 func (s *Settings) Bind(c *cobra.Command, flags ...Flag) {
-	c.Flags().StringVar(&s.file, "config", "", "configuration `FILE` (default "+DefaultFile+" in this folder, or else "+MachineFile+", if it exists)")
+	c.Flags().StringVar(&s.file, "config", "", "configuration `FILE` (default "+DefaultFile+" in this folder"+elseMachineFile+", if it exists)")
 	s.flags = make(map[string]*string)
 	for _, flag := range flags {
 		s.flags[flag.Key] = c.Flags().String(flag.Name, "", flag.Usage+" (`"+flag.Value+"`, over "+flag.Key+")")
@@ -50,9 +47,41 @@ func (s *Settings) Bind(c *cobra.Command, flags ...Flag) {
 // AllowRemote says that the command can also ask a server that is named by --server.
 func (s *Settings) AllowRemote() { s.remote = true }
 
-// Load reads the configuration from file, environment and flags.
+// Load reads the configuration from file, environment and flags. The file of the machine is left
+// out if this user may not read its secrets: it is of the server.
 func (s *Settings) Load(p site.Program) (config.Config, error) {
-	loaded, report := config.Load(s.FileOrDefault(), p.Environ, s.Given())
+	file := s.FileOrDefault()
+	loaded, report := s.read(p, file)
+	if s.file == "" && file == MachineFile && report.SecretsUnread() {
+		left := report.Problems
+		loaded, report = s.read(p, "")
+		report.Warnings = append(report.Warnings, left...)
+	}
+	return s.loaded(loaded, report)
+}
+
+// LoadData reads the configuration for a command that needs nothing but the data of an
+// installation. It goes on without secrets that this user may not read, but for that of the
+// database.
+func (s *Settings) LoadData(p site.Program) (config.Config, error) {
+	loaded, report := s.read(p, s.FileOrDefault())
+	if report.SecretsUnread() {
+		report.Problems, report.Warnings = nil, append(report.Warnings, report.Problems...)
+	}
+	return s.loaded(loaded, report)
+}
+
+// read reads a configuration. That of the machine is of a service, whose data is where services
+// have it.
+func (s *Settings) read(p site.Program, file string) (config.Config, config.Report) {
+	loaded, report := config.Load(file, p.Environ, s.Given())
+	if file == MachineFile && file != "" && report.Origin("data_dir").IsDefault() {
+		loaded.DataDir = machineData
+	}
+	return loaded, report
+}
+
+func (s *Settings) loaded(loaded config.Config, report config.Report) (config.Config, error) {
 	if err := report.Err(); err != nil {
 		return config.Config{}, err
 	}

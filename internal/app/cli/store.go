@@ -38,7 +38,7 @@ func WithNewStore(ctx context.Context, p site.Program, s *Settings, do func(stor
 
 // WithData does either, for a command that needs the configuration too.
 func WithData(ctx context.Context, p site.Program, s *Settings, missing OnMissing, do func(config.Config, store.Store) error) (err error) {
-	loaded, err := s.Load(p)
+	loaded, err := s.LoadData(p)
 	if err != nil {
 		return err
 	}

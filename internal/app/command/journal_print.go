@@ -32,11 +32,10 @@ func (p *journalPrinter) show(number int64, event task.Event) error {
 	}
 	p.count++
 	entry := journal.Read(event)
-	if entry.Unreadable != nil {
-		return task.Wrap(task.Invalid, entry.Unreadable, fmt.Sprintf("entry %d of the journal cannot be read", number)).
-			WithHint("--json prints the entries as they are")
-	}
 	text := strings.TrimRight(textfmt.Plain(describe(entry)), "\n")
+	if entry.Unreadable != nil { // an agent of another version, or one that is not to be trusted, has written it
+		text = "cannot be read: " + textfmt.Plain(string(event.Data))
+	}
 	if !p.full {
 		text = shortened(text, "--full")
 	}

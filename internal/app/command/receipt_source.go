@@ -76,14 +76,17 @@ func (r *receiptSource) linked(ctx context.Context, address *url.URL) ([]byte, e
 	switch {
 	case r.server != "" && sameOrigin(r.server, origin):
 		return r.byID(ctx, r.server, id)
-	case r.server == "" && (sameOrigin(r.config.Server.PublicURL, origin) || sameOrigin(site.ListeningURL(r.config, r.config.Server.Addr), origin)):
-		if r.Variable(tokenVariable) == "" {
-			return r.byID(ctx, "", id)
-		}
-		return r.byID(ctx, origin, id)
+	case r.server == "" && (sameOrigin(r.config.Server.PublicURL, origin) || sameOrigin(r.running(), origin)):
+		return r.byID(ctx, "", id) // it is that of the database
 	}
 	return nil, task.Errorf(task.Usage, "%s is not the server that you use", origin).
 		WithHint("if you trust it with your token, give --server %s; or save the receipt to a file", origin)
+}
+
+// running is the address of the server that runs on the data directory; empty if none does.
+func (r *receiptSource) running() string {
+	running, _ := site.RunningServer(r.config.DataDir)
+	return running.URL
 }
 
 func sameOrigin(server, origin string) bool {

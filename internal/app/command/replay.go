@@ -77,7 +77,7 @@ func (o replay) replayTask(ctx context.Context, loaded config.Config, name strin
 		return task.Errorf(task.NotFound, "%q names neither a run in %s nor a task", name, loaded.ContextsPath()).
 			WithHint("give the start of the uuid of a run; or of a task, %s", task.NameHint)
 	}
-	if o.server == "" && o.Variable(tokenVariable) == "" {
+	if o.server == "" {
 		there, err := site.HasDatabase(ctx, loaded)
 		if err != nil {
 			return err
@@ -104,7 +104,8 @@ func (o replay) replayRun(recording contexts.Recording) error {
 	if o.json {
 		encoder := json.NewEncoder(o.Stdout)
 		for _, line := range recording.Lines {
-			if err := encoder.Encode(line); err != nil {
+			event := wire.Event{Position: line.Sequence, Generation: line.Generation, Source: string(task.FromAgent), Kind: string(line.Kind), At: line.At, Data: line.Data}
+			if err := encoder.Encode(event); err != nil {
 				return err
 			}
 		}

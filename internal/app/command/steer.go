@@ -2,9 +2,7 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"time"
 
@@ -21,9 +19,6 @@ import (
 
 // tokenVariable names the environment variable with an operator's token.
 const tokenVariable = config.TokenVariable
-
-// revokeTimeout is how long it may take to revoke the token of a command.
-const revokeTimeout = 5 * time.Second
 
 // operate is what every command has that steers tasks through a running server.
 type operate struct {
@@ -45,73 +40,54 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) e
 	return o.connect(ctx, access.Operator, do)
 }
 
-// connect runs a command on a server. It acts with the token in TORYO_TOKEN, or, on the
-// server's machine, with one of the role that it makes itself and revokes again: whoever can
-// read the database may do so.
+// connect runs a command on a server: the one that --server names, with the token in TORYO_TOKEN, or
+// the one that runs on the data directory, with the token that it has put there. Nobody else is
+// asked: whoever listens at an address may be anybody.
 func (o *operate) connect(ctx context.Context, role access.Role, do func(*wire.Client) error) error {
-	loaded, err := o.settings.Load(o.Program)
+	loaded, err := o.settings.LoadData(o.Program)
 	if err != nil {
 		return err
-	}
-	connection, err := site.AgentClient(loaded.Agent.CAFile)
-	if err != nil {
-		return err
-	}
-	client := &wire.Client{Server: o.serverOr(loaded), Token: o.Variable(tokenVariable), HTTP: connection}
-	ask := func() error { return o.explain(loaded, client.Server, do(client)) }
-	if client.Token != "" {
-		return ask()
 	}
 	if o.server != "" {
+		return o.connectTo(loaded, role, do)
+	}
+	running, found := site.RunningServer(loaded.DataDir)
+	if !found {
+		return o.noServer(ctx, loaded)
+	}
+	return do(o.clientOf(running))
+}
+
+// connectTo runs a command on the server that is named.
+func (o *operate) connectTo(c config.Config, role access.Role, do func(*wire.Client) error) error {
+	connection, err := site.AgentClient(c.Agent.CAFile)
+	if err != nil {
+		return err
+	}
+	token := o.Variable(tokenVariable)
+	if token == "" {
 		return task.Errorf(task.Usage, "%s wants a token, and none was given", o.server).
 			WithHint("set %s to one; where the server is, toryo token create --role %s makes it", tokenVariable, role)
 	}
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) (err error) {
-		if client.Token, err = (access.Tokens{Store: database, Now: o.Now}).Create(ctx, role, "command line"); err != nil {
-			return err
-		}
-		made, err := access.CheckToken(ctx, database, client.Token)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
-			defer cancel()
-			err = errors.Join(err, database.RevokeToken(after, made.ID, o.Now()))
-		}()
-		return ask()
-	})
-}
-
-// explain says what is wrong with the server or the token that were chosen, if that is what a
-// command failed by.
-func (o *operate) explain(c config.Config, server string, err error) error {
-	_, runs := site.RunningServer(c.DataDir)
-	failed, is := errors.AsType[*net.OpError](err)
-	unreached := is && failed.Op == "dial" // a server that answers may be unavailable too
-	switch code := task.CodeOf(err); {
-	case err == nil:
-		return nil
-	case code == task.Unauthorized && o.Variable(tokenVariable) != "":
-		return task.Errorf(code, "%s does not accept the token in %s", server, tokenVariable).
-			WithHint("make one where the server is, with toryo token create; there, commands need none, and %s is best not set", tokenVariable)
-	case code == task.Unavailable && unreached && o.server == "" && !runs:
-		return task.Errorf(code, "no server runs on the data directory %s, and none answers at %s", c.DataDir, server).
-			WithHint("start it with toryo serve, or name the server with --server")
+	err = do(&wire.Client{Server: o.server, Token: token, HTTP: connection})
+	if task.CodeOf(err) == task.Unauthorized {
+		return task.Errorf(task.Unauthorized, "%s does not accept the token in %s", o.server, tokenVariable).
+			WithHint("make one where the server is, with toryo token create")
 	}
 	return err
 }
 
-// serverOr is the server that is named, or the one that runs on the data directory, or the one
-// that the configuration describes.
-func (o *operate) serverOr(c config.Config) string {
-	if o.server != "" {
-		return o.server
-	}
-	if running, found := site.RunningServer(c.DataDir); found {
-		return running
-	}
-	return site.ListeningURL(c, c.Server.Addr)
+// clientOf asks the server that runs on the data directory.
+func (o *operate) clientOf(running site.Running) *wire.Client {
+	return &wire.Client{Server: running.URL, Token: running.Token, HTTP: running.Client()}
+}
+
+// noServer says that no server runs on the data directory, or that there is no installation at all.
+func (o *operate) noServer(ctx context.Context, c config.Config) error {
+	return cli.WithStore(ctx, o.Program, &o.settings, func(store.Store) error {
+		return task.Errorf(task.Unavailable, "no server runs on the data directory %s of this machine", c.DataDir).
+			WithHint("start it with toryo serve; for one elsewhere, name it with --server and set %s to a token for it", tokenVariable)
+	})
 }
 
 // steer makes a command that does something with one task.
@@ -191,16 +167,17 @@ func tasksApproveCommand(p site.Program) *cobra.Command {
 // Pause is the command toryo pause.
 func Pause(p site.Program) *cobra.Command {
 	o := operate{Program: p}
+	everything := false
 	c := &cobra.Command{
-		Use:   "pause [TASK]",
+		Use:   "pause TASK | --all",
 		Short: "Pause a task, or everything",
 		Long: `Pause a task, or everything. What runs is saved and goes on where it was when it is
 resumed, on any agent. While everything is paused nothing is handed out. The file
 pause_signal in the folder of the contexts of a server pauses everything too, while it
 is there, and in that of an agent the tasks of that agent.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error { return oneOrAll(args, everything) },
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
+			if !everything {
 				return o.steer(c.Context(), args[0], (*wire.Client).PauseTask)
 			}
 			return o.withServer(c.Context(), func(client *wire.Client) error {
@@ -210,20 +187,34 @@ is there, and in that of an agent the tasks of that agent.`,
 	}
 	o.bind(c)
 	o.completeTasks(c)
+	c.Flags().BoolVar(&everything, "all", false, "pause everything")
 	return c
+}
+
+// oneOrAll wants either a task or --all. A shell leaves out what begins with #.
+func oneOrAll(args []string, everything bool) error {
+	switch {
+	case len(args) > 1:
+		return task.Errorf(task.Usage, "one task can be named, not %d", len(args))
+	case everything && len(args) == 1:
+		return task.Errorf(task.Usage, "a task and --all were given").WithHint("give one of them")
+	case !everything && len(args) == 0:
+		return task.Errorf(task.Usage, "no task is named").WithHint("name one, as 'team/app#3' or '#3' in quotes, or give --all for everything")
+	}
+	return nil
 }
 
 // Resume is the command toryo resume.
 func Resume(p site.Program) *cobra.Command {
 	o := operate{Program: p}
-	force := false
+	force, everything := false, false
 	c := &cobra.Command{
-		Use:   "resume [TASK]",
+		Use:   "resume TASK | --all",
 		Short: "Resume a paused task, or everything",
 		Long:  "Resume a paused task, or everything. A task whose plan waits for approval is not\nresumed: see toryo tasks approve.",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  func(_ *cobra.Command, args []string) error { return oneOrAll(args, everything) },
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
+			if !everything {
 				return o.steer(c.Context(), args[0], (*wire.Client).ResumeTask)
 			}
 			return o.withServer(c.Context(), func(client *wire.Client) error {
@@ -233,6 +224,7 @@ func Resume(p site.Program) *cobra.Command {
 	}
 	o.bind(c)
 	o.completeTasks(c)
+	c.Flags().BoolVar(&everything, "all", false, "resume everything")
 	c.Flags().BoolVar(&force, "force", false, "also when a pause file asks for it, for example of a server or an agent that is gone")
 	return c
 }

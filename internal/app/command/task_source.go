@@ -2,7 +2,8 @@ package command
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,43 +28,27 @@ type taskSource interface {
 	events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error)
 }
 
-// errSilent says that a server does not answer.
-var errSilent = errors.New("the server does not answer")
-
-// withTasks gives a command the tasks to read, in a role that is enough for it. A server is
-// asked that is named, and also one that is not, if there is a token for it or it runs on the
-// data directory, and it answers. Else the database is read.
+// withTasks gives a command the tasks to read, in a role that is enough for it: those of the server
+// that is named, or of the one that runs on the data directory. If none runs, or it does not answer,
+// the database is read.
 func (o *operate) withTasks(ctx context.Context, role access.Role, do func(taskSource) error) error {
 	if o.server != "" {
 		return o.connect(ctx, role, func(client *wire.Client) error { return do(serverTasks{client}) })
 	}
-	if o.mayAsk() {
-		err := o.connect(ctx, role, func(client *wire.Client) error {
-			if _, err := client.Me(ctx); task.CodeOf(err) == task.Unavailable {
-				return errSilent
-			}
+	loaded, err := o.settings.LoadData(o.Program)
+	if err != nil {
+		return err
+	}
+	if running, found := site.RunningServer(loaded.DataDir); found {
+		client := o.clientOf(running)
+		if _, err := client.Me(ctx); err == nil {
 			return do(serverTasks{client})
-		})
-		if !errors.Is(err, errSilent) {
-			return err
 		}
+		_, _ = fmt.Fprintf(o.Stderr, "toryo: the server at %s does not answer; this is what the database has\n", running.URL) // the command goes on all the same
 	}
 	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, func(loaded config.Config, database store.Store) error {
 		return do(storeTasks{database, broker.Limits(loaded.Limits)})
 	})
-}
-
-// mayAsk reports whether there may be a server to ask that nobody has named.
-func (o *operate) mayAsk() bool {
-	if o.Variable(tokenVariable) != "" {
-		return true
-	}
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return false // whoever reads the database finds the same
-	}
-	_, runs := site.RunningServer(loaded.DataDir)
-	return runs
 }
 
 // serverTasks are the tasks of a server.
@@ -148,7 +133,7 @@ func (o *operate) completeTasks(c *cobra.Command) {
 		if len(args) > 0 || o.server != "" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		loaded, err := o.settings.Load(o.Program)
+		loaded, err := o.settings.LoadData(o.Program)
 		if err != nil || loaded.Database.Driver == "postgres" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -168,9 +153,38 @@ func newestTasks(ctx context.Context, c config.Config) (names []string) {
 	if err != nil {
 		return nil
 	}
-	for _, t := range found {
-		_, name, _ := strings.Cut(t.Key.String(), ":")
+	for name, t := range shortNames(found) {
 		names = append(names, cobra.CompletionWithDesc(name, string(t.State)+": "+cli.OneLine(t.Title)))
 	}
 	return names
+}
+
+// shortNames are names of tasks that mean one item each, newest first: with the forge only where
+// two forges have such an item.
+func shortNames(tasks []task.Task) iter.Seq2[string, task.Task] {
+	forges := map[string]task.Key{} // by short name
+	several := map[string]bool{}
+	for _, t := range tasks {
+		_, name, _ := strings.Cut(t.Key.String(), ":")
+		if known, is := forges[name]; is && known != t.Key {
+			several[name] = true
+		}
+		forges[name] = t.Key
+	}
+	return func(yield func(string, task.Task) bool) {
+		told := map[task.Key]bool{}
+		for _, t := range tasks {
+			if told[t.Key] {
+				continue // an item can have more than one task
+			}
+			told[t.Key] = true
+			_, name, _ := strings.Cut(t.Key.String(), ":")
+			if several[name] {
+				name = t.Key.String()
+			}
+			if !yield(name, t) {
+				return
+			}
+		}
+	}
 }

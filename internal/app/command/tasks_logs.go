@@ -174,7 +174,7 @@ func (e *taskEntries) page(ctx context.Context, tasks taskSource, id task.ID) (a
 			}
 			after, ended = event.Position, endsTask(event) || ended && event.Kind != string(task.StateChanged)
 		}
-		if len(page.Events) < logsPage {
+		if len(page.Events) == 0 { // one that is shorter may be full
 			return after, ended, nil
 		}
 	}

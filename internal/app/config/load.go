@@ -94,7 +94,7 @@ func (l *loader) warning(at Origin, key string, wrong *complaint) {
 func (l *loader) make(at Origin, key string, wrong *complaint) Problem {
 	return Problem{
 		File: at.name, Line: at.line, Column: at.column,
-		Key: key, Message: wrong.message, Hint: wrong.hint, source: at.source,
+		Key: key, Message: wrong.message, Hint: wrong.hint, source: at.source, unread: wrong.unread,
 	}
 }
 
@@ -131,7 +131,9 @@ func (l *loader) readFile() {
 func readLimited(path string, most int64) ([]byte, *complaint) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, complain(openHint(err), "the file cannot be read: %v", cause(err))
+		wrong := complain(openHint(err), "the file cannot be read: %v", cause(err))
+		wrong.unread = true
+		return nil, wrong
 	}
 	defer func() { _ = file.Close() }() // nothing was written that could be lost
 	info, err := file.Stat()

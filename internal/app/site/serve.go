@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/processes"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
@@ -34,6 +35,7 @@ type Instance struct {
 	drain  func() // ends, soon, what would keep the server from stopping
 
 	process string // its id in the data directory
+	token   string // for commands on this machine
 }
 
 // ListenAll tells of every event of a task, until stop is called.
@@ -125,16 +127,18 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	now := connected.clock.Now
 	pages := newPages(p, c, connected, tasks, reviews)
 	report.Metrics.Gauge("toryo_data_free_bytes", "What is free on the disk of the data folder; -1 if that is not known.", func() float64 { return freeBytes(c.DataDir) })
+	own := access.NewSecret()
 	answering := server.New(server.Options{
-		Checks: []server.Check{{Name: "data_folder", Test: func(context.Context) error { return workdir.TestWrite(c.DataDir) }}},
-		Pages:  pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		OwnToken: own,
+		Checks:   []server.Check{{Name: "data_folder", Test: func(context.Context) error { return workdir.TestWrite(c.DataDir) }}},
+		Pages:    pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
 		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   tasks.runs, Controller: tasks.controller, Notifier: tasks.notifier,
 		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now},
 	})
 	pages.Faults = faultsOf(answering)
-	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID()}, ready)
+	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)
 }
 
 // faultsOf is what the pages say about a server that is not ready.
@@ -184,7 +188,7 @@ func PublicURL(c config.Config, address string) string {
 func serveUntil(ctx context.Context, p Program, web *server.Server, listener net.Listener, running Instance, ready WhenReady) error {
 	listeners := []net.Listener{listener}
 	running.URL = ListeningURL(running.Config, listener.Addr().String())
-	running.local = running.URL
+	running.local = ListeningURL(running.Config, connectable(listener.Addr().String()))
 	if running.Config.Server.TLSCertFile != "" {
 		// The certificate is not for the name by which this process knows itself.
 		local, err := server.Listen(ctx, "127.0.0.1:0")
