@@ -294,7 +294,6 @@ func filesOf(t *testing.T, data string) *txtar.Archive {
 	return archive
 }
 
-// loadVersion makes a data directory of the data of a version.
 // schemaOf is how the tables of a database are made.
 func schemaOf(t *testing.T, data string) (schema string) {
 	t.Helper()
@@ -309,6 +308,7 @@ func schemaOf(t *testing.T, data string) (schema string) {
 	return schema
 }
 
+// loadVersion makes a data directory of the data of a version.
 func loadVersion(t *testing.T, version, data string) {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join(version, "files.txtar"))
