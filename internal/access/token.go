@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -90,6 +91,26 @@ func CheckToken(ctx context.Context, from TokenReader, secret string) (store.Tok
 	}
 	prove(ctx)
 	return token, nil
+}
+
+// ownToken knows one more token than the database.
+type ownToken struct {
+	TokenReader
+	token store.Token
+}
+
+// WithOwnToken also knows a token that a server has made for itself, for commands on its machine.
+// It steers tasks as an operator does. It is in no database, and ends with the process.
+func WithOwnToken(known TokenReader, secret string) TokenReader {
+	return ownToken{known, store.Token{ID: "command-line", Name: "command line", Role: string(Operator), Hash: Hash(secret)}}
+}
+
+// TokenByHash implements [TokenReader].
+func (o ownToken) TokenByHash(ctx context.Context, hash []byte) (store.Token, error) {
+	if bytes.Equal(hash, o.token.Hash) { // of hashes, which tell nothing however long it takes
+		return o.token, nil
+	}
+	return o.TokenReader.TokenByHash(ctx, hash)
 }
 
 func errUnauthorized() error {

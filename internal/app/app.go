@@ -54,15 +54,18 @@ func run(ctx context.Context, p site.Program, args []string) int {
 	return task.CodeOf(err).Info().Exit
 }
 
-// usageError marks what the command-line library finds wrong.
-type usageError struct{ error }
+// usageError marks what the command-line library finds wrong with a command.
+type usageError struct {
+	error
+	command string
+}
 
 // coded gives the errors of other packages that mean something to a user a code.
 func coded(err error) error {
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
-		return task.Errorf(task.Usage, "%v", usage.error).WithHint("see toryo --help")
+		return task.Errorf(task.Usage, "%v", usage.error).WithHint("see %s --help", usage.command)
 	case errors.Is(err, context.Canceled) && task.CodeOf(err) == task.Internal:
 		return task.Errorf(task.Interrupted, "interrupted")
 	default:
@@ -81,7 +84,10 @@ Start with:
   toryo demo           see it work, with no account and no key
   toryo config init    write a commented toryo.yaml
   toryo doctor         what is there and what is missing
-  toryo up             server and agent in one process`,
+  toryo up             server and agent in one process
+
+Every command finds its configuration and its data in the same way: see toryo help
+configuration. Tasks are named like team/app#3: see toryo help task-names.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cli.CommandsOnly,
@@ -89,7 +95,7 @@ Start with:
 	}
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{cli.WrongFlag(c, err), c.CommandPath()} })
 	root.AddCommand(
 		command.Up(p),
 		command.Serve(p),
@@ -111,10 +117,10 @@ Start with:
 		command.LLM(p),
 		command.Script(p), command.Drill(p),
 		command.Replay(p),
-		command.Version(p),
-		exitCodesTopic(),
+		command.Version(p), command.Man(p),
 	)
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(topics()...)
+	root.InitDefaultCompletionCmd()
 	nameUsageErrors(root)
 	return root
 }
@@ -125,7 +131,7 @@ func nameUsageErrors(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usageError{err}
+				return usageError{cli.WrongArguments(c, args, err), c.CommandPath()}
 			}
 			return nil
 		}
@@ -133,14 +139,4 @@ func nameUsageErrors(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		nameUsageErrors(below)
 	}
-}
-
-// exitCodesTopic is help on the exit codes, from the table of package task.
-func exitCodesTopic() *cobra.Command {
-	var text strings.Builder
-	text.WriteString("Every way to fail has its own exit code:\n\n    0  success\n")
-	for _, info := range task.Codes {
-		fmt.Fprintf(&text, "  %3d  %s (%s)\n", info.Exit, info.Meaning, info.Code)
-	}
-	return &cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: text.String()}
 }

@@ -18,6 +18,8 @@ type Entry struct {
 	Unreadable error `json:"-"`
 
 	task.StateChange // of a state entry
+	task.Requesting  // of a request entry
+	task.Approval    // of an approve entry
 
 	Phase        task.Phase `json:"phase"`
 	Step         int64      `json:"step"`
@@ -200,5 +202,8 @@ func (e Entry) CallID() string {
 // shown the text; a text cannot have such a line itself.
 var quoteMark = regexp.MustCompile(`(?m)^</?untrusted\b[^\n>]*>(?:\n|$)`)
 
+// ForPeople is a text without what is only for the model.
+func ForPeople(text string) string { return quoteMark.ReplaceAllString(text, "") }
+
 // Output is what a tool gave, without what is only for the model.
-func (r Result) Output() string { return quoteMark.ReplaceAllString(r.Text, "") }
+func (r Result) Output() string { return ForPeople(r.Text) }

@@ -21,15 +21,33 @@ var japaneseHeadings = []string{"## Toryo は", "## Toryo が", "## Toryo の"}
 // language of the heading that it has.
 func WithHeading(comment string, state task.State) string {
 	first, rest, _ := strings.Cut(comment, "\n")
-	language := task.English
-	for _, prefix := range japaneseHeadings {
-		if strings.HasPrefix(first, prefix) {
-			language = task.Japanese
-		}
-	}
-	heading, found := Heading(state, language)
+	heading, found := Heading(state, languageOf(first))
 	if !found || !strings.HasPrefix(first, "## ") {
 		return comment
 	}
 	return "## " + heading + "\n" + rest
+}
+
+// languageOf is the language of a heading.
+func languageOf(heading string) task.Language {
+	for _, prefix := range japaneseHeadings {
+		if strings.HasPrefix(heading, prefix) {
+			return task.Japanese
+		}
+	}
+	return task.English
+}
+
+// WithLink returns the text of a progress comment with a link to the page of the task below
+// its heading, in the language of that. Without an address it is the comment as it is.
+func WithLink(comment, address string) string {
+	if address == "" {
+		return comment
+	}
+	first, rest, _ := strings.Cut(comment, "\n")
+	link := messages.Text(languageOf(first), "notice.task_page", address)
+	if !strings.HasPrefix(first, "## ") {
+		return strings.TrimRight(comment, "\n") + "\n\n" + link + "\n"
+	}
+	return first + "\n\n" + link + "\n" + rest
 }

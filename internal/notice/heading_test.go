@@ -26,3 +26,18 @@ func TestWithHeading(t *testing.T) {
 		}
 	}
 }
+
+func TestWithLink(t *testing.T) {
+	t.Parallel()
+	const page = "https://toryo.example.com/tasks/1"
+	for _, test := range []struct{ comment, address, want string }{
+		{"## Toryo is at work\n\n**Task**: a\n", page, "## Toryo is at work\n\n[The page of this task](" + page + ") shows every step of the work.\n\n**Task**: a\n"},
+		{"## Toryo が作業中です\n\n**タスク**: a\n", page, "## Toryo が作業中です\n\n[このタスクのページ](" + page + ")で作業の各段階を確認できます。\n\n**タスク**: a\n"},
+		{"## Toryo is at work\n\n**Task**: a\n", "", "## Toryo is at work\n\n**Task**: a\n"},
+		{"one\n", page, "one\n\n[The page of this task](" + page + ") shows every step of the work.\n"},
+	} {
+		if got := notice.WithLink(test.comment, test.address); got != test.want {
+			t.Errorf("%q with %q is %q, want %q", test.comment, test.address, got, test.want)
+		}
+	}
+}

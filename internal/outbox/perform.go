@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"slices"
 	"time"
 
@@ -123,12 +124,20 @@ func performEditComment(ctx context.Context, d delivery, p EditComment) (any, er
 	return Written{comment.ID}, err
 }
 
+// page is the address of the page of the task, empty if nobody knows it.
+func (d delivery) page() string {
+	if d.sender.options.Pages == "" || d.Task == "" {
+		return ""
+	}
+	return d.sender.options.Pages + "/tasks/" + url.PathEscape(string(d.Task))
+}
+
 // performProgress edits the progress comment, or writes it if there is none. A
 // comment that we do not know of, because we were started anew, is found by its
 // marker, which does not depend on the action.
 func performProgress(ctx context.Context, d delivery, p Progress) (any, error) {
 	name := d.Coalesce
-	post := forge.Post{Text: d.text.Text(p.Text), Marker: progressMarker(d.Item, name), Repeat: true}
+	post := forge.Post{Text: d.text.Text(notice.WithLink(p.Text, d.page())), Marker: progressMarker(d.Item, name), Repeat: true}
 	if id := d.sender.progress.get(name); id != "" {
 		_, err := d.on.EditComment(ctx, d.Item, id, post)
 		if task.CodeOf(err) != task.NotFound {

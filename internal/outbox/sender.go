@@ -28,6 +28,9 @@ type SenderOptions struct {
 	// follows from them is decided by what the forge has. nil means that nobody is told.
 	Changes *items.Feed
 	Publish Publish // nil means that no branches are published
+	// Pages is the address under which people reach the pages of this server, without a slash
+	// at the end. Progress comments link to the page of their task; empty means that they do not.
+	Pages string
 	// Mask masks secrets in all that is written, whoever wrote it: an agent may know
 	// fewer of them. nil means that there are none.
 	Mask func(text string) string

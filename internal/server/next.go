@@ -42,15 +42,9 @@ func (h handsOut) next(ctx context.Context, input *nextInput) (*nextOutput, erro
 func NextTasksOf(verdicts []broker.Verdict, waits []broker.Wait) wire.NextTasks {
 	shown := wire.NextTasks{Tasks: make([]wire.NextTask, 0, len(verdicts))}
 	for _, v := range verdicts {
-		one := wire.NextTask{
-			Task: wire.TaskOf(v.Task), Verdict: string(v.Reason), VerdictText: messages.Reason(task.English, v.Reason), Priority: v.Task.Priority,
-			Cause: string(v.Task.Cause), AssignedAt: v.Task.AssignedAt,
-		}
+		one := wire.NextTask{Task: wire.TaskOf(v.Task), Verdict: string(v.Reason), VerdictText: messages.Reason(task.English, v.Reason)}
 		if !v.Until.IsZero() {
 			one.Until = &v.Until
-		}
-		for _, key := range v.Task.BlockedBy.List() {
-			one.BlockedBy = append(one.BlockedBy, key.String())
 		}
 		shown.Tasks = append(shown.Tasks, one)
 	}

@@ -71,7 +71,7 @@ func subjectOf(ctx huma.Context) string {
 // demand lets only those through whose token includes the role.
 func (s *Server) demand(role access.Role) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		token, err := access.CheckToken(ctx.Context(), s.store, bearerToken(ctx.Header("Authorization")))
+		token, err := access.CheckToken(ctx.Context(), s.tokens, bearerToken(ctx.Header("Authorization")))
 		if err == nil && !access.Role(token.Role).Includes(role) {
 			err = task.Errorf(task.Forbidden, "a token with the role %s does not allow this", token.Role).
 				WithHint("use a token with the role %s", role)

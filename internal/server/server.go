@@ -47,12 +47,14 @@ type Store interface { //nolint:interfacebloat // it is the parts of the handler
 
 // Options is what a server needs.
 type Options struct {
-	Store   Store
-	Log     *slog.Logger
-	Metrics *metrics.Registry
-	Traces  trace.TracerProvider
-	Now     func() time.Time
-	Version string
+	Store Store
+	// OwnToken is a token for commands on this machine; empty means that there is none.
+	OwnToken string
+	Log      *slog.Logger
+	Metrics  *metrics.Registry
+	Traces   trace.TracerProvider
+	Now      func() time.Time
+	Version  string
 	// Webhooks takes in what forges send, and Git serves repositories to agents;
 	// nil means that there is none.
 	Webhooks *Webhooks
@@ -98,6 +100,7 @@ type Pages interface {
 // Server answers HTTP requests.
 type Server struct {
 	store  Store
+	tokens access.TokenReader
 	leases access.Leases
 	audit  access.Auditor
 	now    func() time.Time
@@ -124,6 +127,7 @@ func New(options Options) *Server {
 	mux := http.NewServeMux()
 	s := &Server{
 		store:  options.Store,
+		tokens: options.Store,
 		leases: access.Leases{Store: options.Store},
 		audit:  access.Auditor{Store: options.Store, Now: options.Now, Log: options.Log},
 		now:    options.Now,
@@ -142,6 +146,9 @@ func New(options Options) *Server {
 		pages:     options.Pages,
 		readiness: newReadiness(options),
 		api:       newAPI(mux, options.Version),
+	}
+	if options.OwnToken != "" {
+		s.tokens = access.WithOwnToken(options.Store, options.OwnToken)
 	}
 	s.registerMe()
 	s.registerTasks()

@@ -34,6 +34,10 @@ type (
 	}
 	taskOutput struct{ Body wire.Task }
 
+	findInput struct {
+		Name string `query:"name" required:"true" minLength:"1" maxLength:"2000" doc:"The item (gitea:owner/name#3, owner/name#3, #3, owner/name!4), the beginning of the ID, or the address of the page or the item"`
+	}
+
 	eventsInput struct {
 		ID    string `path:"id"`
 		After int64  `query:"after" doc:"Only entries after this position" minimum:"0"`
@@ -50,6 +54,11 @@ func (s *Server) registerTasks() {
 		OperationID: "get-task", Method: http.MethodGet, Path: "/v1/tasks/{id}", Summary: "One task",
 		Errors: []int{http.StatusNotFound},
 	}, s.getTask)
+	register(s, access.Viewer, huma.Operation{
+		OperationID: "find-task", Method: http.MethodGet, Path: "/v1/tasks/find", Summary: "The task that somebody names",
+		Description: "Of the tasks of one item it is the one that was assigned last. A name that can mean several is refused, with a list of them.",
+		Errors:      []int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity},
+	}, s.findTask)
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/tasks/{id}/events", Summary: "The journal of a task",
 		Errors: []int{http.StatusNotFound},
@@ -80,6 +89,14 @@ func (s *Server) getTask(ctx context.Context, input *taskInput) (*taskOutput, er
 	return &taskOutput{wire.TaskOf(found)}, nil
 }
 
+func (s *Server) findTask(ctx context.Context, input *findInput) (*taskOutput, error) {
+	found, err := store.FindTask(ctx, s.store, input.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &taskOutput{wire.TaskOf(found)}, nil
+}
+
 func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOutput, error) {
 	id := task.ID(input.ID)
 	if _, err := s.store.Task(ctx, id); err != nil {
@@ -89,7 +106,21 @@ func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOut
 	if err != nil {
 		return nil, err
 	}
-	return eventsOf(found), nil
+	return eventsOf(fitting(found)), nil
+}
+
+// maxEvents is how many bytes of data the entries of one answer have, unless the first has more.
+const maxEvents = 16 << 20
+
+// fitting are the first entries that fit into one answer, at least one if there is one.
+func fitting(events []task.Event) []task.Event {
+	size := 0
+	for i, e := range events {
+		if size += len(e.Data); size > maxEvents && i > 0 {
+			return events[:i]
+		}
+	}
+	return events
 }
 
 func eventsOf(found []task.Event) *eventsOutput {

@@ -85,6 +85,10 @@ type TaskFilter struct {
 	Unreleased   bool      // only those whose item the bot was not seen off since
 	OccasionEnd  string    // only those whose occasion ends with this
 	After        task.ID   // only those that come after it in the listing
+	IDStart      string    // only those whose id begins with this
+	Repositories []string  // only those of one of these, whatever the case of the letters
+	Number       int64     // only those of items with this number
+	Newest       bool      // the newest first, not the oldest; not with After
 	Limit        int       // 0 means all
 }
 

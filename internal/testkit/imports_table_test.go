@@ -175,6 +175,7 @@ var confined = map[string][]string{
 	"github.com/coreos/go-oidc":                  {"access/oidc"},
 	"golang.org/x/oauth2":                        {"access/oidc"},
 	"github.com/spf13/cobra":                     {"app"},
+	"github.com/spf13/pflag":                     {"app"},
 	"go.opentelemetry.io/otel/sdk":               {"app"},
 	"github.com/google/go-cmp":                   testsOnly,
 	"pgregory.net/rapid":                         testsOnly,

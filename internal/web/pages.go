@@ -190,7 +190,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, v visit, err error)
 	if coded, found := task.AsError(err); found && info.Code != task.Internal {
 		shown.detail, shown.hint = coded.Message, coded.Hint
 	} else if info.Code == task.IllegalMove {
-		shown.detail = err.Error()
+		shown.detail, shown.hint = task.IllegalMoveText(err)
 	}
 	p.write(w, r, info.Status, problemPage(v, shown))
 }

@@ -88,7 +88,7 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 func read(answer *http.Response, into any) error {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err != nil {
-		return task.Wrap(task.Unavailable, err, "the server's answer was cut off")
+		return task.Wrap(task.Unavailable, err, "the server's answer was cut off").WithHint("try again")
 	}
 	if len(body) > maxAnswer {
 		return task.Errorf(task.TooLarge, "the server's answer is larger than %d bytes", maxAnswer)

@@ -43,6 +43,36 @@ func (c *Client) Tasks(ctx context.Context, states []string, repository string, 
 	return tasks, err
 }
 
+// FindTask asks for the task that somebody names; see [task.ParseName].
+func (c *Client) FindTask(ctx context.Context, name string) (Task, error) {
+	var t Task
+	err := c.get(ctx, "/v1/tasks/find?name="+url.QueryEscape(name), &t)
+	return t, err
+}
+
+// tasksPage is how many tasks are asked for at once.
+const tasksPage = 1000
+
+// AllTasks lists all tasks in some states, or in any, oldest first.
+func (c *Client) AllTasks(ctx context.Context, states []string) (Tasks, error) {
+	all := Tasks{Tasks: []Task{}}
+	query := url.Values{"limit": {strconv.Itoa(tasksPage)}}
+	if len(states) > 0 {
+		query.Set("state", strings.Join(states, ","))
+	}
+	for {
+		var page Tasks
+		if err := c.get(ctx, "/v1/tasks?"+query.Encode(), &page); err != nil {
+			return Tasks{}, err
+		}
+		all.Tasks = append(all.Tasks, page.Tasks...)
+		if len(page.Tasks) < tasksPage {
+			return all, nil
+		}
+		query.Set("after", page.Tasks[len(page.Tasks)-1].ID)
+	}
+}
+
 // StopTask stops a task for good.
 func (c *Client) StopTask(ctx context.Context, id task.ID) (Task, error) {
 	return c.steer(ctx, id, "stop")

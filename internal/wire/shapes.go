@@ -29,13 +29,20 @@ type Task struct {
 	Reason     string    `json:"reason,omitempty" doc:"Why the task is in this state, as a stable code"`
 	ReasonText string    `json:"reason_text,omitempty" doc:"The same in words"`
 	Agent      string    `json:"agent,omitempty" doc:"Who is working on it"`
+	LastAgent  string    `json:"last_agent,omitempty" doc:"Who worked on it last"`
+	Branch     string    `json:"branch,omitempty" doc:"The branch that the work goes to"`
+	Priority   int       `json:"priority" doc:"By its labels; larger is sooner"`
+	Attempts   int       `json:"attempts" doc:"Runs that were begun since it was assigned or resumed"`
+	Cause      string    `json:"cause" doc:"Why it was assigned"`
+	BlockedBy  []string  `json:"blocked_by,omitempty" doc:"Open items that have to be closed first"`
+	AssignedAt time.Time `json:"assigned_at"`
 	CreatedAt  time.Time `json:"created_at"`
 	UpdatedAt  time.Time `json:"updated_at"`
 }
 
 // TaskOf is the task as clients see it.
 func TaskOf(t task.Task) Task {
-	return Task{
+	shown := Task{
 		ID:         string(t.ID),
 		Item:       t.Key.String(),
 		Type:       string(t.Type),
@@ -48,9 +55,19 @@ func TaskOf(t task.Task) Task {
 		Reason:     string(t.Reason),
 		ReasonText: messages.Reason(task.English, t.Reason),
 		Agent:      t.Lease.Agent,
+		LastAgent:  t.LastAgent,
+		Branch:     t.Branch,
+		Priority:   t.Priority,
+		Attempts:   t.Attempts,
+		Cause:      string(t.Cause),
+		AssignedAt: t.AssignedAt,
 		CreatedAt:  t.CreatedAt,
 		UpdatedAt:  t.UpdatedAt,
 	}
+	for _, key := range t.BlockedBy.List() {
+		shown.BlockedBy = append(shown.BlockedBy, key.String())
+	}
+	return shown
 }
 
 // Tasks is a listing of tasks.
@@ -99,7 +116,7 @@ func ProblemOf(err error) Problem {
 	coded, isCoded := task.AsError(err)
 	switch {
 	case info.Code == task.IllegalMove:
-		problem.Detail = err.Error()
+		problem.Detail, problem.Hint = task.IllegalMoveText(err)
 	case isCoded && info.Code != task.Internal:
 		problem.Detail = coded.Message
 		problem.Hint = coded.Hint

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,10 +81,10 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	if c.Agent.Server == "" {
-		return task.Errorf(task.Usage, "no server is named").WithHint("give its address with --server")
+		return task.Errorf(task.Usage, "toryo agent needs the address of the server that it works for").WithHint("give it with --server URL, or as agent.server in the configuration")
 	}
-	if _, err := url.Parse(c.Agent.Server); err != nil {
-		return task.Errorf(task.Usage, "the server's address is not valid")
+	if _, is := webAddress(c.Agent.Server); !is {
+		return task.Errorf(task.Usage, "%q is not the address of a server", c.Agent.Server).WithHint("give it with its scheme, such as http://127.0.0.1:8750")
 	}
 	process, unlock, err := site.LockAgent(c.DataDir)
 	if err != nil {
@@ -142,7 +141,7 @@ func (o agentRun) tokens(c config.Config) (own, oneTime string, err error) {
 		return own, "", nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", task.Wrap(task.DataDir, err, "the agent's token cannot be read")
+		return "", "", task.Wrap(task.DataDir, err, "the agent's token cannot be read").WithHint("run the agent as the user who enrolled it, or remove the file and enrol it again")
 	}
 	oneTime, err = o.oneTimeToken()
 	return "", oneTime, err
@@ -183,7 +182,7 @@ func (o agentRun) oneTimeToken() (string, error) {
 	}
 	text, err := os.ReadFile(o.enrolFile)
 	if err != nil {
-		return "", task.Wrap(task.Usage, err, "the enrolment token cannot be read")
+		return "", task.Wrap(task.Usage, err, "the enrolment token cannot be read").WithHint("--enrol-file names a file with a token of toryo agent token create")
 	}
 	return strings.TrimSpace(string(text)), nil
 }
@@ -209,9 +208,9 @@ func agentTokenCreateCommand(p site.Program) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if lasts <= 0 {
-				return task.Errorf(task.Usage, "--expires must be more than 0")
+				return task.Errorf(task.Usage, "--expires is %s, and must be more than 0", lasts).WithHint("give it like 1h or 30m")
 			}
-			return cli.WithStore(c.Context(), p, &s, func(database store.Store) error {
+			return cli.WithNewStore(c.Context(), p, &s, func(database store.Store) error {
 				token, err := access.Enrolment{Store: database, Now: p.Now}.Create(c.Context(), lasts)
 				if err != nil {
 					return err

@@ -73,7 +73,7 @@ func (o *backupOptions) report(what string) {
 }
 
 func (o *backupOptions) backup(ctx context.Context, file string) error {
-	return withData(ctx, o.Program, o.settings, func(loaded config.Config, database store.Store) error {
+	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, func(loaded config.Config, database store.Store) error {
 		missing := "The configuration and its secrets are not in it."
 		if loaded.Database.Driver == "postgres" {
 			missing = "The database, the configuration and its secrets are not in it."
@@ -108,6 +108,9 @@ func (o *backupOptions) printDump(loaded config.Config) error {
 func (o *backupOptions) restore(ctx context.Context, file string) error {
 	loaded, err := o.settings.Load(o.Program)
 	if err != nil {
+		return err
+	}
+	if err := o.settings.CheckNamed(loaded); err != nil {
 		return err
 	}
 	done, err := site.Restore{

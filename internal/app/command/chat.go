@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -41,6 +42,7 @@ citations are true.`,
 	o.bind(c)
 	c.Flags().BoolVar(&o.fresh, "new", false, "begin a new conversation")
 	c.Flags().StringVar(&o.language, "language", "", "language of a new conversation: ja or en (default: that of the review)")
+	cli.CompleteFlag(c, "language", string(task.Japanese), string(task.English))
 	return c
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,10 +91,10 @@ func configCheckCommand(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check a configuration and report its problems by line and key",
-		Long:  "Report every problem of a configuration in one run, as FILE:LINE:COLUMN: KEY: what is\nwrong. Environment variables count too. FILE is " + cli.DefaultFile + " unless given.",
+		Long:  "Report every problem of a configuration in one run, as FILE:LINE:COLUMN: KEY: what is\nwrong. Environment variables count too. FILE is " + cli.DefaultFile + " unless given, or else\n" + cli.MachineFile + ".",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			o.file = cli.DefaultFile
+			o.file = cmp.Or(new(cli.Settings).FileOrDefault(), cli.DefaultFile)
 			if len(args) == 1 {
 				o.file = args[0]
 			}

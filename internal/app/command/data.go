@@ -40,21 +40,7 @@ func (o *onData) bind(c *cobra.Command) {
 }
 
 func (o *onData) withData(ctx context.Context, do func(config.Config, store.Store) error) error {
-	return withData(ctx, o.Program, o.settings, do)
-}
-
-// withData opens the database that is there.
-func withData(ctx context.Context, p site.Program, settings cli.Settings, do func(config.Config, store.Store) error) (err error) {
-	loaded, err := settings.Load(p)
-	if err != nil {
-		return err
-	}
-	database, err := site.OpenExistingStore(ctx, loaded)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	return do(loaded, database)
+	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, do)
 }
 
 func dataUsageCommand(p site.Program) *cobra.Command {

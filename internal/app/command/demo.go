@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	demostory "github.com/toryo-dev/toryo/internal/app/demo"
 	"github.com/toryo-dev/toryo/internal/app/site"
@@ -60,6 +61,7 @@ provider: ANTHROPIC_API_KEY, OPENAI_API_KEY, or GOOGLE_API_KEY or GEMINI_API_KEY
 	c.Flags().BoolVar(&o.json, "json", false, "print events as JSON, one to a line")
 	c.Flags().BoolVar(&o.stay, "stay", false, "keep the pages open at the end, until Ctrl-C")
 	c.Flags().StringVar(&o.provider, "provider", "", "let a real model do the work: anthropic, openai or gemini")
+	cli.CompleteFlag(c, "provider", "anthropic", "openai", "gemini")
 	c.Flags().StringVar(&o.model, "model", "", "name of that model")
 	return c
 }

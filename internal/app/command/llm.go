@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -126,23 +126,16 @@ func llmSpentCommand(p site.Program) *cobra.Command {
 		Short: "Show today's model usage and the budget",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := s.Load(p)
-			if err != nil {
-				return err
-			}
-			return printSpent(c.Context(), p, loaded)
+			return cli.WithData(c.Context(), p, &s, cli.Fail, func(loaded config.Config, database store.Store) error {
+				return printSpent(c.Context(), p, loaded, database)
+			})
 		},
 	}
 	s.Bind(c, cli.DataFlag)
 	return c
 }
 
-func printSpent(ctx context.Context, p site.Program, c config.Config) (err error) {
-	database, err := site.OpenStore(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
+func printSpent(ctx context.Context, p site.Program, c config.Config, database store.Spending) error {
 	books := ledger.Ledger{Store: database, Limits: site.LimitsOf(c.Budget), Now: p.Now}
 	_, ofDay, err := books.Spent(ctx, "")
 	if err != nil {

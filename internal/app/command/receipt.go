@@ -3,11 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -25,8 +21,8 @@ import (
 // receiptStore is what the commands need of the database.
 type receiptStore interface {
 	store.Receipts
+	store.Listing
 	access.AuditStore
-	Task(ctx context.Context, id task.ID) (task.Task, error)
 }
 
 // Receipt is the command toryo receipt.
@@ -147,19 +143,21 @@ func receiptListCommand(p site.Program) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return cli.WithStore(c.Context(), o.Program, &o.settings, func(database store.Store) error {
-				return o.listReceipts(c.Context(), database, task.ID(args[0]))
+				return o.listReceipts(c.Context(), database, args[0])
 			})
 		},
 	}
 	o.settings.Bind(c, cli.DataFlag)
+	o.completeTasks(c)
 	return c
 }
 
-func (o *operate) listReceipts(ctx context.Context, database receiptStore, id task.ID) error {
-	if _, err := database.Task(ctx, id); err != nil {
+func (o *operate) listReceipts(ctx context.Context, database receiptStore, name string) error {
+	of, err := store.FindTask(ctx, database, name)
+	if err != nil {
 		return err
 	}
-	found, err := database.ReceiptsOf(ctx, id)
+	found, err := database.ReceiptsOf(ctx, of.ID)
 	if err != nil {
 		return err
 	}
@@ -222,18 +220,4 @@ func receiptKeysIn(ctx context.Context, database store.Receipts) ([]byte, error)
 		all.Write(key.Public)
 	}
 	return all.Bytes(), err
-}
-
-// hasDatabase fails if the database is a file that is not there: to look something up in
-// it must not make one.
-func (r *receiptSource) hasDatabase() error {
-	if r.config.Database.Driver == "postgres" {
-		return nil
-	}
-	file := filepath.Join(r.config.DataDir, site.DatabaseFile)
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		return task.Errorf(task.Usage, "there is no database %s on this machine", file).
-			WithHint("name the server with --server and the keys with --key, or the data directory with --data")
-	}
-	return nil
 }

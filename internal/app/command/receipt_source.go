@@ -76,14 +76,17 @@ func (r *receiptSource) linked(ctx context.Context, address *url.URL) ([]byte, e
 	switch {
 	case r.server != "" && sameOrigin(r.server, origin):
 		return r.byID(ctx, r.server, id)
-	case r.server == "" && (sameOrigin(r.config.Server.PublicURL, origin) || sameOrigin(site.ListeningURL(r.config, r.config.Server.Addr), origin)):
-		if r.Variable(tokenVariable) == "" {
-			return r.byID(ctx, "", id)
-		}
-		return r.byID(ctx, origin, id)
+	case r.server == "" && (sameOrigin(r.config.Server.PublicURL, origin) || sameOrigin(r.running(), origin)):
+		return r.byID(ctx, "", id) // it is that of the database
 	}
 	return nil, task.Errorf(task.Usage, "%s is not the server that you use", origin).
 		WithHint("if you trust it with your token, give --server %s; or save the receipt to a file", origin)
+}
+
+// running is the address of the server that runs on the data directory; empty if none does.
+func (r *receiptSource) running() string {
+	running, _ := site.RunningServer(r.config.DataDir)
+	return running.URL
 }
 
 func sameOrigin(server, origin string) bool {
@@ -96,15 +99,13 @@ func (r *receiptSource) byID(ctx context.Context, server, id string) ([]byte, er
 	if server != "" {
 		token := r.Variable(tokenVariable)
 		if token == "" {
-			return nil, task.Errorf(task.Usage, "no token was given").WithHint("set %s to a token with the role viewer", tokenVariable)
+			return nil, task.Errorf(task.Usage, "%s wants a token, and none was given", server).
+				WithHint("set %s to one; where the server is, toryo token create --role viewer makes it", tokenVariable)
 		}
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
 		client := &wire.Client{Server: server, Token: token, HTTP: r.http}
 		return client.Receipt(ctx, id)
-	}
-	if err := r.hasDatabase(); err != nil {
-		return nil, err
 	}
 	var envelope []byte
 	err := cli.WithStore(ctx, r.Program, &r.settings, func(database store.Store) error {
@@ -134,9 +135,6 @@ func (r *receiptSource) keys(ctx context.Context, named string) (text []byte, fr
 		text, err = r.fetch(ctx, from, maxKeys)
 		return text, from, err
 	}
-	if err := r.hasDatabase(); err != nil {
-		return nil, "", err
-	}
 	err = cli.WithStore(ctx, r.Program, &r.settings, func(database store.Store) (err error) {
 		text, err = receiptKeysIn(ctx, database)
 		return err
@@ -150,11 +148,11 @@ func (r *receiptSource) fetch(ctx context.Context, address string, most int64) (
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, task.Wrap(task.Usage, err, "the address is not valid")
+		return nil, task.Wrap(task.Usage, err, "the address is not valid").WithHint("give it with its scheme, such as https://toryo.example.com/receipts/0199…")
 	}
 	answer, err := r.http.Do(request)
 	if err != nil {
-		return nil, task.Wrap(task.Unavailable, err, "the address cannot be read")
+		return nil, task.Wrap(task.Unavailable, err, "the address cannot be read").WithHint("check it, and whether this machine reaches it; or save the receipt to a file and name that")
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
@@ -176,10 +174,10 @@ func readFile(name string) ([]byte, error) {
 func limitedRead(from io.Reader, most int64) ([]byte, error) {
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(io.LimitReader(from, most+1)); err != nil {
-		return nil, task.Wrap(task.Unavailable, err, "it was cut off")
+		return nil, task.Wrap(task.Unavailable, err, "what was read was cut off").WithHint("try again")
 	}
 	if int64(text.Len()) > most {
-		return nil, task.Errorf(task.TooLarge, "it is larger than %d bytes", most)
+		return nil, task.Errorf(task.TooLarge, "what was named is larger than %d bytes, which a receipt and its keys never are", most).WithHint("check the name")
 	}
 	return text.Bytes(), nil
 }

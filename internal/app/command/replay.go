@@ -2,7 +2,9 @@ package command
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,87 +12,148 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
-	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
-	"github.com/toryo-dev/toryo/internal/journal"
-	"github.com/toryo-dev/toryo/internal/llm"
-	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 type replay struct {
-	site.Program
-	settings cli.Settings
-	json     bool
-	step     bool
-	full     bool
+	operate
+	step bool
+	full bool
 }
 
 // Replay is the command toryo replay.
 func Replay(p site.Program) *cobra.Command {
-	o := replay{Program: p}
+	o := replay{operate: operate{Program: p}}
 	c := &cobra.Command{
-		Use:   "replay UUID",
-		Short: "Replay a run from its files, entry by entry",
-		Long: `Show what a run did, from its journal in the context files of this machine. Nothing is
-run, asked or sent. On a terminal it waits after each entry: Enter goes on, a shows the
-rest at once, q ends. The start of the uuid is enough.`,
+		Use:   "replay RUN|TASK",
+		Short: "Replay a run or a task, entry by entry",
+		Long: `Show what was done, from the journal. Nothing is run, asked or sent. On a terminal it
+waits after each entry: Enter goes on, a shows the rest at once, q ends.
+
+RUN is the uuid of a run in the context files of this machine, or the start of it. TASK is
+named in any of the ways of toryo help task-names: all of its runs are shown, from the
+server that runs or that --server names, or from the database, and on the machine of an agent
+its last run there, from the context files.`,
+		Example: `  toryo replay 0199c2a4
+  toryo replay team/app#3`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
-	o.settings.Bind(c, cli.DataFlag)
-	c.Flags().BoolVar(&o.json, "json", false, "print the entries as they are in the journal, one to a line")
+	o.bind(c)
+	o.completeTasks(c)
+	c.Flags().Lookup("json").Usage = "print the entries as they are in the journal, one to a line"
 	c.Flags().BoolVar(&o.step, "step", false, "wait after each entry also without a terminal")
 	c.Flags().BoolVar(&o.full, "full", false, "print long texts whole")
 	return c
 }
 
-func (o replay) run(id string) error {
+// run looks for a run of this machine, and else for a task.
+func (o replay) run(ctx context.Context, name string) error {
 	loaded, err := o.settings.Load(o.Program)
 	if err != nil {
 		return err
 	}
-	recording, err := contexts.Read(loaded.ContextsPath(), id)
-	if err != nil {
-		return err
+	if o.server == "" {
+		recording, err := contexts.Read(loaded.ContextsPath(), name)
+		if err == nil {
+			return o.replayRun(recording)
+		}
+		if task.CodeOf(err) != task.NotFound {
+			return err
+		}
 	}
+	return o.replayTask(ctx, loaded, name)
+}
+
+// replayTask shows a task as the server or the database has it. Where there is neither, the
+// context files are looked through.
+func (o replay) replayTask(ctx context.Context, loaded config.Config, name string) error {
+	parsed, err := task.ParseName(name)
+	if err != nil {
+		return task.Errorf(task.NotFound, "%q names neither a run in %s nor a task", name, loaded.ContextsPath()).
+			WithHint("give the start of the uuid of a run; or of a task, %s", task.NameHint)
+	}
+	if o.server == "" {
+		there, err := site.HasDatabase(ctx, loaded)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(loaded.ContextsPath()); !there && err == nil {
+			recording, err := contexts.ReadLast(loaded.ContextsPath(), parsed)
+			if err != nil {
+				return err
+			}
+			return o.replayRun(recording)
+		}
+	}
+	return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
+		entries := &taskEntries{journalPrinter: journalPrinter{out: o.Stdout, full: o.full}, json: o.json}
+		if !o.json {
+			entries.between = o.waiting()
+		}
+		return printJournal(ctx, entries, tasks, name)
+	})
+}
+
+// replayRun shows a run from its files.
+func (o replay) replayRun(recording contexts.Recording) error {
 	if o.json {
 		encoder := json.NewEncoder(o.Stdout)
 		for _, line := range recording.Lines {
-			if err := encoder.Encode(line); err != nil {
+			event := wire.Event{Position: line.Sequence, Generation: line.Generation, Source: string(task.FromAgent), Kind: string(line.Kind), At: line.At, Data: line.Data}
+			if err := encoder.Encode(event); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := o.heading(recording); err != nil {
+	printer := &journalPrinter{out: o.Stdout, full: o.full}
+	err := printer.heading([2]string{"run", recording.UUID}, [2]string{"task", string(recording.Task) + "  " + recording.Item}, [2]string{"title", recording.Title},
+		[2]string{"type", string(recording.Type) + "  " + string(recording.Role)}, [2]string{"began", recording.BeganAt.Format(time.RFC3339)})
+	if err != nil {
 		return err
 	}
-	return o.steps(recording)
-}
-
-// steps shows the entries, and waits between them if somebody is there.
-func (o replay) steps(recording contexts.Recording) error {
-	waits := o.step || interactive(o.Stdin) && interactive(o.Stdout)
-	keys := bufio.NewReader(o.Stdin)
+	wait := o.waiting()
 	for i, line := range recording.Lines {
-		if waits && i > 0 {
-			answer, err := keys.ReadString('\n')
-			switch strings.TrimSpace(answer) {
-			case "q":
+		if i > 0 {
+			if err := wait(); errors.Is(err, errEnough) {
 				return nil
-			case "a":
-				waits = false
 			}
-			waits = waits && err == nil // without input the rest is shown at once
 		}
-		if err := o.show(line, recording.Lines[0].At); err != nil {
+		if err := printer.show(line.Sequence, task.Event{Kind: line.Kind, At: line.At, Data: line.Data}); err != nil {
 			return err
 		}
 	}
-	return o.ending(recording)
+	if err := printer.ending(recording.State, recording.Reason); err != nil || recording.Torn == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(o.Stdout, "the last %d bytes of the journal were torn by a crash and are left out\n", recording.Torn)
+	return err
+}
+
+// waiting waits between entries if somebody is there, and ends with errEnough if that
+// person has seen enough.
+func (o replay) waiting() func() error {
+	waits := o.step || interactive(o.Stdin) && interactive(o.Stdout)
+	keys := bufio.NewReader(o.Stdin)
+	return func() error {
+		if !waits {
+			return nil
+		}
+		answer, err := keys.ReadString('\n')
+		switch strings.TrimSpace(answer) {
+		case "q":
+			return errEnough
+		case "a":
+			waits = false
+		}
+		waits = waits && err == nil // without input the rest is shown at once
+		return nil
+	}
 }
 
 // interactive reports whether a person sits at the other end.
@@ -101,142 +164,4 @@ func interactive(end any) bool {
 	}
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-func (o replay) heading(r contexts.Recording) error {
-	_, err := fmt.Fprintf(o.Stdout, "run      %s\ntask     %s  %s\ntitle    %s\ntype     %s  %s\nbegan    %s\n\n", r.UUID, r.Task, r.Item,
-		textfmt.Shorten(textfmt.OneLine(textfmt.Plain(r.Title)), 200), r.Type, r.Role, r.BeganAt.Format(time.RFC3339))
-	return err
-}
-
-func (o replay) ending(r contexts.Recording) error {
-	state := r.State
-	if text := messages.Reason(task.English, r.Reason); text != "" {
-		state += ": " + text
-	}
-	if _, err := fmt.Fprintf(o.Stdout, "\n%d entries; %s\n", len(r.Lines), state); err != nil || r.Torn == 0 {
-		return err
-	}
-	_, err := fmt.Fprintf(o.Stdout, "the last %d bytes of the journal were torn by a crash and are left out\n", r.Torn)
-	return err
-}
-
-// show prints one entry: when it was, what it is, and what it says.
-func (o replay) show(line contexts.Line, from time.Time) error {
-	entry := journal.Read(task.Event{Kind: line.Kind, Data: line.Data})
-	if entry.Unreadable != nil {
-		return task.Wrap(task.Invalid, entry.Unreadable, fmt.Sprintf("entry %d of the journal cannot be read", line.Sequence))
-	}
-	text := strings.TrimRight(textfmt.Plain(describe(entry)), "\n")
-	if !o.full {
-		text = shortened(text)
-	}
-	_, err := fmt.Fprintf(o.Stdout, "%5d %9s  %-8s %s\n", line.Sequence, line.At.Sub(from).Round(time.Millisecond), line.Kind,
-		strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 26)))
-	return err
-}
-
-// shortened keeps the first lines of a long text.
-func shortened(text string) string {
-	const lines, columns = 12, 300
-	all := strings.Split(text, "\n")
-	left := len(all) - lines
-	all = all[:min(lines, len(all))]
-	for i, line := range all {
-		all[i] = textfmt.Shorten(line, columns)
-	}
-	if left > 0 {
-		all = append(all, fmt.Sprintf("… %d more lines (--full)", left))
-	}
-	return strings.Join(all, "\n")
-}
-
-// describe says what an entry records.
-func describe(entry journal.Entry) string {
-	switch {
-	case entry.Kind == task.PhaseChanged:
-		return entry.Phase.DisplayName() + ": " + entry.Status
-	case entry.Call != nil:
-		return describeCall(*entry.Call, entry.Result)
-	case entry.Usage != nil:
-		return fmt.Sprintf("step %d: %s%s, %d tokens in, %d out, cost %s", entry.Step, entry.Usage.Model, scriptedMark(entry.Usage.Scripted),
-			entry.Usage.Tokens.Input, entry.Usage.Tokens.Output, llm.Money(entry.Usage.Cost))
-	case entry.Plan != nil:
-		return describePlan(*entry.Plan)
-	case entry.Setup != nil:
-		return "environment " + entry.Setup.Handover.Environment + ": " + entry.Setup.Handover.Status
-	case entry.Kind == task.Saved:
-		return "commit " + entry.Commit + " " + entry.Status
-	case entry.Signal != nil:
-		return describeSignal(*entry.Signal)
-	case entry.Message != nil:
-		return "[" + entry.Conversation + "] " + describeMessage(entry)
-	}
-	return entry.Text
-}
-
-func describeCall(call journal.Call, result *journal.Result) string {
-	switch {
-	case result == nil:
-		return "call " + call.Name + " " + call.Arguments
-	case result.Failed:
-		return "result of " + call.Name + " (failed)\n" + result.Text
-	}
-	return "result of " + call.Name + "\n" + result.Text
-}
-
-func scriptedMark(scripted bool) string {
-	if scripted {
-		return " (scripted)"
-	}
-	return ""
-}
-
-func describePlan(plan journal.Plan) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "plan %d: %s", plan.Revision, plan.Goal.Goal)
-	for _, action := range plan.Actions.Actions {
-		mark := " "
-		if action.Done {
-			mark = "x"
-		}
-		fmt.Fprintf(&text, "\n[%s] %s %s", mark, action.ID, action.What)
-	}
-	return text.String()
-}
-
-func describeSignal(signal journal.Signal) string {
-	var text strings.Builder
-	text.WriteString(string(signal.Signal))
-	if reason := messages.Reason(task.English, signal.Reason); reason != "" {
-		text.WriteString(": " + reason)
-	}
-	for _, comment := range signal.Comments {
-		fmt.Fprintf(&text, "\ncomment %s by %s (%s)", comment.ID, comment.Author, comment.Change)
-		if comment.Refused != "" {
-			text.WriteString(", refused: " + comment.Refused)
-		}
-	}
-	return text.String()
-}
-
-func describeMessage(entry journal.Entry) string {
-	switch message := entry.Message; {
-	case message.Said != nil:
-		lines := []string{message.Said.Role + ": " + strings.Join(entry.Texts(), "\n")}
-		for _, part := range message.Said.Parts {
-			if part.Call != nil {
-				lines = append(lines, "wants "+part.Call.Name+" "+part.Call.Arguments)
-			}
-			if part.Result != nil {
-				lines = append(lines, "answer of "+part.Result.Name)
-			}
-		}
-		return strings.Join(lines, "\n")
-	case message.Compaction != nil:
-		return fmt.Sprintf("%s: about %d tokens became %d", message.Compaction.Method, message.Compaction.Before, message.Compaction.After)
-	case message.Block != nil:
-		return "pinned " + message.Block.Name + "\n" + message.Block.Text
-	}
-	return "begins"
 }

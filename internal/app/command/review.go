@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/review/judge"
@@ -67,15 +68,22 @@ func (o *onReviews) who() (string, error) {
 
 // run does something with reviews in somebody's name.
 func (o *onReviews) run(ctx context.Context, do func(service *review.Service, who string) error) error {
+	return o.runOn(ctx, cli.Fail, func(_ store.Store, service *review.Service, who string) error { return do(service, who) })
+}
+
+// begin does the same for what may be the first thing in an installation.
+func (o *onReviews) begin(ctx context.Context, do func(service *review.Service, who string) error) error {
+	return o.runOn(ctx, cli.Make, func(_ store.Store, service *review.Service, who string) error { return do(service, who) })
+}
+
+func (o *onReviews) runOn(ctx context.Context, missing cli.OnMissing, do func(database store.Store, service *review.Service, who string) error) error {
 	who, err := o.who()
 	if err != nil {
 		return err
 	}
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return err
-	}
-	return site.WithReviews(ctx, o.Program, loaded, func(service *review.Service) error { return do(service, who) })
+	return cli.WithData(ctx, o.Program, &o.settings, missing, func(loaded config.Config, database store.Store) error {
+		return site.WithReviews(ctx, o.Program, loaded, database, func(service *review.Service) error { return do(database, service, who) })
+	})
 }
 
 // paperFiles are the files of a question and an answer.
@@ -93,7 +101,7 @@ func (f *paperFiles) bind(c *cobra.Command) {
 // it has an id.
 func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Question, string, error) {
 	if (f.question == "") == (f.questionID == "") || f.answer == "" {
-		return store.Question{}, "", task.Errorf(task.Usage, "give --answer, and either --question or --question-id")
+		return store.Question{}, "", task.Errorf(task.Usage, "the question or the answer is missing").WithHint("give --answer, and either --question or --question-id")
 	}
 	answer, err := readText(f.answer)
 	if err != nil {
@@ -125,7 +133,7 @@ func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Q
 func readText(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", task.Wrap(task.Usage, err, "the file cannot be read")
+		return "", task.Wrap(task.Usage, err, "the file cannot be read").WithHint("check its name, and that you may read it")
 	}
 	return strings.TrimPrefix(string(text), "\uFEFF"), nil
 }
@@ -139,9 +147,9 @@ func reviewImportCommand(p site.Program) *cobra.Command {
 		Short: "Import a review from files and print its ID",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.run(c.Context(), func(service *review.Service, who string) error {
+			return o.begin(c.Context(), func(service *review.Service, who string) error {
 				if judgement == "" {
-					return task.Errorf(task.Usage, "give the review with --review")
+					return task.Errorf(task.Usage, "toryo review import needs the review").WithHint("give it with --review FILE")
 				}
 				return o.importReview(c.Context(), service, who, files, judgement)
 			})
@@ -196,7 +204,7 @@ question. An answer without markers is numbered by paragraph. The calls count ag
 the budget of the day.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.run(c.Context(), func(service *review.Service, who string) error {
+			return o.begin(c.Context(), func(service *review.Service, who string) error {
 				question, answer, err := files.read(c.Context(), service)
 				if err != nil {
 					return err
@@ -223,17 +231,19 @@ func reviewListCommand(p site.Program) *cobra.Command {
 		Short: "List your reviews, or those of a pull request",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.run(c.Context(), func(service *review.Service, who string) error { return o.list(c.Context(), service, who, pull) })
+			return o.runOn(c.Context(), cli.Fail, func(database store.Store, service *review.Service, who string) error {
+				return o.list(c.Context(), database, service, who, pull)
+			})
 		},
 	}
 	o.bind(c)
 	o.bindJSON(c)
-	c.Flags().StringVar(&pull, "pull", "", "reviews of this pull request (`ITEM`, like github:owner/name!12)")
+	c.Flags().StringVar(&pull, "pull", "", "reviews of this pull request (`ITEM`, such as team/app!12)")
 	return c
 }
 
-func (o *onReviews) list(ctx context.Context, service *review.Service, who, pull string) error {
-	found, err := listReviews(ctx, service, who, pull)
+func (o *onReviews) list(ctx context.Context, database store.Listing, service *review.Service, who, pull string) error {
+	found, err := listReviews(ctx, database, service, who, pull)
 	if err != nil {
 		return err
 	}
@@ -260,13 +270,19 @@ func (o *onReviews) list(ctx context.Context, service *review.Service, who, pull
 	return table.Flush()
 }
 
-func listReviews(ctx context.Context, service *review.Service, who, pull string) ([]store.Review, error) {
+// listReviews lists the reviews of somebody, or those of a pull request: named as it is, or
+// in any of the ways that tasks are.
+func listReviews(ctx context.Context, database store.Listing, service *review.Service, who, pull string) ([]store.Review, error) {
 	if pull == "" {
 		return service.History(ctx, who, "", 0)
 	}
 	key, err := task.ParseKey(pull)
 	if err != nil {
-		return nil, err
+		found, err := store.FindTask(ctx, database, pull)
+		if err != nil {
+			return nil, err
+		}
+		key = found.Key
 	}
 	return service.ReviewsOfPull(ctx, key)
 }

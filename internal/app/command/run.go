@@ -123,7 +123,7 @@ func (o runOptions) work() (phase.Work, error) {
 	}
 	folder, err := filepath.Abs(o.repo)
 	if err != nil {
-		return phase.Work{}, task.Wrap(task.NotFound, err, "the repository cannot be found")
+		return phase.Work{}, task.Wrap(task.NotFound, err, "the repository cannot be found").WithHint("name it with --repo")
 	}
 	return phase.Work{
 		Task: task.ID(uuid.NewString()), Generation: 1, Type: task.Development, Folder: folder,
@@ -142,7 +142,8 @@ func (o runOptions) conclude(result wire.Result, id string) error {
 	if state.Succeeded() {
 		return nil
 	}
-	return task.Errorf(task.Conflict, "the run ended as %s: %s", state, messages.Reason(task.English, task.Reason(result.Reason)))
+	return task.Errorf(task.Conflict, "the run ended as %s: %s", state, messages.Reason(task.English, task.Reason(result.Reason))).
+		WithHint("toryo replay %s --full shows what it did", id)
 }
 
 // printed shows entries of a journal on the terminal.
@@ -159,6 +160,6 @@ func (p printed) Append(_ context.Context, kind task.EventKind, entry phase.Entr
 		return fmt.Errorf("print an entry: %w", err)
 	}
 	text := describe(journal.Read(task.Event{Kind: kind, Data: data}))
-	_, err = fmt.Fprintf(p.Stdout, "%-8s %s\n", kind, strings.ReplaceAll(shortened(textfmt.Plain(text)), "\n", "\n         "))
+	_, err = fmt.Fprintf(p.Stdout, "%-8s %s\n", kind, strings.ReplaceAll(shortened(textfmt.Plain(text), "toryo replay --full has them"), "\n", "\n         "))
 	return err
 }

@@ -1,9 +1,7 @@
 package command
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,10 +18,7 @@ import (
 )
 
 // tokenVariable names the environment variable with an operator's token.
-const tokenVariable = "TORYO_TOKEN"
-
-// revokeTimeout is how long it may take to revoke the token of a command.
-const revokeTimeout = 5 * time.Second
+const tokenVariable = config.TokenVariable
 
 // operate is what every command has that steers tasks through a running server.
 type operate struct {
@@ -35,48 +30,64 @@ type operate struct {
 
 func (o *operate) bind(c *cobra.Command) {
 	o.settings.Bind(c, cli.DataFlag)
-	c.Flags().StringVar(&o.server, "server", "", "address of the server (`URL`, default: the one of the configuration, on this machine)")
+	o.settings.AllowRemote()
+	c.Flags().StringVar(&o.server, "server", "", "address of the server (`URL`, default: the one that runs on the data directory); wants a token in "+tokenVariable)
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON, in the shapes of the HTTP API")
 }
 
-// withServer runs a command on a server. It acts with the token in TORYO_TOKEN, or,
-// on the server's machine, with one that it makes itself and revokes again:
-// whoever can read the database may do so.
-func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) (err error) {
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return err
-	}
-	connection, err := site.AgentClient(loaded.Agent.CAFile)
-	if err != nil {
-		return err
-	}
-	client := &wire.Client{Server: o.serverOr(loaded), Token: o.Variable(tokenVariable), HTTP: connection}
-	if client.Token != "" {
-		return do(client)
-	}
-	if o.server != "" {
-		return task.Errorf(task.Usage, "no token was given").WithHint("set %s to a token with the role operator", tokenVariable)
-	}
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) (err error) {
-		if client.Token, err = (access.Tokens{Store: database, Now: o.Now}).Create(ctx, access.Operator, "command line"); err != nil {
-			return err
-		}
-		made, err := access.CheckToken(ctx, database, client.Token)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
-			defer cancel()
-			err = errors.Join(err, database.RevokeToken(after, made.ID, o.Now()))
-		}()
-		return do(client)
-	})
+// withServer runs a command that steers tasks on a server.
+func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) error {
+	return o.connect(ctx, access.Operator, do)
 }
 
-func (o *operate) serverOr(c config.Config) string {
-	return cmp.Or(o.server, site.ListeningURL(c, c.Server.Addr))
+// connect runs a command on a server: the one that --server names, with the token in TORYO_TOKEN, or
+// the one that runs on the data directory, with the token that it has put there. Nobody else is
+// asked: whoever listens at an address may be anybody.
+func (o *operate) connect(ctx context.Context, role access.Role, do func(*wire.Client) error) error {
+	loaded, err := o.settings.LoadData(o.Program)
+	if err != nil {
+		return err
+	}
+	if o.server != "" {
+		return o.connectTo(loaded, role, do)
+	}
+	running, found := site.RunningServer(loaded.DataDir)
+	if !found {
+		return o.noServer(ctx, loaded)
+	}
+	return do(o.clientOf(running))
+}
+
+// connectTo runs a command on the server that is named.
+func (o *operate) connectTo(c config.Config, role access.Role, do func(*wire.Client) error) error {
+	connection, err := site.AgentClient(c.Agent.CAFile)
+	if err != nil {
+		return err
+	}
+	token := o.Variable(tokenVariable)
+	if token == "" {
+		return task.Errorf(task.Usage, "%s wants a token, and none was given", o.server).
+			WithHint("set %s to one; where the server is, toryo token create --role %s makes it", tokenVariable, role)
+	}
+	err = do(&wire.Client{Server: o.server, Token: token, HTTP: connection})
+	if task.CodeOf(err) == task.Unauthorized {
+		return task.Errorf(task.Unauthorized, "%s does not accept the token in %s", o.server, tokenVariable).
+			WithHint("make one where the server is, with toryo token create")
+	}
+	return err
+}
+
+// clientOf asks the server that runs on the data directory.
+func (o *operate) clientOf(running site.Running) *wire.Client {
+	return &wire.Client{Server: running.URL, Token: running.Token, HTTP: running.Client()}
+}
+
+// noServer says that no server runs on the data directory, or that there is no installation at all.
+func (o *operate) noServer(ctx context.Context, c config.Config) error {
+	return cli.WithStore(ctx, o.Program, &o.settings, func(store.Store) error {
+		return task.Errorf(task.Unavailable, "no server runs on the data directory %s of this machine", c.DataDir).
+			WithHint("start it with toryo serve; for one elsewhere, name it with --server and set %s to a token for it", tokenVariable)
+	})
 }
 
 // steer makes a command that does something with one task.
@@ -84,17 +95,22 @@ func steer(p site.Program, use, short string, do func(*wire.Client, context.Cont
 	o := operate{Program: p}
 	c := &cobra.Command{
 		Use: use + " TASK", Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return o.steer(c.Context(), task.ID(args[0]), do) },
+		RunE: func(c *cobra.Command, args []string) error { return o.steer(c.Context(), args[0], do) },
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	return c
 }
 
-func (o *operate) steer(ctx context.Context, id task.ID, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) error {
+func (o *operate) steer(ctx context.Context, name string, do func(*wire.Client, context.Context, task.ID) (wire.Task, error)) error {
 	return o.withServer(ctx, func(client *wire.Client) error {
-		after, err := do(client, ctx, id)
+		found, err := findOn(ctx, client, name)
 		if err != nil {
 			return err
+		}
+		after, err := do(client, ctx, task.ID(found.ID))
+		if err != nil {
+			return fmt.Errorf("%s: %w", found.Item, err)
 		}
 		if o.json {
 			return cli.PrintJSON(o.Stdout, after)
@@ -102,6 +118,19 @@ func (o *operate) steer(ctx context.Context, id task.ID, do func(*wire.Client, c
 		_, err = fmt.Fprintf(o.Stdout, "%s is %s: %s\n", after.Item, after.State, after.ReasonText)
 		return err
 	})
+}
+
+// findOn asks a server for the task that is named. A whole id is asked for as such: that is
+// understood by servers of every version.
+func findOn(ctx context.Context, client *wire.Client, name string) (wire.Task, error) {
+	parsed, err := task.ParseName(name)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	if parsed.Whole() {
+		return client.Task(ctx, task.ID(parsed.ID))
+	}
+	return client.FindTask(ctx, name)
 }
 
 func tasksStopCommand(p site.Program) *cobra.Command {
@@ -123,31 +152,33 @@ func tasksApproveCommand(p site.Program) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			plan, err := strconv.Atoi(args[1])
 			if err != nil || plan < 1 {
-				return task.Errorf(task.Usage, "%q is not the number of a plan", args[1])
+				return task.Errorf(task.Usage, "%q is not the number of a plan", args[1]).WithHint("the comment with the plan and the page of the task have it; the first plan is 1")
 			}
-			return o.steer(c.Context(), task.ID(args[0]), func(client *wire.Client, ctx context.Context, id task.ID) (wire.Task, error) {
+			return o.steer(c.Context(), args[0], func(client *wire.Client, ctx context.Context, id task.ID) (wire.Task, error) {
 				return client.ApproveTask(ctx, id, plan)
 			})
 		},
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	return c
 }
 
 // Pause is the command toryo pause.
 func Pause(p site.Program) *cobra.Command {
 	o := operate{Program: p}
+	everything := false
 	c := &cobra.Command{
-		Use:   "pause [TASK]",
+		Use:   "pause TASK | --all",
 		Short: "Pause a task, or everything",
 		Long: `Pause a task, or everything. What runs is saved and goes on where it was when it is
 resumed, on any agent. While everything is paused nothing is handed out. The file
 pause_signal in the folder of the contexts of a server pauses everything too, while it
 is there, and in that of an agent the tasks of that agent.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error { return oneOrAll(args, everything) },
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).PauseTask)
+			if !everything {
+				return o.steer(c.Context(), args[0], (*wire.Client).PauseTask)
 			}
 			return o.withServer(c.Context(), func(client *wire.Client) error {
 				return o.pauses(client.PauseAll(c.Context()))
@@ -155,21 +186,36 @@ is there, and in that of an agent the tasks of that agent.`,
 		},
 	}
 	o.bind(c)
+	o.completeTasks(c)
+	c.Flags().BoolVar(&everything, "all", false, "pause everything")
 	return c
+}
+
+// oneOrAll wants either a task or --all. A shell leaves out what begins with #.
+func oneOrAll(args []string, everything bool) error {
+	switch {
+	case len(args) > 1:
+		return task.Errorf(task.Usage, "one task can be named, not %d", len(args))
+	case everything && len(args) == 1:
+		return task.Errorf(task.Usage, "a task and --all were given").WithHint("give one of them")
+	case !everything && len(args) == 0:
+		return task.Errorf(task.Usage, "no task is named").WithHint("name one, as 'team/app#3' or '#3' in quotes, or give --all for everything")
+	}
+	return nil
 }
 
 // Resume is the command toryo resume.
 func Resume(p site.Program) *cobra.Command {
 	o := operate{Program: p}
-	force := false
+	force, everything := false, false
 	c := &cobra.Command{
-		Use:   "resume [TASK]",
+		Use:   "resume TASK | --all",
 		Short: "Resume a paused task, or everything",
 		Long:  "Resume a paused task, or everything. A task whose plan waits for approval is not\nresumed: see toryo tasks approve.",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  func(_ *cobra.Command, args []string) error { return oneOrAll(args, everything) },
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return o.steer(c.Context(), task.ID(args[0]), (*wire.Client).ResumeTask)
+			if !everything {
+				return o.steer(c.Context(), args[0], (*wire.Client).ResumeTask)
 			}
 			return o.withServer(c.Context(), func(client *wire.Client) error {
 				return o.pauses(client.ResumeAll(c.Context(), force))
@@ -177,6 +223,8 @@ func Resume(p site.Program) *cobra.Command {
 		},
 	}
 	o.bind(c)
+	o.completeTasks(c)
+	c.Flags().BoolVar(&everything, "all", false, "resume everything")
 	c.Flags().BoolVar(&force, "force", false, "also when a pause file asks for it, for example of a server or an agent that is gone")
 	return c
 }

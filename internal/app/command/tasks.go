@@ -9,12 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
-	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/messages"
-	"github.com/toryo-dev/toryo/internal/server"
-	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -23,21 +21,19 @@ import (
 func Tasks(p site.Program) *cobra.Command {
 	c := cli.Group("tasks", "See what there is to do and what is next, and steer tasks",
 		tasksNextCommand(p), tasksListCommand(p), tasksShowCommand(p), tasksLogsCommand(p), tasksStopCommand(p), tasksRetryCommand(p), tasksApproveCommand(p))
-	c.Long = "See what there is to do and what is next, and steer tasks. next, list and show read the\ndatabase; the others ask a running server. See also toryo pause and toryo resume."
+	c.Long = `See what there is to do and what is next, and steer tasks. next, list, show and logs ask the
+server that runs on the data directory, or read its database if none runs. The others need
+the server. With --server and TORYO_TOKEN all of them work from anywhere. TASK is named in
+any of the ways of toryo help task-names. See also toryo pause and toryo resume.`
+	c.Example = `  toryo tasks list --state running
+  toryo tasks show team/app#3
+  toryo tasks logs team/app#3 --follow
+  TORYO_TOKEN=… toryo tasks list --server https://toryo.example.com`
 	return c
 }
 
-// onTasks is what every command on tasks has.
-type onTasks struct {
-	site.Program
-	settings cli.Settings
-	json     bool
-}
-
-func (o *onTasks) bind(c *cobra.Command) {
-	o.settings.Bind(c, cli.DataFlag)
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON, in the shapes of the HTTP API")
-}
+// onTasks is what the commands have that show tasks.
+type onTasks struct{ operate }
 
 // table prints lines whose columns are separated by tabs.
 func (o *onTasks) table(lines [][]string) error {
@@ -55,7 +51,7 @@ type tasksNext struct {
 }
 
 func tasksNextCommand(p site.Program) *cobra.Command {
-	o := tasksNext{onTasks: onTasks{Program: p}}
+	o := tasksNext{onTasks: onTasks{operate{Program: p}}}
 	c := &cobra.Command{
 		Use:   "next [--explain]",
 		Short: "Show the task that the next agent gets, or why each task is or is not next",
@@ -69,24 +65,12 @@ func tasksNextCommand(p site.Program) *cobra.Command {
 }
 
 func (o *tasksNext) run(ctx context.Context) error {
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return err
-	}
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
-		now, err := database.Time(ctx)
+	return o.withTasks(ctx, access.Operator, func(tasks taskSource) error {
+		next, err := tasks.next(ctx, o.agent)
 		if err != nil {
 			return err
 		}
-		verdicts, err := broker.Explain(ctx, database, broker.Limits(loaded.Limits), now, o.agent)
-		if err != nil {
-			return err
-		}
-		waits, err := broker.Waits(ctx, database, broker.Limits(loaded.Limits), now)
-		if err != nil {
-			return err
-		}
-		return o.print(server.NextTasksOf(verdicts, waits))
+		return o.print(next)
 	})
 }
 
@@ -142,7 +126,7 @@ type tasksList struct {
 }
 
 func tasksListCommand(p site.Program) *cobra.Command {
-	o := tasksList{onTasks: onTasks{Program: p}}
+	o := tasksList{onTasks: onTasks{operate{Program: p}}}
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, oldest first",
@@ -150,71 +134,75 @@ func tasksListCommand(p site.Program) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.bind(c)
-	c.Flags().StringSliceVar(&o.states, "state", nil, "only tasks in this state (`STATE`; may be given several times)")
+	c.Flags().StringSliceVar(&o.states, "state", nil, "only tasks in this `STATE`: "+strings.Join(stateNames(), ", ")+"; may be given several times")
+	cli.CompleteFlag(c, "state", stateNames()...)
 	return c
 }
 
 func (o *tasksList) run(ctx context.Context) error {
-	var filter store.TaskFilter
 	for _, name := range o.states {
-		state := task.State(name)
-		if !state.Valid() {
-			return task.Errorf(task.Usage, "there is no state %q", name).WithHint("use one of %v", task.States)
+		if !task.State(name).Valid() {
+			return task.Errorf(task.Usage, "there is no state %q", name).WithHint("use one of %s", strings.Join(stateNames(), ", "))
 		}
-		filter.States = append(filter.States, state)
 	}
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
-		found, err := database.ListTasks(ctx, filter)
+	return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
+		found, err := tasks.list(ctx, o.states)
 		if err != nil {
 			return err
 		}
 		if o.json {
-			shown := wire.Tasks{Tasks: []wire.Task{}}
-			for _, t := range found {
-				shown.Tasks = append(shown.Tasks, wire.TaskOf(t))
-			}
-			return cli.PrintJSON(o.Stdout, shown)
+			return cli.PrintJSON(o.Stdout, found)
 		}
 		lines := [][]string{{"ID", "STATE", "TYPE", "ROLE", "AGENT", "ITEM", "TITLE"}}
-		for _, t := range found {
-			lines = append(lines, []string{string(t.ID), string(t.State), string(t.Type), string(t.Role), t.Lease.Agent, t.Key.String(), cli.OneLine(t.Title)})
+		for _, t := range found.Tasks {
+			lines = append(lines, []string{t.ID, t.State, t.Type, t.Role, t.Agent, t.Item, cli.OneLine(t.Title)})
 		}
 		return o.table(lines)
 	})
 }
 
+// stateNames are the states that tasks can be in.
+func stateNames() []string {
+	names := make([]string, 0, len(task.States))
+	for _, state := range task.States {
+		names = append(names, string(state))
+	}
+	return names
+}
+
 type tasksShow struct{ onTasks }
 
 func tasksShowCommand(p site.Program) *cobra.Command {
-	o := tasksShow{onTasks{Program: p}}
+	o := tasksShow{onTasks{operate{Program: p}}}
 	c := &cobra.Command{
-		Use:   "show ID",
+		Use:   "show TASK",
 		Short: "Show one task",
 		Args:  cobra.ExactArgs(1),
-		RunE:  func(c *cobra.Command, args []string) error { return o.run(c.Context(), task.ID(args[0])) },
+		RunE:  func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	return c
 }
 
-func (o *tasksShow) run(ctx context.Context, id task.ID) error {
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
-		t, err := database.Task(ctx, id)
+func (o *tasksShow) run(ctx context.Context, name string) error {
+	return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
+		t, err := tasks.find(ctx, name)
 		if err != nil {
 			return err
 		}
 		if o.json {
-			return cli.PrintJSON(o.Stdout, wire.TaskOf(t))
+			return cli.PrintJSON(o.Stdout, t)
 		}
 		lines := [][]string{
-			{"id", string(t.ID)}, {"item", t.Key.String()}, {"title", cli.OneLine(t.Title)}, {"url", t.URL},
-			{"state", fmt.Sprintf("%s: %s", t.State, messages.Reason(task.English, t.Reason))}, {"type", fmt.Sprintf("%s: %s", t.Type, messages.Reason(task.English, t.Cause))},
-			{"role", string(t.Role)}, {"branch", t.Branch}, {"priority", fmt.Sprint(t.Priority)},
+			{"id", t.ID}, {"item", t.Item}, {"title", cli.OneLine(t.Title)}, {"url", t.URL},
+			{"state", t.State + ": " + t.ReasonText}, {"type", t.Type + ": " + messages.Reason(task.English, task.Reason(t.Cause))},
+			{"role", t.Role}, {"branch", t.Branch}, {"priority", fmt.Sprint(t.Priority)},
 			{"generation", fmt.Sprint(t.Generation)}, {"attempts", fmt.Sprint(t.Attempts)}, {"agent", t.LastAgent},
 			{"assigned", t.AssignedAt.Format(time.RFC3339)}, {"changed", t.UpdatedAt.Format(time.RFC3339)},
 		}
-		for _, key := range t.BlockedBy.List() {
-			lines = append(lines, []string{"blocked by", key.String()})
+		for _, item := range t.BlockedBy {
+			lines = append(lines, []string{"blocked by", item})
 		}
 		return o.table(lines)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -21,6 +22,7 @@ const logsPage = 500
 type tasksLogs struct {
 	operate
 	follow bool
+	full   bool
 }
 
 func tasksLogsCommand(p site.Program) *cobra.Command {
@@ -28,52 +30,63 @@ func tasksLogsCommand(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs TASK [--follow]",
 		Short: "Print the journal of a task",
-		Args:  cobra.ExactArgs(1),
-		RunE:  func(c *cobra.Command, args []string) error { return o.run(c.Context(), task.ID(args[0])) },
+		Long: `Print the journal of a task: what its runs did, entry by entry, as toryo replay does. With
+--follow a server has to run.`,
+		Example: `  toryo tasks logs team/app#3 --follow
+  toryo tasks logs team/app#3 --json | jq .kind`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.bind(c)
+	o.completeTasks(c)
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as it grows, until the task has ended")
+	c.Flags().BoolVar(&o.full, "full", false, "print long texts whole")
 	return c
 }
 
 var errTaskEnded = errors.New("the task has ended")
 
-func (o tasksLogs) run(ctx context.Context, id task.ID) error {
-	return o.withServer(ctx, func(client *wire.Client) error {
-		after := int64(0)
-		ended := false
-		for {
-			page, err := client.TaskEvents(ctx, id, after, logsPage)
-			if err != nil {
-				return err
-			}
-			for _, event := range page.Events {
-				if err := o.print(event); err != nil {
-					return err
-				}
-				after, ended = event.Position, endsTask(event) || ended && event.Kind != string(task.StateChanged)
-			}
-			if len(page.Events) < logsPage {
-				break
-			}
+func (o tasksLogs) run(ctx context.Context, name string) error {
+	if !o.follow {
+		return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
+			return printJournal(ctx, o.entries(), tasks, name)
+		})
+	}
+	return o.connect(ctx, access.Viewer, func(client *wire.Client) error {
+		tasks := serverTasks{client}
+		of, err := tasks.find(ctx, name)
+		if err != nil {
+			return err
 		}
-		if !o.follow || ended {
-			return nil
+		entries := o.entries()
+		if err := entries.begin(of); err != nil {
+			return err
 		}
-		return o.keepFollowing(ctx, client, id, after)
+		after, ended, err := entries.page(ctx, tasks, task.ID(of.ID))
+		if err == nil && !ended {
+			err = o.keepFollowing(ctx, client, task.ID(of.ID), after, entries)
+		}
+		if err != nil {
+			return err
+		}
+		return finish(ctx, entries, tasks, of.ID)
 	})
+}
+
+func (o tasksLogs) entries() *taskEntries {
+	return &taskEntries{journalPrinter: journalPrinter{out: o.Stdout, full: o.full}, json: o.json}
 }
 
 // keepFollowing follows until the task ends, and connects again when the server
 // goes away.
-func (o tasksLogs) keepFollowing(ctx context.Context, client *wire.Client, id task.ID, after int64) error {
+func (o tasksLogs) keepFollowing(ctx context.Context, client *wire.Client, id task.ID, after int64, entries *taskEntries) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.MaxInterval = 30 * time.Second
 	for {
 		var err error
 		after, err = client.Follow(ctx, id, after, func(event wire.Event) error {
 			pauses.Reset()
-			if err := o.print(event); err != nil {
+			if err := entries.print(event); err != nil {
 				return err
 			}
 			if endsTask(event) {
@@ -104,17 +117,91 @@ func endsTask(event wire.Event) bool {
 	return event.Kind == string(task.StateChanged) && json.Unmarshal(event.Data, &change) == nil && change.To.Terminal()
 }
 
-// print prints one entry on one line. What a run wrote is data: as JSON it cannot
-// command the terminal.
-func (o tasksLogs) print(event wire.Event) error {
-	if o.json {
-		line, err := json.Marshal(event)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(o.Stdout, "%s\n", line)
+// taskEntries prints the journal of a task, for people or as JSON.
+type taskEntries struct {
+	journalPrinter
+	json bool
+	// between is called before each entry but the first; nil for nothing. It ends the printing
+	// with errEnough.
+	between func() error
+}
+
+// errEnough says that whoever reads has seen enough.
+var errEnough = errors.New("seen enough")
+
+// printJournal prints the journal of the task that is named.
+func printJournal(ctx context.Context, entries *taskEntries, tasks taskSource, name string) error {
+	of, err := tasks.find(ctx, name)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(o.Stdout, "%5d  %s  %d  %-8s %s\n", event.Position, event.At.Format(time.RFC3339), event.Generation, event.Kind, event.Data)
+	if err := entries.begin(of); err != nil {
+		return err
+	}
+	if _, _, err := entries.page(ctx, tasks, task.ID(of.ID)); err != nil {
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	}
+	return finish(ctx, entries, tasks, of.ID)
+}
+
+// begin prints what the journal is of.
+func (e *taskEntries) begin(of wire.Task) error {
+	if e.json {
+		return nil
+	}
+	return e.heading([2]string{"task", of.ID + "  " + of.Item}, [2]string{"title", of.Title},
+		[2]string{"type", of.Type + "  " + of.Role}, [2]string{"began", of.CreatedAt.Format(time.RFC3339)})
+}
+
+// page prints all that is there, and says where it goes on and whether the task has ended.
+func (e *taskEntries) page(ctx context.Context, tasks taskSource, id task.ID) (after int64, ended bool, err error) {
+	for {
+		page, err := tasks.events(ctx, id, after, logsPage)
+		if err != nil {
+			return after, ended, err
+		}
+		for _, event := range page.Events {
+			if e.between != nil && e.count > 0 {
+				if err := e.between(); err != nil {
+					return after, ended, err
+				}
+			}
+			if err := e.print(event); err != nil {
+				return after, ended, err
+			}
+			after, ended = event.Position, endsTask(event) || ended && event.Kind != string(task.StateChanged)
+		}
+		if len(page.Events) == 0 { // one that is shorter may be full
+			return after, ended, nil
+		}
+	}
+}
+
+// finish says how the task stands.
+func finish(ctx context.Context, entries *taskEntries, tasks taskSource, id string) error {
+	if entries.json {
+		return nil
+	}
+	now, err := tasks.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	return entries.ending(now.State, task.Reason(now.Reason))
+}
+
+// print prints one entry: as JSON on a line, which cannot command the terminal, or for
+// people.
+func (e *taskEntries) print(event wire.Event) error {
+	if !e.json {
+		return e.show(event.Position, task.Event{Generation: event.Generation, Position: event.Position, Kind: task.EventKind(event.Kind), At: event.At, Data: event.Data})
+	}
+	line, err := json.Marshal(event)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "%s\n", line)
 	return err
 }

@@ -38,16 +38,20 @@ func tokenCreateCommand(p site.Program) *cobra.Command {
 	}
 	o.settings.Bind(c, cli.DataFlag)
 	c.Flags().StringVar(&o.role, "role", "", "what the token may do: "+strings.Join(access.RoleNames(), ", "))
+	cli.CompleteFlag(c, "role", access.RoleNames()...)
 	c.Flags().StringVar(&o.name, "name", "", "whose it is, for the list")
 	return c
 }
 
 func (o tokenCreate) run(ctx context.Context) error {
+	if o.role == "" {
+		return task.Errorf(task.Usage, "toryo token create needs --role, what the token may do").WithHint("use one of %s", strings.Join(access.RoleNames(), ", "))
+	}
 	role, err := access.ParseRole(o.role)
 	if err != nil {
 		return err
 	}
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
+	return cli.WithNewStore(ctx, o.Program, &o.settings, func(database store.Store) error {
 		var token string
 		err := cli.Audited(ctx, o.Program, database, "token.create", o.name+" role="+string(role), func() (err error) {
 			token, err = access.Tokens{Store: database, Now: o.Now}.Create(ctx, role, o.name)

@@ -33,15 +33,26 @@ Passwords are read from the terminal, or from standard input if it is none.`
 	return c
 }
 
+// personRoles are the roles that people can have.
+var personRoles = []string{string(access.Viewer), string(access.Operator), string(access.Admin)}
+
+// createUser is what making an account is called in the audit log.
+const createUser = "user.create"
+
 // onAccounts is what every command about accounts has.
 type onAccounts struct {
 	site.Program
 	settings cli.Settings
 }
 
-// do runs a command that changes accounts, and notes it in the audit log.
+// do runs a command that changes accounts, and notes it in the audit log. To make one may be
+// the first thing that is done with an installation.
 func (o *onAccounts) do(ctx context.Context, action, login string, change func(access.Accounts) error) error {
-	return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
+	with := cli.WithStore
+	if action == createUser {
+		with = cli.WithNewStore
+	}
+	return with(ctx, o.Program, &o.settings, func(database store.Store) error {
 		err := cli.Audited(ctx, o.Program, database, action, login, func() error { return change(access.Accounts{Store: database, Now: o.Now}) })
 		if task.CodeOf(err) == task.NotFound {
 			err = task.Errorf(task.NotFound, "there is no user %q", login).WithHint("see toryo user list")
@@ -70,9 +81,10 @@ func userCreateCommand(p site.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return o.do(ctx, "user.create", args[0], func(a access.Accounts) error { return a.Create(ctx, args[0], access.Role(role), password) })
+		return o.do(ctx, createUser, args[0], func(a access.Accounts) error { return a.Create(ctx, args[0], access.Role(role), password) })
 	})
 	c.Flags().StringVar(&role, "role", string(access.Viewer), "what the user may do: viewer, operator, admin")
+	cli.CompleteFlag(c, "role", personRoles...)
 	return c
 }
 
@@ -89,12 +101,14 @@ func userPasswordCommand(p site.Program) *cobra.Command {
 
 func userRoleCommand(p site.Program) *cobra.Command {
 	o := onAccounts{Program: p}
-	return o.command("role LOGIN viewer|operator|admin", "Change the access of a user", 2, func(ctx context.Context, args []string) error {
+	c := o.command("role LOGIN viewer|operator|admin", "Change the access of a user", 2, func(ctx context.Context, args []string) error {
 		if err := access.CheckPersonRole(access.Role(args[1])); err != nil {
 			return err
 		}
 		return o.do(ctx, "user.role", args[0], func(a access.Accounts) error { return a.Store.SetUserRole(ctx, args[0], args[1]) })
 	})
+	cli.CompleteArgument(c, 1, personRoles...)
+	return c
 }
 
 func userRemoveCommand(p site.Program) *cobra.Command {
@@ -155,7 +169,7 @@ func askPassword(p site.Program, terminal int) (string, error) {
 		given[i] = string(typed)
 	}
 	if given[0] != given[1] {
-		return "", task.Errorf(task.Usage, "the two passwords differ")
+		return "", task.Errorf(task.Usage, "the two passwords differ; nothing was changed").WithHint("type the same one twice")
 	}
 	return given[0], nil
 }

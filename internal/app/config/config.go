@@ -10,7 +10,7 @@ import (
 // Config is everything that can be configured.
 type Config struct {
 	Language    string `key:"language" default:"auto" enum:"auto ja en" usual:"true" about:"Language of what the bot writes on a forge; auto follows the text of the issue."`
-	DataDir     string `key:"data_dir" default:"data" format:"path" usual:"true" about:"Folder for the database, git mirrors and everything else that Toryo keeps."`
+	DataDir     string `key:"data_dir" default:"data" format:"path" usual:"true" about:"Folder for the database, git mirrors and everything else that Toryo keeps. A relative path counts from the folder of this file."`
 	ContextsDir string `key:"contexts_dir" default:"contexts" format:"path" about:"Folder for the context files of runs; a relative path is inside data_dir."`
 	PromptsDir  string `key:"prompts_dir" format:"path" example:"prompts" about:"Folder with files that replace prompts of the built-in executor, by their names, such as planning.md."`
 

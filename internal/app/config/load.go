@@ -62,6 +62,8 @@ func (l *loader) finish(environ []string) (Config, Report) {
 		l.readSecretFiles()
 		l.readWellKnown(environ)
 		l.findFiles()
+		// Where the data is must not depend on the folder that a command is called in.
+		l.config.DataDir = l.from(l.report.origins["data_dir"], l.config.DataDir)
 		l.checkTogether()
 	}
 	for _, secret := range l.config.Secrets() {
@@ -92,7 +94,7 @@ func (l *loader) warning(at Origin, key string, wrong *complaint) {
 func (l *loader) make(at Origin, key string, wrong *complaint) Problem {
 	return Problem{
 		File: at.name, Line: at.line, Column: at.column,
-		Key: key, Message: wrong.message, Hint: wrong.hint, source: at.source,
+		Key: key, Message: wrong.message, Hint: wrong.hint, source: at.source, unread: wrong.unread,
 	}
 }
 
@@ -129,7 +131,9 @@ func (l *loader) readFile() {
 func readLimited(path string, most int64) ([]byte, *complaint) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, complain(openHint(err), "the file cannot be read: %v", cause(err))
+		wrong := complain(openHint(err), "the file cannot be read: %v", cause(err))
+		wrong.unread = true
+		return nil, wrong
 	}
 	defer func() { _ = file.Close() }() // nothing was written that could be lost
 	info, err := file.Stat()
@@ -143,6 +147,10 @@ func readLimited(path string, most int64) ([]byte, *complaint) {
 	return data, nil
 }
 
+// TokenVariable has the token with which commands ask a server. It is not a key: the
+// configuration is of servers and agents.
+const TokenVariable = VariablePrefix + "TOKEN"
+
 // readEnvironment takes the variables of Toryo out of the environment.
 func (l *loader) readEnvironment(environ []string) {
 	known := make(map[string]*key)
@@ -152,7 +160,7 @@ func (l *loader) readEnvironment(environ []string) {
 	given := make(map[string]string)
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
-		if strings.HasPrefix(name, VariablePrefix) && !strings.HasPrefix(name, VariablePrefix+"TEST_") && value != "" {
+		if strings.HasPrefix(name, VariablePrefix) && !strings.HasPrefix(name, VariablePrefix+"TEST_") && name != TokenVariable && value != "" {
 			given[name] = value
 		}
 	}

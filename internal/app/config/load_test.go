@@ -436,3 +436,55 @@ func TestPollingWithWebhooksIsNotMoreOften(t *testing.T) {
 		t.Errorf("values out of bounds: %v", lines(report.Problems))
 	}
 }
+
+// Where the data is does not depend on the folder that a command is called in.
+func TestADataDirectoryCountsFromItsFile(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		file, text string
+		environ    []string
+		flag, want string
+	}{
+		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", want: "/etc/toryo/kept"},
+		{file: "/etc/toryo/toryo.yaml", text: "data_dir: /var/lib/toryo", want: "/var/lib/toryo"},
+		{file: "toryo.yaml", text: "data_dir: kept", want: "kept"},
+		{file: "/etc/toryo/toryo.yaml", text: "language: en", want: "data"},
+		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", environ: []string{"TORYO_DATA_DIR=here"}, want: "here"},
+		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", flag: "there", want: "there"},
+	} {
+		overrides := map[string]string{}
+		if test.flag != "" {
+			overrides["data_dir"] = test.flag
+		}
+		if c, _ := parse(test.file, []byte(test.text+"\n"), test.environ, overrides); c.DataDir != test.want {
+			t.Errorf("%+v gives %q", test, c.DataDir)
+		}
+	}
+}
+
+// The token of the command line is no key, and not a slip of the pen either.
+func TestTheTokenOfCommandsIsNoUnknownVariable(t *testing.T) {
+	t.Parallel()
+	if _, report := parse("toryo.yaml", nil, []string{TokenVariable + "=x"}, nil); len(report.Warnings) != 0 {
+		t.Error(report.Warnings)
+	}
+}
+
+// The reference has every key, with its default and its variable.
+func TestTheReferenceHasEveryKey(t *testing.T) {
+	t.Parallel()
+	text := Reference()
+	for _, k := range keys().keys {
+		if k.kind != secretKind && k.in.entries == nil && !strings.Contains(text, "  "+k.path) {
+			t.Errorf("%s is missing", k.path)
+		}
+		if !strings.Contains(text, "["+k.variable()+"]") {
+			t.Errorf("%s is missing", k.variable())
+		}
+	}
+	for _, line := range []string{"  data_dir: data  [TORYO_DATA_DIR]\n", "  github.token (secret)  [TORYO_GITHUB_TOKEN]\n", "  server.addr: "} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%q is missing in\n%s", line, text)
+		}
+	}
+}

@@ -19,6 +19,7 @@ type Problem struct {
 	Message string
 	Hint    string // what to do about it; may be ""
 	source  source
+	unread  bool // it is about a file that cannot be opened
 }
 
 // String is the problem in one line, in the form in which compilers report:
@@ -87,6 +88,9 @@ func (o Origin) String() string {
 	return text
 }
 
+// IsFlag says that a flag set the value.
+func (o Origin) IsFlag() bool { return o.source == fromFlag }
+
 // IsDefault says that nobody set the value.
 func (o Origin) IsDefault() bool { return o.source == fromDefault }
 
@@ -102,6 +106,21 @@ type Report struct {
 
 // Origin says where the value of a key ("github.owner") comes from.
 func (r Report) Origin(key string) Origin { return r.origins[key] }
+
+// databaseFile is the key of the one secret that everything needs that reads or manages an
+// installation.
+const databaseFile = "database.url_file"
+
+// SecretsUnread says that the only problems are files with secrets that cannot be opened, as those
+// of a service that only its user can read.
+func (r Report) SecretsUnread() bool {
+	for _, problem := range r.Problems {
+		if !problem.unread || problem.Key == "" || problem.Key == databaseFile {
+			return false
+		}
+	}
+	return len(r.Problems) > 0
+}
 
 // Err is nil when there are no problems, and otherwise an error of the code
 // [task.BadConfig] that names the first and counts the others.

@@ -16,6 +16,7 @@ import (
 type complaint struct {
 	message string
 	hint    string
+	unread  bool // it is that a file cannot be opened
 }
 
 func complain(hint, format string, args ...any) *complaint {

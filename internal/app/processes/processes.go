@@ -200,6 +200,34 @@ func (p *Process) look(id string) (free, proven bool, err error) {
 	return true, identity != "" && strings.TrimSpace(string(text)) == identity, nil
 }
 
+// Lives reports whether a process of the folder lives, for certain: whether its file is locked. The
+// folder may be of another user.
+func Lives(folder, id string) bool {
+	if uuid.Validate(id) != nil {
+		return false
+	}
+	lock := flock.New(filepath.Join(folder, id), flock.SetFlag(os.O_RDONLY|openAsFile))
+	free, err := lock.TryRLock()
+	return errors.Join(err, lock.Close()) == nil && !free
+}
+
+// OpenFile opens a regular file to read it, in a folder that may be of another user, who may have put
+// a link or a pipe there.
+func OpenFile(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|openAsFile, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 // longestIdentity is more than identify returns.
 const longestIdentity = 1 << 10
 

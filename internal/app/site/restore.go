@@ -263,18 +263,19 @@ func (r Restore) accept(m backup.Manifest) error {
 		return err
 	}
 	if m.Schema > newest {
-		return task.Errorf(task.DatabaseNewer, "its database has schema version %d, and this program knows versions up to %d", m.Schema, newest).
+		return task.Errorf(task.DatabaseNewer, "the database in the backup has schema version %d, and this program knows versions up to %d", m.Schema, newest).
 			WithHint("restore it with toryo %s or newer", m.Program)
 	}
 	if m.Database != r.Config.Database.Driver {
-		return task.Errorf(task.BadConfig, "it is of a server with database.driver: %s, and the configuration says %s", m.Database, r.Config.Database.Driver)
+		return task.Errorf(task.BadConfig, "the backup is of a server with database.driver: %s, and the configuration says %s", m.Database, r.Config.Database.Driver).
+			WithHint("name the configuration of that server with --config")
 	}
 	for _, entry := range m.Entries {
 		if !known(entry.Name) {
-			return task.Errorf(task.Invalid, "this program does not know what %q in it is", entry.Name)
+			return task.Errorf(task.Invalid, "this program does not know what %q in the backup is", entry.Name).WithHint("restore it with the version that wrote it, or a newer one")
 		}
 		if strings.HasSuffix(entry.Name, refsSuffix) && entry.Size > maxRefs {
-			return task.Errorf(task.TooLarge, "%q in it has %d MB; %d MB are allowed", entry.Name, entry.Size>>20, maxRefs>>20)
+			return task.Errorf(task.TooLarge, "%q in the backup has %d MB; %d MB are allowed", entry.Name, entry.Size>>20, maxRefs>>20)
 		}
 	}
 	free, err := disk.FreeSpace(r.Config.DataDir)
@@ -282,7 +283,8 @@ func (r Restore) accept(m backup.Manifest) error {
 		return misplaced(err)
 	}
 	if need := 2 * m.Bytes(); free < need { // what is packed is there twice meanwhile
-		return task.Errorf(task.DataDir, "restoring it needs %d MB on the disk, and %d MB are free", need>>20, free>>20)
+		return task.Errorf(task.DataDir, "restoring the backup needs %d MB on the disk of %s, and %d MB are free", need>>20, r.Config.DataDir, free>>20).
+			WithHint("make room, or name a data directory on another disk with --data")
 	}
 	return nil
 }

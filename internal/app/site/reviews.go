@@ -65,12 +65,7 @@ func reviewModels(c config.Config, spending store.Spending, now func() time.Time
 
 // WithReviews runs a command that works on reviews without a server, beside one or
 // not.
-func WithReviews(ctx context.Context, p Program, c config.Config, do func(*review.Service) error) (err error) {
-	database, err := OpenStore(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
+func WithReviews(ctx context.Context, p Program, c config.Config, database store.Store, do func(*review.Service) error) (err error) {
 	process, err := startProcess(c.DataDir)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/processes"
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
@@ -24,7 +25,7 @@ import (
 // Instance is a server that is listening.
 type Instance struct {
 	URL    string // where it listens
-	local  string // for an agent in this process
+	local  string // for an agent in this process, and for commands on this machine
 	Config config.Config
 	Store  store.Store
 	Report *telemetry.Telemetry
@@ -32,6 +33,9 @@ type Instance struct {
 	Board  *board.Board
 	tasks  *dispatch
 	drain  func() // ends, soon, what would keep the server from stopping
+
+	process string // its id in the data directory
+	token   string // for commands on this machine
 }
 
 // ListenAll tells of every event of a task, until stop is called.
@@ -123,16 +127,18 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	now := connected.clock.Now
 	pages := newPages(p, c, connected, tasks, reviews)
 	report.Metrics.Gauge("toryo_data_free_bytes", "What is free on the disk of the data folder; -1 if that is not known.", func() float64 { return freeBytes(c.DataDir) })
+	own := access.NewSecret()
 	answering := server.New(server.Options{
-		Checks: []server.Check{{Name: "data_folder", Test: func(context.Context) error { return workdir.TestWrite(c.DataDir) }}},
-		Pages:  pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
+		OwnToken: own,
+		Checks:   []server.Check{{Name: "data_folder", Test: func(context.Context) error { return workdir.TestWrite(c.DataDir) }}},
+		Pages:    pages, Store: database, Log: report.Log, Metrics: report.Metrics, Traces: report.Traces, Now: now, Version: Version(),
 		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   tasks.runs, Controller: tasks.controller, Notifier: tasks.notifier,
 		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now},
 	})
 	pages.Faults = faultsOf(answering)
-	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain}, ready)
+	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)
 }
 
 // faultsOf is what the pages say about a server that is not ready.
@@ -182,7 +188,7 @@ func PublicURL(c config.Config, address string) string {
 func serveUntil(ctx context.Context, p Program, web *server.Server, listener net.Listener, running Instance, ready WhenReady) error {
 	listeners := []net.Listener{listener}
 	running.URL = ListeningURL(running.Config, listener.Addr().String())
-	running.local = running.URL
+	running.local = ListeningURL(running.Config, connectable(listener.Addr().String()))
 	if running.Config.Server.TLSCertFile != "" {
 		// The certificate is not for the name by which this process knows itself.
 		local, err := server.Listen(ctx, "127.0.0.1:0")
@@ -192,6 +198,11 @@ func serveUntil(ctx context.Context, p Program, web *server.Server, listener net
 		listeners = append(listeners, local)
 		running.local = "http://" + local.Addr().String()
 	}
+	withdraw, err := publishAddress(running)
+	if err != nil {
+		running.Report.Log.WarnContext(ctx, "commands on this machine do not learn the address of the server", "error", err)
+	}
+	defer withdraw()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stopDraining := context.AfterFunc(ctx, running.drain)
@@ -204,7 +215,7 @@ func serveUntil(ctx context.Context, p Program, web *server.Server, listener net
 		cancel(err)
 		served <- err
 	}()
-	err := announce(ctx, p, running, ready)
+	err = announce(ctx, p, running, ready)
 	if err == nil {
 		<-ctx.Done()
 	}

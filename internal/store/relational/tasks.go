@@ -315,6 +315,28 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	if !filter.UpdatedSince.IsZero() {
 		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
 	}
-	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+` ORDER BY id`, where.args, filter.Limit)
+	where.addNames(filter)
+	order := ` ORDER BY id`
+	if filter.Newest {
+		order += ` DESC`
+	}
+	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+order, where.args, filter.Limit)
 	return all(ctx, s, scanTask, query, args...)
+}
+
+// addNames asks for tasks by how people name them.
+func (c *conditions) addNames(filter store.TaskFilter) {
+	if filter.IDStart != "" {
+		c.add(`id LIKE ? ESCAPE '!'`, likeEscaper.Replace(filter.IDStart)+"%")
+	}
+	if len(filter.Repositories) > 0 {
+		names := make([]string, len(filter.Repositories))
+		for i, name := range filter.Repositories {
+			names[i] = strings.ToLower(name)
+		}
+		c.add(`lower(repository) IN (`+listOf(len(names))+`)`, arguments(names)...)
+	}
+	if filter.Number != 0 {
+		c.add(`number = ?`, filter.Number)
+	}
 }

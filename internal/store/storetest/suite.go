@@ -27,6 +27,7 @@ func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
 		"Runs": runChecks, "Halts": haltChecks, "CommentLog": commentChecks,
 		"Tasks":       taskChecks,
+		"Find":        findChecks,
 		"Queue":       queueChecks,
 		"Servers":     serverChecks,
 		"Leases":      leaseChecks,

@@ -3,7 +3,6 @@ package board
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/user"
@@ -14,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	forgeboard "github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -50,21 +51,23 @@ type onBoard struct {
 }
 
 // withBoard runs a command that works on the board as whoever runs the server.
-func (o *onBoard) withBoard(ctx context.Context, do func(*forgeboard.Board) error) (err error) {
-	loaded, err := o.settings.Load(o.Program)
-	if err != nil {
-		return err
-	}
-	database, err := site.OpenStore(ctx, loaded)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	opened, err := site.OpenBoard(ctx, loaded, database, site.PublicURL(loaded, loaded.Server.Addr))
-	if err != nil {
-		return err
-	}
-	return do(opened)
+func (o *onBoard) withBoard(ctx context.Context, do func(*forgeboard.Board) error) error {
+	return o.openBoard(ctx, cli.Fail, do)
+}
+
+// withNewBoard does the same for what may be the first thing in an installation.
+func (o *onBoard) withNewBoard(ctx context.Context, do func(*forgeboard.Board) error) error {
+	return o.openBoard(ctx, cli.Make, do)
+}
+
+func (o *onBoard) openBoard(ctx context.Context, missing cli.OnMissing, do func(*forgeboard.Board) error) error {
+	return cli.WithData(ctx, o.Program, &o.settings, missing, func(loaded config.Config, database store.Store) error {
+		opened, err := site.OpenBoard(ctx, loaded, database, site.PublicURL(loaded, loaded.Server.Addr))
+		if err != nil {
+			return err
+		}
+		return do(opened)
+	})
 }
 
 // withPerson runs a command that someone does on the board.
@@ -131,7 +134,7 @@ func (o *onBoard) bindJSON(c *cobra.Command) {
 // requireRepo refuses a command line without a repository.
 func (o *onBoard) requireRepo() error {
 	if o.repo == "" {
-		return task.Errorf(task.Usage, "say which repository with --repo owner/name")
+		return task.Errorf(task.Usage, "no repository is named").WithHint("say which with --repo owner/name")
 	}
 	return nil
 }
@@ -154,11 +157,11 @@ func (o *onBoard) item(kind task.ItemKind, name string) (task.Key, error) {
 		}
 		repository = o.repo
 	case o.repo != "" && o.repo != repository:
-		return task.Key{}, task.Errorf(task.Usage, "%s is not in %s", name, o.repo)
+		return task.Key{}, task.Errorf(task.Usage, "%s is not in %s, which --repo names", name, o.repo).WithHint("leave --repo out, or give the number alone")
 	}
 	number, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil {
-		return task.Key{}, task.Errorf(task.Usage, "%q does not name an item: the number is too large", name)
+		return task.Key{}, task.Errorf(task.Usage, "%q does not name an item: the number is too large", name).WithHint("toryo board issue list has the items that there are")
 	}
 	key := task.Key{Forge: task.Board, Repository: repository, Kind: kind, Number: number}
 	return key, key.Validate()
@@ -180,14 +183,21 @@ func bindBody(c *cobra.Command, body *string, what string) {
 	c.Flags().StringVar(body, "body", "", what+" (`TEXT`, or - for standard input)")
 }
 
+// accessNames are what a user may be allowed to do.
+func accessNames() []string {
+	var names []string
+	for access := forge.NoAccess; access <= forge.AdminAccess; access++ {
+		names = append(names, access.String())
+	}
+	return names
+}
+
 // parseAccess reads what a user may do.
 func parseAccess(name string) (forge.Access, error) {
-	names := []string{}
 	for access := forge.NoAccess; access <= forge.AdminAccess; access++ {
 		if access.String() == name {
 			return access, nil
 		}
-		names = append(names, access.String())
 	}
-	return forge.NoAccess, task.Errorf(task.Usage, "there is no access %q", name).WithHint("use one of %s", strings.Join(names, ", "))
+	return forge.NoAccess, task.Errorf(task.Usage, "there is no access %q", name).WithHint("use one of %s", strings.Join(accessNames(), ", "))
 }

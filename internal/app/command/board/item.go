@@ -56,10 +56,11 @@ type boardList struct {
 
 func listCommand(p site.Program, kind task.ItemKind) *cobra.Command {
 	o := boardList{onBoard: onBoard{Program: p}, listing: forge.Listing{Kind: kind}}
-	states := "open, closed or all"
+	names := []string{"open", "closed", "all"}
 	if kind == task.Pull {
-		states = "open, closed, merged or all"
+		names = []string{"open", "closed", "merged", "all"}
 	}
+	states := strings.Join(names[:len(names)-1], ", ") + " or all"
 	c := &cobra.Command{
 		Use:   "list [--repo OWNER/NAME]",
 		Short: "List open items, or others",
@@ -80,6 +81,7 @@ func listCommand(p site.Program, kind task.ItemKind) *cobra.Command {
 	o.bindRepo(c)
 	o.bindJSON(c)
 	c.Flags().StringVar(&o.state, "state", "open", states)
+	cli.CompleteFlag(c, "state", names...)
 	c.Flags().StringArrayVar(&o.listing.Labels, "label", nil, "only with this `LABEL`; may be given several times")
 	c.Flags().StringVar(&o.listing.Assignee, "assignee", "", "only what is assigned to this `LOGIN`")
 	return c

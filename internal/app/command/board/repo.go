@@ -57,7 +57,7 @@ func (o *boardImport) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.withBoard(ctx, func(b *forgeboard.Board) error {
+	return o.withNewBoard(ctx, func(b *forgeboard.Board) error {
 		if o.name == "" {
 			if o.name, err = nameFor(b, source, local); err != nil {
 				return err
@@ -81,7 +81,7 @@ func locate(source string) (located string, local bool, err error) {
 	info, err := os.Stat(source)
 	switch {
 	case err == nil && !info.IsDir():
-		return "", false, task.Errorf(task.Invalid, "%s is not a folder", source)
+		return "", false, task.Errorf(task.Invalid, "%s is not a folder", source).WithHint("give the folder of a git repository, or a URL that git can clone")
 	case err == nil:
 		located, err = filepath.Abs(source)
 		return located, true, err
@@ -94,7 +94,7 @@ func locate(source string) (located string, local bool, err error) {
 
 // nameFor makes a name for a repository from where it comes from.
 func nameFor(b *forgeboard.Board, source string, local bool) (string, error) {
-	bad := task.Errorf(task.Usage, "the source gives no good name").WithHint("give one with --name owner/name")
+	bad := task.Errorf(task.Usage, "no name for the repository can be made from %q", source).WithHint("give one with --name owner/name")
 	var owner string
 	at := source
 	if local {

@@ -36,7 +36,7 @@ func userAddCommand(p site.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.withBoard(c.Context(), func(b *forgeboard.Board) error {
+			return o.withNewBoard(c.Context(), func(b *forgeboard.Board) error {
 				if err := b.AddUser(c.Context(), args[0], level); err != nil {
 					return err
 				}
@@ -47,6 +47,7 @@ func userAddCommand(p site.Program) *cobra.Command {
 	}
 	o.settings.Bind(c, cli.DataFlag)
 	c.Flags().StringVar(&access, "access", forge.ReadAccess.String(), "what the user may do: none, read, write, admin")
+	cli.CompleteFlag(c, "access", accessNames()...)
 	return c
 }
 
@@ -109,6 +110,7 @@ func userAccessCommand(p site.Program) *cobra.Command {
 		},
 	}
 	o.settings.Bind(c, cli.DataFlag)
+	cli.CompleteArgument(c, 1, accessNames()...)
 	return c
 }
 

@@ -1,0 +1,9 @@
+package cli
+
+// There is no configuration of the machine: every user may make folders at the top of a drive.
+const (
+	MachineFile = ""
+	machineData = ""
+
+	elseMachineFile = ""
+)

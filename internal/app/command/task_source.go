@@ -1,0 +1,190 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// taskSource is where commands read tasks: a server, or the database of this machine. Both
+// give the same answers.
+type taskSource interface {
+	find(ctx context.Context, name string) (wire.Task, error)
+	list(ctx context.Context, states []string) (wire.Tasks, error)
+	next(ctx context.Context, agent string) (wire.NextTasks, error)
+	events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error)
+}
+
+// withTasks gives a command the tasks to read, in a role that is enough for it: those of the server
+// that is named, or of the one that runs on the data directory. If none runs, or it does not answer,
+// the database is read.
+func (o *operate) withTasks(ctx context.Context, role access.Role, do func(taskSource) error) error {
+	if o.server != "" {
+		return o.connect(ctx, role, func(client *wire.Client) error { return do(serverTasks{client}) })
+	}
+	loaded, err := o.settings.LoadData(o.Program)
+	if err != nil {
+		return err
+	}
+	if running, found := site.RunningServer(loaded.DataDir); found {
+		client := o.clientOf(running)
+		if _, err := client.Me(ctx); err == nil {
+			return do(serverTasks{client})
+		}
+		_, _ = fmt.Fprintf(o.Stderr, "toryo: the server at %s does not answer; this is what the database has\n", running.URL) // the command goes on all the same
+	}
+	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, func(loaded config.Config, database store.Store) error {
+		return do(storeTasks{database, broker.Limits(loaded.Limits)})
+	})
+}
+
+// serverTasks are the tasks of a server.
+type serverTasks struct{ *wire.Client }
+
+func (s serverTasks) find(ctx context.Context, name string) (wire.Task, error) {
+	return findOn(ctx, s.Client, name)
+}
+
+func (s serverTasks) list(ctx context.Context, states []string) (wire.Tasks, error) {
+	return s.AllTasks(ctx, states)
+}
+
+func (s serverTasks) next(ctx context.Context, agent string) (wire.NextTasks, error) {
+	return s.NextTasks(ctx, agent)
+}
+
+func (s serverTasks) events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error) {
+	return s.TaskEvents(ctx, id, after, limit)
+}
+
+// storeTasks are the tasks of a database.
+type storeTasks struct {
+	store.Store
+	limits broker.Limits
+}
+
+func (s storeTasks) find(ctx context.Context, name string) (wire.Task, error) {
+	found, err := store.FindTask(ctx, s, name)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	return wire.TaskOf(found), nil
+}
+
+func (s storeTasks) list(ctx context.Context, states []string) (wire.Tasks, error) {
+	var filter store.TaskFilter
+	for _, state := range states {
+		filter.States = append(filter.States, task.State(state))
+	}
+	found, err := s.ListTasks(ctx, filter)
+	shown := wire.Tasks{Tasks: make([]wire.Task, 0, len(found))}
+	for _, t := range found {
+		shown.Tasks = append(shown.Tasks, wire.TaskOf(t))
+	}
+	return shown, err
+}
+
+func (s storeTasks) next(ctx context.Context, agent string) (wire.NextTasks, error) {
+	now, err := s.Time(ctx)
+	if err != nil {
+		return wire.NextTasks{}, err
+	}
+	verdicts, err := broker.Explain(ctx, s, s.limits, now, agent)
+	if err != nil {
+		return wire.NextTasks{}, err
+	}
+	waits, err := broker.Waits(ctx, s, s.limits, now)
+	if err != nil {
+		return wire.NextTasks{}, err
+	}
+	return server.NextTasksOf(verdicts, waits), nil
+}
+
+func (s storeTasks) events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error) {
+	found, err := s.EventsAfter(ctx, id, after, limit)
+	shown := wire.Events{Events: make([]wire.Event, 0, len(found))}
+	for _, event := range found {
+		shown.Events = append(shown.Events, wire.EventOf(event))
+	}
+	return shown, err
+}
+
+// mostCompleted is how many tasks are offered where the shell completes a name.
+const mostCompleted = 100
+
+// completeTasks lets the shell complete the first argument with the names of the newest
+// tasks. It reads a database on this machine; a server elsewhere is not asked, because
+// whoever presses a key does not want to wait for a network.
+func (o *operate) completeTasks(c *cobra.Command) {
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 || o.server != "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		loaded, err := o.settings.LoadData(o.Program)
+		if err != nil || loaded.Database.Driver == "postgres" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return newestTasks(c.Context(), loaded), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// newestTasks are names of tasks with their titles, as the completion of cobra wants them.
+// Where there is nothing to read there are none.
+func newestTasks(ctx context.Context, c config.Config) (names []string) {
+	database, err := site.OpenExistingStore(ctx, c)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = database.Close() }() // nothing was written
+	found, err := database.ListTasks(ctx, store.TaskFilter{Newest: true, Limit: mostCompleted})
+	if err != nil {
+		return nil
+	}
+	for name, t := range shortNames(found) {
+		names = append(names, cobra.CompletionWithDesc(name, string(t.State)+": "+cli.OneLine(t.Title)))
+	}
+	return names
+}
+
+// shortNames are names of tasks that mean one item each, newest first: with the forge only where
+// two forges have such an item.
+func shortNames(tasks []task.Task) iter.Seq2[string, task.Task] {
+	forges := map[string]task.Key{} // by short name
+	several := map[string]bool{}
+	for _, t := range tasks {
+		_, name, _ := strings.Cut(t.Key.String(), ":")
+		if known, is := forges[name]; is && known != t.Key {
+			several[name] = true
+		}
+		forges[name] = t.Key
+	}
+	return func(yield func(string, task.Task) bool) {
+		told := map[task.Key]bool{}
+		for _, t := range tasks {
+			if told[t.Key] {
+				continue // an item can have more than one task
+			}
+			told[t.Key] = true
+			_, name, _ := strings.Cut(t.Key.String(), ":")
+			if several[name] {
+				name = t.Key.String()
+			}
+			if !yield(name, t) {
+				return
+			}
+		}
+	}
+}
