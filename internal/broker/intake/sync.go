@@ -36,6 +36,7 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 			failed = errors.Join(failed, fmt.Errorf("list the repositories of %s: %w", name, err))
 			continue
 		}
+		i.syncOutside(ctx, from, repositories)
 		repositories = slices.DeleteFunc(slices.Clone(repositories), func(r forge.Repository) bool { return !i.options.Scope(name, r.Name) })
 		failed = errors.Join(failed, i.trust(ctx, name, repositories))
 		errs := make([]error, len(repositories))
