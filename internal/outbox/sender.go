@@ -294,11 +294,11 @@ func (s *Sender) handle(ctx context.Context, action store.Action, after time.Tim
 		log.InfoContext(ctx, "wrote to the forge")
 	case store.Refused:
 		log.WarnContext(ctx, "forge write rejected", "reason", end.reason, "error", err)
-		err = s.options.Outbox.Refuse(ctx, action.ID, end.reason, err.Error())
+		err = s.options.Outbox.Refuse(ctx, action.ID, end.reason, s.masked(err))
 	default:
 		log.WarnContext(ctx, "forge write failed; retrying", "error", err, "again", end.again)
 		at := s.options.Now().Add(end.again)
-		err = s.options.Outbox.Retry(ctx, action.ID, action.Attempts, at, err.Error())
+		err = s.options.Outbox.Retry(ctx, action.ID, action.Attempts, at, s.masked(err))
 		s.WakeAt(at)
 	}
 	if err != nil {
@@ -313,6 +313,15 @@ func (s *Sender) handle(ctx context.Context, action store.Action, after time.Tim
 	if s.options.Changes != nil && end.status != store.Pending && slices.Contains(consequential, action.Kind) {
 		s.options.Changes.Publish(items.Change{Repository: action.Item.Repo(), Items: []task.Key{action.Item}})
 	}
+}
+
+// masked is what an error says, as it is kept and shown to people: a forge may have said again
+// what it was sent.
+func (s *Sender) masked(err error) string {
+	if s.options.Mask == nil {
+		return err.Error()
+	}
+	return s.options.Mask(err.Error())
 }
 
 // consequential are the kinds of action whose end is a reason to look at the item: what

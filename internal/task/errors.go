@@ -133,10 +133,38 @@ type IllegalMoveError struct {
 }
 
 func (e *IllegalMoveError) Error() string {
-	if e.From == none {
-		return fmt.Sprintf("a task that does not exist cannot be %s", e.Trigger)
+	asked, named := askedFor[e.Trigger]
+	if !named {
+		asked = string(e.Trigger)
 	}
-	return fmt.Sprintf("a task that is %s cannot be %s", e.From, e.Trigger)
+	if e.From == none {
+		return "a task that does not exist cannot be " + asked
+	}
+	return fmt.Sprintf("a task that %s cannot be %s", stands[e.From], asked)
+}
+
+// askedFor is what people call what they ask for.
+var askedFor = map[Trigger]string{Assigned: "retried", PauseSet: "paused", Resumed: "resumed", Withdrawn: "stopped"}
+
+// stands says how a task stands.
+var stands = map[State]string{
+	Queued: "is queued", Running: "is running", Paused: "is paused", Done: "is done", Failed: "has failed", Stopped: "was stopped",
+}
+
+// Hint says what a person can do in place of what cannot be done; "" if there is nothing to say.
+func (e *IllegalMoveError) Hint() string {
+	person := e.Trigger == Withdrawn || e.Trigger == PauseSet || e.Trigger == Resumed
+	switch {
+	case person && e.From.Terminal():
+		return "it has ended; to have it worked on again, press Retry on its page or use toryo tasks retry"
+	case e.Trigger == Resumed:
+		return "it goes on by itself: only a paused task is resumed"
+	case e.Trigger == PauseSet && e.From == Paused:
+		return "to let it go on, press Resume on its page or use toryo resume"
+	case e.Trigger == Assigned && e.From.Active():
+		return "it has not ended yet; stop it first if it is to begin anew"
+	}
+	return ""
 }
 
 // NoCommitError says that a repository does not have a commit that its forge names.
