@@ -74,6 +74,7 @@ type Error struct {
 	Detail     string        // the provider's own words, in one line
 	RetryAfter time.Duration // what the provider asks for, 0 when it says nothing
 	Usage      Usage         // what was used all the same, as far as it is known
+	NoKey      bool          // set by [WithoutKey]: the call was made without a key
 	Err        error
 }
 
@@ -95,6 +96,9 @@ func (e *Error) Unwrap() []error {
 
 func (e *Error) coded() *task.Error {
 	info := kinds[e.Kind]
+	if e.Kind == Unauthorized && e.NoKey {
+		info.words, info.hint = "asks for a key, and none is set", "set the key in TORYO_LLM_API_KEY or in a file that llm.api_key_file names"
+	}
 	text := "the model provider " + e.Provider + " " + info.words
 	if e.Status != 0 {
 		text += fmt.Sprintf(" (status %d)", e.Status)

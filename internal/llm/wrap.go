@@ -39,6 +39,31 @@ func Wrap(model Model, layers Layers) Model {
 	return model
 }
 
+// WithoutKey is a model that is asked without a key. When its provider wants one, the error says
+// that there is none, and not that it is wrong.
+func WithoutKey(model Model) Model { return keyless{model} }
+
+type keyless struct{ Model }
+
+// Chat implements [Model].
+func (k keyless) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
+	response, err := k.Model.Chat(ctx, request, sink)
+	return response, k.in(err)
+}
+
+// CountTokens implements [Model].
+func (k keyless) CountTokens(ctx context.Context, request Request) (int64, error) {
+	count, err := k.Model.CountTokens(ctx, request)
+	return count, k.in(err)
+}
+
+func (keyless) in(err error) error {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		failed.NoKey = true
+	}
+	return err
+}
+
 // named says in an error which model it is of.
 type named struct{ Model }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // SenderOptions is what a sender needs. Outbox, Tasks and Forges have to be set.
@@ -316,12 +317,13 @@ func (s *Sender) handle(ctx context.Context, action store.Action, after time.Tim
 }
 
 // masked is what an error says, as it is kept and shown to people: a forge may have said again
-// what it was sent.
+// what it was sent. Control characters go first, so that none is in a secret.
 func (s *Sender) masked(err error) string {
+	text := textfmt.Plain(err.Error())
 	if s.options.Mask == nil {
-		return err.Error()
+		return text
 	}
-	return s.options.Mask(err.Error())
+	return s.options.Mask(text)
 }
 
 // consequential are the kinds of action whose end is a reason to look at the item: what

@@ -54,6 +54,14 @@ func Connect(chosen config.LLM) (llm.Model, error) {
 	if lacks := chosen.Lacking(); lacks != "" {
 		return nil, task.Errorf(task.BadConfig, "the model cannot be asked: %s", lacks).WithHint("%s", doctor.HintForModel(chosen))
 	}
+	model, err := connectModel(chosen)
+	if err == nil && chosen.APIKey == "" && chosen.Provider != "script" {
+		model = llm.WithoutKey(model)
+	}
+	return model, err
+}
+
+func connectModel(chosen config.LLM) (llm.Model, error) {
 	endpoint := llm.Endpoint{
 		Model: chosen.Model, BaseURL: chosen.BaseURL, Key: chosen.APIKey.Reveal(),
 		MaxTokens: int64(chosen.MaxTokens), ContextLength: int64(chosen.ContextLength),

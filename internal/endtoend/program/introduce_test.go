@@ -82,3 +82,24 @@ func TestServerSaysWhomItActsAs(t *testing.T) {
 		})
 	}
 }
+
+// A provider that wants a key is not said to refuse one where none is set.
+func TestDoctorSaysThatNoKeyIsSet(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"error":{"message":"You did not provide an API key."}}`))
+	}))
+	t.Cleanup(site.Close)
+	configuration := "llm: {provider: openai, model: m, base_url: '" + site.URL + "/v1'}"
+	unset := []string{"TORYO_LLM_API_KEY=", "OPENAI_API_KEY="} // whoever runs the tests may have one
+	said := newPlace(t, "sqlite").run(t, configuration, unset, "doctor", "--online")
+	if !strings.Contains(said, "asks for a key, and none is set") || strings.Contains(said, "does not accept the key") || !strings.Contains(said, "TORYO_LLM_API_KEY") {
+		t.Errorf("without a key it says\n%s", said)
+	}
+	said = newPlace(t, "sqlite").run(t, configuration, append(unset, "TORYO_LLM_API_KEY=hunter2hunter2"), "doctor", "--online")
+	if !strings.Contains(said, "does not accept the key") || strings.Contains(said, "hunter2") {
+		t.Errorf("with a wrong key it says\n%s", said)
+	}
+}
