@@ -145,7 +145,7 @@ func (n Notice) Lapsed(in task.Language) string {
 
 // PausedNow says that the work was paused.
 func (n Notice) PausedNow(in task.Language) string {
-	return n.paragraphs(in, "notice.paused", n.when("notice.unanswered", n.Unanswered), n.when("notice.kept", n.Kept != ""))
+	return n.paragraphs(in, "notice.paused", n.when("notice.unanswered", n.Unanswered), n.when("notice.kept", n.Kept != ""), n.todo())
 }
 
 // Undecided says that reviews keep asking for changes, and that a person has to decide.
