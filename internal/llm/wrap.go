@@ -11,6 +11,7 @@ import (
 type Layers struct {
 	Retry     RetryPolicy
 	TextCalls bool // the model has no tool calls of its own
+	NoKey     bool // no key is configured for the provider
 	Ledger    Ledger
 	Account   Account
 	Redactor  Redactor
@@ -25,7 +26,7 @@ func Wrap(model Model, layers Layers) Model {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	model = named{model}
+	model = named{model, layers.NoKey}
 	if layers.TextCalls {
 		model = TextCalls(model)
 	}
@@ -39,33 +40,11 @@ func Wrap(model Model, layers Layers) Model {
 	return model
 }
 
-// WithoutKey is a model that is asked without a key. When its provider wants one, the error says
-// that there is none, and not that it is wrong.
-func WithoutKey(model Model) Model { return keyless{model} }
-
-type keyless struct{ Model }
-
-// Chat implements [Model].
-func (k keyless) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
-	response, err := k.Model.Chat(ctx, request, sink)
-	return response, k.in(err)
+// named says in an error which model it is of, and whether it has a key.
+type named struct {
+	Model
+	noKey bool
 }
-
-// CountTokens implements [Model].
-func (k keyless) CountTokens(ctx context.Context, request Request) (int64, error) {
-	count, err := k.Model.CountTokens(ctx, request)
-	return count, k.in(err)
-}
-
-func (keyless) in(err error) error {
-	if failed, ok := errors.AsType[*Error](err); ok {
-		failed.NoKey = true
-	}
-	return err
-}
-
-// named says in an error which model it is of.
-type named struct{ Model }
 
 // Chat implements [Model].
 func (n named) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
@@ -81,7 +60,7 @@ func (n named) CountTokens(ctx context.Context, request Request) (int64, error) 
 
 func (n named) in(err error) error {
 	if failed, ok := errors.AsType[*Error](err); ok {
-		failed.Model = n.Info().Model
+		failed.Model, failed.NoKey = n.Info().Model, n.noKey
 	}
 	return err
 }

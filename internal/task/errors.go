@@ -132,39 +132,40 @@ type IllegalMoveError struct {
 	Trigger Trigger
 }
 
+// stateWords and triggerWords say plainly how a task stands and what was tried with it.
+var (
+	stateWords = map[State]string{
+		none: "there is no task", Queued: "the task waits for an agent", Running: "the task is running", Paused: "the task is paused",
+		Stopped: "the task was stopped", Done: "the task is done", Failed: "the task has failed",
+	}
+	triggerWords = map[Trigger]string{
+		Assigned: "be queued again", Claimed: "be taken by an agent", Returned: "be handed back", Lost: "be taken back from its agent",
+		PauseSet: "be paused", Resumed: "be resumed", Finished: "be finished", GaveUp: "fail", Withdrawn: "be stopped", Lapsed: "expire",
+	}
+	// triggerHints say what can be done instead of what people try.
+	triggerHints = map[Trigger]string{
+		Assigned:  "only a task that has ended can be queued again; a paused one goes on with resume",
+		PauseSet:  "only a task that is queued or running can be paused",
+		Resumed:   "only a paused task can be resumed; one that has ended begins again with retry",
+		Withdrawn: "it has ended, and nothing more is done; to begin again, retry it",
+	}
+)
+
 func (e *IllegalMoveError) Error() string {
-	asked, named := askedFor[e.Trigger]
-	if !named {
-		asked = string(e.Trigger)
+	text, hint := IllegalMoveText(e)
+	if hint != "" {
+		return text + "; " + hint
 	}
-	if e.From == none {
-		return "a task that does not exist cannot be " + asked
-	}
-	return fmt.Sprintf("a task that %s cannot be %s", stands[e.From], asked)
+	return text
 }
 
-// askedFor is what people call what they ask for.
-var askedFor = map[Trigger]string{Assigned: "retried", PauseSet: "paused", Resumed: "resumed", Withdrawn: "stopped"}
-
-// stands says how a task stands.
-var stands = map[State]string{
-	Queued: "is queued", Running: "is running", Paused: "is paused", Done: "is done", Failed: "has failed", Stopped: "was stopped",
-}
-
-// Hint says what a person can do in place of what cannot be done; "" if there is nothing to say.
-func (e *IllegalMoveError) Hint() string {
-	person := e.Trigger == Withdrawn || e.Trigger == PauseSet || e.Trigger == Resumed
-	switch {
-	case person && e.From.Terminal():
-		return "it has ended; to have it worked on again, press Retry on its page or use toryo tasks retry"
-	case e.Trigger == Resumed:
-		return "it goes on by itself: only a paused task is resumed"
-	case e.Trigger == PauseSet && e.From == Paused:
-		return "to let it go on, press Resume on its page or use toryo resume"
-	case e.Trigger == Assigned && e.From.Active():
-		return "it has not ended yet; stop it first if it is to begin anew"
+// IllegalMoveText is what happened and what to do, of an [IllegalMoveError].
+func IllegalMoveText(err error) (text, hint string) {
+	move, is := errors.AsType[*IllegalMoveError](err)
+	if !is {
+		return err.Error(), ""
 	}
-	return ""
+	return stateWords[move.From] + " and cannot " + triggerWords[move.Trigger], triggerHints[move.Trigger]
 }
 
 // NoCommitError says that a repository does not have a commit that its forge names.

@@ -3,7 +3,6 @@ package task
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -186,36 +185,5 @@ func TestAttemptsCountClaimsSinceAssignment(t *testing.T) {
 	}
 	if subject.Attempts != 0 {
 		t.Errorf("attempts are %d after a new assignment", subject.Attempts)
-	}
-}
-
-// What cannot be done is said in the words of whoever asked for it, with what can be done.
-func TestIllegalMovesSayWhatToDo(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		from    State
-		trigger Trigger
-		says    string
-		hint    string
-	}{
-		{Failed, Withdrawn, "a task that has failed cannot be stopped", "press Retry"},
-		{Done, PauseSet, "a task that is done cannot be paused", "it has ended"},
-		{Stopped, Resumed, "a task that was stopped cannot be resumed", "press Retry"},
-		{Queued, Resumed, "a task that is queued cannot be resumed", "only a paused task"},
-		{Paused, PauseSet, "a task that is paused cannot be paused", "press Resume"},
-		{Running, Assigned, "a task that is running cannot be retried", "stop it first"},
-	} {
-		_, err := FindMove(c.from, c.trigger)
-		illegal, is := errors.AsType[*IllegalMoveError](err)
-		if !is || illegal.Error() != c.says || !strings.Contains(illegal.Hint(), c.hint) {
-			t.Errorf("%s from %s: %v, and %q", c.trigger, c.from, err, illegal.Hint())
-		}
-	}
-	for _, from := range []State{Queued, Running, Paused, Done, Failed, Stopped} {
-		for _, trigger := range Triggers {
-			if _, err := FindMove(from, trigger); err != nil && strings.Contains(err.Error(), "that  cannot") {
-				t.Errorf("%s from %s: %v", trigger, from, err)
-			}
-		}
 	}
 }

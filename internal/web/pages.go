@@ -180,8 +180,8 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, v visit, err error)
 	shown := problem{status: info.Status, code: string(info.Code)}
 	if coded, found := task.AsError(err); found && info.Code != task.Internal {
 		shown.detail, shown.hint = coded.Message, coded.Hint
-	} else if illegal, found := errors.AsType[*task.IllegalMoveError](err); found {
-		shown.detail, shown.hint = illegal.Error(), illegal.Hint()
+	} else if info.Code == task.IllegalMove {
+		shown.detail, shown.hint = task.IllegalMoveText(err)
 	}
 	p.write(w, r, info.Status, problemPage(v, shown))
 }

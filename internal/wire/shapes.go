@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/messages"
@@ -98,10 +97,9 @@ func ProblemOf(err error) Problem {
 	info := task.CodeOf(err).Info()
 	problem := Problem{Title: info.Meaning, Status: info.Status, Code: string(info.Code)}
 	coded, isCoded := task.AsError(err)
-	illegal, isIllegal := errors.AsType[*task.IllegalMoveError](err)
 	switch {
-	case isIllegal && info.Code == task.IllegalMove:
-		problem.Detail, problem.Hint = illegal.Error(), illegal.Hint()
+	case info.Code == task.IllegalMove:
+		problem.Detail, problem.Hint = task.IllegalMoveText(err)
 	case isCoded && info.Code != task.Internal:
 		problem.Detail = coded.Message
 		problem.Hint = coded.Hint

@@ -37,6 +37,8 @@ var (
 )
 
 const (
+	// tokenFile is where an enrolled agent keeps its token, in its folder.
+	tokenFile = "token"
 	// enrolmentLasts is how long an enrolment token is good for.
 	enrolmentLasts = time.Hour
 	// enrolTimeout is how long the server has to answer an enrolment.
@@ -128,7 +130,7 @@ func (o agentRun) token(ctx context.Context, c config.Config, client *wire.Clien
 	if c.Agent.Token != "" {
 		return c.Agent.Token.Reveal(), nil
 	}
-	file := filepath.Join(c.DataDir, site.AgentFolder, site.AgentTokenFile)
+	file := filepath.Join(c.DataDir, site.AgentFolder, tokenFile)
 	text, err := os.ReadFile(file)
 	if err == nil {
 		return strings.TrimSpace(string(text)), nil

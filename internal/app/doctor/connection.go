@@ -21,6 +21,9 @@ func unreachable(err error, setting, authority string) (found, hint string) {
 		return certificate.Found, certificate.Hint
 	}
 	proxy := "if it is reached by a proxy, HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+	if operation, is := errors.AsType[*net.OpError](err); is && operation.Op == "proxyconnect" {
+		return "the proxy does not answer", "correct HTTPS_PROXY or HTTP_PROXY, or put the host into NO_PROXY"
+	}
 	if name, is := errors.AsType[*net.DNSError](err); is {
 		return fmt.Sprintf("the name %q cannot be resolved", name.Name), "check the host name in " + setting + ", the DNS of this machine and, " + proxy
 	}

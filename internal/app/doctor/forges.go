@@ -165,7 +165,7 @@ func (s forgeSurvey) refused(err error) Finding {
 	failed, is := errors.AsType[*forge.Error](err)
 	if !is || failed.Status == 0 {
 		why, hint := unreachable(err, string(s.name)+".url",
-			"put the certificate of that authority into a file, and set SSL_CERT_FILE to it where Toryo is started")
+			"put the certificate of that authority into a file, and set SSL_CERT_FILE and GIT_SSL_CAINFO to it where Toryo is started")
 		finding.Found, finding.Hint = fmt.Sprintf("the forge does not answer at %s: %s", s.account.URL, why), hint
 		return finding
 	}

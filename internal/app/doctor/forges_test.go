@@ -285,7 +285,7 @@ func TestHooksOfRepositories(t *testing.T) {
 	hooks := map[string][]forge.Hook{
 		"team/good":    {{URL: "https://ci.example.com"}, {URL: ours + "/", Events: all, Active: true, LastAt: at, LastStatus: 204}},
 		"team/none":    {{URL: "https://ci.example.com"}},
-		"team/old":     {{URL: "https://old.example.com/webhooks/gitea", Events: all, Active: true}},
+		"team/old":     {{URL: "https://chat.example.com/hooks/hunter2"}, {URL: "https://me:hunter2@old.example.com/webhooks/gitea", Events: all, Active: true}},
 		"team/off":     {{URL: ours, Events: all}},
 		"team/events":  {{URL: ours, Events: all[1:], Active: true}},
 		"team/lost":    {{URL: ours, Events: all, Active: true, LastAt: at}},
@@ -321,6 +321,9 @@ func TestHooksOfRepositories(t *testing.T) {
 	want(t, got, "gitea webhook", doctor.OK, "team/hidden", "administrators")
 	want(t, got, "gitea webhook", doctor.Warning, "team/away", "the connection broke")
 	for _, finding := range got {
+		if strings.Contains(fmt.Sprint(finding), "hunter2") {
+			t.Errorf("the address of a webhook of others may be a secret: %+v", finding)
+		}
 		if finding.Name == "gitea webhook" && finding.Status == doctor.Missing {
 			t.Errorf("Toryo works without webhooks, but %+v", finding)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -61,13 +62,23 @@ func (s forgeSurvey) noHook(repository string, hooks []forge.Hook) Finding {
 		Hint: "create it, or let this do so:", Command: setUp,
 	}
 	for _, hook := range hooks {
-		if base, is := strings.CutSuffix(strings.TrimSuffix(hook.URL, "/"), webhookPath(s.name)); is {
-			finding.Found += "; it has one for " + hook.URL
+		if base, is := strings.CutSuffix(strings.TrimSuffix(withoutUser(hook.URL), "/"), webhookPath(s.name)); is {
+			finding.Found += "; it has one for " + base + webhookPath(s.name)
 			finding.Hint = "if forges reach the server there, set server.public_url to " + base + "; otherwise change the webhook, or let this do so:"
 			break
 		}
 	}
 	return finding
+}
+
+// withoutUser is an address without a name and a password in it, or "" if it is none.
+func withoutUser(address string) string {
+	at, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	at.User = nil
+	return at.String()
 }
 
 // ourHook says whether our webhook is as it has to be.

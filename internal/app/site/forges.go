@@ -248,6 +248,12 @@ func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.
 	}
 }
 
+// OpenForge makes the adapter of one forge as the configuration says, on no transport of a
+// server's: for looking at it, and for setting it up.
+func OpenForge(c config.Config, name task.Forge) (forge.Forge, error) {
+	return connectForge(c, name, forge.HTTPClient(nil))
+}
+
 // gitHubAPI is the root of the API of the GitHub at the address that people see.
 func gitHubAPI(address string) string {
 	address = strings.TrimSuffix(address, "/")

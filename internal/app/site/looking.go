@@ -16,14 +16,14 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// AgentTokenFile is where an enrolled agent keeps its token, in its folder.
-const AgentTokenFile = "token"
+// agentToken is where an enrolled agent keeps its token, in the data directory.
+func agentToken(dataDir string) string { return filepath.Join(dataDir, AgentFolder, "token") }
 
 // LookAtForges is how toryo doctor looks at forges. Nothing is cached, counted or written.
 func LookAtForges(c config.Config) doctor.ForgeAccess {
 	return doctor.ForgeAccess{
 		Connect: func(name task.Forge) (forge.Reader, forge.Setup, error) {
-			connected, err := connectForge(c, name, forge.HTTPClient(nil))
+			connected, err := OpenForge(c, name)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -47,7 +47,7 @@ func LookForSandbox(c config.Config) doctor.Choose {
 
 // LookAtServer is how toryo doctor looks at the server of the agent on this machine.
 func LookAtServer(c config.Config) doctor.AgentAccess {
-	look := doctor.AgentAccess{Server: c.Agent.Server, TokenFile: filepath.Join(c.DataDir, AgentFolder, AgentTokenFile)}
+	look := doctor.AgentAccess{Server: c.Agent.Server, TokenFile: agentToken(c.DataDir)}
 	client, err := AgentClient(c.Agent.CAFile)
 	if err != nil {
 		look.Problem = err
@@ -70,7 +70,7 @@ func LookAtServer(c config.Config) doctor.AgentAccess {
 
 // HasAgentToken reports whether an agent has enrolled that keeps its things in the data directory.
 func HasAgentToken(c config.Config) (file string, found bool) {
-	file = filepath.Join(c.DataDir, AgentFolder, AgentTokenFile)
+	file = agentToken(c.DataDir)
 	_, err := os.Stat(file)
 	return file, err == nil
 }

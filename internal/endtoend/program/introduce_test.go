@@ -95,7 +95,7 @@ func TestDoctorSaysThatNoKeyIsSet(t *testing.T) {
 	configuration := "llm: {provider: openai, model: m, base_url: '" + site.URL + "/v1'}"
 	unset := []string{"TORYO_LLM_API_KEY=", "OPENAI_API_KEY="} // whoever runs the tests may have one
 	said := newPlace(t, "sqlite").run(t, configuration, unset, "doctor", "--online")
-	if !strings.Contains(said, "asks for a key, and none is set") || strings.Contains(said, "does not accept the key") || !strings.Contains(said, "TORYO_LLM_API_KEY") {
+	if !strings.Contains(said, "wants a key, and none is set") || strings.Contains(said, "does not accept the key") || !strings.Contains(said, "TORYO_LLM_API_KEY") {
 		t.Errorf("without a key it says\n%s", said)
 	}
 	said = newPlace(t, "sqlite").run(t, configuration, append(unset, "TORYO_LLM_API_KEY=hunter2hunter2"), "doctor", "--online")
