@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -74,7 +75,13 @@ type look struct {
 	url, token, owner string
 	setup             forge.Setup
 	secret            bool
+	fault             error // with which every request fails
 }
+
+// faulty fails with an error.
+type faulty struct{ error }
+
+func (f faulty) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.error }
 
 func (l look) findings(t *testing.T) []doctor.Finding {
 	t.Helper()
@@ -86,7 +93,11 @@ func (l look) findings(t *testing.T) []doctor.Finding {
 			if token == "" {
 				token = "good-token"
 			}
-			connected, err := gitea.New(gitea.Options{URL: l.url, Token: token})
+			options := gitea.Options{URL: l.url, Token: token}
+			if l.fault != nil {
+				options.HTTP = &http.Client{Transport: faulty{l.fault}}
+			}
+			connected, err := gitea.New(options)
 			return connected, l.setup, err
 		},
 		Scope: func(_ task.Forge, repository string) bool {
@@ -160,7 +171,9 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 		"nobody listens":    {look{url: closed.URL}, []string{"the forge does not answer at " + closed.URL, "connection refused", "gitea.url", "NO_PROXY"}, "token"},
 		"a private CA":      {look{url: private.URL}, []string{"the forge does not answer", "authority that this machine does not know", "SSL_CERT_FILE"}, "token"},
 		"HTTP for HTTPS":    {look{url: strings.Replace(there, "http:", "https:", 1)}, []string{"speaks HTTP", "http://"}, "token"},
-		"no such host":      {look{url: "http://forge.invalid"}, []string{"the forge does not answer", "forge.invalid", "DNS"}, "token"},
+		"no such host":      {look{url: "http://forge.invalid", fault: &net.DNSError{Err: "no such host", Name: "forge.invalid", IsNotFound: true}}, []string{"the forge does not answer", "forge.invalid", "DNS"}, "token"},
+		"a broken tunnel":   {look{url: there, fault: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errors.New("no")}}, []string{"the proxy does not answer", "NO_PROXY"}, "token"},
+		"no answer":         {look{url: there, fault: context.DeadlineExceeded}, []string{"no answer in time", "firewalls"}, "token"},
 		"a wrong token":     {look{url: there, token: "bad-token"}, []string{"does not accept the token", "expired", "TORYO_GITEA_TOKEN", "docs/forges.md"}, "does not answer"},
 		"a missing scope":   {look{url: there, token: "no-scope"}, []string{"accepts the token", "403", "read:user"}, "does not answer"},
 		"another program":   {look{url: other.URL}, []string{"there is no API of gitea", "gitea.url"}, "token"},
