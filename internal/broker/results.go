@@ -113,7 +113,8 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, error) 
 
 // events are the entries with which the journal of the run ends: why its work was not handed
 // over, and what a later run is told.
-func (e ending) events() (events []task.Event, err error) {
+func (e ending) events() ([]task.Event, error) {
+	var events []task.Event
 	if e.rejected != nil {
 		why, err := e.noteOf(e.held, e.rejected.said(notice.Notice{}, e.in))
 		if err != nil {
