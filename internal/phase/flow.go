@@ -78,7 +78,7 @@ func (r *run) next(ctx context.Context) (task.Phase, error) {
 	case r.state.active(task.Execution), executed == 0:
 		return task.Execution, nil
 	case verified == 0 && last.Reason != task.ReasonCompleted:
-		return "", &overError{reason: last.Reason, said: last.Summary}
+		return "", &overError{reason: last.Reason, text: last.Detail, said: last.Summary}
 	case executed > verified:
 		return task.Verification, nil
 	}
