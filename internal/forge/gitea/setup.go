@@ -51,11 +51,17 @@ func repositoryPath(repository string) (string, error) {
 	return address{owner: owner, name: name}.repository(), err
 }
 
-func labelID(label *sdk.Label) int64 { return label.ID }
+// label is a label as Gitea has it.
+type label struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+}
+
+func labelID(one label) int64 { return one.ID }
 
 // labels returns the labels of a repository, and apart from them those of its organisation as far
 // as we may read them: for that the token needs the scope read:organization.
-func (f *Forge) labels(ctx context.Context, repository string) (own, ofOrganisation []*sdk.Label, err error) {
+func (f *Forge) labels(ctx context.Context, repository string) (own, ofOrganisation []label, err error) {
 	path, err := repositoryPath(repository)
 	if err != nil {
 		return nil, nil, err
@@ -79,36 +85,39 @@ func (f *Forge) Labels(ctx context.Context, repository string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	names := labelNames(slices.Concat(own, ofOrganisation))
+	var names []string
+	for _, one := range slices.Concat(own, ofOrganisation) {
+		names = append(names, one.Name)
+	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
 
 // CreateLabel creates a label. Gitea would make a second one of the same name, so we look first.
-func (f *Forge) CreateLabel(ctx context.Context, repository string, label forge.Label) (bool, error) {
-	label, err := label.Checked()
+func (f *Forge) CreateLabel(ctx context.Context, repository string, wanted forge.Label) (bool, error) {
+	wanted, err := wanted.Checked()
 	if err != nil {
 		return false, err
 	}
 	names, err := f.Labels(ctx, repository)
-	if err != nil || slices.Contains(names, label.Name) {
+	if err != nil || slices.Contains(names, wanted.Name) {
 		return false, err
 	}
-	_, err = f.newLabel(ctx, repository, label)
+	_, err = f.newLabel(ctx, repository, wanted)
 	return err == nil, err
 }
 
 // newLabel creates a label, without looking whether it is there, and returns its id.
-func (f *Forge) newLabel(ctx context.Context, repository string, label forge.Label) (int64, error) {
+func (f *Forge) newLabel(ctx context.Context, repository string, wanted forge.Label) (int64, error) {
 	owner, name, err := split(repository)
 	if err != nil {
 		return 0, err
 	}
 	made, answer, err := f.client(ctx).CreateLabel(owner, name, sdk.CreateLabelOption{
-		Name: label.Name, Color: "#" + label.Color, Description: label.Description,
+		Name: wanted.Name, Color: "#" + wanted.Color, Description: wanted.Description,
 	})
 	if err != nil {
-		return 0, callError("create the label "+strconv.Quote(label.Name)+" in "+repository, answer, err)
+		return 0, callError("create the label "+strconv.Quote(wanted.Name)+" in "+repository, answer, err)
 	}
 	return made.ID, nil
 }
@@ -123,11 +132,11 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	if err != nil {
 		return err
 	}
-	for _, label := range own {
-		if label.Name != name {
+	for _, one := range own {
+		if one.Name != name {
 			continue
 		}
-		answer, err := f.request(ctx, http.MethodDelete, fmt.Sprintf("%s/labels/%d", path, label.ID), nil, nil)
+		answer, err := f.request(ctx, http.MethodDelete, fmt.Sprintf("%s/labels/%d", path, one.ID), nil, nil)
 		if err := callError("delete the label "+strconv.Quote(name)+" of "+repository, answer, err); err != nil && task.CodeOf(err) != task.NotFound {
 			return err
 		}
@@ -165,20 +174,17 @@ func (f *Forge) labelIDs(ctx context.Context, repository string, names []string)
 		return nil, err
 	}
 	ids := make([]int64, 0, len(names))
+	known := slices.Concat(own, ofOrganisation)
 	for _, name := range names {
-		if at := slices.IndexFunc(own, func(l *sdk.Label) bool { return l.Name == name }); at >= 0 {
-			ids = append(ids, own[at].ID)
+		if at := slices.IndexFunc(known, func(l label) bool { return l.Name == name }); at >= 0 {
+			ids = append(ids, known[at].ID)
 			continue
 		}
-		if at := slices.IndexFunc(ofOrganisation, func(l *sdk.Label) bool { return l.Name == name }); at >= 0 {
-			ids = append(ids, ofOrganisation[at].ID)
-			continue
-		}
-		label, err := forge.Label{Name: name}.Checked()
+		wanted, err := forge.Label{Name: name}.Checked()
 		if err != nil {
 			return nil, err
 		}
-		id, err := f.newLabel(ctx, repository, label)
+		id, err := f.newLabel(ctx, repository, wanted)
 		if err != nil {
 			return nil, err
 		}

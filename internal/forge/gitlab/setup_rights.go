@@ -1,0 +1,177 @@
+package gitlab
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	gl "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// need is what gives a right: one of the scopes, and a role in the project.
+type need struct {
+	scopes []string
+	level  gl.AccessLevelValue
+	// public says that in a project that is not private everybody may.
+	public bool
+	writes bool
+}
+
+// needs are what gives the rights. With the scope api git may fetch and push as well. Guests of a
+// private project see no merge requests, and no code.
+var needs = map[forge.Right]need{
+	forge.ReadSelf:    {scopes: []string{"api", "read_api", "read_user"}},
+	forge.ReadCode:    {scopes: []string{"api", "read_repository", "write_repository"}, level: gl.ReporterPermissions, public: true},
+	forge.Push:        {scopes: []string{"api", "write_repository"}, level: gl.DeveloperPermissions, writes: true},
+	forge.ReadItems:   {scopes: []string{"api", "read_api"}, level: gl.PlannerPermissions, public: true},
+	forge.CommentOn:   {scopes: []string{"api"}, level: gl.PlannerPermissions, public: true, writes: true},
+	forge.LabelItems:  {scopes: []string{"api"}, level: gl.PlannerPermissions, writes: true},
+	forge.OpenPulls:   {scopes: []string{"api"}, level: gl.DeveloperPermissions, writes: true},
+	forge.SetStatuses: {scopes: []string{"api"}, level: gl.DeveloperPermissions, writes: true},
+	forge.ReadChecks:  {scopes: []string{"api", "read_api"}, level: gl.ReporterPermissions, public: true},
+	forge.ManageHooks: {scopes: []string{"api"}, level: gl.MaintainerPermissions, writes: true},
+}
+
+var levelNames = map[gl.AccessLevelValue]string{
+	gl.GuestPermissions: "Guest", gl.PlannerPermissions: "Planner", gl.ReporterPermissions: "Reporter",
+	gl.DeveloperPermissions: "Developer", gl.MaintainerPermissions: "Maintainer", gl.OwnerPermissions: "Owner",
+}
+
+// roleName is the name of a level, or of the highest below it: there are more of them.
+func roleName(level gl.AccessLevelValue) string {
+	for ; level > gl.NoPermissions; level-- {
+		if name := levelNames[level]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// standing is what GitLab tells of our token and of our account in a project. What it does not
+// tell is nil.
+type standing struct {
+	scopes  []string
+	project *gl.Project
+	level   *gl.AccessLevelValue
+}
+
+// CheckRights says what we may do in a project. GitLab tells the scopes of the token and the role of
+// the account, so that nothing has to be tried.
+func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.RightCheck, error) {
+	if err := checkRepository(repository); err != nil {
+		return nil, err
+	}
+	has, err := f.standing(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	var checks []forge.RightCheck
+	for _, needed := range forge.NeededRights {
+		checks = append(checks, has.check(needed.Right))
+	}
+	return checks, nil
+}
+
+func (f *Forge) standing(ctx context.Context, repository string) (has standing, err error) {
+	if has.scopes, err = f.scopes(ctx); err != nil {
+		return standing{}, err
+	}
+	if has.scopes != nil && !slices.Contains(has.scopes, "api") && !slices.Contains(has.scopes, "read_api") {
+		return has, nil // nothing of the project can be read
+	}
+	has.project, err = f.project(ctx, repository)
+	if task.CodeOf(err) == task.NotFound {
+		return standing{}, task.Wrap(task.NotFound, err, "GitLab shows us no project "+repository).
+			WithHint("check the path, and make the account a member of the project or of a group above it")
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	has.level, err = f.ownLevel(ctx, repository)
+	return has, err
+}
+
+// scopes returns the scopes of the token, or nil if GitLab does not tell. For a token that has expired
+// or was revoked it says so.
+func (f *Forge) scopes(ctx context.Context) ([]string, error) {
+	token, _, err := f.client.PersonalAccessTokens.GetSinglePersonalAccessToken(in(ctx))
+	switch code := status(err); {
+	case code == http.StatusUnauthorized && hasReason(err, "expired"):
+		return nil, task.Wrap(task.Unauthorized, callError(err, "find out what the token may do"), "the token for GitLab has expired").
+			WithHint("make a new token with the scope api")
+	case code == http.StatusUnauthorized && hasReason(err, "revoked"):
+		return nil, task.Wrap(task.Unauthorized, callError(err, "find out what the token may do"), "the token for GitLab was revoked").
+			WithHint("make a new token with the scope api")
+	case code == http.StatusNotFound, code == http.StatusBadRequest, code == http.StatusForbidden: // an old server, or another kind of token
+		return nil, nil
+	case err != nil:
+		return nil, callError(err, "find out what the token may do on GitLab")
+	case token == nil || token.Scopes == nil:
+		return nil, nil
+	}
+	return token.Scopes, nil
+}
+
+// ownLevel returns our role in a project by all ways, or nil if it is not told. Administrators need
+// none.
+func (f *Forge) ownLevel(ctx context.Context, repository string) (*gl.AccessLevelValue, error) {
+	user, _, err := f.client.Users.CurrentUser(in(ctx))
+	if err == nil && (user == nil || user.ID == 0) {
+		err = errNonsense
+	}
+	if err != nil {
+		return nil, callError(err, "find out who we are on GitLab")
+	}
+	level := gl.OwnerPermissions
+	if user.IsAdmin {
+		return &level, nil
+	}
+	member, _, err := f.client.ProjectMembers.GetInheritedProjectMember(repository, user.ID, in(ctx))
+	switch code := status(err); {
+	case code == http.StatusNotFound:
+		level = gl.NoPermissions
+		return &level, nil
+	case code == http.StatusForbidden:
+		return nil, nil //nolint:nilnil // it is not told
+	case err == nil && (member == nil || member.ID != user.ID):
+		err = errNonsense
+	}
+	if err != nil {
+		return nil, callError(err, "read what we may do in %s", repository)
+	}
+	return &member.AccessLevel, nil
+}
+
+// check says whether we have a right, and what is missing.
+func (s standing) check(right forge.Right) forge.RightCheck {
+	need := needs[right]
+	check := forge.RightCheck{Right: right, State: forge.RightMissing}
+	needsRole := need.level > gl.NoPermissions && !(need.public && s.project != nil && s.project.Visibility != gl.PrivateVisibility)
+	scope, role := "the scope "+strings.Join(need.scopes, " or "), "the role "+roleName(need.level)+" in the project"
+	switch {
+	case s.scopes != nil && !slices.ContainsFunc(need.scopes, func(scope string) bool { return slices.Contains(s.scopes, scope) }):
+		check.Given, check.Found = scope, "the token has the scopes "+forge.ShortReason(strings.Join(s.scopes, ", "))
+	case s.project != nil && s.project.Archived && need.writes:
+		check.Given, check.Found = "a project that is not archived", s.project.PathWithNamespace+" is archived"
+	case s.project != nil && right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl:
+		check.Given, check.Found = "merge requests, which are switched off in the project", ""
+	case needsRole && s.level != nil && *s.level < need.level:
+		check.Given, check.Found = role, "the account is no member of the project"
+		if name := roleName(*s.level); name != "" {
+			check.Found = "the account has the role " + name
+		}
+	default:
+		check.State, check.Given = forge.RightGiven, scope
+		if needsRole {
+			check.Given += ", and " + role
+		}
+		if s.scopes == nil && right != forge.ReadSelf || needsRole && s.level == nil {
+			check.State = forge.RightUnknown
+		}
+	}
+	return check
+}
