@@ -69,7 +69,7 @@ var (
 	}
 	readChecks = permission{
 		name: "Checks", of: (*gh.InstallationPermissions).GetChecks,
-		method: http.MethodGet, path: []any{"commits", noCommit, "check-runs"}, query: "?per_page=1",
+		method: http.MethodGet, path: []any{"commits", noCommit, "check-runs"}, query: "?filter=latest&per_page=1",
 	}
 	readActions = permission{
 		name: "Actions", of: (*gh.InstallationPermissions).GetActions,

@@ -146,32 +146,51 @@ func (f *Forge) ownLevel(ctx context.Context, repository string) (*gl.AccessLeve
 	return &member.AccessLevel, nil
 }
 
-// check says whether we have a right, and what is missing.
+// check says whether we have a right.
 func (s standing) check(right forge.Right) forge.RightCheck {
 	need := needs[right]
 	check := forge.RightCheck{Right: right, State: forge.RightMissing}
-	needsRole := need.level > gl.NoPermissions && !(need.public && s.project != nil && s.project.Visibility != gl.PrivateVisibility)
-	scope, role := "the scope "+strings.Join(need.scopes, " or "), "the role "+roleName(need.level)+" in the project"
-	switch {
-	case s.scopes != nil && !slices.ContainsFunc(need.scopes, func(scope string) bool { return slices.Contains(s.scopes, scope) }):
-		check.Given, check.Found = scope, "the token has the scopes "+forge.ShortReason(strings.Join(s.scopes, ", "))
-	case s.project != nil && s.project.Archived && need.writes:
-		check.Given, check.Found = "a project that is not archived", s.project.PathWithNamespace+" is archived"
-	case s.project != nil && right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl:
-		check.Given, check.Found = "merge requests, which are switched off in the project", ""
-	case needsRole && s.level != nil && *s.level < need.level:
-		check.Given, check.Found = role, "the account is no member of the project"
-		if name := roleName(*s.level); name != "" {
-			check.Found = "the account has the role " + name
-		}
-	default:
-		check.State, check.Given = forge.RightGiven, scope
-		if needsRole {
-			check.Given += ", and " + role
-		}
-		if s.scopes == nil && right != forge.ReadSelf || needsRole && s.level == nil {
-			check.State = forge.RightUnknown
-		}
+	if check.Given, check.Found = s.lacks(right, need); check.Given != "" {
+		return check
+	}
+	check.State, check.Given = forge.RightGiven, need.scope()
+	if s.needsRole(need) {
+		check.Given += ", and " + need.role()
+	}
+	// A token that reads the project may still be one that only reads the interface.
+	unsure := s.scopes == nil && (need.writes || right == forge.ReadCode)
+	if unsure || s.level == nil && s.needsRole(need) {
+		check.State = forge.RightUnknown
 	}
 	return check
 }
+
+// lacks returns what is missing for a right, and what GitLab tells of that.
+func (s standing) lacks(right forge.Right, need need) (missing, found string) {
+	if s.scopes != nil && !slices.ContainsFunc(need.scopes, func(scope string) bool { return slices.Contains(s.scopes, scope) }) {
+		return need.scope(), "the token has the scopes " + forge.ShortReason(strings.Join(s.scopes, ", "))
+	}
+	if s.project != nil && need.writes && s.project.Archived {
+		return "a project that is not archived", s.project.PathWithNamespace + " is archived"
+	}
+	if s.project != nil && right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl {
+		return "merge requests that are switched on in the project", "merge requests are switched off"
+	}
+	if s.level == nil || !s.needsRole(need) || *s.level >= need.level {
+		return "", ""
+	}
+	if name := roleName(*s.level); name != "" {
+		return need.role(), "the account has the role " + name
+	}
+	return need.role(), "the account is no member of the project"
+}
+
+// needsRole reports whether a role is needed for a right.
+func (s standing) needsRole(need need) bool {
+	open := s.project != nil && s.project.Visibility != gl.PrivateVisibility
+	return need.level > gl.NoPermissions && !(need.public && open)
+}
+
+func (n need) scope() string { return "the scope " + strings.Join(n.scopes, " or ") }
+
+func (n need) role() string { return "the role " + roleName(n.level) + " in the project" }
