@@ -38,7 +38,7 @@ type server struct {
 
 	scopes  map[string][]string // of tokens; those that are not here have the scope api
 	refused map[string]string   // why tokens are not taken any more
-	URL          string
+	URL     string
 }
 
 type draft struct {
