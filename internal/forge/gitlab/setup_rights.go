@@ -51,12 +51,12 @@ func roleName(level gl.AccessLevelValue) string {
 	return ""
 }
 
-// standing is what GitLab tells of our token and of our account in a project. What it does not
-// tell is nil.
+// standing is what GitLab tells of our token and of our account in a project.
 type standing struct {
-	scopes  []string
-	project *gl.Project
-	level   *gl.AccessLevelValue
+	scopes  []string    // nil if it does not tell
+	project *gl.Project // nil if the token does not read it
+	known   bool        // whether the level is
+	level   gl.AccessLevelValue
 }
 
 // CheckRights says what we may do in a project. GitLab tells the scopes of the token and the role of
@@ -91,7 +91,7 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	if err != nil {
 		return standing{}, err
 	}
-	has.level, err = f.ownLevel(ctx, repository)
+	has.level, has.known, err = f.ownLevel(ctx, repository)
 	return has, err
 }
 
@@ -116,34 +116,29 @@ func (f *Forge) scopes(ctx context.Context) ([]string, error) {
 	return token.Scopes, nil
 }
 
-// ownLevel returns our role in a project by all ways, or nil if it is not told. Administrators need
-// none.
-func (f *Forge) ownLevel(ctx context.Context, repository string) (*gl.AccessLevelValue, error) {
+// ownLevel returns our role in a project by all ways, as far as it is told. Administrators need none.
+func (f *Forge) ownLevel(ctx context.Context, repository string) (level gl.AccessLevelValue, known bool, err error) {
 	user, _, err := f.client.Users.CurrentUser(in(ctx))
 	if err == nil && (user == nil || user.ID == 0) {
 		err = errNonsense
 	}
 	if err != nil {
-		return nil, callError(err, "find out who we are on GitLab")
+		return gl.NoPermissions, false, callError(err, "find out who we are on GitLab")
 	}
-	level := gl.OwnerPermissions
 	if user.IsAdmin {
-		return &level, nil
+		return gl.OwnerPermissions, true, nil
 	}
 	member, _, err := f.client.ProjectMembers.GetInheritedProjectMember(repository, user.ID, in(ctx))
-	switch code := status(err); {
-	case code == http.StatusNotFound:
-		level = gl.NoPermissions
-		return &level, nil
-	case code == http.StatusForbidden:
-		return nil, nil //nolint:nilnil // it is not told
-	case err == nil && (member == nil || member.ID != user.ID):
+	if code := status(err); code == http.StatusNotFound || code == http.StatusForbidden {
+		return gl.NoPermissions, code == http.StatusNotFound, nil // no member, or we may not know
+	}
+	if err == nil && (member == nil || member.ID != user.ID) {
 		err = errNonsense
 	}
 	if err != nil {
-		return nil, callError(err, "read what we may do in %s", repository)
+		return gl.NoPermissions, false, callError(err, "read what we may do in %s", repository)
 	}
-	return &member.AccessLevel, nil
+	return member.AccessLevel, true, nil
 }
 
 // check says whether we have a right.
@@ -159,7 +154,7 @@ func (s standing) check(right forge.Right) forge.RightCheck {
 	}
 	// A token that reads the project may still be one that only reads the interface.
 	unsure := s.scopes == nil && (need.writes || right == forge.ReadCode)
-	if unsure || s.level == nil && s.needsRole(need) {
+	if unsure || !s.known && s.needsRole(need) {
 		check.State = forge.RightUnknown
 	}
 	return check
@@ -176,10 +171,10 @@ func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 	if s.project != nil && right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl {
 		return "merge requests that are switched on in the project", "merge requests are switched off"
 	}
-	if s.level == nil || !s.needsRole(need) || *s.level >= need.level {
+	if !s.known || !s.needsRole(need) || s.level >= need.level {
 		return "", ""
 	}
-	if name := roleName(*s.level); name != "" {
+	if name := roleName(s.level); name != "" {
 		return need.role(), "the account has the role " + name
 	}
 	return need.role(), "the account is no member of the project"
