@@ -49,7 +49,7 @@ func AgentServer(a AgentAccess) Survey {
 // silent says why the server does not answer as it should.
 func (a AgentAccess) silent(err error) Finding {
 	finding := Finding{Name: "server", Status: Missing}
-	if _, is := errors.AsType[*url.Error](err); !is { // something answered
+	if request, is := errors.AsType[*url.Error](err); !is || request.Op == "parse" { // something answered, or it is no address
 		found, hint := explained(err, "check agent.server")
 		finding.Found, finding.Hint = a.Server+": "+found, hint
 		return finding
