@@ -66,8 +66,8 @@ func (r *Runs) account(ctx context.Context, name task.Forge) string {
 	return self
 }
 
-// said is what people are told about it.
-func (j *rejection) said(n notice.Notice, in task.Language) string {
+// message is what people are told about it.
+func (j *rejection) message(n notice.Notice, in task.Language) string {
 	n.Reason, n.Detail, n.Account, n.Repository, n.Pushed = j.Reason, j.LastError, j.account, j.Item.Repo().String(), j.branch
 	return n.Rejected(in, j.Kind == outbox.OpenPull{}.Kind())
 }

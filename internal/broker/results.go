@@ -94,7 +94,7 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, error) 
 	result := e.result
 	if e.rejected != nil && decided.trigger == task.GaveUp {
 		decided.reason = e.rejected.Reason
-		result.Comment = e.rejected.said(e.options.Status.about(t, result.Kept), e.in)
+		result.Comment = e.rejected.message(e.options.Status.about(t, result.Kept), e.in)
 	}
 	text := e.comment(t, result, decided, e.pull, e.in)
 	if t := decided.trigger; t == task.Finished || t == task.GaveUp {
@@ -116,7 +116,7 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, error) 
 func (e ending) events() ([]task.Event, error) {
 	var events []task.Event
 	if e.rejected != nil {
-		why, err := e.noteOf(e.held, e.rejected.said(notice.Notice{}, e.in))
+		why, err := e.noteOf(e.held, e.rejected.message(notice.Notice{}, e.in))
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -54,8 +55,10 @@ func (a AgentAccess) silent(err error) Finding {
 		finding.Found, finding.Hint = a.Server+": "+found, hint
 		return finding
 	}
-	why, hint := unreachable(err, "agent.server", "put the certificate of that authority into a file, and name it with agent.ca_file or --ca-file")
-	finding.Found, finding.Hint = fmt.Sprintf("the server does not answer at %s: %s", a.Server, why), hint
+	why, _ := reach.Target{
+		Setting: "agent.server", Authority: "put the certificate of that authority into a file, and name it with agent.ca_file or --ca-file",
+	}.Explain(err)
+	finding.Found, finding.Hint = fmt.Sprintf("the server does not answer at %s: %s", a.Server, why.Found), why.Hint
 	return finding
 }
 
@@ -90,7 +93,7 @@ func Unnamed(tokenFile string) Finding {
 // NeededBy makes what Toryo works without one that an agent on this machine needs: the model.
 func NeededBy(agent bool, finding Finding) Finding {
 	if agent && finding.Status == Warning {
-		finding.Status = Missing
+		finding.Status, finding.Command = Missing, "" // toryo init sets up a server
 		finding.Found += "; the agent on this machine takes no tasks without it"
 	}
 	return finding

@@ -76,7 +76,7 @@ func TestEngineThatHangs(t *testing.T) {
 func TestSandboxIsTheConfiguredOne(t *testing.T) {
 	t.Parallel()
 	bubblewrap := doctor.Finding{Name: "bubblewrap", Status: doctor.OK}
-	noEngine := doctor.Finding{Name: "container engine", Status: doctor.Warning}
+	noEngine := doctor.Finding{Name: "container engine", Status: doctor.Warning, Hint: "install one:", Command: "sudo install"}
 	weak := doctor.Landlock(func() (int, error) { return 7, nil })(t.Context())
 	silent := task.Wrap(task.NotReady, errors.New("no socket"), "the Docker Engine does not answer").WithHint("install and start it")
 	none := task.Errorf(task.NotReady, "no sandbox works here (docker: silent)").WithHint("install bubblewrap")
@@ -88,7 +88,8 @@ func TestSandboxIsTheConfiguredOne(t *testing.T) {
 		status doctor.Status
 		says   []string
 	}{
-		"docker is configured and missing":    {"docker", "", silent, []doctor.Finding{noEngine, bubblewrap}, doctor.Missing, []string{"docker is configured", "does not answer: no socket", "install and start it", "sandbox.kind: auto", "bubblewrap that works"}},
+		"docker is configured and missing":    {"docker", "", silent, []doctor.Finding{noEngine, bubblewrap}, doctor.Missing, []string{"docker is configured", "does not answer: no socket", "sandbox.kind: auto", "bubblewrap works here", "install one: $ sudo install"}},
+		"docker alone, and it is broken":      {"docker", "", silent, []doctor.Finding{{Name: "container engine", Status: doctor.OK}, weak}, doctor.Missing, []string{"does not answer: no socket → install and start it"}},
 		"docker is configured and there":      {"docker", "docker", nil, nil, doctor.OK, []string{"docker, as configured"}},
 		"the automatic choice":                {"auto", "bubblewrap", nil, []doctor.Finding{noEngine, bubblewrap}, doctor.OK, []string{"bubblewrap, which auto takes here"}},
 		"nothing for the automatic choice":    {"auto", "", none, []doctor.Finding{noEngine}, doctor.Missing, []string{"no sandbox works here", "install bubblewrap"}},
@@ -100,7 +101,7 @@ func TestSandboxIsTheConfiguredOne(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		for _, part := range c.says {
-			if !strings.Contains(got.Found+" → "+got.Hint, part) {
+			if !strings.Contains(got.Found+" → "+got.Hint+" $ "+got.Command, part) {
 				t.Errorf("%s: %q is missing in %+v", name, part, got)
 			}
 		}
@@ -110,7 +111,7 @@ func TestSandboxIsTheConfiguredOne(t *testing.T) {
 // Only what matters for the configured kind is said about the others.
 func TestWaysOfTheConfiguredKind(t *testing.T) {
 	t.Parallel()
-	ways := []doctor.Finding{{Name: "container engine"}, {Name: "bubblewrap"}, {Name: "landlock"}}
+	ways := []doctor.Finding{{Name: "container engine", Status: doctor.OK}, {Name: "bubblewrap", Status: doctor.OK}, {Name: "landlock", Status: doctor.OK}}
 	for kind, want := range map[string]int{"auto": 3, "docker": 1, "bubblewrap": 1, "landlock": 1, "kubernetes": 0} {
 		if got := doctor.WaysOf(kind, ways); len(got) != want {
 			t.Errorf("for %s there are %+v", kind, got)
@@ -118,6 +119,10 @@ func TestWaysOfTheConfiguredKind(t *testing.T) {
 	}
 	if got := doctor.WaysOf("docker", ways); got[0].Name != "container engine" {
 		t.Errorf("for docker there is %+v", got)
+	}
+	ways[0].Status = doctor.Warning // which the finding about the sandbox says
+	if got := doctor.WaysOf("docker", ways); len(got) != 0 {
+		t.Errorf("for docker, which is missing, there is %+v", got)
 	}
 }
 
@@ -142,6 +147,21 @@ func TestControlGroupsAreNamed(t *testing.T) {
 	got := doctor.ControlGroups(func() (int, error) { return 0, errors.New("not delegated") })
 	if got.Status != doctor.Warning || !strings.Contains(got.Found, "not delegated") || !strings.Contains(got.Hint, "Delegate=yes") {
 		t.Errorf("found %+v", got)
+	}
+}
+
+// The hint is about what is missing, and not about what is there.
+func TestHintForModel(t *testing.T) {
+	t.Parallel()
+	for want, llm := range map[string]config.LLM{
+		"set llm.provider and llm.model": {},
+		"set llm.model in toryo.yaml":    {Provider: "anthropic"},
+		"put the key into":               {Provider: "anthropic", Model: "m"},
+		"set llm.script":                 {Provider: "script"},
+	} {
+		if got := doctor.HintForModel(llm); !strings.HasPrefix(got, want) {
+			t.Errorf("for %+v: %s", llm, got)
+		}
 	}
 }
 
@@ -172,7 +192,7 @@ func TestModel(t *testing.T) {
 		"answers":        {all, nil, doctor.Finding{Name: "model", Status: doctor.OK, Found: "anthropic m answered"}},
 		"wrong key":      {all, task.Errorf(task.BadConfig, "no such key").WithHint("check it"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "no such key", Hint: "check it"}},
 		"odd":            {all, errors.New("odd"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "odd", Hint: "see llm in toryo.yaml"}},
-		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Hint: doctor.HintForModel(config.LLM{})}},
+		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Hint: doctor.HintForModel(config.LLM{}), Command: "toryo init"}},
 	} {
 		got := doctor.Model(t.Context(), c.llm, func(context.Context) (string, error) { return "answered", c.err })
 		if got != c.want {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -164,9 +165,11 @@ func (s forgeSurvey) refused(err error) Finding {
 	finding := Finding{Name: string(s.name), Status: Missing}
 	failed, is := errors.AsType[*forge.Error](err)
 	if !is || failed.Status == 0 {
-		why, hint := unreachable(err, string(s.name)+".url",
-			"put the certificate of that authority into a file, and set SSL_CERT_FILE and GIT_SSL_CAINFO to it where Toryo is started")
-		finding.Found, finding.Hint = fmt.Sprintf("the forge does not answer at %s: %s", s.account.URL, why), hint
+		why, _ := reach.Target{
+			Setting:   string(s.name) + ".url",
+			Authority: "put the certificate of that authority into a file, and set SSL_CERT_FILE and GIT_SSL_CAINFO to it where Toryo is started",
+		}.Explain(err)
+		finding.Found, finding.Hint = fmt.Sprintf("the forge does not answer at %s: %s", s.account.URL, why.Found), why.Hint
 		return finding
 	}
 	said := ""
@@ -217,14 +220,14 @@ func (s forgeSurvey) repositories(ctx context.Context, reader forge.Reader) (Fin
 	finding.Command = setUp
 	switch missing := s.notFound(ours); {
 	case s.where.owner == "" && len(s.where.wanted) == 0:
-		finding.Found = s.where.key + " is not set, so no repository is worked on" + sees(others)
+		finding.Found = s.where.key + " is not set, so no repository is worked on" + s.sees(others, ", and "+s.account.BotName+" has access to none")
 		finding.Hint = "set " + s.where.key + " in toryo.yaml" + example(s.where, others)
 	case len(missing) > 0:
-		finding.Found = "not found with the token of " + s.account.BotName + ": " + few(missing) + sees(others)
-		finding.Hint = "check the names in " + s.where.key + ", and let " + s.account.BotName + " into these projects"
+		finding.Found = "not found with the token of " + s.account.BotName + ": " + few(missing) + s.sees(others, "")
+		finding.Hint = "check the names in " + s.where.key + ", and make " + s.account.BotName + " a member of these projects with the role Developer or more"
 	case len(ours) == 0:
-		finding.Found = fmt.Sprintf("%s is %q, and %s sees no repository there%s", s.where.key, s.where.owner, s.account.BotName, sees(others))
-		finding.Hint = fmt.Sprintf("let %s into a repository of %s, or change %s%s", s.account.BotName, s.where.owner, s.where.key, example(s.where, others))
+		finding.Found = fmt.Sprintf("%s is %q, and %s has access to no repository there%s", s.where.key, s.where.owner, s.account.BotName, s.sees(others, ", nor to any other"))
+		finding.Hint = fmt.Sprintf("give %s write access to a repository of %s, or change %s%s", s.account.BotName, s.where.owner, s.where.key, example(s.where, others))
 	default:
 		finding = Finding{Name: finding.Name, Status: OK, Found: fmt.Sprintf("%d worked on: %s", len(ours), few(ours))}
 		if len(others) > 0 {
@@ -245,12 +248,12 @@ func (s forgeSurvey) notFound(found []string) []string {
 	return missing
 }
 
-// sees names repositories that are found but not worked on.
-func sees(others []string) string {
+// sees names repositories that are found but not worked on, or says that there is none.
+func (s forgeSurvey) sees(others []string, none string) string {
 	if len(others) == 0 {
-		return "; it sees no other repository either"
+		return none
 	}
-	return "; it sees " + few(others)
+	return "; " + s.account.BotName + " has access to " + few(others)
 }
 
 // example is what the setting would be for the first of the repositories that are found.
@@ -265,44 +268,44 @@ func example(where place, others []string) string {
 	return ", for example to " + value
 }
 
-// each looks at repositories side by side. Those of which all is well are one finding.
-func (s forgeSurvey) each(ctx context.Context, about string, repositories []string, look func(context.Context, string) (Finding, string)) []Finding {
-	found, well := make([]Finding, len(repositories)), make([]string, len(repositories))
+// each looks at repositories side by side. Those of which the same is to be said are one finding;
+// what is well comes last.
+func (s forgeSurvey) each(ctx context.Context, about string, repositories []string, look func(context.Context, string) Finding) []Finding {
+	found := make([]Finding, len(repositories))
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	for i, repository := range repositories {
 		group.Go(func() error {
 			limited, cancel := context.WithTimeout(ctx, checkTimeout)
 			defer cancel()
-			found[i], well[i] = look(limited, repository)
+			found[i] = look(limited, repository)
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing fails: that something cannot be read is a finding
-	byText := map[string][]string{}
-	var texts []string
-	var findings []Finding
+	where := map[Finding][]string{}
+	var bad, well []Finding
 	for i, finding := range found {
-		finding.Name = string(s.name) + about
-		if text := well[i]; text != "" && finding.Status == OK {
-			if byText[text] == nil {
-				texts = append(texts, text)
-			}
-			byText[text] = append(byText[text], repositories[i])
-			continue
+		switch {
+		case where[finding] != nil:
+		case finding.Status == OK:
+			well = append(well, finding)
+		default:
+			bad = append(bad, finding)
 		}
-		findings = append(findings, finding)
+		where[finding] = append(where[finding], repositories[i])
 	}
-	for _, text := range texts {
-		findings = append(findings, Finding{Name: string(s.name) + about, Status: OK, Found: text + " in " + few(byText[text])})
+	findings := slices.Concat(bad, well)
+	for i, finding := range findings {
+		findings[i].Name, findings[i].Found = string(s.name)+about, few(where[finding])+": "+finding.Found
 	}
 	return findings
 }
 
 // failure is the finding about a repository that cannot be looked at.
-func failure(repository string, err error) Finding {
+func failure(err error) Finding {
 	found, hint := explained(err, "see docs/forges.md for what the token needs")
-	return Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: repository + ": " + found, Hint: hint}
+	return Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: found, Hint: hint}
 }
 
 // severity is how serious it is that a repository cannot be looked at; a warning otherwise.

@@ -201,12 +201,12 @@ func TestRepositoriesOfAForge(t *testing.T) {
 
 	// A wrong owner is no small matter: nothing would ever happen.
 	got = look{url: there, owner: "teem"}.findings(t)
-	want(t, got, "gitea repositories", doctor.Missing, `gitea.owner is "teem"`, "bot sees no repository there", "alice/notes, team/app, team/lib", "change gitea.owner")
+	want(t, got, "gitea repositories", doctor.Missing, `gitea.owner is "teem"`, "bot has access to no repository there", "alice/notes, team/app, team/lib", "change gitea.owner")
 	if doctor.Healthy(got) {
 		t.Errorf("a wrong owner is healthy: %+v", got)
 	}
 	want(t, look{url: there}.findings(t), "gitea repositories", doctor.Missing, "gitea.owner is not set")
-	want(t, look{url: giteaAt(t, "bot"), owner: "team"}.findings(t), "gitea repositories", doctor.Missing, "it sees no other repository either")
+	want(t, look{url: giteaAt(t, "bot"), owner: "team"}.findings(t), "gitea repositories", doctor.Missing, "nor to any other")
 	want(t, look{url: giteaAt(t, "someone", "team/app"), owner: "team"}.findings(t), "gitea", doctor.Warning, "someone", "bot_name")
 }
 
@@ -230,7 +230,7 @@ func TestProjectsThatAreNotFound(t *testing.T) {
 
 func TestRightsOneByOne(t *testing.T) {
 	t.Parallel()
-	there := giteaAt(t, "bot", "team/all", "team/less", "team/little", "team/unknown", "team/gone")
+	there := giteaAt(t, "bot", "team/all", "team/less", "team/less2", "team/little", "team/unknown", "team/gone")
 	given := func(state forge.RightState, rights ...forge.Right) (checks []forge.RightCheck) {
 		for _, needed := range forge.NeededRights {
 			check := forge.RightCheck{Right: needed.Right, State: forge.RightGiven, Given: "the scope of " + string(needed.Right)}
@@ -245,7 +245,7 @@ func TestRightsOneByOne(t *testing.T) {
 	}
 	setup := prepared{rights: func(repository string) ([]forge.RightCheck, error) {
 		switch repository {
-		case "team/less":
+		case "team/less", "team/less2":
 			return given(forge.RightMissing, forge.ReadChecks), nil
 		case "team/little":
 			return given(forge.RightMissing, forge.Push, forge.LabelItems, forge.ReadChecks), nil
@@ -257,9 +257,9 @@ func TestRightsOneByOne(t *testing.T) {
 		return given(forge.RightMissing, forge.ManageHooks), nil
 	}}
 	got := look{url: there, owner: "team", setup: setup}.findings(t)
-	want(t, got, "gitea rights", doctor.OK, "bot may do all that is needed in team/all")
-	want(t, got, "gitea rights", doctor.Warning, "team/less", "read checks", "the scope of read_checks")
-	want(t, got, "gitea rights", doctor.Missing, "team/little: bot may not push branches", "put labels on items", "403", "the scope of push, the scope of label")
+	want(t, got, "gitea rights", doctor.OK, "team/all: bot may do all that is needed")
+	want(t, got, "gitea rights", doctor.Warning, "team/less, team/less2: bot may not read checks", "the scope of read_checks")
+	want(t, got, "gitea rights", doctor.Missing, "team/little: bot may not push branches", "put labels on items", "the forge said: 403", "the scope of push; the scope of label")
 	want(t, got, "gitea rights", doctor.OK, "not known: set statuses of commits", "team/unknown")
 	want(t, got, "gitea rights", doctor.Missing, "team/gone is not there")
 	if strings.Contains(fmt.Sprint(got), "\x1b") {
@@ -324,7 +324,7 @@ func TestHooksOfRepositories(t *testing.T) {
 	there := giteaAt(t, "bot", names...)
 	got := look{url: there, owner: "team", setup: setup, secret: true}.findings(t)
 	want(t, got, "gitea webhook", doctor.OK, "delivers to "+ours, "2031-05-06", "team/good")
-	want(t, got, "gitea webhook", doctor.Warning, "team/none has none for "+ours, "polled")
+	want(t, got, "gitea webhook", doctor.Warning, "team/none: none for "+ours, "polled")
 	want(t, got, "gitea webhook", doctor.Warning, "team/old", "https://old.example.com/webhooks/gitea", "server.public_url")
 	want(t, got, "gitea webhook", doctor.Warning, "team/off", "switched off")
 	want(t, got, "gitea webhook", doctor.Warning, "team/events", "does not tell of "+gitea.WebhookEvents[0].Title)
@@ -348,6 +348,6 @@ func TestHooksOfRepositories(t *testing.T) {
 func TestRightsAsTheForgeDescribesThem(t *testing.T) {
 	t.Parallel()
 	got := look{url: giteaAt(t, "bot", "team/app", "team/read"), owner: "team"}.findings(t)
-	want(t, got, "gitea rights", doctor.OK, "may push, comment and label, as the forge says in team/app")
+	want(t, got, "gitea rights", doctor.OK, "team/app: the bot may push, comment and label, as the forge says")
 	want(t, got, "gitea rights", doctor.Missing, "team/read: the bot may not push branches")
 }

@@ -36,29 +36,29 @@ func (s forgeSurvey) address() string {
 
 func webhookPath(name task.Forge) string { return "/webhooks/" + string(name) }
 
-func (s forgeSurvey) hook(ctx context.Context, repository string) (Finding, string) {
+func (s forgeSurvey) hook(ctx context.Context, repository string) Finding {
 	hooks, err := s.setup.Hooks(ctx, repository)
 	if code := task.CodeOf(err); code == task.Forbidden || code == task.NotFound {
 		return Finding{
-			Status: OK, Found: repository + ": " + s.account.BotName + " is not shown its webhooks, which only administrators are",
+			Status: OK, Found: s.account.BotName + " is not shown its webhooks, which only administrators are",
 			Hint: "look in the settings of the repository whether it has one for " + s.address(),
-		}, ""
+		}
 	}
 	if err != nil {
-		return failure(repository, err), ""
+		return failure(err)
 	}
 	same := func(h forge.Hook) bool { return strings.EqualFold(strings.TrimSuffix(h.URL, "/"), s.address()) }
 	at := slices.IndexFunc(hooks, same)
 	if at < 0 {
-		return s.noHook(repository, hooks), ""
+		return s.noHook(hooks)
 	}
-	return s.ourHook(repository, hooks[at])
+	return s.ourHook(hooks[at])
 }
 
 // noHook says that a repository has no webhook of ours. One for another address may be meant.
-func (s forgeSurvey) noHook(repository string, hooks []forge.Hook) Finding {
+func (s forgeSurvey) noHook(hooks []forge.Hook) Finding {
 	finding := Finding{
-		Status: Warning, Found: fmt.Sprintf("%s has none for %s: it is polled", repository, s.address()),
+		Status: Warning, Found: "none for " + s.address() + ": the repository is polled",
 		Hint: "create it, or let this do so:", Command: setUp,
 	}
 	for _, hook := range hooks {
@@ -82,7 +82,7 @@ func withoutUser(address string) string {
 }
 
 // ourHook says whether our webhook is as it has to be.
-func (s forgeSurvey) ourHook(repository string, hook forge.Hook) (Finding, string) {
+func (s forgeSurvey) ourHook(hook forge.Hook) Finding {
 	var missing []string
 	for _, event := range s.Events[s.name] {
 		if !slices.Contains(hook.Events, event.Name) {
@@ -92,17 +92,17 @@ func (s forgeSurvey) ourHook(repository string, hook forge.Hook) (Finding, strin
 	finding := Finding{Status: Warning, Command: setUp}
 	switch {
 	case !hook.Active:
-		finding.Found = repository + ": the webhook is switched off"
+		finding.Found = "the webhook is switched off"
 		finding.Hint = "switch it on in the settings of the repository, or let this do so:"
 	case len(missing) > 0:
-		finding.Found = fmt.Sprintf("%s: the webhook does not tell of %s", repository, strings.Join(missing, ", "))
+		finding.Found = "the webhook does not tell of " + strings.Join(missing, ", ")
 		finding.Hint = "enable these events in the webhook, or let this do so:"
 	case !hook.LastAt.IsZero() && (hook.LastStatus < http.StatusOK || hook.LastStatus >= http.StatusMultipleChoices):
-		finding.Found, finding.Hint = s.notDelivered(repository, hook)
+		finding.Found, finding.Hint = s.notDelivered(hook)
 	default:
-		return Finding{Status: OK}, "delivers to " + s.address() + " with every event" + last(hook.LastAt)
+		return Finding{Status: OK, Found: "delivers to " + s.address() + " with every event" + last(hook.LastAt)}
 	}
-	return finding, ""
+	return finding
 }
 
 // last says when something was delivered last, to the day: repositories of which the same is
@@ -115,11 +115,11 @@ func last(at time.Time) string {
 }
 
 // notDelivered says why the last delivery of a webhook came to nothing.
-func (s forgeSurvey) notDelivered(repository string, hook forge.Hook) (found, hint string) {
-	found = fmt.Sprintf("%s: the last delivery, %s, was answered with status %d", repository, moment(hook.LastAt), hook.LastStatus)
+func (s forgeSurvey) notDelivered(hook forge.Hook) (found, hint string) {
+	found = fmt.Sprintf("the last delivery, %s, was answered with status %d", moment(hook.LastAt), hook.LastStatus)
 	switch hook.LastStatus {
 	case 0:
-		return fmt.Sprintf("%s: the last delivery, %s, did not arrive", repository, moment(hook.LastAt)),
+		return fmt.Sprintf("the last delivery, %s, did not arrive", moment(hook.LastAt)),
 			"see whether the forge can reach " + s.address() + ": server.public_url, the firewall, the certificate, and on Gitea webhook.ALLOWED_HOST_LIST"
 	case http.StatusUnauthorized:
 		return found, fmt.Sprintf("the secret of the webhook is another than %s.webhook_secret: set both to the same, or let this do so:", s.name)

@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -68,11 +70,11 @@ func ContainerEngine(address string) Check {
 	return func(ctx context.Context) Finding {
 		finding := Finding{
 			Name: containerEngine, Status: Warning,
-			Hint: "install one, for example: apt-get install docker.io, and let this user use it; or set DOCKER_HOST",
+			Hint: "install one and let this user use it, or set DOCKER_HOST to where it is; for example:", Command: "sudo apt-get install docker.io",
 		}
 		version, err := engineVersion(ctx, address)
 		if err != nil {
-			finding.Found = fmt.Sprintf("none at %s: %v", address, err)
+			finding.Found = fmt.Sprintf("none at %s: %v", address, reach.Brief(err))
 			return finding
 		}
 		return Finding{Name: finding.Name, Status: OK, Found: fmt.Sprintf("%s at %s", version, address)}
@@ -171,19 +173,30 @@ func Sandbox(ctx context.Context, kind string, choose Choose, ways ...Finding) F
 		return Finding{Name: "sandbox", Status: OK, Found: chosen + ", as configured"}
 	}
 	found, hint := explained(err, "see docs/environments.md")
-	if kind != automatic {
-		found = kind + " is configured (sandbox.kind), but it does not work: " + found
-	}
 	finding := Finding{Name: "sandbox", Status: Missing, Found: found, Hint: hint}
+	if kind == automatic {
+		if slices.ContainsFunc(ways, func(way Finding) bool { return way.Weak && way.Status == OK }) {
+			finding.Found += "; landlock serves the demo and your own folders, not tasks from a forge"
+		}
+		return finding
+	}
+	finding.Found = kind + " is configured (sandbox.kind), but it does not work: " + found
+	return withAnother(finding, kind, ways)
+}
+
+// withAnother adds how to get the sandbox that is configured, and that another one works.
+func withAnother(finding Finding, kind string, ways []Finding) Finding {
+	works := ""
 	for _, way := range ways {
 		switch {
-		case way.Status != OK:
-		case way.Weak:
-			finding.Found += "; landlock serves the demo and your own folders, not tasks from a forge"
-		case kind != automatic:
-			finding.Hint += "; or set sandbox.kind: " + automatic + " in toryo.yaml: there is a " + way.Name + " that works"
-			return finding
+		case way.Name == wayOf(kind) && way.Status != OK:
+			finding.Hint, finding.Command = way.Hint, way.Command
+		case way.Name != wayOf(kind) && way.Status == OK && !way.Weak && works == "":
+			works = way.Name
 		}
+	}
+	if works != "" {
+		finding.Hint = "set sandbox.kind: " + automatic + " in toryo.yaml, since " + works + " works here; or " + finding.Hint
 	}
 	return finding
 }
@@ -192,22 +205,27 @@ func Sandbox(ctx context.Context, kind string, choose Choose, ways ...Finding) F
 const automatic = "auto"
 
 // WaysOf are the findings about ways to run code apart that matter for the configured kind: all
-// for the automatic choice, and else the one that is configured.
+// for the automatic choice, and else the one that is configured. [Sandbox] says what is wrong
+// with that.
 func WaysOf(kind string, ways []Finding) []Finding {
 	if kind == automatic {
 		return ways
 	}
-	name := kind
-	if kind == "docker" {
-		name = containerEngine
-	}
 	var own []Finding
 	for _, way := range ways {
-		if way.Name == name {
+		if way.Name == wayOf(kind) && way.Status == OK {
 			own = append(own, way)
 		}
 	}
 	return own
+}
+
+// wayOf is the name of the finding about a kind of sandbox.
+func wayOf(kind string) string {
+	if kind == "docker" {
+		return containerEngine
+	}
+	return kind
 }
 
 // explained is an error in words for people, and what to do about it, if it says so.

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,29 +18,27 @@ var allowed = map[forge.Right]string{
 
 // rights looks at what the bot may do in a repository: one right after the other where the
 // forge's adapter can, and else what the forge says about the repository.
-func (s forgeSurvey) rights(reader forge.Reader) func(context.Context, string) (Finding, string) {
-	return func(ctx context.Context, repository string) (Finding, string) {
+func (s forgeSurvey) rights(reader forge.Reader) func(context.Context, string) Finding {
+	return func(ctx context.Context, repository string) Finding {
 		if s.setup == nil {
 			return coarseRights(ctx, reader, repository)
 		}
 		checks, err := s.setup.CheckRights(ctx, repository)
 		if err != nil {
-			return failure(repository, err), ""
+			return failure(err)
 		}
-		return rightsFinding(repository, s.account.BotName, checks)
+		return rightsFinding(s.account.BotName, checks)
 	}
 }
 
-// rightsFinding says which rights are missing, and what gives them. If none is, the second
-// result says so for all repositories of which the same is known.
-func rightsFinding(repository, bot string, checks []forge.RightCheck) (finding Finding, well string) {
-	var missing, unknown, given []string
+// rightsFinding says which rights are missing, what the forge said, and what gives them.
+func rightsFinding(bot string, checks []forge.RightCheck) Finding {
+	var missing, unknown, said, given []string
 	status := OK
 	for _, check := range checks {
-		what := allowed[check.Right]
 		switch {
 		case check.State == forge.RightUnknown:
-			unknown = append(unknown, what)
+			unknown = append(unknown, allowed[check.Right])
 			continue
 		case check.State != forge.RightMissing || check.Right == forge.ManageHooks: // only toryo init needs it, and says so
 			continue
@@ -50,26 +47,36 @@ func rightsFinding(repository, bot string, checks []forge.RightCheck) (finding F
 		case status == OK:
 			status = Warning
 		}
-		if check.Found != "" {
-			what += " (the forge said: " + textfmt.Shorten(textfmt.OneLine(textfmt.Plain(check.Found)), longestReason) + ")"
-		}
-		missing = append(missing, what)
-		if check.Given != "" && !slices.Contains(given, check.Given) {
-			given = append(given, check.Given)
-		}
+		missing = append(missing, allowed[check.Right])
+		said = also(said, forge.ShortReason(textfmt.Plain(check.Found)))
+		given = also(given, check.Given)
 	}
 	if len(missing) == 0 {
-		well = bot + " may do all that is needed"
+		found := bot + " may do all that is needed"
 		if len(unknown) > 0 {
-			well = bot + " may do what is needed, as far as the forge says (not known: " + strings.Join(unknown, ", ") + ")"
+			found = bot + " may do what is needed, as far as the forge says (not known: " + strings.Join(unknown, ", ") + ")"
 		}
-		return Finding{Status: OK}, well
+		return Finding{Status: OK, Found: found}
 	}
-	finding = Finding{Status: status, Found: fmt.Sprintf("%s: %s may not %s", repository, bot, strings.Join(missing, ", nor ")), Command: setUp}
-	if finding.Hint = "see docs/forges.md for what the token and the account need"; len(given) > 0 {
-		finding.Hint = "what gives it: " + strings.Join(given, ", ")
+	finding := Finding{
+		Status: status, Found: bot + " may not " + strings.Join(missing, ", nor "),
+		Hint: "see docs/forges.md for what the token and the account need", Command: setUp,
 	}
-	return finding, ""
+	if len(said) > 0 {
+		finding.Found += "; the forge said: " + strings.Join(said, "; ")
+	}
+	if len(given) > 0 {
+		finding.Hint = "what gives it: " + strings.Join(given, "; ")
+	}
+	return finding
+}
+
+// also adds a text to others, unless it is empty or among them.
+func also(texts []string, text string) []string {
+	if text == "" || slices.Contains(texts, text) {
+		return texts
+	}
+	return append(texts, text)
 }
 
 func required(right forge.Right) bool {
@@ -82,10 +89,10 @@ func required(right forge.Right) bool {
 }
 
 // coarseRights is what the forge says about our account where it describes the repository.
-func coarseRights(ctx context.Context, reader forge.Reader, repository string) (Finding, string) {
+func coarseRights(ctx context.Context, reader forge.Reader, repository string) Finding {
 	found, err := reader.Repository(ctx, repository)
 	if err != nil {
-		return failure(repository, err), ""
+		return failure(err)
 	}
 	var missing []string
 	for _, right := range []struct {
@@ -100,10 +107,10 @@ func coarseRights(ctx context.Context, reader forge.Reader, repository string) (
 		}
 	}
 	if len(missing) == 0 {
-		return Finding{Status: OK}, "the bot may push, comment and label, as the forge says"
+		return Finding{Status: OK, Found: "the bot may push, comment and label, as the forge says"}
 	}
 	return Finding{
-		Status: Missing, Found: repository + ": the bot may not " + strings.Join(missing, ", nor "),
+		Status: Missing, Found: "the bot may not " + strings.Join(missing, ", nor "),
 		Hint: "give the account of the bot write access, and the token what docs/forges.md lists", Command: setUp,
-	}, ""
+	}
 }

@@ -42,9 +42,9 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 	named := strings.TrimSpace(llm.Provider + " " + llm.Model)
 	switch lacks := llm.Lacking(); {
 	case llm.Provider == "":
-		return Finding{Name: "model", Status: Warning, Found: "none is configured", Hint: HintForModel(llm)}
+		return Finding{Name: "model", Status: Warning, Found: "none is configured", Hint: HintForModel(llm), Command: setUp}
 	case lacks != "":
-		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Hint: HintForModel(llm)}
+		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Hint: HintForModel(llm), Command: setUp}
 	case ask == nil:
 		return Finding{Name: "model", Status: OK, Found: named + " (not tried: toryo doctor --online asks it)"}
 	}
@@ -64,10 +64,15 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 // HintForModel says how to configure a model.
 func HintForModel(llm config.LLM) string {
 	key := strings.Join(llm.KeyVariables(), " or ")
-	if llm.Provider == "" {
-		key += " or the variable of the provider, such as ANTHROPIC_API_KEY"
+	switch {
+	case llm.Provider == "":
+		return "set llm.provider and llm.model in toryo.yaml and the key in " + key + " or the variable of the provider, such as ANTHROPIC_API_KEY"
+	case llm.Provider == "script":
+		return "set llm.script in toryo.yaml to the path of the script"
+	case llm.Model == "":
+		return "set llm.model in toryo.yaml"
 	}
-	return "set llm.provider and llm.model in toryo.yaml and the key in " + key
+	return "put the key into " + key + ", or into a file that llm.api_key_file in toryo.yaml names"
 }
 
 // modelTimeout is how long a model may take to answer: a local one may have to be
