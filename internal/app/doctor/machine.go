@@ -70,7 +70,7 @@ func ContainerEngine(address string) Check {
 	return func(ctx context.Context) Finding {
 		finding := Finding{
 			Name: containerEngine, Status: Warning,
-			Hint: "install one and let this user use it, or set DOCKER_HOST to where it is; for example:", Command: "sudo apt-get install docker.io",
+			Hint: "install a container engine and let this user use it, or set DOCKER_HOST to where it is; for example:", Command: "sudo apt-get install docker.io",
 		}
 		version, err := engineVersion(ctx, address)
 		if err != nil {
