@@ -177,6 +177,8 @@ func (s forgeSurvey) refused(err error) Finding {
 		said = ": " + textfmt.Shorten(textfmt.OneLine(failed.Err.Err.Error()), longestReason)
 	}
 	switch {
+	case failed.Status == http.StatusProxyAuthRequired:
+		finding.Found, finding.Hint = reach.PasswordForProxy.Found, reach.PasswordForProxy.Hint
 	case failed.Err.Code == task.Unavailable && failed.Status < http.StatusInternalServerError:
 		finding.Found, finding.Hint = fmt.Sprintf("%s allows no more requests for now (status %d)", s.account.URL, failed.Status), "try again later"
 	case failed.Status == http.StatusUnauthorized:

@@ -162,6 +162,8 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 	t.Cleanup(broken.Close)
 	limited := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
 	t.Cleanup(limited.Close)
+	wanting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
+	t.Cleanup(wanting.Close)
 	there := giteaAt(t, "bot")
 	for name, c := range map[string]struct {
 		look look
@@ -172,12 +174,13 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 		"a private CA":      {look{url: private.URL}, []string{"the forge does not answer", "authority that this machine does not know", "SSL_CERT_FILE"}, "token"},
 		"HTTP for HTTPS":    {look{url: strings.Replace(there, "http:", "https:", 1)}, []string{"speaks HTTP", "http://"}, "token"},
 		"no such host":      {look{url: "http://forge.invalid", fault: &net.DNSError{Err: "no such host", Name: "forge.invalid", IsNotFound: true}}, []string{"the forge does not answer", "forge.invalid", "DNS"}, "token"},
-		"a broken tunnel":   {look{url: there, fault: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errors.New("no")}}, []string{"the proxy does not answer", "NO_PROXY"}, "token"},
+		"a broken tunnel":   {look{url: there, fault: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errors.New("no")}}, []string{"the proxy in HTTPS_PROXY or HTTP_PROXY does not answer", "NO_PROXY"}, "token"},
 		"no answer":         {look{url: there, fault: context.DeadlineExceeded}, []string{"no answer in time", "firewalls"}, "token"},
 		"a wrong token":     {look{url: there, token: "bad-token"}, []string{"does not accept the token", "expired", "TORYO_GITEA_TOKEN", "docs/forges.md"}, "does not answer"},
 		"a missing scope":   {look{url: there, token: "no-scope"}, []string{"accepts the token", "403", "read:user"}, "does not answer"},
 		"another program":   {look{url: other.URL}, []string{"there is no API of gitea", "gitea.url"}, "token"},
 		"a broken proxy":    {look{url: broken.URL}, []string{"answers with status 502", "proxy"}, "token"},
+		"a proxy's account": {look{url: wanting.URL}, []string{"the proxy requires a user and a password", "HTTP_PROXY"}, "token"},
 		"too many requests": {look{url: limited.URL}, []string{"allows no more requests", "try again later"}, "token"},
 	} {
 		t.Run(name, func(t *testing.T) {
