@@ -158,3 +158,33 @@ func TestRejectedBranchThatWasAcceptedLater(t *testing.T) {
 		t.Errorf("people are told %q", said)
 	}
 }
+
+// Somebody stops the task after its branch was rejected: then it was stopped, and nothing says
+// that it has failed, neither on the item nor in the journal.
+func TestRejectedBranchOfATaskThatIsStopped(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the sum")
+	held, _ := w.claim(t, made.ID)
+	w.rejected.Store("c1", notAllowed())
+	if _, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: made.Branch, Commit: "c1", Base: "main", Title: "Fix it", Body: "Fixed."}); err == nil {
+		t.Fatal("it was taken")
+	}
+	if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Finish(t.Context(), wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: "It broke.", Summary: "Half of it."}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.wantState(t, made.ID, task.Stopped, task.ReasonStopRequested)
+	if said := w.textsOn(t, made.Key); !strings.Contains(said, "Stopped.") || strings.Contains(said, "Failed") {
+		t.Errorf("people are told %q", said)
+	}
+	if notes, err := w.store.EventsOf(t.Context(), made.ID, task.NoteTaken); err != nil || len(notes) != 0 {
+		t.Errorf("the notes of the journal are %v, %v", notes, err)
+	}
+	if _, err := w.store.LastEvent(t.Context(), made.ID, task.Summed); err != nil {
+		t.Errorf("what a later run is told is not in the journal: %v", err)
+	}
+}
