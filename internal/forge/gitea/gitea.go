@@ -72,6 +72,26 @@ func (f *Forge) client(ctx context.Context) *sdk.Client {
 
 // request does what the SDK does not offer. in and out may be nil.
 func (f *Forge) request(ctx context.Context, method, path string, in, out any) (*sdk.Response, error) {
+	request, err := f.encoded(ctx, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	return f.send(request, out)
+}
+
+// hookRequest is request for what is about webhooks. The answer is not kept: addresses and headers of
+// webhooks may be secrets.
+func (f *Forge) hookRequest(ctx context.Context, method, path string, in, out any) (*sdk.Response, error) {
+	request, err := f.encoded(ctx, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Cache-Control", "no-store")
+	return f.send(request, out)
+}
+
+// encoded makes a request with a body, which may be nil.
+func (f *Forge) encoded(ctx context.Context, method, path string, in any) (*http.Request, error) {
 	var body io.Reader
 	if in != nil {
 		encoded, err := json.Marshal(in)
@@ -80,10 +100,11 @@ func (f *Forge) request(ctx context.Context, method, path string, in, out any) (
 		}
 		body = bytes.NewReader(encoded)
 	}
-	request, err := f.newRequest(ctx, method, path, body)
-	if err != nil {
-		return nil, err
-	}
+	return f.newRequest(ctx, method, path, body)
+}
+
+// send does a request, and reads the answer into out unless that is nil.
+func (f *Forge) send(request *http.Request, out any) (*sdk.Response, error) {
 	answer, err := f.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("send the request: %w", err)

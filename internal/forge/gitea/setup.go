@@ -17,14 +17,17 @@ import (
 
 var _ forge.Setup = (*Forge)(nil)
 
+// requester is [Forge.request] or [Forge.hookRequest].
+type requester func(ctx context.Context, method, path string, in, out any) (*sdk.Response, error)
+
 // listed reads a listing page by page until it is complete. The end is where nothing new comes,
 // as in [pages]; one with more than the limit is TooLarge.
-func listed[T any](ctx context.Context, f *Forge, path, what string, limit int, id func(T) int64) ([]T, error) {
+func listed[T any](ctx context.Context, ask requester, path, what string, limit int, id func(T) int64) ([]T, error) {
 	var all []T
 	seen := map[int64]bool{}
 	for page := 1; ; page++ {
 		var got []T
-		answer, err := f.request(ctx, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", path, page, perPage), nil, &got)
+		answer, err := ask(ctx, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", path, page, perPage), nil, &got)
 		if err != nil {
 			return nil, callError(what, answer, err)
 		}
@@ -67,12 +70,12 @@ func (f *Forge) labels(ctx context.Context, repository string) (own, ofOrganisat
 		return nil, nil, err
 	}
 	what := "list the labels of " + repository
-	own, err = listed(ctx, f, path+"/labels", what, forge.MaxLabels, labelID)
+	own, err = listed(ctx, f.request, path+"/labels", what, forge.MaxLabels, labelID)
 	if err != nil {
 		return nil, nil, err
 	}
 	owner, _, _ := split(repository)
-	ofOrganisation, err = listed(ctx, f, "/orgs/"+url.PathEscape(owner)+"/labels", what, forge.MaxLabels, labelID)
+	ofOrganisation, err = listed(ctx, f.request, "/orgs/"+url.PathEscape(owner)+"/labels", what, forge.MaxLabels, labelID)
 	if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden { // it is a person's, or we may not
 		return own, nil, nil
 	}
@@ -131,7 +134,7 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	if err != nil {
 		return err
 	}
-	own, err := listed(ctx, f, path+"/labels", "list the labels of "+repository, forge.MaxLabels, labelID)
+	own, err := listed(ctx, f.request, path+"/labels", "list the labels of "+repository, forge.MaxLabels, labelID)
 	if err != nil {
 		return err
 	}
@@ -247,7 +250,7 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 	if err != nil {
 		return nil, err
 	}
-	found, err := listed(ctx, f, path+"/hooks", "list the webhooks of "+repository, forge.MaxHooks, func(h hook) int64 { return h.ID })
+	found, err := listed(ctx, f.hookRequest, path+"/hooks", "list the webhooks of "+repository, forge.MaxHooks, func(h hook) int64 { return h.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +282,7 @@ func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.Ho
 		events[i] = asked(event)
 	}
 	var made hook
-	answer, err := f.request(ctx, http.MethodPost, path+"/hooks", map[string]any{
+	answer, err := f.hookRequest(ctx, http.MethodPost, path+"/hooks", map[string]any{
 		"type": "gitea", "active": true, "events": events,
 		"config": map[string]string{"url": post.URL, "content_type": "json", "secret": post.Secret},
 	}, &made)
@@ -312,7 +315,7 @@ func (f *Forge) hook(ctx context.Context, repository, id string) (forge.Hook, er
 		return forge.Hook{}, err
 	}
 	var found hook
-	answer, err := f.request(ctx, http.MethodGet, path, nil, &found)
+	answer, err := f.hookRequest(ctx, http.MethodGet, path, nil, &found)
 	if err == nil && !found.ours() {
 		return forge.Hook{}, task.Errorf(task.NotFound, "the webhook %s of %s is for another program", id, repository)
 	}
@@ -338,7 +341,7 @@ func (f *Forge) DeleteHook(ctx context.Context, repository, id string) error {
 	path, err := hookPath(repository, id)
 	if err == nil {
 		var answer *sdk.Response
-		answer, err = f.request(ctx, http.MethodDelete, path, nil, nil)
+		answer, err = f.hookRequest(ctx, http.MethodDelete, path, nil, nil)
 		err = callError("delete the webhook "+id+" of "+repository, answer, err)
 	}
 	if task.CodeOf(err) == task.NotFound {
@@ -361,7 +364,7 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := f.request(ctx, http.MethodPost, path+"/tests", nil, nil)
+	answer, err := f.hookRequest(ctx, http.MethodPost, path+"/tests", nil, nil)
 	err = callError("test the webhook "+id+" of "+repository, answer, err)
 	if task.CodeOf(err) != task.NotFound {
 		return err

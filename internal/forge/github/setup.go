@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -107,17 +108,44 @@ func hookOf(found *gh.Hook) forge.Hook {
 	return made
 }
 
+// readHooks reads something about webhooks. The answer is not kept: the address of a webhook may have a
+// secret in it. The SDK's own methods cannot ask for that.
+func (f *Forge) readHooks(ctx context.Context, path string, result any) (*gh.Response, error) {
+	request, err := f.client.NewRequest(ctx, http.MethodGet, path, nil, func(r *http.Request) {
+		r.Header.Set("Cache-Control", "no-store")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.client.Do(request, result)
+}
+
+// listHooks returns all webhooks of a repository, as GitHub has them.
+func (f *Forge) listHooks(ctx context.Context, at place) ([]*gh.Hook, error) {
+	var all []*gh.Hook
+	for page := 1; page != 0; {
+		var found []*gh.Hook
+		answer, err := f.readHooks(ctx, fmt.Sprintf("%s?per_page=%d&page=%d", at.path("hooks"), perPage, page), &found)
+		if err != nil {
+			return nil, err
+		}
+		all, page = append(all, found...), answer.NextPage
+	}
+	return all, nil
+}
+
 // Hooks returns the webhooks of a repository, with their last deliveries.
 func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, error) {
 	at, err := placeOf(repository)
 	if err != nil {
 		return nil, err
 	}
+	all, err := f.listHooks(ctx, at)
+	if err != nil {
+		return nil, f.hooksRefused(ctx, repository, err, "list the webhooks of %s", repository)
+	}
 	var hooks []forge.Hook
-	for found, err := range f.client.Repositories.ListHooksIter(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage}) {
-		if err != nil {
-			return nil, f.hooksRefused(ctx, repository, err, "list the webhooks of %s", repository)
-		}
+	for _, found := range all {
 		if found.GetName() != "web" {
 			continue
 		}
@@ -142,7 +170,8 @@ func delivered(hook *gh.Hook) bool {
 // lastDelivery fills in the last delivery. Of one that did not reach the server GitHub says why, and
 // gives a status of its own invention; of an answer that it does not like, which status that was.
 func (f *Forge) lastDelivery(ctx context.Context, at place, id int64, hook *forge.Hook) error {
-	found, _, err := f.client.Repositories.ListHookDeliveries(ctx, at.owner, at.name, id, &gh.ListCursorOptions{PerPage: 1})
+	var found []*gh.HookDelivery
+	_, err := f.readHooks(ctx, at.path("hooks", id, "deliveries")+"?per_page=1", &found)
 	if status(err) == http.StatusNotFound {
 		return nil // a server that is too old
 	}
@@ -221,7 +250,8 @@ func hookNumber(id string) (int64, error) {
 // noHook makes the error of a call about one webhook. If we see the others, it is missing.
 func (f *Forge) noHook(ctx context.Context, repository, id string, at place, err error, what string) error {
 	if status(err) == http.StatusNotFound {
-		if _, _, listErr := f.client.Repositories.ListHooks(ctx, at.owner, at.name, &gh.ListOptions{PerPage: 1}); listErr == nil {
+		var others []*gh.Hook
+		if _, listErr := f.readHooks(ctx, at.path("hooks")+"?per_page=1", &others); listErr == nil {
 			return callError(err, what+" the webhook %s of %s", id, repository)
 		}
 	}

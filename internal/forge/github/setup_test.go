@@ -338,3 +338,18 @@ func TestScopesAreShown(t *testing.T) {
 		t.Errorf("GitHub is said to have said %d bytes: %.100s", len(push.Found), push.Found)
 	}
 }
+
+// What is read of webhooks is not kept in the database.
+func TestHooksAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "ghp_of_the_test", "repo", nil)
+	kept := &forgetest.Kept{}
+	adapter, err := github.New(github.Options{URL: f.server.URL + apiPrefix, Token: "ghp_of_the_test", HTTP: kept.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgetest.HooksAreNotKept(t, adapter, kept, repository)
+}

@@ -196,7 +196,8 @@ func hooksPath(repository string) string {
 	return fmt.Sprintf("projects/%s/hooks", gl.PathEscape(repository))
 }
 
-// Hooks returns the webhooks of a project, with their last deliveries.
+// Hooks returns the webhooks of a project, with their last deliveries. What is read of webhooks is not
+// kept anywhere: their addresses may have secrets in them.
 func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, error) {
 	if err := checkRepository(repository); err != nil {
 		return nil, err
@@ -204,7 +205,7 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 	options := gl.ListProjectHooksOptions{}
 	options.PerPage = perPage
 	found, err := limitedPages(ctx, forge.MaxHooks, "list the webhooks of "+repository, func(page ...gl.RequestOptionFunc) ([]*gl.ProjectHook, *gl.Response, error) {
-		return f.client.Projects.ListProjectHooks(repository, &options, page...)
+		return f.client.Projects.ListProjectHooks(repository, &options, append(page, noStore)...)
 	})
 	if err != nil {
 		return nil, err
@@ -235,7 +236,7 @@ func (f *Forge) lastDelivery(ctx context.Context, repository string, id int64, h
 	page := struct {
 		PerPage int `url:"per_page"`
 	}{1}
-	err := f.do(ctx, http.MethodGet, fmt.Sprintf("%s/%d/events", hooksPath(repository), id), page, &events)
+	err := f.do(ctx, http.MethodGet, fmt.Sprintf("%s/%d/events", hooksPath(repository), id), page, &events, noStore)
 	if code := status(err); code == http.StatusNotFound || code == http.StatusForbidden || code == http.StatusBadRequest {
 		return nil
 	}
@@ -326,7 +327,7 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 		return nil
 	}
 	if status(err) == http.StatusNotFound {
-		if _, _, findErr := f.client.Projects.GetProjectHook(repository, hook, in(ctx)); findErr == nil {
+		if _, _, findErr := f.client.Projects.GetProjectHook(repository, hook, in(ctx), noStore); findErr == nil {
 			return task.Wrap(task.Unsupported, err, "this GitLab is too old to test a webhook for us").
 				WithHint("press Test on the page of the webhook")
 		}

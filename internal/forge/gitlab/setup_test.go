@@ -293,3 +293,25 @@ func TestReportersDoNotLabel(t *testing.T) {
 	}
 	forgetest.WantRight(t, checks, forge.CommentOn, forge.RightGiven)
 }
+
+// What is read of webhooks is not kept in the database, also when a test of one fails.
+func TestHooksAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "glpat-of-the-test", "api")
+	kept := &forgetest.Kept{}
+	adapter, err := gitlab.New(gitlab.Options{URL: f.server.URL, Token: "glpat-of-the-test", HTTP: kept.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := forgetest.HooksAreNotKept(t, adapter, kept, repository)
+	f.World.Lock()
+	f.server.oldServer = true
+	f.World.Unlock()
+	if err := adapter.TestHook(t.Context(), repository, id); task.CodeOf(err) != task.Unsupported {
+		t.Errorf("a test: %v", err)
+	}
+	kept.WantNoHooks(t)
+}
