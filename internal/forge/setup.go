@@ -17,6 +17,9 @@ import (
 const (
 	MaxLabels = 5000
 	MaxHooks  = 200
+	// FewestPerPage is how many of them a page has on average at least: a listing may have
+	// as many pages as the limit allows then. Those of a faulty server never end.
+	FewestPerPage = 10
 	// MaxLastDeliveries is of how many webhooks the last delivery is asked for, where that
 	// takes a request for each.
 	MaxLastDeliveries = 20

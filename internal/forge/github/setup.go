@@ -21,16 +21,40 @@ func (f *Forge) Labels(ctx context.Context, repository string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+	found, complete, err := limited(forge.MaxLabels, func(page int) ([]*gh.Label, *gh.Response, error) {
+		return f.client.Issues.ListLabels(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage, Page: page})
+	})
+	if err != nil {
+		return nil, callError(err, "list the labels of %s", repository)
+	}
+	if !complete {
+		return nil, task.Errorf(task.TooLarge, "%s has more than %d labels", repository, forge.MaxLabels)
+	}
 	var names []string
-	for label, err := range f.client.Issues.ListLabelsIter(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage}) {
-		if err != nil {
-			return nil, callError(err, "list the labels of %s", repository)
-		}
-		if names = append(names, label.GetName()); len(names) > forge.MaxLabels {
-			return nil, task.Errorf(task.TooLarge, "%s has more than %d labels", repository, forge.MaxLabels)
-		}
+	for _, label := range found {
+		names = append(names, label.GetName())
 	}
 	return names, nil
+}
+
+// limited returns what a listing has, page by page. It is not complete if it has more than the limit,
+// or too many pages for that.
+func limited[T any](limit int, list func(page int) ([]T, *gh.Response, error)) (all []T, complete bool, err error) {
+	page := 1
+	for range limit / forge.FewestPerPage {
+		got, answer, err := list(page)
+		if err != nil {
+			return nil, false, err
+		}
+		if all = append(all, got...); len(all) > limit {
+			return nil, false, nil
+		}
+		if answer.NextPage == 0 {
+			return all, true, nil
+		}
+		page = answer.NextPage
+	}
+	return nil, false, nil
 }
 
 // CreateLabel creates a label. GitHub refuses one that is there, in small or capital letters.
@@ -120,29 +144,22 @@ func (f *Forge) readHooks(ctx context.Context, path string, result any) (*gh.Res
 	return f.client.Do(request, result)
 }
 
-// listHooks returns all webhooks of a repository, as GitHub has them.
-func (f *Forge) listHooks(ctx context.Context, at place) ([]*gh.Hook, error) {
-	var all []*gh.Hook
-	for page := 1; page != 0; {
-		var found []*gh.Hook
-		answer, err := f.readHooks(ctx, fmt.Sprintf("%s?per_page=%d&page=%d", at.path("hooks"), perPage, page), &found)
-		if err != nil {
-			return nil, err
-		}
-		all, page = append(all, found...), answer.NextPage
-	}
-	return all, nil
-}
-
 // Hooks returns the webhooks of a repository, with their last deliveries.
 func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, error) {
 	at, err := placeOf(repository)
 	if err != nil {
 		return nil, err
 	}
-	all, err := f.listHooks(ctx, at)
+	all, complete, err := limited(forge.MaxHooks, func(page int) ([]*gh.Hook, *gh.Response, error) {
+		var found []*gh.Hook
+		answer, err := f.readHooks(ctx, fmt.Sprintf("%s?per_page=%d&page=%d", at.path("hooks"), perPage, page), &found)
+		return found, answer, err
+	})
 	if err != nil {
 		return nil, f.hooksRefused(ctx, repository, err, "list the webhooks of %s", repository)
+	}
+	if !complete {
+		return nil, task.Errorf(task.TooLarge, "%s has more than %d webhooks", repository, forge.MaxHooks)
 	}
 	var hooks []forge.Hook
 	for _, found := range all {
@@ -155,9 +172,7 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 				return nil, callError(err, "read the deliveries of a webhook of %s", repository)
 			}
 		}
-		if hooks = append(hooks, hook); len(hooks) > forge.MaxHooks {
-			return nil, task.Errorf(task.TooLarge, "%s has more than %d webhooks", repository, forge.MaxHooks)
-		}
+		hooks = append(hooks, hook)
 	}
 	return hooks, nil
 }

@@ -1,6 +1,8 @@
 package github_test
 
 import (
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -352,4 +354,33 @@ func TestHooksAreNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	forgetest.HooksAreNotKept(t, adapter, kept, repository)
+}
+
+// Listings that never end are not read for ever, whether their pages are empty or full of what is left
+// out.
+func TestListingsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"empty pages": `[]`, "services": `[{"id": 1, "name": "irc", "config": {}}]`} {
+		var asked atomic.Int64
+		endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next := asked.Add(1) + 1
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, next))
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(endless.Close)
+		adapter, err := github.New(github.Options{URL: endless.URL, Token: "ghp_of_the_test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hooks, err := adapter.Hooks(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+			t.Errorf("%s: webhooks %+v, %v", name, hooks, err)
+		}
+		if labels, err := adapter.Labels(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+			t.Errorf("%s: labels %q, %v", name, labels, err)
+		}
+		if got := asked.Load(); got > (forge.MaxHooks+forge.MaxLabels)/forge.FewestPerPage {
+			t.Errorf("%s: it was asked %d times", name, got)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package gitlab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -32,19 +33,24 @@ func (f *Forge) labels(ctx context.Context, repository, search string, ofGroups 
 	})
 }
 
-// limitedPages returns everything of a listing, page by page. One with more than the limit is
-// TooLarge.
+// errTooManyPages says that a listing has more pages than it can have.
+var errTooManyPages = errors.New("the listing has too many pages")
+
+// limitedPages is [pages] for a listing that may not be larger than the limit, or have too many pages
+// for that: then it is TooLarge.
 func limitedPages[T any](ctx context.Context, limit int, what string, list func(options ...gl.RequestOptionFunc) ([]T, *gl.Response, error)) ([]T, error) {
-	var all []T
-	for one, err := range gl.Scan2(func(page gl.PaginationOptionFunc) ([]T, *gl.Response, error) {
+	asked := 0
+	all, err := gl.ScanAndCollectN(func(page gl.PaginationOptionFunc) ([]T, *gl.Response, error) {
+		if asked++; asked > limit/forge.FewestPerPage {
+			return nil, nil, errTooManyPages
+		}
 		return list(in(ctx), page)
-	}) {
-		if err != nil {
-			return nil, callError(err, "%s", what)
-		}
-		if all = append(all, one); len(all) > limit {
-			return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
-		}
+	}, limit+1)
+	switch {
+	case errors.Is(err, errTooManyPages) || len(all) > limit:
+		return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
+	case err != nil:
+		return nil, callError(err, "%s", what)
 	}
 	return all, nil
 }

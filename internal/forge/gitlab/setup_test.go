@@ -1,9 +1,11 @@
 package gitlab_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -314,4 +316,29 @@ func TestHooksAreNotKept(t *testing.T) {
 		t.Errorf("a test: %v", err)
 	}
 	kept.WantNoHooks(t)
+}
+
+// Listings whose pages are empty and never end are not read for ever.
+func TestListingsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Next-Page", strconv.FormatInt(asked.Add(1)+1, 10))
+		_, _ = io.WriteString(w, `[]`)
+	}))
+	t.Cleanup(endless.Close)
+	adapter, err := gitlab.New(gitlab.Options{URL: endless.URL, Token: "glpat-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hooks, err := adapter.Hooks(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("webhooks %+v, %v", hooks, err)
+	}
+	if labels, err := adapter.Labels(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("labels %q, %v", labels, err)
+	}
+	if got := asked.Load(); got > (forge.MaxHooks+forge.MaxLabels)/forge.FewestPerPage {
+		t.Errorf("it was asked %d times", got)
+	}
 }
