@@ -20,14 +20,13 @@ const (
 	// FewestPerPage is how many of them a page has on average at least: a listing may have
 	// as many pages as the limit allows then. Those of a faulty server never end.
 	FewestPerPage = 10
-	// MaxLastDeliveries is of how many webhooks the last delivery is asked for, where that
-	// takes a request for each.
-	MaxLastDeliveries = 20
 )
 
 // Setup prepares a repository for us, and looks at how it is prepared: for toryo init, for
 // toryo doctor and for the page on which forges are connected. No task uses it.
 type Setup interface {
+	Webhooks
+
 	// CheckRights tries, without changing anything, what we need in the repository, one
 	// right after the other in the order of [NeededRights]. An error is that the forge did
 	// not answer, or that the repository is not there for the credential.
@@ -41,6 +40,13 @@ type Setup interface {
 	// DeleteLabel deletes a label of the repository. One that is not there is no error.
 	DeleteLabel(ctx context.Context, repository, name string) error
 
+	// CreateIssue opens an issue and assigns it. Labels that are missing are created. Forges
+	// leave out, without a word, who cannot be assigned: see [Item.AssignedTo].
+	CreateIssue(ctx context.Context, repository string, post IssuePost) (Item, error)
+}
+
+// Webhooks sets up the webhooks of repositories.
+type Webhooks interface {
 	// Hooks returns the webhooks of the repository. It is Forbidden where only administrators
 	// are shown them and the account is none.
 	Hooks(ctx context.Context, repository string) ([]Hook, error)
@@ -54,10 +60,9 @@ type Setup interface {
 	// TestHook asks the forge to deliver something to the webhook now. Whether it arrived is
 	// seen on our side; a forge that delivers while it answers may say what went wrong.
 	TestHook(ctx context.Context, repository, id string) error
-
-	// CreateIssue opens an issue and assigns it. Labels that are missing are created. Forges
-	// leave out, without a word, who cannot be assigned: see [Item.AssignedTo].
-	CreateIssue(ctx context.Context, repository string, post IssuePost) (Item, error)
+	// LastDelivery tells how the last delivery of a webhook went. It is zero if there was none
+	// and if the forge does not tell, be it that it cannot or that it does not tell us.
+	LastDelivery(ctx context.Context, repository, id string) (HookDelivery, error)
 }
 
 // Right is something that we have to be allowed to do.
@@ -123,10 +128,12 @@ type Hook struct {
 	URL    string
 	Events []string // as in [WebhookEvent], and the forge's own name for pushes
 	Active bool
-	// LastAt and LastStatus are about the last delivery as far as the forge tells, and zero
-	// if it does not. The status is 0 for one that did not reach us.
-	LastAt     time.Time
-	LastStatus int
+}
+
+// HookDelivery is something that a webhook has delivered.
+type HookDelivery struct {
+	At     time.Time
+	Status int // of the answer; 0 if it did not arrive
 }
 
 // HookPost is what a webhook is to be.

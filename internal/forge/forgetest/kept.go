@@ -75,6 +75,7 @@ func HooksAreNotKept(t *testing.T, adapter forge.Setup, kept *Kept, repository s
 	if hooks := must[[]forge.Hook](t)(adapter.Hooks(ctx, repository)); len(hooks) != 1 || hooks[0].URL != post.URL {
 		t.Fatalf("webhooks %+v", hooks)
 	}
+	must[forge.HookDelivery](t)(adapter.LastDelivery(ctx, repository, made.ID))
 	_, err := adapter.EditHook(ctx, repository, "999999", post) // which looks for the others
 	wantCode(t, err, task.NotFound)
 	kept.WantNoHooks(t)

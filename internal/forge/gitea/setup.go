@@ -232,7 +232,7 @@ type hook struct {
 // else to a chat, and their addresses are secrets.
 func (h hook) ours() bool { return h.Type == "gitea" || h.Type == "forgejo" || h.Type == "gogs" }
 
-// port is the webhook as the port has it. Gitea's interface tells nothing of deliveries.
+// port is the webhook as the port has it.
 func (h hook) port() forge.Hook {
 	made := forge.Hook{ID: strconv.FormatInt(h.ID, 10), URL: h.Config["url"], Active: h.Active}
 	for _, event := range hookEvents {
@@ -373,4 +373,10 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 		return task.Errorf(task.Conflict, "Gitea tests a webhook with the last commit, and %s has none", repository)
 	}
 	return err
+}
+
+// LastDelivery tells nothing: Gitea's interface does not.
+func (f *Forge) LastDelivery(_ context.Context, repository, _ string) (forge.HookDelivery, error) {
+	_, err := repositoryPath(repository)
+	return forge.HookDelivery{}, err
 }

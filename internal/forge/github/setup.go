@@ -144,7 +144,7 @@ func (f *Forge) readHooks(ctx context.Context, path string, result any) (*gh.Res
 	return f.client.Do(request, result)
 }
 
-// Hooks returns the webhooks of a repository, with their last deliveries.
+// Hooks returns the webhooks of a repository.
 func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, error) {
 	at, err := placeOf(repository)
 	if err != nil {
@@ -163,41 +163,41 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 	}
 	var hooks []forge.Hook
 	for _, found := range all {
-		if found.GetName() != "web" {
-			continue
+		if found.GetName() == "web" {
+			hooks = append(hooks, hookOf(found))
 		}
-		hook := hookOf(found)
-		if len(hooks) < forge.MaxLastDeliveries && delivered(found) {
-			if err := f.lastDelivery(ctx, at, found.GetID(), &hook); err != nil {
-				return nil, callError(err, "read the deliveries of a webhook of %s", repository)
-			}
-		}
-		hooks = append(hooks, hook)
 	}
 	return hooks, nil
 }
 
-// delivered reports whether GitHub knows of a delivery of the webhook.
-func delivered(hook *gh.Hook) bool {
-	return hook.LastResponse["code"] != nil || hook.LastResponse["status"] != "unused"
-}
-
-// lastDelivery fills in the last delivery. Of one that did not reach the server GitHub says why, and
-// gives a status of its own invention; of an answer that it does not like, which status that was.
-func (f *Forge) lastDelivery(ctx context.Context, at place, id int64, hook *forge.Hook) error {
+// LastDelivery tells how the last delivery of a webhook went. Of one that did not reach the server
+// GitHub says why, and gives a status of its own invention; of an answer that it does not like, which
+// status that was. Servers that are too old, and tokens that may not read it, find nothing.
+func (f *Forge) LastDelivery(ctx context.Context, repository, id string) (last forge.HookDelivery, err error) {
+	at, err := placeOf(repository)
+	if err != nil {
+		return last, err
+	}
+	hook, err := hookNumber(id)
+	if err != nil {
+		return last, nil //nolint:nilerr // there is no such webhook, so nothing was delivered
+	}
 	var found []*gh.HookDelivery
-	_, err := f.readHooks(ctx, at.path("hooks", id, "deliveries")+"?per_page=1", &found)
-	if status(err) == http.StatusNotFound {
-		return nil // a server that is too old
+	if _, err := f.readHooks(ctx, at.path("hooks", hook, "deliveries")+"?per_page=1", &found); err != nil {
+		err = callError(err, "read the deliveries of a webhook of %s", repository)
+		if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden {
+			err = nil
+		}
+		return last, err
 	}
-	if err != nil || len(found) == 0 {
-		return err
+	if len(found) == 0 {
+		return last, nil
 	}
-	hook.LastAt = timeOf(found[0].GetDeliveredAt())
+	last.At = timeOf(found[0].GetDeliveredAt())
 	if said := found[0].GetStatus(); said == "OK" || strings.HasPrefix(said, "Invalid HTTP Response") {
-		hook.LastStatus = found[0].GetStatusCode()
+		last.Status = found[0].GetStatusCode()
 	}
-	return nil
+	return last, nil
 }
 
 // hooksRefused makes the error of a call about webhooks. To those who may not see them GitHub says

@@ -39,6 +39,7 @@ var finePermissions = map[string]string{
 	"GET /branches": "contents:read", "POST /git/refs": "contents:write", "GET /issues": "issues:read", "POST /issues": "issues:write",
 	"GET /pulls": "pull_requests:read", "POST /pulls": "pull_requests:write", "POST /statuses/{sha}": "statuses:write",
 	"GET /commits/{ref}/check-runs": "checks:read", "GET /actions/runs": "actions:read", "POST /hooks": "repository_hooks:write",
+	"GET /hooks": "repository_hooks:read", "GET /hooks/{hook_id}/deliveries": "repository_hooks:read",
 }
 
 // mayDo reports whether a fine-grained token was given what a route needs.

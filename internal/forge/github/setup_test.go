@@ -247,9 +247,9 @@ func TestLastDelivery(t *testing.T) {
 	}
 	last := func(want int, delivered bool) {
 		t.Helper()
-		hooks, err := admin.Hooks(ctx, repository)
-		if err != nil || len(hooks) != 1 || hooks[0].LastAt.IsZero() == delivered || hooks[0].LastStatus != want {
-			t.Errorf("webhooks %+v, %v, want the status %d", hooks, err, want)
+		got, err := admin.LastDelivery(ctx, repository, hook.ID)
+		if err != nil || got.At.IsZero() == delivered || got.Status != want {
+			t.Errorf("the last delivery is %+v, %v, want the status %d", got, err, want)
 		}
 	}
 	test := func() {
@@ -322,6 +322,9 @@ func TestWhatAFineGrainedTokenLacks(t *testing.T) {
 	_, err = adapter.CreateHook(t.Context(), repository, forge.HookPost{URL: "https://toryo.example/x", Secret: "the secret"})
 	if task.CodeOf(err) != task.Forbidden || !strings.Contains(hintOf(err), "Webhooks: read and write") {
 		t.Errorf("a webhook without the permission: %v", err)
+	}
+	if last, err := adapter.LastDelivery(t.Context(), repository, "1"); err != nil || last != (forge.HookDelivery{}) {
+		t.Errorf("the last delivery without the permission: %+v, %v", last, err)
 	}
 }
 

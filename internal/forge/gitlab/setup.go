@@ -202,7 +202,7 @@ func hooksPath(repository string) string {
 	return fmt.Sprintf("projects/%s/hooks", gl.PathEscape(repository))
 }
 
-// Hooks returns the webhooks of a project, with their last deliveries. What is read of webhooks is not
+// Hooks returns the webhooks of a project. What is read of webhooks is not
 // kept anywhere: their addresses may have secrets in them.
 func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, error) {
 	if err := checkRepository(repository); err != nil {
@@ -217,24 +217,24 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 		return nil, err
 	}
 	var hooks []forge.Hook
-	for i, one := range found {
-		if one == nil {
-			continue
+	for _, one := range found {
+		if one != nil {
+			hooks = append(hooks, hookOf(one))
 		}
-		hook := hookOf(one)
-		if i < forge.MaxLastDeliveries {
-			if err := f.lastDelivery(ctx, repository, one.ID, &hook); err != nil {
-				return nil, callError(err, "read the deliveries of a webhook of %s", repository)
-			}
-		}
-		hooks = append(hooks, hook)
 	}
 	return hooks, nil
 }
 
-// lastDelivery fills in the last delivery, which older servers do not tell. The status of one that
-// did not reach the server is a text.
-func (f *Forge) lastDelivery(ctx context.Context, repository string, id int64, hook *forge.Hook) error {
+// LastDelivery tells how the last delivery of a webhook went, which older servers do not. The status of
+// one that did not reach the server is a text.
+func (f *Forge) LastDelivery(ctx context.Context, repository, id string) (last forge.HookDelivery, err error) {
+	if err := checkRepository(repository); err != nil {
+		return last, err
+	}
+	hook, err := hookNumber(id)
+	if err != nil {
+		return last, nil //nolint:nilerr // there is no such webhook, so nothing was delivered
+	}
 	var events []struct {
 		Status string     `json:"response_status"`
 		At     *time.Time `json:"created_at"`
@@ -242,16 +242,18 @@ func (f *Forge) lastDelivery(ctx context.Context, repository string, id int64, h
 	page := struct {
 		PerPage int `url:"per_page"`
 	}{1}
-	err := f.do(ctx, http.MethodGet, fmt.Sprintf("%s/%d/events", hooksPath(repository), id), page, &events, noStore)
+	err = f.do(ctx, http.MethodGet, fmt.Sprintf("%s/%d/events", hooksPath(repository), hook), page, &events, noStore)
 	if code := status(err); code == http.StatusNotFound || code == http.StatusForbidden || code == http.StatusBadRequest {
-		return nil
+		return last, nil
 	}
-	if err != nil || len(events) == 0 {
-		return err
+	if err != nil {
+		return last, callError(err, "read the deliveries of a webhook of %s", repository)
 	}
-	hook.LastAt = timeOf(events[0].At)
-	hook.LastStatus, _ = strconv.Atoi(events[0].Status) // what is no number is none
-	return nil
+	if len(events) > 0 {
+		last.At = timeOf(events[0].At)
+		last.Status, _ = strconv.Atoi(events[0].Status) // what is no number is none
+	}
+	return last, nil
 }
 
 // CreateHook creates a webhook.

@@ -160,8 +160,8 @@ func TestSetupOnAnOldServer(t *testing.T) {
 	if err := admin.TestHook(ctx, repository, hook.ID); task.CodeOf(err) != task.Unsupported {
 		t.Errorf("a test: %v", err)
 	}
-	if hooks, err := admin.Hooks(ctx, repository); err != nil || len(hooks) != 1 || !hooks[0].LastAt.IsZero() {
-		t.Errorf("webhooks %+v, %v", hooks, err)
+	if last, err := admin.LastDelivery(ctx, repository, hook.ID); err != nil || last != (forge.HookDelivery{}) {
+		t.Errorf("the last delivery is %+v, %v", last, err)
 	}
 }
 
@@ -239,9 +239,9 @@ func TestLastDelivery(t *testing.T) {
 	}
 	last := func(want int, delivered bool) {
 		t.Helper()
-		hooks, err := admin.Hooks(ctx, repository)
-		if err != nil || len(hooks) != 1 || hooks[0].LastAt.IsZero() == delivered || hooks[0].LastStatus != want {
-			t.Errorf("webhooks %+v, %v, want the status %d", hooks, err, want)
+		got, err := admin.LastDelivery(ctx, repository, hook.ID)
+		if err != nil || got.At.IsZero() == delivered || got.Status != want {
+			t.Errorf("the last delivery is %+v, %v, want the status %d", got, err, want)
 		}
 	}
 	last(0, false)
