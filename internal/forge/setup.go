@@ -162,8 +162,8 @@ func ShortReason(said string) string {
 // maxLabelText is how many characters a label's description has at most on every forge.
 const maxLabelText = 100
 
-// defaultLabelColor is the colour of a label for which none was chosen.
-const defaultLabelColor = "1d76db"
+// DefaultLabelColor is the colour of a label for which none was chosen.
+const DefaultLabelColor = "1d76db"
 
 var labelColor = regexp.MustCompile(`^[0-9a-f]{6}$`)
 
@@ -172,7 +172,7 @@ var labelColor = regexp.MustCompile(`^[0-9a-f]{6}$`)
 func (l Label) Checked() (Label, error) {
 	name, color := strings.TrimSpace(textfmt.OneLine(Clean(l.Name))), strings.ToLower(strings.TrimPrefix(l.Color, "#"))
 	if color == "" {
-		color = defaultLabelColor
+		color = DefaultLabelColor
 	}
 	if name == "" || name != l.Name || !labelColor.MatchString(color) {
 		return Label{}, task.Errorf(task.Invalid, "there can be no label %q with the color %q", l.Name, l.Color).

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -231,6 +232,11 @@ const perPage = 50
 // listings ignore the page and give everything each time; others do not say how
 // many there are: the end is where nothing new comes.
 func pages[T any](id func(T) int64, page func(sdk.ListOptions) ([]T, *sdk.Response, error)) ([]T, *sdk.Response, error) {
+	return pagesUpTo(math.MaxInt, id, page)
+}
+
+// pagesUpTo is pages for a listing of which no more is read once there are more than the limit.
+func pagesUpTo[T any](limit int, id func(T) int64, page func(sdk.ListOptions) ([]T, *sdk.Response, error)) ([]T, *sdk.Response, error) {
 	var all []T
 	seen := map[int64]bool{}
 	for number := 1; ; number++ {
@@ -246,7 +252,7 @@ func pages[T any](id func(T) int64, page func(sdk.ListOptions) ([]T, *sdk.Respon
 			}
 		}
 		total, counted := strconv.Atoi(answer.Header.Get("X-Total-Count"))
-		if len(all) == before || counted == nil && len(all) >= total {
+		if len(all) == before || len(all) > limit || counted == nil && len(all) >= total {
 			return all, answer, nil
 		}
 	}

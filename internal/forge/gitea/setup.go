@@ -20,32 +20,20 @@ var _ forge.Setup = (*Forge)(nil)
 // requester is [Forge.request] or [Forge.hookRequest].
 type requester func(ctx context.Context, method, path string, in, out any) (*sdk.Response, error)
 
-// listed reads a listing page by page until it is complete. The end is where nothing new comes,
-// as in [pages]; one with more than the limit is TooLarge.
+// listed is [pages] for what the SDK does not offer. A listing with more than the limit is TooLarge.
 func listed[T any](ctx context.Context, ask requester, path, what string, limit int, id func(T) int64) ([]T, error) {
-	var all []T
-	seen := map[int64]bool{}
-	for page := 1; ; page++ {
+	all, answer, err := pagesUpTo(limit, id, func(page sdk.ListOptions) ([]T, *sdk.Response, error) {
 		var got []T
-		answer, err := ask(ctx, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", path, page, perPage), nil, &got)
-		if err != nil {
-			return nil, callError(what, answer, err)
-		}
-		before := len(all)
-		for _, one := range got {
-			if !seen[id(one)] {
-				seen[id(one)] = true
-				all = append(all, one)
-			}
-		}
-		total, counted := strconv.Atoi(answer.Header.Get("X-Total-Count"))
-		switch {
-		case len(all) > limit:
-			return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
-		case len(all) == before, counted == nil && len(all) >= total:
-			return all, nil
-		}
+		answer, err := ask(ctx, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", path, page.Page, page.PageSize), nil, &got)
+		return got, answer, err
+	})
+	if err != nil {
+		return nil, callError(what, answer, err)
 	}
+	if len(all) > limit {
+		return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
+	}
+	return all, nil
 }
 
 // repositoryPath is the path of a repository in the API.

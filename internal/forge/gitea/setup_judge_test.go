@@ -1,10 +1,12 @@
 package gitea
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -133,5 +135,22 @@ func TestRightsOfNoGitea(t *testing.T) {
 	}
 	if _, err := adapter.CreateHook(t.Context(), "o/n", forge.HookPost{URL: "https://toryo.example/x", Secret: "secret-of-the-test"}); err == nil || strings.Contains(err.Error(), "secret-of-the-test") {
 		t.Errorf("a webhook: %v", err)
+	}
+}
+
+// A listing that never ends is read up to the limit.
+func TestListingsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `[{"id": %d, "type": "slack"}]`, asked.Add(1))
+	}))
+	t.Cleanup(server.Close)
+	adapter, err := New(Options{URL: server.URL, Token: "token-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hooks, err := adapter.Hooks(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge || asked.Load() > forge.MaxHooks+1 {
+		t.Errorf("asked %d times for webhooks %+v, %v", asked.Load(), hooks, err)
 	}
 }
