@@ -40,8 +40,9 @@ type Setup interface {
 	// DeleteLabel deletes a label of the repository. One that is not there is no error.
 	DeleteLabel(ctx context.Context, repository, name string) error
 
-	// CreateIssue opens an issue and assigns it. Labels that are missing are created. Forges
-	// leave out, without a word, who cannot be assigned: see [Item.AssignedTo].
+	// CreateIssue opens an issue and assigns it. Labels that are missing are created. Who cannot
+	// be assigned is left out: see [Item.AssignedTo]. With them others may be, since some forges
+	// refuse all assignees because of one.
 	CreateIssue(ctx context.Context, repository string, post IssuePost) (Item, error)
 }
 

@@ -184,16 +184,18 @@ func (f *Forge) LastDelivery(ctx context.Context, name, id string) (last forge.H
 	return last, err
 }
 
-// CreateIssue implements forge.Setup.
+// CreateIssue implements forge.Setup. Who has no access is not assigned.
 func (f *Forge) CreateIssue(ctx context.Context, name string, post forge.IssuePost) (opened forge.Item, err error) {
 	title, text := post.Texts(name)
 	if strings.TrimSpace(title) == "" {
 		return opened, invalid("an issue needs a title")
 	}
-	err = f.onRepository(ctx, "CreateIssue", name, title, func(*repository) error {
+	err = f.onRepository(ctx, "CreateIssue", name, title, func(r *repository) error {
 		made := f.add(name, task.Issue, f.self, title)
 		made.Body = text
-		made.Assignees = slices.Clone(post.Assignees)
+		made.Assignees = slices.DeleteFunc(slices.Clone(post.Assignees), func(login string) bool {
+			return !task.SameLogin(login, f.self) && r.accessOf(login) == forge.NoAccess
+		})
 		for _, label := range post.Labels {
 			made.Labels = append(made.Labels, label)
 			f.labeled(made, label, true)

@@ -45,6 +45,11 @@ func TestSetup(t *testing.T) {
 	if err != nil || !item.AssignedTo("toryo") || !item.HasLabel("toryo") {
 		t.Errorf("opened %+v, %v", item, err)
 	}
+	f.SetAccess("o/n", "ann", forge.ReadAccess)
+	item, err = f.CreateIssue(ctx, "o/n", forge.IssuePost{Title: "For others", Assignees: []string{"Ann", "stranger"}})
+	if err != nil || !item.AssignedTo("ann") || item.AssignedTo("stranger") {
+		t.Errorf("opened %+v, %v", item, err)
+	}
 	f.SetRight("o/n", forge.RightCheck{Right: forge.ManageHooks, State: forge.RightMissing, Given: "the role Admin"})
 	if _, err := f.Hooks(ctx, "o/n"); task.CodeOf(err) != task.Forbidden {
 		t.Errorf("webhooks without the right: %v", err)

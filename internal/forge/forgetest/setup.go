@@ -38,6 +38,7 @@ func RunSetup(t *testing.T, fixture SetupFixture, hooks Hooks) {
 	t.Run("BadHooks", all.badHooks)
 	t.Run("TestHook", all.testHook)
 	t.Run("Issue", all.issue)
+	t.Run("IssueForStrangers", all.issueForStrangers)
 }
 
 type setupSuite struct {
@@ -330,4 +331,24 @@ func (s *setupSuite) issue(t *testing.T) {
 	}
 	_, err := writer.CreateIssue(ctx, name, forge.IssuePost{Title: "  "})
 	wantCode(t, err, task.Invalid)
+}
+
+// issueForStrangers opens issues for somebody who may not see the repository, and for nobody. They are
+// there, and say that nobody is assigned.
+func (s *setupSuite) issueForStrangers(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	name := s.Repository(t)
+	writer, _ := s.As(t, name, forge.WriteAccess)
+	_, stranger := s.As(t, name, forge.NoAccess)
+	for _, login := range []string{stranger, "nobody-has-this-name"} {
+		item := must[forge.Item](t)(writer.CreateIssue(ctx, name, forge.IssuePost{Title: "Not for everybody", Assignees: []string{login}}))
+		read := must[forge.Item](t)(s.Forge().Item(ctx, item.Key))
+		if item.AssignedTo(login) || read.AssignedTo(login) || read.Title != "Not for everybody" {
+			t.Errorf("for %s was opened %+v, and it is %+v", login, item, read)
+		}
+	}
+	if items := must[[]forge.Item](t)(s.Forge().List(ctx, forge.Query{Repository: name, Kind: task.Issue})); len(items) != 2 {
+		t.Errorf("there are %d issues", len(items))
+	}
 }

@@ -138,20 +138,29 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	return nil
 }
 
-// CreateIssue opens an issue. Gitea wants the ids of labels.
+// CreateIssue opens an issue. Gitea wants the ids of labels, and refuses an issue with an assignee who
+// cannot be assigned.
 func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.IssuePost) (forge.Item, error) {
-	owner, name, err := split(repository)
-	if err != nil {
-		return forge.Item{}, err
-	}
 	labels, err := f.labelIDs(ctx, repository, post.Labels)
 	if err != nil {
 		return forge.Item{}, err
 	}
 	title, text := post.Texts(repository)
-	issue, answer, err := f.client(ctx).CreateIssue(owner, name, sdk.CreateIssueOption{
-		Title: title, Body: text, Assignees: post.Assignees, Labels: labels,
-	})
+	option := sdk.CreateIssueOption{Title: title, Body: text, Assignees: post.Assignees, Labels: labels}
+	item, err := f.openIssue(ctx, repository, option)
+	if task.CodeOf(err) == task.Invalid && len(option.Assignees) > 0 {
+		option.Assignees = nil
+		item, err = f.openIssue(ctx, repository, option)
+	}
+	return item, err
+}
+
+func (f *Forge) openIssue(ctx context.Context, repository string, option sdk.CreateIssueOption) (forge.Item, error) {
+	owner, name, err := split(repository)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	issue, answer, err := f.client(ctx).CreateIssue(owner, name, option)
 	if err == nil && issue.Index < 1 {
 		err = errors.New("the answer lacks the issue")
 	}

@@ -98,16 +98,20 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	return nil
 }
 
-// CreateIssue opens an issue. GitHub creates labels that are missing.
+// CreateIssue opens an issue. GitHub creates labels that are missing. It refuses an issue with an
+// assignee who cannot be assigned; if we may not assign at all, it leaves assignees out itself.
 func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.IssuePost) (forge.Item, error) {
 	at, err := placeOf(repository)
 	if err != nil {
 		return forge.Item{}, err
 	}
 	title, text := post.Texts(repository)
-	issue, _, err := f.client.Issues.Create(ctx, at.owner, at.name, gh.CreateIssueRequest{
-		Title: title, Body: &text, Assignees: post.Assignees, Labels: post.Labels,
-	})
+	request := gh.CreateIssueRequest{Title: title, Body: &text, Assignees: post.Assignees, Labels: post.Labels}
+	issue, _, err := f.client.Issues.Create(ctx, at.owner, at.name, request)
+	if status(err) == http.StatusUnprocessableEntity && len(request.Assignees) > 0 {
+		request.Assignees = nil
+		issue, _, err = f.client.Issues.Create(ctx, at.owner, at.name, request)
+	}
 	if err == nil && issue.GetNumber() == 0 {
 		err = errNonsense
 	}

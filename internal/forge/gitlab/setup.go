@@ -117,7 +117,8 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	return nil
 }
 
-// CreateIssue opens an issue. GitLab creates labels that are missing.
+// CreateIssue opens an issue. GitLab creates labels that are missing, and leaves out accounts that
+// cannot be assigned.
 func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.IssuePost) (forge.Item, error) {
 	if err := checkRepository(repository); err != nil {
 		return forge.Item{}, err
@@ -133,10 +134,9 @@ func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.I
 		if err != nil {
 			return forge.Item{}, err
 		}
-		if !found {
-			return forge.Item{}, task.Errorf(task.Invalid, "GitLab has no account called %s", login)
+		if found {
+			assignees = append(assignees, who.id)
 		}
-		assignees = append(assignees, who.id)
 	}
 	title, text := post.Texts(repository)
 	options := gl.CreateIssueOptions{Title: &title, Description: &text, Labels: labelsOption(post.Labels)}
