@@ -17,14 +17,16 @@ import (
 const (
 	MaxLabels = 5000
 	MaxHooks  = 200
-	// MaxLastDeliveries is of how many webhooks the last delivery is asked for, where that
-	// takes a request for each.
-	MaxLastDeliveries = 20
+	// FewestPerPage is how many of them a page has on average at least: a listing may have
+	// as many pages as the limit allows then. Those of a faulty server never end.
+	FewestPerPage = 10
 )
 
 // Setup prepares a repository for us, and looks at how it is prepared: for toryo init, for
 // toryo doctor and for the page on which forges are connected. No task uses it.
 type Setup interface {
+	Webhooks
+
 	// CheckRights tries, without changing anything, what we need in the repository, one
 	// right after the other in the order of [NeededRights]. An error is that the forge did
 	// not answer, or that the repository is not there for the credential.
@@ -38,6 +40,14 @@ type Setup interface {
 	// DeleteLabel deletes a label of the repository. One that is not there is no error.
 	DeleteLabel(ctx context.Context, repository, name string) error
 
+	// CreateIssue opens an issue and assigns it. Labels that are missing are created. Who cannot
+	// be assigned is left out: see [Item.AssignedTo]. With them others may be, since some forges
+	// refuse all assignees because of one.
+	CreateIssue(ctx context.Context, repository string, post IssuePost) (Item, error)
+}
+
+// Webhooks sets up the webhooks of repositories.
+type Webhooks interface {
 	// Hooks returns the webhooks of the repository. It is Forbidden where only administrators
 	// are shown them and the account is none.
 	Hooks(ctx context.Context, repository string) ([]Hook, error)
@@ -51,10 +61,9 @@ type Setup interface {
 	// TestHook asks the forge to deliver something to the webhook now. Whether it arrived is
 	// seen on our side; a forge that delivers while it answers may say what went wrong.
 	TestHook(ctx context.Context, repository, id string) error
-
-	// CreateIssue opens an issue and assigns it. Labels that are missing are created. Forges
-	// leave out, without a word, who cannot be assigned: see [Item.AssignedTo].
-	CreateIssue(ctx context.Context, repository string, post IssuePost) (Item, error)
+	// LastDelivery tells how the last delivery of a webhook went. It is zero if there was none
+	// and if the forge does not tell, be it that it cannot or that it does not tell us.
+	LastDelivery(ctx context.Context, repository, id string) (HookDelivery, error)
 }
 
 // Right is something that we have to be allowed to do.
@@ -120,10 +129,12 @@ type Hook struct {
 	URL    string
 	Events []string // as in [WebhookEvent], and the forge's own name for pushes
 	Active bool
-	// LastAt and LastStatus are about the last delivery as far as the forge tells, and zero
-	// if it does not. The status is 0 for one that did not reach us.
-	LastAt     time.Time
-	LastStatus int
+}
+
+// HookDelivery is something that a webhook has delivered.
+type HookDelivery struct {
+	At     time.Time
+	Status int // of the answer; 0 if it did not arrive
 }
 
 // HookPost is what a webhook is to be.
@@ -152,8 +163,8 @@ func ShortReason(said string) string {
 // maxLabelText is how many characters a label's description has at most on every forge.
 const maxLabelText = 100
 
-// defaultLabelColor is the colour of a label for which none was chosen.
-const defaultLabelColor = "1d76db"
+// DefaultLabelColor is the colour of a label for which none was chosen.
+const DefaultLabelColor = "1d76db"
 
 var labelColor = regexp.MustCompile(`^[0-9a-f]{6}$`)
 
@@ -162,7 +173,7 @@ var labelColor = regexp.MustCompile(`^[0-9a-f]{6}$`)
 func (l Label) Checked() (Label, error) {
 	name, color := strings.TrimSpace(textfmt.OneLine(Clean(l.Name))), strings.ToLower(strings.TrimPrefix(l.Color, "#"))
 	if color == "" {
-		color = defaultLabelColor
+		color = DefaultLabelColor
 	}
 	if name == "" || name != l.Name || !labelColor.MatchString(color) {
 		return Label{}, task.Errorf(task.Invalid, "there can be no label %q with the color %q", l.Name, l.Color).
@@ -171,9 +182,16 @@ func (l Label) Checked() (Label, error) {
 	return Label{name, color, textfmt.Shorten(textfmt.OneLine(Clean(l.Description)), maxLabelText)}, nil
 }
 
-// MissingEvents returns the names of the events that the webhook is not enabled for.
+// MissingEvents returns the names of the events that the webhook has to be enabled for and is not.
+// Those that are optional are not among them.
 func (h Hook) MissingEvents(events WebhookEvents) []string {
-	return slices.DeleteFunc(events.Names(), func(name string) bool { return slices.Contains(h.Events, name) })
+	var missing []string
+	for _, event := range events {
+		if !event.Optional() && !slices.Contains(h.Events, event.Name) {
+			missing = append(missing, event.Name)
+		}
+	}
+	return missing
 }
 
 // Checked returns the events that the webhook is to be enabled for. Known are all that the

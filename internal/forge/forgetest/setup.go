@@ -38,6 +38,7 @@ func RunSetup(t *testing.T, fixture SetupFixture, hooks Hooks) {
 	t.Run("BadHooks", all.badHooks)
 	t.Run("TestHook", all.testHook)
 	t.Run("Issue", all.issue)
+	t.Run("IssueForStrangers", all.issueForStrangers)
 }
 
 type setupSuite struct {
@@ -193,8 +194,13 @@ func (s *setupSuite) hooks(t *testing.T) {
 	if len(hooks) != 1 || hooks[0].ID != made.ID || hooks[0].URL != first || !hooks[0].Active {
 		t.Fatalf("webhooks %+v, made was %+v", hooks, made)
 	}
+	for _, event := range s.about.Events.Names() {
+		if !slices.Contains(hooks[0].Events, event) {
+			t.Errorf("it is not enabled for %s: %+v", event, hooks[0])
+		}
+	}
 	if missing := hooks[0].MissingEvents(s.about.Events); len(missing) != 0 {
-		t.Errorf("it is not enabled for %q: %+v", missing, hooks[0])
+		t.Errorf("missing are %q: %+v", missing, hooks[0])
 	}
 	// Each event is enabled by its own name, and no other one with it.
 	for _, event := range s.about.Events.Names() {
@@ -209,6 +215,11 @@ func (s *setupSuite) hooks(t *testing.T) {
 	_, err = admin.EditHook(ctx, name, "not-a-number", forge.HookPost{URL: second, Secret: "x"})
 	wantCode(t, err, task.NotFound)
 	wantCode(t, admin.TestHook(ctx, name, "999999"), task.NotFound)
+	for _, id := range []string{made.ID, "999999", "not-a-number"} {
+		if last := must[forge.HookDelivery](t)(admin.LastDelivery(ctx, name, id)); last != (forge.HookDelivery{}) {
+			t.Errorf("of the last delivery of %s, of which there is none, is told %+v", id, last)
+		}
+	}
 	for _, id := range []string{made.ID, made.ID, "999999", "../1"} {
 		try(t, admin.DeleteHook(ctx, name, id))
 	}
@@ -232,6 +243,7 @@ func (s *setupSuite) hooksAreForAdministrators(t *testing.T) {
 	_, err = writer.EditHook(ctx, name, made.ID, post)
 	wantCode(t, err, task.Forbidden)
 	wantCode(t, writer.TestHook(ctx, name, made.ID), task.Forbidden)
+	must[forge.HookDelivery](t)(writer.LastDelivery(ctx, name, made.ID)) // nothing is told, which is no error
 	wantCode(t, writer.DeleteHook(ctx, name, made.ID), task.Forbidden)
 	if hooks := must[[]forge.Hook](t)(admin.Hooks(ctx, name)); len(hooks) != 1 {
 		t.Errorf("webhooks %+v", hooks)
@@ -290,10 +302,10 @@ func (s *setupSuite) testHook(t *testing.T) {
 	hook = must[forge.Hook](t)(admin.EditHook(ctx, name, hook.ID, forge.HookPost{URL: server.URL, Secret: "second secret"}))
 	try(t, admin.TestHook(ctx, name, hook.ID))
 	delivered("second secret")
-	for _, found := range must[[]forge.Hook](t)(admin.Hooks(ctx, name)) {
-		if !found.LastAt.IsZero() && found.LastStatus != http.StatusOK {
-			t.Errorf("of the last delivery is told %+v", found)
-		}
+	// Not every forge tells how it went.
+	last := must[forge.HookDelivery](t)(admin.LastDelivery(ctx, name, hook.ID))
+	if !last.At.IsZero() && last.Status != http.StatusOK {
+		t.Errorf("of the last delivery is told %+v", last)
 	}
 }
 
@@ -324,4 +336,24 @@ func (s *setupSuite) issue(t *testing.T) {
 	}
 	_, err := writer.CreateIssue(ctx, name, forge.IssuePost{Title: "  "})
 	wantCode(t, err, task.Invalid)
+}
+
+// issueForStrangers opens issues for somebody who may not see the repository, and for nobody. They are
+// there, and say that nobody is assigned.
+func (s *setupSuite) issueForStrangers(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	name := s.Repository(t)
+	writer, _ := s.As(t, name, forge.WriteAccess)
+	_, stranger := s.As(t, name, forge.NoAccess)
+	for _, login := range []string{stranger, "nobody-has-this-name"} {
+		item := must[forge.Item](t)(writer.CreateIssue(ctx, name, forge.IssuePost{Title: "Not for everybody", Assignees: []string{login}}))
+		read := must[forge.Item](t)(s.Forge().Item(ctx, item.Key))
+		if item.AssignedTo(login) || read.AssignedTo(login) || read.Title != "Not for everybody" {
+			t.Errorf("for %s was opened %+v, and it is %+v", login, item, read)
+		}
+	}
+	if items := must[[]forge.Item](t)(s.Forge().List(ctx, forge.Query{Repository: name, Kind: task.Issue})); len(items) != 2 {
+		t.Errorf("there are %d issues", len(items))
+	}
 }

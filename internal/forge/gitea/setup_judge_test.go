@@ -1,10 +1,13 @@
 package gitea
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -66,8 +69,14 @@ func TestHookForEverything(t *testing.T) {
 		"pull_request_review_approved", "pull_request_review_rejected", "pull_request_review_comment", "pull_request_sync",
 		"pull_request_review_request", "wiki", "repository", "release", "package", "status", "workflow_run", "workflow_job",
 	}
+	made := hook{Events: events}.port()
+	if missing := made.MissingEvents(WebhookEvents); len(missing) != 0 || !slices.Contains(made.Events, "status") {
+		t.Errorf("it is not enabled for %q: %q", missing, made.Events)
+	}
+	// Forgejo has no event for statuses: no webhook there could ever be right.
+	events = slices.DeleteFunc(events, func(event string) bool { return event == "status" })
 	if missing := (hook{Events: events}).port().MissingEvents(WebhookEvents); len(missing) != 0 {
-		t.Errorf("it is not enabled for %q", missing)
+		t.Errorf("on Forgejo it is not enabled for %q", missing)
 	}
 }
 
@@ -133,5 +142,22 @@ func TestRightsOfNoGitea(t *testing.T) {
 	}
 	if _, err := adapter.CreateHook(t.Context(), "o/n", forge.HookPost{URL: "https://toryo.example/x", Secret: "secret-of-the-test"}); err == nil || strings.Contains(err.Error(), "secret-of-the-test") {
 		t.Errorf("a webhook: %v", err)
+	}
+}
+
+// A listing that never ends is read up to the limit.
+func TestListingsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `[{"id": %d, "type": "slack"}]`, asked.Add(1))
+	}))
+	t.Cleanup(server.Close)
+	adapter, err := New(Options{URL: server.URL, Token: "token-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hooks, err := adapter.Hooks(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge || asked.Load() > forge.MaxHooks+1 {
+		t.Errorf("asked %d times for webhooks %+v, %v", asked.Load(), hooks, err)
 	}
 }

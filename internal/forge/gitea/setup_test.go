@@ -53,6 +53,7 @@ func TestOnGiteaSetup(t *testing.T) {
 	t.Run("LabelStaysAsItIs", only.labelStaysAsItIs)
 	t.Run("LabelsOfAnOrganisation", only.labelsOfAnOrganisation)
 	t.Run("OtherHooks", only.otherHooks)
+	t.Run("HooksAreNotKept", only.hooksAreNotKept)
 }
 
 // setup has tests of what only Gitea does.
@@ -247,6 +248,19 @@ func (s setup) labelsOfAnOrganisation(t *testing.T) {
 	if labels, err := reader.Labels(ctx, name); err != nil || len(labels) != 0 {
 		t.Errorf("without the scope for organisations the labels are %q, %v", labels, err)
 	}
+}
+
+// hooksAreNotKept reads webhooks as the server would, behind a proxy that gives answers an ETag.
+func (s setup) hooksAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, s.server, s.server.URL)
+	name := f.Repository(t)
+	kept := &forgetest.Kept{}
+	adapter, err := gitea.New(gitea.Options{URL: s.server.URL, Token: s.server.ScopedToken(t, f.owner, documented...), HTTP: kept.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgetest.HooksAreNotKept(t, adapter, kept, name)
 }
 
 // otherHooks leaves out what is sent to a chat: its address is a secret.

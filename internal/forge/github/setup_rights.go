@@ -146,10 +146,11 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 	if err == nil && !sameRepository(found.GetFullName(), repository) {
 		err = errNonsense
 	}
-	if err = callErrorOrNil(err, "read the repository %s", repository); task.CodeOf(err) == task.NotFound {
-		return nil, task.Wrap(task.NotFound, err, "GitHub shows us no repository "+repository).WithHint("%s", f.howToSee(scopes))
-	}
 	if err != nil {
+		err = callError(err, "read the repository %s", repository)
+		if task.CodeOf(err) == task.NotFound {
+			err = task.Wrap(task.NotFound, err, "GitHub shows us no repository "+repository).WithHint("%s", f.howToSee(scopes))
+		}
 		return nil, err
 	}
 	look := &rightsLook{forge: f, at: at, repository: found, scopes: scopes, tried: map[string]trialResult{}}
@@ -162,13 +163,6 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 		checks = append(checks, check)
 	}
 	return checks, nil
-}
-
-func callErrorOrNil(err error, what string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return callError(err, what, args...)
 }
 
 // howToSee is what to do about a repository that is not shown to us.

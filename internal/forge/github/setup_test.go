@@ -1,6 +1,8 @@
 package github_test
 
 import (
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -245,9 +247,9 @@ func TestLastDelivery(t *testing.T) {
 	}
 	last := func(want int, delivered bool) {
 		t.Helper()
-		hooks, err := admin.Hooks(ctx, repository)
-		if err != nil || len(hooks) != 1 || hooks[0].LastAt.IsZero() == delivered || hooks[0].LastStatus != want {
-			t.Errorf("webhooks %+v, %v, want the status %d", hooks, err, want)
+		got, err := admin.LastDelivery(ctx, repository, hook.ID)
+		if err != nil || got.At.IsZero() == delivered || got.Status != want {
+			t.Errorf("the last delivery is %+v, %v, want the status %d", got, err, want)
 		}
 	}
 	test := func() {
@@ -321,6 +323,9 @@ func TestWhatAFineGrainedTokenLacks(t *testing.T) {
 	if task.CodeOf(err) != task.Forbidden || !strings.Contains(hintOf(err), "Webhooks: read and write") {
 		t.Errorf("a webhook without the permission: %v", err)
 	}
+	if last, err := adapter.LastDelivery(t.Context(), repository, "1"); err != nil || last != (forge.HookDelivery{}) {
+		t.Errorf("the last delivery without the permission: %+v, %v", last, err)
+	}
 }
 
 // What a forge says of a token is short, and one line.
@@ -336,5 +341,49 @@ func TestScopesAreShown(t *testing.T) {
 	}
 	if push := forgetest.WantRight(t, checks, forge.Push, forge.RightMissing); len(push.Found) > 400 || !strings.HasPrefix(push.Found, "the token has the scopes gist, ") {
 		t.Errorf("GitHub is said to have said %d bytes: %.100s", len(push.Found), push.Found)
+	}
+}
+
+// What is read of webhooks is not kept in the database.
+func TestHooksAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "ghp_of_the_test", "repo", nil)
+	kept := &forgetest.Kept{}
+	adapter, err := github.New(github.Options{URL: f.server.URL + apiPrefix, Token: "ghp_of_the_test", HTTP: kept.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgetest.HooksAreNotKept(t, adapter, kept, repository)
+}
+
+// Listings that never end are not read for ever, whether their pages are empty or full of what is left
+// out.
+func TestListingsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"empty pages": `[]`, "services": `[{"id": 1, "name": "irc", "config": {}}]`} {
+		var asked atomic.Int64
+		endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next := asked.Add(1) + 1
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, next))
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(endless.Close)
+		adapter, err := github.New(github.Options{URL: endless.URL, Token: "ghp_of_the_test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hooks, err := adapter.Hooks(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+			t.Errorf("%s: webhooks %+v, %v", name, hooks, err)
+		}
+		if labels, err := adapter.Labels(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+			t.Errorf("%s: labels %q, %v", name, labels, err)
+		}
+		if got := asked.Load(); got > (forge.MaxHooks+forge.MaxLabels)/forge.FewestPerPage {
+			t.Errorf("%s: it was asked %d times", name, got)
+		}
 	}
 }

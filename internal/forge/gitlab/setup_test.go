@@ -1,9 +1,11 @@
 package gitlab_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -158,8 +160,8 @@ func TestSetupOnAnOldServer(t *testing.T) {
 	if err := admin.TestHook(ctx, repository, hook.ID); task.CodeOf(err) != task.Unsupported {
 		t.Errorf("a test: %v", err)
 	}
-	if hooks, err := admin.Hooks(ctx, repository); err != nil || len(hooks) != 1 || !hooks[0].LastAt.IsZero() {
-		t.Errorf("webhooks %+v, %v", hooks, err)
+	if last, err := admin.LastDelivery(ctx, repository, hook.ID); err != nil || last != (forge.HookDelivery{}) {
+		t.Errorf("the last delivery is %+v, %v", last, err)
 	}
 }
 
@@ -237,9 +239,9 @@ func TestLastDelivery(t *testing.T) {
 	}
 	last := func(want int, delivered bool) {
 		t.Helper()
-		hooks, err := admin.Hooks(ctx, repository)
-		if err != nil || len(hooks) != 1 || hooks[0].LastAt.IsZero() == delivered || hooks[0].LastStatus != want {
-			t.Errorf("webhooks %+v, %v, want the status %d", hooks, err, want)
+		got, err := admin.LastDelivery(ctx, repository, hook.ID)
+		if err != nil || got.At.IsZero() == delivered || got.Status != want {
+			t.Errorf("the last delivery is %+v, %v, want the status %d", got, err, want)
 		}
 	}
 	last(0, false)
@@ -292,4 +294,51 @@ func TestReportersDoNotLabel(t *testing.T) {
 		t.Errorf("%+v", label)
 	}
 	forgetest.WantRight(t, checks, forge.CommentOn, forge.RightGiven)
+}
+
+// What is read of webhooks is not kept in the database, also when a test of one fails.
+func TestHooksAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "glpat-of-the-test", "api")
+	kept := &forgetest.Kept{}
+	adapter, err := gitlab.New(gitlab.Options{URL: f.server.URL, Token: "glpat-of-the-test", HTTP: kept.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := forgetest.HooksAreNotKept(t, adapter, kept, repository)
+	f.World.Lock()
+	f.server.oldServer = true
+	f.World.Unlock()
+	if err := adapter.TestHook(t.Context(), repository, id); task.CodeOf(err) != task.Unsupported {
+		t.Errorf("a test: %v", err)
+	}
+	kept.WantNoHooks(t)
+}
+
+// Listings whose pages are empty and never end are not read for ever.
+func TestListingsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Next-Page", strconv.FormatInt(asked.Add(1)+1, 10))
+		_, _ = io.WriteString(w, `[]`)
+	}))
+	t.Cleanup(endless.Close)
+	adapter, err := gitlab.New(gitlab.Options{URL: endless.URL, Token: "glpat-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hooks, err := adapter.Hooks(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("webhooks %+v, %v", hooks, err)
+	}
+	if labels, err := adapter.Labels(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("labels %q, %v", labels, err)
+	}
+	if got := asked.Load(); got > (forge.MaxHooks+forge.MaxLabels)/forge.FewestPerPage {
+		t.Errorf("it was asked %d times", got)
+	}
 }
