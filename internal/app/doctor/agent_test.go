@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -98,10 +100,10 @@ func TestModelIsNeededByAgents(t *testing.T) {
 	if got := doctor.NeededBy(true, none); got.Status != doctor.Missing || !strings.Contains(got.Found, "takes no tasks") {
 		t.Errorf("on the machine of an agent: %+v", got)
 	}
-	if got := doctor.NeededBy(false, none); got != none {
+	if got := doctor.NeededBy(false, none); !cmp.Equal(got, none) {
 		t.Errorf("elsewhere: %+v", got)
 	}
-	if there := (doctor.Finding{Name: "model", Status: doctor.OK}); doctor.NeededBy(true, there) != there {
+	if there := (doctor.Finding{Name: "model", Status: doctor.OK}); !cmp.Equal(doctor.NeededBy(true, there), there) {
 		t.Error("a model that is there is not missing")
 	}
 }

@@ -32,6 +32,8 @@ type Finding struct {
 	Hint   string `json:"mend,omitempty"`
 	// Command is one that fixes it, if there is one.
 	Command string `json:"command,omitempty"`
+	// Repositories are those that it is about, the first maxRepositories of them.
+	Repositories []string `json:"repositories,omitempty"`
 
 	Weak bool `json:"-"` // a sandbox that is not for tasks from a forge
 }

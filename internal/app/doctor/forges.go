@@ -225,13 +225,16 @@ func (s forgeSurvey) repositories(ctx context.Context, reader forge.Reader) (Fin
 		finding.Found = s.where.key + " is not set, so no repository is worked on" + s.sees(others, ", and "+s.account.BotName+" has access to none")
 		finding.Hint = "set " + s.where.key + " in toryo.yaml" + example(s.where, others)
 	case len(missing) > 0:
-		finding.Found = "not found with the token of " + s.account.BotName + ": " + few(missing) + s.sees(others, "")
+		finding.Found = "not found with the token of " + s.account.BotName + ": " + firstOf(missing, maxRepositories) + s.sees(others, "")
+		finding.Repositories = missing[:min(len(missing), maxRepositories)]
 		finding.Hint = "check the names in " + s.where.key + ", and make " + s.account.BotName + " a member of these projects with the role Developer or more"
 	case len(ours) == 0:
 		finding.Found = fmt.Sprintf("%s is %q, and %s has access to no repository there%s", s.where.key, s.where.owner, s.account.BotName, s.sees(others, ", nor to any other"))
 		finding.Hint = fmt.Sprintf("give %s write access to a repository of %s, or change %s%s", s.account.BotName, s.where.owner, s.where.key, example(s.where, others))
 	default:
-		finding = Finding{Name: finding.Name, Status: OK, Found: fmt.Sprintf("%d worked on: %s", len(ours), few(ours))}
+		finding = Finding{
+			Name: finding.Name, Status: OK, Found: fmt.Sprintf("%d worked on: %s", len(ours), few(ours)), Repositories: ours[:min(len(ours), maxRepositories)],
+		}
 		if len(others) > 0 {
 			finding.Found += fmt.Sprintf("; %d others are not, by %s", len(others), s.where.key)
 		}
@@ -271,7 +274,7 @@ func example(where place, others []string) string {
 }
 
 // each looks at repositories side by side. Those of which the same is to be said are one finding;
-// what is well comes last.
+// what is well comes last. Where something is wrong every repository is named.
 func (s forgeSurvey) each(ctx context.Context, about string, repositories []string, look func(context.Context, string) Finding) []Finding {
 	found := make([]Finding, len(repositories))
 	var group errgroup.Group
@@ -285,23 +288,39 @@ func (s forgeSurvey) each(ctx context.Context, about string, repositories []stri
 		})
 	}
 	_ = group.Wait() // nothing fails: that something cannot be read is a finding
-	where := map[Finding][]string{}
-	var bad, well []Finding
-	for i, finding := range found {
-		switch {
-		case where[finding] != nil:
-		case finding.Status == OK:
-			well = append(well, finding)
-		default:
-			bad = append(bad, finding)
-		}
-		where[finding] = append(where[finding], repositories[i])
-	}
-	findings := slices.Concat(bad, well)
+	findings := together(found, repositories)
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(isWell(a), isWell(b)) })
 	for i, finding := range findings {
-		findings[i].Name, findings[i].Found = string(s.name)+about, few(where[finding])+": "+finding.Found
+		names := firstOf(finding.Repositories, maxRepositories)
+		if finding.Status == OK {
+			names = few(finding.Repositories)
+		}
+		findings[i].Name, findings[i].Found = string(s.name)+about, names+": "+finding.Found
 	}
 	return findings
+}
+
+// together makes one finding of those of which the same is to be said.
+func together(found []Finding, repositories []string) (findings []Finding) {
+	for i, finding := range found {
+		same := func(f Finding) bool {
+			return f.Status == finding.Status && f.Found == finding.Found && f.Hint == finding.Hint && f.Command == finding.Command
+		}
+		at := slices.IndexFunc(findings, same)
+		if at < 0 {
+			at, findings = len(findings), append(findings, finding)
+		}
+		findings[at].Repositories = append(findings[at].Repositories, repositories[i])
+	}
+	return findings
+}
+
+// isWell is 1 for what is well, and 0 for the rest.
+func isWell(finding Finding) int {
+	if finding.Status == OK {
+		return 1
+	}
+	return 0
 }
 
 // failure is the finding about a repository that cannot be looked at.

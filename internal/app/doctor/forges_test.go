@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,6 +288,47 @@ func TestManyRepositories(t *testing.T) {
 	want(t, got, "gitea", doctor.OK, "the first 20 of 57 repositories")
 	if len(asked) != 20 {
 		t.Errorf("%d repositories were looked at", len(asked))
+	}
+}
+
+// Every repository that something is wrong with is named, for people and for programs: whoever is
+// to give rights has to know where.
+func TestRepositoriesWithAFaultAreAllNamed(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 26 {
+		names = append(names, fmt.Sprintf("team/r%02d", i))
+	}
+	setup := prepared{rights: func(repository string) ([]forge.RightCheck, error) {
+		if repository < "team/r08" {
+			return nil, nil
+		}
+		return []forge.RightCheck{{Right: forge.Push, State: forge.RightMissing}}, nil
+	}}
+	got := look{url: giteaAt(t, "bot", names...), owner: "team", setup: setup}.findings(t)
+	want(t, got, "gitea rights", doctor.Missing, strings.Join(names[8:20], ", ")+": bot may not push branches")
+	want(t, got, "gitea rights", doctor.OK, "team/r04 and 3 more repositories: bot may do all")
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []struct {
+		Name, Status string
+		Repositories []string
+	}
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	about := map[string][]string{}
+	for _, finding := range read {
+		about[finding.Name+" "+finding.Status] = finding.Repositories
+	}
+	for name, want := range map[string][]string{
+		"gitea rights missing": names[8:20], "gitea rights ok": names[:8], "gitea repositories ok": names[:20],
+	} {
+		if !slices.Equal(about[name], want) {
+			t.Errorf("%s is about %v in %s", name, about[name], text)
+		}
 	}
 }
 
