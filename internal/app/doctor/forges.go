@@ -27,6 +27,8 @@ type ForgeAccess struct {
 	Scope func(of task.Forge, repository string) bool
 	// Events are those of the forges whose webhooks are taken.
 	Events map[task.Forge]forge.WebhookEvents
+	// Received is what servers have received of the webhooks of a forge.
+	Received func(context.Context, task.Forge) (Received, error)
 	// URL is where forges reach the server.
 	URL string
 }
@@ -85,6 +87,7 @@ type forgeSurvey struct {
 	where   place
 	app     bool // a GitHub App acts as the bot, and has a webhook of its own
 	setup   forge.Setup
+	arrived arrivals
 }
 
 func (s forgeSurvey) run(ctx context.Context) []Finding {

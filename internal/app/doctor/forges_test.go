@@ -17,14 +17,18 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // prepared is how repositories are prepared; methods that doctor does not use are missing.
 type prepared struct {
 	forge.Setup
-	rights func(repository string) ([]forge.RightCheck, error)
-	hooks  func(repository string) ([]forge.Hook, error)
+	rights    func(repository string) ([]forge.RightCheck, error)
+	hooks     func(repository string) ([]forge.Hook, error)
+	delivered map[string]forge.HookDelivery // last, by repository; Gitea tells none
 }
 
 func (p prepared) CheckRights(_ context.Context, repository string) ([]forge.RightCheck, error) {
@@ -33,6 +37,10 @@ func (p prepared) CheckRights(_ context.Context, repository string) ([]forge.Rig
 
 func (p prepared) Hooks(_ context.Context, repository string) ([]forge.Hook, error) {
 	return p.hooks(repository)
+}
+
+func (p prepared) LastDelivery(_ context.Context, repository, _ string) (forge.HookDelivery, error) {
+	return p.delivered[repository], nil
 }
 
 // giteaAt is a Gitea in a program of its own, as far as doctor asks it anything.
@@ -71,12 +79,15 @@ func giteaAt(t *testing.T, login string, repositories ...string) string {
 	return server.URL
 }
 
-// look is what doctor says about a Gitea.
+// look is what doctor says about a Gitea, or about a GitHub that is one.
 type look struct {
 	url, token, owner string
+	gitHub            bool
 	setup             forge.Setup
 	secret            bool
-	fault             error // with which every request fails
+	fault             error                // with which every request fails
+	counted           []store.WebhookEvent // deliveries to servers
+	last              []store.Received     // by servers
 }
 
 // faulty fails with an error.
@@ -87,8 +98,17 @@ func (f faulty) RoundTrip(*http.Request) (*http.Response, error) { return nil, f
 func (l look) findings(t *testing.T) []doctor.Finding {
 	t.Helper()
 	c := config.Default()
-	c.Gitea.URL, c.Gitea.Token, c.Gitea.BotName, c.Gitea.Owner = l.url, "good-token", "bot", l.owner
+	events := map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}
+	if l.gitHub {
+		c.GitHub.URL, c.GitHub.Token, c.GitHub.BotName, c.GitHub.Owner = l.url, "good-token", "bot", l.owner
+		events = map[task.Forge]forge.WebhookEvents{task.GitHub: github.WebhookEvents}
+	} else {
+		c.Gitea.URL, c.Gitea.Token, c.Gitea.BotName, c.Gitea.Owner = l.url, "good-token", "bot", l.owner
+	}
 	access := doctor.ForgeAccess{
+		Received: func(context.Context, task.Forge) (doctor.Received, error) {
+			return doctor.Received{Counted: items.ReportWebhooks(l.counted, events, items.DefaultAges, time.Now()), Last: l.last}, nil
+		},
 		Connect: func(task.Forge) (forge.Reader, forge.Setup, error) {
 			token := l.token
 			if token == "" {
@@ -108,7 +128,7 @@ func (l look) findings(t *testing.T) []doctor.Finding {
 		URL: "https://toryo.example.com",
 	}
 	if l.secret {
-		access.Events = map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}
+		access.Events = events
 	}
 	return doctor.Explore(t.Context(), doctor.Forges(c, access))
 }
@@ -330,63 +350,6 @@ func TestRepositoriesWithAFaultAreAllNamed(t *testing.T) {
 			t.Errorf("%s is about %v in %s", name, about[name], text)
 		}
 	}
-}
-
-func TestHooksOfRepositories(t *testing.T) {
-	t.Parallel()
-	var all []string
-	for _, event := range gitea.WebhookEvents {
-		all = append(all, event.Name)
-	}
-	at := time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
-	const ours = "https://toryo.example.com/webhooks/gitea"
-	hooks := map[string][]forge.Hook{
-		"team/good":    {{URL: "https://ci.example.com"}, {URL: ours + "/", Events: all, Active: true, LastAt: at, LastStatus: 204}},
-		"team/none":    {{URL: "https://ci.example.com"}},
-		"team/old":     {{URL: "https://chat.example.com/hooks/hunter2"}, {URL: "https://me:hunter2@old.example.com/webhooks/gitea", Events: all, Active: true}},
-		"team/off":     {{URL: ours, Events: all}},
-		"team/events":  {{URL: ours, Events: all[1:], Active: true}},
-		"team/lost":    {{URL: ours, Events: all, Active: true, LastAt: at}},
-		"team/secret":  {{URL: ours, Events: all, Active: true, LastAt: at, LastStatus: 401}},
-		"team/nowhere": {{URL: ours, Events: all, Active: true, LastAt: at, LastStatus: 404}},
-	}
-	names := []string{"team/hidden", "team/away"}
-	for name := range hooks {
-		names = append(names, name)
-	}
-	setup := prepared{
-		rights: func(string) ([]forge.RightCheck, error) { return nil, nil },
-		hooks: func(repository string) ([]forge.Hook, error) {
-			switch repository {
-			case "team/hidden":
-				return nil, task.Errorf(task.Forbidden, "only for administrators")
-			case "team/away":
-				return nil, errors.New("the connection broke")
-			}
-			return hooks[repository], nil
-		},
-	}
-	there := giteaAt(t, "bot", names...)
-	got := look{url: there, owner: "team", setup: setup, secret: true}.findings(t)
-	want(t, got, "gitea webhook", doctor.OK, "delivers to "+ours, "2031-05-06", "team/good")
-	want(t, got, "gitea webhook", doctor.Warning, "team/none: none for "+ours, "polled")
-	want(t, got, "gitea webhook", doctor.Warning, "team/old", "https://old.example.com/webhooks/gitea", "server.public_url")
-	want(t, got, "gitea webhook", doctor.Warning, "team/off", "switched off")
-	want(t, got, "gitea webhook", doctor.Warning, "team/events", "does not tell of "+gitea.WebhookEvents[0].Title)
-	want(t, got, "gitea webhook", doctor.Warning, "team/lost", "did not arrive", "ALLOWED_HOST_LIST")
-	want(t, got, "gitea webhook", doctor.Warning, "team/secret", "401", "gitea.webhook_secret")
-	want(t, got, "gitea webhook", doctor.Warning, "team/nowhere", "404", "server.public_url")
-	want(t, got, "gitea webhook", doctor.OK, "team/hidden", "administrators")
-	want(t, got, "gitea webhook", doctor.Warning, "team/away", "the connection broke")
-	for _, finding := range got {
-		if strings.Contains(fmt.Sprint(finding), "hunter2") {
-			t.Errorf("the address of a webhook of others may be a secret: %+v", finding)
-		}
-		if finding.Name == "gitea webhook" && finding.Status == doctor.Missing {
-			t.Errorf("Toryo works without webhooks, but %+v", finding)
-		}
-	}
-	want(t, look{url: there, owner: "team", setup: setup}.findings(t), "gitea webhook", doctor.OK, "gitea.webhook_secret is not set")
 }
 
 // Without a way to try each right, what the forge says about the repository has to do.
