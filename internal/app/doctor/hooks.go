@@ -99,12 +99,10 @@ func (s forgeSurvey) address() string {
 func webhookPath(name task.Forge) string { return "/webhooks/" + string(name) }
 
 func (s forgeSurvey) hook(ctx context.Context, repository string) Finding {
+	came := s.arrived.from[repository]
 	hooks, err := s.setup.Hooks(ctx, repository)
 	if code := task.CodeOf(err); code == task.Forbidden || code == task.NotFound {
-		return Finding{
-			Status: OK, Found: s.account.BotName + " is not shown its webhooks, which only administrators are",
-			Hint: "look in the settings of the repository whether it has one for " + s.address(),
-		}
+		return s.hidden(came)
 	}
 	if err != nil {
 		return failure(err)
@@ -112,16 +110,33 @@ func (s forgeSurvey) hook(ctx context.Context, repository string) Finding {
 	same := func(h forge.Hook) bool { return strings.EqualFold(strings.TrimSuffix(h.URL, "/"), s.address()) }
 	at := slices.IndexFunc(hooks, same)
 	if at < 0 {
-		return s.noHook(hooks)
+		return s.noHook(hooks, came)
 	}
 	return s.ourHook(ctx, repository, hooks[at])
 }
 
-// noHook says that a repository has no webhook of ours. One for another address may be meant.
-func (s forgeSurvey) noHook(hooks []forge.Hook) Finding {
+// hidden is about a repository whose webhooks we are not shown.
+func (s forgeSurvey) hidden(came arrival) Finding {
+	finding := Finding{Status: OK, Found: s.account.BotName + " is not shown its webhooks, which only administrators are"}
+	if came.recent {
+		finding.Found += "; deliveries arrive" + last(came.last)
+	} else {
+		finding.Hint = "look in the settings of the repository whether it has one for " + s.address()
+	}
+	return finding
+}
+
+// noHook says that a repository has no webhook of ours. What arrives nevertheless comes from one
+// that is not of the repository alone, which we do not look for. One for another address may be
+// meant for us.
+func (s forgeSurvey) noHook(hooks []forge.Hook, came arrival) Finding {
+	if came.recent {
+		return Finding{Status: OK, Found: "delivered by a webhook elsewhere (organisation, group or system)" + last(came.last) + "; the repository has none for " + s.address()}
+	}
 	finding := Finding{
 		Status: Warning, Found: "none for " + s.address() + ": the repository is polled",
-		Hint: "create it, or let this do so:", Command: setUp,
+		Hint:    "if a webhook of the organisation, group or system is to deliver, see there why nothing arrives; otherwise create one, or let this do so:",
+		Command: setUp,
 	}
 	for _, hook := range hooks {
 		if base, is := strings.CutSuffix(strings.TrimSuffix(withoutUser(hook.URL), "/"), webhookPath(s.name)); is {

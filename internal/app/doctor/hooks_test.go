@@ -84,6 +84,28 @@ func TestHooksOfRepositories(t *testing.T) {
 	want(t, look{gitHub: true, url: there, owner: "team", setup: setup}.findings(t), "github webhook", doctor.OK, "github.webhook_secret is not set")
 }
 
+// A webhook of the organisation, group or system is not among those of a repository, but delivers:
+// a second one would only double that.
+func TestWebhooksElsewhere(t *testing.T) {
+	t.Parallel()
+	long := time.Now().AddDate(-1, 0, 0)
+	counted := []store.WebhookEvent{
+		{Forge: task.Gitea, Repository: "team/busy", Event: "issues", Delivered: 3, Trusted: 3, LastAt: time.Now()},
+		{Forge: task.Gitea, Repository: "team/hidden", Event: "issues", Delivered: 3, Trusted: 3, LastAt: time.Now()},
+		{Forge: task.Gitea, Repository: "team/over", Event: "issues", Delivered: 3, Trusted: 3, LastAt: long},
+	}
+	there := giteaAt(t, "bot", "team/busy", "team/hidden", "team/over", "team/none")
+	got := look{url: there, owner: "team", setup: withHooks(nil, nil), secret: true, counted: counted}.findings(t)
+	want(t, got, "gitea webhook", doctor.OK, "team/busy: delivered by a webhook elsewhere (organisation, group or system), last on ")
+	want(t, got, "gitea webhook", doctor.OK, "team/hidden: bot is not shown its webhooks", "deliveries arrive, last on ")
+	want(t, got, "gitea webhook", doctor.Warning, "team/none, team/over: none for "+hooked+"gitea", "if a webhook of the organisation, group or system is to deliver")
+	for _, finding := range got {
+		if finding.Status == doctor.OK && finding.Command != "" {
+			t.Errorf("nothing is to be done about %+v", finding)
+		}
+	}
+}
+
 // Gitea tells nothing of deliveries: what has arrived here counts, and a webhook from which nothing
 // has ever arrived is not well.
 func TestHooksOfAForgeThatTellsNoDeliveries(t *testing.T) {
