@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // webhooks looks for our webhook in repositories: is it there, does it tell of all events, and
@@ -139,9 +140,10 @@ func (s forgeSurvey) noHook(hooks []forge.Hook, came arrival) Finding {
 		Command: setUp,
 	}
 	for _, hook := range hooks {
-		if base, is := strings.CutSuffix(strings.TrimSuffix(withoutUser(hook.URL), "/"), webhookPath(s.name)); is {
-			finding.Found += "; it has one for " + base + webhookPath(s.name)
-			finding.Hint = "if forges reach the server there, set server.public_url to " + base + "; otherwise change the webhook, or let this do so:"
+		// Whoever administers the repository has chosen the address: it is shown, not proposed.
+		if at := strings.TrimSuffix(withoutUser(hook.URL), "/"); strings.HasSuffix(at, webhookPath(s.name)) {
+			finding.Found += "; it has one for " + textfmt.Shorten(at, longestReason)
+			finding.Hint = "if that is meant to be this server, correct the webhook, or server.public_url if that is not where forges reach the server; otherwise create one, or let this do so:"
 			break
 		}
 	}
