@@ -3,19 +3,15 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // ForgeAccess is how forges are looked at.
@@ -147,6 +143,8 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 	switch {
 	case err != nil:
 		return s.refused(err)
+	case login == "":
+		return s.otherProgram()
 	case !task.SameLogin(login, s.account.BotName):
 		return Finding{
 			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, s.account.BotName),
@@ -154,52 +152,6 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 		}
 	}
 	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", s.account.URL, login)}
-}
-
-// ownAccount is what lets a token read whose it is.
-var ownAccount = map[task.Forge]string{
-	task.GitHub: "the token the permission to read metadata",
-	task.GitLab: "the token the scope api, or read_user besides",
-	task.Gitea:  "the token the scope read:user",
-}
-
-// refused says why a forge did not say who we are: whether it answered, and what.
-func (s forgeSurvey) refused(err error) Finding {
-	finding := Finding{Name: string(s.name), Status: Missing}
-	failed, is := errors.AsType[*forge.Error](err)
-	if !is || failed.Status == 0 {
-		why, _ := reach.Target{
-			Setting:   string(s.name) + ".url",
-			Authority: "put the certificate of that authority into a file, and set SSL_CERT_FILE and GIT_SSL_CAINFO to it where Toryo is started",
-		}.Explain(err)
-		finding.Found, finding.Hint = fmt.Sprintf("the forge does not answer at %s: %s", s.account.URL, why.Found), why.Hint
-		return finding
-	}
-	said := ""
-	if failed.Err.Err != nil {
-		said = ": " + textfmt.Shorten(textfmt.OneLine(failed.Err.Err.Error()), longestReason)
-	}
-	switch {
-	case failed.Status == http.StatusProxyAuthRequired:
-		finding.Found, finding.Hint = reach.PasswordForProxy.Found, reach.PasswordForProxy.Hint
-	case failed.Err.Code == task.Unavailable && failed.Status < http.StatusInternalServerError:
-		finding.Found, finding.Hint = fmt.Sprintf("%s allows no more requests for now (status %d)", s.account.URL, failed.Status), "try again later"
-	case failed.Status == http.StatusUnauthorized:
-		finding.Found = fmt.Sprintf("%s does not accept the token (status 401): it is wrong, was revoked or has expired", s.account.URL)
-		finding.Hint = fmt.Sprintf("make a new token for %s there, with what docs/forges.md lists, and put it in place of the old one (%s or %s.token_file)",
-			s.account.BotName, strings.Join(s.account.Variables, " or "), s.name)
-		finding.Command = setUp
-	case failed.Status == http.StatusForbidden:
-		finding.Found = fmt.Sprintf("%s accepts the token, but does not let it read whose it is (status 403)%s", s.account.URL, said)
-		finding.Hint, finding.Command = "give "+ownAccount[s.name], setUp
-	case failed.Status == http.StatusNotFound:
-		finding.Found = fmt.Sprintf("there is no API of %s at %s (status 404)", s.name, s.account.URL)
-		finding.Hint = fmt.Sprintf("set %s.url to the address of the forge's first page", s.name)
-	default:
-		finding.Found = fmt.Sprintf("%s answers with status %d%s", s.account.URL, failed.Status, said)
-		finding.Hint = fmt.Sprintf("check %s.url, and whether a proxy answers in place of the forge", s.name)
-	}
-	return finding
 }
 
 // repositories says which repositories are found that are worked on, and names them.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -183,6 +184,10 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 	t.Cleanup(broken.Close)
 	limited := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
 	t.Cleanup(limited.Close)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>Please log in</html>") }))
+	t.Cleanup(page.Close)
+	nobody := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	t.Cleanup(nobody.Close)
 	wanting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
 	t.Cleanup(wanting.Close)
 	there := giteaAt(t, "bot")
@@ -202,6 +207,8 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 		"another program":   {look{url: other.URL}, []string{"there is no API of gitea", "gitea.url"}, "token"},
 		"a broken proxy":    {look{url: broken.URL}, []string{"answers with status 502", "proxy"}, "token"},
 		"a proxy's account": {look{url: wanting.URL}, []string{"the proxy requires a user and a password", "HTTP_PROXY"}, "token"},
+		"a page":            {look{url: page.URL}, []string{"something answers at " + page.URL + ", but not the API of gitea", "gitea.url", "proxy"}, "requests"},
+		"other JSON":        {look{url: nobody.URL}, []string{"something answers at " + nobody.URL + ", but not the API of gitea", "gitea.url"}, "credentials"},
 		"too many requests": {look{url: limited.URL}, []string{"allows no more requests", "try again later"}, "token"},
 	} {
 		t.Run(name, func(t *testing.T) {
