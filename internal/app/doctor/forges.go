@@ -41,7 +41,10 @@ const looksAtOnce = 8
 func Forges(c config.Config, access ForgeAccess) []Survey {
 	var surveys []Survey
 	for _, name := range c.ConfiguredForges() {
-		s := forgeSurvey{ForgeAccess: access, name: name, account: c.Account(name), where: wherein(c, name), app: name == task.GitHub && c.GitHub.UsesApp()}
+		s := forgeSurvey{ForgeAccess: access, name: name, account: c.Account(name), where: wherein(c, name)}
+		if name == task.GitHub && c.GitHub.DescribesApp() && c.GitHub.Token == "" {
+			s.app = &app{c.GitHub.AppID, c.GitHub.AppInstallationID}
+		}
 		surveys = append(surveys, s.run)
 	}
 	if len(surveys) > 0 {
@@ -81,7 +84,7 @@ type forgeSurvey struct {
 	name    task.Forge
 	account config.Account
 	where   place
-	app     bool // a GitHub App acts as the bot, and has a webhook of its own
+	app     *app // the GitHub App that acts as the bot, and has a webhook of its own; nil for a token
 	setup   forge.Setup
 	arrived arrivals
 }
@@ -92,7 +95,7 @@ func (s forgeSurvey) run(ctx context.Context) []Finding {
 	}
 	reader, setup, err := s.Connect(s.name)
 	if err != nil {
-		found, hint := explained(err, "see "+string(s.name)+" in toryo.yaml")
+		found, hint := explained(err, s.configured())
 		return []Finding{{Name: string(s.name), Status: Missing, Found: found, Hint: hint}}
 	}
 	s.setup = setup
@@ -120,6 +123,8 @@ func (s forgeSurvey) run(ctx context.Context) []Finding {
 func (s forgeSurvey) lacking() *Finding {
 	name := string(s.name)
 	switch {
+	case s.app != nil:
+		return s.app.lacking(s.account)
 	case !s.account.Credentials:
 		return &Finding{
 			Name: name, Status: Missing, Found: "configured, but without a token",
@@ -146,10 +151,14 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 	case login == "":
 		return s.otherProgram()
 	case !task.SameLogin(login, s.account.BotName):
-		return Finding{
+		finding := Finding{
 			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, s.account.BotName),
-			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, s.account.BotName),
+			Hint: fmt.Sprintf("set %s.bot_name to %s", name, login),
 		}
+		if s.app == nil {
+			finding.Hint += ", or use the token of " + s.account.BotName
+		}
+		return finding
 	}
 	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", s.account.URL, login)}
 }
@@ -161,7 +170,7 @@ func (s forgeSurvey) repositories(ctx context.Context, reader forge.Reader) (Fin
 	finding := Finding{Name: string(s.name) + " repositories", Status: Missing}
 	seen, err := reader.Repositories(ctx)
 	if err != nil {
-		finding.Found, finding.Hint = explained(err, "see docs/forges.md for what the token needs")
+		finding.Found, finding.Hint = explained(err, s.needs())
 		return finding, nil
 	}
 	var ours, others []string
@@ -185,7 +194,7 @@ func (s forgeSurvey) repositories(ctx context.Context, reader forge.Reader) (Fin
 		finding.Hint = "check the names in " + s.where.key + ", and make " + s.account.BotName + " a member of these projects with the role Developer or more"
 	case len(ours) == 0:
 		finding.Found = fmt.Sprintf("%s is %q, and %s has access to no repository there%s", s.where.key, s.where.owner, s.account.BotName, s.sees(others, ", nor to any other"))
-		finding.Hint = fmt.Sprintf("give %s write access to a repository of %s, or change %s%s", s.account.BotName, s.where.owner, s.where.key, example(s.where, others))
+		finding.Hint = fmt.Sprintf("%s, or change %s%s", s.access(), s.where.key, example(s.where, others))
 	default:
 		finding = Finding{
 			Name: finding.Name, Status: OK, Found: fmt.Sprintf("%d worked on: %s", len(ours), few(ours)), Repositories: ours[:min(len(ours), maxRepositories)],
@@ -280,7 +289,7 @@ func isWell(finding Finding) int {
 
 // failure is the finding about a repository that cannot be looked at.
 func failure(err error) Finding {
-	found, hint := explained(err, "see docs/forges.md for what the token needs")
+	found, hint := explained(err, "see docs/forges.md for what the bot needs")
 	return Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: found, Hint: hint}
 }
 

@@ -26,7 +26,7 @@ func (s forgeSurvey) webhooks(ctx context.Context, repositories []string) []Find
 			Hint: "with webhooks Toryo reacts sooner and asks the forge less; this creates them:", Command: setUp,
 		}}
 	}
-	if s.app || s.setup == nil {
+	if s.app != nil || s.setup == nil {
 		return nil // the App's own is not of a repository; without a way to look, nothing is said
 	}
 	s.arrived = s.look(ctx)

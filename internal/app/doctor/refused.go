@@ -57,6 +57,12 @@ func (s forgeSurvey) answered(failed *forge.Error) Finding {
 		said = ": " + textfmt.Shorten(textfmt.OneLine(failed.Err.Err.Error()), longestReason)
 	}
 	limited := failed.Err.Code == task.Unavailable && (failed.Status == http.StatusTooManyRequests || failed.Status == http.StatusForbidden)
+	if s.app != nil {
+		if found, hint := s.app.answered(s.account.URL, failed.Status, said); found != "" && !limited {
+			finding.Found, finding.Hint = found, hint
+			return finding
+		}
+	}
 	switch {
 	case failed.Status < http.StatusMultipleChoices:
 		return s.otherProgram()
