@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -57,6 +59,43 @@ func TestIgnoredItemsAreNamed(t *testing.T) {
 	}
 	if _, err := o.store.TaskOf(t.Context(), byWebhook, task.Development); task.CodeOf(err) != task.NotFound {
 		t.Errorf("it has a task: %v", err)
+	}
+}
+
+// watched is a forge that says how it is asked about a repository.
+type watched struct {
+	*dummy.Forge
+	repository string
+	asked      func(ctx context.Context)
+}
+
+func (w watched) List(ctx context.Context, query forge.Query) ([]forge.Item, error) {
+	if query.Repository == w.repository {
+		w.asked(ctx)
+	}
+	return w.Forge.List(ctx, query)
+}
+
+// What is ignored does not keep a sync from its work: that on every forge is done first, and the
+// look at the rest has a time limit.
+func TestIgnoredItemsComeLast(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	second := dummy.New(task.Gitea, bot)
+	second.AddRepository("team/lib", forge.Remote{})
+	o := newOffice(t, sayOutside, func(options *intake.Options) {
+		first := watched{options.Forges[task.GitHub].(*dummy.Forge), "alice/notes", func(ctx context.Context) {
+			asked++
+			if _, limited := ctx.Deadline(); !limited || second.Count("List") == 0 {
+				t.Errorf("it is asked for with a limit: %t, after %d lists of the other forge", limited, second.Count("List"))
+			}
+		}}
+		first.AddRepository("alice/notes", forge.Remote{})
+		options.Forges = map[task.Forge]forge.Forge{task.GitHub: first, task.Gitea: second}
+	})
+	o.check(o.intake.Sync(t.Context(), []task.Forge{task.GitHub, task.Gitea}, time.Time{}))
+	if asked != 1 {
+		t.Errorf("it was asked for %d times", asked)
 	}
 }
 

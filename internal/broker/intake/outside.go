@@ -16,6 +16,8 @@ const (
 	// repositories of a forge.
 	outsideEvery        = 10 * time.Minute
 	outsideRepositories = 20
+	// outsideWithin is how long such a look may take on a forge: the next sync waits for it.
+	outsideWithin = 30 * time.Second
 	// outsideReads is how many items are read in outsideEvery because a webhook names them.
 	outsideReads = 20
 )
@@ -66,6 +68,8 @@ func (i *Intake) syncOutside(ctx context.Context, from forge.Forge, repositories
 	if i.options.Outside == nil || !i.outsideDue(from.Name()) {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
 	bot, err := i.options.Bot(ctx, from.Name())
 	if err != nil {
 		return // as above
