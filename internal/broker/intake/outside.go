@@ -41,8 +41,8 @@ func (i *Intake) lookOutside(ctx context.Context, key task.Key) {
 	if err != nil {
 		return // what is worked on is read with the same account, and says what is wrong
 	}
-	snapshot, err := i.options.Snapshots.Get(ctx, key, lookAge)
-	if err == nil && snapshot.Item.State == forge.Open && snapshot.Item.AssignedTo(bot) {
+	item, err := i.options.Forges[key.Forge].Item(ctx, key) // a snapshot would have the whole conversation
+	if err == nil && item.State == forge.Open && item.AssignedTo(bot) {
 		i.ignore(ctx, key)
 	}
 }
