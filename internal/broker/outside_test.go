@@ -62,6 +62,39 @@ func TestIgnoredItemsAreNamed(t *testing.T) {
 	}
 }
 
+// However many items are ignored, a look names some tens and says how many more there are. The next
+// one names others, and none is named twice.
+func TestIgnoredItemsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, sayOutside)
+	o.forge.AddRepository("alice/notes", forge.Remote{})
+	var keys []task.Key
+	for range 70 {
+		key := o.forge.AddItem("alice/notes", task.Issue, "alice", "x")
+		o.check(o.forge.Assign(t.Context(), key, bot))
+		keys = append(keys, key)
+	}
+	for look, want := range []struct {
+		named int
+		more  string
+	}{{30, "more=40"}, {60, "more=10"}, {70, "more=10"}, {70, "more=10"}} {
+		o.check(o.intake.Sync(t.Context(), []task.Forge{task.GitHub}, time.Time{}))
+		o.later(11 * time.Minute)
+		named := strings.Count(o.log.String(), "which is ignored")
+		if named != want.named || !strings.Contains(o.log.String(), want.more) {
+			t.Errorf("after look %d there are %d named in\n%s", look, named, o.log)
+		}
+	}
+	for _, key := range keys {
+		if !strings.Contains(o.log.String(), "item="+key.String()+" ") {
+			t.Errorf("%s is not named", key)
+		}
+	}
+	if got := strings.Count(o.log.String(), "ignored too"); got != 2 {
+		t.Errorf("it is said %d times that there are more", got)
+	}
+}
+
 // watched is a forge that says how it is asked about a repository.
 type watched struct {
 	*dummy.Forge
