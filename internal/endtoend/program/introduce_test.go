@@ -72,8 +72,8 @@ func saysOnce(t *testing.T, command *exec.Cmd, text string) (line, all string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	kill := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
-	defer kill()
+	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
+	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }() // it is waited for below
 	select {
