@@ -182,9 +182,16 @@ func (l Label) Checked() (Label, error) {
 	return Label{name, color, textfmt.Shorten(textfmt.OneLine(Clean(l.Description)), maxLabelText)}, nil
 }
 
-// MissingEvents returns the names of the events that the webhook is not enabled for.
+// MissingEvents returns the names of the events that the webhook has to be enabled for and is not.
+// Those that are optional are not among them.
 func (h Hook) MissingEvents(events WebhookEvents) []string {
-	return slices.DeleteFunc(events.Names(), func(name string) bool { return slices.Contains(h.Events, name) })
+	var missing []string
+	for _, event := range events {
+		if !event.Optional() && !slices.Contains(h.Events, event.Name) {
+			missing = append(missing, event.Name)
+		}
+	}
+	return missing
 }
 
 // Checked returns the events that the webhook is to be enabled for. Known are all that the

@@ -11,7 +11,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-var setupEvents = WebhookEvents{{Name: "issues"}, {Name: "comments"}, {Name: "pulls"}}
+var setupEvents = WebhookEvents{
+	{Name: "issues", Issue: []ItemChange{TextChanged}}, {Name: "comments", Issue: []ItemChange{CommentsChanged}},
+	{Name: "pulls", Pull: []ItemChange{TextChanged}}, {Name: "status"},
+}
 
 // A webhook is enabled for all events if none is named, and for none that there is not.
 func TestEventsOfAWebhook(t *testing.T) {

@@ -194,8 +194,13 @@ func (s *setupSuite) hooks(t *testing.T) {
 	if len(hooks) != 1 || hooks[0].ID != made.ID || hooks[0].URL != first || !hooks[0].Active {
 		t.Fatalf("webhooks %+v, made was %+v", hooks, made)
 	}
+	for _, event := range s.about.Events.Names() {
+		if !slices.Contains(hooks[0].Events, event) {
+			t.Errorf("it is not enabled for %s: %+v", event, hooks[0])
+		}
+	}
 	if missing := hooks[0].MissingEvents(s.about.Events); len(missing) != 0 {
-		t.Errorf("it is not enabled for %q: %+v", missing, hooks[0])
+		t.Errorf("missing are %q: %+v", missing, hooks[0])
 	}
 	// Each event is enabled by its own name, and no other one with it.
 	for _, event := range s.about.Events.Names() {
